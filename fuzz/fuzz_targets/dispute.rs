@@ -7,12 +7,14 @@ use codec::{Decode, Encode};
 use libfuzzer_sys::fuzz_target;
 use surety_dispute_game::bisection::{defend, Clocks, Game, Move, Side};
 use surety_model_trace::{
-    encoder_tokens,
     testsuite::{MemoryModel, MemoryTrace},
     CellReferee, Layout, Player, TaskFacts,
 };
 use surety_proofs::content_hash;
-use surety_types::model::{Activation, Architecture, ModelFamily, Operation, Precision, Smoothed};
+use surety_types::{
+    input::{encode_items, IdBounds},
+    model::{Activation, Architecture, ModelFamily, Operation, Precision, Smoothed},
+};
 
 struct Work {
     model: Arc<MemoryModel>,
@@ -38,20 +40,26 @@ fn work() -> Option<Work> {
         tied: false,
         precision: Precision::Int12,
     };
-    let items = [&[1u32, 2, 3][..], &[4, 5]];
+    let bounds = IdBounds {
+        vocabulary: architecture.vocabulary,
+        positions: architecture.positions,
+    };
+    let input = encode_items(&[vec![1, 2, 3], vec![4, 5]], &bounds).ok()?;
     let layout = |output| {
         let facts = TaskFacts {
             family: ModelFamily::Bert,
             operation: Operation::Embed,
-            input: Default::default(),
+            input: content_hash(&input),
+            input_bytes: input.len() as u32,
+            units_max: 2,
+            stop: Default::default(),
             units: 2,
             output,
         };
         Layout::new(&architecture, facts).ok()
     };
-    let tokens = || encoder_tokens(items.into_iter(), architecture.positions);
     let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Bert, architecture.clone(), 1));
-    let trace = MemoryTrace::compute(model.clone(), &layout(Default::default())?, tokens(), None).ok()?;
+    let trace = MemoryTrace::compute(model.clone(), &layout(Default::default())?, input.clone(), None).ok()?;
     let layout = layout(content_hash(&trace.own()?))?;
     Some(Work { model, layout, trace })
 }

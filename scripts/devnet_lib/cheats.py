@@ -10,8 +10,6 @@ from .errors import DevnetError
 
 # A dispute takes some thirty moves, each of them once the one before is final.
 TASK_SECONDS = 1800
-# How `surety dispute show` says that verifiers have voted.
-COMMITTEE = "decided by others"
 # Until slashes are carried out, in blocks of two seconds, with room.
 SLASH_SECONDS = 600
 
@@ -28,8 +26,6 @@ class Cheat:
     faults: tuple[str, ...]
     # Whether it takes a dispute to find out.
     disputed: bool = False
-    # Whether a committee has to decide it, because no block can.
-    needs_committee: bool = False
 
     @property
     def worker(self):
@@ -57,9 +53,8 @@ CHEATS = {
         Cheat(
             "altered-token",
             "provider",
-            "reads a word of the input as another one",
+            "reads a token of the input as another one",
             ("WrongResult", "LostDispute"),
-            True,
             True,
         ),
         Cheat(
@@ -224,8 +219,6 @@ def problems(cheat, culprit, found):
         wrong.append("there was no dispute")
     if cheat.disputed and not found["disputed_cell"]:
         wrong.append("no dispute came to a cell")
-    if cheat.needs_committee and not any(COMMITTEE in (story["reason"] or "") for story in found["disputes"]):
-        wrong.append("no committee decided")
     if found["escrow_left"]:
         wrong.append("money is left in escrow")
     if not found["client_served"] and found["state"] == "Settled":

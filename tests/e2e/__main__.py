@@ -17,11 +17,10 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "scripts")]
 
 from devnet_lib.processes import child_options, end, end_of  # noqa: E402
 
-# Each kind of cheat takes minutes: one that the runtime judges and one that a committee does, always; all by hand,
-# `scripts/devnet --cheat all`.
+# Each kind of cheat takes minutes: two that the runtime judges, always; all by hand, `scripts/devnet --cheat all`.
 CHEATS = [
     "test_4_cheats.Cheats.test_an_altered_activation_is_judged_by_the_runtime",
-    "test_4_cheats.Cheats.test_a_token_read_wrong_is_judged_by_a_committee",
+    "test_4_cheats.Cheats.test_a_token_read_wrong_is_judged_by_the_runtime",
 ]
 # On networks of their own, beside that of the others.
 BESIDE = [

@@ -13,7 +13,7 @@ from devnet_lib.models import GENERATOR_CONTEXT
 from devnet_lib.scale import content_hash
 
 MAX_TOKENS = 48
-NO_RESULT = 5
+USAGE = 2
 
 
 class Client:
@@ -131,9 +131,9 @@ class Generations(unittest.TestCase):
         self.assertNotEqual(refused.code, 0)
         self.assertIn("not among the readers", refused.stderr)
 
-    def test_a_prompt_over_the_context_is_explained_and_costs_nothing(self):
+    def test_a_prompt_over_the_context_is_explained_and_not_even_posted(self):
         outcome = self.too_long.outcome
-        self.assertEqual(outcome.code, NO_RESULT, outcome.stderr)
+        self.assertEqual(outcome.code, USAGE, outcome.stderr)
         self.assertIn(f"over the model's {GENERATOR_CONTEXT}", outcome.stderr[outcome.stderr.find("error:") :])
         self.assertFalse(self.too_long.out.exists())
         account = self.too_long.surety.run("account", "show")["address"]

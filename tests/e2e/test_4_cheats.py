@@ -59,9 +59,9 @@ class Cheats(unittest.TestCase):
         self.assertTrue(found["disputed_cell"])
         self.assertNotIn(found["culprit"], found["paid"])
 
-    def test_a_token_read_wrong_is_judged_by_a_committee(self):
+    def test_a_token_read_wrong_is_judged_by_the_runtime(self):
         found = self.check("altered-token")
-        self.assertIn("the tokens that go in", found["disputed_cell"]["name"])
+        self.assertIn("the sum of embeddings", found["disputed_cell"]["name"])
         self.assertNotIn(found["culprit"], found["paid"])
         self.assertEqual(found["state"], "Settled")
 

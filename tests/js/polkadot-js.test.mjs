@@ -141,6 +141,8 @@ test("a refused call names its error, and takes no money but its fee", async () 
     [{ ...spec, model: `0x${"77".repeat(32)}` }, "modelRegistry.UnknownModel"],
     [{ ...spec, inputBytes: 0 }, "taskAuction.InputEmpty"],
     [{ ...spec, inputBytes: 0xffffffff }, "taskAuction.InputTooLarge"],
+    [{ ...spec, inputBytes: spec.inputBytes + 1 }, "modelRegistry.InputRagged"],
+    [{ ...spec, inputBytes: 12 }, "modelRegistry.InputTooShort"],
     [{ ...spec, unitsMax: 0 }, "taskAuction.ZeroUnits"],
     [{ ...spec, unitsMax: 0xffffffff }, "taskAuction.TooManyUnits"],
     [{ ...spec, security: { level: "Basic", valueAtRisk: 2n ** 127n } }, "results.ValueAtRiskTooHigh"],

@@ -182,7 +182,8 @@ pub struct SubmitArgs {
     /// The most to pay in all, fee included, such as "5 SURE"
     #[arg(long, value_name = "AMOUNT")]
     pub cap: Amount,
-    /// Most units to pay for [default: the lines of the text; or --max-tokens and those of the prompt]
+    /// Most units to pay for; of a text never more than its lines [default: those; or --max-tokens and
+    /// those of the prompt]
     #[arg(long, value_name = "N")]
     pub units_max: Option<u32>,
     /// Where to serve the input: IP:PORT (QUIC and TCP) or a multiaddr; repeatable [default: 0.0.0.0:4101]
@@ -191,7 +192,7 @@ pub struct SubmitArgs {
     /// Where others reach it, if not there: IP:PORT or a multiaddr without peer id; repeatable
     #[arg(long, value_name = "ADDR")]
     pub external: Vec<String>,
-    /// Where to write the output: vectors in safetensors, a generation as its tokens and text; needed for
+    /// Where to write the output: vectors in safetensors, a generation as the ids of its tokens; needed for
     /// vectors
     #[arg(long, value_name = "FILE", required_unless_present_any = ["detach", "prompting"])]
     pub out: Option<PathBuf>,
@@ -237,7 +238,7 @@ pub struct WatchArgs {
     /// Number of the task
     #[arg(value_name = "ID")]
     pub task: TaskId,
-    /// Where to write the output: vectors in safetensors, a generation as its tokens and text
+    /// Where to write the output: vectors in safetensors, a generation as the ids of its tokens
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Print generated text while it is made; with --json as one event a line, the last of them the report
@@ -251,7 +252,7 @@ pub struct ResultArgs {
     /// Number of the task
     #[arg(value_name = "ID")]
     pub task: TaskId,
-    /// Where to write the output: vectors in safetensors, a generation as its tokens and text; needed for
+    /// Where to write the output: vectors in safetensors, a generation as the ids of its tokens; needed for
     /// vectors
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

@@ -1,6 +1,6 @@
 //! Decimals as people write them, in thousandths: what a blob holds are integers, so that no parser rounds.
 
-use surety_engine::generation::TEMPERATURE_MILLI_MAX;
+use surety_types::input::TEMPERATURE_MILLI_MAX;
 
 /// Thousandths from text such as `0.8`.
 ///

@@ -3,13 +3,15 @@
 use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
-use surety_client::{ClientError, nearest::NearestError};
+use surety_client::ClientError;
+use surety_client::{nearest::Mismatch, text::TextInputError};
 use surety_demo_model::TrainError;
-use surety_engine::{EmbeddingsError, EngineError, InputError, generation::RequestError};
+use surety_engine::{EmbeddingsError, EngineError};
 use surety_host::HostError;
 use surety_journal::JournalError;
 use surety_model_fetch::FetchError;
 use surety_models::convert::ConvertError;
+use surety_models::tokens::{LinesFault, TextError};
 use surety_network::PlaneError;
 use surety_types::TaskId;
 use surety_worker_core::ReplayError;
@@ -61,17 +63,31 @@ pub enum CliError {
     /// Training a model.
     #[error(transparent)]
     Train(TrainError),
-    /// The task's input.
+    /// The task's text.
     #[error("{}: {source}", path.display())]
-    Input {
+    Lines {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: InputError,
+        source: LinesFault,
     },
-    /// What is to be generated makes no sense.
-    #[error("{0}")]
-    Request(#[from] RequestError),
+    /// A text becomes no input of a task.
+    #[error(transparent)]
+    Text(#[from] TextInputError),
+    /// What a model's text becomes ids by is not here.
+    #[error(
+        "the tokenizer of {model} is not here: put its tokenizer.json and config.json into {}, or have the model here \
+         (surety model fetch, surety model convert): {source}",
+        folder.display()
+    )]
+    NoTokenizer {
+        /// Its name.
+        model: String,
+        /// Where the files are looked for.
+        folder: PathBuf,
+        /// What was found there.
+        source: Box<TextError>,
+    },
     /// The task's output is no output.
     #[error("the output cannot be read: {0}")]
     Output(#[from] EmbeddingsError),
@@ -147,7 +163,7 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Internal(_) | Self::Interrupted(_) => 1,
-            Self::Usage(_) | Self::Config(_) | Self::Request(_) | Self::Key(KeyError::NotAnAddress(_)) => 2,
+            Self::Usage(_) | Self::Config(_) | Self::Text(_) | Self::Key(KeyError::NotAnAddress(_)) => 2,
             Self::Host(e) => match e {
                 HostError::Internal(_) | HostError::PartDied { .. } => 1,
                 HostError::Metrics { .. } => 2,
@@ -187,7 +203,8 @@ impl CliError {
             | Self::Convert(_)
             | Self::Engine(_)
             | Self::Train(_)
-            | Self::Input { .. }
+            | Self::Lines { .. }
+            | Self::NoTokenizer { .. }
             | Self::File { .. } => 7,
             Self::Unhealthy(_) => 8,
         }
@@ -214,15 +231,9 @@ impl From<ClientError> for CliError {
     }
 }
 
-impl From<NearestError> for CliError {
-    fn from(error: NearestError) -> Self {
-        match error {
-            NearestError::Text(source) => Self::Input {
-                path: "the submitted text".into(),
-                source,
-            },
-            NearestError::Mismatch { .. } => Self::Usage(error.to_string()),
-        }
+impl From<Mismatch> for CliError {
+    fn from(error: Mismatch) -> Self {
+        Self::Usage(error.to_string())
     }
 }
 

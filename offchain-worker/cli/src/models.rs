@@ -1,7 +1,8 @@
 //! Finding out which model a name or id stands for.
 
 use surety_chain_client::{Chain, RegisteredModel, When};
-use surety_models::{ModelStore, StoreError, known};
+use surety_model_fetch::{FetchOptions, fetch_text};
+use surety_models::{ModelStore, StoreError, known, paths, tokens::TextCodec};
 use surety_types::{ModelId, model::ModelManifest};
 
 use crate::error::{CliError, Result};
@@ -75,6 +76,32 @@ pub async fn registered(
     }
 }
 
+/// What the text of a model becomes ids by: from its files or those of its text alone, in the home or in
+/// the user's cache; or fetched where it is a known one. Never its weights.
+///
+/// # Errors
+/// When they are nowhere, or not what the manifest says.
+pub async fn text(store: &ModelStore, manifest: &ModelManifest) -> Result<TextCodec> {
+    let (store, manifest) = (store.clone(), manifest.clone());
+    let found = tokio::task::spawn_blocking(move || {
+        let cached = paths::cache_home().map(|home| ModelStore::new(&home).text(&manifest));
+        if let Some(Ok(codec)) = cached {
+            return Ok(codec);
+        }
+        let id = manifest.id();
+        let known = known::all().into_iter().find(|model| model.manifest.id() == id);
+        match known {
+            Some(known) => Ok(fetch_text(&store, &known, &FetchOptions::default(), &mut |_| ())?),
+            None => store.text(&manifest).map_err(|source| CliError::NoTokenizer {
+                model: name(&manifest),
+                folder: store.text_folder(&manifest),
+                source: Box::new(source),
+            }),
+        }
+    });
+    found.await.map_err(|e| CliError::Internal(e.to_string()))?
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -91,7 +118,7 @@ mod tests {
             operations: vec![Operation::Embed].try_into().unwrap(),
             weights: ModelId::zero(),
             weights_bytes,
-            tokenizer: ModelId::zero(),
+            text: Default::default(),
             config: ModelId::zero(),
             exact: None,
         }

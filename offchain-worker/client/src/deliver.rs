@@ -19,6 +19,8 @@ use crate::statement;
 pub struct Wanted {
     /// What it is the output of.
     pub operation: Operation,
+    /// Tokens of the prompt, of a generation.
+    pub prompt_tokens: u32,
     /// Its hash, once the chain has decided; before that, whatever a provider says and signs.
     pub hash: Option<ContentHash>,
     /// How many units must be in it, where that is known.
@@ -43,6 +45,7 @@ pub fn decided(info: &TaskInfo) -> Option<Wanted> {
     };
     Some(Wanted {
         operation: info.task.spec.operation,
+        prompt_tokens: info.task.spec.work().prompt_tokens(),
         hash: Some(claim.output),
         units: Some(claim.units),
         providers,
@@ -63,6 +66,7 @@ pub fn wanted(info: &TaskInfo) -> Wanted {
     });
     Wanted {
         operation: info.task.spec.operation,
+        prompt_tokens: info.task.spec.work().prompt_tokens(),
         hash: None,
         units: None,
         providers: done.map(|member| member.provider.clone()).collect(),
@@ -140,7 +144,7 @@ async fn from_one(
         .fetch(hash, &record.endpoints, &options)
         .await
         .map_err(|e| e.to_string())?;
-    check(wanted.operation, &bytes, wanted.units)?;
+    check(wanted, &bytes)?;
     Ok(Delivery {
         hash,
         bytes,
@@ -166,19 +170,19 @@ async fn locate(
 }
 
 /// A blob with the right hash may still be nonsense, as long as the chain has not decided.
-fn check(operation: Operation, bytes: &[u8], units: Option<u32>) -> Result<(), String> {
-    let (found, what) = match operation {
+fn check(wanted: &Wanted, bytes: &[u8]) -> Result<(), String> {
+    let (found, what) = match wanted.operation {
         Operation::Embed => {
             let embeddings = Embeddings::decode(bytes).map_err(|e| format!("sent no embeddings: {e}"))?;
             (embeddings.len(), "vectors")
         }
         Operation::Generate => {
             let made = Generation::decode(bytes).map_err(|e| format!("sent no generation: {e}"))?;
-            let prompt = usize::try_from(made.prompt_tokens).unwrap_or(usize::MAX);
+            let prompt = usize::try_from(wanted.prompt_tokens).unwrap_or(usize::MAX);
             (made.tokens.len().saturating_add(prompt), "tokens")
         }
     };
-    match units {
+    match wanted.units {
         Some(units) if found as u64 != u64::from(units) => Err(format!("sent {found} {what}, not {units}")),
         _ => Ok(()),
     }
@@ -193,16 +197,21 @@ mod tests {
     #[test]
     fn an_output_must_be_the_operation_s_and_as_long_as_is_claimed() {
         let made = Generation {
-            text: "b c".into(),
             tokens: vec![7, 8],
-            prompt_tokens: 3,
             finish_reason: FinishReason::Stop,
         };
         let blob = made.encode();
-        assert_eq!(check(Operation::Generate, &blob, Some(5)), Ok(()));
-        assert_eq!(check(Operation::Generate, &blob, None), Ok(()));
-        assert!(check(Operation::Generate, &blob, Some(4)).is_err());
-        assert!(check(Operation::Embed, &blob, None).is_err());
-        assert!(check(Operation::Generate, b"{}", None).is_err());
+        let wanted = |operation, units| Wanted {
+            operation,
+            prompt_tokens: 3,
+            hash: None,
+            units,
+            providers: Vec::new(),
+        };
+        assert_eq!(check(&wanted(Operation::Generate, Some(5)), &blob), Ok(()));
+        assert_eq!(check(&wanted(Operation::Generate, None), &blob), Ok(()));
+        assert!(check(&wanted(Operation::Generate, Some(4)), &blob).is_err());
+        assert!(check(&wanted(Operation::Embed, None), &blob).is_err());
+        assert!(check(&wanted(Operation::Generate, None), b"{}").is_err());
     }
 }

@@ -15,6 +15,7 @@ pub mod statement;
 pub mod stream;
 #[cfg(any(test, feature = "testsuite"))]
 pub mod testsuite;
+pub mod text;
 pub mod transcript;
 pub mod words;
 

@@ -2,7 +2,7 @@
 //! mean something.
 
 use serde::Serialize;
-use surety_engine::{Embeddings, InputError, input};
+use surety_engine::Embeddings;
 
 /// A line and its nearest other line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -15,30 +15,23 @@ pub struct Neighbor {
     pub cosine: f32,
 }
 
-/// Why text and embeddings do not belong together.
+/// Lines and vectors do not belong together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NearestError {
-    /// The text is no input.
-    #[error(transparent)]
-    Text(#[from] InputError),
-    /// One is not of the other.
-    #[error("the text has {lines} lines, the output {vectors} vectors: they do not belong together")]
-    Mismatch {
-        /// Lines of the text.
-        lines: usize,
-        /// Rows of the output.
-        vectors: usize,
-    },
+#[error("the text has {lines} lines, the output {vectors} vectors: they do not belong together")]
+pub struct Mismatch {
+    /// Lines of the text.
+    pub lines: usize,
+    /// Rows of the output.
+    pub vectors: usize,
 }
 
-/// For `count` lines, spread evenly over the text, the nearest other line.
+/// For `count` lines, spread evenly over all, the nearest other line.
 ///
 /// # Errors
-/// When text and embeddings do not belong together.
-pub fn nearest(text: &[u8], embeddings: &Embeddings, count: usize) -> Result<Vec<Neighbor>, NearestError> {
-    let items = input::items(text, u32::MAX)?;
+/// [`Mismatch`].
+pub fn nearest(items: &[&str], embeddings: &Embeddings, count: usize) -> Result<Vec<Neighbor>, Mismatch> {
     if items.len() != embeddings.len() {
-        return Err(NearestError::Mismatch {
+        return Err(Mismatch {
             lines: items.len(),
             vectors: embeddings.len(),
         });
@@ -81,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_nearest_other_line_is_found() {
-        let text = b"east\nnorth\n\nalmost east\neast\n";
+        let text = &["east", "north", "almost east", "east"];
         let vectors = vec![1.0, 0.0, 0.0, 2.0, 3.0, 0.1, 1.0, 0.0];
         let embeddings = Embeddings::new(2, vectors).unwrap();
         let found = nearest(text, &embeddings, 2).unwrap();
@@ -99,7 +92,7 @@ mod tests {
     #[test]
     fn text_and_vectors_must_belong_together() {
         let embeddings = Embeddings::new(1, vec![1.0]).unwrap();
-        let mismatch = NearestError::Mismatch { lines: 2, vectors: 1 };
-        assert_eq!(nearest(b"a\nb", &embeddings, 1), Err(mismatch));
+        let mismatch = Mismatch { lines: 2, vectors: 1 };
+        assert_eq!(nearest(&["a", "b"], &embeddings, 1), Err(mismatch));
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use surety_chain_client::{AccountId, Chain, When, short};
-use surety_network::{DataPlane, PeerError, StreamEnd, StreamPage, StreamToken};
+use surety_network::{DataPlane, PeerError, StreamEnd, StreamPage};
 use surety_types::{TaskId, multiaddr::Endpoint};
 use tokio::sync::watch;
 
@@ -197,7 +197,7 @@ impl Reader {
     }
 
     /// Takes in token `at` of a provider's stream: new, known already, or another than before.
-    fn take(&self, at: usize, token: StreamToken, member: &AccountId, known: &mut Known) {
+    fn take(&self, at: usize, token: u32, member: &AccountId, known: &mut Known) {
         let mut transcript = self.transcript();
         let seconds = self.posted.map(|posted| posted.elapsed().as_secs_f64());
         match transcript.tokens().get(at) {

@@ -6,8 +6,10 @@ use surety_network::{
 };
 use surety_types::provider::{DeviceKind, DeviceProfile};
 
+use surety_models::tokens::TextFault;
+
 use super::*;
-use crate::testsuite::Paper;
+use crate::{testsuite::Paper, text::ToText};
 
 const TASK: TaskId = 5;
 
@@ -29,10 +31,12 @@ fn endpoint(index: u8) -> Endpoint {
     Endpoint::try_from(format!("peer {index}").into_bytes()).unwrap()
 }
 
-fn token(id: u32) -> StreamToken {
-    StreamToken {
-        id,
-        text: format!("w{id} "),
+/// Every token is a word.
+struct Words;
+
+impl ToText for Words {
+    fn text(&self, ids: &[u32]) -> Result<String, TextFault> {
+        Ok(ids.iter().map(|id| format!("w{id} ")).collect())
     }
 }
 
@@ -62,7 +66,11 @@ impl World {
             providers: (0..3).map(|index| net.join(endpoint(index))).collect(),
             client: Arc::new(net.join(endpoint(9))),
             net,
-            transcript: Arc::new(Mutex::new(Transcript::new(paper.clone(), true))),
+            transcript: Arc::new(Mutex::new(Transcript::new(
+                paper.clone(),
+                true,
+                Some(Arc::new(Words)),
+            ))),
             paper,
         }
     }
@@ -108,7 +116,7 @@ impl World {
 
     fn told(&self) -> Vec<u32> {
         let transcript = self.transcript.lock().unwrap();
-        transcript.tokens().iter().map(|token| token.id).collect()
+        transcript.tokens().to_vec()
     }
 }
 
@@ -119,7 +127,7 @@ async fn tokens_are_shown_as_they_come_from_whoever_has_begun() {
     let script = async {
         let stream = world.open(1).await;
         for id in 0..3 {
-            stream.push(token(id));
+            stream.push(id);
             world.until_told(id as usize + 1).await;
         }
         assert_eq!(world.paper.text(), "w0 w1 w2 ");
@@ -139,13 +147,13 @@ async fn a_provider_that_dies_costs_a_retry_with_another_that_goes_on() {
     let (read, _members) = world.read(10);
     let script = async {
         let dying = world.open(0).await;
-        dying.push(token(0));
-        dying.push(token(1));
+        dying.push(0);
+        dying.push(1);
         world.until_told(2).await;
         world.net.set_down(&endpoint(0), true);
         let other = world.open(2).await;
         for id in 0..4 {
-            other.push(token(id));
+            other.push(id);
         }
         other.complete();
     };
@@ -165,12 +173,12 @@ async fn a_provider_that_stands_still_is_left_for_another() {
     let world = World::new();
     let (read, _members) = world.read(10);
     let still = world.open(0).await;
-    still.push(token(0));
+    still.push(0);
     let script = async {
         world.until_told(1).await;
         let other = world.open(1).await;
-        other.push(token(0));
-        other.push(token(1));
+        other.push(0);
+        other.push(1);
         other.complete();
     };
     tokio::join!(read, script);
@@ -184,13 +192,13 @@ async fn another_text_starts_over_and_is_said() {
     let script = async {
         let liar = world.open(0).await;
         for id in [0, 1, 77, 78] {
-            liar.push(token(id));
+            liar.push(id);
         }
         world.until_told(4).await;
         world.net.set_down(&endpoint(0), true);
         let honest = world.open(1).await;
         for id in 0..3 {
-            honest.push(token(id));
+            honest.push(id);
         }
         honest.complete();
     };
@@ -207,12 +215,12 @@ async fn tokens_that_another_does_not_have_are_taken_back() {
     let (read, _members) = world.read(10);
     let script = async {
         let liar = world.open(0).await;
-        liar.push(token(0));
-        liar.push(token(1));
+        liar.push(0);
+        liar.push(1);
         world.until_told(2).await;
         world.net.set_down(&endpoint(0), true);
         let honest = world.open(1).await;
-        honest.push(token(0));
+        honest.push(0);
         honest.complete();
     };
     tokio::join!(read, script);
@@ -224,10 +232,10 @@ async fn more_tokens_than_can_be_are_a_lie() {
     let world = World::new();
     let liar = world.open(0).await;
     for id in 0..5 {
-        liar.push(token(id));
+        liar.push(id);
     }
     let honest = world.open(1).await;
-    honest.push(token(8));
+    honest.push(8);
     honest.complete();
     let (read, _members) = world.read(4);
     read.await;

@@ -3,11 +3,12 @@
 //! Text goes to standard output as it comes. What providers say is not to be trusted before the verdict: when
 //! it turns out to be another text, that is said, and the text starts over.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
-use surety_engine::generation::Generation;
-use surety_network::StreamToken;
+use surety_models::tokens::TextStream;
+
+use crate::text::{Generated, ToText};
 
 /// One line of `--follow --json`.
 #[derive(Debug, Serialize)]
@@ -19,7 +20,8 @@ pub enum Line<'a> {
         index: usize,
         /// Its number in the vocabulary.
         id: u32,
-        /// Its text.
+        /// What it adds to the text; empty while a character is not complete, and where there is no
+        /// tokenizer.
         text: &'a str,
     },
     /// What was streamed does not hold: tokens start again at index 0.
@@ -58,7 +60,13 @@ pub trait Screen: Send {
 pub struct Transcript {
     out: Box<dyn Screen>,
     show: bool,
-    tokens: Vec<StreamToken>,
+    /// What ids become text by, where the model's tokenizer is at hand.
+    text: Option<Arc<dyn ToText>>,
+    tokens: Vec<u32>,
+    /// What of them became text.
+    stream: TextStream,
+    /// All that was shown since the text last started over.
+    shown: String,
     first_seconds: Option<f64>,
     restarts: u32,
     /// Why providers cannot compute the task, in their words.
@@ -69,11 +77,14 @@ pub struct Transcript {
 
 impl Transcript {
     /// With `show`, tokens are printed as they come.
-    pub fn new(out: impl Screen + 'static, show: bool) -> Self {
+    pub fn new(out: impl Screen + 'static, show: bool, text: Option<Arc<dyn ToText>>) -> Self {
         Self {
             out: Box::new(out),
             show,
+            text,
             tokens: Vec::new(),
+            stream: TextStream::default(),
+            shown: String::new(),
             first_seconds: None,
             restarts: 0,
             reasons: BTreeMap::new(),
@@ -82,17 +93,17 @@ impl Transcript {
     }
 
     /// What was streamed so far.
-    pub fn tokens(&self) -> &[StreamToken] {
+    pub fn tokens(&self) -> &[u32] {
         &self.tokens
     }
 
     /// The next token, `seconds` after the task was posted.
-    pub fn push(&mut self, token: StreamToken, seconds: Option<f64>) {
+    pub fn push(&mut self, token: u32, seconds: Option<f64>) {
         if self.settled {
             return;
         }
         self.first_seconds = self.first_seconds.or(seconds);
-        self.show_token(self.tokens.len(), &token);
+        self.show_token(self.tokens.len(), token);
         self.tokens.push(token);
     }
 
@@ -104,7 +115,7 @@ impl Transcript {
         self.restarts = self.restarts.saturating_add(1);
         self.tokens.truncate(keep);
         self.start_over(reason);
-        for (index, token) in self.tokens.iter().enumerate() {
+        for (index, token) in self.tokens.clone().into_iter().enumerate() {
             self.show_token(index, token);
         }
     }
@@ -135,20 +146,15 @@ impl Transcript {
     }
 
     /// The settled output is here: shows what is missing of it, or all of it when it is another one.
-    pub fn settle(&mut self, generation: &Generation) -> Streamed {
+    pub fn settle(&mut self, generated: &Generated) -> Streamed {
         self.settled = true;
-        let settled = generation.tokens.get(..self.tokens.len()).unwrap_or_default();
-        let same_tokens = self.tokens.iter().map(|token| &token.id).eq(settled);
-        let text: String = self.tokens.iter().map(|token| token.text.as_str()).collect();
-        // A provider may stream the right tokens with a wrong text.
-        let rest = generation
-            .text
-            .strip_prefix(text.as_str())
-            .filter(|_| same_tokens);
-        if rest.is_none() {
+        let settled = generated.tokens.get(..self.tokens.len());
+        let as_settled = settled == Some(&self.tokens[..]);
+        if !as_settled {
             self.start_over("what was streamed is not what was settled");
         }
-        let missing = rest.filter(|_| self.show).unwrap_or(&generation.text);
+        let whole = generated.shown();
+        let missing = whole.strip_prefix(&self.shown).unwrap_or(&whole);
         if !self.out.is_json() {
             self.out.piece(missing);
             self.out.piece("\n");
@@ -157,11 +163,12 @@ impl Transcript {
             tokens: self.tokens.len(),
             seconds_post_to_first_token: self.first_seconds,
             restarts: self.restarts,
-            as_settled: rest.is_some(),
+            as_settled,
         }
     }
 
-    fn start_over(&self, reason: &str) {
+    fn start_over(&mut self, reason: &str) {
+        (self.stream, self.shown) = (TextStream::default(), String::new());
         if !self.show {
             return;
         }
@@ -173,19 +180,26 @@ impl Transcript {
         self.out.step(&format!("{reason}: the text starts over"));
     }
 
-    fn show_token(&self, index: usize, token: &StreamToken) {
+    fn show_token(&mut self, index: usize, token: u32) {
         if !self.show {
             return;
         }
+        let text = match &self.text {
+            Some(text) => self.stream.push(token, |ids| text.text(ids)).unwrap_or_default(),
+            None if index == 0 => token.to_string(),
+            None => format!(" {token}"),
+        };
         if self.out.is_json() {
+            let text = if self.text.is_some() { &text } else { "" };
             self.out.line(&Line::Token {
                 index,
-                id: token.id,
-                text: &token.text,
+                id: token,
+                text,
             });
         } else {
-            self.out.piece(&token.text);
+            self.out.piece(&text);
         }
+        self.shown.push_str(&text);
     }
 }
 
@@ -199,44 +213,51 @@ fn printable(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use surety_engine::generation::FinishReason;
+    use surety_models::tokens::TextFault;
 
     use super::*;
     use crate::testsuite::Paper;
 
-    fn token(id: u32, text: &str) -> StreamToken {
-        StreamToken {
-            id,
-            text: text.into(),
+    /// Token 1 is "one", all others a word of their own after a space.
+    struct Words;
+
+    impl ToText for Words {
+        fn text(&self, ids: &[u32]) -> Result<String, TextFault> {
+            let word = |id: &u32| match id {
+                1 => "one".into(),
+                2 => " two".into(),
+                id => format!(" {id}"),
+            };
+            Ok(ids.iter().map(word).collect())
         }
     }
 
-    fn generation() -> Generation {
-        Generation {
-            text: "one two".into(),
+    fn generated(text: bool) -> Generated {
+        Generated {
+            text: text.then(|| "one two".into()),
             tokens: vec![1, 2],
             prompt_tokens: 3,
             finish_reason: FinishReason::Length,
         }
     }
 
-    fn shown(show: bool, tokens: &[StreamToken]) -> (String, Streamed) {
+    fn shown(show: bool, tokens: &[u32]) -> (String, Streamed) {
         let paper = Paper::default();
-        let mut transcript = Transcript::new(paper.clone(), show);
+        let mut transcript = Transcript::new(paper.clone(), show, Some(Arc::new(Words)));
         for token in tokens {
-            transcript.push(token.clone(), Some(0.5));
+            transcript.push(*token, Some(0.5));
         }
-        let streamed = transcript.settle(&generation());
+        let streamed = transcript.settle(&generated(true));
         (paper.text(), streamed)
     }
 
     #[test]
     fn the_settled_text_is_shown_whatever_was_streamed() {
-        let (one, two) = (token(1, "one"), token(2, " two"));
         for (show, tokens) in [
-            (true, vec![one.clone(), two.clone()]),
-            (true, vec![one.clone()]),
+            (true, vec![1, 2]),
+            (true, vec![1]),
             (true, vec![]),
-            (false, vec![one.clone(), two.clone()]),
+            (false, vec![1, 2]),
         ] {
             let (text, streamed) = shown(show, &tokens);
             assert_eq!(text, "one two\n", "{show} {tokens:?}");
@@ -248,11 +269,7 @@ mod tests {
 
     #[test]
     fn another_text_is_said_to_be_another_and_starts_over() {
-        let wrong = [
-            vec![token(1, "one"), token(9, " nine")],
-            vec![token(1, "lies")],
-            vec![token(1, "one"), token(2, " two"), token(3, " three")],
-        ];
+        let wrong = [vec![1, 9], vec![4], vec![1, 2, 3]];
         for tokens in wrong {
             let (text, streamed) = shown(true, &tokens);
             assert!(
@@ -267,29 +284,37 @@ mod tests {
     #[test]
     fn programs_get_one_event_a_line() {
         let paper = Paper::of_json();
-        let mut transcript = Transcript::new(paper.clone(), true);
-        transcript.push(token(1, "\"a\n"), None);
-        transcript.push(token(5, "b"), None);
+        let mut transcript = Transcript::new(paper.clone(), true, Some(Arc::new(Words)));
+        transcript.push(1, None);
+        transcript.push(5, None);
         transcript.restart(1, "another text");
-        transcript.settle(&generation());
+        transcript.settle(&generated(true));
         let text = paper.text();
         let lines: Vec<&str> = text.lines().filter(|line| line.starts_with('{')).collect();
         assert_eq!(
             lines,
             [
-                r#"{"event":"token","index":0,"id":1,"text":"\"a\n"}"#,
-                r#"{"event":"token","index":1,"id":5,"text":"b"}"#,
+                r#"{"event":"token","index":0,"id":1,"text":"one"}"#,
+                r#"{"event":"token","index":1,"id":5,"text":" 5"}"#,
                 r#"{"event":"restart","reason":"another text"}"#,
-                r#"{"event":"token","index":0,"id":1,"text":"\"a\n"}"#,
-                r#"{"event":"restart","reason":"what was streamed is not what was settled"}"#,
+                r#"{"event":"token","index":0,"id":1,"text":"one"}"#,
             ]
         );
     }
 
     #[test]
+    fn without_a_tokenizer_ids_are_shown() {
+        let paper = Paper::default();
+        let mut transcript = Transcript::new(paper.clone(), true, None);
+        transcript.push(1, None);
+        let streamed = transcript.settle(&generated(false));
+        assert_eq!((paper.text().as_str(), streamed.as_settled), ("1 2\n", true));
+    }
+
+    #[test]
     fn a_reason_is_said_once_and_cannot_steer_a_terminal() {
         let paper = Paper::default();
-        let mut transcript = Transcript::new(paper.clone(), false);
+        let mut transcript = Transcript::new(paper.clone(), false, None);
         for _ in 0..2 {
             transcript.cannot("5Abc", "too\x1b[2J long");
         }

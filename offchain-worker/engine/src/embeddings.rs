@@ -9,15 +9,6 @@ const TENSOR: &str = "embeddings";
 /// Longest output, in bytes: what peers take as one blob.
 pub const OUTPUT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// More than the header of a blob with one tensor ever takes.
-const HEADER_BYTES_MAX: usize = 1024;
-
-/// Most rows of this width that fit in an output.
-pub(crate) fn rows_max(width: usize) -> u32 {
-    let rows = (OUTPUT_BYTES_MAX - HEADER_BYTES_MAX) / (width.max(1) * size_of::<f32>());
-    u32::try_from(rows).unwrap_or(u32::MAX)
-}
-
 /// Vectors of equal width, one per item, in the order of the input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embeddings {
@@ -154,18 +145,6 @@ mod tests {
         assert_eq!(read.len(), 3);
         assert_eq!(read.row(1), Some(&[0.0, 3.0][..]));
         assert_eq!(read.row(3), None);
-    }
-
-    #[test]
-    fn the_most_rows_fit_in_an_output() {
-        for width in [1, 384, 1024] {
-            let rows = rows_max(width) as usize;
-            let blob = Embeddings::new(width, vec![1.0; rows * width])
-                .unwrap()
-                .encode()
-                .unwrap();
-            assert!(blob.len() <= OUTPUT_BYTES_MAX, "{}", blob.len());
-        }
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use surety_models::ModelFiles;
+use surety_models::{
+    ModelFiles,
+    tokens::{TextCodec, TextFiles},
+};
 use surety_types::{
     ContentHash,
     model::{ModelFamily, ModelManifest, Operation, Tier},
@@ -23,27 +26,18 @@ pub struct Job {
     pub operation: Operation,
     /// The input blob. Its hash has been checked by whoever fetched it.
     pub input: Vec<u8>,
-    /// Most units the client pays for. More in the input is an error: a claim above it is refused by the
-    /// chain.
+    /// Units that the client pays for: with `Embed` the items of the input, with `Generate` the most tokens,
+    /// those of the prompt included.
     pub units_max: u32,
 }
 
 /// A finished job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The output blob: safetensors, or the words, tokens and text of a generation.
+    /// The output blob: safetensors, or the tokens of a generation.
     pub output: Vec<u8>,
     /// What the provider may say of it on chain: the blob's hash, the trace's root, the units done.
     pub claim: ResultClaim,
-}
-
-/// What was found of some items.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundItems {
-    /// As it is sealed and opened.
-    pub found: ItemsFound,
-    /// Which items.
-    pub items: Vec<u32>,
 }
 
 /// What an engine tells while it works. Long operations add their own kinds: a generation its tokens, a
@@ -64,8 +58,6 @@ pub enum Event {
         index: u32,
         /// Its number in the vocabulary.
         token: u32,
-        /// What it adds to the text; empty while a character is not complete.
-        text: String,
     },
 }
 
@@ -102,37 +94,33 @@ pub trait Engine: Send + Sync {
     /// Where less than running the job again tells so, less is done.
     ///
     /// # Errors
-    /// Those of `run`, and [`EngineError::Refuted`] for what has not the form of an output.
+    /// Those of `run`.
     fn audit(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<ResultClaim, EngineError> {
         let _ = output;
         self.run(job, sink).map(|outcome| outcome.claim)
     }
 
-    /// What an auditor finds that computes some of a job's items: those that `choose` picks once it hears how
-    /// many there are, in ascending order. Each comes out as it does among all others. Nothing where it picks
-    /// none, or the operation has no items that can be computed alone.
+    /// What an auditor finds that computes some of a job's items, given in ascending order. Each comes out as
+    /// it does among all others.
     ///
     /// # Errors
-    /// Those of `run`, of the items that were picked alone: what is wrong with others is not seen.
-    fn audit_items(
-        &self,
-        job: &Job,
-        choose: &dyn Fn(u32) -> Option<Vec<u32>>,
-        sink: &mut dyn Sink,
-    ) -> Result<Option<FoundItems>, EngineError> {
-        let _ = (job, choose, sink);
-        Ok(None)
+    /// [`EngineError::NoItems`] where none can be computed alone; those of `run`, of these items: what is
+    /// wrong with others is not seen.
+    fn audit_items(&self, job: &Job, items: &[u32], sink: &mut dyn Sink) -> Result<ItemsFound, EngineError> {
+        let _ = (job, items, sink);
+        Err(EngineError::NoItems)
     }
 
-    /// Whether a claim has the same in all that was found, shown by the leaves of its trace and its output.
+    /// Whether a claim has the same in all that was found of these items, shown by the leaves of its trace
+    /// and its output.
     fn shows_items(
         &self,
-        own: &FoundItems,
+        job: &Job,
+        own: (&[u32], &ItemsFound),
         claim: &ResultClaim,
-        leaves: &[ContentHash],
-        output: &[u8],
+        shown: (&[ContentHash], &[u8]),
     ) -> bool {
-        let _ = (own, claim, leaves, output);
+        let _ = (job, own, claim, shown);
         false
     }
 
@@ -151,8 +139,8 @@ pub trait Engine: Send + Sync {
     /// Nothing is computed yet. What is computed later can be stopped through `sink`, as a job can.
     ///
     /// # Errors
-    /// [`EngineError::NotTraced`] where a root is all there is, [`EngineError::Untraceable`] and
-    /// [`EngineError::Refuted`] for a claim that can have no trace, the input's faults.
+    /// [`EngineError::NotTraced`] where a root is all there is, [`EngineError::Untraceable`] for a claim
+    /// that can have no trace.
     fn trace(
         self: Arc<Self>,
         job: Job,
@@ -165,20 +153,6 @@ pub trait Engine: Send + Sync {
     }
 }
 
-/// Why an output is none, so that there is nothing to compare it with.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refutation {
-    /// Not an output of the operation.
-    #[error("it has not the form of an output: {0}")]
-    Malformed(String),
-    /// No tokens, or more than the model has positions for or the client pays for.
-    #[error("no answer to this input has {tokens} tokens")]
-    Length {
-        /// Tokens of the continuation.
-        tokens: u32,
-    },
-}
-
 pub(crate) fn report(sink: &mut dyn Sink, done: u32, total: u32) -> Result<(), EngineError> {
     if sink.event(Event::Progress { done, total }).is_break() {
         Err(EngineError::Cancelled)
@@ -188,7 +162,12 @@ pub(crate) fn report(sink: &mut dyn Sink, done: u32, total: u32) -> Result<(), E
 }
 
 /// Makes the engine that the manifest asks for out of files that the store has checked.
+///
+/// # Errors
+/// [`EngineError::Model`] also where what the manifest says of text is not what its files say: whoever sends
+/// ids went by that.
 pub fn open(files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
+    TextCodec::new(&TextFiles::from(&files))?;
     match (files.manifest.family, files.manifest.tier) {
         (ModelFamily::Bert, Tier::HardwareClass) => Ok(Arc::new(BertEngine::load(files)?)),
         (_, Tier::Exact) => exact::open(files),

@@ -2,29 +2,27 @@
 
 use surety_model_trace::LayoutError;
 use surety_models::{ModelError, StoreError};
-use surety_types::model::{ModelFamily, Operation, Tier};
-
-use crate::{engine::Refutation, generation::RequestError, input::InputError};
+use surety_types::{
+    input::ShapeFault,
+    model::{ModelFamily, Operation, Tier},
+};
 
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The input blob is not what the operation takes. Every provider finds the same fault.
+    /// The input has a size that no input of the task has. No chain takes such a task.
     #[error("the input cannot be used: {0}")]
-    Input(#[from] InputError),
-    /// The same for a generation.
-    #[error("the input cannot be used: {0}")]
-    Request(#[from] RequestError),
-    /// An audited output is not the right one.
-    #[error("the output is wrong: {0}")]
-    Refuted(#[from] Refutation),
+    Input(#[from] ShapeFault),
     /// Results of this model cannot be opened: there is nothing below their trace's root.
     #[error("this engine's traces cannot be opened")]
     NotTraced,
+    /// Nothing of this model's work can be computed without the rest.
+    #[error("this engine computes no item alone")]
+    NoItems,
     /// There is no such place in the trace.
     #[error("the trace has no such place")]
     NotInTrace,
-    /// A claim that can have no trace: it is wrong.
+    /// A claim that can have no trace: it is wrong. Of a task: no claim can have one.
     #[error("the claim can have no trace: {0}")]
     Untraceable(#[from] LayoutError),
     /// The model was not made for this.

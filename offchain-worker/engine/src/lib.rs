@@ -5,6 +5,8 @@
 //! - [`EnginePool`] runs jobs on threads of its own, so that no tokio thread ever waits for inference;
 //! - [`exact::ExactCalibrator`] reads the calibration text where `surety-models` converts a model.
 //!
+//! Inputs and outputs are ids of tokens (`surety_types::input`, [`generation`]): no engine reads text.
+//!
 //! An [`Engine`] is a pure function of its model and the job: the same bits on every run, whatever else the
 //! machine does and however many threads it has. How far "the same bits" reaches is the manifest's tier; see
 //! `docs/adr/0005-engine-trait-and-first-tier.md`.
@@ -33,14 +35,12 @@ mod engine;
 mod error;
 pub mod exact;
 pub mod generation;
-pub mod input;
 mod pool;
 mod trace;
 
 pub use embeddings::{Embeddings, EmbeddingsError, OUTPUT_BYTES_MAX};
-pub use engine::{Engine, Event, FoundItems, Job, Outcome, Refutation, Sink, open};
+pub use engine::{Engine, Event, Job, Outcome, Sink, open};
 pub use error::EngineError;
-pub use input::InputError;
-pub use pool::{EnginePool, JobSink, Leave, PoolConfig, Priority, Progress, Ticket, Token};
+pub use pool::{EnginePool, JobSink, Leave, PoolConfig, Priority, Progress, Ticket};
 pub use surety_proofs::content_hash;
 pub use trace::embedding_leaf;

@@ -22,22 +22,17 @@ use std::{
 };
 
 use surety_models::ModelStore;
-use surety_types::ModelId;
+use surety_types::{ModelId, input::NEW_TOKENS_MAX};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
     engine::{Engine, Event, Job, Outcome, Sink, open},
     error::EngineError,
-    generation::NEW_TOKENS_MAX,
 };
 
 /// Stack of an inference thread. A product that waits for its parts may take up another item meanwhile, on
 /// top of its own stack; and a more urgent job runs on top of the one that stands aside for it.
 const STACK_BYTES: usize = 16 * 1024 * 1024;
-
-/// Longest text of one token that is passed on, in bytes. No vocabulary needs as much; together with
-/// [`NEW_TOKENS_MAX`] it bounds what a job that nobody listens to keeps in memory.
-const TOKEN_BYTES_MAX: usize = 4096;
 
 /// How big the pool is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,15 +61,6 @@ pub struct Progress {
     pub done: u32,
     /// Units in all; 0 before the job has started.
     pub total: u32,
-}
-
-/// A token of a generation that is going on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
-    /// Its number in the vocabulary.
-    pub id: u32,
-    /// What it adds to the text; empty while a character is not complete.
-    pub text: String,
 }
 
 /// What a job is for, the most urgent first.
@@ -295,7 +281,7 @@ pub struct JobSink {
     leave: Leave,
     progress: watch::Sender<Progress>,
     /// Nothing once somebody has stopped listening, or there is more than is passed on.
-    tokens: Option<mpsc::Sender<Token>>,
+    tokens: Option<mpsc::Sender<u32>>,
     next_token: u32,
 }
 
@@ -308,9 +294,9 @@ impl JobSink {
 
     /// Never waits. A stream with a gap would be worse than one that ends: the first token that cannot be
     /// passed on is the end of it.
-    fn pass_on(&mut self, index: u32, id: u32, text: String) {
-        let fits = index == self.next_token && text.len() <= TOKEN_BYTES_MAX;
-        let sent = |tokens: &mpsc::Sender<Token>| tokens.try_send(Token { id, text }).is_ok();
+    fn pass_on(&mut self, index: u32, id: u32) {
+        let fits = index == self.next_token;
+        let sent = |tokens: &mpsc::Sender<u32>| tokens.try_send(id).is_ok();
         if fits && self.tokens.as_ref().is_some_and(sent) {
             self.next_token += 1;
         } else {
@@ -325,7 +311,7 @@ impl Sink for JobSink {
             Event::Progress { done, total } => {
                 self.progress.send_replace(Progress { done, total });
             }
-            Event::Token { index, token, text } => self.pass_on(index, token, text),
+            Event::Token { index, token } => self.pass_on(index, token),
         }
         self.leave.ask()
     }
@@ -335,7 +321,7 @@ impl Sink for JobSink {
 pub struct Ticket<T> {
     result: oneshot::Receiver<Result<T, EngineError>>,
     progress: watch::Receiver<Progress>,
-    tokens: Option<mpsc::Receiver<Token>>,
+    tokens: Option<mpsc::Receiver<u32>>,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -343,7 +329,7 @@ impl Ticket<Outcome> {
     /// The tokens of a generation, as they come; nothing when they were taken already. They end with the job,
     /// however that ends: only the outcome says whether they are all there are. Not listening costs the job
     /// nothing.
-    pub fn tokens(&mut self) -> Option<mpsc::Receiver<Token>> {
+    pub fn tokens(&mut self) -> Option<mpsc::Receiver<u32>> {
         self.tokens.take()
     }
 }

@@ -144,12 +144,12 @@ fn conversions_are_the_ones_that_everybody_gets() {
     assert_eq!(
         ids,
         [
-            "0x652efc71579f53fff308db1e19aabe324bdf870df5f56314166cdc888336f7b0",
-            "0x7936d501a63d07ff4bb0ad270e5ad560ae187f97263e00ad7d1dd2489a9900b5",
-            "0x35cf8b53bd59fe005e959bef8ec44d32b5c1cc271580bc603b924ad260e6dd74",
-            "0x1bce8767ac7544bef5230cb155013068c62601af09541009d2214a77e4b21d06",
-            "0x58ca4c354e32836f218cd1f7e28d1801ec541d13d66829cde0673251e7ef1fcc",
-            "0x0375d3c9bdfbd18cef143fe3afa860ce0887d7a2cfda6371c970ed969fccdd35",
+            "0x48775624aa9315713642a77c1567d89c07980399ade9234d6b3a8696da9ca42f",
+            "0x66a052e3b5eb7fd2ba93748c9f3804fabdbb1de0db91fdeb3d696fffb08a0244",
+            "0xff4a65aff1d28a40b58e734772d844d938796452ab33f3cf6317e883850c04ed",
+            "0xbaa62ec357f5ccf7de48d2455ae2d6907ee3ef18396abd0312deb13d85f632a8",
+            "0x870a05dd43c946d36494ab1a20d64367234225c0a20d410bfd6d55dac7b50c22",
+            "0x539b831bf338fca31b8516242bca78a1c26623af71ff82918e5e1ed12fb18da3",
         ]
     );
 }

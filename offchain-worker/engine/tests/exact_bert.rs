@@ -11,6 +11,7 @@ use common::{
     reference::{self, Steps, bytes},
     run,
     synthetic::{self, Dice},
+    tiny_files,
 };
 use serde_json::json;
 use surety_engine::{
@@ -23,12 +24,13 @@ use surety_engine::{
 use surety_model_trace::quantized_bytes;
 use surety_models::{
     ModelError,
-    tokens::TokensOf,
+    tokens::text_form,
     weights::{BertWeights, Quanta},
 };
 use surety_proofs::{merkle_root, rows_digest};
 use surety_types::{
     ContentHash,
+    input::{IdBounds, encode_items},
     model::{ModelFamily, ModelManifest},
 };
 
@@ -60,23 +62,13 @@ impl Probe for Recorder {
     }
 }
 
-fn tokens(dice: &mut Dice, count: usize) -> TokensOf {
-    TokensOf {
-        ids: (0..count).map(|_| dice.below(30) as u32).collect(),
-        types: (0..count).map(|_| dice.below(2) as u32).collect(),
-    }
+fn tokens(dice: &mut Dice, count: usize) -> Vec<u32> {
+    (0..count).map(|_| dice.below(30) as u32).collect()
 }
 
 fn engine(weights: BertWeights) -> Arc<dyn Engine> {
-    let tokenizer = Tiny::new().tokenizer.to_string();
-    Arc::new(
-        ExactBert::new(
-            synthetic::manifest(ModelFamily::Bert, &weights),
-            weights,
-            tokenizer.as_bytes(),
-        )
-        .unwrap(),
-    )
+    let manifest = synthetic::manifest(ModelFamily::Bert, &weights);
+    Arc::new(ExactBert::new(manifest, weights).unwrap())
 }
 
 /// Items of 1 to 70 words.
@@ -96,7 +88,7 @@ fn every_cell_of_every_step_is_that_of_the_definition() {
         let model = BertModel::new(weights.clone()).unwrap();
         for count in [1, 2, 7, 33] {
             let tokens = tokens(&mut Dice::new(seed + count as u64), count);
-            let (pooled, expected) = reference::bert(&weights, &tokens.ids, &tokens.types);
+            let (pooled, expected) = reference::bert(&weights, &tokens);
             for isa in available() {
                 let mut steps = Recorder::default();
                 let embed = || model.embed(&[&tokens], &mut Scratch::default(), &mut steps);
@@ -114,8 +106,8 @@ fn every_cell_of_every_step_is_that_of_the_definition() {
 fn sequences_that_are_computed_together_do_not_see_each_other() {
     let model = BertModel::new(synthetic::bert(3)).unwrap();
     let dice = &mut Dice::new(8);
-    let all: Vec<TokensOf> = [1, 65, 7, 32, 2, 1, 12].map(|count| tokens(dice, count)).into();
-    let embed = |sequences: &[&TokensOf], scratch: &mut Scratch| {
+    let all: Vec<Vec<u32>> = [1, 65, 7, 32, 2, 1, 12].map(|count| tokens(dice, count)).into();
+    let embed = |sequences: &[&[u32]], scratch: &mut Scratch| {
         let vectors = model.embed(sequences, scratch, &mut Recorder::default()).unwrap();
         vectors.chunks(model.width()).map(bytes).collect::<Vec<_>>()
     };
@@ -125,9 +117,9 @@ fn sequences_that_are_computed_together_do_not_see_each_other() {
         .collect();
     // A used scratch holds the numbers of other sequences.
     let scratch = &mut Scratch::default();
-    let forwards: Vec<&TokensOf> = all.iter().collect();
+    let forwards: Vec<&[u32]> = all.iter().map(Vec::as_slice).collect();
     assert_eq!(embed(&forwards, scratch), alone);
-    let backwards: Vec<&TokensOf> = all.iter().rev().collect();
+    let backwards: Vec<&[u32]> = all.iter().rev().map(Vec::as_slice).collect();
     let expected: Vec<_> = alone.iter().rev().cloned().collect();
     assert_eq!(embed(&backwards, scratch), expected);
     assert_eq!(embed(&forwards[1..3], scratch), alone[1..3]);
@@ -153,22 +145,13 @@ fn results_do_not_depend_on_threads_or_order() {
 
 /// The trace's root, by its definition.
 fn trace_root(weights: &BertWeights, items: &[Vec<u32>], output: &[u8]) -> ContentHash {
-    let tokens = |ids: &Vec<u32>| {
-        let mut words = vec![ids.len() as u32];
-        words.extend(ids);
-        words.resize(1 + weights.position_embeddings.rows, 0);
-        words.into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>()
+    let bounds = IdBounds {
+        vocabulary: 30,
+        positions: 80,
     };
-    let mut leaves = vec![rows_digest(
-        items
-            .iter()
-            .map(tokens)
-            .collect::<Vec<_>>()
-            .iter()
-            .map(|row| &row[..]),
-    )];
+    let mut leaves = vec![content_hash(&encode_items(items, &bounds).unwrap())];
     for ids in items {
-        let (_, steps) = reference::bert(weights, ids, &vec![0; ids.len()]);
+        let (_, steps) = reference::bert(weights, ids);
         let leaf = |layer, op| rows_digest(steps.0[&Step { layer, op }].iter().map(|row| &row[..]));
         // 1152 / 192: strides of 6 layers.
         leaves.extend([leaf(5, Op::Sum), leaf(7, Op::Pool)]);
@@ -289,12 +272,11 @@ fn weights_that_do_not_fit_together_are_refused() {
         |weights| weights.layers[1].down.bias = Some(vec![0.0; 3]),
         |weights| weights.layers[1].down_smoothing = Some(vec![1.0; 3]),
     ];
-    let tokenizer = Tiny::new().tokenizer.to_string();
     for (number, change) in changes.into_iter().enumerate() {
         let mut weights = synthetic::bert(11);
         change(&mut weights);
         let manifest = synthetic::manifest(ModelFamily::Bert, &weights);
-        let made = ExactBert::new(manifest, weights, tokenizer.as_bytes());
+        let made = ExactBert::new(manifest, weights);
         assert!(matches!(made.err(), Some(ModelError::Malformed(_))), "{number}");
     }
 }
@@ -302,11 +284,10 @@ fn weights_that_do_not_fit_together_are_refused() {
 #[test]
 fn a_manifest_that_says_something_else_of_the_weights_is_refused() {
     let weights = synthetic::bert(13);
-    let tokenizer = Tiny::new().tokenizer.to_string();
     let refused = |change: fn(&mut ModelManifest), weights: BertWeights| {
         let mut manifest = synthetic::manifest(ModelFamily::Bert, &synthetic::bert(13));
         change(&mut manifest);
-        ExactBert::new(manifest, weights, tokenizer.as_bytes()).err()
+        ExactBert::new(manifest, weights).err()
     };
     assert_eq!(refused(|_| (), weights.clone()), None);
     let changes: [fn(&mut ModelManifest); 4] = [
@@ -340,7 +321,7 @@ fn a_manifest_that_says_something_else_of_the_weights_is_refused() {
 
 #[test]
 fn a_tokenizer_that_knows_several_segments_is_refused() {
-    let weights = synthetic::bert(14);
+    let mut files = tiny_files(80);
     let mut tokenizer = Tiny::new().tokenizer;
     tokenizer["post_processor"] = json!({
         "type": "TemplateProcessing",
@@ -348,9 +329,8 @@ fn a_tokenizer_that_knows_several_segments_is_refused() {
         "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
         "special_tokens": {},
     });
-    let manifest = synthetic::manifest(ModelFamily::Bert, &weights);
-    let made = ExactBert::new(manifest, weights, tokenizer.to_string().as_bytes());
-    let error = made.err();
+    files.tokenizer = tokenizer.to_string().into();
+    let error = text_form(&files).err();
     assert!(
         matches!(&error, Some(ModelError::Tokenizer(reason)) if reason.contains("segment")),
         "{error:?}"

@@ -7,25 +7,24 @@ mod common;
 use std::{ops::ControlFlow, sync::Arc};
 
 use common::{
-    generating::{encoded, engine, generation, job, quiet, request},
+    generating::{Request, engine, generation, job, quiet, request},
     reference::{self, Steps},
     synthetic::{self, END, START},
 };
 use surety_engine::{
     Engine, EngineError, Event, Job, content_hash,
     exact::{Op, Step},
-    generation::{FinishReason, Request, RequestError},
+    generation::FinishReason,
 };
 use surety_exact::sample;
-use surety_model_trace::sampling_random;
+use surety_model_trace::{LayoutError, sampling_random};
 use surety_models::weights::LlamaWeights;
 use surety_proofs::{merkle_root, rows_digest};
-use surety_types::{ContentHash, model::Operation};
+use surety_types::{ContentHash, input::ShapeFault, model::Operation};
 
 /// The tokens that the definition gives, and the steps on the way.
-fn expected(weights: &LlamaWeights, job: &Job) -> (Vec<u32>, Steps) {
-    let request = Request::decode(&job.input).unwrap();
-    let mut all = encoded(&request.prompt);
+fn expected(weights: &LlamaWeights, job: &Job, request: &Request) -> (Vec<u32>, Steps) {
+    let mut all = prompt(job);
     let mut tokens = Vec::new();
     loop {
         let (logits, steps) = reference::llama(weights, &all);
@@ -40,6 +39,12 @@ fn expected(weights: &LlamaWeights, job: &Job) -> (Vec<u32>, Steps) {
     }
 }
 
+/// What comes after the settings.
+fn prompt(job: &Job) -> Vec<u32> {
+    let (words, _) = job.input.as_chunks();
+    words[6..].iter().map(|word| u32::from_le_bytes(*word)).collect()
+}
+
 /// The trace's root, by its definition.
 fn trace_root(steps: &Steps, job: &Job, tokens: &[u32], output: &[u8]) -> ContentHash {
     let words = |words: &[u32]| {
@@ -48,21 +53,8 @@ fn trace_root(steps: &Steps, job: &Job, tokens: &[u32], output: &[u8]) -> Conten
             .flat_map(|word| word.to_le_bytes())
             .collect::<Vec<u8>>()
     };
-    let request = Request::decode(&job.input).unwrap();
-    let prompt = encoded(&request.prompt);
-    let mut first = vec![
-        prompt.len() as u32,
-        output.len() as u32,
-        request.temperature_milli,
-        request.top_k,
-        request.top_p_milli,
-        request.seed as u32,
-        (request.seed >> 32) as u32,
-        0,
-    ];
-    first.extend(&prompt);
-    first.resize(8 + prompt.len() + tokens.len(), 0);
-    let mut leaves = vec![rows_digest([&words(&first)[..]].into_iter())];
+    let prompt = prompt(job);
+    let mut leaves = vec![content_hash(&job.input)];
     let mut choices = vec![0; prompt.len() - 1];
     choices.extend(tokens);
     let positions: Vec<usize> = (0..choices.len()).collect();
@@ -105,14 +97,15 @@ fn row(steps: &Steps, stride: &[usize], at: usize) -> Vec<u8> {
 fn tokens_and_trace_are_those_of_the_definition() {
     for seed in [4, 5] {
         let weights = synthetic::llama(seed, seed == 4);
-        let job = job(&request("Once upon", 12));
+        let request = request("Once upon", 12);
+        let job = job(&request);
         let outcome = engine(weights.clone()).run(&job, &mut quiet).unwrap();
-        let (tokens, steps) = expected(&weights, &job);
+        let (tokens, steps) = expected(&weights, &job, &request);
         let found = generation(&outcome);
         assert_eq!(found.tokens, tokens);
         let root = trace_root(&steps, &job, &tokens, &outcome.output);
         assert_eq!(outcome.claim.trace_root, root);
-        assert_eq!(found.prompt_tokens, 10);
+        assert_eq!(prompt(&job).len(), 10);
         assert_eq!(outcome.claim.units, 10 + tokens.len() as u32);
         assert_eq!(outcome.claim.output, content_hash(&outcome.output));
     }
@@ -187,26 +180,15 @@ fn seeds_and_inputs_draw_other_tokens() {
 }
 
 #[test]
-fn the_text_comes_in_whole_characters_and_adds_up() {
+fn tokens_are_told_as_they_come() {
     let engine = engine(synthetic::llama(12, true));
-    let hot = Request {
-        temperature_milli: 3000,
-        top_k: 0,
-        top_p_milli: 1000,
-        ..request("once", 100)
-    };
-    let (mut text, mut tokens, mut progress) = (String::new(), Vec::new(), Vec::new());
+    let (mut tokens, mut progress) = (Vec::new(), Vec::new());
     let outcome = engine
-        .run(&job(&hot), &mut |event| {
+        .run(&job(&request("once", 100)), &mut |event| {
             match event {
-                Event::Token {
-                    index,
-                    token,
-                    text: more,
-                } => {
+                Event::Token { index, token } => {
                     assert_eq!(index as usize, tokens.len());
                     tokens.push(token);
-                    text.push_str(&more);
                 }
                 Event::Progress { done, total: 105 } => progress.push(done),
                 other => panic!("{other:?}"),
@@ -214,11 +196,8 @@ fn the_text_comes_in_whole_characters_and_adds_up() {
             ControlFlow::Continue(())
         })
         .unwrap();
-    let found = generation(&outcome);
-    assert_eq!(tokens, found.tokens);
+    assert_eq!(tokens, generation(&outcome).tokens);
     assert!(progress.is_sorted() && progress[0] == 0 && progress.last() == Some(&outcome.claim.units));
-    // Random bytes are seldom characters; those that are must be whole.
-    assert_eq!(text, found.text);
 }
 
 #[test]
@@ -238,43 +217,52 @@ fn a_sink_ends_a_generation() {
 }
 
 #[test]
-fn requests_that_do_not_fit_are_refused() {
+fn as_much_is_made_as_there_is_room_for_whatever_is_asked_for() {
     let engine = engine(synthetic::llama(14, true));
-    let refused = |request: &Request, units_max| {
+    let made = |max_tokens, units_max| {
         let job = Job {
             units_max,
-            ..job(request)
+            ..job(&request("abc", max_tokens))
         };
-        let run = engine.run(&job, &mut quiet).err();
-        let audit = engine.audit(&job, b"", &mut quiet).err();
+        let outcome = engine.run(&job, &mut quiet).unwrap();
+        assert_eq!(
+            engine.audit(&job, &outcome.output, &mut quiet).unwrap(),
+            outcome.claim
+        );
+        outcome.claim.units
+    };
+    // Of 256 positions; of what is paid for; at least one.
+    assert!(made(300, 1000) <= 256);
+    assert!(made(10, 13) <= 13);
+    assert_eq!(made(0, 13), 5);
+}
+
+#[test]
+fn an_input_that_no_chain_takes_is_refused() {
+    let engine = engine(synthetic::llama(14, true));
+    let refused = |input: &[u8], units_max| {
+        let job = Job {
+            input: input.into(),
+            units_max,
+            ..job(&request("abc", 1))
+        };
+        let (run, audit) = (
+            engine.run(&job, &mut quiet).err(),
+            engine.audit(&job, b"", &mut quiet).err(),
+        );
         match (run, audit) {
-            (Some(EngineError::Request(run)), Some(EngineError::Request(audit))) => {
+            (Some(EngineError::Untraceable(run)), Some(EngineError::Untraceable(audit))) => {
                 assert_eq!(run, audit);
                 run
             }
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(
-        refused(&request("abc", 253), 1000),
-        RequestError::ContextExceeded {
-            prompt: 4,
-            max_tokens: 253,
-            context: 256
-        }
-    );
-    assert_eq!(
-        refused(&request("abc", 10), 13),
-        RequestError::Unpaid {
-            prompt: 4,
-            max_tokens: 10,
-            units_max: 13
-        }
-    );
-    assert!(matches!(
-        refused(&request("abc", 0), 13),
-        RequestError::OutOfRange { .. }
-    ));
+    let fault = LayoutError::Input;
+    assert_eq!(refused(&[0; 30], 9), fault(ShapeFault::Ragged));
+    assert_eq!(refused(&[0; 24], 9), fault(ShapeFault::TooShort));
+    assert_eq!(refused(&[0; 24 + 4 * 9], 9), fault(ShapeFault::PromptTooLong));
+    assert_eq!(refused(&[0; 24 + 4 * 256], 999), fault(ShapeFault::PromptTooLong));
     let embed = Job {
         operation: Operation::Embed,
         ..job(&request("abc", 1))

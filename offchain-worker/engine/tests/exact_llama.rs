@@ -5,6 +5,7 @@
 mod common;
 
 use common::{
+    exact::Published,
     reference::{self, Steps, bytes},
     synthetic::{self, Dice},
 };
@@ -13,7 +14,11 @@ use surety_engine::exact::{
     kernels::{Heads, Rows, available, with_isa},
 };
 use surety_model_trace::quantized_bytes;
-use surety_models::{ModelError, weights::LlamaWeights};
+use surety_models::{
+    ModelError,
+    tokens::{TextFiles, text_form},
+    weights::LlamaWeights,
+};
 use surety_types::model::ModelFamily;
 
 /// Writes every step down.
@@ -116,12 +121,11 @@ fn weights_that_do_not_fit_together_are_refused() {
         |weights| weights.layers[1].output.inputs = 640,
         |weights| weights.head = Some(weights.layers[0].up.clone()),
     ];
-    let tokenizer = synthetic::bytes_tokenizer().to_string();
     for (number, change) in changes.into_iter().enumerate() {
         let mut weights = synthetic::llama(15, true);
         change(&mut weights);
         let manifest = synthetic::manifest(ModelFamily::Llama, &weights);
-        let made = ExactLlama::new(manifest, weights, tokenizer.as_bytes());
+        let made = ExactLlama::new(manifest, weights);
         assert!(matches!(made.err(), Some(ModelError::Malformed(_))), "{number}");
     }
 }
@@ -131,9 +135,16 @@ fn tokenizers_with_parts_that_may_take_for_ever_are_refused() {
     let refused = |change: fn(&mut serde_json::Value)| {
         let mut tokenizer = synthetic::bytes_tokenizer();
         change(&mut tokenizer);
-        let weights = synthetic::llama(16, true);
-        let manifest = synthetic::manifest(ModelFamily::Llama, &weights);
-        ExactLlama::new(manifest, weights, tokenizer.to_string().as_bytes()).err()
+        let mut config = Published::llama(true, false).config;
+        config["vocab_size"] = 260.into();
+        let files = TextFiles {
+            family: ModelFamily::Llama,
+            form: Default::default(),
+            tokenizer: tokenizer.to_string().into(),
+            config: config.to_string().into(),
+            template: None,
+        };
+        text_form(&files).err()
     };
     let pattern = |tokenizer: &mut serde_json::Value| {
         tokenizer["pre_tokenizer"] = serde_json::json!({ "type": "Sequence", "pretokenizers": [

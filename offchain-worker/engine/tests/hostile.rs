@@ -14,18 +14,17 @@ use std::{
 
 use common::exact::{As, Published};
 use proptest::{collection::vec, prelude::*, sample::Index};
-use surety_engine::{
-    Embeddings,
-    exact::ExactCalibrator,
-    generation::{Generation, Request},
-};
+use surety_engine::{Embeddings, exact::ExactCalibrator, generation::Generation};
 use surety_models::{
     ModelStore,
     config::{BertConfig, LlamaConfig},
     convert::{ConvertError, convert_into},
     format::{read, write},
 };
-use surety_types::model::ModelFamily;
+use surety_types::{
+    input::{IdBounds, InputReader, encode_items},
+    model::ModelFamily,
+};
 use tempfile::TempDir;
 
 /// The system's allocator, and the largest single wish of this thread.
@@ -352,15 +351,17 @@ fn published_models() {
 
 #[test]
 fn blobs_of_both_operations() {
-    let request =
-        br#"{"prompt":"Once","max_tokens":5,"temperature_milli":700,"top_k":40,"top_p_milli":900,"seed":7}"#;
-    let request = Request::decode(request).unwrap().encode();
+    let bounds = IdBounds {
+        vocabulary: 40,
+        positions: 64,
+    };
+    let input = encode_items(&[vec![1, 2, 3], vec![39]], &bounds).unwrap();
     let embeddings = Embeddings::new(3, vec![0.5; 12]).unwrap().encode().unwrap();
     hostile(4 * CASES, |damages| {
-        let blob = damaged(&request, Kind::Json, damages);
-        if let Ok(taken) = watched(blob.len(), || Request::decode(&blob)) {
-            assert_eq!(Request::decode(&taken.encode()), Ok(taken));
-        }
+        let blob = damaged(&input, Kind::Safetensors, damages);
+        let reader = InputReader::new(&blob, bounds);
+        let ids = [reader.item(0), reader.item(1), reader.prompt()].concat();
+        assert!(ids.iter().all(|id| *id < 40));
         watched(blob.len(), || Generation::decode(&blob)).ok();
         let blob = damaged(&embeddings, Kind::Safetensors, damages);
         if let Ok(taken) = watched(blob.len(), || Embeddings::decode(&blob)) {

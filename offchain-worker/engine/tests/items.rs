@@ -6,12 +6,12 @@ mod common;
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use common::{Tiny, embed_job, synthetic};
+use common::{embed_job, synthetic};
 use proptest::prelude::*;
-use surety_engine::{Engine, Event, FoundItems, Job, exact::ExactBert};
+use surety_engine::{Engine, EngineError, Event, Job, exact::ExactBert};
 use surety_model_trace::item_root;
-use surety_models::file_hash;
-use surety_types::{ContentHash, model::ModelFamily, task::ResultClaim};
+use surety_proofs::{content_hash, merkle_root};
+use surety_types::{ContentHash, model::ModelFamily, task::ResultClaim, trust::ItemsFound};
 
 fn go_on(_: Event) -> ControlFlow<()> {
     ControlFlow::Continue(())
@@ -20,11 +20,10 @@ fn go_on(_: Event) -> ControlFlow<()> {
 fn engine() -> Arc<dyn Engine> {
     let weights = synthetic::bert(3);
     let manifest = synthetic::manifest(ModelFamily::Bert, &weights);
-    let tokenizer = Tiny::new().tokenizer.to_string();
-    Arc::new(ExactBert::new(manifest, weights, tokenizer.as_bytes()).unwrap())
+    Arc::new(ExactBert::new(manifest, weights).unwrap())
 }
 
-fn lines(count: u32) -> Job {
+fn lines(count: u32) -> Vec<String> {
     let words = [
         "the cat",
         "a dog sat",
@@ -32,19 +31,21 @@ fn lines(count: u32) -> Job {
         "mat",
         "a cat and the dog on the mat",
     ];
-    let line = |index: u32| {
-        format!(
-            "{} {}",
-            words[index as usize % words.len()],
-            words[index as usize / 3 % words.len()]
-        )
-    };
-    embed_job((0..count).map(line).collect::<Vec<_>>().join("\n"))
+    let word = |index: u32| words[index as usize % words.len()];
+    (0..count)
+        .map(|index| format!("{} {}", word(index), word(index / 3)))
+        .collect()
 }
 
-fn found(engine: &Arc<dyn Engine>, job: &Job, items: &[u32]) -> FoundItems {
-    let choose = |_: u32| Some(items.to_vec());
-    engine.audit_items(job, &choose, &mut go_on).unwrap().unwrap()
+fn job(lines: &[String]) -> Job {
+    embed_job(lines.join(
+        "
+",
+    ))
+}
+
+fn found(engine: &Arc<dyn Engine>, job: &Job, items: &[u32]) -> ItemsFound {
+    engine.audit_items(job, items, &mut go_on).unwrap()
 }
 
 /// A provider's claim, its leaves and its output.
@@ -61,7 +62,7 @@ proptest! {
     fn items_alone_are_the_same_bits_as_within_the_batch(
         count in 1..150u32, own in 1..20usize, draw in any::<[u8; 32]>(),
     ) {
-        let (engine, job) = (engine(), lines(count));
+        let (engine, job) = (engine(), job(&lines(count)));
         let (claim, leaves, output) = provided(&engine, &job);
         let mut items: Vec<u32> = draw.iter().take(own).map(|draw| u32::from(*draw) % count).collect();
         items.sort_unstable();
@@ -73,29 +74,26 @@ proptest! {
             prop_assert_eq!((output.len() - header) % count as usize, 0);
             (header, (output.len() - header) / count as usize)
         };
-        prop_assert_eq!(alone.found.units, count);
-        prop_assert_eq!(alone.found.input, leaves[0]);
-        for (item, found) in items.iter().zip(&alone.found.items) {
+        prop_assert_eq!(alone.len(), items.len());
+        for (item, found) in items.iter().zip(&alone) {
             let leaf = 1 + *item as usize * strides;
             prop_assert_eq!(found.leaves, item_root(&leaves[leaf..leaf + strides]));
             let row = row_bytes.0 + *item as usize * row_bytes.1;
-            prop_assert_eq!(found.row, file_hash(&output[row..row + row_bytes.1]));
+            prop_assert_eq!(found.row, content_hash(&output[row..row + row_bytes.1]));
         }
-        prop_assert!(engine.shows_items(&alone, &claim, &leaves, &output));
+        prop_assert!(engine.shows_items(&job, (&items, &alone), &claim, (&leaves, &output)));
     }
 }
 
 #[test]
 fn a_wrong_item_is_seen_by_whoever_drew_it_and_by_nobody_else() {
-    let (engine, job) = (engine(), lines(10));
+    let (engine, lines) = (engine(), lines(10));
     let other = {
-        let mut other = job.clone();
-        let text = String::from_utf8(other.input).unwrap();
-        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
-        lines[4] = "a mat".into();
-        other.input = lines.join("\n").into_bytes();
-        other
+        let mut other = lines.clone();
+        other[4] = "a mat".into();
+        job(&other)
     };
+    let job = job(&lines);
     // A provider that has computed line 4 of another text, and says it of this input.
     let (_, wrong, output) = provided(&engine, &other);
     let (right, leaves, _) = provided(&engine, &job);
@@ -103,34 +101,27 @@ fn a_wrong_item_is_seen_by_whoever_drew_it_and_by_nobody_else() {
     lied[0] = leaves[0];
     let claim = ResultClaim {
         output: *wrong.last().unwrap(),
-        trace_root: surety_proofs::merkle_root(lied.iter().copied()),
+        trace_root: merkle_root(lied.iter().copied()),
         units: 10,
     };
     for item in 0..10 {
         let own = found(&engine, &job, &[item]);
-        assert_eq!(
-            engine.shows_items(&own, &claim, &lied, &output),
-            item != 4,
-            "{item}"
-        );
+        let shows = |claim: &ResultClaim| engine.shows_items(&job, (&[item], &own), claim, (&lied, &output));
+        assert_eq!(shows(&claim), item != 4, "{item}");
         // Leaves that are not the claim's, and a claim of another length.
-        assert!(!engine.shows_items(&own, &right, &lied, &output));
+        assert!(!shows(&right));
         let longer = ResultClaim {
             units: 11,
             ..claim.clone()
         };
-        assert!(!engine.shows_items(&own, &longer, &lied, &output));
+        assert!(!shows(&longer));
     }
 }
 
 #[test]
-fn nothing_is_computed_where_nothing_is_picked() {
-    let (engine, job) = (engine(), lines(5));
-    let mut heard = 0;
-    let choose = |_: u32| None;
-    let none = engine.audit_items(&job, &choose, &mut |_: Event| {
-        heard += 1;
-        ControlFlow::Continue(())
-    });
-    assert_eq!((none.unwrap(), heard), (None, 0));
+fn nothing_of_a_generation_is_computed_alone() {
+    let engine = common::generating::engine(synthetic::llama(6, true));
+    let job = common::generating::job(&common::generating::request("once", 3));
+    let refused = engine.audit_items(&job, &[0], &mut go_on);
+    assert!(matches!(refused, Err(EngineError::NoItems)));
 }

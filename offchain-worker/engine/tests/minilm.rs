@@ -6,11 +6,11 @@ mod common;
 
 use std::process::Command;
 
-use common::{embed_job, minilm, run};
+use common::{minilm, minilm_codec, minilm_job, run};
 use serde_json::Value;
-use surety_engine::{Embeddings, EngineError, InputError, embedding_leaf, input};
+use surety_engine::{Embeddings, EngineError, Job, embedding_leaf};
 use surety_proofs::merkle_root;
-use surety_types::model::Operation;
+use surety_types::{input::ShapeFault, model::Operation};
 
 const LINES: &str = "A man is eating food.\n\
     Someone is having a meal.\n\
@@ -101,9 +101,10 @@ fn the_claim_is_of_the_blob_and_of_every_row() {
     assert_eq!(outcome.claim.output, surety_engine::content_hash(&outcome.output));
     assert_eq!(outcome.claim.units, 6);
     let embeddings = Embeddings::decode(&outcome.output).unwrap();
+    let codec = minilm_codec();
     let leaves = (0..)
         .zip(LINES.lines().zip(embeddings.rows()))
-        .map(|(index, (line, row))| embedding_leaf(index, line, row));
+        .map(|(index, (line, row))| embedding_leaf(index, &codec.encode(line).unwrap(), row));
     assert_eq!(outcome.claim.trace_root, merkle_root(leaves));
     let other = run(&minilm(), 2, LINES.replace('x', "y"));
     assert_ne!(other.claim.output, outcome.claim.output);
@@ -126,25 +127,29 @@ fn long_items_are_truncated_to_what_the_tokenizer_says() {
 #[test]
 fn unusable_inputs_give_typed_errors() {
     let engine = minilm();
-    let mut job = embed_job("a\nb");
-    job.units_max = 1;
     let sink = &mut |_| std::ops::ControlFlow::Continue(());
-    let run = engine.run(&job, sink);
-    assert!(matches!(
-        run,
-        Err(EngineError::Input(InputError::TooManyItems { max: 1 }))
-    ));
-    let fault =
-        |input: Vec<u8>| match engine.run(&embed_job(input), &mut |_| std::ops::ControlFlow::Continue(())) {
+    let mut fault = |change: fn(&mut Job)| {
+        let mut job = minilm_job("a\nb");
+        change(&mut job);
+        match engine.run(&job, sink) {
             Err(EngineError::Input(fault)) => fault,
             other => panic!("{other:?}"),
-        };
-    assert_eq!(fault(b"\xff".to_vec()), InputError::NotUtf8 { at: 0 });
-    assert_eq!(fault(b" \n".to_vec()), InputError::NoItems);
-    let bytes = input::ITEM_BYTES_MAX + 1;
-    assert_eq!(
-        fault(vec![b'a'; bytes]),
-        InputError::ItemTooLong { item: 0, bytes }
-    );
+        }
+    };
+    assert_eq!(fault(|job| job.units_max = 9), ShapeFault::TooShort);
+    assert_eq!(fault(|job| job.input.truncate(30)), ShapeFault::Ragged);
     assert_eq!(engine.manifest().operations.to_vec(), [Operation::Embed]);
+}
+
+#[test]
+fn what_looks_like_a_special_token_in_a_text_is_text() {
+    let codec = minilm_codec();
+    let ids = codec.encode("a [SEP] b [CLS] [PAD] [MASK]").unwrap();
+    let special = |id: &&u32| [0, 101, 102, 103].contains(*id);
+    assert_eq!(ids.iter().filter(special).collect::<Vec<_>>(), [&101, &102]);
+    assert_eq!((ids.first(), ids.last()), (Some(&101), Some(&102)));
+    assert_eq!(
+        codec.decode(&ids).unwrap(),
+        "a [ sep ] b [ cls ] [ pad ] [ mask ]"
+    );
 }

@@ -35,6 +35,7 @@ fn a_conversion_here_is_the_known_model_and_near_the_published_one() {
         weights: file("model.safetensors"),
         tokenizer: file("tokenizer.json"),
         config: file("config.json"),
+        template: None,
     })
     .unwrap();
     let golden: Value = serde_json::from_str(include_str!("golden/all-MiniLM-L6-v2.json")).unwrap();

@@ -221,7 +221,9 @@ impl ComputeError {
     pub(super) fn for_client(&self) -> String {
         match self {
             Self::Engine(
-                e @ (EngineError::Input(_) | EngineError::Request(_) | EngineError::OperationNotOffered(_)),
+                e @ (EngineError::Input(_)
+                | EngineError::Untraceable(_)
+                | EngineError::OperationNotOffered(_)),
             ) => e.to_string(),
             _ => "the provider cannot compute it".into(),
         }

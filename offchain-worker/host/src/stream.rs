@@ -1,7 +1,7 @@
 //! Running a job while its client looks on.
 
-use surety_engine::{Job, Outcome, Ticket, Token};
-use surety_network::{Readers, StreamToken, StreamWriter};
+use surety_engine::{Job, Outcome, Ticket};
+use surety_network::{Readers, StreamWriter};
 use surety_types::{ModelId, TaskId, multiaddr::Endpoints};
 use surety_worker_core::Failure;
 use tokio::sync::mpsc;
@@ -51,8 +51,8 @@ async fn follow(mut ticket: Ticket<Outcome>, stream: Option<&StreamWriter>) -> R
     Ok(ticket.await?)
 }
 
-async fn pass_on(mut tokens: mpsc::Receiver<Token>, stream: &StreamWriter) {
-    while let Some(Token { id, text }) = tokens.recv().await {
-        stream.push(StreamToken { id, text });
+async fn pass_on(mut tokens: mpsc::Receiver<u32>, stream: &StreamWriter) {
+    while let Some(token) = tokens.recv().await {
+        stream.push(token);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use surety_chain_client::{ChainError, When};
 use surety_engine::Job;
 use surety_network::{Bytes, FetchOptions, PlaneError, Ticket};
 use surety_types::{
@@ -14,6 +15,7 @@ use surety_worker_core::{EffectKind, Event, FETCH_BYTES_PER_SECOND};
 
 use super::{
     Tools,
+    audits::endpoints,
     effect_error::EffectError,
     jobs::{Task, failed},
     stream,
@@ -61,13 +63,30 @@ pub(super) async fn fetch_blob(
     Ok(blob)
 }
 
+/// Where a task's input is: at its client, and at the others who have committed to a result. Once they are
+/// most of the round the client owes it to nobody.
+async fn holders(tools: &Tools, task: TaskId, client: &Endpoints) -> Result<Vec<Endpoint>, ChainError> {
+    let mut holders = client.to_vec();
+    let round = tools
+        .chain
+        .task(When::Best, task)
+        .await?
+        .and_then(|info| info.round);
+    for member in round.iter().flat_map(|round| &round.members) {
+        if member.owes_opening() && member.provider != tools.stash {
+            holders.extend(endpoints(tools, &member.provider).await?);
+        }
+    }
+    Ok(holders)
+}
+
 /// Fetches an input, and pins it: it must still be there when its turn comes.
 pub(super) async fn fetch(
     tools: &Tools,
     of: Task,
     hash: ContentHash,
     bytes: u32,
-    sources: &Endpoints,
+    client: &Endpoints,
 ) -> Event {
     let task = of.id;
     // A client that knows us by an earlier peer id lets us in as a member of the round.
@@ -78,11 +97,12 @@ pub(super) async fn fetch(
         task,
         None,
     );
-    let fetched = match fetch_blob(tools, of, (hash, Some(bytes.into())), sources, pass).await {
-        Ok(blob) => tools.plane.publish(blob).await.map(drop),
-        Err(e) => Err(e),
+    let fetched = async {
+        let holders = holders(tools, task, client).await?;
+        let blob = fetch_blob(tools, of, (hash, Some(bytes.into())), &holders, pass).await?;
+        tools.plane.publish(blob).await.map_err(EffectError::from)
     };
-    match fetched.map_err(EffectError::from) {
+    match fetched.await.map(drop) {
         Ok(()) => {
             tracing::info!(task, "input is here");
             Event::InputReady { task }

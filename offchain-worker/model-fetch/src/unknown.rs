@@ -10,7 +10,7 @@ use super::{FetchError, FetchEvent, FetchOptions, OnEvent, Source, fresh, hub};
 use crate::file::Wanted;
 use surety_models::{
     ModelFile, ModelStore, StoredModel,
-    convert::{calibration::Calibrator, convert_locked},
+    convert::{TOKENIZER_CONFIG, calibration::Calibrator, convert_locked},
 };
 
 /// The revision that is meant when none is named.
@@ -86,17 +86,24 @@ pub fn fetch_from_hub(
     let stored = (|| {
         on_event(FetchEvent::Trying { source: Source::Hub });
         let agent = hub::agent(options);
-        for file in [ModelFile::Config, ModelFile::Tokenizer, ModelFile::Weights] {
-            let url = hub::url(options, &model.repository(), &model.revision, file.name());
-            let bytes = hub::length(&agent, &url)?;
-            if bytes > file.bytes_max() {
+        let files = ModelFile::ALL.map(|file| (file.name(), file.bytes_max()));
+        for (name, max) in [(TOKENIZER_CONFIG, ModelFile::Config.bytes_max())]
+            .into_iter()
+            .chain(files)
+        {
+            let url = hub::url(options, &model.repository(), &model.revision, name);
+            let bytes = match hub::length(&agent, &url) {
+                Err(FetchError::Status { status: 404, .. }) if is_optional(name) => continue,
+                length => length?,
+            };
+            if bytes > max {
                 return Err(FetchError::TooLarge {
-                    name: file.name().into(),
+                    name: name.into(),
                     actual: bytes,
-                    max: file.bytes_max(),
+                    max,
                 });
             }
-            let wanted = Wanted::unknown(&staging, file.name(), bytes);
+            let wanted = Wanted::unknown(&staging, name, bytes);
             hub::download(&agent, &url, &wanted, on_event)?;
         }
         let report = &mut |event| on_event(FetchEvent::Converting(event));
@@ -109,6 +116,11 @@ pub fn fetch_from_hub(
         path: stored.path.clone(),
     });
     Ok(stored)
+}
+
+/// Not every model has a chat template.
+fn is_optional(name: &str) -> bool {
+    [TOKENIZER_CONFIG, ModelFile::Template.name()].contains(&name)
 }
 
 #[cfg(test)]

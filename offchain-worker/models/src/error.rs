@@ -1,7 +1,7 @@
 //! Why a model's files make no model.
 
 use surety_model_trace::LayoutError;
-use surety_types::model::{Architecture, ArchitectureError};
+use surety_types::model::{Architecture, ArchitectureError, TextForm};
 
 /// Why files with the right hashes make no model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +70,14 @@ pub enum ModelError {
         token: u32,
         /// Size of the model's vocabulary.
         vocabulary: usize,
+    },
+    /// The manifest says something else of the special tokens than the model's files.
+    #[error("the manifest says {stated:?}, but the model's files say {found:?}")]
+    Special {
+        /// By the manifest.
+        stated: Box<TextForm>,
+        /// By `tokenizer.json`, `config.json` and `chat_template.jinja`.
+        found: Box<TextForm>,
     },
     /// A layer that differs from the others in more than its numbers.
     #[error("layer {layer}: it {what}")]

@@ -1,7 +1,10 @@
 //! What a manifest says of an exact model, so that a chain can check any number of its results.
 
 use surety_model_trace::{Layout, TaskFacts};
-use surety_types::model::{self, Architecture, ExactForm, ModelFamily, ModelManifest, Smoothed};
+use surety_types::{
+    input::{ITEM_WORDS, SETTINGS_WORDS, WORD_BYTES},
+    model::{self, Architecture, ExactForm, ModelFamily, ModelManifest, Smoothed, SpecialIds},
+};
 
 use super::{
     format::{Parts, Weights, weight_root},
@@ -120,35 +123,28 @@ impl Form for LlamaWeights {
     }
 }
 
-/// Most units of which a claim about a model can have a trace that a game can be played over.
+/// Whether the smallest claim about a model can have a trace that a game can be played over.
 ///
 /// # Errors
-/// [`ModelError::Untraceable`] when there are none.
-pub fn units_max(
-    manifest: &ModelManifest,
-    architecture: &Architecture,
-    most: u32,
-) -> Result<u32, ModelError> {
-    let least = match manifest.family {
-        ModelFamily::Bert => 1,
-        ModelFamily::Llama => 2,
+/// [`ModelError::Untraceable`] when not.
+pub fn smallest(manifest: &ModelManifest, architecture: &Architecture) -> Result<(), ModelError> {
+    // An item of a token; a token after a prompt of one.
+    let (units, words) = match manifest.family {
+        ModelFamily::Bert => (1, ITEM_WORDS.saturating_add(1)),
+        ModelFamily::Llama => (2, SETTINGS_WORDS.saturating_add(1)),
     };
-    let layout = |units| {
-        let facts = TaskFacts {
-            family: manifest.family,
-            operation: manifest.family.operation(),
-            input: Default::default(),
-            units,
-            output: Default::default(),
-        };
-        Layout::new(architecture, facts)
+    let facts = TaskFacts {
+        family: manifest.family,
+        operation: manifest.family.operation(),
+        input: Default::default(),
+        input_bytes: words.saturating_mul(WORD_BYTES),
+        units_max: units,
+        stop: SpecialIds::default(),
+        units,
+        output: Default::default(),
     };
-    let mut units = most.max(least);
-    while units > least && layout(units).is_err() {
-        units = (units / 2).max(least);
-    }
-    layout(units).map_err(ModelError::Untraceable)?;
-    Ok(units)
+    Layout::new(architecture, facts).map_err(ModelError::Untraceable)?;
+    Ok(())
 }
 
 /// What an [`Architecture`] says once for all layers.

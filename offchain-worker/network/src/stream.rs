@@ -11,29 +11,11 @@ use tokio::sync::watch;
 /// Most tokens of one stream. A generation cannot have more.
 pub const STREAM_TOKENS_MAX: usize = 4096;
 
-/// Most bytes of text in one stream.
-pub const STREAM_BYTES_MAX: usize = 1 << 20;
-
-/// Longest text of one token, in bytes: a page always has room for one.
-pub const TOKEN_BYTES_MAX: usize = 4096;
-
 /// Longest reason for a failure, in bytes. It is said to a person.
 pub const REASON_BYTES_MAX: usize = 512;
 
 /// Most tokens in one page.
 pub(crate) const PAGE_TOKENS_MAX: usize = 256;
-
-/// Most bytes of text in one page.
-pub(crate) const PAGE_BYTES_MAX: usize = 64 << 10;
-
-/// A token as its client sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct StreamToken {
-    /// The token.
-    pub id: u32,
-    /// What it adds to the text; empty while a character is not complete.
-    pub text: String,
-}
 
 /// How a stream ended.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -52,31 +34,23 @@ pub enum StreamEnd {
 /// A part of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct StreamPage {
-    /// The tokens from the index on that was asked for. Empty when there was nothing new for a while.
-    pub tokens: Vec<StreamToken>,
+    /// The ids of the tokens from the index on that was asked for. Empty when there was nothing new for a
+    /// while.
+    pub tokens: Vec<u32>,
     /// How the stream ended, once its last token is in this page or before it.
     pub end: Option<StreamEnd>,
 }
 
 #[derive(Default)]
 struct Log {
-    tokens: Vec<StreamToken>,
-    bytes: usize,
+    tokens: Vec<u32>,
     end: Option<StreamEnd>,
 }
 
 impl Log {
     fn page(&self, from: usize) -> StreamPage {
-        let mut room = PAGE_BYTES_MAX;
         let rest = self.tokens.get(from..).unwrap_or_default();
-        let tokens: Vec<StreamToken> = rest
-            .iter()
-            .take(PAGE_TOKENS_MAX)
-            .map_while(|token| {
-                room = room.checked_sub(token.text.len())?;
-                Some(token.clone())
-            })
-            .collect();
+        let tokens: Vec<u32> = rest.iter().take(PAGE_TOKENS_MAX).copied().collect();
         let last = tokens.len() == rest.len();
         StreamPage {
             end: self.end.clone().filter(|_| last),
@@ -96,17 +70,12 @@ impl StreamWriter {
     }
 
     /// Adds a token. One that is over a bound ends the stream.
-    pub fn push(&self, token: StreamToken) {
+    pub fn push(&self, token: u32) {
         self.0.send_modify(|log| {
             if log.end.is_some() {
                 return;
             }
-            let bytes = log.bytes.saturating_add(token.text.len());
-            let fits = log.tokens.len() < STREAM_TOKENS_MAX
-                && token.text.len() <= TOKEN_BYTES_MAX
-                && bytes <= STREAM_BYTES_MAX;
-            if fits {
-                log.bytes = bytes;
+            if log.tokens.len() < STREAM_TOKENS_MAX {
                 log.tokens.push(token);
             } else {
                 log.end = Some(StreamEnd::Stopped);
@@ -178,13 +147,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn token(id: u32, text: &str) -> StreamToken {
-        StreamToken {
-            id,
-            text: text.into(),
-        }
-    }
-
     const NOW: Duration = Duration::ZERO;
     const LONG: Duration = Duration::from_secs(600);
 
@@ -193,11 +155,11 @@ mod tests {
         let (writer, reader) = StreamWriter::new();
         assert_eq!(reader.clone().page(0, NOW).await, StreamPage::default());
         let waiting = tokio::spawn(reader.clone().page(1, LONG));
-        writer.push(token(5, "a"));
-        writer.push(token(6, "b"));
-        assert_eq!(waiting.await.unwrap().tokens, [token(6, "b")]);
+        writer.push(5);
+        writer.push(6);
+        assert_eq!(waiting.await.unwrap().tokens, [6]);
         let all = reader.clone().page(0, LONG).await;
-        assert_eq!(all.tokens, [token(5, "a"), token(6, "b")]);
+        assert_eq!(all.tokens, [5, 6]);
         assert_eq!(all.end, None);
         writer.complete();
         let end = reader.page(2, LONG).await;
@@ -208,7 +170,7 @@ mod tests {
     async fn a_stream_has_begun_with_its_first_token_and_one_without_tokens_never_has() {
         let ((writer, _reader), (empty, _)) = (StreamWriter::new(), StreamWriter::new());
         let (begun, never) = (writer.begun(), empty.begun());
-        writer.push(token(5, "a"));
+        writer.push(5);
         begun.await;
         empty.complete();
         assert!(tokio::time::timeout(NOW, never).await.is_err());
@@ -217,10 +179,10 @@ mod tests {
     #[tokio::test]
     async fn a_writer_that_is_dropped_leaves_what_it_wrote_and_has_stopped() {
         let (writer, reader) = StreamWriter::new();
-        writer.push(token(1, "x"));
+        writer.push(1);
         drop(writer);
         let page = reader.clone().page(0, LONG).await;
-        assert_eq!(page.tokens, [token(1, "x")]);
+        assert_eq!(page.tokens, [1]);
         assert_eq!(page.end, Some(StreamEnd::Stopped));
         // Beyond the end there is the end, at once.
         assert!(reader.page(u32::MAX, LONG).await.end.is_some());
@@ -229,18 +191,14 @@ mod tests {
     #[tokio::test]
     async fn pages_are_bounded_and_together_they_are_everything() {
         let (writer, reader) = StreamWriter::new();
-        for id in 0..300 {
-            writer.push(token(id, "y"));
-        }
-        for id in 300..400 {
-            writer.push(token(id, &"z".repeat(TOKEN_BYTES_MAX)));
+        for id in 0..1000 {
+            writer.push(id);
         }
         writer.complete();
         let (mut read, mut pages) = (Vec::new(), 0);
         loop {
             let page = reader.clone().page(read.len() as u32, NOW).await;
-            let bytes: usize = page.tokens.iter().map(|token| token.text.len()).sum();
-            assert!(page.tokens.len() <= PAGE_TOKENS_MAX && bytes <= PAGE_BYTES_MAX);
+            assert!(page.tokens.len() <= PAGE_TOKENS_MAX);
             read.extend(page.tokens);
             pages += 1;
             if let Some(end) = page.end {
@@ -248,27 +206,18 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(
-            read.iter().map(|token| token.id).collect::<Vec<_>>(),
-            (0..400).collect::<Vec<_>>()
-        );
-        assert!(pages > 6, "{pages}");
+        assert_eq!(read, (0..1000).collect::<Vec<_>>());
+        assert_eq!(pages, 4);
     }
 
     #[tokio::test]
     async fn what_is_over_a_bound_ends_the_stream() {
         let (writer, reader) = StreamWriter::new();
         for id in 0..=STREAM_TOKENS_MAX as u32 {
-            writer.push(token(id, ""));
+            writer.push(id);
         }
         let last = reader.page(STREAM_TOKENS_MAX as u32, NOW).await;
         assert_eq!((last.tokens.len(), last.end), (0, Some(StreamEnd::Stopped)));
-
-        let (writer, reader) = StreamWriter::new();
-        writer.push(token(0, &"w".repeat(TOKEN_BYTES_MAX + 1)));
-        writer.push(token(1, "w"));
-        let page = reader.page(0, NOW).await;
-        assert_eq!((page.tokens.len(), page.end), (0, Some(StreamEnd::Stopped)));
     }
 
     #[tokio::test]

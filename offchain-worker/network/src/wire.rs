@@ -18,7 +18,7 @@ use surety_types::{ContentHash, TaskId};
 use crate::{
     access::{TICKET_BYTES_MAX, Ticket},
     plane::Statement,
-    stream::{PAGE_BYTES_MAX, PAGE_TOKENS_MAX, REASON_BYTES_MAX, StreamPage},
+    stream::{PAGE_TOKENS_MAX, REASON_BYTES_MAX, StreamPage},
 };
 
 /// Blobs, and which blob is a task's output.
@@ -183,7 +183,7 @@ impl Messages for Streams {
     type Response = PageResponse;
     const REQUEST_BYTES_MAX: u32 = REQUEST_BYTES_MAX;
     /// A token takes its text and at most 8 bytes; the rest of a page a reason and at most 16.
-    const RESPONSE_BYTES_MAX: u32 = (PAGE_BYTES_MAX + PAGE_TOKENS_MAX * 8 + REASON_BYTES_MAX + 16) as u32;
+    const RESPONSE_BYTES_MAX: u32 = (PAGE_TOKENS_MAX * 4 + REASON_BYTES_MAX + 32) as u32;
 }
 
 /// Frames with SCALE in them.

@@ -6,18 +6,11 @@ mod common;
 use std::time::Instant;
 
 use common::{Peer, QUIC, TCP, endpoint, limits, peer, peer_with, share};
-use surety_network::{DataPlane, FetchOptions, Limits, PeerError, Readers, StreamEnd, StreamToken};
+use surety_network::{DataPlane, FetchOptions, Limits, PeerError, Readers, StreamEnd};
 
 const TASK: u64 = 7;
 
-fn token(id: u32) -> StreamToken {
-    StreamToken {
-        id,
-        text: format!("word {id} "),
-    }
-}
-
-async fn follow_to_the_end(client: &Peer, server: &Peer) -> (Vec<StreamToken>, StreamEnd) {
+async fn follow_to_the_end(client: &Peer, server: &Peer) -> (Vec<u32>, StreamEnd) {
     let mut tokens = Vec::new();
     loop {
         let from = u32::try_from(tokens.len()).unwrap();
@@ -49,16 +42,16 @@ async fn tokens_arrive(listen: &str) {
         // Asked for before it is there.
         let (page, ()) = tokio::join!(read(id), async {
             tokio::task::yield_now().await;
-            stream.push(token(id));
+            stream.push(id);
         });
-        assert_eq!((page.tokens, page.end), (vec![token(id)], None));
+        assert_eq!((page.tokens, page.end), (vec![id], None));
     }
     for id in 3..700 {
-        stream.push(token(id));
+        stream.push(id);
     }
     stream.complete();
     let (tokens, end) = follow_to_the_end(&client, &server).await;
-    assert_eq!(tokens, (0..700).map(token).collect::<Vec<_>>());
+    assert_eq!(tokens, (0..700).collect::<Vec<_>>());
     assert_eq!(end, StreamEnd::Complete);
 }
 
@@ -82,12 +75,9 @@ async fn only_the_client_may_read_and_only_on_its_own_chain() {
         .open_stream(TASK, Readers::Only(&readers))
         .await
         .unwrap();
-    stream.push(token(0));
+    stream.push(0);
     let at = endpoint(&server);
-    assert_eq!(
-        client.node.read_stream(TASK, &at, 0).await.unwrap().tokens,
-        [token(0)]
-    );
+    assert_eq!(client.node.read_stream(TASK, &at, 0).await.unwrap().tokens, [0]);
     let refused = Err(PeerError::NotFound);
     assert_eq!(rival.node.read_stream(TASK, &at, 0).await, refused);
     assert_eq!(
@@ -104,16 +94,16 @@ async fn only_the_client_may_read_and_only_on_its_own_chain() {
 async fn opening_again_starts_over() {
     let (server, client) = (peer(&[QUIC]).await, peer(&[]).await);
     let first = server.node.open_stream(TASK, Readers::Everyone).await.unwrap();
-    first.push(token(1));
+    first.push(1);
     let second = server.node.open_stream(TASK, Readers::Everyone).await.unwrap();
-    second.push(token(2));
+    second.push(2);
     drop(first);
     let page = client
         .node
         .read_stream(TASK, &endpoint(&server), 0)
         .await
         .unwrap();
-    assert_eq!((page.tokens, page.end), (vec![token(2)], None));
+    assert_eq!((page.tokens, page.end), (vec![2], None));
 }
 
 #[tokio::test]
@@ -173,17 +163,17 @@ async fn waiting_readers_are_bounded_and_do_not_keep_others_from_blobs() {
             .fetch(hash, std::slice::from_ref(&at), &FetchOptions::default())
             .await;
         assert_eq!(&blob.unwrap()[..], b"x");
-        stream.push(token(0));
+        stream.push(0);
     };
     let (tokens, ()) = tokio::join!(reading, meanwhile);
-    assert_eq!(tokens, [token(0)]);
+    assert_eq!(tokens, [0]);
 }
 
 #[tokio::test]
 async fn a_provider_that_dies_is_noticed() {
     let (server, client) = (peer(&[QUIC]).await, peer(&[]).await);
     let stream = server.node.open_stream(TASK, Readers::Everyone).await.unwrap();
-    stream.push(token(0));
+    stream.push(0);
     let at = endpoint(&server);
     client.node.read_stream(TASK, &at, 0).await.unwrap();
     let dying = async {

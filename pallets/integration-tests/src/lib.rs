@@ -19,7 +19,7 @@ pub use play::*;
 pub use statements::*;
 pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber, send_opening, validity_of};
 pub use toy::{
-    CLAIMED_UNITS, IMPOSSIBLE_UNITS, ITEM_LEAF, Model, TOKENS, ToyReferee, ToyTrace, claim, output,
+    CLAIMED_UNITS, IMPOSSIBLE_UNITS, ITEM_LEAF, Model, TOO_LARGE, ToyReferee, ToyTrace, claim, output,
     set_model, set_truth, trace_leaves, truth,
 };
 

@@ -1,8 +1,9 @@
-//! A computation small enough to see through: four leaves, of which the inner two are computed in two steps.
+//! A computation small enough to see through: four leaves, of which all but the last are computed in two
+//! steps.
 //!
-//! A *result* is a number. The right one is [`truth`]; any other below [`TOKENS`] has one wrong cell in each
-//! step of leaf 1, those from there on one in leaf 0, which no referee can compute again. Leaf 3 is the
-//! output: three segments of the result's number.
+//! A *result* is a number. The right one is [`truth`]; any other below [`TOO_LARGE`] has one wrong cell in
+//! each step of leaf 1, those from there on one in each step of leaf 0, which no referee can compute again.
+//! Leaf 3 is the output: three segments of the result's number.
 
 use std::{cell::Cell as Slot, convert::Infallible};
 
@@ -16,8 +17,8 @@ use surety_types::{TaskId, task::ResultClaim, trust::ItemLeaves};
 
 use crate::DisputeReferee;
 
-/// From this result on the tokens are wrong.
-pub const TOKENS: u8 = 200;
+/// From this result on something is wrong that no block can compute again.
+pub const TOO_LARGE: u8 = 200;
 pub const OUTPUT_BYTES: u32 = 2_500;
 /// All others are of so many.
 pub const CLAIMED_UNITS: u32 = 5;
@@ -95,7 +96,7 @@ fn row(result: u8, leaf: u32, step: u32) -> Vec<u8> {
     if leaf == 3 {
         return output(result);
     }
-    let wrong = result != truth() && leaf == u32::from(result < TOKENS);
+    let wrong = result != truth() && leaf == u32::from(result < TOO_LARGE);
     let word = |cell: u32| {
         let right = leaf * 1_000 + step * 100 + cell;
         if wrong && cell == u32::from(result) % WORDS {
@@ -120,13 +121,12 @@ impl Trace for ToyTrace {
     }
 
     fn rows(&mut self, leaf: u32, step: u32) -> Result<Vec<H256>, Infallible> {
-        // A given leaf has no steps, and the digests of its rows are asked for as those of step 0.
-        let step = if matches!(leaf, 1 | 2) { step } else { 1 };
+        let step = if leaf < 3 { step } else { 1 };
         Ok(vec![row_digest(&row(self.result, leaf, step))])
     }
 
     fn row(&mut self, leaf: u32, step: u32, _: u32) -> Result<Vec<u8>, Infallible> {
-        let step = if matches!(leaf, 1 | 2) { step } else { 1 };
+        let step = if leaf < 3 { step } else { 1 };
         Ok(row(self.result, leaf, step))
     }
 
@@ -147,8 +147,7 @@ impl Shape for ToyClaimReferee {
 
     fn leaf(&self, leaf: u32) -> Option<LeafShape> {
         let kind = match leaf {
-            0 => LeafKind::Given,
-            1 | 2 => LeafKind::Computed,
+            0..=2 => LeafKind::Computed,
             3 => LeafKind::Fixed(merkle_root(core::iter::once(self.output))),
             _ => return None,
         };
@@ -159,7 +158,7 @@ impl Shape for ToyClaimReferee {
     }
 
     fn steps(&self, leaf: u32, _: u32) -> Option<u32> {
-        matches!(leaf, 1 | 2).then_some(2)
+        (leaf < 3).then_some(2)
     }
 
     fn rows(&self, leaf: u32, _: u32, step: u32) -> Option<RowsShape> {
@@ -184,7 +183,7 @@ impl Referee for ToyClaimReferee {
         if opening.is_empty() {
             return Judgement::Unproven;
         }
-        let step = if matches!(cell.leaf, 1 | 2) { cell.step } else { 1 };
+        let step = if cell.leaf < 3 { cell.step } else { 1 };
         let right = row(truth(), cell.leaf, step);
         let word = right.chunks(4).nth(cell.cell as usize);
         let holds =

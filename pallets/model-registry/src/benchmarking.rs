@@ -1,18 +1,29 @@
 //! Benchmarks, each with the largest manifest that fits, of a model with every dimension at its limit.
 
+use alloc::boxed::Box;
+
 use frame_benchmarking::v2::*;
 use frame_support::BoundedVec;
 use frame_system::RawOrigin;
 use sp_runtime::SaturatedConversion;
 use surety_types::{
     ContentHash, ModelId,
-    limits::{MODEL_AUDITORS_MAX, NAME_BYTES_MAX, OPERATIONS_MAX},
-    model::{Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Tier, audit_speeds},
+    limits::{MODEL_AUDITORS_MAX, NAME_BYTES_MAX, OPERATIONS_MAX, SPECIAL_IDS_MAX},
+    model::{
+        Architecture, ExactForm, ModelFamily, ModelManifest, Operation, SpecialIds, TextForm, Tier,
+        audit_speeds,
+    },
     stake::Role,
     traits::StakeLedger,
 };
 
 use crate::{AuditSpeeds, Auditors, Call, Config, Models, Pallet, asset};
+
+/// As many ids as a manifest may list of one kind.
+fn special() -> SpecialIds {
+    let ids: usize = SPECIAL_IDS_MAX.saturated_into();
+    BoundedVec::truncate_from([1].repeat(ids))
+}
 
 /// The largest manifest that offers `operation`.
 pub(crate) fn largest(operation: Operation) -> ModelManifest {
@@ -29,7 +40,15 @@ pub(crate) fn largest(operation: Operation) -> ModelManifest {
         operations: BoundedVec::truncate_from([operation].repeat(operations)),
         weights: ContentHash::repeat_byte(1),
         weights_bytes: u64::MAX,
-        tokenizer: ContentHash::repeat_byte(2),
+        text: TextForm {
+            tokenizer: ContentHash::repeat_byte(2),
+            template: Some(ContentHash::repeat_byte(5)),
+            before: special(),
+            after: special(),
+            unknown: Some(1),
+            padding: Some(1),
+            stop: special(),
+        },
         config: ContentHash::repeat_byte(3),
         exact: Some(ExactForm {
             weight_root: ContentHash::repeat_byte(4),
@@ -61,7 +80,7 @@ mod benches {
         let manifest = largest(Operation::Embed);
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(owner), manifest.clone());
+        _(RawOrigin::Signed(owner), Box::new(manifest.clone()));
 
         assert!(Models::<T>::contains_key(manifest.id()));
         Ok(())

@@ -108,7 +108,13 @@ fn check_exact<T: Config>(manifest: &ModelManifest, exact: &ExactForm) -> Result
         operations.all(|operation| *operation == offered),
         Error::<T>::ForeignOperation
     );
-    exact.architecture.check(manifest.family).map_err(refusal)
+    exact.architecture.check(manifest.family).map_err(refusal)?;
+    let mut special = manifest.text.ids();
+    ensure!(
+        special.all(|id| id < exact.architecture.vocabulary),
+        Error::<T>::UnknownToken
+    );
+    Ok(())
 }
 
 const fn refusal<T: Config>(error: ArchitectureError) -> Error<T> {

@@ -4,18 +4,31 @@ use frame_support::ensure;
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
     ModelId,
-    model::{ModelAudits, Operation},
-    traits::ModelCatalog,
+    input::{ShapeFault, Work},
+    model::ModelAudits,
+    traits::{ModelCatalog, WorkReferee},
 };
 
 use crate::{Config, Error, Models, Pallet, Uses};
 
 impl<T: Config> ModelCatalog for Pallet<T> {
-    fn check(model: &ModelId, operation: Operation) -> DispatchResult {
+    fn check(model: &ModelId, work: &Work) -> DispatchResult {
         let entry = Models::<T>::get(model).ok_or(Error::<T>::UnknownModel)?;
+        let manifest = entry.manifest;
         ensure!(
-            entry.manifest.operations.contains(&operation),
+            manifest.operations.contains(&work.operation),
             Error::<T>::OperationNotOffered
+        );
+        let exact = manifest.exact.as_ref();
+        let shape = work.check_shape(exact.map(|exact| exact.architecture.positions));
+        shape.map_err(|fault| match fault {
+            ShapeFault::Ragged => Error::<T>::InputRagged,
+            ShapeFault::TooShort => Error::<T>::InputTooShort,
+            ShapeFault::PromptTooLong => Error::<T>::PromptTooLong,
+        })?;
+        ensure!(
+            exact.is_none_or(|exact| T::Referee::is_checkable(manifest.family, exact, work)),
+            Error::<T>::WorkTooLarge
         );
         let retired = Uses::<T>::get(model).is_some_and(|used| used.retired);
         ensure!(!retired, Error::<T>::TakesNoTasks);
@@ -50,7 +63,7 @@ impl<T: Config> ModelCatalog for Pallet<T> {
     }
 
     #[cfg(feature = "runtime-benchmarks")]
-    fn register_for_benchmark(operation: Operation) -> ModelId {
+    fn register_for_benchmark(operation: surety_types::model::Operation) -> ModelId {
         use frame_support::assert_ok;
 
         let owner: T::AccountId = frame_benchmarking::account("model owner", 0, 0);

@@ -45,9 +45,16 @@ pub type ModelOf<T> = Model<<T as frame_system::Config>::AccountId, BalanceOf<T>
 #[allow(unused_qualifications)]
 #[frame_support::pallet]
 pub mod pallet {
+    use alloc::boxed::Box;
+
     use frame_support::pallet_prelude::*;
     use frame_system::pallet_prelude::*;
-    use surety_types::{ModelId, limits::MODEL_AUDITORS_MAX, model::ModelManifest, traits::StakeLedger};
+    use surety_types::{
+        ModelId,
+        limits::MODEL_AUDITORS_MAX,
+        model::ModelManifest,
+        traits::{StakeLedger, WorkReferee},
+    };
 
     use super::*;
 
@@ -70,6 +77,9 @@ pub mod pallet {
 
         /// Held from the owner while a model is registered, in plancks.
         type ModelDeposit: Get<BalanceOf<Self>>;
+
+        /// Knows of which work a result can be checked.
+        type Referee: WorkReferee;
 
         /// Who verifies, and with how much stake.
         type Stake: StakeLedger<Self::AccountId, BalanceOf<Self>>;
@@ -171,11 +181,23 @@ pub mod pallet {
         UnknownModel,
         /// The model does not offer the operation.
         OperationNotOffered,
+        /// The input has no whole number of words: ids are sent as four bytes each.
+        InputRagged,
+        /// The input is too short for what it must hold: a table entry and an id for each item that is paid
+        /// for, or settings and an id.
+        InputTooShort,
+        /// Nothing could be added to the prompt: it takes all tokens that are paid for, or all positions
+        /// that the model has.
+        PromptTooLong,
+        /// Results of so many units of this model could not be checked: ask for fewer.
+        WorkTooLarge,
         /// Somebody else registered the model.
         NotOwner,
         /// The manifest offers an operation that the model's family cannot do on the exact tier: BERT embeds,
         /// Llama generates.
         ForeignOperation,
+        /// The manifest lists a special token that the model does not have.
+        UnknownToken,
         /// One of the model's dimensions is 0.
         ZeroDimension,
         /// The model's vocabulary has more than 524,288 tokens.
@@ -238,9 +260,9 @@ pub mod pallet {
         #[pallet::weight(
             <T as Config>::WeightInfo::register().saturating_add(<T as Config>::WeightInfo::retire())
         )]
-        pub fn register(origin: OriginFor<T>, manifest: ModelManifest) -> DispatchResult {
+        pub fn register(origin: OriginFor<T>, manifest: Box<ModelManifest>) -> DispatchResult {
             let owner = ensure_signed(origin)?;
-            Self::do_register(owner, manifest).map(|_| ())
+            Self::do_register(owner, *manifest).map(|_| ())
         }
 
         /// Has a model that the caller registered take no new tasks. It is taken out, and the deposit

@@ -2,9 +2,13 @@
 
 use frame_support::{BoundedVec, assert_ok, derive_impl, parameter_types, traits::fungible::InspectHold};
 use sp_core::H256;
-use sp_runtime::BuildStorage;
+use sp_runtime::{BuildStorage, DispatchResult};
 use surety_pallet_test_kit::MockStake;
-use surety_types::model::{ModelFamily, ModelManifest, Operation, Tier};
+use surety_types::{
+    input::Work,
+    model::{ExactForm, ModelFamily, ModelManifest, Operation, TextForm, Tier},
+    traits::WorkReferee,
+};
 
 use crate as pallet_model_registry;
 use crate::HoldReason;
@@ -43,6 +47,7 @@ mod runtime {
 parameter_types! {
     pub const ExistentialDeposit: Balance = MINIMUM_BALANCE;
     pub static ModelDeposit: Balance = DEPOSIT;
+    pub static Checkable: bool = true;
 }
 
 #[derive_impl(frame_system::config_preludes::TestDefaultConfig)]
@@ -58,10 +63,20 @@ impl pallet_balances::Config for Test {
     type AccountStore = System;
 }
 
+/// Says of all work what it was told to.
+pub struct MockReferee;
+
+impl WorkReferee for MockReferee {
+    fn is_checkable(_: ModelFamily, _: &ExactForm, _: &Work) -> bool {
+        Checkable::get()
+    }
+}
+
 impl pallet_model_registry::Config for Test {
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
     type ModelDeposit = ModelDeposit;
+    type Referee = MockReferee;
     type Stake = MockStake;
     type WeightInfo = ();
 }
@@ -76,6 +91,7 @@ impl TestExt {
     pub(crate) fn new() -> Self {
         ModelDeposit::set(DEPOSIT);
         surety_pallet_test_kit::reset();
+        Checkable::set(true);
         Self {
             balances: Vec::new(),
             models: Vec::new(),
@@ -108,7 +124,7 @@ impl TestExt {
             // No events are kept in block 0.
             System::set_block_number(1);
             for (owner, manifest) in self.models {
-                assert_ok!(ModelRegistry::register(signed(owner), manifest));
+                assert_ok!(register(signed(owner), manifest));
             }
         });
         ext
@@ -130,11 +146,21 @@ pub(crate) fn manifest(name: &str) -> ModelManifest {
         operations: BoundedVec::truncate_from(vec![Operation::Embed]),
         weights: H256::repeat_byte(1),
         weights_bytes: 84_000_000,
-        tokenizer: H256::repeat_byte(2),
+        text: TextForm {
+            tokenizer: H256::repeat_byte(2),
+            ..TextForm::default()
+        },
         config: H256::repeat_byte(3),
         exact: None,
     }
 }
+
+/// The least work of an encoder.
+pub(crate) const ITEM: Work = Work {
+    operation: Operation::Embed,
+    input_bytes: 12,
+    units_max: 1,
+};
 
 /// Free balance that is not needed to keep the account alive.
 pub(crate) fn spendable(who: AccountId) -> Balance {
@@ -147,4 +173,9 @@ pub(crate) fn held(who: AccountId) -> Balance {
 
 pub(crate) fn signed(who: AccountId) -> RuntimeOrigin {
     RuntimeOrigin::signed(who)
+}
+
+/// As anybody's extrinsic does.
+pub(crate) fn register(origin: RuntimeOrigin, manifest: ModelManifest) -> DispatchResult {
+    ModelRegistry::register(origin, Box::new(manifest))
 }

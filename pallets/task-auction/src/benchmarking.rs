@@ -55,7 +55,7 @@ fn spec<T: Config>() -> Result<TaskSpec, BenchmarkError> {
         model: T::Models::register_for_benchmark(Operation::Embed),
         operation: Operation::Embed,
         input: H256::repeat_byte(1),
-        input_bytes: 1,
+        input_bytes: 12,
         units_max: 1,
         redundancy,
         sources: sources()?,

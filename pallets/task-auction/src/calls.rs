@@ -246,6 +246,6 @@ impl<T: Config> Pallet<T> {
         for source in &spec.sources {
             multiaddr::check(source).map_err(|_| Error::<T>::InvalidSource)?;
         }
-        T::Models::check(&spec.model, spec.operation)
+        T::Models::check(&spec.model, &spec.work())
     }
 }

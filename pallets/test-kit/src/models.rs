@@ -5,6 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap};
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
     ModelId,
+    input::Work,
     model::{ModelAudits, Operation},
     traits::ModelCatalog,
 };
@@ -61,10 +62,10 @@ impl MockModels {
 }
 
 impl ModelCatalog for MockModels {
-    fn check(model: &ModelId, operation: Operation) -> DispatchResult {
+    fn check(model: &ModelId, work: &Work) -> DispatchResult {
         MODELS.with_borrow(|models| {
             let operations = models.get(model).ok_or(Self::UNKNOWN_MODEL)?;
-            if operations.contains(&operation) {
+            if operations.contains(&work.operation) {
                 Ok(())
             } else {
                 Err(Self::OPERATION_NOT_OFFERED)

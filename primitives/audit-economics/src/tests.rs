@@ -246,9 +246,8 @@ fn the_window_follows_the_work() {
     };
     // One item of 512 tokens three times over, and the input.
     assert_eq!(work.seconds(1), 2 + 1);
-    // No more tokens than bytes, and two for each item.
-    assert_eq!(work.tokens(1_000), 102_000);
-    assert_eq!(work.seconds(1_000), 306 + 1);
+    assert_eq!(work.tokens(1_000), 512_000);
+    assert_eq!(work.seconds(1_000), 1_536 + 1);
     assert_eq!(work.seconds(u32::MAX), work.seconds(1_000));
     let generation = AuditWork {
         operation: surety_types::model::Operation::Generate,

@@ -15,9 +15,6 @@ const FETCHED_BYTES: u64 = 256 * 1024;
 /// Most bytes of a generation's output, which its auditors fetch.
 const GENERATION_BYTES: u64 = 16 * 1024;
 
-/// Tokens of an item beside those that its text has at most as many of as bytes: where it begins and ends.
-const FRAME_TOKENS: u64 = 2;
-
 /// The work that can be in a task, as it is known before anybody has counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditWork {
@@ -34,18 +31,13 @@ pub struct AuditWork {
 }
 
 impl AuditWork {
-    /// Most tokens that go through the model in an audit of `items`. A text has no more tokens than bytes,
-    /// but for those where an item begins and ends.
+    /// Most tokens that go through the model in an audit of `items`. Items may have ids in common, so that
+    /// the size of the input bounds nothing.
     pub fn tokens(&self, items: u32) -> u64 {
         match self.operation {
             // Whatever an auditor looks at, what came before has to be computed.
             Operation::Generate => self.units_max.into(),
-            Operation::Embed => {
-                let items = u64::from(items.min(self.units_max));
-                let by_length = items.saturating_mul(self.item_tokens.into());
-                let frames = items.saturating_mul(FRAME_TOKENS);
-                by_length.min(frames.saturating_add(self.input_bytes.into()))
-            }
+            Operation::Embed => u64::from(items.min(self.units_max)).saturating_mul(self.item_tokens.into()),
         }
     }
 

@@ -7,16 +7,17 @@
 //! ```text
 //!        ┌──────────── Post, Name, until it is one leaf, step, row or segment ─────┐
 //!  leaves of the trace ─Enter─> steps ────────> rows ──> segments ─Show, Pick─> cell ───────Open──────> Over
-//!                      └─────── a given leaf ────^                                └─> NeedsCommittee ───^
+//!                      └─────── a fixed leaf ───────────────^                     └─> NeedsCommittee ───^
 //! ```
 //!
 //! The **defender** posts the children of the node in dispute, at most [`CHILDREN_MAX`]; the game refuses
 //! what does not hash to the node. The **challenger** names the first that is not what it computed. An only
-//! child is not worth a question and is taken at once. A leaf's digest says nothing of the steps, so to go on
-//! the defender *enters* it: it commits to a root over the steps, of which the last is the leaf itself. A
-//! leaf that is given and not computed has rows but no steps. How long a leaf is may be a word of leaf 0,
-//! which is shown with the entry. At last the defender shows a segment, the challenger picks a cell, the
-//! defender opens it, and a [`Referee`] decides. A cell that no block can compute again ends play in
+//! child is not worth a question and is taken at once. A leaf's digest says nothing of the steps, so to go
+//! on the defender *enters* it: it commits to a root over the steps, of which the last is the leaf itself.
+//! A leaf that is fixed, the input's or the output's blob, has segments and no steps; where it is not the
+//! one that is fixed, the defender has lost. How long a leaf is may be a word of leaf 0, which is shown
+//! with the entry. At last the defender shows a segment, the challenger picks a cell, the defender opens
+//! it, and a [`Referee`] decides. A cell that no block can compute again ends play in
 //! [`State::NeedsCommittee`]: somebody else decides.
 //!
 //! **The honest side wins**, whatever the other does. An honest defender can always go on, and what it opens
@@ -27,7 +28,7 @@
 //! ([`Roots`]), are right, and its value is not. Refused moves change nothing.
 //!
 //! Both sides' traces have the same shape: it follows from the task, from what the claim says of itself, and
-//! from words of leaf 0, which is agreed once a later leaf is named.
+//! from words of leaf 0, which is fixed.
 //!
 //! **Time**: each side has a number of blocks, and uses them up in its turns while blocks finalise
 //! ([`Game::tick`]). Whoever runs out loses, so a game lasts at most both budgets together, and as long as it
@@ -49,7 +50,7 @@ pub use bounds::opening_room;
 pub use clock::Clocks;
 pub(crate) use game::value;
 pub use game::{Game, Level, Place, State};
-pub use moves::{Children, Entry, GameError, LengthOpening, Move, Outcome, Reason, Side, StepsOpening};
+pub use moves::{Children, Entry, GameError, Move, Outcome, Reason, Side, StepsOpening};
 pub use player::{PlayError, Trace, challenge, defend};
 pub use referee::{Cell, CellValue, Judgement, Referee, Roots};
 pub use shape::{LeafKind, LeafShape, Length, RowsShape, Shape};
@@ -61,7 +62,7 @@ pub const CHILDREN_MAX: u32 = 16;
 pub const LEAVES_MAX: u32 = 1 << 20;
 /// Most steps of a leaf: three postings.
 pub const STEPS_MAX: u32 = 1 << 12;
-/// Most rows of a step or of a given leaf: four postings.
+/// Most rows of a step: four postings.
 pub const ROWS_MAX: u32 = 1 << 16;
 /// Most segments of a row, 64 MiB: four postings.
 pub const SEGMENTS_MAX: u32 = 1 << 16;

@@ -19,6 +19,15 @@ fn facts(family: ModelFamily, units: u32) -> TaskFacts {
         family,
         operation: family.operation(),
         input: H256::repeat_byte(1),
+        // As many as an input of 16 MiB may hold, or one.
+        input_bytes: match family {
+            ModelFamily::Bert => 16 << 20,
+            ModelFamily::Llama => 28,
+        },
+        units_max: units,
+        stop: vec![0; limits::SPECIAL_IDS_MAX as usize]
+            .try_into()
+            .unwrap_or_default(),
         units,
         output: H256::repeat_byte(2),
     }

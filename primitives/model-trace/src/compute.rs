@@ -24,8 +24,8 @@ pub const NO_NUMBER: u32 = 0x7fc0_0000;
 /// Why a cell cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop<E> {
-    /// It is not a matter of arithmetic: tokens, text.
-    NotComputable,
+    /// The trace has no such cell.
+    NoSuchPlace,
     /// An input is not there.
     Input(E),
 }
@@ -57,7 +57,7 @@ pub fn cell<'a, I: Inputs<'a>>(
     inputs: &mut I,
 ) -> Result<CellValue, Stop<I::Error>> {
     let Some(step) = plan.step(step) else {
-        return Err(Stop::NotComputable);
+        return Err(Stop::NoSuchPlace);
     };
     let mut work = Work {
         plan,

@@ -44,7 +44,8 @@ impl<'a, R: Records> View<'a, R> {
         let rows = match from {
             Source::Step(step) => self.steps.get(step as usize),
             Source::Leaf(leaf) => self.records.rows(leaf),
-            Source::Output(_) => self.records.output(),
+            Source::Input => self.records.rows(0),
+            Source::Output => self.records.output(),
         };
         rows.ok_or(Missing)
     }
@@ -112,7 +113,7 @@ pub(super) fn execute_step<R: Records>(
         let cells = (0..shape.cells()).map(|place| cell(plan, step, row, place, &mut inputs));
         let cells: Result<Vec<_>, _> = cells.collect();
         rows.push(&cells.map_err(|stop| match stop {
-            Stop::NotComputable => Missing,
+            Stop::NoSuchPlace => Missing,
             Stop::Input(missing) => missing,
         })?);
     }

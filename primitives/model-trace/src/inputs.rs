@@ -12,8 +12,10 @@ pub enum Source {
     Step(u32),
     /// An earlier leaf, as the trace records it.
     Leaf(u32),
-    /// The output as claimed, of so many bytes: one row.
-    Output(u32),
+    /// The task's input: one row.
+    Input,
+    /// The output as claimed: one row.
+    Output,
 }
 
 /// A row of weights, as it is committed.

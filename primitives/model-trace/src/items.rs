@@ -58,13 +58,19 @@ mod tests {
 
     use super::*;
     use crate::TaskFacts;
-    use surety_types::model::{Architecture, ModelFamily};
+    use surety_types::{
+        input::{ITEM_WORDS, WORD_BYTES},
+        model::{Architecture, ModelFamily, SpecialIds},
+    };
 
     fn layout(units: u32) -> Layout {
         let facts = TaskFacts {
             family: ModelFamily::Bert,
             operation: Operation::Embed,
             input: H256::zero(),
+            input_bytes: units * (ITEM_WORDS + 1) * WORD_BYTES,
+            units_max: units,
+            stop: SpecialIds::default(),
             units,
             output: H256::zero(),
         };

@@ -4,17 +4,13 @@ use core::{fmt, ops::Range};
 
 use sp_core::H256;
 use surety_exact::rsqrt;
-use surety_types::model::{Architecture, ArchitectureError, ModelFamily, Operation};
+use surety_types::{
+    input::{ITEM_WORDS, ShapeFault, Work},
+    model::{Architecture, ArchitectureError, ModelFamily, Operation, SpecialIds},
+};
 
-use crate::{
-    TraceShape,
-    given::{PROMPT_WORDS, embeddings_bytes},
-    output::GENERATION_WORDS,
-    plan::LeafPlan,
-};
-use surety_dispute_game::bisection::{
-    LEAVES_MAX, LeafKind, LeafShape, Length, ROWS_MAX, RowsShape, STEPS_MAX, Shape,
-};
+use crate::{TraceShape, delivered::embeddings_bytes, output::GENERATION_WORDS, plan::LeafPlan};
+use surety_dispute_game::bisection::{LEAVES_MAX, LeafKind, LeafShape, Length, RowsShape, STEPS_MAX, Shape};
 
 /// What fixes a trace beside the model's architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,10 +21,27 @@ pub struct TaskFacts {
     pub operation: Operation,
     /// The content hash of the task's input.
     pub input: H256,
+    /// Bytes of it.
+    pub input_bytes: u32,
+    /// Units that are paid for: of `Embed` all that there are.
+    pub units_max: u32,
+    /// Ids that end a generation.
+    pub stop: SpecialIds,
     /// What is claimed to have been done: items, or tokens of prompt and continuation.
     pub units: u32,
     /// The content hash of the output, as claimed.
     pub output: H256,
+}
+
+impl TaskFacts {
+    /// What of the task its input has to fit.
+    pub const fn work(&self) -> Work {
+        Work {
+            operation: self.operation,
+            input_bytes: self.input_bytes,
+            units_max: self.units_max,
+        }
+    }
 }
 
 /// Why a claim can have no trace.
@@ -38,7 +51,9 @@ pub enum LayoutError {
     Operation,
     /// There can be no model of these dimensions.
     Architecture(ArchitectureError),
-    /// No computation of this model has so many units.
+    /// The task's input has a size that no input has.
+    Input(ShapeFault),
+    /// No computation of this task has so many units.
     Units,
     /// The trace would be larger than a game can be played over.
     TooLarge,
@@ -49,7 +64,8 @@ impl fmt::Display for LayoutError {
         match self {
             Self::Operation => f.write_str("the model's family has no such operation"),
             Self::Architecture(error) => write!(f, "there can be no model of these dimensions: {error}"),
-            Self::Units => f.write_str("no computation of this model has so many units"),
+            Self::Input(fault) => write!(f, "the task can have no such input: {fault}"),
+            Self::Units => f.write_str("no computation of this task has so many units"),
             Self::TooLarge => f.write_str("the trace would be too large for a dispute"),
         }
     }
@@ -57,13 +73,13 @@ impl fmt::Display for LayoutError {
 
 impl core::error::Error for LayoutError {}
 
-/// What a leaf is about. Leaves are in the order [`Tokens`](Self::Tokens); sequence, chunk, stride, with
+/// What a leaf is about. Leaves are in the order [`Input`](Self::Input); sequence, chunk, stride, with
 /// [`SampledTokens`](Self::SampledTokens) after the strides of each chunk of a generation;
 /// [`Output`](Self::Output).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// What goes into the model.
-    Tokens,
+    /// The task's input.
+    Input,
     /// What a stride of layers gives for a chunk.
     Rows {
         /// The item; 0 for a generation.
@@ -126,10 +142,12 @@ impl Layout {
         cut: TraceShape,
     ) -> Result<Self, LayoutError> {
         let layout = Self::of_any_size(architecture, facts, cut)?;
+        let shape = layout.facts.work().check_shape(Some(architecture.positions));
+        shape.map_err(LayoutError::Input)?;
         let units = layout.facts.units;
         let possible = match layout.facts.operation {
-            Operation::Embed => units > 0,
-            Operation::Generate => (2..=architecture.positions).contains(&units),
+            Operation::Embed => units > 0 && units == layout.facts.units_max,
+            Operation::Generate => (1..=layout.room()).contains(&layout.new_tokens()),
         };
         match (possible, layout.is_playable()) {
             (false, _) => Err(LayoutError::Units),
@@ -178,6 +196,21 @@ impl Layout {
         self.facts.units.saturating_sub(1)
     }
 
+    /// Tokens of a generation's prompt.
+    pub fn prompt(&self) -> u32 {
+        self.facts.work().prompt_tokens()
+    }
+
+    /// Tokens that are claimed to have been added to it.
+    pub fn new_tokens(&self) -> u32 {
+        self.facts.units.saturating_sub(self.prompt())
+    }
+
+    /// Most tokens that can be added to it.
+    pub fn room(&self) -> u32 {
+        self.facts.work().room(self.architecture.positions)
+    }
+
     /// Whether a game can be played over every leaf that a right trace may have.
     fn is_playable(&self) -> bool {
         let mut kinds = self.kinds();
@@ -191,15 +224,9 @@ impl Layout {
     /// before anybody has paid for it: there are no more of them in a model of many layers.
     pub(super) fn kinds(&self) -> impl Iterator<Item = Option<RowsShape>> + '_ {
         let given = |part, length| self.leaf_of(part).and_then(|leaf| self.rows(leaf, length, 0));
-        let output = match self.output_length() {
-            Length::Known(length) => Some(given(Part::Output, length)),
-            // That of a generation is its provider's affair.
-            Length::Word { .. } => None,
-        };
+        let output = given(Part::Output, self.output_bytes());
         let computed = self.longest().flatten().flat_map(LeafPlan::into_kinds);
-        core::iter::once(given(Part::Tokens, 0))
-            .chain(output)
-            .chain(computed)
+        [given(Part::Input, 0), output].into_iter().chain(computed)
     }
 
     /// Leaves of every kind that is computed, each as long as it can be: strides are alike, but for the first
@@ -245,7 +272,7 @@ impl Layout {
     pub fn part(&self, leaf: u32) -> Option<Part> {
         let count = self.count()?;
         let Some(index) = leaf.checked_sub(1) else {
-            return Some(Part::Tokens);
+            return Some(Part::Input);
         };
         if leaf.checked_add(1)? >= count {
             return (leaf.checked_add(1)? == count).then_some(Part::Output);
@@ -270,7 +297,7 @@ impl Layout {
     pub fn leaf_of(&self, part: Part) -> Option<u32> {
         let last = self.count()?.checked_sub(1)?;
         let (group, place) = match (part, self.facts.operation) {
-            (Part::Tokens, _) => return Some(0),
+            (Part::Input, _) => return Some(0),
             (Part::Output, _) => return Some(last),
             (
                 Part::Rows {
@@ -323,21 +350,16 @@ impl Layout {
         self.rows(leaf, length, step)
     }
 
-    pub(super) fn output_length(&self) -> Length {
-        match self.facts.operation {
-            Operation::Embed => {
-                Length::Known(embeddings_bytes(self.facts.units, self.dims.width).unwrap_or(0))
+    /// Bytes of the output; 0 when there would be too many to count.
+    pub fn output_bytes(&self) -> u32 {
+        let bytes = match self.facts.operation {
+            Operation::Embed => embeddings_bytes(self.facts.units, self.dims.width),
+            Operation::Generate => {
+                let words = self.new_tokens().checked_add(GENERATION_WORDS);
+                words.and_then(|words| words.checked_mul(4))
             }
-            Operation::Generate => Length::Word { row: 0, word: 1 },
-        }
-    }
-
-    fn tokens_shape(&self) -> Option<RowsShape> {
-        let (rows, words) = match self.facts.operation {
-            Operation::Embed => (self.facts.units, self.architecture.positions.checked_add(1)?),
-            Operation::Generate => (1, self.facts.units.checked_add(PROMPT_WORDS)?),
         };
-        words_of(rows.min(ROWS_MAX.saturating_add(1)), words)
+        bytes.unwrap_or(0)
     }
 }
 
@@ -348,13 +370,17 @@ impl Shape for Layout {
 
     fn leaf(&self, leaf: u32) -> Option<LeafShape> {
         let (length, kind) = match self.part(leaf)? {
-            Part::Tokens => (Length::Known(0), LeafKind::Given),
-            Part::Output => (self.output_length(), LeafKind::Fixed(self.facts.output)),
+            Part::Input => (Length::Known(0), LeafKind::Fixed(self.facts.input)),
+            Part::Output => {
+                let length = Length::Known(self.output_bytes());
+                (length, LeafKind::Fixed(self.facts.output))
+            }
             Part::Rows { sequence, chunk, .. } => {
                 let length = match self.facts.operation {
                     Operation::Embed => Length::Word {
-                        row: sequence,
-                        word: 0,
+                        // The second of its two in the table.
+                        word: sequence.saturating_mul(ITEM_WORDS).saturating_add(1),
+                        most: self.architecture.positions,
                     },
                     Operation::Generate => Length::Known(self.cut.rows_of(chunk, self.fed()).end),
                 };
@@ -374,18 +400,20 @@ impl Shape for Layout {
 
     fn rows(&self, leaf: u32, length: u32, step: u32) -> Option<RowsShape> {
         match (self.part(leaf)?, step) {
-            (Part::Tokens, 0) => self.tokens_shape(),
-            (Part::Output, 0) => {
-                let long = self.facts.operation == Operation::Embed || length / 4 >= GENERATION_WORDS;
-                (long && length > 0).then_some(RowsShape {
-                    rows: 1,
-                    row_bytes: length,
-                    quantized: None,
-                })
-            }
-            (Part::Tokens | Part::Output, _) => None,
+            (Part::Input, 0) => Some(blob_of(self.facts.input_bytes)),
+            (Part::Output, 0) => (length == self.output_bytes()).then(|| blob_of(length)),
+            (Part::Input | Part::Output, _) => None,
             _ => self.plan(leaf, length)?.rows_of(step),
         }
+    }
+}
+
+/// A blob of so many bytes.
+pub(super) const fn blob_of(bytes: u32) -> RowsShape {
+    RowsShape {
+        rows: 1,
+        row_bytes: bytes,
+        quantized: None,
     }
 }
 

@@ -5,9 +5,9 @@ use core::ops::Range;
 use surety_exact::{HEAD_PRECISION, Precision};
 
 use crate::{
-    given::length_of,
+    delivered::length_of,
     inputs::Source,
-    layout::Layout,
+    layout::{Layout, blob_of},
     span::siblings,
     tensors::{Tensor, tensors_of_layer, tensors_outside},
 };
@@ -27,6 +27,8 @@ pub(super) enum Root {
     Steps,
     /// That over the leaves of the trace.
     Trace,
+    /// The task's input.
+    Input,
     /// The claimed output.
     Output,
 }
@@ -66,14 +68,8 @@ impl Ground<'_> {
                 let rows = self.layout.recorded(leaf, length)?;
                 (Root::Trace, (leaf, self.layout.leaves()), rows)
             }
-            Source::Output(row_bytes) => {
-                let rows = RowsShape {
-                    rows: 1,
-                    row_bytes,
-                    quantized: None,
-                };
-                (Root::Output, (0, 1), rows)
-            }
+            Source::Input => (Root::Input, (0, 1), blob_of(self.layout.facts.input_bytes)),
+            Source::Output => (Root::Output, (0, 1), blob_of(self.layout.output_bytes())),
         })
     }
 
@@ -126,7 +122,7 @@ impl Piece {
     /// The trees above it, from the segments' up: the span in each, and how many leaves it has.
     pub fn trees(&self) -> [Option<(Range<u32>, u32)>; 3] {
         let one = |(place, all): (u32, u32)| (place..place.saturating_add(1), all);
-        let above = self.root != Root::Output;
+        let above = matches!(self.root, Root::Steps | Root::Trace);
         [
             Some((self.segments.clone(), segments(self.row_bytes))),
             above.then(|| one(self.row)),

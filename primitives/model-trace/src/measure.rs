@@ -10,11 +10,13 @@ use crate::{
     tensors::{Tensor, scales},
 };
 use surety_dispute_game::bisection::OPENING_BYTES_MAX;
-use surety_proofs::SEGMENT_BYTES;
+use surety_proofs::{SEGMENT_BYTES, segments};
 
-/// One integer, of whatever row (which may depend on integers before it): a segment, and the way up through
-/// its row and from there through all leaves.
-const TOKEN_BYTES_MAX: u32 = SEGMENT_BYTES + HASH * (16 + 20);
+/// Levels above the leaves of a tree of so many.
+#[allow(clippy::arithmetic_side_effects, reason = "at most all bits are zeros")]
+const fn depth(leaves: u32) -> u32 {
+    u32::BITS - leaves.saturating_sub(1).leading_zeros()
+}
 
 /// The place of a row of weights and the number of them.
 const WEIGHT_PLACE_BYTES: u32 = 8;
@@ -55,23 +57,23 @@ impl Inputs<'static> for Measure<'_> {
         Ok(vec![0.0; words.len()].into())
     }
 
-    /// A prompt of no tokens and an output without an end: what takes the longest way to a token.
+    /// One word of the input is a token, whose place may depend on words before it: any segment, with the
+    /// longest way up.
     fn integers(
         &mut self,
         from: Source,
         row: u32,
         words: Range<u32>,
     ) -> Result<Cow<'static, [u32]>, TooLong> {
-        if words.len() == 1 {
-            self.add(Some(TOKEN_BYTES_MAX))?;
+        if from == Source::Input && words.len() == 1 {
+            let bytes = self.ground.layout.facts().input_bytes;
+            let depth = HASH.checked_mul(depth(segments(bytes)));
+            self.add(depth.and_then(|depth| depth.checked_add(bytes.min(SEGMENT_BYTES))))?;
             return Ok(vec![0].into());
         }
         let (piece, _) = self.ground.words(from, row, &words).ok_or(TooLong)?;
         self.add(piece.size())?;
-        Ok(match words {
-            Range { start: 0, end: 2 } => vec![0, u32::MAX].into(),
-            words => vec![0; words.len()].into(),
-        })
+        Ok(vec![0; words.len()].into())
     }
 
     fn quanta(&mut self, from: Source, row: u32, values: Range<u32>) -> Result<Cow<'static, [i16]>, TooLong> {
@@ -98,7 +100,7 @@ impl Inputs<'static> for Measure<'_> {
         let shape = tensor.shape(layout.architecture());
         let scales = shape.scales_of(row).ok_or(TooLong)?;
         let rows = *self.weight_rows.get_or_insert_with(|| layout.weight_rows());
-        let depth = u32::BITS - rows.saturating_sub(1).leading_zeros();
+        let depth = depth(rows);
         let bias = if shape.biased { 1 + 4 } else { 0 };
         let above = depth * HASH + WEIGHT_PLACE_BYTES + bias;
         let own = scales

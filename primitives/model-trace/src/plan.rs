@@ -57,7 +57,7 @@ impl<'l> LeafPlan<'l> {
                 (chunk, layout.cut.layers_of(stride), program)
             }
             Part::SampledTokens { chunk } => (chunk, 0..0, SAMPLED_TOKENS),
-            Part::Tokens | Part::Output => return None,
+            Part::Input | Part::Output => return None,
         };
         Some(Self {
             positions: layout.positions(chunk, length)?,
@@ -375,7 +375,7 @@ impl<'l> LeafPlan<'l> {
                     quantized: cut.quantized(stride).filter(|bytes| *bytes > 0),
                 })
             }
-            Part::Tokens | Part::Output => None,
+            Part::Input | Part::Output => None,
         }
     }
 }

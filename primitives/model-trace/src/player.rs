@@ -4,13 +4,12 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use sp_core::H256;
-use surety_types::model::Operation;
 
 use crate::{
     LeafPlan, Rows,
     compute::Stop,
+    delivered::OutputWord,
     execute::{Missing, View, execute_leaf},
-    given::OutputWord,
     inputs::WeightRow,
     layout::{Layout, Part},
     recorder::{Digests, Recorder},
@@ -41,7 +40,7 @@ pub trait Records {
     fn load(&mut self, leaves: &[u32]) -> Result<(), Self::Error>;
 
     /// The rows of a leaf: numbers where it is computed, but for the tokens of [`Part::SampledTokens`]; bytes
-    /// elsewhere. Nothing when they were not loaded.
+    /// elsewhere: leaf 0 is the task's input. Nothing when they were not loaded.
     fn rows(&self, leaf: u32) -> Option<&Rows>;
 
     /// The output as it was claimed, as one row. Its tokens are what went through the model. A challenger's
@@ -142,10 +141,7 @@ impl<R: Records> Player<R> {
         let mut given = None;
         if self.is_given(leaf) {
             let rows = self.given(leaf)?.altered(row, byte).ok_or(Missing)?;
-            *place = match self.layout.part(leaf) {
-                Some(Part::Output) => rows.digests().first().copied().ok_or(Missing)?,
-                _ => rows.given_leaf(),
-            };
+            *place = rows.digests().first().copied().ok_or(Missing)?;
             given = Some(rows);
         } else {
             let mut unfolded = self.unfold(leaf)?.clone();
@@ -183,11 +179,12 @@ impl<R: Records> Player<R> {
     pub(super) fn length(&mut self, leaf: u32) -> Result<u32, PlayerError<R::Error>> {
         match self.layout.leaf(leaf).ok_or(Missing)?.length {
             Length::Known(length) => Ok(length),
-            Length::Word { row, word } => {
+            Length::Word { word, most } => {
                 self.load(&[0])?;
-                let tokens = self.records.rows(0).ok_or(Missing)?;
-                let words = tokens.integers(row, word..word.saturating_add(1));
-                Ok(words.and_then(|words| words.first().copied()).ok_or(Missing)?)
+                let input = self.records.rows(0).ok_or(Missing)?;
+                let words = input.integers(0, word..word.saturating_add(1));
+                let word = words.and_then(|words| words.first().copied()).ok_or(Missing)?;
+                Ok(Length::read(word.to_le_bytes(), most))
             }
         }
     }
@@ -213,7 +210,7 @@ impl<R: Records> Player<R> {
     }
 
     fn is_given(&self, leaf: u32) -> bool {
-        matches!(self.layout.part(leaf), None | Some(Part::Tokens | Part::Output))
+        matches!(self.layout.part(leaf), None | Some(Part::Input | Part::Output))
     }
 
     /// Rows of a given leaf, at hand.
@@ -226,14 +223,7 @@ impl<R: Records> Player<R> {
 
     /// Has what an output's cell reads at hand.
     fn load_for_output(&mut self, at: &Cell) -> Result<(), PlayerError<R::Error>> {
-        let prompt = match self.layout.facts.operation {
-            Operation::Embed => 0,
-            Operation::Generate => {
-                let words = self.given(0)?.integers(0, 0..1).ok_or(Missing)?;
-                *words.first().ok_or(Missing)?
-            }
-        };
-        match OutputWord::new(&self.layout, at.cell, prompt) {
+        match OutputWord::new(&self.layout, at.cell) {
             Some(OutputWord::Number { leaf, .. } | OutputWord::Token { leaf, .. }) => self.load(&[0, leaf]),
             _ => self.load(&[0]),
         }
@@ -241,6 +231,10 @@ impl<R: Records> Player<R> {
 
     /// The opening of a cell, of which everything is at hand.
     fn opening(&mut self, at: &Cell) -> Result<Vec<u8>, PlayerError<R::Error>> {
+        if self.layout.part(at.leaf) == Some(Part::Input) {
+            // It is the task's.
+            return Ok(Vec::new());
+        }
         let leaves = Trace::leaves(self)?.to_vec();
         let none = Digests::default();
         let unfolded = self.unfolded.as_ref().filter(|unfolded| unfolded.leaf == at.leaf);
@@ -255,8 +249,8 @@ impl<R: Records> Player<R> {
             opening: Vec::new(),
         };
         match any_cell(&self.layout, at, &mut recorder) {
-            // What no block can compute is shown as far as it goes.
-            Ok(_) | Err(Stop::NotComputable) => Ok(recorder.opening),
+            Ok(_) => Ok(recorder.opening),
+            Err(Stop::NoSuchPlace) => Err(PlayerError::Missing),
             Err(Stop::Input(missing)) => Err(missing.into()),
         }
     }
@@ -284,7 +278,6 @@ impl<R: Records> Trace for Player<R> {
 
     fn rows(&mut self, leaf: u32, step: u32) -> Result<Vec<H256>, Self::Error> {
         if self.is_given(leaf) {
-            // Any bytes may be given: a seed, a text.
             return Ok(self.given(leaf)?.digests());
         }
         let digests = &self.unfold(leaf)?.digests;

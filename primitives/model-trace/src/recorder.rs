@@ -55,7 +55,7 @@ impl<'a, R: Records> Recorder<'a, R> {
         let above = match piece.root {
             Root::Steps => &self.digests.steps[..],
             Root::Trace => self.leaves,
-            Root::Output => &[],
+            Root::Input | Root::Output => &[],
         };
         let trees = [&segments[..], &of_rows, above];
         for ((span, _), leaves) in piece.trees().into_iter().flatten().zip(trees) {
@@ -72,7 +72,7 @@ impl<'a, R: Records> Recorder<'a, R> {
                 Ok(Cow::Borrowed(digests))
             }
             Source::Leaf(_) => Ok(Cow::Owned(rows.digests())),
-            Source::Output(_) => Ok(Cow::Borrowed(&[])),
+            Source::Input | Source::Output => Ok(Cow::Borrowed(&[])),
         }
     }
 

@@ -11,7 +11,7 @@ use surety_types::model::ModelFamily;
 
 use crate::{
     compute::{NO_NUMBER, Stop, cell, told},
-    given::output_word,
+    delivered::output_word,
     inputs::{Inputs, QuantRow, Source, WeightRow},
     layout::{Layout, Part},
     locate::{Ground, HASH, Piece, Root},
@@ -43,18 +43,18 @@ impl<'l> CellReferee<'l> {
     }
 }
 
-/// Computes a cell of any leaf that is not given from outside.
+/// Computes a cell of any leaf but the input.
 pub(super) fn any_cell<'a, I: Inputs<'a>>(
     layout: &Layout,
     at: &Cell,
     inputs: &mut I,
 ) -> Result<CellValue, Stop<I::Error>> {
     match layout.part(at.leaf) {
-        None | Some(Part::Tokens) => Err(Stop::NotComputable),
+        None | Some(Part::Input) => Err(Stop::NoSuchPlace),
         Some(Part::Output) => told(output_word(layout, at.cell, inputs), || false),
         Some(Part::Rows { .. } | Part::SampledTokens { .. }) => match layout.plan(at.leaf, at.length) {
             Some(plan) => cell(&plan, at.step, at.row, at.cell, inputs),
-            None => Err(Stop::NotComputable),
+            None => Err(Stop::NoSuchPlace),
         },
     }
 }
@@ -78,14 +78,24 @@ fn is_recorded(layout: &Layout, at: &Cell) -> bool {
 
 impl Referee for CellReferee<'_> {
     fn opening_bytes(&self, at: &Cell) -> Option<u32> {
+        if self.layout.part(at.leaf) == Some(Part::Input) {
+            return Some(0);
+        }
         let mut measure = Measure::new(ground(self.layout, at));
         match any_cell(self.layout, at, &mut measure) {
             Ok(_) => Some(measure.bytes),
-            Err(Stop::NotComputable | Stop::Input(TooLong)) => None,
+            Err(Stop::NoSuchPlace | Stop::Input(TooLong)) => None,
         }
     }
 
     fn judge(&self, at: &Cell, roots: &Roots, opening: &[u8]) -> Judgement {
+        if self.layout.part(at.leaf) == Some(Part::Input) {
+            // Nobody comes below a leaf that is not the task's input, and what is in that is right.
+            return match opening {
+                [] => Judgement::Holds,
+                _ => Judgement::Unproven,
+            };
+        }
         let mut reader = Reader {
             ground: ground(self.layout, at),
             roots,
@@ -99,8 +109,7 @@ impl Referee for CellReferee<'_> {
         }
         let lacking = CellValue::Word(NO_NUMBER.to_le_bytes());
         match found {
-            Err(Stop::Input(NotShown)) => Judgement::Unproven,
-            Err(Stop::NotComputable) => Judgement::NotComputable,
+            Err(Stop::Input(NotShown) | Stop::NoSuchPlace) => Judgement::Unproven,
             Ok(value) if value == lacking && is_recorded(self.layout, at) => Judgement::Refuted,
             Ok(value) if value == at.value => Judgement::Holds,
             Ok(_) => Judgement::Refuted,
@@ -152,6 +161,7 @@ impl<'o> Reader<'o, '_> {
         let root = match piece.root {
             Root::Steps => self.roots.steps.ok_or(NotShown)?,
             Root::Trace => self.roots.trace,
+            Root::Input => self.ground.layout.facts.input,
             Root::Output => self.ground.layout.facts.output,
         };
         if known[..] == [root] {

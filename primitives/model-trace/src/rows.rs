@@ -36,7 +36,7 @@ pub enum Rows {
         /// Row by row.
         scales: Vec<f32>,
     },
-    /// Tokens, parameters of sampling, or an output.
+    /// Tokens that were chosen, an input or an output.
     Bytes {
         /// In each row.
         row_bytes: u32,
@@ -295,10 +295,5 @@ impl Rows {
     /// The digest of a leaf that computes them.
     pub fn leaf(&self) -> H256 {
         merkle_root(self.recorded_digests().into_iter())
-    }
-
-    /// The digest of leaf 0, which may be any bytes.
-    pub fn given_leaf(&self) -> H256 {
-        merkle_root(self.digests().into_iter())
     }
 }

@@ -1,11 +1,13 @@
 //! The first states, and what becomes of the last ones.
 
 use surety_exact::{ArithmeticError, GROUP, l2_norm, mean_cell};
-use surety_types::model::ModelFamily;
+use surety_types::{
+    input::{ITEM_WORDS, SETTINGS_WORDS, WORD_BYTES, known_id},
+    model::ModelFamily,
+};
 
 use crate::{
     compute::{Found, Halt, Work},
-    given::PROMPT_WORDS,
     inputs::{Inputs, Source},
     output::GENERATION_WORDS,
     steps::Op,
@@ -17,35 +19,35 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     fn token(&mut self) -> Result<u32, Halt<I::Error>> {
         let position = self.plan.positions().start.saturating_add(self.row);
         let token = match self.plan.family() {
-            ModelFamily::Bert => {
-                let word = position.saturating_add(1);
-                self.integer(Source::Leaf(0), self.plan.sequence(), word)?
-            }
+            ModelFamily::Bert => self.of_item(position)?,
             ModelFamily::Llama => self.fed(position)?,
         };
-        Ok(token.min(self.plan.dims().vocabulary.saturating_sub(1)))
+        Ok(known_id(token, self.plan.dims().vocabulary))
     }
 
     /// The token at a position of prompt and continuation: the latter's are what the output says.
     fn fed(&mut self, position: u32) -> Result<u32, Halt<I::Error>> {
-        let words = self.integers(Source::Leaf(0), 0, 0..2)?;
-        let &[prompt, bytes] = &words[..] else {
-            return Err(ArithmeticError::Shape.into());
-        };
-        let Some(index) = position.checked_sub(prompt) else {
-            return self.integer(Source::Leaf(0), 0, position.saturating_add(PROMPT_WORDS));
-        };
-        let word = index.saturating_add(GENERATION_WORDS);
-        self.integer(Source::Output(bytes), 0, word)
+        match position.checked_sub(self.plan.layout.prompt()) {
+            None => self.integer(Source::Input, position.saturating_add(SETTINGS_WORDS)),
+            Some(index) => self.integer(Source::Output, index.saturating_add(GENERATION_WORDS)),
+        }
     }
 
-    fn integer(&mut self, from: Source, row: u32, word: u32) -> Result<u32, Halt<I::Error>> {
-        let end = word.saturating_add(1);
-        // An output may be shorter than the claim has it.
-        if matches!(from, Source::Output(bytes) if end > bytes / 4) {
-            return Err(ArithmeticError::Shape.into());
+    /// The token at a position of an item: where it begins, the table says.
+    fn of_item(&mut self, position: u32) -> Result<u32, Halt<I::Error>> {
+        let entry = self.plan.sequence().saturating_mul(ITEM_WORDS);
+        let table = self.integers(Source::Input, 0, entry..entry.saturating_add(ITEM_WORDS))?;
+        let start = *table.first().ok_or(ArithmeticError::Shape)?;
+        let word = start.saturating_add(position);
+        if word >= self.plan.layout.facts.input_bytes / WORD_BYTES {
+            // There is nothing to show.
+            return Ok(0);
         }
-        let integers = self.integers(from, row, word..end)?;
+        self.integer(Source::Input, word)
+    }
+
+    fn integer(&mut self, from: Source, word: u32) -> Result<u32, Halt<I::Error>> {
+        let integers = self.integers(from, 0, word..word.saturating_add(1))?;
         Ok(integers.first().copied().ok_or(ArithmeticError::Shape)?)
     }
 

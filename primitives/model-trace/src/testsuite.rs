@@ -7,12 +7,13 @@ use core::convert::Infallible;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 use surety_exact::Precision;
-use surety_types::model::{Architecture, ModelFamily, Operation};
+use surety_types::model::{Architecture, ModelFamily};
 
 use crate::{
     Rows,
-    execute::{Missing, execute_leaf},
-    given::OutputWord,
+    compute::Halt,
+    delivered::output_word,
+    execute::{Missing, View, execute_leaf},
     inputs::WeightRow,
     layout::{Layout, Part},
     output::ClaimedOutput,
@@ -20,7 +21,7 @@ use crate::{
     quanta::quantized_bytes,
     tensors::{Tensor, tensors},
 };
-use surety_dispute_game::bisection::{Length, Shape};
+use surety_dispute_game::bisection::{CellValue, Length, Shape};
 use surety_proofs::{Proof, WeightOpening, content_hash, merkle_root, weight_row_leaf};
 
 /// A model's weights, row by row.
@@ -168,23 +169,24 @@ pub struct MemoryTrace {
 }
 
 impl MemoryTrace {
-    /// Computes what a claim's trace should be, from leaf 0 and, with a generation, from the output as it was
-    /// claimed. Its last leaf is the output as it should be, but for the text, which stays.
+    /// Computes what a claim's trace should be, from the task's input and, with a generation, from the
+    /// output as it was claimed. Its last leaf is the output as it should be; where a word has no value it
+    /// is another one than the claimed.
     ///
     /// # Errors
-    /// [`Missing`] when leaf 0 or the output do not fit the layout.
+    /// [`Missing`] when the input or the output do not fit the layout.
     pub fn compute(
         model: Arc<MemoryModel>,
         layout: &Layout,
-        tokens: Rows,
+        input: Vec<u8>,
         claimed: Option<Vec<u8>>,
     ) -> Result<Self, Missing> {
         let claimed = claimed.and_then(Rows::blob);
         let mut trace = Self {
             model,
             claimed,
-            leaves: [tokens.given_leaf()].into(),
-            rows: [tokens].into(),
+            leaves: [content_hash(&input)].into(),
+            rows: [Rows::blob(input).ok_or(Missing)?].into(),
         };
         for leaf in 1..layout.leaves().saturating_sub(1) {
             let length = trace.length(layout, leaf).ok_or(Missing)?;
@@ -193,7 +195,7 @@ impl MemoryTrace {
             trace.leaves.push(record.leaf());
             trace.rows.push(record);
         }
-        let output = trace.own_output(layout).ok_or(Missing)?;
+        let output = trace.own_output(layout)?;
         trace.leaves.push(content_hash(&output));
         trace.rows.push(Rows::blob(output).ok_or(Missing)?);
         Ok(trace)
@@ -202,38 +204,29 @@ impl MemoryTrace {
     fn length(&self, layout: &Layout, leaf: u32) -> Option<u32> {
         match layout.leaf(leaf)?.length {
             Length::Known(length) => Some(length),
-            Length::Word { row, word } => {
-                let words = self.rows.first()?.integers(row, word..word.checked_add(1)?)?;
-                words.first().copied()
+            Length::Word { word, most } => {
+                let words = self.rows.first()?.integers(0, word..word.checked_add(1)?)?;
+                words.first().map(|word| Length::read(word.to_le_bytes(), most))
             }
         }
     }
 
-    fn own_output(&self, layout: &Layout) -> Option<Vec<u8>> {
-        let last = layout.leaves().checked_sub(1)?;
-        let length = self.length(layout, last)?;
-        let prompt = match layout.facts().operation {
-            Operation::Embed => 0,
-            Operation::Generate => *self.rows.first()?.integers(0, 0..1)?.first()?,
-        };
+    fn own_output(&self, layout: &Layout) -> Result<Vec<u8>, Missing> {
         let claimed = self.claimed.as_ref().and_then(|claimed| claimed.row(0));
         let mut bytes = claimed.unwrap_or_default();
-        bytes.resize(length as usize, 0);
+        bytes.resize(layout.output_bytes() as usize, 0);
+        let mut view = View {
+            records: self,
+            steps: &[],
+        };
         for (cell, word) in (0u32..).zip(bytes.as_chunks_mut::<4>().0) {
-            *word = match OutputWord::new(layout, cell, prompt)? {
-                OutputWord::Known(known) => known,
-                OutputWord::NotComputable => *word,
-                OutputWord::Number { leaf, word } => {
-                    let number = self.rows(leaf)?.numbers(0)?.get(word as usize)?;
-                    number.to_le_bytes()
-                }
-                OutputWord::Token { leaf, row } => {
-                    let token = self.rows(leaf)?.integers(row, 0..1)?;
-                    token.first()?.to_le_bytes()
-                }
+            *word = match output_word(layout, cell, &mut view) {
+                Ok(CellValue::Word(right)) => right,
+                Ok(CellValue::Byte(_)) | Err(Halt::Stop(_)) => return Err(Missing),
+                Err(Halt::Arithmetic) => word.map(|byte| !byte),
             };
         }
-        Some(bytes)
+        Ok(bytes)
     }
 
     /// The output as it should be.
@@ -298,18 +291,16 @@ impl Records for MemoryTrace {
     }
 }
 
-/// The output of a generation from so many tokens.
-pub fn generation_output(prompt_tokens: u32, tokens: &[u32], stopped: bool, text: &str) -> Vec<u8> {
+/// The output of a generation.
+pub fn generation_output(tokens: &[u32], stopped: bool) -> Vec<u8> {
     let finish_reason = if stopped {
         ClaimedOutput::STOP
     } else {
         ClaimedOutput::LENGTH
     };
     ClaimedOutput {
-        prompt_tokens,
         finish_reason,
         tokens: tokens.into(),
-        text: text.as_bytes(),
     }
     .encode()
 }

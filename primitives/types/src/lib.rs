@@ -15,6 +15,7 @@
 
 extern crate alloc;
 
+pub mod input;
 pub mod limits;
 pub mod model;
 pub mod multiaddr;

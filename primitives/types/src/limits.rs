@@ -18,6 +18,9 @@ pub const NAME_BYTES_MAX: u32 = 64;
 /// Most operations one model offers.
 pub const OPERATIONS_MAX: u32 = 8;
 
+/// Most ids of one kind that a manifest lists: those before and after a text, those that end a generation.
+pub const SPECIAL_IDS_MAX: u32 = 8;
+
 /// Most unbonding chunks a stash may have open at once.
 pub const UNLOCKING_MAX: u32 = 32;
 

@@ -100,8 +100,8 @@ pub struct ModelManifest {
     pub weights: ContentHash,
     /// Size of the safetensors file, in bytes.
     pub weights_bytes: u64,
-    /// `blake2_256` of `tokenizer.json`.
-    pub tokenizer: ContentHash,
+    /// How text becomes ids of tokens.
+    pub text: TextForm,
     /// `blake2_256` of `config.json`.
     pub config: ContentHash,
     /// What makes its answers checkable cell by cell. On the exact tier alone.
@@ -112,6 +112,40 @@ impl ModelManifest {
     /// The id under which the chain knows this model.
     pub fn id(&self) -> ModelId {
         H256(sp_crypto_hashing::blake2_256(&self.encode()))
+    }
+}
+
+/// Ids of one kind.
+pub type SpecialIds = BoundedVec<u32, ConstU32<{ limits::SPECIAL_IDS_MAX }>>;
+
+/// How text becomes ids of tokens: whoever has the same files and ids makes the same input of a text, and the
+/// same text of an output. Of all this a chain looks at `stop` alone.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct TextForm {
+    /// `blake2_256` of `tokenizer.json`.
+    pub tokenizer: ContentHash,
+    /// `blake2_256` of `chat_template.jinja`, where the model has one.
+    pub template: Option<ContentHash>,
+    /// Ids before those of a text: that of its beginning, or `[CLS]`.
+    pub before: SpecialIds,
+    /// Ids after those of a text: `[SEP]`, or that of its end.
+    pub after: SpecialIds,
+    /// What stands for text that has no token.
+    pub unknown: Option<u32>,
+    /// What sequences are made equally long with. No input holds it.
+    pub padding: Option<u32>,
+    /// Ids that end a generation.
+    pub stop: SpecialIds,
+}
+
+impl TextForm {
+    /// Every id that it lists.
+    pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+        let lists = [&self.before, &self.after, &self.stop];
+        let listed = lists.into_iter().flat_map(|ids| ids.iter().copied());
+        listed.chain(self.unknown).chain(self.padding)
     }
 }
 

@@ -6,7 +6,9 @@ use sp_core::{ConstU32, H256};
 use sp_runtime::{BoundedVec, FixedU128, Permill};
 
 use crate::{
-    ContentHash, ModelId, TaskId, limits,
+    ContentHash, ModelId, TaskId,
+    input::Work,
+    limits,
     model::Operation,
     multiaddr::Endpoints,
     trust::{Audit, FaultKind, InputDemand, OpenDispute, SlashId},
@@ -123,7 +125,8 @@ pub struct TaskSpec {
     pub input: ContentHash,
     /// Size of the input blob, in bytes.
     pub input_bytes: u32,
-    /// Most units (for `Embed`: lines) the client pays for.
+    /// Units the client pays for: for `Embed` the items of the input, all of them; for `Generate` the most
+    /// tokens, those of the prompt included.
     pub units_max: u32,
     /// How many independent providers compute it (k).
     pub redundancy: u32,
@@ -131,6 +134,17 @@ pub struct TaskSpec {
     pub sources: Endpoints,
     /// How it is watched and secured.
     pub security: Security,
+}
+
+impl TaskSpec {
+    /// What its input has to fit.
+    pub const fn work(&self) -> Work {
+        Work {
+            operation: self.operation,
+            input_bytes: self.input_bytes,
+            units_max: self.units_max,
+        }
+    }
 }
 
 /// A bid as it is hashed into its seal.

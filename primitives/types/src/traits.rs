@@ -6,7 +6,8 @@ use sp_runtime::{DispatchError, DispatchResult, Weight};
 
 use crate::{
     ContentHash, ModelId, TaskId,
-    model::{ModelAudits, Operation},
+    input::Work,
+    model::{ExactForm, ModelAudits, ModelFamily},
     stake::Role,
     task::{Assignment, AuditTerms, PerMember, Security, SecurityLevel, TaskSpec, Verdict},
     trust::{AuditProof, AuditToPay},
@@ -152,12 +153,12 @@ pub trait ProviderDirectory<AccountId> {
 
 /// Which models can be asked for. Provided by model-registry.
 pub trait ModelCatalog {
-    /// Whether a new task may ask for `operation` of the model.
+    /// Whether a new task may ask for this work of the model.
     ///
     /// # Errors
-    /// The catalogue's own error for an unknown model, one that takes no new tasks, or an operation that the
-    /// model lacks.
-    fn check(model: &ModelId, operation: Operation) -> DispatchResult;
+    /// The catalogue's own error for an unknown model, one that takes no new tasks, an operation that the
+    /// model lacks, an input of a size that none has, or work of which no result could be checked.
+    fn check(model: &ModelId, work: &Work) -> DispatchResult;
 
     /// What is known of the audits of the model.
     ///
@@ -177,11 +178,17 @@ pub trait ModelCatalog {
 
     /// Registers a model offering `operation` for benchmarks.
     #[cfg(feature = "runtime-benchmarks")]
-    fn register_for_benchmark(operation: Operation) -> ModelId;
+    fn register_for_benchmark(operation: crate::model::Operation) -> ModelId;
 
     /// Has its owner retire a model for benchmarks.
     #[cfg(feature = "runtime-benchmarks")]
     fn retire_for_benchmark(model: &ModelId);
+}
+
+/// Knows of which work of a model a result can be checked cell by cell. Provided by the runtime.
+pub trait WorkReferee {
+    /// Whether it can be, however much of what is paid for is used.
+    fn is_checkable(family: ModelFamily, exact: &ExactForm, work: &Work) -> bool;
 }
 
 /// The client's money. Provided by billing, which alone moves escrow.

@@ -83,16 +83,8 @@ pub struct ItemFound {
     pub row: H256,
 }
 
-/// What an auditor found that computed some of a task's items.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
-pub struct ItemsFound {
-    /// Items that the input has.
-    pub units: u32,
-    /// Leaf 0 of the trace: the rows of all items' tokens.
-    pub input: H256,
-    /// Of each of the auditor's own items, in ascending order.
-    pub items: BoundedVec<ItemFound, ConstU32<AUDIT_ITEMS_MAX>>,
-}
+/// What an auditor found of each of its own items, in ascending order.
+pub type ItemsFound = BoundedVec<ItemFound, ConstU32<AUDIT_ITEMS_MAX>>;
 
 /// The leaves of one item in a provider's trace, and what shows that they are.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]

@@ -8,7 +8,7 @@ use surety_types::{
     view::{BidTerms, ProviderTerms, TaskView},
 };
 
-use super::consensus::RunningClock;
+use super::{consensus::RunningClock, trust::ExactReferee};
 use crate::{
     AccountId, Balance, Balances, Billing, BlockEntropy, BlockNumber, ModelRegistry, ProviderRegistry,
     Results, Runtime, RuntimeHoldReason, Staking, TrustLock, params::dynamic, weights,
@@ -46,6 +46,7 @@ impl surety_pallet_model_registry::Config for Runtime {
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
     type ModelDeposit = dynamic::model_registry::ModelDeposit;
+    type Referee = ExactReferee;
     type Stake = Staking;
     type WeightInfo = weights::surety_pallet_model_registry::WeightInfo<Runtime>;
 }

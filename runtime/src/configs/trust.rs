@@ -15,16 +15,17 @@ use sp_runtime::{
     traits::{AccountIdConversion, Verify},
 };
 use surety_dispute_game::{
-    bisection::{Cell, Judgement, LeafShape, Length, Referee, Roots, RowsShape, Shape},
+    bisection::{Cell, Judgement, LeafShape, Referee, Roots, RowsShape, Shape},
     dispute::DisputeView,
 };
 use surety_model_trace::{CellReferee, Layout, TaskFacts, shown_item};
 use surety_pallet_results::{DisputeReferee, Rounds};
 use surety_types::{
     ContentHash, TaskId,
-    model::{ExactForm, ModelFamily, Operation, Tier},
+    input::Work,
+    model::{ExactForm, ModelFamily, Operation, SpecialIds, Tier},
     task::ResultClaim,
-    traits::{DrawVerifier, SignatureVerifier},
+    traits::{DrawVerifier, SignatureVerifier, WorkReferee},
     trust::{AuditProof, ItemLeaves},
 };
 
@@ -163,9 +164,26 @@ impl SignatureVerifier<AccountId> for Sr25519Signatures {
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct ExactContext {
     family: ModelFamily,
-    operation: Operation,
+    work: Work,
     input: ContentHash,
+    stop: SpecialIds,
     exact: ExactForm,
+}
+
+impl ExactContext {
+    /// What a claim about the task is about.
+    fn facts(&self, units: u32, output: ContentHash) -> TaskFacts {
+        TaskFacts {
+            family: self.family,
+            operation: self.work.operation,
+            input: self.input,
+            input_bytes: self.work.input_bytes,
+            units_max: self.work.units_max,
+            stop: self.stop.clone(),
+            units,
+            output,
+        }
+    }
 }
 
 /// Knows how the results of models on the exact tier are computed.
@@ -185,8 +203,9 @@ impl DisputeReferee for ExactReferee {
         let exact = manifest.exact.filter(|_| manifest.tier == Tier::Exact);
         Ok(exact.map(|exact| ExactContext {
             family: manifest.family,
-            operation: task.spec.operation,
+            work: task.spec.work(),
             input: task.spec.input,
+            stop: manifest.text.stop,
             exact,
         }))
     }
@@ -194,15 +213,9 @@ impl DisputeReferee for ExactReferee {
     /// Asked by every reveal, in the pool of transactions too: it takes as long for every model that can be
     /// registered.
     fn claim_referee(context: &ExactContext, claim: &ResultClaim) -> Option<ExactClaimReferee> {
-        let task = TaskFacts {
-            family: context.family,
-            operation: context.operation,
-            input: context.input,
-            units: claim.units,
-            output: claim.output,
-        };
+        let facts = context.facts(claim.units, claim.output);
         Some(ExactClaimReferee {
-            layout: Layout::new(&context.exact.architecture, task).ok()?,
+            layout: Layout::new(&context.exact.architecture, facts).ok()?,
             weight_root: context.exact.weight_root,
         })
     }
@@ -219,11 +232,7 @@ impl DisputeReferee for ExactReferee {
 
     fn output_bytes(context: &ExactContext, claim: &ResultClaim) -> Option<u32> {
         let layout = Self::claim_referee(context, claim)?.layout;
-        let output = layout.leaves().checked_sub(1)?;
-        let Length::Known(length) = layout.leaf(output)?.length else {
-            return None;
-        };
-        layout.rows(output, length, 0).map(|rows| rows.row_bytes)
+        Some(layout.output_bytes())
     }
 
     #[cfg(feature = "runtime-benchmarks")]
@@ -240,6 +249,24 @@ impl DisputeReferee for ExactReferee {
         Vec<surety_dispute_game::bisection::Move>,
     ) {
         benchmark::game(cell)
+    }
+}
+
+impl WorkReferee for ExactReferee {
+    fn is_checkable(family: ModelFamily, exact: &ExactForm, work: &Work) -> bool {
+        let context = ExactContext {
+            family,
+            work: *work,
+            input: ContentHash::zero(),
+            stop: SpecialIds::default(),
+            exact: exact.clone(),
+        };
+        let units = match work.operation {
+            Operation::Embed => work.units_max,
+            Operation::Generate => work.units_max.min(exact.architecture.positions),
+        };
+        let facts = context.facts(units, ContentHash::zero());
+        Layout::new(&exact.architecture, facts).is_ok()
     }
 }
 

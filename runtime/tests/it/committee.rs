@@ -36,11 +36,11 @@ use crate::{
 
 const SALT: H256 = H256::repeat_byte(7);
 
-/// A lone provider is wrong about its tokens, a stranger challenges it, and they have come to the cell.
+/// A lone provider is wrong about a long product, a stranger challenges it, and they have come to the cell.
 fn refer(world: &World, chain: &mut Chain) -> AccountId {
     let (task, providers) = world.task(chain, 1);
     let provider = providers[0];
-    let (mut liar, lie) = world.liar(0, 0);
+    let (mut liar, lie) = world.liar_about_what_is_too_large();
     all_ok(chain.block(vec![provider.commits(task, &lie)]));
     crate::market::wait_for_reveals(chain, task);
     all_ok(chain.block(vec![provider.reveals(task, &lie)]));
@@ -90,8 +90,8 @@ fn own(world: &World, chain: &mut Chain) -> Option<CellValue> {
 }
 
 #[test]
-fn a_wrong_token_is_decided_by_the_only_verifier_and_slashed() {
-    let world = World::new();
+fn a_number_too_large_for_a_block_is_decided_by_the_only_verifier_and_slashed() {
+    let world = World::too_large();
     let mut chain = world.chain();
     let liar = refer(&world, &mut chain);
     let before = stake(&mut chain, &liar);
@@ -136,7 +136,7 @@ fn a_wrong_token_is_decided_by_the_only_verifier_and_slashed() {
 
 #[test]
 fn without_verifiers_it_ends_by_time_alone() {
-    let world = World::new();
+    let world = World::too_large();
     let mut chain = world.chain();
     let liar = refer(&world, &mut chain);
     let limit = chain.number() + 400;
@@ -190,7 +190,7 @@ fn a_proof_of_one_seat_is_none_of_another() {
 
 #[test]
 fn verifiers_are_counted_and_keys_are_as_old_as_they_are() {
-    let world = World::new();
+    let world = World::too_large();
     let mut chain = world.chain();
     let (stash, _) = VERIFIER;
     let stash = account(stash);

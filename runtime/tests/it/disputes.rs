@@ -13,7 +13,7 @@ use surety_dispute_game::{
     dispute::Dispute,
 };
 use surety_model_trace::{
-    Layout, Player, TaskFacts, encoder_tokens,
+    Layout, Op, Player, TaskFacts,
     testsuite::{MemoryModel, MemoryTrace},
 };
 use surety_pallet_disputes::{Call, Disputes, Event};
@@ -26,6 +26,7 @@ use surety_runtime::{
 };
 use surety_types::{
     TaskId,
+    input::{IdBounds, encode_items},
     model::{
         Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Precision, Smoothed, Tier,
     },
@@ -60,6 +61,15 @@ pub struct World {
 
 impl World {
     pub fn new() -> Self {
+        Self::of_inner(32)
+    }
+
+    /// A model with a product that is too long for a block.
+    pub fn too_large() -> Self {
+        Self::of_inner(8_192)
+    }
+
+    fn of_inner(inner: u32) -> Self {
         let architecture = Architecture {
             vocabulary: 16,
             width: 16,
@@ -67,7 +77,7 @@ impl World {
             heads: 2,
             kv_heads: 2,
             head_dim: 8,
-            inner: 32,
+            inner,
             positions: 4,
             epsilon: 1e-12f32.to_bits(),
             activation: Activation::Gelu,
@@ -84,13 +94,19 @@ impl World {
             }),
             ..market::manifest()
         };
-        let items = [&[1u32, 2, 3][..], &[4, 5]];
-        let tokens = encoder_tokens(items.into_iter(), architecture.positions);
+        let bounds = IdBounds {
+            vocabulary: architecture.vocabulary,
+            positions: architecture.positions,
+        };
+        let input = encode_items(&[vec![1, 2, 3], vec![4, 5]], &bounds).unwrap();
         let layout_of = |output| {
             let facts = TaskFacts {
                 family: ModelFamily::Bert,
                 operation: Operation::Embed,
-                input: hash(4),
+                input: content_hash(&input),
+                input_bytes: input.len() as u32,
+                units_max: 2,
+                stop: Default::default(),
                 units: 2,
                 output,
             };
@@ -98,10 +114,10 @@ impl World {
         };
         // The output is part of the layout: once to find it, once with it.
         let first = layout_of(H256::zero());
-        let own = MemoryTrace::compute(model.clone(), &first, tokens.clone(), None).unwrap();
+        let own = MemoryTrace::compute(model.clone(), &first, input.clone(), None).unwrap();
         let output = own.own().unwrap();
         let layout = layout_of(content_hash(&output));
-        let trace = MemoryTrace::compute(model, &layout, tokens, Some(output.clone())).unwrap();
+        let trace = MemoryTrace::compute(model, &layout, input, Some(output.clone())).unwrap();
         let claim = ResultClaim {
             output: content_hash(&output),
             trace_root: trace.root(),
@@ -130,10 +146,18 @@ impl World {
         (player, claim)
     }
 
+    /// Somebody who has a number wrong that no block can compute again, and what it claims.
+    pub fn liar_about_what_is_too_large(&self) -> (Side_, ResultClaim) {
+        let plan = self.layout.plan(1, 3).unwrap();
+        let mut steps = 0..plan.steps();
+        let down = steps.find(|step| plan.step(*step).unwrap().op == Op::Down);
+        self.liar(1, down.unwrap())
+    }
+
     /// A chain with the model, `PROVIDERS`, and a verifier.
     pub fn chain(&self) -> Chain {
         let mut chain = market::open();
-        let manifest = self.manifest.clone();
+        let manifest = Box::new(self.manifest.clone());
         chain.call(CLIENT, surety_pallet_model_registry::Call::register { manifest });
         use surety_pallet_staking::Call as Stake;
         let (stash, agent) = VERIFIER;
@@ -165,6 +189,9 @@ impl World {
         let task = chain.query(surety_pallet_task_auction::NextTaskId::<Runtime>::get);
         let spec = TaskSpec {
             model: self.manifest.id(),
+            input: self.layout.facts().input,
+            input_bytes: self.layout.facts().input_bytes,
+            units_max: 2,
             ..market::spec(redundancy)
         };
         let call = surety_pallet_task_auction::Call::post { spec, cap: CAP };

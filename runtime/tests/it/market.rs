@@ -5,7 +5,7 @@ use sp_keyring::Sr25519Keyring::{self, AliceStash, Bob, BobStash, Charlie, Dave,
 use surety_runtime::{AccountId, Balance, BlockNumber, Runtime, RuntimeCall, units::SURE};
 use surety_types::{
     TaskId,
-    model::{ModelFamily, ModelManifest, Operation, Tier},
+    model::{ModelFamily, ModelManifest, Operation, TextForm, Tier},
     provider::{DeviceKind, DeviceProfile},
     stake::Role,
     task::{Bid, ResultClaim, RoundPhase, TaskSpec, TaskState},
@@ -73,7 +73,10 @@ pub fn manifest() -> ModelManifest {
         operations: vec![Operation::Embed].try_into().unwrap(),
         weights: hash(1),
         weights_bytes: 90_868_376,
-        tokenizer: hash(2),
+        text: TextForm {
+            tokenizer: hash(2),
+            ..TextForm::default()
+        },
         config: hash(3),
         exact: None,
     }
@@ -168,7 +171,9 @@ pub fn open() -> Chain {
     let mut chain = Chain::new(sp_genesis_builder::DEV_RUNTIME_PRESET);
     chain.call(
         CLIENT,
-        surety_pallet_model_registry::Call::register { manifest: manifest() },
+        surety_pallet_model_registry::Call::register {
+            manifest: Box::new(manifest()),
+        },
     );
     let mut bonds = Vec::new();
     let mut agents = Vec::new();

@@ -58,6 +58,6 @@ fn a_task_that_was_posted_before_its_model_was_retired_is_assigned_and_its_dispu
     // It goes with the task, and somebody else may register it.
     assert!(chain.query(|| !Models::<Runtime>::contains_key(model) && !Uses::<Runtime>::contains_key(model)));
     assert!(held(&mut chain) < before);
-    let manifest = world.manifest.clone();
+    let manifest = Box::new(world.manifest.clone());
     chain.call(STRANGER, Registry::register { manifest });
 }

@@ -3,7 +3,7 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use surety_engine::{Engine, EngineError, Event, Job, Outcome, Sink, content_hash, exact::OwnTrace};
-use surety_model_trace::{Layout, Op, PROMPT_WORDS, Part};
+use surety_model_trace::{Layout, Op, Part};
 use surety_types::{
     ContentHash,
     model::{ModelManifest, Operation},
@@ -17,7 +17,7 @@ pub enum Alteration {
     Output,
     /// One bit of one number in the middle of the model.
     Activation,
-    /// A token of what goes in.
+    /// What a token of the input is looked up as.
     Token,
 }
 
@@ -41,17 +41,11 @@ impl AlteringEngine {
                 let byte = altered_byte(output_bytes)?;
                 Some((layout.leaf_of(Part::Output)?, 0, 0, u32::try_from(byte).ok()?))
             }
-            Alteration::Token => {
-                let byte = altered_token(layout.facts().operation).checked_mul(4)?;
-                Some((layout.leaf_of(Part::Tokens)?, 0, 0, byte))
-            }
+            // The first step looks the first token up.
+            Alteration::Token => Some((layout.leaf_of(first_chunk(0))?, 0, 0, 0)),
             Alteration::Activation => {
                 let stride = layout.cut().strides() / 2;
-                let leaf = layout.leaf_of(Part::Rows {
-                    sequence: 0,
-                    chunk: 0,
-                    stride,
-                })?;
+                let leaf = layout.leaf_of(first_chunk(stride))?;
                 let layer = layout.cut().layers_of(stride).start;
                 // The numbers of steps do not depend on the length.
                 let step = layout.plan(leaf, 1)?.number(layer, Op::Activation)?;
@@ -77,12 +71,11 @@ fn altered_byte(output_bytes: usize) -> Option<usize> {
     output_bytes.checked_sub(4)
 }
 
-/// Which word of the first row of what goes in is changed: a token that stands for text.
-const fn altered_token(operation: Operation) -> u32 {
-    match operation {
-        // After the number of tokens and the one that begins each item.
-        Operation::Embed => 2,
-        Operation::Generate => PROMPT_WORDS,
+const fn first_chunk(stride: u32) -> Part {
+    Part::Rows {
+        sequence: 0,
+        chunk: 0,
+        stride,
     }
 }
 
@@ -125,31 +118,5 @@ impl Engine for AlteringEngine {
         let bytes = output.len();
         let trace = self.engine.clone().trace(job, output, units, sink)?;
         self.altered(trace, bytes).map(|(trace, _)| trace)
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use surety_model_trace::{Prompt, encoder_tokens, prompt_tokens};
-
-    use super::*;
-
-    #[test]
-    fn the_altered_token_is_one_that_stands_for_text() {
-        let items = encoder_tokens([&[101, 7, 102][..]].into_iter(), 6);
-        let prompt = Prompt {
-            tokens: &[7, 8],
-            output_bytes: 12,
-            temperature_milli: 0,
-            top_k: 0,
-            top_p_milli: 1_000,
-            seed: 1,
-        };
-        let prompt = prompt_tokens(&prompt, 4);
-        for (rows, operation) in [(items, Operation::Embed), (prompt, Operation::Generate)] {
-            let at = altered_token(operation) as usize * 4;
-            assert_eq!(rows.row(0).unwrap()[at..at + 4], [7, 0, 0, 0], "{operation:?}");
-        }
     }
 }

@@ -199,8 +199,8 @@ fn made_up(provider: &AccountId) -> ResultClaim {
     }
 }
 
-/// What somebody plays who only claims to have found something: it goes past the tokens, which no block can
-/// compute, and then takes the first of everything.
+/// What somebody plays who only claims to have found something: it goes past the input, which nobody would
+/// take for another, and then takes the first of everything.
 fn false_move(game: &Game) -> Move {
     match game.state() {
         State::Naming { children } => {

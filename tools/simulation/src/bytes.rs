@@ -159,8 +159,7 @@ pub fn way(shape: &impl Shape, leaf: u32, length: u32, step: u32) -> Option<Cost
         };
         let given = shape.rows(0, first, 0)?;
         let shown = given.row_bytes.min(SEGMENT_BYTES);
-        let word = 4 + proof(given.rows) + 4 + 2 + shown + proof(given.segments());
-        entry += 32 + proof(shape.leaves()) + word;
+        entry += 4 + 2 + shown + proof(given.segments());
     }
     if at.kind == LeafKind::Computed {
         let steps = shape.steps(leaf, length)?;
@@ -234,6 +233,13 @@ fn layout(
         family,
         operation,
         input: H256::zero(),
+        // Of `Embed` as large as an input may be; a prompt of one token.
+        input_bytes: match operation {
+            Operation::Embed => 16 << 20,
+            Operation::Generate => 28,
+        },
+        units_max: units,
+        stop: Default::default(),
         units,
         output: H256::zero(),
     };

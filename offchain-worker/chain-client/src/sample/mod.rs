@@ -104,7 +104,7 @@ fn manifest() -> ModelManifest {
         operations: vec![Operation::Embed].try_into().unwrap_or_default(),
         weights: HASH,
         weights_bytes: 1,
-        tokenizer: HASH,
+        text: Default::default(),
         config: HASH,
         exact: None,
     }

@@ -1,8 +1,8 @@
 //! Samples of the calls that results and disputes take.
 
 use sp_core::{H256, crypto::AccountId32};
-use surety_dispute_game::bisection::{Entry, LengthOpening, Move, StepsOpening};
-use surety_proofs::{CellOpening, CommitStatement, Proof, SegmentOpening, SignedStatement};
+use surety_dispute_game::bisection::{Entry, Move, StepsOpening};
+use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
 use surety_types::trust::AuditProof;
 
 use super::{HASH, account, claim};
@@ -74,13 +74,8 @@ fn opening() -> Option<SegmentOpening> {
 
 fn entry() -> Option<Entry> {
     let leaves = [H256([1; 32]), H256([2; 32])];
-    let length = LengthOpening {
-        digest: HASH,
-        proof: Proof::new(&leaves, 0)?,
-        word: CellOpening::new(&leaves, 0, &[1; 2000], 0)?,
-    };
     Some(Entry {
-        length: Some(length),
+        length: Some(opening()?),
         steps: StepsOpening::new(&leaves),
     })
 }

@@ -53,7 +53,7 @@ impl Shape for OneLeaf {
     fn leaf(&self, leaf: u32) -> Option<LeafShape> {
         (leaf == 0).then_some(LeafShape {
             length: Length::Known(1),
-            kind: LeafKind::Given,
+            kind: LeafKind::Fixed(HASH),
         })
     }
 

@@ -72,6 +72,8 @@ pub(super) enum ProviderCall {
 }
 
 #[derive(TypeInfo)]
+// Never made: only its type counts.
+#[allow(clippy::large_enum_variant)]
 pub(super) enum ModelCall {
     register {
         manifest: ModelManifest,

@@ -255,6 +255,10 @@ struct ModelView {
     weights: String,
     weights_bytes: u64,
     tokenizer: String,
+    /// Special ids: before and after a text, and those that end a generation.
+    before: Vec<u32>,
+    after: Vec<u32>,
+    stop: Vec<u32>,
     config: String,
     /// Folder of its files, where they are here.
     path: Option<String>,
@@ -274,7 +278,10 @@ impl ModelView {
             operations: manifest.operations.iter().map(|o| format!("{o:?}")).collect(),
             weights: format!("{:?}", manifest.weights),
             weights_bytes: manifest.weights_bytes,
-            tokenizer: format!("{:?}", manifest.tokenizer),
+            before: manifest.text.before.to_vec(),
+            after: manifest.text.after.to_vec(),
+            stop: manifest.text.stop.to_vec(),
+            tokenizer: format!("{:?}", manifest.text.tokenizer),
             config: format!("{:?}", manifest.config),
             path: None,
             owner: None,
@@ -343,6 +350,8 @@ async fn register(context: &Context, name: &str) -> Result<()> {
     let store = context.models();
     let manifest = models::local(&store, name)?;
     let stored = store.find(manifest.id())?;
+    // Nobody could use a model whose text is not what its manifest says.
+    models::text(&store, &manifest).await?;
     // Nobody could compute with files that differ from what is registered for ever.
     tokio::task::spawn_blocking(move || stored.verify())
         .await
@@ -382,6 +391,11 @@ async fn show(context: &Context, text: &str) -> Result<()> {
             &format!("{} ({} bytes)", view.weights, view.weights_bytes),
         ]);
         table.add_row(["tokenizer", &view.tokenizer]);
+        let ids = format!(
+            "{:?} before, {:?} after a text; {:?} end it",
+            view.before, view.after, view.stop
+        );
+        table.add_row(["special ids", &ids]);
         table.add_row(["config", &view.config]);
         table.add_row(["files", view.path.as_deref().unwrap_or("not here")]);
         table.add_row(["registered by", view.owner.as_deref().unwrap_or("nobody")]);

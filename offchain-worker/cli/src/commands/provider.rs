@@ -29,7 +29,7 @@ use crate::{
 const INPUT_BYTES_MAX: u32 = 64 << 20;
 
 /// Most units of one task: the engine's own limit.
-const UNITS_MAX: u32 = surety_engine::input::ITEMS_MAX;
+const UNITS_MAX: u32 = surety_models::tokens::ITEMS_MAX;
 
 pub(super) async fn run(context: &Context, command: ProviderCommand) -> Result<()> {
     match command {

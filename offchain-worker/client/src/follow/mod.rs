@@ -28,6 +28,7 @@ use crate::{
     inputs::Supplier,
     statement,
     stream::{Patience, Reader},
+    text::{self, ToText},
     transcript::{Screen, Transcript},
     words::reason_text,
     write_atomically,
@@ -75,6 +76,8 @@ pub struct Follow<S> {
     pub grants: Option<Grants>,
     /// Shown to providers who do not know this peer as the client.
     pub ticket: Option<Ticket>,
+    /// What a generation's ids become text by; without it, ids are shown.
+    pub text: Option<Arc<dyn ToText>>,
 }
 
 /// How it ended.
@@ -138,6 +141,7 @@ impl<S: Screen + Clone + 'static> Run<S> {
             transcript: Arc::new(Mutex::new(Transcript::new(
                 follow.screen.clone(),
                 follow.show_tokens,
+                follow.text.clone(),
             ))),
             members: watch::Sender::default(),
             reading: None,
@@ -236,7 +240,10 @@ impl<S: Screen + Clone + 'static> Run<S> {
         let delivery = self.delivery.as_ref().filter(|_| self.failure.is_none());
         let path = self.follow.output_path.as_deref();
         let report = Report::new(task, &info, block.number, delivery, path, self.times);
-        report.map(|report| self.with_generation(report)).transpose()
+        let prompt_tokens = info.task.spec.work().prompt_tokens();
+        report
+            .map(|report| self.with_generation(report, prompt_tokens))
+            .transpose()
     }
 
     /// Whether the output is fetched at all.
@@ -307,11 +314,12 @@ impl<S: Screen + Clone + 'static> Run<S> {
     }
 
     /// Compares what was settled with what was streamed, and shows it.
-    fn with_generation(&mut self, mut report: Report) -> Result<Report> {
+    fn with_generation(&mut self, mut report: Report, prompt_tokens: u32) -> Result<Report> {
         self.stop_reading();
         let delivery = self.delivery.as_ref().filter(|_| self.failure.is_none());
         if let Some(delivery) = delivery.filter(|_| self.follow.operation == Operation::Generate) {
             let made = Generation::decode(&delivery.bytes)?;
+            let made = text::Generated::new(made, prompt_tokens, self.follow.text.as_deref());
             let mut transcript = self.transcript.lock().unwrap_or_else(PoisonError::into_inner);
             let streamed = transcript.settle(&made);
             report.generation = Some(Generated { made, streamed });

@@ -5,10 +5,10 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Value, json};
 use surety_chain_client::{Balance, BlockNumber, TaskInfo, address};
-use surety_engine::generation::{FinishReason, Generation};
+use surety_engine::generation::FinishReason;
 use surety_types::{TaskId, task::TaskState};
 
-use crate::{amount::Amount, deliver::Delivery, transcript::Streamed, words::state_name};
+use crate::{amount::Amount, deliver::Delivery, text, transcript::Streamed, words::state_name};
 
 /// How a task ended. Amounts are in plancks.
 #[derive(Debug, PartialEq, Serialize)]
@@ -49,7 +49,7 @@ pub struct Report {
 pub struct Generated {
     /// What the output says.
     #[serde(flatten)]
-    pub made: Generation,
+    pub made: text::Generated,
     /// What came of streaming it.
     pub streamed: Streamed,
 }
@@ -161,7 +161,7 @@ impl Report {
 
 impl Generated {
     fn text(&self) -> String {
-        let Generation {
+        let text::Generated {
             tokens,
             prompt_tokens,
             finish_reason,

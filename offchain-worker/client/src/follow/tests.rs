@@ -4,8 +4,9 @@ use surety_engine::{
     Embeddings, content_hash,
     generation::{FinishReason, Generation},
 };
+use surety_models::tokens::TextFault;
 use surety_network::{
-    Bytes, Readers, StreamToken, StreamWriter,
+    Bytes, Readers, StreamWriter,
     memory::{MemoryNet, MemoryPlane},
 };
 use surety_proofs::CommitStatement;
@@ -23,6 +24,16 @@ use super::*;
 use crate::testsuite::Paper;
 
 const TASK: TaskId = 5;
+
+/// Tokens 4, 5 and 6 are the words of a sentence.
+struct Words;
+
+impl ToText for Words {
+    fn text(&self, ids: &[u32]) -> std::result::Result<String, TextFault> {
+        let word = |id: &u32| ["so", " it", " goes"].get(*id as usize - 4).copied();
+        Ok(ids.iter().filter_map(word).collect())
+    }
+}
 
 /// A running task of two providers and a client that follows it.
 struct World {
@@ -102,6 +113,7 @@ impl World {
             supplier: None,
             grants: Some(Grants::default()),
             ticket: None,
+            text: None,
         })
     }
 
@@ -110,12 +122,16 @@ impl World {
         self.chain.change(|state| {
             let spec = &mut state.tasks.get_mut(&TASK).unwrap().spec;
             (spec.operation, spec.units_max) = (Operation::Generate, 9);
+            // A prompt of two tokens.
+            spec.input_bytes = 4 * (6 + 2);
         });
         self.chain.finalize();
         let mut run = self.run();
         (run.follow.operation, run.follow.output_path) = (Operation::Generate, None);
         let paper = Paper::default();
-        run.transcript = Arc::new(Mutex::new(Transcript::new(paper.clone(), true)));
+        let text: Arc<dyn ToText> = Arc::new(Words);
+        run.follow.text = Some(text.clone());
+        run.transcript = Arc::new(Mutex::new(Transcript::new(paper.clone(), true, Some(text))));
         (run, paper)
     }
 
@@ -272,9 +288,7 @@ async fn a_generation_is_shown_while_it_is_made_and_compared_with_what_is_settle
     let world = World::new();
     let (mut run, paper) = world.generating();
     let generation = Generation {
-        text: "so it goes".into(),
         tokens: vec![4, 5, 6],
-        prompt_tokens: 2,
         finish_reason: FinishReason::Length,
     };
     let blob = Bytes::from(generation.encode());
@@ -283,8 +297,7 @@ async fn a_generation_is_shown_while_it_is_made_and_compared_with_what_is_settle
         let mut shown = String::new();
         for (id, text) in [(4, "so"), (5, " it")] {
             shown.push_str(text);
-            let text = text.to_owned();
-            stream.push(StreamToken { id, text });
+            stream.push(id);
             while paper.text() != shown {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -307,7 +320,8 @@ async fn a_generation_is_shown_while_it_is_made_and_compared_with_what_is_settle
     let report = report.unwrap();
     assert!(paper.text().starts_with("so it goes\n"), "{}", paper.text());
     let generated = report.generation.as_ref().unwrap();
-    assert_eq!(generated.made, generation);
+    let expected = text::Generated::new(generation, 2, Some(&Words));
+    assert_eq!(generated.made, expected);
     assert_eq!(
         (generated.streamed.tokens, generated.streamed.as_settled),
         (2, true)

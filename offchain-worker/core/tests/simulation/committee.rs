@@ -44,7 +44,7 @@ impl Referee for NoBlock {
     }
 
     fn judge(&self, _: &Cell, _: &Roots, _: &[u8]) -> Judgement {
-        Judgement::NotComputable
+        Judgement::Unproven
     }
 }
 

@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use surety_engine::exact::{BertModel, Scratch, TopLevel};
 use surety_exact::ArithmeticError;
-use surety_models::tokens::TokensOf;
 use tokenizers::Tokenizer;
 
 use crate::{
@@ -39,26 +38,29 @@ pub fn run(home: &Path, model: &str, sentences: &Path, count: usize) -> Result<(
     let load = begun.elapsed().as_secs_f64();
     let mut tokenizer = Tokenizer::from_bytes(tokenizer)?;
     tokenizer.with_padding(None);
-    let tokens: Vec<TokensOf> = sentences
+    let tokens: Vec<Vec<u32>> = sentences
         .lines()
         .map(|sentence| tokens_of(&tokenizer, sentence))
         .collect::<Result<_>>()?;
     say(&json!({"ready": true, "load_seconds": load}))?;
     answer(|command: Command| {
-        let chosen: Vec<&TokensOf> = tokens.iter().step_by(command.stride.max(1)).collect();
+        let chosen: Vec<&[u32]> = tokens
+            .iter()
+            .step_by(command.stride.max(1))
+            .map(Vec::as_slice)
+            .collect();
         pool.install(|| measure(&model, &chosen, &command))
     })
 }
 
-fn tokens_of(tokenizer: &Tokenizer, sentence: &str) -> Result<TokensOf> {
+fn tokens_of(tokenizer: &Tokenizer, sentence: &str) -> Result<Vec<u32>> {
     let encoding = tokenizer.encode(sentence, true)?;
     let mut ids = encoding.get_ids().to_vec();
     ids.truncate(TOKENS_MAX);
-    let types = vec![0; ids.len()];
-    Ok(TokensOf { ids, types })
+    Ok(ids)
 }
 
-fn measure(model: &BertModel, chosen: &[&TokensOf], command: &Command) -> Result<Value> {
+fn measure(model: &BertModel, chosen: &[&[u32]], command: &Command) -> Result<Value> {
     let mut shares = Value::Null;
     let mut answer = measured(|| {
         match command.look {
@@ -72,7 +74,7 @@ fn measure(model: &BertModel, chosen: &[&TokensOf], command: &Command) -> Result
 }
 
 /// Threads share groups of sentences between them.
-fn all(model: &BertModel, chosen: &[&TokensOf], together: usize, traced: bool) -> Result<()> {
+fn all(model: &BertModel, chosen: &[&[u32]], together: usize, traced: bool) -> Result<()> {
     let done: std::result::Result<Vec<usize>, String> = chosen
         .par_chunks(together.max(1))
         .map_init(Scratch::default, |scratch, group| {
@@ -92,16 +94,16 @@ fn all(model: &BertModel, chosen: &[&TokensOf], together: usize, traced: bool) -
 /// How many there are.
 fn traced_leaves(
     model: &BertModel,
-    group: &[&TokensOf],
+    group: &[&[u32]],
     scratch: &mut Scratch,
 ) -> std::result::Result<usize, ArithmeticError> {
     let mut trace = TopLevel::new(model.trace_shape());
     model.embed(group, scratch, &mut trace)?;
-    let rows: Vec<usize> = group.iter().map(|tokens| tokens.ids.len()).collect();
+    let rows: Vec<usize> = group.iter().map(|ids| ids.len()).collect();
     Ok(trace.leaves(&rows).iter().map(Vec::len).sum())
 }
 
-fn timed(model: &BertModel, chosen: &[&TokensOf], together: usize) -> Result<Value> {
+fn timed(model: &BertModel, chosen: &[&[u32]], together: usize) -> Result<Value> {
     let (mut scratch, mut clock) = (Scratch::default(), Clock::start());
     for group in chosen.chunks(together.max(1)) {
         clock.resume();

@@ -10,18 +10,17 @@ use candle_core::{Device, Tensor};
 use candle_transformers::models::bert::BertModel;
 use rayon::prelude::*;
 use surety_exact::ArithmeticError;
-use surety_models::{
-    ModelError, ModelFiles,
-    tokens::{Tokens, TokensOf},
-};
+use surety_models::{ModelError, ModelFiles};
 use surety_proofs::content_hash;
-use surety_types::model::{ModelManifest, Operation};
+use surety_types::{
+    input::{IdBounds, InputReader, Work},
+    model::{ModelManifest, Operation},
+};
 
 use crate::{
-    embeddings::{Embeddings, rows_max},
+    embeddings::Embeddings,
     engine::{Engine, Job, Outcome, Sink, report},
     error::EngineError,
-    input::{InputError, items},
     trace::{claim, embedding_leaf},
 };
 
@@ -33,7 +32,7 @@ const ITEMS_PER_THREAD: usize = 8;
 pub struct BertEngine {
     manifest: ModelManifest,
     model: BertModel,
-    tokens: Tokens,
+    bounds: IdBounds,
     width: usize,
 }
 
@@ -42,39 +41,41 @@ impl BertEngine {
     /// sense: a hash says whose file it is, not that it is well made.
     pub fn load(files: ModelFiles) -> Result<Self, ModelError> {
         let config = config::parse(&files.config)?;
-        let tokens = Tokens::load(
-            &files.tokenizer,
-            config.vocab_size,
-            config.max_position_embeddings,
-        )?;
+        let bounds = IdBounds {
+            vocabulary: count(config.vocab_size),
+            positions: count(config.max_position_embeddings),
+        };
         let parameters = weights::parameters(&files.weights, &config)?;
         drop(files.weights);
         let model = BertModel::load(parameters, &config).map_err(|e| ModelError::Library(e.to_string()))?;
         Ok(Self {
             manifest: files.manifest,
             model,
-            tokens,
+            bounds,
             width: config.hidden_size,
         })
     }
 
     fn embed(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
-        let items = items(&job.input, job.units_max.min(rows_max(self.width)))?;
-        let total = count(items.len());
+        let work = Work {
+            operation: job.operation,
+            input_bytes: count(job.input.len()),
+            units_max: job.units_max,
+        };
+        work.check_shape(Some(self.bounds.positions))?;
+        let (input, total) = (InputReader::new(&job.input, self.bounds), job.units_max);
         let wave = rayon::current_num_threads()
             .saturating_mul(ITEMS_PER_THREAD)
             .max(1);
-        let mut values = Vec::with_capacity(items.len().saturating_mul(self.width));
-        let mut leaves = Vec::with_capacity(items.len());
+        let (mut values, mut leaves) = (Vec::new(), Vec::new());
         report(sink, 0, total)?;
-        for (wave_items, start) in items.chunks(wave).zip((0..).step_by(wave)) {
-            let results: Vec<_> = wave_items
-                .par_iter()
-                .zip(start..start + wave_items.len())
-                .map(|(item, index)| -> Result<_, EngineError> {
-                    let index = count(index);
-                    let row = self.row(index, item)?;
-                    Ok((embedding_leaf(index, item, &row), row))
+        for start in (0..total).step_by(wave) {
+            let results: Vec<_> = (start..start.saturating_add(count(wave)).min(total))
+                .into_par_iter()
+                .map(|index| -> Result<_, EngineError> {
+                    let ids = input.item(index);
+                    let row = self.row(index, &ids)?;
+                    Ok((embedding_leaf(index, &ids, &row), row))
                 })
                 .collect();
             // In order, so that of several faults the first is told, whichever thread met one first.
@@ -96,13 +97,9 @@ impl BertEngine {
     }
 
     /// One item's vector.
-    fn row(&self, index: u32, item: &str) -> Result<Vec<f32>, EngineError> {
-        let tokens = self.tokens.of(item).map_err(EngineError::Compute)?;
-        if tokens.ids.is_empty() {
-            return Err(InputError::NoTokens { item: index }.into());
-        }
+    fn row(&self, index: u32, ids: &[u32]) -> Result<Vec<f32>, EngineError> {
         let states = self
-            .states(&tokens)
+            .states(ids)
             .map_err(|error| EngineError::Compute(error.to_string()))?;
         // Without padding every token counts: the mask is all ones.
         let mut row = vec![0.0; self.width];
@@ -119,9 +116,10 @@ impl BertEngine {
     }
 
     /// The last layer's states, token by token.
-    fn states(&self, tokens: &TokensOf) -> candle_core::Result<Vec<f32>> {
-        let ids = Tensor::new(&tokens.ids[..], &Device::Cpu)?.unsqueeze(0)?;
-        let types = Tensor::new(&tokens.types[..], &Device::Cpu)?.unsqueeze(0)?;
+    fn states(&self, ids: &[u32]) -> candle_core::Result<Vec<f32>> {
+        let ids = Tensor::new(ids, &Device::Cpu)?.unsqueeze(0)?;
+        // All are of the first segment.
+        let types = ids.zeros_like()?;
         self.model.forward(&ids, &types, None)?.flatten_all()?.to_vec1()
     }
 }
@@ -142,7 +140,7 @@ impl Engine for BertEngine {
     }
 }
 
-/// Indices of items: bounded by `ITEMS_MAX`, so nothing is ever cut off.
+/// Indices of items and dimensions: bounded, so nothing is ever cut off.
 fn count(items: usize) -> u32 {
     u32::try_from(items).unwrap_or(u32::MAX)
 }

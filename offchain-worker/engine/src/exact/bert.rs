@@ -8,10 +8,7 @@ use std::ops::Range;
 use surety_exact::ArithmeticError;
 use surety_kernels::{self as kernels, Cache, HeadRows, Heads, Mask, Packed, Rows};
 use surety_model_trace::{Op, TraceShape};
-use surety_models::{
-    tokens::TokensOf,
-    weights::{Activation, BertLayer, BertWeights},
-};
+use surety_models::weights::{Activation, BertLayer, BertWeights};
 
 use super::{
     pass::{Pass, check_table, look_up, pack, part, sized, step},
@@ -132,7 +129,7 @@ impl BertModel {
     /// vectors for; the faults of the arithmetic.
     pub fn embed(
         &self,
-        sequences: &[&TokensOf],
+        sequences: &[&[u32]],
         scratch: &mut Scratch,
         probe: &mut impl Probe,
     ) -> Result<Vec<f32>, ArithmeticError> {
@@ -147,25 +144,22 @@ impl BertModel {
         Ok(pooled)
     }
 
-    fn first_states(&self, sequences: &[&TokensOf], scratch: &mut Scratch) -> Result<(), ArithmeticError> {
+    fn first_states(&self, sequences: &[&[u32]], scratch: &mut Scratch) -> Result<(), ArithmeticError> {
         let width = self.width();
-        let count: usize = sequences.iter().map(|tokens| tokens.ids.len()).sum();
+        let count: usize = sequences.iter().map(|ids| ids.len()).sum();
         let sum = sized(&mut scratch.sum, count * width);
         let mut rows = sum.chunks_exact_mut(width);
-        for tokens in sequences {
-            if tokens.ids.is_empty() || tokens.ids.len() != tokens.types.len() {
+        for ids in sequences {
+            if ids.is_empty() {
                 return Err(ArithmeticError::Shape);
             }
-            for ((position, id), (kind, row)) in
-                (0u32..).zip(&tokens.ids).zip(tokens.types.iter().zip(&mut rows))
-            {
+            for ((position, id), row) in (0u32..).zip(*ids).zip(&mut rows) {
                 look_up(&self.0.word_embeddings, *id, row, |_, word| word)?;
                 look_up(&self.0.position_embeddings, position, row, |sum, value| {
                     sum + value
                 })?;
-                look_up(&self.0.token_type_embeddings, *kind, row, |sum, value| {
-                    sum + value
-                })?;
+                // All are of the first segment.
+                look_up(&self.0.token_type_embeddings, 0, row, |sum, value| sum + value)?;
             }
         }
         let state = sized(&mut scratch.state, count * width);
@@ -176,7 +170,7 @@ impl BertModel {
         &self,
         index: usize,
         layer: &BertLayer<Packed>,
-        sequences: &[&TokensOf],
+        sequences: &[&[u32]],
         scratch: &mut Scratch,
         probe: &mut impl Probe,
     ) -> Result<(), ArithmeticError> {
@@ -239,7 +233,7 @@ impl BertModel {
 
     fn attention(
         &self,
-        sequences: &[&TokensOf],
+        sequences: &[&[u32]],
         (queries, keys, values): (&Heads, &Heads, &Heads),
         cache: &mut Option<Cache>,
         out: &mut [f32],
@@ -253,8 +247,8 @@ impl BertModel {
             )
         });
         let mut start = 0;
-        for tokens in sequences {
-            let rows = start..start + tokens.ids.len();
+        for ids in sequences {
+            let rows = start..start + ids.len();
             start = rows.end;
             cache.clear();
             cache.append(rows_of(keys, &rows)?, rows_of(values, &rows)?)?;
@@ -265,12 +259,12 @@ impl BertModel {
         Ok(())
     }
 
-    fn pool(&self, sequences: &[&TokensOf], state: &[f32]) -> Result<Vec<f32>, ArithmeticError> {
+    fn pool(&self, sequences: &[&[u32]], state: &[f32]) -> Result<Vec<f32>, ArithmeticError> {
         let width = self.width();
         let mut pooled = vec![0.0; sequences.len() * width];
         let mut start = 0;
-        for (tokens, row) in sequences.iter().zip(pooled.chunks_exact_mut(width)) {
-            let range = start..start + tokens.ids.len() * width;
+        for (ids, row) in sequences.iter().zip(pooled.chunks_exact_mut(width)) {
+            let range = start..start + ids.len() * width;
             start = range.end;
             surety_exact::mean_pool(part(state, &range)?, row)?;
             surety_exact::l2_normalize(row)?;

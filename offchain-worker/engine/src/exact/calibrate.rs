@@ -5,7 +5,6 @@ use surety_kernels::{Heads, Rows};
 use surety_model_trace::{Op, Step};
 use surety_models::{
     convert::calibration::{Calibrator, Inputs, LayerInputs, Sequences},
-    tokens::TokensOf,
     weights::{BertWeights, LlamaWeights},
 };
 
@@ -52,11 +51,7 @@ impl Calibrator for ExactCalibrator {
         let mut scratch = Scratch::default();
         for (ids, made_up) in all(sequences) {
             inputs.made_up = made_up;
-            let tokens = TokensOf {
-                ids: ids.clone(),
-                types: vec![0; ids.len()],
-            };
-            model.embed(&[&tokens], &mut scratch, &mut inputs)?;
+            model.embed(&[ids], &mut scratch, &mut inputs)?;
         }
         Ok(inputs)
     }

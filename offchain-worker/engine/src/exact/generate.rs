@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use surety_exact::ArithmeticError;
-use surety_model_trace::{Layout, Prompt, Rows, TaskFacts, prompt_tokens};
-use surety_models::{Form, ModelError, tokens::Prompts, units_max, weights::LlamaWeights};
+use surety_model_trace::{Layout, TaskFacts};
+use surety_models::{Form, ModelError, smallest, weights::LlamaWeights};
 use surety_proofs::content_hash;
 use surety_types::{
     ContentHash,
+    input::{IdBounds, InputReader, Settings},
     model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,
 };
@@ -17,13 +18,12 @@ use super::{
     llama::{LlamaModel, Sequence},
     probe::Probe,
     sampler::Sampler,
-    text::TextStream,
     trace::{GenerationLeaves, TopLevel},
 };
 use crate::{
     engine::{Engine, Event, Job, Outcome, Sink, report},
     error::EngineError,
-    generation::{FinishReason, Generation, Request, RequestError},
+    generation::{FinishReason, Generation},
     trace::claim,
 };
 
@@ -31,33 +31,26 @@ use crate::{
 pub struct ExactLlama {
     manifest: ModelManifest,
     architecture: Architecture,
-    /// A longer sequence could not be disputed.
-    pub(super) context: u32,
     pub(super) model: LlamaModel,
-    pub(super) prompts: Prompts,
 }
 
-/// A request that can be served.
+/// A request, read.
 pub(super) struct Task {
-    pub(super) request: Request,
+    pub(super) settings: Settings,
     pub(super) prompt: Vec<u32>,
-    /// Content hash of the input blob: what the random numbers come from, with the seed.
+    /// The input blob, the first leaf of every trace.
+    pub(super) blob: Vec<u8>,
+    /// Its content hash: what the random numbers come from, with the seed.
     pub(super) input: ContentHash,
     pub(super) units_max: u32,
+    /// Most tokens that there is room for.
+    pub(super) room: u32,
 }
 
 impl Task {
-    /// What the first leaf of a trace records: how tokens are chosen, and the prompt's.
-    pub(super) fn token_rows(&self, output_bytes: u32, units: u32) -> Rows {
-        let prompt = Prompt {
-            tokens: &self.prompt,
-            output_bytes,
-            temperature_milli: self.request.temperature_milli,
-            top_k: self.request.top_k,
-            top_p_milli: self.request.top_p_milli,
-            seed: self.request.seed,
-        };
-        prompt_tokens(&prompt, units)
+    /// Tokens that are added unless one of them ends the continuation.
+    pub(super) fn most(&self) -> u32 {
+        self.settings.new_tokens(self.room)
     }
 
     /// For each position the token that is chosen there, given those of the continuation.
@@ -69,67 +62,76 @@ impl Task {
 }
 
 impl ExactLlama {
-    /// Makes an engine of weights that have been checked, and of `tokenizer.json`.
+    /// Makes an engine of weights that have been checked.
     ///
     /// # Errors
-    /// [`ModelError`] when they do not fit together.
-    pub fn new(manifest: ModelManifest, weights: LlamaWeights, tokenizer: &[u8]) -> Result<Self, ModelError> {
+    /// [`ModelError`] when they do not fit together, or the manifest says of other tokens that they end a
+    /// generation.
+    pub fn new(manifest: ModelManifest, weights: LlamaWeights) -> Result<Self, ModelError> {
         let checked = weights.check(&manifest);
+        if weights.end_tokens[..] != manifest.text.stop[..] {
+            let reason = "eos_token_id is not what the manifest says";
+            return Err(ModelError::Config(reason.into()));
+        }
         let model = LlamaModel::new(weights)
             .map_err(|_| ModelError::Malformed("its tensors do not fit together".into()))?;
         let architecture = checked?;
+        smallest(&manifest, &architecture)?;
         Ok(Self {
-            context: units_max(&manifest, &architecture, count(model.context()))?,
             architecture,
             manifest,
-            prompts: Prompts::load(tokenizer, model.vocabulary())?,
             model,
         })
     }
 
-    /// Reads a job's input. Every provider refuses the same ones.
+    /// Reads a job's input. Every provider refuses the same ones, and no chain takes them.
     pub(super) fn task(&self, job: &Job) -> Result<Task, EngineError> {
         if job.operation != Operation::Generate || !self.manifest.operations.contains(&job.operation) {
             return Err(EngineError::OperationNotOffered(job.operation));
         }
-        let request = Request::decode(&job.input)?;
-        let tokens = self
-            .prompts
-            .encode(&request.prompt)
-            .map_err(EngineError::Compute)?;
-        let (prompt, max_tokens) = (count(tokens.len()), request.max_tokens);
-        let (context, units_max) = (self.context, job.units_max);
-        if prompt == 0 {
-            return Err(RequestError::NoTokens.into());
-        }
-        if prompt.saturating_add(max_tokens) > context {
-            return Err(RequestError::ContextExceeded {
-                prompt,
-                max_tokens,
-                context,
-            }
-            .into());
-        }
-        if prompt.saturating_add(max_tokens) > units_max {
-            return Err(RequestError::Unpaid {
-                prompt,
-                max_tokens,
-                units_max,
-            }
-            .into());
-        }
-        Ok(Task {
-            request,
-            prompt: tokens,
+        let bounds = IdBounds {
+            vocabulary: self.architecture.vocabulary,
+            positions: self.architecture.positions,
+        };
+        let reader = InputReader::new(&job.input, bounds);
+        let mut task = Task {
+            settings: reader.settings(),
+            prompt: reader.prompt(),
+            blob: job.input.clone(),
             input: content_hash(&job.input),
-            units_max,
-        })
+            units_max: job.units_max,
+            room: 0,
+        };
+        // As long as a claim can be.
+        let units = job.units_max.min(bounds.positions);
+        let layout = Layout::new(&self.architecture, self.facts(&task, units, ContentHash::zero()))?;
+        task.room = layout.room();
+        Ok(task)
+    }
+
+    /// What a claim about a task with this output is about.
+    fn facts(&self, task: &Task, units: u32, output: ContentHash) -> TaskFacts {
+        TaskFacts {
+            family: self.manifest.family,
+            operation: Operation::Generate,
+            input: task.input,
+            input_bytes: u32::try_from(task.blob.len()).unwrap_or(u32::MAX),
+            units_max: task.units_max,
+            stop: self.manifest.text.stop.clone(),
+            units,
+            output,
+        }
+    }
+
+    /// Whether a token ends a continuation.
+    pub(super) fn ends(&self, token: u32) -> bool {
+        self.manifest.text.stop.contains(&token)
     }
 
     /// Runs the prompt, then token after token.
     fn generate(&self, task: &Task, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
         let prompt = count(task.prompt.len());
-        let total = prompt.saturating_add(task.request.max_tokens);
+        let total = prompt.saturating_add(task.most());
         let mut sequence = Sequence::new(&self.model, total as usize);
         let mut trace = TopLevel::new(self.model.trace_shape());
         report(sink, 0, total)?;
@@ -138,9 +140,8 @@ impl ExactLlama {
             report(sink, count(sequence.len()), total)?;
         }
         let mut sampler = Sampler::new(task);
-        let mut stream = TextStream::new(&self.prompts);
         let (mut logits, mut tokens) = (Vec::new(), Vec::new());
-        for index in 0..task.request.max_tokens {
+        for index in 0..task.most() {
             let last = sequence
                 .states()
                 .rchunks(self.model.width())
@@ -153,47 +154,33 @@ impl ExactLlama {
                 .token(index, &logits)
                 .map_err(|fault| failed(prompt, fault))?;
             tokens.push(token);
-            let ends = index + 1 == task.request.max_tokens || self.model.end_tokens().contains(&token);
-            let text = stream.push(token, ends).map_err(EngineError::Compute)?;
-            told(sink, Event::Token { index, token, text })?;
+            told(sink, Event::Token { index, token })?;
             report(sink, prompt + index + 1, total)?;
-            if ends {
+            if self.ends(token) || index + 1 == task.most() {
                 break;
             }
             self.forward(&mut sequence, &[token], &mut trace)?;
         }
         let units = count(task.prompt.len() + tokens.len());
-        let output = self.generation(task, &tokens)?.encode();
+        let ended = tokens.last().is_some_and(|token| self.ends(*token));
+        let generation = Generation {
+            finish_reason: if ended {
+                FinishReason::Stop
+            } else {
+                FinishReason::Length
+            },
+            tokens,
+        };
+        let output = generation.encode();
         let output_hash = content_hash(&output);
         let leaves = GenerationLeaves {
-            tokens: task.token_rows(count(output.len()), units),
+            input: task.input,
             states: &trace,
-            choices: &task.choices(&tokens),
+            choices: &task.choices(&generation.tokens),
             output: output_hash,
         };
         let claim = claim(output_hash, leaves.all().into_iter(), units);
         Ok(Outcome { output, claim })
-    }
-
-    fn generation(&self, task: &Task, tokens: &[u32]) -> Result<Generation, EngineError> {
-        Ok(Generation {
-            text: self.prompts.decode(tokens).map_err(EngineError::Compute)?,
-            prompt_tokens: count(task.prompt.len()),
-            finish_reason: self.finish_reason(tokens),
-            tokens: tokens.to_vec(),
-        })
-    }
-
-    /// Why a continuation of these tokens ended, if they are all.
-    pub(super) fn finish_reason(&self, tokens: &[u32]) -> FinishReason {
-        if tokens
-            .last()
-            .is_some_and(|token| self.model.end_tokens().contains(token))
-        {
-            FinishReason::Stop
-        } else {
-            FinishReason::Length
-        }
     }
 
     pub(super) fn forward(
@@ -239,15 +226,9 @@ impl Engine for ExactLlama {
         sink: Box<dyn Sink + Send>,
     ) -> Result<OwnTrace, EngineError> {
         let task = self.task(&job)?;
-        let facts = TaskFacts {
-            family: self.manifest.family,
-            operation: job.operation,
-            input: task.input,
-            units,
-            output: content_hash(&output),
-        };
+        let facts = self.facts(&task, units, content_hash(&output));
         let layout = Layout::new(&self.architecture, facts)?;
-        let work = GenerateWork::new(self, task, output, units)?;
+        let work = GenerateWork::new(self, task, &output, units)?;
         Ok(OwnTrace::new(layout, Box::new(work), sink))
     }
 }

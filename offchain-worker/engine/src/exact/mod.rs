@@ -12,7 +12,6 @@ mod pass;
 mod probe;
 mod sampler;
 mod teacher_forced;
-mod text;
 mod trace;
 
 pub use bert::{BertModel, Scratch};
@@ -38,11 +37,7 @@ use crate::{engine::Engine, error::EngineError};
 pub(crate) fn open(files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
     let weights = format::read(files.weights, &files.config, files.manifest.family)?;
     Ok(match weights {
-        format::Weights::Bert(weights) => {
-            Arc::new(ExactBert::new(files.manifest, weights, &files.tokenizer)?)
-        }
-        format::Weights::Llama(weights) => {
-            Arc::new(ExactLlama::new(files.manifest, weights, &files.tokenizer)?)
-        }
+        format::Weights::Bert(weights) => Arc::new(ExactBert::new(files.manifest, weights)?),
+        format::Weights::Llama(weights) => Arc::new(ExactLlama::new(files.manifest, weights)?),
     })
 }

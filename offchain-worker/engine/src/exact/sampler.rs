@@ -17,9 +17,13 @@ pub(super) struct Sampler {
 impl Sampler {
     pub(super) fn new(task: &Task) -> Self {
         Self {
-            how: task.request.sampling(),
+            how: Sampling {
+                temperature_milli: task.settings.temperature_milli,
+                top_k: task.settings.top_k,
+                top_p_milli: task.settings.top_p_milli,
+            },
             input: task.input,
-            seed: task.request.seed,
+            seed: task.settings.seed,
             order: Vec::new(),
         }
     }

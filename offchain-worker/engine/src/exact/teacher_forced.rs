@@ -4,7 +4,7 @@
 //! what was claimed before it and on nothing after it, so the first difference between two views of one claim
 //! has inputs that both agree on.
 
-use surety_model_trace::ClaimedOutput;
+use surety_model_trace::{ClaimedOutput, finish_reason};
 use surety_proofs::content_hash;
 use surety_types::ContentHash;
 
@@ -15,16 +15,12 @@ use super::{
     trace::{GenerationLeaves, TopLevel},
 };
 use crate::{
-    engine::{Refutation, Sink, report},
+    engine::{Engine, Sink, report},
     error::EngineError,
 };
 
 /// Rows of logits that are kept at a time: a large vocabulary's take megabytes.
 const LOGIT_ROWS: usize = 16;
-
-/// Stands for the reason of an end in the own view of an answer that cannot be all of one, or whose text is
-/// not that of its tokens.
-const NO_END: u32 = 2;
 
 /// The own view of a claimed answer.
 pub(super) struct TeacherForced {
@@ -38,11 +34,11 @@ pub(super) struct TeacherForced {
 }
 
 impl ExactLlama {
-    /// The own view of an answer of `units` tokens with the prompt's; of as many as it says when nobody else
-    /// does.
+    /// The own view of an answer of `units` tokens with the prompt's; of as many as it has when nobody
+    /// says, at least one and no more than there is room for. Whatever an answer is, there is one.
     ///
     /// # Errors
-    /// [`Refutation`] for what has not the form of an answer to this task; the faults of the arithmetic.
+    /// The faults of the arithmetic.
     pub(super) fn teacher_forced(
         &self,
         task: &Task,
@@ -50,16 +46,16 @@ impl ExactLlama {
         units: Option<u32>,
         sink: &mut dyn Sink,
     ) -> Result<TeacherForced, EngineError> {
-        let claimed = self.claimed(task, output, units)?;
+        let claimed = claimed(task, output, units);
         let fed = self.fed(task, &claimed.tokens);
         let mut trace = TopLevel::new(self.model.trace_shape());
         let chosen = self.choices(task, &fed, &mut trace, sink)?;
         let units = count(task.prompt.len() + claimed.tokens.len());
-        let own = self.own_output(task, claimed, &chosen);
+        let own = self.own_output(task, &claimed, &chosen);
         let output_hash = content_hash(&own);
         let choices = task.choices(&chosen);
         let leaves = GenerationLeaves {
-            tokens: task.token_rows(count(output.len()), units),
+            input: task.input,
             states: &trace,
             choices: &choices,
             output: output_hash,
@@ -71,26 +67,6 @@ impl ExactLlama {
             output_hash,
             units,
         })
-    }
-
-    /// Reads an answer that could be one to this task.
-    pub(super) fn claimed<'a>(
-        &self,
-        task: &Task,
-        output: &'a [u8],
-        units: Option<u32>,
-    ) -> Result<ClaimedOutput<'a>, EngineError> {
-        let prompt = count(task.prompt.len());
-        let tokens = units.map(|units| units.saturating_sub(prompt));
-        let claimed = ClaimedOutput::decode(output, tokens)
-            .map_err(|error| Refutation::Malformed(error.to_string()))?;
-        let tokens = count(claimed.tokens.len());
-        let most = task.units_max.min(self.context);
-        if tokens > 0 && prompt.saturating_add(tokens) <= most {
-            Ok(claimed)
-        } else {
-            Err(Refutation::Length { tokens }.into())
-        }
     }
 
     /// What goes through the model: the last token of a continuation was never fed back. A token that there
@@ -149,28 +125,39 @@ impl ExactLlama {
         Ok(())
     }
 
-    /// What should be at each place of an output, given what is claimed before it.
-    fn own_output(&self, task: &Task, claimed: ClaimedOutput<'_>, chosen: &[u32]) -> Vec<u8> {
+    /// What should be at each place of an output, given what is claimed before it. Where nothing can be
+    /// right, what is claimed is not.
+    fn own_output(&self, task: &Task, claimed: &ClaimedOutput, chosen: &[u32]) -> Vec<u8> {
+        let stop = &self.manifest().text.stop;
+        let (count, last) = (count(claimed.tokens.len()), claimed.tokens.last().copied());
+        let reason = finish_reason(last.unwrap_or_default(), count, task.most(), stop);
+        let before = [None].into_iter().chain(claimed.tokens.iter().map(Some));
+        let token = |((claimed, chosen), before): ((&u32, &u32), Option<&u32>)| match before {
+            Some(token) if self.ends(*token) => !claimed,
+            _ => *chosen,
+        };
         ClaimedOutput {
-            prompt_tokens: count(task.prompt.len()),
-            finish_reason: self.reason(task, &claimed.tokens, claimed.text),
-            tokens: chosen.to_vec(),
-            text: claimed.text,
+            finish_reason: reason.unwrap_or(!claimed.finish_reason),
+            tokens: claimed.tokens.iter().zip(chosen).zip(before).map(token).collect(),
         }
         .encode()
     }
+}
 
-    fn reason(&self, task: &Task, tokens: &[u32], text: &[u8]) -> u32 {
-        let (max, ends) = (task.request.max_tokens as usize, self.model.end_tokens());
-        let inner = tokens.len().saturating_sub(1);
-        let early = tokens.iter().take(inner).any(|token| ends.contains(token));
-        let ended = tokens.last().is_some_and(|token| ends.contains(token));
-        let whole = !early && (tokens.len() == max || tokens.len() < max && ended);
-        let decoded = self.prompts.decode(tokens);
-        if whole && decoded.is_ok_and(|decoded| decoded.as_bytes() == text) {
-            self.finish_reason(tokens).word()
-        } else {
-            NO_END
-        }
+/// An answer's words, of as many tokens as are claimed: those that are missing are 0, and what is more is
+/// cut.
+pub(super) fn claimed(task: &Task, output: &[u8], units: Option<u32>) -> ClaimedOutput {
+    let (words, _) = output.as_chunks::<4>();
+    let mut words = words.iter().map(|word| u32::from_le_bytes(*word));
+    let finish_reason = words.next().unwrap_or_default();
+    let mut tokens: Vec<u32> = words.take(task.room as usize).collect();
+    let wanted = match units {
+        Some(units) => units.saturating_sub(count(task.prompt.len())),
+        None => count(tokens.len()).max(1),
+    };
+    tokens.resize(wanted as usize, 0);
+    ClaimedOutput {
+        finish_reason,
+        tokens,
     }
 }

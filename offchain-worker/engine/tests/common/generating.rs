@@ -2,11 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use surety_engine::{
-    Event, Job, Outcome,
-    exact::ExactLlama,
-    generation::{Generation, Request},
-};
+use surety_engine::{Event, Job, Outcome, exact::ExactLlama, generation::Generation};
+use surety_exact::Sampling;
 use surety_models::weights::LlamaWeights;
 use surety_types::model::{ModelFamily, Operation};
 use tokenizers::Tokenizer;
@@ -14,9 +11,20 @@ use tokenizers::Tokenizer;
 use super::synthetic::{self, START};
 
 pub fn engine(weights: LlamaWeights) -> ExactLlama {
-    let tokenizer = synthetic::bytes_tokenizer().to_string();
-    let manifest = synthetic::manifest(ModelFamily::Llama, &weights);
-    ExactLlama::new(manifest, weights, tokenizer.as_bytes()).unwrap()
+    let mut manifest = synthetic::manifest(ModelFamily::Llama, &weights);
+    manifest.text.stop = weights.end_tokens.clone().try_into().unwrap();
+    ExactLlama::new(manifest, weights).unwrap()
+}
+
+/// What is asked for, in text.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub prompt: String,
+    pub max_tokens: u32,
+    pub temperature_milli: u32,
+    pub top_k: u32,
+    pub top_p_milli: u32,
+    pub seed: u64,
 }
 
 pub fn request(prompt: &str, max_tokens: u32) -> Request {
@@ -27,6 +35,30 @@ pub fn request(prompt: &str, max_tokens: u32) -> Request {
         top_k: 40,
         top_p_milli: 950,
         seed: 7,
+    }
+}
+
+impl Request {
+    pub fn sampling(&self) -> Sampling {
+        Sampling {
+            temperature_milli: self.temperature_milli,
+            top_k: self.top_k,
+            top_p_milli: self.top_p_milli,
+        }
+    }
+
+    /// Whatever it asks for.
+    pub fn encode(&self) -> Vec<u8> {
+        let settings = [
+            self.max_tokens,
+            self.temperature_milli,
+            self.top_k,
+            self.top_p_milli,
+            self.seed as u32,
+            (self.seed >> 32) as u32,
+        ];
+        let words = settings.into_iter().chain(encoded(&self.prompt));
+        words.flat_map(u32::to_le_bytes).collect()
     }
 }
 
@@ -54,8 +86,4 @@ pub fn encoded(prompt: &str) -> Vec<u32> {
     let tokens = tokenizer().encode(prompt, true).unwrap().get_ids().to_vec();
     assert_eq!(tokens[0], START);
     tokens
-}
-
-pub fn decoded(tokens: &[u32]) -> String {
-    tokenizer().decode(tokens, true).unwrap()
 }

@@ -178,13 +178,13 @@ impl Steps {
 }
 
 /// An encoder's vector for a sequence, and every step on the way.
-pub fn bert(weights: &BertWeights, ids: &[u32], types: &[u32]) -> (Vec<f32>, Steps) {
+pub fn bert(weights: &BertWeights, ids: &[u32]) -> (Vec<f32>, Steps) {
     let mut steps = Steps::default();
-    let sums = (0u32..).zip(ids.iter().zip(types)).map(|(position, (id, kind))| {
+    let sums = (0u32..).zip(ids).map(|(position, id)| {
         let parts = [
             look_up(&weights.word_embeddings, *id),
             look_up(&weights.position_embeddings, position),
-            look_up(&weights.token_type_embeddings, *kind),
+            look_up(&weights.token_type_embeddings, 0),
         ];
         (0..parts[0].len())
             .map(|i| (parts[0][i] + parts[1][i]) + parts[2][i])

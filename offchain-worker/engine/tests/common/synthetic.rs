@@ -6,7 +6,7 @@ use surety_models::{
     Form,
     weights::{Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table},
 };
-use surety_types::model::{ModelFamily, ModelManifest, Operation, Tier};
+use surety_types::model::{ModelFamily, ModelManifest, Operation, TextForm, Tier};
 
 /// [`SplitMix64`], whose numbers are taken modulo here.
 pub struct Dice(SplitMix64);
@@ -237,7 +237,13 @@ pub fn manifest(family: ModelFamily, weights: &impl Form) -> ModelManifest {
         operations: vec![operation].try_into().unwrap(),
         weights: Default::default(),
         weights_bytes: 0,
-        tokenizer: Default::default(),
+        text: TextForm {
+            stop: match family {
+                ModelFamily::Bert => Default::default(),
+                ModelFamily::Llama => vec![END].try_into().unwrap(),
+            },
+            ..TextForm::default()
+        },
         config: Default::default(),
         exact: weights.form().ok(),
     }

@@ -18,19 +18,19 @@ pub fn quiet() -> Box<impl FnMut(Event) -> ControlFlow<()> + Send> {
 pub fn length(layout: &Layout, trace: &mut OwnTrace, leaf: u32) -> u32 {
     match layout.leaf(leaf).unwrap().length {
         Length::Known(length) => length,
-        Length::Word { row, word } => {
-            let bytes = trace.row(0, 0, row).unwrap();
+        Length::Word { word, most } => {
+            let bytes = trace.row(0, 0, 0).unwrap();
             let at = 4 * word as usize;
-            u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+            Length::read(bytes[at..at + 4].try_into().unwrap(), most)
         }
     }
 }
 
-/// Steps of a leaf, one where it is given.
+/// Steps of a leaf, one where it is fixed.
 pub fn steps(layout: &Layout, leaf: u32, length: u32) -> u32 {
     match layout.leaf(leaf).unwrap().kind {
         LeafKind::Computed => layout.steps(leaf, length).unwrap(),
-        LeafKind::Given | LeafKind::Fixed(_) => 1,
+        LeafKind::Fixed(_) => 1,
     }
 }
 
@@ -50,7 +50,6 @@ pub fn check_leaves(trace: &mut OwnTrace, root: ContentHash, leaves: &[ContentHa
                 assert_eq!(digests.len() as u32, steps, "leaf {leaf}");
                 *digests.last().unwrap()
             }
-            LeafKind::Given => merkle_root(trace.rows(leaf, 0).unwrap().into_iter()),
             LeafKind::Fixed(_) => row_digest(&trace.row(leaf, 0, 0).unwrap()),
         };
         assert_eq!(found, *digest, "leaf {leaf}");
@@ -86,8 +85,8 @@ pub fn value(shape: &RowsShape, row: &[u8], cell: u32) -> CellValue {
     }
 }
 
-/// How many of the cells that `wanted` chooses a referee has judged, all of them to hold; and how many it
-/// cannot compute.
+/// How many of the cells that `wanted` chooses a referee has judged, all of them to hold; and how many are
+/// too large for it.
 pub fn check_cells(
     trace: &mut OwnTrace,
     weight_root: ContentHash,
@@ -96,7 +95,7 @@ pub fn check_cells(
     let layout = trace.layout().clone();
     let referee = CellReferee::new(&layout, weight_root);
     let root = merkle_root(trace.leaves().unwrap().iter().copied());
-    let (mut judged, mut not_computable) = (0, 0);
+    let (mut judged, mut too_large) = (0, 0);
     for leaf in 0..layout.leaves() {
         let length = length(&layout, trace, leaf);
         let computed = matches!(layout.leaf(leaf).unwrap().kind, LeafKind::Computed);
@@ -118,7 +117,7 @@ pub fn check_cells(
                     value,
                 };
                 let Some(most) = referee.opening_bytes(&cell) else {
-                    not_computable += 1;
+                    too_large += 1;
                     continue;
                 };
                 let roots = Roots {
@@ -129,17 +128,15 @@ pub fn check_cells(
                 assert!(opening.len() <= most as usize, "{cell:?}");
                 match referee.judge(&cell, &roots, &opening) {
                     Judgement::Holds => judged += 1,
-                    // Where the text begins is known once the prompt's length is shown.
-                    Judgement::NotComputable => not_computable += 1,
                     other => panic!("{other:?}: {cell:?}"),
                 }
             }
         }
     }
-    (judged, not_computable)
+    (judged, too_large)
 }
 
-/// A trace with one row of one step, or of a given leaf, that is another.
+/// A trace with one row of one step, or of a fixed leaf, that is another.
 pub struct Altered {
     pub inner: OwnTrace,
     pub leaf: u32,
@@ -150,7 +147,7 @@ pub struct Altered {
 }
 
 impl Altered {
-    /// Of a leaf that is given, or the last step of one that is computed.
+    /// Of a leaf that is fixed, or the last step of one that is computed.
     pub fn new(mut inner: OwnTrace, leaf: u32, row: u32, alter: impl FnOnce(&mut Vec<u8>)) -> Self {
         let layout = inner.layout().clone();
         let length = length(&layout, &mut inner, leaf);
@@ -170,9 +167,7 @@ impl Altered {
         };
         altered.leaves[leaf as usize] = match layout.leaf(leaf).unwrap().kind {
             LeafKind::Fixed(_) => row_digest(&altered.bytes),
-            LeafKind::Given | LeafKind::Computed => {
-                merkle_root(altered.rows(leaf, step).unwrap().into_iter())
-            }
+            LeafKind::Computed => merkle_root(altered.rows(leaf, step).unwrap().into_iter()),
         };
         altered
     }

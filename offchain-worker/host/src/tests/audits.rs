@@ -60,6 +60,19 @@ async fn a_result_is_computed_again_sealed_and_opened() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_auditor_reads_an_input_whose_client_is_gone_from_who_has_committed() {
+    let world = World::new().await;
+    let (provider, task) = committed(&world).await;
+    world.net.set_down(&world.client_endpoint(), true);
+    let verifier = world.start_verifier();
+    world.until(|| announced(&world) == 1).await;
+    until_audit_revealed(&world, task).await;
+    assert_eq!(claims_revealed(&world)[0].output, world.output(task).await);
+    verifier.stop().await;
+    provider.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_verifier_that_was_killed_opens_the_seal_that_it_had_made() {
     let world = World::new().await;
     let (provider, task) = committed(&world).await;

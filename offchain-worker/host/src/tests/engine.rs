@@ -7,19 +7,23 @@ use std::{
 
 use surety_chain_client::Hash;
 use surety_engine::{
-    Engine, EngineError, Event, InputError, Job, Outcome, Sink, content_hash,
-    generation::{FinishReason, Generation, Request, RequestError},
+    Engine, EngineError, Event, Job, Outcome, Sink, content_hash,
+    generation::{FinishReason, Generation},
 };
 use surety_types::{
     ContentHash,
+    input::{IdBounds, InputReader, ShapeFault, Work},
     model::{ModelFamily, ModelManifest, Operation, Tier},
     task::ResultClaim,
 };
 
-/// Positions that it pretends to have.
-pub const CONTEXT: u32 = 8;
+/// What it pretends to have.
+pub const BOUNDS: IdBounds = IdBounds {
+    vocabulary: 100,
+    positions: 8,
+};
 
-/// Counts lines, and refuses inputs that say so. Goes on from a prompt by saying its words again, each when
+/// Counts lines, and refuses inputs that say so. Goes on from a prompt by saying its tokens again, each when
 /// it is let.
 pub struct Puppet {
     manifest: ModelManifest,
@@ -73,7 +77,7 @@ impl Puppet {
 
     fn make(&self, job: &Job, sink: &mut dyn Sink) -> Result<(Vec<u8>, u32), EngineError> {
         match job.operation {
-            Operation::Embed if job.input.starts_with(b"refuse") => Err(InputError::NoItems.into()),
+            Operation::Embed if job.input.starts_with(b"refuse") => Err(ShapeFault::TooShort.into()),
             Operation::Embed => {
                 let units = job.input.iter().filter(|b| **b == b'\n').count() as u32;
                 Ok((format!("{units} items").into_bytes(), units))
@@ -83,39 +87,28 @@ impl Puppet {
     }
 
     fn generate(&self, job: &Job, sink: &mut dyn Sink) -> Result<(Vec<u8>, u32), EngineError> {
-        let request = Request::decode(&job.input)?;
-        let words: Vec<&str> = request.prompt.split(' ').collect();
-        let prompt_tokens = words.len() as u32;
-        if prompt_tokens + request.max_tokens > CONTEXT {
-            return Err(RequestError::ContextExceeded {
-                prompt: prompt_tokens,
-                max_tokens: request.max_tokens,
-                context: CONTEXT,
-            }
-            .into());
-        }
-        let (mut text, mut tokens) = (String::new(), Vec::new());
-        for (index, word) in (0..request.max_tokens).zip(words.iter().cycle()) {
+        let reader = InputReader::new(&job.input, BOUNDS);
+        let prompt = reader.prompt();
+        let work = Work {
+            operation: job.operation,
+            input_bytes: job.input.len() as u32,
+            units_max: job.units_max,
+        };
+        work.check_shape(Some(BOUNDS.positions))?;
+        let most = reader.settings().new_tokens(work.room(BOUNDS.positions));
+        let mut tokens = Vec::new();
+        for (index, token) in (0..most).zip(prompt.iter().copied().cycle()) {
             self.wait_for_leave(sink)?;
-            let piece = format!(" {word}");
-            text.push_str(&piece);
-            tokens.push(index);
-            let event = Event::Token {
-                index,
-                token: index,
-                text: piece,
-            };
-            if sink.event(event).is_break() {
+            tokens.push(token);
+            if sink.event(Event::Token { index, token }).is_break() {
                 return Err(EngineError::Cancelled);
             }
         }
         let generation = Generation {
-            text,
             tokens,
-            prompt_tokens,
             finish_reason: FinishReason::Length,
         };
-        Ok((generation.encode(), prompt_tokens + request.max_tokens))
+        Ok((generation.encode(), work.prompt_tokens() + most))
     }
 }
 
@@ -146,7 +139,7 @@ pub fn manifest() -> ModelManifest {
         operations: vec![Operation::Embed, Operation::Generate].try_into().unwrap(),
         weights: ContentHash::zero(),
         weights_bytes: 0,
-        tokenizer: ContentHash::zero(),
+        text: Default::default(),
         config: ContentHash::zero(),
         exact: None,
     }

@@ -1,26 +1,27 @@
 //! Generations: streamed to their client while they are made, refused with a reason, and taken up again.
 
 use surety_chain_client::{Chain, When};
-use surety_engine::generation::{Generation, Request};
+use surety_engine::generation::Generation;
 use surety_network::{DataPlane, FetchOptions, PeerError, StreamEnd, StreamPage};
 use surety_types::{
     TaskId,
+    input::{Settings, encode_prompt},
     model::Operation,
     task::{MemberProgress, TaskState},
 };
 
-use super::{commits, world::World};
+use super::{commits, engine::BOUNDS, world::World};
 
-fn request(prompt: &str, max_tokens: u32) -> Vec<u8> {
-    let request = Request {
-        prompt: prompt.into(),
+/// Tokens 4, 5 and 6, and so many more.
+pub fn request(max_tokens: u32) -> Vec<u8> {
+    let settings = Settings {
         max_tokens,
         temperature_milli: 0,
         top_k: 0,
         top_p_milli: 1000,
         seed: 0,
     };
-    request.encode()
+    encode_prompt(&[4, 5, 6], &settings, &BOUNDS).unwrap()
 }
 
 /// Posts a generation and gives it to the provider.
@@ -46,18 +47,14 @@ async fn read(world: &World, task: TaskId, from: u32) -> StreamPage {
     panic!("nothing is streamed");
 }
 
-fn words(page: &StreamPage) -> String {
-    page.tokens.iter().map(|token| token.text.as_str()).collect()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_generation_reaches_its_client_before_it_is_committed_and_nobody_else() {
     let world = World::new().await;
     let host = world.start();
-    let task = post(&world, &request("so it goes", 4)).await;
+    let task = post(&world, &request(4)).await;
     world.let_tokens(1);
     let first = read(&world, task, 0).await;
-    assert_eq!((words(&first).as_str(), first.end), (" so", None));
+    assert_eq!((first.tokens, first.end), (vec![4], None));
     assert!(commits(&world).is_empty(), "the rest is still to be computed");
     let rival = world.rival_plane();
     let read_by_rival = rival.read_stream(task, &world.provider_endpoint(), 0).await;
@@ -67,8 +64,8 @@ async fn a_generation_reaches_its_client_before_it_is_committed_and_nobody_else(
     world.until(|| !commits(&world).is_empty()).await;
     let all = read(&world, task, 0).await;
     assert_eq!(
-        (words(&all).as_str(), &all.end),
-        (" so it goes so", &Some(StreamEnd::Complete))
+        (&all.tokens[..], &all.end),
+        (&[4, 5, 6, 4][..], &Some(StreamEnd::Complete))
     );
     let found = world.output(task).await;
     let at = [world.provider_endpoint()];
@@ -77,7 +74,7 @@ async fn a_generation_reaches_its_client_before_it_is_committed_and_nobody_else(
         .fetch(found, &at, &FetchOptions::default())
         .await
         .unwrap();
-    assert_eq!(Generation::decode(&output).unwrap().text, words(&all));
+    assert_eq!(Generation::decode(&output).unwrap().tokens, all.tokens);
 
     world.chain.open_reveals(task, 99);
     world.chain.finalize();
@@ -124,28 +121,20 @@ async fn refused(input: &[u8]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_request_is_said_to_its_client() {
-    let said = refused(b"{\"prompt\": 7}").await;
-    assert!(said.contains("not a generation request"), "{said}");
-    let said = refused(b"{\"prompt\": \"p\", \"max_tokens\": 2, \"colour\": 1}").await;
-    assert!(said.contains("colour"), "{said}");
-    let said = refused(b"{\"prompt\": \"p\", \"max_tokens\": 5000}").await;
-    assert!(
-        said.contains("max_tokens is 5000, but must be between 1 and 4096"),
-        "{said}"
-    );
-    let said = refused(&request("one two three four five six", 3)).await;
-    assert!(
-        said.contains("the prompt has 6 tokens; with 3 more it is over the model's 8"),
-        "{said}"
-    );
+async fn what_is_wrong_with_an_input_is_said_to_its_client() {
+    let said = refused(b"seven bytes and more").await;
+    assert!(said.contains("the input is too short"), "{said}");
+    let said = refused(&[0; 30]).await;
+    assert!(said.contains("no whole number of words"), "{said}");
+    let said = refused(&[0; 4 * (6 + 8)]).await;
+    assert!(said.contains("nothing could be added to the prompt"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_killed_in_the_middle_starts_over_and_commits_once() {
     let world = World::new().await;
     let host = world.start();
-    let task = post(&world, &request("so it goes", 4)).await;
+    let task = post(&world, &request(4)).await;
     world.let_tokens(2);
     while read(&world, task, 0).await.tokens.len() < 2 {}
     host.kill().await;
@@ -160,8 +149,8 @@ async fn a_provider_killed_in_the_middle_starts_over_and_commits_once() {
     world.until(|| !commits(&world).is_empty()).await;
     let again = read(&world, task, 0).await;
     assert_eq!(
-        (words(&again).as_str(), again.end),
-        (" so it goes so", Some(StreamEnd::Complete))
+        (again.tokens, again.end),
+        (vec![4, 5, 6, 4], Some(StreamEnd::Complete))
     );
     host.stop().await;
     assert_eq!(commits(&world).len(), 1);

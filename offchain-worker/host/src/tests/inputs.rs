@@ -1,11 +1,21 @@
 //! A client that cannot be reached.
 
-use surety_chain_client::{Call, Chain, Signer, Until};
+use std::sync::Arc;
+
+use surety_access::Gate;
+use surety_chain_client::{Call, Chain, ProviderRecord, Signer, Until};
+use surety_network::{Bytes, DataPlane};
 use surety_proofs::SegmentOpening;
-use surety_types::task::RoundPhase;
+use surety_types::{
+    TaskId,
+    task::{MemberProgress, RoundMember, RoundPhase},
+};
 use surety_worker_core::Record;
 
-use super::{commits, world::World};
+use super::{
+    commits,
+    world::{World, endpoint},
+};
 
 const INPUT: &[u8] = b"one\ntwo\n";
 
@@ -62,5 +72,41 @@ async fn an_input_that_cannot_be_fetched_is_demanded_and_fetched_when_the_piece_
         })
         .await;
     assert_eq!(demands(&world).len(), 1);
+    host.stop().await;
+}
+
+/// Another provider of the round that has committed, and holds the input.
+async fn rival_commits(world: &World, task: TaskId) {
+    let stash = Signer::from_uri("//Rival").unwrap().account().clone();
+    let plane = world.rival_plane();
+    plane.publish(Bytes::from_static(INPUT)).await.unwrap();
+    let gate = Gate::of_provider(Arc::new(world.chain.clone()), stash.clone(), Arc::default());
+    plane.set_gate(Arc::new(gate));
+    world.chain.change(|state| {
+        let mut record = state.providers.values().next().unwrap().clone();
+        record.endpoints = vec![endpoint("rival")].try_into().unwrap();
+        let _: Option<ProviderRecord> = state.providers.insert(stash.clone(), record);
+        let mut member = RoundMember::new(stash, 1, 1);
+        member.progress = MemberProgress::Committed(Default::default());
+        let round = state.rounds.get_mut(&task).unwrap();
+        round.members.try_push(member).unwrap();
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_whose_client_is_gone_reads_the_input_from_one_that_has_committed() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(INPUT).await;
+    world.net.set_down(&world.client_endpoint(), true);
+    world.bid_and_assign_unfinalized(task).await;
+    rival_commits(&world, task).await;
+    world
+        .until(|| {
+            world.chain.finalize();
+            !commits(&world).is_empty()
+        })
+        .await;
+    assert_eq!(demands(&world), []);
     host.stop().await;
 }

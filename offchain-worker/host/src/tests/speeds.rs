@@ -6,7 +6,10 @@ use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, PoolConfig};
 use surety_types::model::Operation;
 use surety_worker_core::Event;
 
-use super::engine::{Puppet, manifest};
+use super::{
+    engine::{Puppet, manifest},
+    generation::request,
+};
 use crate::{Engines, Vitals};
 
 /// What a job is measured to take that stands aside for this work, in milliseconds.
@@ -19,7 +22,7 @@ async fn measured_beneath(
     let engines = Engines::new(pool, [engine], Arc::new(Vitals::new().unwrap()));
     let job = Job {
         operation: Operation::Generate,
-        input: br#"{"prompt":"so it goes","max_tokens":1}"#.to_vec(),
+        input: request(1),
         units_max: 10,
     };
     let generation = engines.submit(&manifest().id(), job).unwrap();

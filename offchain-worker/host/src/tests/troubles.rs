@@ -343,7 +343,7 @@ async fn who_waits_for_room_on_its_disk_can_be_stopped() {
 async fn a_generation_past_its_deadline_is_stopped() {
     let world = World::new().await;
     let host = world.start();
-    let request = br#"{"prompt":"so it goes","max_tokens":4}"#;
+    let request = &super::generation::request(4);
     let task = world.post_for(Operation::Generate, request).await;
     world.bid_and_assign_unfinalized(task).await;
     world.chain.change(|state| {

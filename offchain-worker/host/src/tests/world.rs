@@ -49,7 +49,7 @@ pub struct World {
     dir: tempfile::TempDir,
 }
 
-fn endpoint(name: &str) -> Endpoint {
+pub fn endpoint(name: &str) -> Endpoint {
     Endpoint::try_from(name.as_bytes().to_vec()).unwrap()
 }
 

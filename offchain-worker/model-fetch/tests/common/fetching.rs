@@ -42,6 +42,7 @@ impl Fixture {
             tokenizer_bytes: files.tokenizer.len() as u64,
             converted_from: None,
             config_bytes: files.config.len() as u64,
+            template_bytes: 0,
             hub: ("owner/tiny", "main"),
             wheel: Wheel {
                 package: "tiny",

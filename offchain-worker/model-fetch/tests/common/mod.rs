@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use surety_models::{ModelFiles, file_hash};
 use surety_types::{
     ContentHash,
-    model::{ModelFamily, ModelManifest, Operation, Tier},
+    model::{ModelFamily, ModelManifest, Operation, TextForm, Tier},
 };
 
 pub type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
@@ -98,13 +98,26 @@ pub fn files(weights: Vec<u8>, tokenizer: Vec<u8>, config: Vec<u8>) -> ModelFile
             operations: vec![Operation::Embed].try_into().unwrap(),
             weights: file_hash(&weights),
             weights_bytes: weights.len() as u64,
-            tokenizer: file_hash(&tokenizer),
+            text: special(&tokenizer),
             config: file_hash(&config),
             exact: None,
         },
         weights,
         tokenizer,
         config,
+        template: None,
+    }
+}
+
+/// What a manifest says of the tiny tokenizer.
+fn special(tokenizer: &[u8]) -> TextForm {
+    TextForm {
+        tokenizer: file_hash(tokenizer),
+        before: vec![2].try_into().unwrap(),
+        after: vec![3].try_into().unwrap(),
+        unknown: Some(1),
+        padding: Some(0),
+        ..TextForm::default()
     }
 }
 
@@ -119,7 +132,11 @@ pub fn store_files(home: &Path, name: &str, files: &ModelFiles) {
     let manifest = json!({
         "name": name, "family": "bert", "tier": "hardware-class", "operations": ["embed"],
         "weights": hash(files.manifest.weights), "weights_bytes": files.manifest.weights_bytes,
-        "tokenizer": hash(files.manifest.tokenizer), "config": hash(files.manifest.config),
+        "text": {
+            "tokenizer": hash(files.manifest.text.tokenizer), "before": [2], "after": [3], "unknown": 1, "padding": 0,
+            "stop": [],
+        },
+        "config": hash(files.manifest.config),
     });
     fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
 }

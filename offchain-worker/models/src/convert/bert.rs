@@ -12,6 +12,7 @@ use super::{
 use crate::{
     config::{BertConfig, Dimensions},
     error::ModelError,
+    tokens::TextCodec,
     weights::{BertLayer, BertWeights},
 };
 
@@ -31,8 +32,8 @@ impl Recipe for BertConfig {
         source.with_prefix(PREFIX, ANCHOR)
     }
 
-    fn calibration(&self, tokenizer: &[u8]) -> Result<Sequences, ModelError> {
-        calibration::for_encoder(tokenizer, self)
+    fn calibration(codec: &TextCodec) -> Result<Sequences, ModelError> {
+        calibration::for_encoder(codec)
     }
 
     fn look(

@@ -3,9 +3,8 @@
 use surety_exact::ArithmeticError;
 
 use crate::{
-    config::{BertConfig, LlamaConfig},
     error::ModelError,
-    tokens::{Prompts, Tokens},
+    tokens::TextCodec,
     weights::{BertWeights, LlamaWeights},
 };
 
@@ -44,27 +43,19 @@ pub trait Calibrator: Sync {
 /// Longest piece, in tokens.
 const TOKENS_MAX: usize = 256;
 
-/// The text in an encoder's tokens, as its engine makes them.
+/// The text in an encoder's tokens.
 ///
 /// A few hundred sentences use a small part of what an encoder knows: beside them stand sequences of any
 /// tokens.
-pub(super) fn for_encoder(tokenizer: &[u8], config: &BertConfig) -> Result<Sequences, ModelError> {
-    let tokens = Tokens::load(
-        tokenizer,
-        config.dims.vocab_size,
-        config.dims.max_position_embeddings,
-    )?;
-    let text = lines(config.dims.max_position_embeddings, |line| {
-        Ok(tokens.of(line)?.ids)
-    })?;
-    let made_up = made_up(&text, config.dims.vocab_size);
+pub(super) fn for_encoder(codec: &TextCodec) -> Result<Sequences, ModelError> {
+    let text = lines(codec)?;
+    let made_up = made_up(&text, codec.bounds().vocabulary as usize);
     Ok(Sequences { text, made_up })
 }
 
-/// The text in a decoder's tokens, as its engine makes them.
-pub(super) fn for_decoder(tokenizer: &[u8], config: &LlamaConfig) -> Result<Sequences, ModelError> {
-    let prompts = Prompts::load(tokenizer, config.dims.vocab_size)?;
-    let text = lines(config.dims.max_position_embeddings, |line| prompts.encode(line))?;
+/// The text in a decoder's tokens.
+pub(super) fn for_decoder(codec: &TextCodec) -> Result<Sequences, ModelError> {
+    let text = lines(codec)?;
     let made_up = Vec::new();
     Ok(Sequences { text, made_up })
 }
@@ -94,15 +85,10 @@ fn made_up(text: &[Vec<u32>], vocabulary: usize) -> Vec<Vec<u32>> {
 }
 
 /// Every line that has tokens, cut to what the model has positions for.
-fn lines(
-    positions: usize,
-    tokens: impl Fn(&str) -> Result<Vec<u32>, String>,
-) -> Result<Vec<Vec<u32>>, ModelError> {
-    let mut rows = TEXT
-        .lines()
-        .map(tokens)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(ModelError::Tokenizer)?;
+fn lines(codec: &TextCodec) -> Result<Vec<Vec<u32>>, ModelError> {
+    let positions = codec.bounds().positions as usize;
+    let rows: Result<Vec<_>, _> = TEXT.lines().map(|line| codec.encode(line)).collect();
+    let mut rows = rows.map_err(|fault| ModelError::Tokenizer(fault.to_string()))?;
     rows.iter_mut()
         .for_each(|row| row.truncate(positions.min(TOKENS_MAX)));
     rows.retain(|row| !row.is_empty());

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     config::{Dimensions, LlamaConfig},
     error::ModelError,
+    tokens::TextCodec,
     weights::{LlamaLayer, LlamaWeights},
 };
 
@@ -27,8 +28,8 @@ impl Recipe for LlamaConfig {
         source
     }
 
-    fn calibration(&self, tokenizer: &[u8]) -> Result<Sequences, ModelError> {
-        calibration::for_decoder(tokenizer, self)
+    fn calibration(codec: &TextCodec) -> Result<Sequences, ModelError> {
+        calibration::for_decoder(codec)
     }
 
     fn look(

@@ -24,10 +24,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::Deserialize;
+use serde_json::Value;
 use surety_exact::{ArithmeticError, Precision};
 use surety_types::{
     ContentHash,
-    model::{ModelFamily, ModelManifest, Tier},
+    model::{ModelFamily, ModelManifest, TextForm, Tier},
 };
 
 use crate::{
@@ -37,6 +39,7 @@ use crate::{
     format::{Weights, write},
     hash::{file_hash, file_hash_of},
     store::{ModelFile, ModelStore, StoreError, StoredModel, read_bounded, write_manifest},
+    tokens::{TextCodec, TextFiles, text_form},
 };
 use calibration::{Calibrator, Inputs, LayerInputs, Sequences};
 use source::Source;
@@ -148,8 +151,8 @@ pub const fn usual_precision(family: ModelFamily, inputs: usize) -> Precision {
 }
 
 /// Converts the model in `folder` (`model.safetensors` or the files that its index names, `tokenizer.json`,
-/// `config.json`) and puts it into the store under `name`, in the family's [`usual_precision`] unless another
-/// is given. Does not replace a model that differs.
+/// `config.json`, and `chat_template.jinja` where it has one) and puts it into the store under `name`, in
+/// the family's [`usual_precision`] unless another is given. Does not replace a model that differs.
 ///
 /// # Errors
 /// [`ConvertError`]; the store is then as it was.
@@ -210,7 +213,7 @@ fn replace(staging: &Path, target: &Path) -> Result<(), ConvertError> {
     fs::rename(staging, target).map_err(ConvertError::io(target))
 }
 
-/// Converts the model in `folder` and writes its four files into `into`, which must be there.
+/// Converts the model in `folder` and writes its files into `into`, which must be there.
 ///
 /// # Errors
 /// [`ConvertError`].
@@ -229,7 +232,19 @@ pub fn convert_into(
         .map_err(|_| ConvertError::NameTooLong(name.into()))?;
     let small = |file: ModelFile| read_bounded(&folder.join(file.name()), file.bytes_max());
     let (config, tokenizer) = (small(ModelFile::Config)?, small(ModelFile::Tokenizer)?);
-    let weights = quantize(folder, &config, &tokenizer, precision, calibrator, on_event)?;
+    let template = match folder.join(ModelFile::Template.name()).exists() {
+        true => Some(small(ModelFile::Template)?),
+        false => template_within(folder)?,
+    };
+    let mut text = TextFiles {
+        family: family(&config)?,
+        form: TextForm::default(),
+        tokenizer,
+        config,
+        template,
+    };
+    text.form = text_form(&text)?;
+    let weights = quantize(folder, &text, precision, calibrator, on_event)?;
     let mut step = Step {
         stage: Stage::Writing,
         total: 1,
@@ -237,9 +252,16 @@ pub fn convert_into(
     };
     step.done(0);
     let (weights_hash, weights_bytes) = write_weights(&weights, &into.join(ModelFile::Weights.name()))?;
-    for (file, bytes) in [(ModelFile::Config, &config), (ModelFile::Tokenizer, &tokenizer)] {
+    let small = [
+        (ModelFile::Config, Some(&text.config)),
+        (ModelFile::Tokenizer, Some(&text.tokenizer)),
+        (ModelFile::Template, text.template.as_ref()),
+    ];
+    for (file, bytes) in small {
         let path = into.join(file.name());
-        fs::write(&path, bytes).map_err(ConvertError::io(&path))?;
+        if let Some(bytes) = bytes {
+            fs::write(&path, bytes).map_err(ConvertError::io(&path))?;
+        }
     }
     let manifest = ModelManifest {
         name,
@@ -248,13 +270,38 @@ pub fn convert_into(
         operations: vec![weights.family().operation()].try_into().unwrap_or_default(),
         weights: weights_hash,
         weights_bytes,
-        tokenizer: file_hash(&tokenizer),
-        config: file_hash(&config),
+        config: file_hash(&text.config),
+        text: text.form,
         exact: Some(weights.form()?),
     };
     write_manifest(into, &manifest).map_err(ConvertError::io(into))?;
     step.done(1);
     Ok(manifest)
+}
+
+/// Where published models have their chat template if it has no file of its own.
+pub const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+
+#[derive(Deserialize)]
+struct TokenizerConfig {
+    chat_template: Option<Value>,
+}
+
+/// The chat template in `tokenizer_config.json`, where there is one.
+fn template_within(folder: &Path) -> Result<Option<Vec<u8>>, ConvertError> {
+    let path = folder.join(TOKENIZER_CONFIG);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let bytes = read_bounded(&path, ModelFile::Config.bytes_max())?;
+    let config: TokenizerConfig = serde_json::from_slice(&bytes)
+        .map_err(|error| ModelError::Config(format!("{TOKENIZER_CONFIG}: {error}")))?;
+    // Several of them, by name, are nothing that one hash could be of.
+    let template = config.chat_template.and_then(|template| match template {
+        Value::String(template) => Some(template.into_bytes()),
+        _ => None,
+    });
+    Ok(template)
 }
 
 fn write_weights(weights: &Weights, path: &Path) -> Result<(ContentHash, u64), ConvertError> {
@@ -292,7 +339,7 @@ trait Recipe {
     fn named(source: Source) -> Source;
 
     /// The calibration text in the model's tokens.
-    fn calibration(&self, tokenizer: &[u8]) -> Result<Sequences, ModelError>;
+    fn calibration(codec: &TextCodec) -> Result<Sequences, ModelError>;
 
     /// Quantizes every matrix; with smoothed inputs where it is known what they are like.
     fn quantize(
@@ -330,25 +377,25 @@ fn layers<L>(
 
 fn quantize(
     folder: &Path,
-    config: &[u8],
-    tokenizer: &[u8],
+    text: &TextFiles,
     precision: Option<Precision>,
     calibrator: &dyn Calibrator,
     on_event: OnConvert<'_>,
 ) -> Result<Weights, ConvertError> {
-    let family = family(config)?;
+    let (family, config) = (text.family, &text.config);
+    let codec = &TextCodec::new(text)?;
     let source = Source::open(folder)?;
     let precision_for = |dims: &Dimensions| precision.unwrap_or(usual_precision(family, dims.inputs_max()));
     match family {
         ModelFamily::Bert => {
             let recipe = BertConfig::parse(config)?;
             let precision = precision_for(&recipe.dims);
-            passes(&recipe, source, tokenizer, precision, calibrator, on_event).map(Weights::Bert)
+            passes(&recipe, source, codec, precision, calibrator, on_event).map(Weights::Bert)
         }
         ModelFamily::Llama => {
             let recipe = LlamaConfig::parse(config)?;
             let precision = precision_for(&recipe.dims);
-            passes(&recipe, source, tokenizer, precision, calibrator, on_event).map(Weights::Llama)
+            passes(&recipe, source, codec, precision, calibrator, on_event).map(Weights::Llama)
         }
     }
 }
@@ -358,14 +405,14 @@ fn quantize(
 fn passes<R: Recipe>(
     recipe: &R,
     source: Source,
-    tokenizer: &[u8],
+    codec: &TextCodec,
     precision: Precision,
     calibrator: &dyn Calibrator,
     on_event: OnConvert<'_>,
 ) -> Result<R::Weights, ConvertError> {
     let mut source = R::named(source);
     // With int12, too: a tokenizer that does not fit is found.
-    let text = recipe.calibration(tokenizer)?;
+    let text = R::calibration(codec)?;
     // The tables of vectors count as one layer.
     let total = recipe.dims().num_hidden_layers + 1;
     let mut step = Step {

@@ -5,7 +5,7 @@ mod exact;
 use serde::{Deserialize, Serialize};
 use surety_types::{
     ContentHash,
-    model::{ExactForm, ModelFamily, ModelManifest, Operation, Tier},
+    model::{ExactForm, ModelFamily, ModelManifest, Operation, TextForm, Tier},
 };
 
 use self::exact::ExactJson;
@@ -19,10 +19,52 @@ struct ManifestJson {
     operations: Vec<OperationName>,
     weights: String,
     weights_bytes: u64,
-    tokenizer: String,
+    text: TextJson,
     config: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exact: Option<ExactJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextJson {
+    tokenizer: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    template: Option<String>,
+    before: Vec<u32>,
+    after: Vec<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unknown: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    padding: Option<u32>,
+    stop: Vec<u32>,
+}
+
+impl TextJson {
+    fn new(form: &TextForm) -> Self {
+        Self {
+            tokenizer: format!("{:?}", form.tokenizer),
+            template: form.template.map(|hash| format!("{hash:?}")),
+            before: form.before.to_vec(),
+            after: form.after.to_vec(),
+            unknown: form.unknown,
+            padding: form.padding,
+            stop: form.stop.to_vec(),
+        }
+    }
+
+    fn read(self) -> Result<TextForm, String> {
+        let few = |ids: Vec<u32>| ids.try_into().map_err(|_| "too many special tokens");
+        Ok(TextForm {
+            tokenizer: hash("tokenizer", &self.tokenizer)?,
+            template: self.template.map(|text| hash("template", &text)).transpose()?,
+            before: few(self.before)?,
+            after: few(self.after)?,
+            unknown: self.unknown,
+            padding: self.padding,
+            stop: few(self.stop)?,
+        })
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -71,7 +113,7 @@ pub(super) fn to_json(manifest: &ModelManifest) -> String {
             .collect(),
         weights: hash(&manifest.weights),
         weights_bytes: manifest.weights_bytes,
-        tokenizer: hash(&manifest.tokenizer),
+        text: TextJson::new(&manifest.text),
         config: hash(&manifest.config),
         exact: manifest.exact.as_ref().map(ExactJson::from),
     };
@@ -108,13 +150,17 @@ pub(super) fn from_json(bytes: &[u8]) -> Result<ModelManifest, String> {
         operations: operations.try_into().map_err(|_| "too many operations")?,
         weights: hash("weights", &json.weights)?,
         weights_bytes: json.weights_bytes,
-        tokenizer: hash("tokenizer", &json.tokenizer)?,
+        text: json.text.read()?,
         config: hash("config", &json.config)?,
         exact: json.exact.map(ExactForm::try_from).transpose()?,
     };
     if let Some(exact) = &manifest.exact {
         let checked = exact.architecture.check(manifest.family);
         checked.map_err(|error| format!("the architecture cannot be registered: {error}"))?;
+        let vocabulary = exact.architecture.vocabulary;
+        if let Some(id) = manifest.text.ids().find(|id| *id >= vocabulary) {
+            return Err(format!("there is no token {id} in a vocabulary of {vocabulary}"));
+        }
     }
     Ok(manifest)
 }

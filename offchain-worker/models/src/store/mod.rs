@@ -1,5 +1,5 @@
 //! Models on this machine: `<home>/models/<name>/{model.safetensors, tokenizer.json, config.json,
-//! manifest.json}`.
+//! chat_template.jinja, manifest.json}`, of which the fourth is not in all of them.
 //!
 //! A file's bytes leave the store only when they have the hash that the manifest gives: what is parsed later
 //! has been checked first, from the very bytes that were read.
@@ -34,11 +34,16 @@ pub enum ModelFile {
     Tokenizer,
     /// `config.json`: the dimensions.
     Config,
+    /// `chat_template.jinja`: how a conversation becomes a text, where a model has one.
+    Template,
 }
 
 impl ModelFile {
-    /// Every file of a model.
-    pub const ALL: [Self; 3] = [Self::Weights, Self::Tokenizer, Self::Config];
+    /// Every file that a model may have, small ones first.
+    pub const ALL: [Self; 4] = [Self::Config, Self::Template, Self::Tokenizer, Self::Weights];
+
+    /// Those that text needs.
+    pub const TEXT: [Self; 3] = [Self::Config, Self::Template, Self::Tokenizer];
 
     /// Its name on disk, and wherever models are published.
     pub fn name(self) -> &'static str {
@@ -46,6 +51,7 @@ impl ModelFile {
             Self::Weights => "model.safetensors",
             Self::Tokenizer => "tokenizer.json",
             Self::Config => "config.json",
+            Self::Template => "chat_template.jinja",
         }
     }
 
@@ -54,15 +60,17 @@ impl ModelFile {
         match self {
             Self::Weights => WEIGHTS_BYTES_MAX,
             Self::Tokenizer => TOKENIZER_BYTES_MAX,
-            Self::Config => CONFIG_BYTES_MAX,
+            Self::Config | Self::Template => CONFIG_BYTES_MAX,
         }
     }
 
-    fn hash_in(self, manifest: &ModelManifest) -> ContentHash {
+    /// Its hash by a manifest; nothing where the model has no such file.
+    pub fn hash_in(self, manifest: &ModelManifest) -> Option<ContentHash> {
         match self {
-            Self::Weights => manifest.weights,
-            Self::Tokenizer => manifest.tokenizer,
-            Self::Config => manifest.config,
+            Self::Weights => Some(manifest.weights),
+            Self::Tokenizer => Some(manifest.text.tokenizer),
+            Self::Config => Some(manifest.config),
+            Self::Template => manifest.text.template,
         }
     }
 }
@@ -149,6 +157,8 @@ pub struct ModelFiles {
     pub tokenizer: Vec<u8>,
     /// `config.json`.
     pub config: Vec<u8>,
+    /// `chat_template.jinja`, where there is one.
+    pub template: Option<Vec<u8>>,
 }
 
 /// A model's folder, whose manifest has been read.
@@ -156,7 +166,7 @@ pub struct ModelFiles {
 pub struct StoredModel {
     /// What the folder's manifest says; the files are checked against it when they are read.
     pub manifest: ModelManifest,
-    /// Folder with the manifest and the three files.
+    /// Folder with the manifest and the files.
     pub path: PathBuf,
 }
 
@@ -173,7 +183,8 @@ impl StoredModel {
 
     /// Checks every file's hash, without keeping it in memory.
     pub fn verify(&self) -> Result<(), StoreError> {
-        for file in ModelFile::ALL {
+        let here = |file: &ModelFile| file.hash_in(&self.manifest).is_some();
+        for file in ModelFile::ALL.into_iter().filter(here) {
             let path = self.path.join(file.name());
             let opened = open_bounded(&path, file.bytes_max())?;
             self.check_size(file, &path, &opened)?;
@@ -190,7 +201,14 @@ impl StoredModel {
             weights: self.read_file(ModelFile::Weights)?,
             tokenizer: self.read_file(ModelFile::Tokenizer)?,
             config: self.read_file(ModelFile::Config)?,
+            template: self.read_template()?,
         })
+    }
+
+    /// `chat_template.jinja`, where the model has one.
+    pub(crate) fn read_template(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        let named = self.manifest.text.template;
+        named.map(|_| self.read_file(ModelFile::Template)).transpose()
     }
 
     pub(crate) fn read_file(&self, file: ModelFile) -> Result<Vec<u8>, StoreError> {
@@ -216,7 +234,7 @@ impl StoredModel {
     }
 
     fn check_hash(&self, file: ModelFile, path: &Path, actual: ContentHash) -> Result<(), StoreError> {
-        let expected = file.hash_in(&self.manifest);
+        let expected = file.hash_in(&self.manifest).unwrap_or_default();
         if actual != expected {
             return Err(StoreError::WrongHash {
                 path: path.into(),
@@ -245,6 +263,11 @@ impl ModelStore {
     /// The folder that holds a folder for each model.
     pub fn path(&self) -> &Path {
         &self.models
+    }
+
+    /// Where the files are that the text of a model needs, where it is not here itself.
+    pub fn text_folder(&self, manifest: &ModelManifest) -> PathBuf {
+        self.models.join(format!(".text-{}", hex::encode(manifest.id())))
     }
 
     /// Every folder's model, or what is wrong with it, by the folder's name.

@@ -1,6 +1,4 @@
-//! Text to tokens and back, for decoders.
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
+//! Tokenizers of decoders.
 
 use serde_json::Value;
 use tokenizers::{ModelWrapper, Tokenizer};
@@ -40,44 +38,12 @@ const KINDS: [(&str, &[&str]); 4] = [
 /// How deep sequences of parts may be nested.
 const DEPTH_MAX: usize = 4;
 
-/// A checked tokenizer that neither truncates nor pads.
-pub struct Prompts(Tokenizer);
-
-impl Prompts {
-    /// Reads `tokenizer.json`, for a model of so many tokens.
-    pub fn load(json: &[u8], vocabulary: usize) -> Result<Self, ModelError> {
-        // The library is not written for hostile files.
-        catch_unwind(AssertUnwindSafe(|| load(json, vocabulary)))
-            .unwrap_or_else(|_| refused("the tokenizer library panicked"))
-    }
-
-    /// A prompt's tokens, with those that the tokenizer puts before and after it.
-    pub fn encode(&self, prompt: &str) -> Result<Vec<u32>, String> {
-        let encode = || {
-            self.0
-                .encode_fast(prompt, true)
-                .map_err(|error| error.to_string())
-        };
-        let encoding = catch_unwind(AssertUnwindSafe(encode)).unwrap_or_else(|_| Err(panicked()))?;
-        Ok(encoding.get_ids().to_vec())
-    }
-
-    /// The text of some tokens, without the special ones.
-    pub fn decode(&self, tokens: &[u32]) -> Result<String, String> {
-        let decode = || self.0.decode(tokens, true).map_err(|error| error.to_string());
-        catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| Err(panicked()))
-    }
-}
-
-fn panicked() -> String {
-    "the tokenizer library panicked".into()
-}
-
 fn refused<T>(reason: impl Into<String>) -> Result<T, ModelError> {
     Err(ModelError::Tokenizer(reason.into()))
 }
 
-fn load(json: &[u8], vocabulary: usize) -> Result<Prompts, ModelError> {
+/// Reads `tokenizer.json`, for a model of so many tokens.
+pub(super) fn load(json: &[u8], vocabulary: usize) -> Result<Tokenizer, ModelError> {
     let value: Value =
         serde_json::from_slice(json).map_err(|error| ModelError::Tokenizer(error.to_string()))?;
     for (part, kinds) in KINDS {
@@ -101,7 +67,7 @@ fn load(json: &[u8], vocabulary: usize) -> Result<Prompts, ModelError> {
     }
     tokenizer.with_truncation(None).map_err(library)?;
     tokenizer.with_padding(None);
-    Ok(Prompts(tokenizer))
+    Ok(tokenizer)
 }
 
 /// Whether a part is of a kind that is taken, and so is everything in it.

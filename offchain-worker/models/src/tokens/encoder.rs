@@ -1,61 +1,18 @@
-//! Text to tokens, as BERT does it.
+//! Tokenizers of BERT.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use tokenizers::{
-    ModelWrapper, NormalizerWrapper, PostProcessor, PreTokenizerWrapper, Tokenizer, TruncationParams,
-};
+use tokenizers::{ModelWrapper, NormalizerWrapper, PostProcessor, PreTokenizerWrapper, Tokenizer};
 
 use crate::error::ModelError;
 
-/// A sequence's tokens.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TokensOf {
-    /// Indices into the vocabulary.
-    pub ids: Vec<u32>,
-    /// Which segment each belongs to.
-    pub types: Vec<u32>,
-}
-
-/// A checked tokenizer that truncates and never pads.
-pub struct Tokens {
-    tokenizer: Tokenizer,
-    max: usize,
-}
-
-impl Tokens {
-    /// Reads `tokenizer.json`.
-    ///
-    /// An item is cut to the length that `tokenizer.json` states, or to what the model has positions for,
-    /// whichever is less. Both files are part of the model's identity; a length from anywhere else would not
-    /// be.
-    pub fn load(json: &[u8], vocabulary: usize, positions: usize) -> Result<Self, ModelError> {
-        // The library is not written for hostile files.
-        catch_unwind(AssertUnwindSafe(|| load(json, vocabulary, positions)))
-            .unwrap_or_else(|_| Err(ModelError::Tokenizer("the tokenizer library panicked".into())))
-    }
-
-    /// An item's tokens.
-    ///
-    /// # Errors
-    /// What the library said.
-    pub fn of(&self, item: &str) -> Result<TokensOf, String> {
-        let encoding = self
-            .tokenizer
-            .encode(item, true)
-            .map_err(|error| error.to_string())?;
-        let ids = encoding.get_ids();
-        if ids.len() > self.max {
-            return Err(format!("{} tokens, more than {}", ids.len(), self.max));
-        }
-        Ok(TokensOf {
-            ids: ids.to_vec(),
-            types: encoding.get_type_ids().to_vec(),
-        })
-    }
-}
-
-fn load(json: &[u8], vocabulary: usize, positions: usize) -> Result<Tokens, ModelError> {
+/// Reads `tokenizer.json`, and the length that texts are cut to.
+///
+/// A text is cut to the length that `tokenizer.json` states, or to what the model has positions for,
+/// whichever is less. Both files are part of the model's identity; a length from anywhere else would not be.
+pub(super) fn load(
+    json: &[u8],
+    vocabulary: usize,
+    positions: usize,
+) -> Result<(Tokenizer, usize), ModelError> {
     let refused = |error: tokenizers::Error| ModelError::Tokenizer(error.to_string());
     let mut tokenizer = Tokenizer::from_bytes(json).map_err(refused)?;
     // These parts take time linear in the text. Others may carry patterns whose time is not bounded.
@@ -98,11 +55,7 @@ fn load(json: &[u8], vocabulary: usize, positions: usize) -> Result<Tokens, Mode
             "a length of {max} leaves no room beside {added} special tokens"
         )));
     }
-    let truncation = TruncationParams {
-        max_length: max,
-        ..TruncationParams::default()
-    };
-    tokenizer.with_truncation(Some(truncation)).map_err(refused)?;
+    tokenizer.with_truncation(None).map_err(refused)?;
     tokenizer.with_padding(None);
-    Ok(Tokens { tokenizer, max })
+    Ok((tokenizer, max))
 }

@@ -1,9 +1,15 @@
-//! Text to tokens and back, by a model's own `tokenizer.json`.
+//! Text to ids of tokens and back, by a model's own `tokenizer.json`: what a client does, and no engine.
 
+mod codec;
 mod decoder;
 mod encoder;
-mod size;
+mod files;
+mod lines;
+mod special;
+mod stream;
 
-pub use decoder::Prompts;
-pub use encoder::{Tokens, TokensOf};
-pub use size::{PromptSize, prompt_size};
+pub use codec::{TextCodec, TextFault};
+pub use files::{TextError, TextFiles};
+pub use lines::{ITEM_BYTES_MAX, ITEMS_MAX, LinesFault, TEXT_BYTES_MAX, lines};
+pub use special::text_form;
+pub use stream::TextStream;

@@ -265,12 +265,12 @@ fn who_finds_all_places_taken_when_the_window_ends_has_its_chance_when_one_is_fr
 
 #[test]
 fn an_undecided_challenge_that_moves_the_window_on_costs_half_its_bond() {
-    after(&[TOKENS + 1], || {
+    after(&[TOO_LARGE + 1], || {
         fill();
         let (issued, before) = (Balances::total_issuance(), until());
         let friends = STRANGER..LAST;
         let mut players: Vec<_> = friends.clone().map(|friend| (friend, 9)).collect();
-        players.push((1, TOKENS + 1));
+        players.push((1, TOO_LARGE + 1));
         play_out(&players);
         pass(DECISION_WINDOW + 1);
         assert_eq!(disputes().len(), 0);
@@ -284,9 +284,9 @@ fn an_undecided_challenge_that_moves_the_window_on_costs_half_its_bond() {
 
 #[test]
 fn an_undecided_challenge_beside_free_places_costs_nothing() {
-    after(&[TOKENS + 1], || {
+    after(&[TOO_LARGE + 1], || {
         assert_ok!(challenge(STRANGER, 1));
-        play_out(&[(1, TOKENS + 1), (STRANGER, 9)]);
+        play_out(&[(1, TOO_LARGE + 1), (STRANGER, 9)]);
         pass(DECISION_WINDOW + 1);
         assert_eq!((disputes().len(), money(STRANGER)), (0, MONEY));
     });

@@ -22,7 +22,7 @@ use super::{after, revealed_with};
 use surety_pallet_integration_tests::*;
 
 /// Wrong in the tokens.
-const WRONG: u8 = TOKENS + 1;
+const WRONG: u8 = TOO_LARGE + 1;
 
 /// Stashes 1, who is right, and 2 contradict each other about the tokens.
 fn referred(test: impl FnOnce()) {

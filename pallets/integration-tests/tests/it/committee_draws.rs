@@ -9,7 +9,7 @@ use surety_types::{stake::Role, trust::FaultKind};
 use super::after;
 use surety_pallet_integration_tests::*;
 
-const WRONG: u8 = TOKENS + 1;
+const WRONG: u8 = TOO_LARGE + 1;
 const MANY: AccountId = 50;
 
 /// Stashes 1, who is right, and 2 contradict each other, and there are many verifiers.

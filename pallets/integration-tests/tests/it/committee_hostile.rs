@@ -9,7 +9,7 @@ use surety_types::trust::{AuditProof, FaultKind};
 use super::after;
 use surety_pallet_integration_tests::*;
 
-const WRONG: u8 = TOKENS + 1;
+const WRONG: u8 = TOO_LARGE + 1;
 
 #[derive(Clone, Debug)]
 enum Step {

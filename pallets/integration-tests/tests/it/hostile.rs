@@ -45,7 +45,7 @@ fn any_step(members: AccountId) -> impl Strategy<Value = Step> {
     let verifier = || HOSTILE_VERIFIER..HOSTILE_VERIFIER + 3;
     let stranger = || FIRST_STRANGER..FIRST_STRANGER + 4;
     let demander = || prop_oneof![3 => stranger(), 1 => Just(MockOutcome::CLIENT)];
-    let result = || prop_oneof![Just(TRUTH), Just(8), Just(7), Just(TOKENS)];
+    let result = || prop_oneof![Just(TRUTH), Just(8), Just(7), Just(TOO_LARGE)];
     let dispute = || 0u32..24;
     prop_oneof![
         4 => (member(), result()).prop_map(|(who, result)| Step::Commit(who, result)),

@@ -21,14 +21,10 @@ const OWN: u32 = 1;
 fn found(result: u8) -> ItemsFound {
     let leaves = trace_leaves(result);
     let leaf = leaves[ITEM_LEAF as usize];
-    ItemsFound {
-        units: CLAIMED_UNITS,
-        input: leaves[0],
-        items: BoundedVec::truncate_from(vec![ItemFound {
-            leaves: merkle_root(core::iter::once(leaf)),
-            row: H256::repeat_byte(result),
-        }]),
-    }
+    ItemsFound::truncate_from(vec![ItemFound {
+        leaves: merkle_root(core::iter::once(leaf)),
+        row: H256::repeat_byte(result),
+    }])
 }
 
 fn salts() -> [H256; 2] {
@@ -153,9 +149,8 @@ fn an_auditor_that_contradicts_what_is_right_loses_its_bond_by_a_game_and_not_by
 #[test]
 fn nobody_confirms_less_than_was_its_own() {
     for change in [
-        (|found: &mut ItemsFound| found.units += 1) as fn(&mut ItemsFound),
-        |found| found.items.clear(),
-        |found| found.items.try_push(ItemFound::default()).unwrap(),
+        (|found: &mut ItemsFound| found.clear()) as fn(&mut ItemsFound),
+        |found| found.try_push(ItemFound::default()).unwrap(),
     ] {
         TestExt::new().round_of(1).execute_with(|| {
             Rounds::<Test>::mutate(TASK, |round| {
@@ -233,7 +228,7 @@ fn refute(found: ItemsFound, place: u32, shown: ItemLeaves) -> DispatchResult {
 #[test]
 fn a_lazy_auditor_that_confirms_what_it_has_not_computed_loses_its_bond() {
     let mut guessed = found(9);
-    guessed.items[0].leaves = H256::repeat_byte(7);
+    guessed[0].leaves = H256::repeat_byte(7);
     let seal_of_guess = seal(&guessed);
     TestExt::new().round_of(1).execute_with(|| {
         Rounds::<Test>::mutate(TASK, |round| {

@@ -326,7 +326,7 @@ fn who_confirmed_what_a_provider_withholds_answers_for_it_to_who_differs() {
 
 #[test]
 fn a_confirmer_that_nobody_could_decide_about_is_released_and_takes_nobodys_pay() {
-    const WRONG: u8 = TOKENS + 1;
+    const WRONG: u8 = TOO_LARGE + 1;
     opened(&[(CRONY, 2, WRONG), (HONEST, 2, 9)], &[9, WRONG, 9], || {
         // The liar gives up, its confirmer does not.
         concede(agent_of(2), 0);

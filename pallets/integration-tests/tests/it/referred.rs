@@ -13,7 +13,7 @@ use super::{after, revealed_with};
 use surety_pallet_integration_tests::*;
 
 /// Wrong in the tokens.
-const WRONG: u8 = TOKENS + 1;
+const WRONG: u8 = TOO_LARGE + 1;
 
 fn decide(dispute: u32, winner: Side) -> DispatchResult {
     Disputes::decide_dispute(RuntimeOrigin::root(), dispute, winner)

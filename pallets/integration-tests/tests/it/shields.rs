@@ -15,7 +15,7 @@ use surety_pallet_integration_tests::*;
 const VERIFIER: AccountId = FIRST_VERIFIER;
 const STRANGER: AccountId = FIRST_STRANGER;
 /// Wrong in the tokens.
-const WRONG: u8 = TOKENS + 1;
+const WRONG: u8 = TOO_LARGE + 1;
 /// 5 % of the stake that is not locked for the task.
 const OF_STAKE: Balance = (BOND - LOCK) / 20;
 

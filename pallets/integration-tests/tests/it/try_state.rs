@@ -275,8 +275,8 @@ fn a_dispute_context_without_a_round_is_noticed() {
 /// A dispute about the tokens has a committee; corrupts it, and expects the checker to say `id`.
 #[track_caller]
 fn assert_committee_noticed(id: &str, corrupt: impl FnOnce(&mut CommitteeOf<Test>)) {
-    super::after(&[9, TOKENS + 1], || {
-        play_out(&[(1, 9), (2, TOKENS + 1)]);
+    super::after(&[9, TOO_LARGE + 1], || {
+        play_out(&[(1, 9), (2, TOO_LARGE + 1)]);
         for (verifier, value) in votes(3, |_| claimed()) {
             assert_ok!(join(verifier, value));
         }

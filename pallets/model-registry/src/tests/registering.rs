@@ -12,7 +12,7 @@ fn a_model_is_stored_under_the_hash_of_its_manifest() {
     TestExt::new().endow(1, 150).execute_with(|| {
         let manifest = manifest("MiniLM");
         let model = manifest.id();
-        assert_ok!(ModelRegistry::register(signed(1), manifest.clone()));
+        assert_ok!(register(signed(1), manifest.clone()));
         System::assert_last_event(
             Event::Registered {
                 model,
@@ -39,7 +39,7 @@ fn any_change_of_the_manifest_makes_another_model() {
         .execute_with(|| {
             let mut other = manifest("MiniLM");
             other.weights_bytes += 1;
-            assert_ok!(ModelRegistry::register(signed(1), other));
+            assert_ok!(register(signed(1), other));
             assert_eq!((Models::<Test>::iter().count(), held(1)), (2, 2 * DEPOSIT));
         });
 }
@@ -53,7 +53,7 @@ fn a_model_is_registered_once() {
         .execute_with(|| {
             for who in [1, 2] {
                 assert_noop!(
-                    ModelRegistry::register(signed(who), manifest("MiniLM")),
+                    register(signed(who), manifest("MiniLM")),
                     Error::<Test>::AlreadyRegistered
                 );
             }
@@ -65,26 +65,17 @@ fn a_model_without_operations_is_refused() {
     TestExt::new().endow(1, 500).execute_with(|| {
         let mut idle = manifest("MiniLM");
         idle.operations = BoundedVec::new();
-        assert_noop!(
-            ModelRegistry::register(signed(1), idle),
-            Error::<Test>::NoOperations
-        );
+        assert_noop!(register(signed(1), idle), Error::<Test>::NoOperations);
     });
 }
 
 #[test]
 fn a_name_is_text_and_not_empty() {
     TestExt::new().endow(1, 500).execute_with(|| {
-        assert_noop!(
-            ModelRegistry::register(signed(1), manifest("")),
-            Error::<Test>::InvalidName
-        );
+        assert_noop!(register(signed(1), manifest("")), Error::<Test>::InvalidName);
         let mut garbled = manifest("MiniLM");
         garbled.name = BoundedVec::truncate_from(vec![b'M', 0xff]);
-        assert_noop!(
-            ModelRegistry::register(signed(1), garbled),
-            Error::<Test>::InvalidName
-        );
+        assert_noop!(register(signed(1), garbled), Error::<Test>::InvalidName);
     });
 }
 
@@ -93,10 +84,7 @@ fn a_model_without_weights_is_refused() {
     TestExt::new().endow(1, 500).execute_with(|| {
         let mut hollow = manifest("MiniLM");
         hollow.weights_bytes = 0;
-        assert_noop!(
-            ModelRegistry::register(signed(1), hollow),
-            Error::<Test>::EmptyWeights
-        );
+        assert_noop!(register(signed(1), hollow), Error::<Test>::EmptyWeights);
     });
 }
 
@@ -104,11 +92,11 @@ fn a_model_without_weights_is_refused() {
 fn the_owner_has_to_have_the_deposit() {
     TestExt::new().endow(1, DEPOSIT - 1).execute_with(|| {
         assert_noop!(
-            ModelRegistry::register(signed(1), manifest("MiniLM")),
+            register(signed(1), manifest("MiniLM")),
             TokenError::FundsUnavailable
         );
         assert_noop!(
-            ModelRegistry::register(RuntimeOrigin::none(), manifest("MiniLM")),
+            register(RuntimeOrigin::none(), manifest("MiniLM")),
             DispatchError::BadOrigin
         );
     });
@@ -133,7 +121,7 @@ fn exact(family: ModelFamily, change: impl FnOnce(&mut Architecture)) -> ModelMa
 fn a_model_at_every_limit_can_be_registered() {
     TestExt::new().endow(1, 500).execute_with(|| {
         for family in [ModelFamily::Bert, ModelFamily::Llama] {
-            assert_ok!(ModelRegistry::register(signed(1), exact(family, |_| ())));
+            assert_ok!(register(signed(1), exact(family, |_| ())));
         }
     });
 }
@@ -176,7 +164,7 @@ fn what_a_node_would_have_to_work_for_is_refused_at_the_door() {
     ];
     TestExt::new().endow(1, 500).execute_with(|| {
         for (family, change, error) in cases {
-            assert_noop!(ModelRegistry::register(signed(1), exact(family, change)), error);
+            assert_noop!(register(signed(1), exact(family, change)), error);
         }
     });
 }
@@ -186,9 +174,6 @@ fn an_exact_model_offers_what_its_family_can_do() {
     TestExt::new().endow(1, 500).execute_with(|| {
         let mut manifest = exact(ModelFamily::Bert, |_| ());
         manifest.operations = BoundedVec::truncate_from(vec![Operation::Embed, Operation::Generate]);
-        assert_noop!(
-            ModelRegistry::register(signed(1), manifest),
-            Error::<Test>::ForeignOperation
-        );
+        assert_noop!(register(signed(1), manifest), Error::<Test>::ForeignOperation);
     });
 }

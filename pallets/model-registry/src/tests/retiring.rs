@@ -2,7 +2,7 @@
 
 use frame_support::{assert_noop, assert_ok};
 use sp_runtime::DispatchError;
-use surety_types::{ModelId, model::Operation, traits::ModelCatalog};
+use surety_types::{ModelId, traits::ModelCatalog};
 
 use crate::{Error, Event, Models, Uses, mock::*};
 
@@ -42,7 +42,7 @@ fn the_deposit_that_was_held_is_returned_whatever_it_costs_today() {
         .model(1, manifest("old"))
         .execute_with(|| {
             ModelDeposit::set(300);
-            assert_ok!(ModelRegistry::register(signed(1), manifest("new")));
+            assert_ok!(register(signed(1), manifest("new")));
             assert_eq!(held(1), 400);
             assert_ok!(ModelRegistry::retire(signed(1), manifest("old").id()));
             assert_eq!((held(1), spendable(1)), (300, 200));
@@ -84,7 +84,7 @@ fn a_retired_model_may_be_registered_by_somebody_else() {
         .execute_with(|| {
             let model = manifest("MiniLM").id();
             assert_ok!(ModelRegistry::retire(signed(1), model));
-            assert_ok!(ModelRegistry::register(signed(2), manifest("MiniLM")));
+            assert_ok!(register(signed(2), manifest("MiniLM")));
             assert_eq!(Models::<Test>::get(model).unwrap().owner, 2);
         });
 }
@@ -136,7 +136,7 @@ fn a_retired_model_stays_for_the_tasks_that_asked_for_it_and_goes_with_the_last(
 #[test]
 fn a_retired_model_takes_no_new_task_so_that_nobody_keeps_it() {
     retired_under(1, |model| {
-        let refused = ModelRegistry::check(&model, Operation::Embed);
+        let refused = ModelRegistry::check(&model, &ITEM);
         assert_noop!(refused, Error::<Test>::TakesNoTasks);
         assert_eq!(ModelRegistry::uses(&model), 1);
     });
@@ -148,18 +148,18 @@ fn a_model_is_retired_once() {
         let again = ModelRegistry::retire(signed(1), model);
         assert_noop!(again, Error::<Test>::AlreadyRetired);
         ModelRegistry::release(&model);
-        assert_ok!(ModelRegistry::register(signed(2), manifest("MiniLM")));
-        assert_ok!(ModelRegistry::check(&model, Operation::Embed));
+        assert_ok!(register(signed(2), manifest("MiniLM")));
+        assert_ok!(ModelRegistry::check(&model, &ITEM));
     });
 }
 
 #[test]
 fn who_retired_a_model_cannot_keep_it_from_others_with_tasks_of_its_own() {
     retired_under(1, |model| {
-        assert_ok!(ModelRegistry::register(signed(2), manifest("MiniLM")));
+        assert_ok!(register(signed(2), manifest("MiniLM")));
         assert_eq!(Models::<Test>::get(model).unwrap().owner, 2);
-        assert_ok!(ModelRegistry::check(&model, Operation::Embed));
-        let again = ModelRegistry::register(signed(1), manifest("MiniLM"));
+        assert_ok!(ModelRegistry::check(&model, &ITEM));
+        let again = register(signed(1), manifest("MiniLM"));
         assert_noop!(again, Error::<Test>::AlreadyRegistered);
         assert_noop!(ModelRegistry::retire(signed(1), model), Error::<Test>::NotOwner);
         ModelRegistry::release(&model);
@@ -170,7 +170,7 @@ fn who_retired_a_model_cannot_keep_it_from_others_with_tasks_of_its_own() {
 #[test]
 fn who_retired_a_model_by_mistake_registers_it_again() {
     retired_under(1, |model| {
-        assert_ok!(ModelRegistry::register(signed(1), manifest("MiniLM")));
-        assert_ok!(ModelRegistry::check(&model, Operation::Embed));
+        assert_ok!(register(signed(1), manifest("MiniLM")));
+        assert_ok!(ModelRegistry::check(&model, &ITEM));
     });
 }

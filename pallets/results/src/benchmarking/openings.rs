@@ -95,16 +95,12 @@ const ANSWER: AuditAnswer = AuditAnswer {
 };
 
 /// As many items as there can be.
-fn found(units: u32) -> ItemsFound {
+fn found() -> ItemsFound {
     let item = ItemFound {
         leaves: H256::repeat_byte(5),
         row: H256::repeat_byte(6),
     };
-    ItemsFound {
-        units,
-        input: H256::repeat_byte(7),
-        items: BoundedVec::truncate_from([item].repeat(AUDIT_ITEMS_MAX as usize)),
-    }
+    ItemsFound::truncate_from([item].repeat(AUDIT_ITEMS_MAX as usize))
 }
 
 /// The same audit as [`differing_audit`]'s, of items.
@@ -113,7 +109,7 @@ pub(super) fn differing_items<T: Config>() -> Call<T> {
     let verifier: T::AccountId = account("auditor", 0, 0);
     let provider: T::AccountId = account("provider", 0, 0);
     let answers = [ANSWER.other, answer_hash(&SALT)];
-    let seal = items_seal(TASK, &provider, &verifier, &found(u32::MAX), &answers);
+    let seal = items_seal(TASK, &provider, &verifier, &found(), &answers);
     Rounds::<T>::mutate_extant(TASK, |round| {
         let mut audits = round.audits.iter_mut();
         if let Some(audit) = audits.find(|audit| audit.verifier == verifier) {
@@ -124,7 +120,7 @@ pub(super) fn differing_items<T: Config>() -> Call<T> {
         task: TASK,
         provider,
         verifier,
-        found: found(u32::MAX),
+        found: found(),
         answer: ANSWER,
     }
 }
@@ -140,8 +136,8 @@ pub(super) fn refuted<T: Config>() -> Call<T> {
         agrees: true,
         ..ANSWER
     };
-    let mut found = found(said.units);
-    found.items.truncate(said.units as usize);
+    let mut found = found();
+    found.truncate(said.units as usize);
     let answers = [answer_hash(&SALT), answer.other];
     let seal = items_seal(TASK, &provider, &verifier, &found, &answers);
     let mut round = challengeable::<T>(&said, |_| None);

@@ -91,9 +91,9 @@ impl<T: Config> Pallet<T> {
         };
         let opened = items_seal(task, provider, verifier, found, &answer.answers());
         ensure!(opened == seal, Error::<T>::SealMismatch);
-        // Nobody confirms a result of another input, or less of it than was its own.
+        // Nobody confirms less of it than was its own.
         let own = member.audits.items.min(said.units);
-        let is_whole = found.units == said.units && own < said.units && found.items.len() == own as usize;
+        let is_whole = own < said.units && found.len() == own as usize;
         ensure!(!answer.agrees || is_whole, Error::<T>::IncompleteAudit);
         Ok(seal)
     }
@@ -115,13 +115,10 @@ impl<T: Config> Pallet<T> {
         ensure!(audit.state == AuditState::Confirmed, Error::<T>::NothingRefuted);
         let seal = items_seal(task, &provider, &verifier, found, &answer.answers());
         ensure!(audit.items == Some(seal), Error::<T>::SealMismatch);
-        let count = u32::try_from(found.items.len()).unwrap_or(u32::MAX);
-        let drawn = drawn_items(&audit.draw.0, found.units, count);
-        let item = drawn.get(place as usize).ok_or(Error::<T>::NothingRefuted)?;
-        let sealed = found
-            .items
-            .get(place as usize)
-            .ok_or(Error::<T>::NothingRefuted)?;
+        let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
+        let drawn = drawn_items(&audit.draw.0, said.units, count);
+        let of_place = drawn.get(place as usize).zip(found.get(place as usize));
+        let (item, sealed) = of_place.ok_or(Error::<T>::NothingRefuted)?;
         let context = DisputeContexts::<T>::get(task).ok_or(Error::<T>::NotDisputable)?;
         let root = T::Referee::item_root(&context, &said, *item, shown);
         ensure!(

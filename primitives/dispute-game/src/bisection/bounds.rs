@@ -74,7 +74,7 @@ fn entry(shape: &impl Shape, leaf: u32, length: u32) -> Option<u32> {
         Length::Word { .. } => length_opening(shape)?,
     };
     let (steps, below) = match at.kind {
-        LeafKind::Given | LeafKind::Fixed(_) => (0, 0),
+        LeafKind::Fixed(_) => (0, 0),
         LeafKind::Computed => {
             let steps = playable_steps(shape, leaf, length)?;
             (HASH + proof(steps), trees(steps))
@@ -96,9 +96,7 @@ fn length_opening(shape: &impl Shape) -> Option<u32> {
         return None;
     };
     let rows = playable_rows(shape, 0, length, 0)?;
-    let row = NUMBER + proof(rows.rows);
-    let segment = NUMBER + BYTES + rows.row_bytes.min(SEGMENT_BYTES) + proof(rows.segments());
-    Some(HASH + proof(playable_leaves(shape)?) + row + segment)
+    Some(NUMBER + BYTES + rows.row_bytes.min(SEGMENT_BYTES) + proof(rows.segments()))
 }
 
 /// A proof under the root over so many leaves.

@@ -10,7 +10,7 @@ use super::cut::{Span, parent};
 use super::shape::{playable_leaves, playable_rows, playable_steps};
 use super::{
     Cell, CellValue, Children, Clocks, Entry, GameError, Judgement, LeafKind, Length, Move, Outcome, Reason,
-    Referee, Roots, RowsShape, Shape, Side, opening_room,
+    Referee, Roots, RowsShape, Shape, Side, moves::shown_length, opening_room,
 };
 use surety_proofs::{SEGMENT_BYTES, Segment};
 
@@ -57,7 +57,7 @@ pub enum Level {
     Leaves,
     /// That of the steps of a leaf.
     Steps,
-    /// That of the rows of a step, or of a given leaf.
+    /// That of the rows of a step.
     Rows,
     /// That of the segments of a row.
     Segments,
@@ -74,7 +74,7 @@ pub struct Place {
     pub leaf: u32,
     /// How long the leaf is.
     pub length: u32,
-    /// The step of the leaf; 0 where it is given.
+    /// The step of the leaf; 0 where it is fixed.
     pub step: u32,
     /// The row of the step.
     pub row: u32,
@@ -301,9 +301,9 @@ impl Game {
                 self.state = State::Entering;
                 Ok(())
             }
-            (kind, Length::Known(length)) => {
+            (LeafKind::Fixed(_), Length::Known(length)) => {
                 self.place.length = length;
-                self.begin_given(kind, shape)
+                self.begin_segments(shape)
             }
         }
     }
@@ -312,9 +312,8 @@ impl Game {
         let leaf = shape.leaf(self.place.leaf).ok_or(GameError::Shape)?;
         self.place.length = match (leaf.length, &entry.length) {
             (Length::Known(length), None) => length,
-            (Length::Word { row, word }, Some(opening)) => {
-                let length = opening.length(&self.roots.trace, row, word, shape);
-                length.ok_or(GameError::WrongLength)?
+            (Length::Word { word, most }, Some(opening)) => {
+                shown_length(opening, word, most, shape).ok_or(GameError::WrongLength)?
             }
             _ => return Err(GameError::WrongLength),
         };
@@ -331,16 +330,8 @@ impl Game {
                 Ok(())
             }
             (LeafKind::Computed, None) | (_, Some(_)) => Err(GameError::WrongSteps),
-            (kind, None) => self.begin_given(kind, shape),
-        }
-    }
-
-    /// Goes on below a leaf that has no steps.
-    fn begin_given(&mut self, kind: LeafKind, shape: &impl Shape) -> Result<(), GameError> {
-        match kind {
             // The digest is that of its only row.
-            LeafKind::Fixed(_) => self.begin_segments(shape),
-            _ => self.begin_rows(shape),
+            (LeafKind::Fixed(_), None) => self.begin_segments(shape),
         }
     }
 
@@ -444,7 +435,6 @@ impl Game {
             Judgement::Holds => self.end(Side::Defender, Reason::Judged),
             Judgement::Refuted => self.end(Side::Challenger, Reason::Judged),
             Judgement::Unproven => return Err(GameError::Unproven),
-            Judgement::NotComputable => self.state = State::NeedsCommittee { cell },
         }
         Ok(())
     }

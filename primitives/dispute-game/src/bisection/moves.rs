@@ -7,8 +7,8 @@ use scale_info::TypeInfo;
 use sp_core::{ConstU32, H256, bounded::BoundedVec};
 
 use super::shape::playable_rows;
-use super::{CHILDREN_MAX, Length, OPENING_BYTES_MAX, Shape};
-use surety_proofs::{CellOpening, Proof, Segment, merkle_root};
+use super::{CHILDREN_MAX, LeafKind, Length, OPENING_BYTES_MAX, Shape};
+use surety_proofs::{Proof, Segment, SegmentOpening, merkle_root};
 
 /// Who plays.
 #[derive(
@@ -58,38 +58,30 @@ pub enum Move {
 /// The way into a leaf: just those of the two that it needs.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Entry {
-    /// How long it is, where a word of leaf 0 says so.
-    pub length: Option<LengthOpening>,
+    /// The segment of leaf 0 with the word that says how long it is, where one does.
+    pub length: Option<SegmentOpening>,
     /// Its steps, where it is computed.
     pub steps: Option<StepsOpening>,
 }
 
-/// The word of leaf 0 that says how long a leaf is.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
-pub struct LengthOpening {
-    /// The digest of leaf 0.
-    pub digest: H256,
-    /// From it to the root over the leaves.
-    pub proof: Proof,
-    /// The word's segment under it.
-    pub word: CellOpening,
-}
-
-impl LengthOpening {
-    /// The length of a leaf, if this shows it under `trace`, the root over the leaves.
-    pub(super) fn length(&self, trace: &H256, row: u32, word: u32, shape: &impl Shape) -> Option<u32> {
-        let Length::Known(length) = shape.leaf(0)?.length else {
-            return None;
-        };
-        let rows = playable_rows(shape, 0, length, 0)?;
-        if self.word.row.row != row || !self.proof.verify(trace, &self.digest, 0, shape.leaves()) {
-            return None;
-        }
-        let start = word.checked_mul(4)?;
-        let at = start..start.checked_add(4)?;
-        let bytes = self.word.bytes(&self.digest, rows.rows, rows.row_bytes, at)?;
-        bytes.try_into().ok().map(u32::from_le_bytes)
+/// The length that word `word` of leaf 0 says, if this shows it.
+pub(super) fn shown_length(
+    opening: &SegmentOpening,
+    word: u32,
+    most: u32,
+    shape: &impl Shape,
+) -> Option<u32> {
+    let leaf = shape.leaf(0)?;
+    let (LeafKind::Fixed(digest), Length::Known(length)) = (leaf.kind, leaf.length) else {
+        return None;
+    };
+    let blob = playable_rows(shape, 0, length, 0)?;
+    if opening.row_digest(blob.row_bytes) != Some(digest) {
+        return None;
     }
+    let start = word.checked_mul(4)?;
+    let bytes = opening.slice(start..start.checked_add(4)?)?;
+    bytes.try_into().ok().map(|word| Length::read(word, most))
 }
 
 /// The steps of a computed leaf, as one root.

@@ -5,10 +5,8 @@ use core::fmt;
 
 use sp_core::H256;
 
-use super::{
-    Cell, Entry, Game, LeafKind, Length, LengthOpening, Level, Move, Place, Shape, State, StepsOpening,
-};
-use surety_proofs::{CellOpening, Proof, SEGMENT_BYTES, segment_hashes};
+use super::{Cell, Entry, Game, LeafKind, Length, Level, Move, Place, Shape, State, StepsOpening};
+use surety_proofs::{SEGMENT_BYTES, SegmentOpening, segment_hashes};
 
 /// A side's own view of a claim's trace. Below the leaves it may be computed when it is asked for, which may
 /// take a while: what is asked for next is mostly of the same leaf.
@@ -22,7 +20,7 @@ pub trait Trace {
     /// The digests of the steps of a computed leaf, of which the last is the leaf's.
     fn steps(&mut self, leaf: u32) -> Result<Vec<H256>, Self::Error>;
 
-    /// The digests of the rows of a step; `step` is 0 for a given leaf.
+    /// The digests of the rows of a step; `step` is 0 for a fixed leaf.
     fn rows(&mut self, leaf: u32, step: u32) -> Result<Vec<H256>, Self::Error>;
 
     /// The bytes of a row.
@@ -142,27 +140,18 @@ fn enter<T: Trace>(leaf: u32, shape: &impl Shape, trace: &mut T) -> Result<Entry
     let at = shape.leaf(leaf).ok_or(PlayError::Shape)?;
     let length = match at.length {
         Length::Known(_) => None,
-        Length::Word { row, word } => Some(show_length(row, word, trace)?),
+        Length::Word { word, .. } => {
+            let blob = trace.row(0, 0, 0)?;
+            let segment = word.saturating_mul(4) / SEGMENT_BYTES;
+            Some(SegmentOpening::new(&blob, segment).ok_or(PlayError::Shape)?)
+        }
     };
     let steps = match at.kind {
-        LeafKind::Given | LeafKind::Fixed(_) => None,
+        LeafKind::Fixed(_) => None,
         LeafKind::Computed => {
             let steps = trace.steps(leaf)?;
             Some(StepsOpening::new(&steps).ok_or(PlayError::Shape)?)
         }
     };
     Ok(Entry { length, steps })
-}
-
-fn show_length<T: Trace>(row: u32, word: u32, trace: &mut T) -> Result<LengthOpening, PlayError<T::Error>> {
-    let leaves = trace.leaves()?;
-    let digest = leaves.first().copied();
-    let proof = Proof::new(leaves, 0);
-    let digests = trace.rows(0, 0)?;
-    let bytes = trace.row(0, 0, row)?;
-    let word = CellOpening::new(&digests, row, &bytes, word.saturating_mul(4));
-    match (digest, proof, word) {
-        (Some(digest), Some(proof), Some(word)) => Ok(LengthOpening { digest, proof, word }),
-        _ => Err(PlayError::Shape),
-    }
 }

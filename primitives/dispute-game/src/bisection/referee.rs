@@ -13,7 +13,7 @@ pub struct Cell {
     pub leaf: u32,
     /// How long the leaf is.
     pub length: u32,
-    /// The step of the leaf; 0 where it is given.
+    /// The step of the leaf; 0 where it is fixed.
     pub step: u32,
     /// The row of the step.
     pub row: u32,
@@ -57,9 +57,6 @@ pub enum Judgement {
     /// The opening is no opening of this cell: its inputs are not proven. The move is refused, and nothing
     /// else: the defender may try again while it has time.
     Unproven,
-    /// With these inputs, which are proven, there is nothing that a block can compute. May not depend on how
-    /// the defender chose to write its opening.
-    NotComputable,
 }
 
 /// Computes cells again.

@@ -16,7 +16,7 @@ const WORD: u32 = 4;
 /// [`leaves`](Self::leaves) there is a [`leaf`](Self::leaf); leaf 0 has a known length; for each length that
 /// a right trace may have there are [`steps`](Self::steps) where a leaf is computed, and for each step
 /// [`rows`](Self::rows) that [can be played over](RowsShape::is_playable); none is 0 or more than the limits
-/// of the module.
+/// of the module. Where a length is a word of leaf 0, that leaf is [`LeafKind::Fixed`].
 pub trait Shape {
     /// Leaves of the trace: 1 to [`LEAVES_MAX`].
     fn leaves(&self) -> u32;
@@ -24,11 +24,11 @@ pub trait Shape {
     /// What is under a leaf; nothing when there is no such leaf.
     fn leaf(&self, leaf: u32) -> Option<LeafShape>;
 
-    /// Steps of a computed leaf of this length: 1 to [`STEPS_MAX`]. Nothing for a leaf that is given, and for
+    /// Steps of a computed leaf of this length: 1 to [`STEPS_MAX`]. Nothing for a leaf that is fixed, and for
     /// a length that there cannot be.
     fn steps(&self, leaf: u32, length: u32) -> Option<u32>;
 
-    /// Rows of step `step` of a leaf of this length; for a given leaf `step` is 0. Nothing when there is no
+    /// Rows of step `step` of a leaf of this length; for a fixed leaf `step` is 0. Nothing when there is no
     /// such step, and for a length that there cannot be.
     fn rows(&self, leaf: u32, length: u32, step: u32) -> Option<RowsShape>;
 }
@@ -49,20 +49,26 @@ pub enum Length {
     Known(u32),
     /// As this word of leaf 0 says, a little-endian `u32`.
     Word {
-        /// The row of leaf 0.
-        row: u32,
-        /// The word in the row, from 0.
+        /// The word, from 0.
         word: u32,
+        /// More than that is read as that, and 0 as 1.
+        most: u32,
     },
+}
+
+impl Length {
+    /// The length that a word of leaf 0 says.
+    pub fn read(word: [u8; 4], most: u32) -> u32 {
+        u32::from_le_bytes(word).min(most).max(1)
+    }
 }
 
 /// Where a leaf comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeafKind {
-    /// It is given: it has rows but no steps.
-    Given,
-    /// It is one blob, of which the claim says the [`content_hash`](surety_proofs::content_hash); a trace
-    /// with another leaf is wrong. It is no tree of rows: the leaf is the digest of its only row.
+    /// It is one blob, of which the task or the claim says the
+    /// [`content_hash`](surety_proofs::content_hash); a trace with another leaf is wrong. It has no steps,
+    /// and is no tree of rows: the leaf is the digest of its only row.
     Fixed(H256),
     /// It is computed in steps, of which the last is the leaf.
     Computed,

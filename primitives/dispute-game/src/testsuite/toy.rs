@@ -1,7 +1,8 @@
 //! A computation small enough to be disputed a million times, with everything that a real one has: an input,
 //! leaves computed in steps, rows, cells, and a referee who computes one of them again.
 //!
-//! Leaf 0 is the input: [`ROWS`] rows of [`WORDS`] words. Each further leaf takes the leaf before it through
+//! Leaf 0 is the input: [`ROWS`] rows of [`WORDS`] words, and two steps that are the same, of cells that no
+//! block can compute. Each further leaf takes the leaf before it through
 //! two steps, word by word: `x -> 3 x + leaf`, and `x -> x xor 0x5a5a5a5a`, which is the leaf.
 
 #![allow(clippy::arithmetic_side_effects, reason = "numbers of tests")]
@@ -40,18 +41,14 @@ impl Shape for Toy {
     }
 
     fn leaf(&self, leaf: u32) -> Option<LeafShape> {
-        let kind = match leaf {
-            0 => LeafKind::Given,
-            _ => LeafKind::Computed,
-        };
         (leaf < LEAVES).then_some(LeafShape {
             length: Length::Known(ROWS),
-            kind,
+            kind: LeafKind::Computed,
         })
     }
 
     fn steps(&self, leaf: u32, _: u32) -> Option<u32> {
-        (1..LEAVES).contains(&leaf).then_some(STEPS)
+        (leaf < LEAVES).then_some(STEPS)
     }
 
     fn rows(&self, _: u32, _: u32, _: u32) -> Option<RowsShape> {
@@ -204,15 +201,11 @@ impl Trace for Computed {
 }
 
 impl Referee for Toy {
-    fn opening_bytes(&self, _: &Cell) -> Option<u32> {
-        Some(512)
+    fn opening_bytes(&self, cell: &Cell) -> Option<u32> {
+        (cell.leaf > 0).then_some(512)
     }
 
     fn judge(&self, cell: &Cell, roots: &Roots, opening: &[u8]) -> Judgement {
-        if cell.leaf == 0 {
-            // What the input is, the task says.
-            return Judgement::NotComputable;
-        }
         let Some(x) = input_of(cell, roots, opening) else {
             return Judgement::Unproven;
         };

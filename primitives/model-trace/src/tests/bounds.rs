@@ -4,13 +4,14 @@
 use proptest::prelude::*;
 use sp_core::H256;
 use surety_types::{
+    input::ShapeFault,
     limits,
     model::{Activation, Architecture, ArchitectureError, ModelFamily, Operation},
 };
 
 use super::small::facts;
 use crate::{Layout, LayoutError, Op, Part, Source, Tensor, TraceShape, locate::Ground, tensors};
-use surety_dispute_game::bisection::{Clocks, Game, LEAVES_MAX, Length, OPENING_BYTES_MAX, STEPS_MAX, Shape};
+use surety_dispute_game::bisection::{Clocks, Game, LEAVES_MAX, OPENING_BYTES_MAX, STEPS_MAX, Shape};
 
 /// Kinds of rows that a trace has at most: three strides, what is before and after their layers, and what is
 /// given.
@@ -33,10 +34,7 @@ fn walk(layout: &Layout) -> bool {
         Operation::Embed => (0, layout.architecture().positions),
         Operation::Generate => (layout.cut().chunks(layout.fed()).saturating_sub(1), layout.fed()),
     };
-    let output = match layout.output_length() {
-        Length::Known(length) => given(Part::Output, length),
-        Length::Word { .. } => true,
-    };
+    let output = given(Part::Output, layout.output_bytes());
     let computed = |part| {
         let plan = layout.leaf_of(part).and_then(|leaf| layout.plan(leaf, most));
         plan.is_some_and(|plan| {
@@ -50,7 +48,7 @@ fn walk(layout: &Layout) -> bool {
         stride,
     });
     leaves <= LEAVES_MAX
-        && given(Part::Tokens, 0)
+        && given(Part::Input, 0)
         && output
         && strides.all(computed)
         && (layout.facts().operation == Operation::Embed || computed(Part::SampledTokens { chunk: last }))
@@ -117,6 +115,8 @@ proptest! {
         let layout = Layout::of_any_size(&architecture, facts.clone(), cut).unwrap();
         let possible = family == ModelFamily::Bert || (2..=architecture.positions).contains(&units);
         let expected = match (possible, walk(&layout)) {
+            // The prompt has one.
+            (false, _) if units == 1 => Some(LayoutError::Input(ShapeFault::PromptTooLong)),
             (false, _) => Some(LayoutError::Units),
             (true, false) => Some(LayoutError::TooLarge),
             (true, true) => None,

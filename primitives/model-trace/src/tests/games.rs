@@ -2,7 +2,7 @@
 
 use super::{
     liar::{liar, liar_about, play},
-    small::{PROMPT, TEXT, Work, cell, claimed, continuation, flipped, llama, works, write},
+    small::{PROMPT, STOP, Work, cell, claimed, continuation, embed_input, flipped, llama, works, write},
 };
 use crate::{
     CellReferee, Part, Player, Rows,
@@ -181,7 +181,7 @@ fn an_altered_embedding_is_found_wherever_it_is() {
 fn a_player_that_was_made_to_lie_is_convicted_of_just_that() {
     for work in works() {
         for (leaf, _, step, shape) in work.steps() {
-            if work.layout.part(leaf) == Some(Part::Tokens) || leaf + 1 == work.layout.leaves() {
+            if work.layout.part(leaf) == Some(Part::Input) || leaf + 1 == work.layout.leaves() {
                 continue;
             }
             let (row, byte) = (shape.rows - 1, shape.row_bytes - 1);
@@ -244,11 +244,11 @@ fn model() -> Arc<MemoryModel> {
 #[test]
 fn an_altered_token_is_found_in_the_output_or_in_the_choices() {
     let model = model();
-    let right = continuation(&model, &PROMPT, 4);
+    let right = continuation(&model, &PROMPT);
     for altered in 0..right.len() {
         let mut tokens = right.clone();
         tokens[altered] = (tokens[altered] + 1) % 24;
-        let output = generation_output(3, &tokens, false, TEXT);
+        let output = generation_output(&tokens, false);
         // What an honest verifier of this claim has: states of the tokens as claimed, and its own choices.
         let work = claimed(&model, &PROMPT, output.clone());
         let mut honest = work.player();
@@ -258,7 +258,7 @@ fn an_altered_token_is_found_in_the_output_or_in_the_choices() {
         assert_eq!(outcome, judged(Side::Challenger));
         assert_eq!(
             found.map(|cell| (cell.leaf, cell.cell)),
-            Some((last, 3 + altered as u32))
+            Some((last, 1 + altered as u32))
         );
 
         // It may also say that it was chosen.
@@ -284,30 +284,156 @@ fn an_altered_token_is_found_in_the_output_or_in_the_choices() {
 }
 
 #[test]
-fn tokens_and_text_are_for_a_committee() {
-    let [embed, generate] = works();
-    for (work, at) in [(&embed, 4), (&generate, 40)] {
+fn another_input_than_the_tasks_is_lost_and_the_tasks_is_right() {
+    for work in works() {
         let mut honest = work.player();
-        let mut tokens = honest.records.rows[0].clone();
-        write(&mut tokens, 0, at / 4, CellValue::Word([9, 9, 0, 0]));
-        let mut lying = liar_about(&honest, 0, tokens);
+        let mut input = honest.records.rows[0].clone();
+        write(&mut input, 0, 4, CellValue::Word([9, 9, 0, 0]));
+        let mut lying = liar_about(&honest, 0, input);
         let (outcome, found, _) = play(&work.referee(), &mut lying, &mut honest);
-        assert_eq!((outcome, found.map(|cell| cell.cell)), (None, Some(at / 4)));
+        assert_eq!((outcome, found), (judged(Side::Challenger), None));
+        let (outcome, found, _) = play(&work.referee(), &mut honest, &mut lying);
+        assert_eq!(outcome, judged(Side::Defender));
+        assert_eq!(found.map(|cell| (cell.leaf, cell.cell)), Some((0, 4)));
     }
-    let mut output = generate.trace.own().unwrap();
-    let last = output.len() - 1;
-    for byte in [8, last] {
-        output[byte] ^= 1;
-        let work = delivered(&generate, &output);
-        let mut honest = work.player();
-        let leaf = work.layout.leaves() - 1;
-        let mut lying = liar_about(&honest, leaf, Rows::blob(output.clone()).unwrap());
-        let (outcome, found, _) = play(&work.referee(), &mut lying, &mut honest);
-        assert_eq!(
-            (outcome, found.map(|cell| cell.cell)),
-            (None, Some(byte as u32 / 4))
+}
+
+/// Whatever an input holds, every provider reads the same.
+#[test]
+fn the_works_on_inputs_of_any_bytes_are_disputed_like_any() {
+    let [work, _] = works();
+    let inputs: [[u32; 8]; 4] = [
+        // No tokens, and ids that there are not; too many tokens, beyond the end.
+        [4, 0, 6, u32::MAX, 400, 1, u32::MAX, 3],
+        // Where there is nothing at all; in the table.
+        [u32::MAX, 2, 0, 6, 1, 1, 1, 1],
+        [8, 1, 7, 2, 0, 0, 0, 23],
+        [u32::MAX; 8],
+    ];
+    for words in inputs {
+        let input = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        every_cell_of_some(&embed_input(&work.model, input, 2));
+    }
+}
+
+/// The first row's cells of what is read from the input.
+fn every_cell_of_some(work: &Work) {
+    let mut honest = work.player();
+    for (leaf, length, step, shape) in work.steps() {
+        if step > 0 || work.layout.plan(leaf, length).is_none() {
+            continue;
+        }
+        for row in 0..shape.rows {
+            let at = cell(&mut honest, (leaf, length, step), &shape, row, 5);
+            let wrong = Cell {
+                value: flipped(at.value, 3),
+                ..at
+            };
+            both_ways(work, &wrong, &mut honest);
+        }
+    }
+}
+
+/// What is claimed of an end: tokens, whether the last one ends them, and the word that is wrong.
+fn wrong_end(model: &Arc<MemoryModel>, tokens: &[u32], stopped: bool) -> u32 {
+    let output = generation_output(tokens, stopped);
+    let work = claimed(model, &PROMPT, output.clone());
+    let mut honest = work.player();
+    let last = work.layout.leaves() - 1;
+    // It says that all its choices are right.
+    let mut lying = liar_about(&honest, last, Rows::blob(output).unwrap());
+    let (outcome, found, _) = play(&work.referee(), &mut lying, &mut honest);
+    assert_eq!(outcome, judged(Side::Challenger));
+    let found = found.unwrap();
+    assert_eq!(found.leaf, last);
+    found.cell
+}
+
+#[test]
+fn an_end_that_is_none_is_for_a_block_and_no_committee() {
+    let model = model();
+    let right = continuation(&model, &PROMPT);
+    assert!(!right.contains(&STOP));
+    // It is full, and nothing ended it.
+    assert_eq!(wrong_end(&model, &right, true), 0);
+    // It ends early, whatever is said of it.
+    assert_eq!(wrong_end(&model, &right[..2], false), 0);
+    assert_eq!(wrong_end(&model, &right[..2], true), 0);
+    // It goes on beyond what was asked for.
+    let more = [&right[..], &[3]].concat();
+    assert_eq!(wrong_end(&model, &more, false), 0);
+    let neither = {
+        let mut output = generation_output(&right, false);
+        output[0] = 2;
+        claimed(&model, &PROMPT, output)
+    };
+    assert_ne!(
+        neither.trace.own(),
+        neither.trace.claimed.as_ref().unwrap().row(0)
+    );
+}
+
+#[test]
+fn nothing_comes_after_a_token_that_ends() {
+    let model = model();
+    // A model that always says the same.
+    let prompt = PROMPT.adding(3);
+    let greedy = super::small::Prompt {
+        settings: surety_types::input::Settings {
+            temperature_milli: 0,
+            ..prompt.settings
+        },
+        ..prompt
+    };
+    let first = continuation(&model, &greedy)[0];
+    // The same model for which that token is an end.
+    let mut facts = claimed(&model, &greedy, generation_output(&[first], true))
+        .layout
+        .facts()
+        .clone();
+    facts.stop = vec![first].try_into().unwrap();
+    for (tokens, stopped, wrong) in [
+        (vec![first], true, None),
+        (vec![first], false, Some(0)),
+        (vec![first, 5], false, Some(0)),
+        (vec![first, 5, 6], false, Some(2)),
+        (vec![first, u32::MAX, 0x7fc0_0000], false, Some(2)),
+    ] {
+        let output = generation_output(&tokens, stopped);
+        let facts = crate::TaskFacts {
+            output: content_hash(&output),
+            units: 3 + tokens.len() as u32,
+            ..facts.clone()
+        };
+        let cut = super::small::fine(ModelFamily::Llama, model.architecture());
+        let layout = crate::Layout::with_cut(model.architecture(), facts, cut).unwrap();
+        let input = surety_types::input::encode_prompt(
+            greedy.tokens,
+            &greedy.settings,
+            &super::small::bounds(&model),
         );
-        output[byte] ^= 1;
+        let trace = crate::testsuite::MemoryTrace::compute(
+            model.clone(),
+            &layout,
+            input.unwrap(),
+            Some(output.clone()),
+        );
+        let work = Work {
+            model: model.clone(),
+            layout,
+            trace: trace.unwrap(),
+        };
+        let mut honest = work.player();
+        let last = work.layout.leaves() - 1;
+        let mut lying = liar_about(&honest, last, Rows::blob(output).unwrap());
+        let (outcome, found, _) = play(&work.referee(), &mut lying, &mut honest);
+        match wrong {
+            None => assert_eq!(outcome.map(|outcome| outcome.reason), Some(Reason::Conceded)),
+            Some(word) => {
+                assert_eq!(outcome, judged(Side::Challenger), "{tokens:?}");
+                assert_eq!(found.map(|cell| (cell.leaf, cell.cell)), Some((last, word)));
+            }
+        }
     }
 }
 

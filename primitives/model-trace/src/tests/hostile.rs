@@ -17,6 +17,9 @@ fn samples(work: &Work) -> Vec<Sample> {
     let mut player = work.player();
     let mut all = Vec::new();
     for (leaf, length, step, shape) in work.steps() {
+        if work.layout.part(leaf) == Some(Part::Input) {
+            continue;
+        }
         let steps = work.layout.plan(leaf, length).is_some();
         let roots = Roots {
             trace: work.trace.root(),

@@ -42,16 +42,14 @@ pub fn liar(honest: &mut Player<MemoryTrace>, at: &Cell) -> Player<MemoryTrace> 
     }
 }
 
-/// The trace of a player whose given leaf says something else.
+/// The trace of a player whose input or output is another one.
 pub fn liar_about(honest: &Player<MemoryTrace>, leaf: u32, rows: Rows) -> Player<MemoryTrace> {
     let mut liar = honest.clone();
-    liar.records.leaves[leaf as usize] = match leaf {
-        0 => rows.given_leaf(),
-        _ => {
-            liar.layout.facts.output = content_hash(&rows.row(0).unwrap());
-            liar.layout.facts.output
-        }
-    };
+    let digest = content_hash(&rows.row(0).unwrap());
+    if leaf > 0 {
+        liar.layout.facts.output = digest;
+    }
+    liar.records.leaves[leaf as usize] = digest;
     liar.records.rows[leaf as usize] = rows;
     liar
 }

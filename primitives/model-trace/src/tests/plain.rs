@@ -10,9 +10,9 @@ use surety_exact::{
 
 use surety_types::model::{Architecture, ModelFamily, Precision};
 
-use super::small::{PROMPT, TEXT, Work, bert, claimed, continuation, embed, llama};
+use super::small::{PROMPT, Prompt, Work, bert, claimed, continuation, embed, llama};
 use crate::{
-    InLayer, Part, Prompt, Records, Tensor, sampling_random,
+    InLayer, Part, Records, Tensor, sampling_random,
     testsuite::{MemoryModel, generation_output},
 };
 
@@ -181,7 +181,7 @@ fn check_encoder(architecture: Architecture) {
 #[test]
 fn a_decoders_states_keys_values_and_tokens_are_those_of_a_plain_pass() {
     for precision in [Precision::Int8, Precision::Int12] {
-        check_decoder(Architecture { precision, ..llama() }, &PROMPT, 4);
+        check_decoder(Architecture { precision, ..llama() }, &PROMPT);
     }
 }
 
@@ -190,19 +190,19 @@ fn a_decoders_tokens_after_a_block_of_positions_are_those_of_a_plain_pass() {
     let tokens: Vec<u32> = (0..127).map(|i| i * i % 24).collect();
     let prompt = Prompt {
         tokens: &tokens,
-        ..PROMPT
+        ..PROMPT.adding(3)
     };
     let architecture = Architecture {
         positions: 140,
         ..llama()
     };
-    check_decoder(architecture, &prompt, 3);
+    check_decoder(architecture, &prompt);
 }
 
-fn check_decoder(architecture: Architecture, prompt: &Prompt<'_>, count: u32) {
+fn check_decoder(architecture: Architecture, prompt: &Prompt<'_>) {
     let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Llama, architecture, 2));
-    let tokens = continuation(&model, prompt, count as usize);
-    let output = generation_output(prompt.tokens.len() as u32, &tokens, false, TEXT);
+    let tokens = continuation(&model, prompt);
+    let output = generation_output(&tokens, false);
     let work = claimed(&model, prompt, output);
     let plain = Plain(&work);
     let fed = prompt.tokens.iter().chain(&tokens[..tokens.len() - 1]);
@@ -273,11 +273,11 @@ fn check_decoder(architecture: Architecture, prompt: &Prompt<'_>, count: u32) {
             Tensor::Head,
         );
         let how = Sampling {
-            temperature_milli: prompt.temperature_milli,
-            top_k: prompt.top_k,
-            top_p_milli: prompt.top_p_milli,
+            temperature_milli: prompt.settings.temperature_milli,
+            top_k: prompt.settings.top_k,
+            top_p_milli: prompt.settings.top_p_milli,
         };
-        let random = sampling_random(&work.layout.facts().input, prompt.seed, index);
+        let random = sampling_random(&work.layout.facts().input, prompt.settings.seed, index);
         let token = sample(&logits, &how, random, &mut vec![0; logits.len()]).unwrap();
         assert_eq!(token, tokens[index as usize]);
     }

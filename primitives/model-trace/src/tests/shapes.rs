@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use sp_core::H256;
-use surety_types::model::{Activation, Architecture, ModelFamily, Operation};
+use surety_types::{
+    input::ShapeFault,
+    model::{Activation, Architecture, ModelFamily, Operation},
+};
 
 use super::small::{bert, facts, llama, works};
 use crate::{InLayer, Layout, LayoutError, Op, Part, Tensor, TraceShape, embeddings_header, tensors};
@@ -19,7 +22,7 @@ fn layout(family: ModelFamily, units: u32) -> Result<Layout, LayoutError> {
 }
 
 #[test]
-fn leaves_are_in_the_order_tokens_chunks_output() {
+fn leaves_are_in_the_order_input_chunks_output() {
     let embed = layout(ModelFamily::Bert, 3).unwrap();
     let rows = |sequence, chunk| Part::Rows {
         sequence,
@@ -31,7 +34,7 @@ fn leaves_are_in_the_order_tokens_chunks_output() {
         .collect();
     assert_eq!(
         parts,
-        [Part::Tokens, rows(0, 0), rows(1, 0), rows(2, 0), Part::Output]
+        [Part::Input, rows(0, 0), rows(1, 0), rows(2, 0), Part::Output]
     );
     let generate = layout(ModelFamily::Llama, 34).unwrap();
     let parts: Vec<Part> = (0..generate.leaves())
@@ -41,7 +44,7 @@ fn leaves_are_in_the_order_tokens_chunks_output() {
     assert_eq!(
         parts,
         [
-            Part::Tokens,
+            Part::Input,
             rows(0, 0),
             choices(0),
             rows(0, 1),
@@ -57,10 +60,11 @@ fn leaves_are_in_the_order_tokens_chunks_output() {
     assert_eq!(plan.reads().collect::<Vec<_>>(), [0, 1, 3]);
     assert!(generate.plan(5, 32).is_none() && generate.plan(0, 0).is_none() && generate.plan(7, 9).is_none());
     let last = generate.leaf(7).unwrap();
-    assert_eq!(last.length, Length::Word { row: 0, word: 1 });
+    // The reason, and all tokens but the prompt's one.
+    assert_eq!(last.length, Length::Known(4 * (1 + 33)));
     assert_eq!(last.kind, LeafKind::Fixed(H256::repeat_byte(5)));
     assert_eq!(generate.leaf(5).unwrap().length, Length::Known(33));
-    assert_eq!(embed.leaf(2).unwrap().length, Length::Word { row: 1, word: 0 });
+    assert_eq!(embed.leaf(2).unwrap().length, Length::Word { word: 3, most: 6 });
     assert_eq!(embed.leaf(5), None);
 }
 
@@ -90,19 +94,48 @@ fn steps_have_one_number_each_and_rows_that_can_be_played_over() {
 #[test]
 fn what_can_be_no_claim_has_no_layout() {
     let refused = |family, units| layout(family, units).err();
-    for units in [0, 65_537, u32::MAX] {
+    for units in [0, 1 << 20, u32::MAX] {
         assert!(refused(ModelFamily::Bert, units).is_some(), "{units}");
     }
-    for units in [0, 1, 65, u32::MAX] {
+    for units in [0, 1] {
+        let no_room = LayoutError::Input(ShapeFault::PromptTooLong);
+        assert_eq!(refused(ModelFamily::Llama, units), Some(no_room));
+    }
+    for units in [65, u32::MAX] {
         assert_eq!(refused(ModelFamily::Llama, units), Some(LayoutError::Units));
     }
     assert_eq!(
         (
-            refused(ModelFamily::Bert, 65_536),
+            refused(ModelFamily::Bert, 1 << 18),
             refused(ModelFamily::Llama, 64)
         ),
         (None, None)
     );
+    // All items, and tokens for no more than is paid for.
+    let claimed = |family, units, units_max| {
+        let mut facts = facts(family, units_max, H256::zero());
+        facts.units = units;
+        let architecture = if family == ModelFamily::Bert {
+            bert()
+        } else {
+            llama()
+        };
+        Layout::new(&architecture, facts).err()
+    };
+    for units in [0, 1, 3] {
+        assert_eq!(claimed(ModelFamily::Bert, units, 2), Some(LayoutError::Units));
+    }
+    for (units, refused) in [(1, true), (2, false), (9, false), (10, true)] {
+        assert_eq!(
+            claimed(ModelFamily::Llama, units, 9).is_some(),
+            refused,
+            "{units}"
+        );
+    }
+    let mut short = facts(ModelFamily::Bert, 2, H256::zero());
+    short.input_bytes = 20;
+    let too_short = LayoutError::Input(ShapeFault::TooShort);
+    assert_eq!(Layout::new(&bert(), short).err(), Some(too_short));
     let mut other = facts(ModelFamily::Bert, 1, H256::zero());
     other.operation = Operation::Generate;
     assert_eq!(Layout::new(&bert(), other).err(), Some(LayoutError::Operation));

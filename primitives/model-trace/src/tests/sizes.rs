@@ -6,7 +6,7 @@ use sp_core::H256;
 use surety_types::model::{Architecture, ModelFamily, Precision, Smoothed};
 
 use super::small::{bert, facts, llama};
-use crate::{CellReferee, Layout, Op, Part};
+use crate::{CellReferee, Layout, Op, Part, TaskFacts};
 use surety_dispute_game::bisection::{Cell, CellValue, Referee, Shape, opening_room};
 
 const ALL: Smoothed = Smoothed {
@@ -98,7 +98,12 @@ fn the_longest_products_of_a_bert_base_need_int8() {
 }
 
 fn openable(minilm: &Architecture, most: u32) {
-    let layout = Layout::new(minilm, facts(ModelFamily::Bert, 10_000, H256::zero())).unwrap();
+    let facts = TaskFacts {
+        // As large as an input may be.
+        input_bytes: 16 << 20,
+        ..facts(ModelFamily::Bert, 10_000, H256::zero())
+    };
+    let layout = Layout::new(minilm, facts).unwrap();
     let leaf = |stride| {
         let part = Part::Rows {
             sequence: 9_999,

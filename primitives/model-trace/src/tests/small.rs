@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use sp_core::H256;
 use surety_exact::Precision;
-use surety_types::model::{self, Activation, Architecture, ModelFamily, Operation, Smoothed};
+use surety_types::{
+    input::{IdBounds, Settings, encode_items, encode_prompt},
+    model::{self, Activation, Architecture, ModelFamily, Operation, Smoothed, SpecialIds},
+};
 
 use crate::{
-    CellReferee, Layout, Player, Prompt, Rows, TaskFacts, TraceShape, encoder_tokens, prompt_tokens,
+    CellReferee, Layout, Player, Rows, TaskFacts, TraceShape,
     testsuite::{MemoryModel, MemoryTrace, generation_output},
 };
 use surety_dispute_game::bisection::{Cell, CellValue, RowsShape, Shape, Trace};
@@ -74,23 +77,50 @@ pub fn fine(family: ModelFamily, architecture: &Architecture) -> TraceShape {
     }
 }
 
+/// Of a task with as many units as are claimed; a prompt has one token.
 pub fn facts(family: ModelFamily, units: u32, output: H256) -> TaskFacts {
-    let operation = match family {
-        ModelFamily::Bert => Operation::Embed,
-        ModelFamily::Llama => Operation::Generate,
+    let (operation, input_bytes) = match family {
+        ModelFamily::Bert => (Operation::Embed, units.saturating_mul(12)),
+        ModelFamily::Llama => (Operation::Generate, 4 * 7),
     };
     TaskFacts {
         family,
         operation,
         input: H256::repeat_byte(7),
+        input_bytes,
+        units_max: units,
+        stop: SpecialIds::default(),
         units,
         output,
     }
 }
 
-fn layout(model: &MemoryModel, cut: TraceShape, units: u32, output: H256) -> Layout {
-    let facts = facts(cut.family, units, output);
+/// The token that ends a generation.
+pub const STOP: u32 = 2;
+
+/// Of a task with this input; so much is paid for.
+fn layout(
+    model: &MemoryModel,
+    cut: TraceShape,
+    input: &[u8],
+    (units, units_max): (u32, u32),
+    output: H256,
+) -> Layout {
+    let facts = TaskFacts {
+        input: content_hash(input),
+        input_bytes: input.len() as u32,
+        units_max,
+        stop: vec![STOP].try_into().unwrap(),
+        ..facts(cut.family, units, output)
+    };
     Layout::with_cut(model.architecture(), facts, cut).unwrap()
+}
+
+pub fn bounds(model: &MemoryModel) -> IdBounds {
+    IdBounds {
+        vocabulary: model.architecture().vocabulary,
+        positions: model.architecture().positions,
+    }
 }
 
 pub fn embed(architecture: Architecture, items: &[&[u32]]) -> Work {
@@ -99,17 +129,29 @@ pub fn embed(architecture: Architecture, items: &[&[u32]]) -> Work {
 }
 
 pub fn embed_with(model: &Arc<MemoryModel>, items: &[&[u32]]) -> Work {
+    let items: Vec<Vec<u32>> = items.iter().map(|ids| ids.to_vec()).collect();
+    let input = encode_items(&items, &bounds(model)).unwrap();
+    embed_input(model, input, items.len() as u32)
+}
+
+/// The work on an input of any bytes.
+pub fn embed_input(model: &Arc<MemoryModel>, input: Vec<u8>, units: u32) -> Work {
     let cut = fine(ModelFamily::Bert, model.architecture());
-    let units = items.len() as u32;
-    let tokens = encoder_tokens(items.iter().copied(), model.architecture().positions);
-    let unknown = layout(model, cut, units, H256::zero());
-    let trace = MemoryTrace::compute(model.clone(), &unknown, tokens, None).unwrap();
+    let unknown = layout(model, cut, &input, (units, units), H256::zero());
+    let trace = MemoryTrace::compute(model.clone(), &unknown, input.clone(), None).unwrap();
     let output = content_hash(&trace.own().unwrap());
     Work {
-        layout: layout(model, cut, units, output),
+        layout: layout(model, cut, &input, (units, units), output),
         model: model.clone(),
         trace,
     }
+}
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub struct Prompt<'a> {
+    pub tokens: &'a [u32],
+    pub settings: Settings,
 }
 
 fn forced(
@@ -118,15 +160,12 @@ fn forced(
     prompt: &Prompt<'_>,
     claimed: Vec<u8>,
 ) -> (Layout, MemoryTrace) {
-    let count = u32::from_le_bytes(claimed[4..8].try_into().unwrap());
+    let count = claimed.len() as u32 / 4 - 1;
     let units = prompt.tokens.len() as u32 + count;
-    let layout = layout(model, cut, units, content_hash(&claimed));
-    let prompt = Prompt {
-        output_bytes: claimed.len() as u32,
-        ..prompt.clone()
-    };
-    let tokens = prompt_tokens(&prompt, units);
-    let trace = MemoryTrace::compute(model.clone(), &layout, tokens, Some(claimed)).unwrap();
+    let input = encode_prompt(prompt.tokens, &prompt.settings, &bounds(model)).unwrap();
+    let most = model.architecture().positions;
+    let layout = layout(model, cut, &input, (units, most), content_hash(&claimed));
+    let trace = MemoryTrace::compute(model.clone(), &layout, input, Some(claimed)).unwrap();
     (layout, trace)
 }
 
@@ -143,23 +182,36 @@ pub fn claimed(model: &Arc<MemoryModel>, prompt: &Prompt<'_>, output: Vec<u8>) -
 
 pub const PROMPT: Prompt<'static> = Prompt {
     tokens: &[3, 17, 5],
-    output_bytes: 0,
-    temperature_milli: 700,
-    top_k: 12,
-    top_p_milli: 950,
-    seed: 0x1234_5678_9abc,
+    settings: Settings {
+        max_tokens: 4,
+        temperature_milli: 700,
+        top_k: 12,
+        top_p_milli: 950,
+        seed: 0x1234_5678_9abc,
+    },
 };
 
-pub const TEXT: &str = "five!";
+impl Prompt<'_> {
+    /// With so many tokens to add.
+    pub fn adding(self, max_tokens: usize) -> Self {
+        let max_tokens = max_tokens as u32;
+        Self {
+            settings: Settings {
+                max_tokens,
+                ..self.settings
+            },
+            ..self
+        }
+    }
+}
 
-/// The tokens that follow, one after the other.
-pub fn continuation(model: &Arc<MemoryModel>, prompt: &Prompt<'_>, count: usize) -> Vec<u32> {
+/// The tokens that follow, one after the other, whether or not one of them ends it.
+pub fn continuation(model: &Arc<MemoryModel>, prompt: &Prompt<'_>) -> Vec<u32> {
     let cut = fine(ModelFamily::Llama, model.architecture());
     let mut tokens = Vec::new();
-    while tokens.len() < count {
+    while tokens.len() < prompt.settings.max_tokens as usize {
         tokens.push(0);
-        let claimed = generation_output(prompt.tokens.len() as u32, &tokens, false, TEXT);
-        let (layout, trace) = forced(model, cut, prompt, claimed);
+        let (layout, trace) = forced(model, cut, prompt, generation_output(&tokens, false));
         let chosen = *trace.choices(&layout).last().unwrap();
         *tokens.last_mut().unwrap() = chosen;
     }
@@ -168,9 +220,9 @@ pub fn continuation(model: &Arc<MemoryModel>, prompt: &Prompt<'_>, count: usize)
 
 pub fn generate(architecture: Architecture, count: usize) -> Work {
     let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Llama, architecture, 2));
-    let tokens = continuation(&model, &PROMPT, count);
-    let output = generation_output(PROMPT.tokens.len() as u32, &tokens, false, TEXT);
-    let work = claimed(&model, &PROMPT, output.clone());
+    let prompt = PROMPT.adding(count);
+    let output = generation_output(&continuation(&model, &prompt), false);
+    let work = claimed(&model, &prompt, output.clone());
     assert_eq!(work.trace.own().unwrap(), output);
     work
 }
@@ -189,7 +241,7 @@ impl Work {
         CellReferee::new(&self.layout, self.model.weight_root())
     }
 
-    /// Every step of every leaf, those of given ones too: leaf, length, step, rows.
+    /// Every step of every leaf, also of those without steps: leaf, length, step, rows.
     pub fn steps(&self) -> Vec<(u32, u32, u32, RowsShape)> {
         let mut player = self.player();
         let mut all = Vec::new();

@@ -30,6 +30,9 @@ fn layout_of(manifest: &ModelManifest, spec: &TaskSpec, claim: &ResultClaim) -> 
         family: manifest.family,
         operation: spec.operation,
         input: spec.input,
+        input_bytes: spec.input_bytes,
+        units_max: spec.units_max,
+        stop: manifest.text.stop.clone(),
         units: claim.units,
         output: claim.output,
     };
@@ -95,7 +98,7 @@ fn step_text(layout: Option<&Layout>, leaf: u32, length: u32, step: u32) -> Stri
     let part = layout.and_then(|layout| layout.part(leaf));
     let at = match part {
         None => return format!("step {step} of leaf {leaf}"),
-        Some(Part::Tokens) => return "the tokens that go in".into(),
+        Some(Part::Input) => return "the input".into(),
         Some(Part::Output) => return "the output".into(),
         Some(Part::SampledTokens { chunk }) => format!("chunk {chunk} of the choice of tokens"),
         Some(Part::Rows {
@@ -116,7 +119,7 @@ fn step_text(layout: Option<&Layout>, leaf: u32, length: u32, step: u32) -> Stri
 fn leaf_text(layout: Option<&Layout>, leaf: u32) -> String {
     match layout.and_then(|layout| layout.part(leaf)) {
         None => format!("leaf {leaf}"),
-        Some(Part::Tokens) => "the tokens that go in".into(),
+        Some(Part::Input) => "the input".into(),
         Some(Part::Output) => "the output".into(),
         Some(Part::SampledTokens { chunk }) => format!("the tokens chosen in chunk {chunk}"),
         Some(Part::Rows {
@@ -238,6 +241,9 @@ mod tests {
             family: manifest.family,
             operation: Operation::Embed,
             input: Default::default(),
+            input_bytes: 12,
+            units_max: 1,
+            stop: Default::default(),
             units: 1,
             output: Default::default(),
         };

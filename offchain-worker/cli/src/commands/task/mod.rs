@@ -20,17 +20,20 @@ use surety_client::{
     nearest::{Neighbor, nearest},
     record::ClientRecord,
     serve::welcome,
+    text::{Generated, Input, TextInputError, ToText},
     words, write_atomically,
 };
 use surety_engine::{Embeddings, content_hash, generation::Generation};
+use surety_models::tokens::{TextCodec, lines};
 use surety_network::{Bytes, DataPlane, FetchOptions, Node, Ticket};
-use surety_types::{TaskId, model::Operation, task::TaskState};
+use surety_types::{TaskId, input::InputReader, model::Operation, task::TaskState};
 
 use super::Context;
 use crate::{
     amount::Amount,
     args::{ListArgs, NearestArgs, ResultArgs, TaskCommand, WatchArgs},
     error::{CliError, Result},
+    models,
     output::{Output, table},
 };
 
@@ -75,6 +78,10 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
         let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
         Some(age.saturating_sub(Duration::from_millis(record.posted_unix_ms)))
     });
+    let text = match operation {
+        Operation::Generate => text_of(context, &*chain, &info).await,
+        Operation::Embed => None,
+    };
     let follow = Follow {
         chain,
         plane: Arc::new(node),
@@ -88,6 +95,7 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
         supplier,
         grants,
         ticket,
+        text,
     };
     to_its_end(follow).await
 }
@@ -154,6 +162,24 @@ fn supplier_of(context: &Context) -> Option<Supplier> {
     }
 }
 
+/// What a task's ids become text by, where that is to be had.
+async fn text_of(context: &Context, chain: &dyn Chain, info: &TaskInfo) -> Option<Arc<dyn ToText>> {
+    match codec_of(context, chain, info).await {
+        Ok(codec) => Some(Arc::new(codec)),
+        Err(e) => {
+            context.out.step(&format!("ids are shown, and no text: {e}"));
+            None
+        }
+    }
+}
+
+async fn codec_of(context: &Context, chain: &dyn Chain, info: &TaskInfo) -> Result<TextCodec> {
+    let model = info.task.spec.model;
+    let registered = chain.model(When::Finalized, &model).await?;
+    let registered = registered.ok_or_else(|| CliError::UnknownModel(format!("{model:?}")))?;
+    models::text(&context.models(), &registered.manifest).await
+}
+
 async fn known_task(chain: &dyn Chain, task: TaskId) -> Result<TaskInfo> {
     let info = chain.task(When::Finalized, task).await?;
     info.ok_or(CliError::UnknownTask(task))
@@ -170,7 +196,7 @@ struct Fetched {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     nearest: Vec<Neighbor>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    generation: Option<Generation>,
+    generation: Option<Generated>,
 }
 
 /// Flags that the task's operation has no use for, or needs.
@@ -203,16 +229,25 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
         })?;
     let neighbors = match args.nearest {
         Some(count) => {
-            let text = match args.input.as_deref() {
-                Some(path) => input_from_file(path, &info)?,
-                None => input_from_peers(&*chain, &node, &info, &wanted, ticket).await?,
+            let codec = codec_of(context, &*chain, &info).await?;
+            let items = match args.input.as_deref() {
+                Some(path) => items_from_file(path, &codec, &info)?,
+                None => {
+                    let input = input_from_peers(&*chain, &node, &info, &wanted, ticket).await?;
+                    items_from_ids(&input, &codec, info.task.spec.units_max)?
+                }
             };
-            nearest(&text, &Embeddings::decode(&delivery.bytes)?, count)?
+            let items: Vec<&str> = items.iter().map(String::as_str).collect();
+            nearest(&items, &Embeddings::decode(&delivery.bytes)?, count)?
         }
         None => Vec::new(),
     };
     let generation = match wanted.operation {
-        Operation::Generate => Some(generation(&delivery.bytes)?),
+        Operation::Generate => {
+            let text = text_of(context, &*chain, &info).await;
+            let made = generation(&delivery.bytes)?;
+            Some(Generated::new(made, wanted.prompt_tokens, text.as_deref()))
+        }
         Operation::Embed => None,
     };
     if let Some(path) = &args.out {
@@ -237,7 +272,7 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
     );
     match &fetched.generation {
         Some(made) if !context.out.is_json() => {
-            context.out.piece(&made.text);
+            context.out.piece(&made.shown());
             context.out.piece("\n");
             context.out.step(&about);
             Ok(())
@@ -271,13 +306,29 @@ fn no_result(task: TaskId, info: &TaskInfo) -> CliError {
     }
 }
 
-fn input_from_file(path: &Path, info: &TaskInfo) -> Result<Bytes> {
+/// The lines of a file that is the text of the task's input.
+fn items_from_file(path: &Path, codec: &TextCodec, info: &TaskInfo) -> Result<Vec<String>> {
     let text = fs::read(path).map_err(CliError::file(path))?;
-    if content_hash(&text) != info.task.spec.input {
+    if content_hash(&Input::items(codec, &text)?.blob) != info.task.spec.input {
         let text = format!("{} is not the text that was submitted", path.display());
         return Err(CliError::Usage(text));
     }
-    Ok(text.into())
+    items_of(path, &text)
+}
+
+fn items_of(path: &Path, text: &[u8]) -> Result<Vec<String>> {
+    let items = lines(text, u32::MAX).map_err(|source| CliError::Lines {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(items.into_iter().map(String::from).collect())
+}
+
+/// What the model sees of each item.
+fn items_from_ids(input: &[u8], codec: &TextCodec, items: u32) -> Result<Vec<String>> {
+    let reader = InputReader::new(input, codec.bounds());
+    let text = |item| codec.decode(&reader.item(item)).map_err(TextInputError::from);
+    Ok((0..items).map(text).collect::<std::result::Result<_, _>>()?)
 }
 
 /// The task's input from this home, its client, or a provider that has computed on it.
@@ -365,7 +416,9 @@ async fn list(context: &Context, args: &ListArgs) -> Result<()> {
 fn nearest_lines(context: &Context, args: &NearestArgs) -> Result<()> {
     let text = fs::read(&args.input).map_err(CliError::file(&args.input))?;
     let blob = fs::read(&args.output).map_err(CliError::file(&args.output))?;
-    let neighbors = nearest(&text, &Embeddings::decode(&blob)?, args.count)?;
+    let items = items_of(&args.input, &text)?;
+    let items: Vec<&str> = items.iter().map(String::as_str).collect();
+    let neighbors = nearest(&items, &Embeddings::decode(&blob)?, args.count)?;
     context.out.result(&neighbors, || neighbors_text(&neighbors))
 }
 

@@ -23,7 +23,10 @@ use surety_types::{
     task::TaskSpec,
 };
 
-use super::{Context, to_its_end, work};
+use super::{
+    Context, to_its_end,
+    work::{self, Encoded},
+};
 use crate::{
     args::SubmitArgs,
     error::{CliError, Result},
@@ -41,18 +44,20 @@ struct Posted {
 }
 
 pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
-    let work = work::read(args, &context.models())?;
+    let work = work::read(args)?;
     check_redundancy(args.redundancy)?;
     let key = context.key()?;
     let chain = context.chain().await?;
     let (model, registered) = models::registered(&*chain, &context.models(), &args.model).await?;
-    check_offer(&*chain, args, work.operation, &registered).await?;
+    let operation = work.operation();
+    check_offer(&*chain, args, operation, &registered).await?;
+    let codec = models::text(&context.models(), &registered.manifest).await?;
+    let Encoded { input, units_max } = work.encode(&codec, args.units_max)?;
     let node = context.node(&*chain, &context.config.task).await?;
-    let (operation, units_max) = (work.operation, work.units_max);
-    let input_bytes = u32::try_from(work.input.len())
+    let input_bytes = u32::try_from(input.len())
         .map_err(|_| CliError::Usage("the input is too large for one task".into()))?;
     welcome(&chain, &node).await?;
-    let input = node.publish(work.input).await?;
+    let input = node.publish(input).await?;
     let sources = sources(&node)?;
     let spec = TaskSpec {
         model,
@@ -98,6 +103,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         supplier: Some(Supplier::new(key.signer)),
         grants: Some(Grants::default()),
         ticket,
+        text: Some(Arc::new(codec)),
     };
     to_its_end(follow).await
 }
@@ -218,7 +224,7 @@ mod tests {
                 operations: operations.try_into().unwrap(),
                 weights: ModelId::zero(),
                 weights_bytes: 0,
-                tokenizer: ModelId::zero(),
+                text: Default::default(),
                 config: ModelId::zero(),
                 exact: None,
             },

@@ -2,45 +2,54 @@
 
 use std::{fs, path::Path};
 
-use surety_engine::{
-    generation::{Request, RequestError},
-    input,
-};
-use surety_models::{ModelStore, PromptSize, prompt_size};
+use surety_client::text::{Input, TextInputError};
+use surety_models::tokens::{ITEMS_MAX, LinesFault, TextCodec, lines};
 use surety_network::Bytes;
-use surety_types::model::Operation;
+use surety_types::{
+    input::{InputFault, Settings, TOP_P_MILLI_MAX},
+    model::Operation,
+};
 
 use crate::{
     args::SubmitArgs,
     error::{CliError, Result},
-    models,
 };
 
 /// Tokens to add when nothing was said.
 const MAX_TOKENS: u32 = 128;
 
-/// Tokens that a tokenizer may add to a prompt by itself, and then some. What is not used is not paid.
-const TOKENS_BESIDE: u32 = 8;
-
-/// An operation on an input.
+/// What is to be computed, as text.
 #[derive(Debug)]
-pub(super) struct Work {
-    pub(super) operation: Operation,
+pub(super) enum Work {
+    /// Lines to embed.
+    Embed(Vec<u8>),
+    /// A prompt to go on from.
+    Generate {
+        /// The prompt.
+        prompt: String,
+        /// How it is continued.
+        settings: Settings,
+    },
+}
+
+/// An input blob, and what it costs.
+#[derive(Debug)]
+pub(super) struct Encoded {
     /// The input blob.
     pub(super) input: Bytes,
-    /// Most units to pay for.
+    /// Units to pay for.
     pub(super) units_max: u32,
 }
 
-/// Reads what is to be computed. Whatever is wrong with it is found here, before anything is paid for.
+/// Reads what is to be computed. What is wrong with it without the model's tokenizer is found here.
 ///
 /// # Errors
-/// When a file cannot be read, or the input is not what the operation takes.
-pub(super) fn read(args: &SubmitArgs, store: &ModelStore) -> Result<Work> {
+/// When a file cannot be read, or the text is not what the operation takes.
+pub(super) fn read(args: &SubmitArgs) -> Result<Work> {
     match (&args.file, &args.prompt, &args.prompt_file) {
         (Some(file), ..) => embed(file, args.units_max),
-        (_, Some(prompt), _) => generate(args, prompt.clone(), store),
-        (.., Some(file)) => generate(args, prompt_from(file)?, store),
+        (_, Some(prompt), _) => generate(args, prompt.clone()),
+        (.., Some(file)) => generate(args, prompt_from(file)?),
         // The parser asks for one of them.
         (None, None, None) => Err(CliError::Usage("nothing is to be computed".into())),
     }
@@ -48,97 +57,77 @@ pub(super) fn read(args: &SubmitArgs, store: &ModelStore) -> Result<Work> {
 
 fn embed(file: &Path, units_max: Option<u32>) -> Result<Work> {
     let text = fs::read(file).map_err(CliError::file(file))?;
-    let items = input::items(&text, units_max.unwrap_or(u32::MAX)).map_err(|source| CliError::Input {
+    let max = units_max.unwrap_or(ITEMS_MAX);
+    lines(&text, max).map_err(|source| CliError::Lines {
         path: file.to_owned(),
         source,
     })?;
-    let units =
-        u32::try_from(items.len()).map_err(|_| CliError::Internal("more items than are counted".into()))?;
-    Ok(Work {
-        operation: Operation::Embed,
-        input: text.into(),
-        units_max: units_max.unwrap_or(units),
-    })
+    Ok(Work::Embed(text))
 }
 
 fn prompt_from(file: &Path) -> Result<String> {
     let bytes = fs::read(file).map_err(CliError::file(file))?;
-    String::from_utf8(bytes).map_err(|error| CliError::Input {
+    String::from_utf8(bytes).map_err(|error| CliError::Lines {
         path: file.to_owned(),
-        source: surety_engine::InputError::NotUtf8 {
+        source: LinesFault::NotUtf8 {
             at: error.utf8_error().valid_up_to(),
         },
     })
 }
 
-fn generate(args: &SubmitArgs, prompt: String, store: &ModelStore) -> Result<Work> {
+fn generate(args: &SubmitArgs, prompt: String) -> Result<Work> {
     let flags = &args.generate;
-    let request = Request {
-        prompt,
+    let settings = Settings {
         max_tokens: flags.max_tokens.unwrap_or(MAX_TOKENS),
         temperature_milli: flags.temperature.unwrap_or(0),
         top_k: flags.top_k.unwrap_or(0),
-        top_p_milli: flags.top_p.unwrap_or(1000),
+        top_p_milli: flags.top_p.unwrap_or(TOP_P_MILLI_MAX),
         seed: flags.seed.unwrap_or(0),
     };
-    if request.prompt.is_empty() {
-        return Err(RequestError::NoTokens.into());
+    settings.check().map_err(TextInputError::from)?;
+    if prompt.is_empty() {
+        return Err(TextInputError::from(InputFault::Empty).into());
     }
-    let input = request.encode();
-    // As a provider will read it.
-    let request = Request::decode(&input)?;
-    let units_max = units(&request, size_here(store, &args.model, &request), args.units_max)?;
-    Ok(Work {
-        operation: Operation::Generate,
-        input: input.into(),
-        units_max,
-    })
+    Ok(Work::Generate { prompt, settings })
 }
 
-/// The prompt's size, where the model's files are here and sound. Without them a client can post all the
-/// same.
-fn size_here(store: &ModelStore, model: &str, request: &Request) -> Option<PromptSize> {
-    let manifest = models::local(store, model).ok()?;
-    let stored = store.find(manifest.id()).ok()?;
-    let size = prompt_size(&stored, &request.prompt);
-    size.inspect_err(|e| tracing::warn!(error = %e, "the prompt's tokens cannot be counted here"))
-        .ok()
-        .flatten()
-}
-
-/// Most units that the request can come to, or what was said if that can be enough.
-fn units(request: &Request, size: Option<PromptSize>, said: Option<u32>) -> Result<u32> {
-    let max_tokens = request.max_tokens;
-    if let Some(size) = size {
-        let prompt = size.tokens;
-        if prompt == 0 {
-            return Err(RequestError::NoTokens.into());
-        }
-        let all = prompt.saturating_add(max_tokens);
-        if let Some(context) = size.context.filter(|context| all > *context) {
-            return Err(RequestError::ContextExceeded {
-                prompt,
-                max_tokens,
-                context,
-            }
-            .into());
-        }
-        if let Some(units_max) = said.filter(|said| all > *said) {
-            return Err(RequestError::Unpaid {
-                prompt,
-                max_tokens,
-                units_max,
-            }
-            .into());
+impl Work {
+    /// What a model is asked for.
+    pub(super) fn operation(&self) -> Operation {
+        match self {
+            Self::Embed(_) => Operation::Embed,
+            Self::Generate { .. } => Operation::Generate,
         }
     }
-    // A token takes at least one byte of the prompt.
-    let bytes = u32::try_from(request.prompt.len()).unwrap_or(u32::MAX);
-    let bound = size
-        .map_or(bytes, |size| size.tokens)
-        .saturating_add(max_tokens)
-        .saturating_add(TOKENS_BESIDE);
-    Ok(said.unwrap_or(bound))
+
+    /// In ids, with the units that it takes; of a generation those that were `said`.
+    ///
+    /// # Errors
+    /// When the model has no ids for it, or it is over what was said.
+    pub(super) fn encode(&self, codec: &TextCodec, said: Option<u32>) -> Result<Encoded> {
+        let Input { blob, work } = match self {
+            Self::Embed(text) => Input::items(codec, text)?,
+            Self::Generate { prompt, settings } => Input::prompt(codec, prompt, settings)?,
+        };
+        let units_max = match self {
+            Self::Embed(_) => work.units_max,
+            Self::Generate { .. } => units(work.units_max, said)?,
+        };
+        Ok(Encoded {
+            input: blob.into(),
+            units_max,
+        })
+    }
+}
+
+/// As many as were said, if they are enough.
+fn units(needed: u32, said: Option<u32>) -> Result<u32> {
+    match said {
+        Some(said) if said < needed => Err(CliError::Usage(format!(
+            "the prompt and what is to be added are {needed} tokens, more than the {said} of --units-max"
+        ))),
+        _ => Ok(said.unwrap_or(needed)),
+    }
 }
 
 #[cfg(test)]
@@ -158,39 +147,38 @@ mod tests {
     }
 
     fn work(flags: &[&str]) -> Result<Work> {
-        let dir = tempfile::tempdir().unwrap();
-        read(&parse(flags).unwrap(), &ModelStore::new(dir.path()))
+        read(&parse(flags).unwrap())
     }
 
     #[test]
-    fn an_input_with_more_units_than_are_paid_for_is_refused() {
+    fn a_text_with_more_lines_than_are_paid_for_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), "a\n\nb\n").unwrap();
         let path = file.path().to_str().unwrap();
-        assert_eq!(work(&["--file", path, "--out", "o"]).unwrap().units_max, 2);
+        let all = work(&["--file", path, "--out", "o"]).unwrap();
+        assert_eq!(all.operation(), Operation::Embed);
         let few = work(&["--file", path, "--out", "o", "--units-max", "1"]);
-        assert!(matches!(few, Err(CliError::Input { .. })));
+        assert!(matches!(few, Err(CliError::Lines { .. })));
     }
 
     #[test]
-    fn flags_become_the_request_that_a_provider_reads() {
+    fn flags_become_the_settings_that_a_provider_reads() {
         let flags = "--max-tokens 9 --temperature 0.8 --top-k 40 --top-p 0.95 --seed 7";
         let flags: Vec<&str> = ["--prompt", "Call me"]
             .into_iter()
             .chain(flags.split(' '))
             .collect();
-        let made = work(&flags).unwrap();
-        assert_eq!(made.operation, Operation::Generate);
-        let request = Request {
-            prompt: "Call me".into(),
+        let Work::Generate { prompt, settings } = work(&flags).unwrap() else {
+            panic!("it is to be generated");
+        };
+        let expected = Settings {
             max_tokens: 9,
             temperature_milli: 800,
             top_k: 40,
             top_p_milli: 950,
             seed: 7,
         };
-        assert_eq!(Request::decode(&made.input), Ok(request));
-        assert_eq!(made.units_max, 7 + 9 + TOKENS_BESIDE, "a byte is a token at most");
+        assert_eq!((prompt.as_str(), settings), ("Call me", expected));
     }
 
     #[test]
@@ -198,11 +186,10 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), "Zwölf\n").unwrap();
         let path = file.path().to_str().unwrap();
-        let request = Request::decode(&work(&["--prompt-file", path]).unwrap().input).unwrap();
-        assert_eq!(
-            (request.prompt.as_str(), request.max_tokens),
-            ("Zwölf\n", MAX_TOKENS)
-        );
+        let Work::Generate { prompt, settings } = work(&["--prompt-file", path]).unwrap() else {
+            panic!("it is to be generated");
+        };
+        assert_eq!((prompt.as_str(), settings.max_tokens), ("Zwölf\n", MAX_TOKENS));
         fs::write(file.path(), b"a\xff").unwrap();
         let error = work(&["--prompt-file", path]).unwrap_err();
         assert!(error.to_string().contains("not UTF-8 from byte 1 on"), "{error}");
@@ -211,31 +198,17 @@ mod tests {
     #[test]
     fn what_no_provider_could_use_is_refused_before_it_is_paid_for() {
         let refused = |flags: &[&str]| match work(flags).unwrap_err() {
-            CliError::Request(fault) => fault,
+            CliError::Text(TextInputError::Input(fault)) => fault,
             other => panic!("{other}"),
         };
-        assert_eq!(refused(&["--prompt", ""]), RequestError::NoTokens);
-        let field = |fault| match fault {
-            RequestError::OutOfRange { field, .. } => field,
-            other => panic!("{other}"),
-        };
+        assert_eq!(refused(&["--prompt", ""]), InputFault::Empty);
         for wrong in ["0", "4097"] {
-            assert_eq!(
-                field(refused(&["--prompt", "p", "--max-tokens", wrong])),
-                "max_tokens"
-            );
+            let fault = refused(&["--prompt", "p", "--max-tokens", wrong]);
+            let InputFault::OutOfRange { setting, .. } = fault else {
+                panic!("{fault}");
+            };
+            assert_eq!(setting, "max_tokens");
         }
-        let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(
-            file.path(),
-            "p".repeat(surety_engine::generation::REQUEST_BYTES_MAX),
-        )
-        .unwrap();
-        let path = file.path().to_str().unwrap();
-        assert!(matches!(
-            refused(&["--prompt-file", path]),
-            RequestError::TooLarge { .. }
-        ));
     }
 
     #[test]
@@ -256,26 +229,9 @@ mod tests {
     }
 
     #[test]
-    fn with_the_model_at_hand_the_bound_is_near_and_the_context_known() {
-        let request = Request::decode(br#"{"prompt":"a longer prompt","max_tokens":10}"#).unwrap();
-        let size = |tokens, context| Some(PromptSize { tokens, context });
-        assert_eq!(
-            units(&request, size(3, Some(64)), None).unwrap(),
-            13 + TOKENS_BESIDE
-        );
-        assert_eq!(units(&request, size(3, None), Some(13)).unwrap(), 13);
-        let fault = |size, said| match units(&request, size, said).unwrap_err() {
-            CliError::Request(fault) => fault,
-            other => panic!("{other}"),
-        };
-        assert!(matches!(
-            fault(size(55, Some(64)), None),
-            RequestError::ContextExceeded { prompt: 55, .. }
-        ));
-        assert!(matches!(
-            fault(size(3, None), Some(12)),
-            RequestError::Unpaid { .. }
-        ));
-        assert_eq!(fault(size(0, None), None), RequestError::NoTokens);
+    fn what_was_said_to_be_paid_must_be_enough() {
+        assert_eq!(units(13, None).unwrap(), 13);
+        assert_eq!(units(13, Some(20)).unwrap(), 20);
+        assert!(matches!(units(13, Some(12)), Err(CliError::Usage(_))));
     }
 }

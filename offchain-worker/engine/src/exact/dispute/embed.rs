@@ -14,20 +14,18 @@ use crate::{
     exact::embed::ExactBert,
 };
 
-/// A job of an encoder, of which so many items are claimed to have been done.
+/// A job of an encoder.
 pub(in crate::exact) struct EmbedWork {
     engine: Arc<ExactBert>,
     job: Job,
-    units: u32,
     output: Option<Vec<u8>>,
 }
 
 impl EmbedWork {
-    pub(in crate::exact) fn new(engine: Arc<ExactBert>, job: Job, units: u32) -> Self {
+    pub(in crate::exact) fn new(engine: Arc<ExactBert>, job: Job) -> Self {
         Self {
             engine,
             job,
-            units,
             output: None,
         }
     }
@@ -42,7 +40,7 @@ impl EmbedWork {
 
 impl Work for EmbedWork {
     fn leaves(&mut self, sink: &mut dyn Sink) -> Result<Vec<ContentHash>, EngineError> {
-        let own = self.engine.own(&self.job, Some(self.units), sink)?;
+        let own = self.engine.own(&self.job, sink)?;
         self.output = Some(own.output);
         Ok(own.leaves)
     }
@@ -64,7 +62,7 @@ impl Work for EmbedWork {
         let mut found = Vec::with_capacity(parts.len());
         for part in parts {
             found.push(match part {
-                Part::Tokens => Some(self.engine.token_rows(&self.job, self.units)?),
+                Part::Input => Rows::blob(self.job.input.clone()),
                 Part::Rows { sequence, stride, .. } => {
                     let capture = captured.get_mut(sequence);
                     capture.and_then(|capture| capture.take(0, *stride))

@@ -14,7 +14,7 @@ use crate::{
     exact::{
         generate::{ExactLlama, Task, count},
         llama::Sequence,
-        teacher_forced::TeacherForced,
+        teacher_forced::{TeacherForced, claimed},
     },
 };
 
@@ -30,20 +30,18 @@ pub(in crate::exact) struct GenerateWork {
 }
 
 impl GenerateWork {
-    /// # Errors
-    /// For what has not the form of an answer of so many units.
     pub(in crate::exact) fn new(
         engine: Arc<ExactLlama>,
         task: Task,
-        output: Vec<u8>,
+        output: &[u8],
         units: u32,
     ) -> Result<Self, EngineError> {
-        let fed = engine.fed(&task, &engine.claimed(&task, &output, Some(units))?.tokens);
+        let claimed = claimed(&task, output, Some(units));
         Ok(Self {
-            fed,
+            fed: engine.fed(&task, &claimed.tokens),
             engine,
             task,
-            claimed: Rows::blob(output).ok_or(EngineError::NotInTrace)?,
+            claimed: Rows::blob(claimed.encode()).ok_or(EngineError::NotInTrace)?,
             units,
             own: None,
         })
@@ -100,10 +98,7 @@ impl Work for GenerateWork {
         let mut found = Vec::with_capacity(parts.len());
         for part in parts {
             found.push(match part {
-                Part::Tokens => {
-                    let output_bytes = self.claimed.row_bytes();
-                    Some(self.task.token_rows(output_bytes, self.units))
-                }
+                Part::Input => Rows::blob(self.task.blob.clone()),
                 Part::Rows { chunk, stride, .. } => states.take(*chunk, *stride),
                 Part::SampledTokens { chunk } => self.choices(*chunk, sink)?,
                 Part::Output => Rows::blob(self.own(sink)?.output.clone()),

@@ -1,14 +1,13 @@
 //! The leaves of a generation that are not states.
 
-use surety_model_trace::Rows;
 use surety_types::ContentHash;
 
-use super::{TopLevel, given_leaf, leaf_of};
+use super::{TopLevel, leaf_of};
 
 /// What the leaves of a generation are made of.
 pub(crate) struct GenerationLeaves<'a> {
-    /// How tokens are chosen, and the prompt's.
-    pub(crate) tokens: Rows,
+    /// Content hash of the input, the first leaf.
+    pub(crate) input: ContentHash,
     /// Of the states of everything that went through the model.
     pub(crate) states: &'a TopLevel,
     /// For each position the token that is chosen there, 0 where the prompt goes on.
@@ -21,7 +20,7 @@ impl GenerationLeaves<'_> {
     /// All of them.
     pub(crate) fn all(&self) -> Vec<ContentHash> {
         let chunks = self.states.leaves(&[self.choices.len()]).concat();
-        let mut leaves = vec![given_leaf(&self.tokens)];
+        let mut leaves = vec![self.input];
         for (strides, choices) in chunks
             .into_iter()
             .zip(self.choices.chunks(self.states.chunk_rows()))

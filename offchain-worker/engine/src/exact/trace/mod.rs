@@ -11,8 +11,6 @@ pub(crate) use generation::GenerationLeaves;
 pub use top::TopLevel;
 pub(crate) use top::{place, place_of_heads};
 
-use surety_model_trace::Rows;
-use surety_proofs::merkle_root;
 use surety_types::ContentHash;
 
 use hash::{roots, row_digests};
@@ -22,9 +20,4 @@ pub(crate) fn leaf_of(rows: &[u8], row_bytes: usize) -> ContentHash {
     let digests = row_digests(rows, row_bytes);
     let root = roots(&digests, vec![digests.len()]);
     ContentHash::from(root.first().copied().unwrap_or_default())
-}
-
-/// The leaf over what is given to a computation.
-pub(crate) fn given_leaf(rows: &Rows) -> ContentHash {
-    merkle_root(rows.digests().into_iter())
 }

@@ -78,9 +78,9 @@ fn other_bytes<S: Get<u32>>(bytes: BoundedVec<u8, S>, dice: &mut Dice) -> Bounde
 /// An entry that is not the right one.
 pub fn other_entry(mut entry: Entry, dice: &mut Dice) -> Entry {
     match (dice.below(6), &mut entry.length, &mut entry.steps) {
-        (0, Some(length), _) => length.word.row.row ^= 1,
-        (1, Some(length), _) => length.digest = dice.hash(),
-        (2, Some(length), _) => length.word.segment.bytes[0] ^= 1,
+        (0, Some(length), _) => length.segment ^= 1,
+        (1, Some(length), _) => drop(length.bytes.pop()),
+        (2, Some(length), _) => length.bytes[0] ^= 1,
         (3, length @ Some(_), _) => *length = None,
         (4, _, Some(steps)) => steps.root = dice.hash(),
         (_, _, steps @ Some(_)) => *steps = None,

@@ -109,20 +109,15 @@ fn rows() -> impl Strategy<Value = RowsShape> {
 fn leaf() -> impl Strategy<Value = LeafShape> {
     let length = prop_oneof![
         number().prop_map(Length::Known),
-        (number(), number()).prop_map(|(row, word)| Length::Word { row, word }),
+        (number(), number()).prop_map(|(word, most)| Length::Word { word, most }),
     ];
-    let kinds = [LeafKind::Given, LeafKind::Fixed(H256::zero()), LeafKind::Computed];
+    let kinds = [LeafKind::Fixed(H256::zero()), LeafKind::Computed];
     (length, prop::sample::select(kinds.to_vec())).prop_map(|(length, kind)| LeafShape { length, kind })
 }
 
 fn wild() -> impl Strategy<Value = Wild> {
     use prop::option::weighted;
-    let judgements = [
-        Judgement::Holds,
-        Judgement::Refuted,
-        Judgement::Unproven,
-        Judgement::NotComputable,
-    ];
+    let judgements = [Judgement::Holds, Judgement::Refuted, Judgement::Unproven];
     (
         number(),
         weighted(0.9, leaf()),

@@ -5,16 +5,12 @@ use super::*;
 /// Whoever made a fault loses, whichever side it is on, and the game comes to the cell with the fault.
 fn found(truth: &Work, at: At, byte: usize, mask: u8, goes_on: bool) {
     let mut wrong = truth.altered(at, byte, mask, goes_on);
-    // Nobody computes tokens again.
-    let reason = if at.0 == 0 {
-        Reason::Decided
-    } else {
-        Reason::Judged
-    };
+    // Another input than the task's is lost without a look into it.
+    let (reason, cell) = (Reason::Judged, (at.0 > 0).then_some(at));
 
     let mut game = Match::new(&wrong);
     let outcome = game.play_faithfully(&mut wrong, &mut truth.clone(), Side::Challenger);
-    assert_eq!((outcome, game.at()), (ended(Side::Challenger, reason), Some(at)));
+    assert_eq!((outcome, game.at()), (ended(Side::Challenger, reason), cell));
 
     let mut game = Match::new(truth);
     let outcome = game.play_faithfully(&mut truth.clone(), &mut wrong, Side::Defender);

@@ -1,9 +1,10 @@
 //! A toy model: what its traces look like, and what each of their cells is a function of.
 //!
-//! Leaf 0 has a row for each item: how many tokens it has, how many bytes the output has (in the first row),
-//! the tokens. Each item has a leaf for each stride, and each of a stride's layers the steps Mix, Quant and
-//! Sum: words, bytes with a word for every four of them, words again. The last stride ends with Pool, one
-//! row, and every one with Record. The last leaf is the output: all items' last records, and two bytes more.
+//! Leaf 0 is the input: for each item how many tokens it has, how many bytes the output has (in the first
+//! item), the tokens. Each item has a leaf for each stride, and each of a stride's layers the steps Mix,
+//! Quant and Sum: words, bytes with a word for every four of them, words again. The last stride ends with
+//! Pool, one row, and every one with Record. The last leaf is the output: all items' last records, and two
+//! bytes more.
 
 use super::super::*;
 use alloc::vec::Vec;
@@ -22,6 +23,10 @@ pub struct Toy {
     pub width: u32,
     /// Most tokens of an item.
     pub positions: u32,
+    /// A leaf whose cells no block can compute.
+    pub too_large: Option<u32>,
+    /// The task's.
+    pub input: H256,
     /// The claim's.
     pub output: H256,
 }
@@ -38,8 +43,8 @@ enum Kind {
 /// A cell's input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// Bytes of a row of leaf 0.
-    Given { row: u32, at: Range<u32> },
+    /// Bytes of leaf 0.
+    Given { at: Range<u32> },
     /// Bytes of a row of an earlier leaf.
     Leaf { leaf: u32, row: u32, at: Range<u32> },
     /// Bytes of a row of an earlier step of the same leaf.
@@ -55,14 +60,15 @@ fn word(number: u32) -> Range<u32> {
 
 impl Toy {
     pub fn new(items: u32, strides: u32, layers: u32, width: u32, positions: u32) -> Self {
-        let output = H256::zero();
         Self {
             items,
             strides,
             layers,
             width,
             positions,
-            output,
+            too_large: None,
+            input: H256::zero(),
+            output: H256::zero(),
         }
     }
 
@@ -116,10 +122,16 @@ impl Toy {
         self.words(if self.is_last(leaf) { 1 } else { length })
     }
 
-    /// How many leaves there are below an input's root, where it is among them, and the rows there.
+    /// Words of an item in leaf 0.
+    pub fn item_words(&self) -> u32 {
+        2 + self.positions
+    }
+
+    /// How many leaves there are below an input's root, where it is among them, and the rows there; nothing
+    /// for the task's own input.
     pub fn under(&self, leaf: u32, length: u32, input: &Input) -> Option<(u32, u32, RowsShape)> {
         Some(match input {
-            Input::Given { .. } => (self.leaves(), 0, self.rows(0, 0, 0)?),
+            Input::Given { .. } => return None,
             Input::Leaf { leaf, .. } => (self.leaves(), *leaf, self.record(*leaf, length)),
             Input::Step { step, .. } => (self.steps_of(leaf), *step, self.rows(leaf, length, *step)?),
         })
@@ -145,8 +157,7 @@ impl Toy {
         match self.kind(leaf, step) {
             None => Vec::new(),
             Some(Kind::Mix) if step == 0 && stride == 0 => vec![Input::Given {
-                row: item,
-                at: word(2 + row),
+                at: word(item * self.item_words() + 2 + row),
             }],
             Some(Kind::Mix) if step == 0 => vec![Input::Leaf {
                 leaf: leaf - 1,
@@ -192,12 +203,14 @@ impl Shape for Toy {
 
     fn leaf(&self, leaf: u32) -> Option<LeafShape> {
         let (length, kind) = if leaf == 0 {
-            (Length::Known(0), LeafKind::Given)
+            (Length::Known(0), LeafKind::Fixed(self.input))
         } else if leaf == self.last_leaf() {
-            (Length::Word { row: 0, word: 1 }, LeafKind::Fixed(self.output))
+            let most = u32::MAX;
+            (Length::Word { word: 1, most }, LeafKind::Fixed(self.output))
         } else {
-            let (row, _) = self.place(leaf)?;
-            (Length::Word { row, word: 0 }, LeafKind::Computed)
+            let (item, _) = self.place(leaf)?;
+            let (word, most) = (item * self.item_words(), self.positions);
+            (Length::Word { word, most }, LeafKind::Computed)
         };
         Some(LeafShape { length, kind })
     }
@@ -210,16 +223,16 @@ impl Shape for Toy {
     }
 
     fn rows(&self, leaf: u32, length: u32, step: u32) -> Option<RowsShape> {
-        let given = |rows, row_bytes| RowsShape {
-            rows,
+        let blob = |row_bytes| RowsShape {
+            rows: 1,
             row_bytes,
             quantized: None,
         };
         if leaf == 0 {
-            return (step == 0).then(|| given(self.items, 4 * (2 + self.positions)));
+            return (step == 0).then(|| blob(4 * self.items * self.item_words()));
         }
         if leaf == self.last_leaf() {
-            return (step == 0).then(|| given(1, length));
+            return (step == 0).then(|| blob(length));
         }
         self.steps(leaf, length)?;
         Some(match self.kind(leaf, step)? {

@@ -7,7 +7,9 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use codec::{Decode, DecodeAll, Encode};
 use core::{convert::Infallible, ops::Range};
 use sp_core::H256;
-use surety_proofs::{CellOpening, Proof, content_hash, merkle_root, row_digest, rows_digest};
+use surety_proofs::{
+    CellOpening, Proof, SEGMENT_BYTES, SegmentOpening, content_hash, merkle_root, row_digest, rows_digest,
+};
 
 /// All rows of all steps of all leaves.
 #[derive(Clone)]
@@ -30,9 +32,13 @@ impl Work {
             let words: Vec<u32> = [length, output].into_iter().chain(tokens).collect();
             words.iter().flat_map(|word| word.to_le_bytes()).collect()
         });
+        let input = tokens.collect::<Vec<Vec<u8>>>().concat();
         let mut work = Self {
-            toy,
-            rows: vec![vec![tokens.collect()]],
+            toy: Toy {
+                input: content_hash(&input),
+                ..toy
+            },
+            rows: vec![vec![vec![input]]],
             leaves: Vec::new(),
             forged: BTreeMap::new(),
         };
@@ -76,6 +82,7 @@ impl Work {
             .iter()
             .map(|steps| digest(steps.last().unwrap()))
             .collect();
+        self.leaves[0] = content_hash(&self.rows[0][0][0]);
         self.toy.output = content_hash(&self.rows.last().unwrap()[0][0]);
         *self.leaves.last_mut().unwrap() = self.toy.output;
     }
@@ -89,14 +96,14 @@ impl Work {
     }
 
     pub fn length(&self, leaf: u32) -> u32 {
-        let word = |row: u32, word: usize| {
-            let bytes = &self.rows[0][0][row as usize][4 * word..];
+        let word = |word: u32| {
+            let bytes = &self.rows[0][0][0][4 * word as usize..];
             u32::from_le_bytes(bytes[..4].try_into().unwrap())
         };
         match (leaf, self.toy.place(leaf)) {
             (0, _) => 0,
-            (_, Some((item, _))) => word(item, 0),
-            (_, None) => word(0, 1),
+            (_, Some((item, _))) => word(item * self.toy.item_words()).clamp(1, self.toy.positions),
+            (_, None) => word(1).max(1),
         }
     }
 
@@ -139,7 +146,8 @@ impl Work {
             other.rows[leaf].last_mut().unwrap()[0][0] ^= mask;
         }
         // A token may be another one, and everything be computed from that.
-        if goes_on && leaf == 0 && (2..2 + self.length(1 + at.2 * self.toy.strides)).contains(&at.3) {
+        let (item, word) = (at.3 / self.toy.item_words(), at.3 % self.toy.item_words());
+        if goes_on && leaf == 0 && (2..2 + self.length(1 + item * self.toy.strides)).contains(&word) {
             other.run(None)
         } else {
             other.seal()
@@ -190,7 +198,7 @@ impl Work {
 
     fn read(&self, leaf: u32, input: &Input) -> Vec<u8> {
         let (rows, row, at) = match input {
-            Input::Given { row, at } => (&self.rows[0][0], row, at),
+            Input::Given { at } => (&self.rows[0][0], &0, at),
             Input::Leaf { leaf, row, at } => (self.rows[*leaf as usize].last().unwrap(), row, at),
             Input::Step { step, row, at } => (&self.rows[leaf as usize][*step as usize], row, at),
         };
@@ -199,7 +207,10 @@ impl Work {
 
     fn piece(&self, of: u32, input: &Input) -> Piece {
         let (leaf, step, row, at) = match input {
-            Input::Given { row, at } => (0, 0, *row, at),
+            Input::Given { at } => {
+                let segment = SegmentOpening::new(&self.rows[0][0][0], at.start / SEGMENT_BYTES);
+                return Piece::Given(segment.unwrap());
+            }
             Input::Leaf { leaf, row, at } => (*leaf, self.steps_of(*leaf) - 1, *row, at),
             Input::Step { step, row, at } => (of, *step, *row, at),
         };
@@ -211,11 +222,11 @@ impl Work {
             _ => (self.leaves.clone(), leaf),
         };
         let bytes = &self.rows[leaf as usize][step as usize][row as usize];
-        Piece {
-            digest: tree[place as usize],
-            proof: Proof::new(&tree, place).unwrap(),
-            bytes: CellOpening::new(&self.row_digests(leaf, step), row, bytes, at.start).unwrap(),
-        }
+        Piece::Computed(
+            tree[place as usize],
+            Proof::new(&tree, place).unwrap(),
+            CellOpening::new(&self.row_digests(leaf, step), row, bytes, at.start).unwrap(),
+        )
     }
 }
 
@@ -257,11 +268,11 @@ impl Trace for Work {
 
 /// An input of a cell, with what proves it from a root.
 #[derive(Encode, Decode)]
-struct Piece {
-    /// Of the leaf or the step that it is in.
-    digest: H256,
-    proof: Proof,
-    bytes: CellOpening,
+enum Piece {
+    /// Of the task's input.
+    Given(SegmentOpening),
+    /// The digest of the leaf or step that it is in, from there to the root, and from it to the digest.
+    Computed(H256, Proof, CellOpening),
 }
 
 /// Computes cells again from what is proven.
@@ -269,18 +280,24 @@ pub struct Judge(pub Toy);
 
 impl Judge {
     fn prove(&self, cell: &Cell, roots: &Roots, input: &Input, piece: &Piece) -> Option<Vec<u8>> {
-        let root = match input {
-            Input::Step { .. } => roots.steps?,
-            _ => roots.trace,
+        let (root, row, at) = match input {
+            Input::Given { at } => {
+                let Piece::Given(segment) = piece else { return None };
+                let blob = self.0.rows(0, 0, 0)?.row_bytes;
+                let shown = segment.row_digest(blob) == Some(self.0.input);
+                return segment.slice(at.clone()).filter(|_| shown).map(<[u8]>::to_vec);
+            }
+            Input::Leaf { row, at, .. } => (roots.trace, row, at),
+            Input::Step { row, at, .. } => (roots.steps?, row, at),
         };
         let (leaves, index, rows) = self.0.under(cell.leaf, cell.length, input)?;
-        let (Input::Given { row, at } | Input::Leaf { row, at, .. } | Input::Step { row, at, .. }) = input;
-        if piece.bytes.row.row != *row || !piece.proof.verify(&root, &piece.digest, index, leaves) {
+        let Piece::Computed(digest, proof, bytes) = piece else {
+            return None;
+        };
+        if bytes.row.row != *row || !proof.verify(&root, digest, index, leaves) {
             return None;
         }
-        let bytes = piece
-            .bytes
-            .bytes(&piece.digest, rows.rows, rows.row_bytes, at.clone());
+        let bytes = bytes.bytes(digest, rows.rows, rows.row_bytes, at.clone());
         bytes.map(<[u8]>::to_vec)
     }
 
@@ -301,15 +318,18 @@ impl Judge {
 }
 
 impl Referee for Judge {
-    /// Tokens need a committee.
     fn opening_bytes(&self, cell: &Cell) -> Option<u32> {
         let inputs = self
             .0
             .inputs((cell.leaf, cell.step, cell.row, cell.cell), cell.length);
-        (cell.leaf > 0).then(|| 1 + 1500 * inputs.len() as u32)
+        (self.0.too_large != Some(cell.leaf)).then(|| 1 + 1500 * inputs.len() as u32)
     }
 
     fn judge(&self, cell: &Cell, roots: &Roots, opening: &[u8]) -> Judgement {
+        if cell.leaf == 0 {
+            // It is the task's, or nobody would be asked.
+            return Judgement::Holds;
+        }
         let Some(inputs) = self.inputs(cell, roots, opening) else {
             return Judgement::Unproven;
         };

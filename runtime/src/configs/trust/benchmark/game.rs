@@ -8,13 +8,15 @@ use surety_dispute_game::bisection::{
     defend, opening_room,
 };
 use surety_model_trace::{
-    CellReferee, Layout, Op, Part, Player, Prompt, prompt_tokens, sampling_random, show_item,
+    CellReferee, Layout, Op, Part, Player, sampling_random, show_item,
     testsuite::{MemoryModel, MemoryTrace, generation_output},
 };
 use surety_pallet_results::{DisputeReferee, LongCell};
 use surety_proofs::{content_hash, merkle_root};
 use surety_types::{
-    model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Precision, Smoothed},
+    input::{IdBounds, Settings, Work, encode_prompt},
+    limits::SPECIAL_IDS_MAX,
+    model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Precision, Smoothed, SpecialIds},
     task::ResultClaim,
     trust::ItemLeaves,
 };
@@ -24,14 +26,19 @@ use crate::configs::trust::{ExactContext, ExactReferee};
 /// The context of a model with every dimension at its limit, and a claim about it: of an output of more than
 /// a mebibyte, or of about as many tokens as there is a trace of.
 pub fn largest(operation: Operation) -> (ExactContext, ResultClaim) {
-    let (family, units) = match operation {
-        Operation::Embed => (ModelFamily::Bert, 17),
-        Operation::Generate => (ModelFamily::Llama, 1 << 16),
+    let (family, units, input_bytes) = match operation {
+        Operation::Embed => (ModelFamily::Bert, 17, 16 << 20),
+        Operation::Generate => (ModelFamily::Llama, 1 << 16, INPUT_BYTES),
     };
     let context = ExactContext {
         family,
-        operation,
+        work: Work {
+            operation,
+            input_bytes,
+            units_max: units,
+        },
         input: content_hash(b"benchmark"),
+        stop: stop(),
         exact: ExactForm {
             weight_root: H256::repeat_byte(1),
             architecture: Architecture::largest(family),
@@ -60,18 +67,36 @@ pub fn item() -> (ExactContext, ResultClaim, ItemLeaves) {
     (context, claim, shown)
 }
 
+/// A prompt of one token, after the settings.
+const INPUT_BYTES: u32 = 7 * 4;
+
+/// As many ids as a manifest may list, none of which is ever chosen.
+fn stop() -> SpecialIds {
+    SpecialIds::truncate_from([u32::MAX; SPECIAL_IDS_MAX as usize].to_vec())
+}
+
 /// One token is drawn after one, from the whole vocabulary, and of that one of the last: whoever posts a task
 /// can look for such a seed.
-fn prompt(input: &H256) -> Option<Prompt<'static>> {
-    let seed = (0..u64::MAX).find(|seed| sampling_random(input, *seed, 0) > u64::MAX / 1_000 * 999)?;
-    Some(Prompt {
-        tokens: &[1],
-        output_bytes: 16,
-        temperature_milli: 1_000,
-        top_k: 0,
-        top_p_milli: 1_000,
-        seed,
-    })
+fn input() -> Option<Vec<u8>> {
+    let of_seed = |seed| {
+        let settings = Settings {
+            max_tokens: 1,
+            temperature_milli: 1_000,
+            top_k: 0,
+            top_p_milli: 1_000,
+            seed,
+        };
+        let bounds = IdBounds {
+            vocabulary: 16,
+            positions: 4,
+        };
+        encode_prompt(&[1], &settings, &bounds).ok()
+    };
+    let drawn = |seed| {
+        let input = of_seed(seed)?;
+        (sampling_random(&content_hash(&input), seed, 0) > u64::MAX / 1_000 * 999).then_some(input)
+    };
+    (0..u64::MAX).find_map(drawn)
 }
 
 /// A claim with one wrong cell, what its task's referee knows, and the game that finds it. Its last move
@@ -87,8 +112,9 @@ fn make(cell: LongCell) -> Option<(ExactContext, ResultClaim, Vec<Move>)> {
         architecture.clone(),
         1,
     ));
-    let context = context(architecture, model.weight_root());
-    let (mut claim, trace) = honest(&context, &model)?;
+    let input = input()?;
+    let context = context(architecture, model.weight_root(), &input);
+    let (mut claim, trace) = honest(&context, &model, input)?;
     let referee = ExactReferee::claim_referee(&context, &claim)?;
     let mut honest = Player::new(referee.layout.clone(), trace.clone());
     let mut liar = Player::new(referee.layout.clone(), trace);
@@ -107,11 +133,16 @@ fn make(cell: LongCell) -> Option<(ExactContext, ResultClaim, Vec<Move>)> {
     matches!(game.state(), State::Over(_)).then_some((context, claim, moves))
 }
 
-fn context(architecture: Architecture, weight_root: H256) -> ExactContext {
+fn context(architecture: Architecture, weight_root: H256, input: &[u8]) -> ExactContext {
     ExactContext {
         family: ModelFamily::Llama,
-        operation: Operation::Generate,
-        input: content_hash(b"benchmark"),
+        work: Work {
+            operation: Operation::Generate,
+            input_bytes: INPUT_BYTES,
+            units_max: 2,
+        },
+        input: content_hash(input),
+        stop: stop(),
         exact: ExactForm {
             weight_root,
             architecture,
@@ -120,14 +151,16 @@ fn context(architecture: Architecture, weight_root: H256) -> ExactContext {
 }
 
 /// What the prompt leads to, and the work behind it.
-fn honest(context: &ExactContext, model: &Arc<MemoryModel>) -> Option<(ResultClaim, MemoryTrace)> {
-    let prompt = prompt(&context.input)?;
+fn honest(
+    context: &ExactContext,
+    model: &Arc<MemoryModel>,
+    input: Vec<u8>,
+) -> Option<(ResultClaim, MemoryTrace)> {
     let of_token = |token| {
-        let output = generation_output(1, &[token], false, "");
+        let output = generation_output(&[token], false);
         let claim = claim(content_hash(&output));
         let layout = ExactReferee::claim_referee(context, &claim)?.layout;
-        let tokens = prompt_tokens(&prompt, claim.units);
-        let trace = MemoryTrace::compute(model.clone(), &layout, tokens, Some(output)).ok()?;
+        let trace = MemoryTrace::compute(model.clone(), &layout, input.clone(), Some(output)).ok()?;
         let chosen = *trace.choices(&layout).first()?;
         Some((chosen, claim, trace))
     };
@@ -180,7 +213,7 @@ fn longest(cell: LongCell) -> Option<Architecture> {
 }
 
 fn is_taken(model: &Architecture, cell: LongCell) -> Option<bool> {
-    let context = context(model.clone(), H256::zero());
+    let context = context(model.clone(), H256::zero(), &[]);
     let layout = ExactReferee::claim_referee(&context, &claim(H256::zero()))?.layout;
     let (leaf, length, step) = place(&layout, cell)?;
     let at = Cell {

@@ -1,7 +1,5 @@
 //! A continuation's text, piece by piece.
 
-use surety_models::tokens::Prompts;
-
 /// What a decoder writes for bytes that are no character, or not yet.
 const INCOMPLETE: char = char::REPLACEMENT_CHARACTER;
 
@@ -9,8 +7,8 @@ const INCOMPLETE: char = char::REPLACEMENT_CHARACTER;
 const PENDING_MAX: usize = 8;
 
 /// Gives the text that each token adds, in whole characters.
-pub(super) struct TextStream<'a> {
-    prompts: &'a Prompts,
+#[derive(Clone, Debug, Default)]
+pub struct TextStream {
     tokens: Vec<u32>,
     /// Tokens from here on are decoded: those before the next one can matter to how it reads.
     context: usize,
@@ -18,24 +16,18 @@ pub(super) struct TextStream<'a> {
     told: usize,
 }
 
-impl<'a> TextStream<'a> {
-    pub(super) fn new(prompts: &'a Prompts) -> Self {
-        Self {
-            prompts,
-            tokens: Vec::new(),
-            context: 0,
-            told: 0,
-        }
-    }
-
-    /// What `token` adds; empty while a character is not complete, unless it is the `last`.
-    pub(super) fn push(&mut self, token: u32, last: bool) -> Result<String, String> {
+impl TextStream {
+    /// What `token` adds, where `decode` gives the text of some ids; empty while a character is not complete.
+    ///
+    /// # Errors
+    /// Those of `decode`.
+    pub fn push<E>(&mut self, token: u32, decode: impl Fn(&[u32]) -> Result<String, E>) -> Result<String, E> {
         self.tokens.push(token);
         let told = self.tokens.get(self.context..self.told).unwrap_or_default();
         let all = self.tokens.get(self.context..).unwrap_or_default();
-        let (told, all) = (self.prompts.decode(told)?, self.prompts.decode(all)?);
+        let (told, all) = (decode(told)?, decode(all)?);
         let pending = self.tokens.len() - self.told;
-        if all.ends_with(INCOMPLETE) && !last && pending < PENDING_MAX {
+        if all.ends_with(INCOMPLETE) && pending < PENDING_MAX {
             return Ok(String::new());
         }
         self.context = self.told;

@@ -1,0 +1,585 @@
+//! The bytes of a task's input: ids of tokens, as little-endian words of 32 bits.
+//!
+//! | operation | words |
+//! |---|---|
+//! | `Embed` | for each item the word that it begins at and how many it has; the ids |
+//! | `Generate` | most tokens to add, temperature, top k, top p, the seed's two halves; the prompt's ids |
+//!
+//! How many items there are says the task, how long a prompt is its input's length: [`check_shape`] is
+//! asked when a task is posted. What is then in the words has **one reading, whatever they are**, so that
+//! nobody who was given a task has to refuse it, or could: an id that the model does not have is its last
+//! one, a word beyond the end 0, an item without tokens has one, one that is too long is cut, and as many
+//! tokens are added as there is room for. An honest client sends nothing of the kind: encoding refuses it,
+//! each with an error of its own.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
+use scale_info::TypeInfo;
+
+use crate::{limits, model::Operation};
+
+/// Words of an item in the table of `Embed`.
+pub const ITEM_WORDS: u32 = 2;
+
+/// Words of `Generate` before the prompt.
+pub const SETTINGS_WORDS: u32 = 6;
+
+/// Bytes of a word.
+pub const WORD_BYTES: u32 = 4;
+
+/// Most tokens that one task may ask to be added.
+pub const NEW_TOKENS_MAX: u32 = 4096;
+
+/// Highest temperature that is asked for, in thousandths.
+pub const TEMPERATURE_MILLI_MAX: u32 = 10_000;
+
+/// All of the probability, in thousandths.
+pub const TOP_P_MILLI_MAX: u32 = 1000;
+
+/// What of a task its input has to fit.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct Work {
+    /// What is asked for.
+    pub operation: Operation,
+    /// Bytes of the input.
+    pub input_bytes: u32,
+    /// Units that are paid for: with `Embed` the items that there are, with `Generate` the most tokens,
+    /// those of the prompt included.
+    pub units_max: u32,
+}
+
+/// Why no input of so many bytes is one of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShapeFault {
+    /// It is no whole number of words.
+    Ragged,
+    /// It is too short for the settings and a token, or for the table and a token of each item.
+    TooShort,
+    /// Nothing could be added to its prompt: by what is paid for, or by the model's positions.
+    PromptTooLong,
+}
+
+impl fmt::Display for ShapeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ragged => "the input is no whole number of words",
+            Self::TooShort => "the input is too short for what it must hold",
+            Self::PromptTooLong => {
+                "nothing could be added to the prompt: it takes all that is paid for, or all positions"
+            }
+        })
+    }
+}
+
+impl core::error::Error for ShapeFault {}
+
+impl Work {
+    /// Tokens of the prompt of `Generate`; 0 for another operation.
+    pub const fn prompt_tokens(&self) -> u32 {
+        match self.operation {
+            Operation::Embed => 0,
+            Operation::Generate => (self.input_bytes / WORD_BYTES).saturating_sub(SETTINGS_WORDS),
+        }
+    }
+
+    /// Most tokens that can be added to the prompt, by a model of so many positions.
+    pub fn room(&self, positions: u32) -> u32 {
+        self.units_max.min(positions).saturating_sub(self.prompt_tokens())
+    }
+
+    /// Whether an input of this size can be one, for a model of so many positions where that is known.
+    ///
+    /// # Errors
+    /// [`ShapeFault`], the first that is found.
+    pub fn check_shape(&self, positions: Option<u32>) -> Result<(), ShapeFault> {
+        if !self.input_bytes.is_multiple_of(WORD_BYTES) {
+            return Err(ShapeFault::Ragged);
+        }
+        let words = self.input_bytes / WORD_BYTES;
+        match self.operation {
+            Operation::Embed if words.checked_div(ITEM_WORDS.saturating_add(1)) < Some(self.units_max) => {
+                Err(ShapeFault::TooShort)
+            }
+            Operation::Embed => Ok(()),
+            Operation::Generate if self.prompt_tokens() == 0 => Err(ShapeFault::TooShort),
+            Operation::Generate if self.room(positions.unwrap_or(u32::MAX)) == 0 => {
+                Err(ShapeFault::PromptTooLong)
+            }
+            Operation::Generate => Ok(()),
+        }
+    }
+}
+
+/// What ids are checked against before they are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdBounds {
+    /// Tokens that the model has.
+    pub vocabulary: u32,
+    /// Positions that it has.
+    pub positions: u32,
+}
+
+/// Why something is no input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputFault {
+    /// There is no item, or the prompt has no token.
+    Empty,
+    /// An item without a token.
+    EmptyItem {
+        /// Its index, from 0.
+        item: u32,
+    },
+    /// More tokens than the model has positions for.
+    ItemTooLong {
+        /// Its index, from 0.
+        item: u32,
+        /// Tokens that it has.
+        tokens: u32,
+        /// Positions that the model has.
+        positions: u32,
+    },
+    /// An id that the model does not have.
+    UnknownToken {
+        /// The id.
+        id: u32,
+        /// Tokens that the model has.
+        vocabulary: u32,
+    },
+    /// The prompt and what is to be added do not fit into the model's positions.
+    ContextExceeded {
+        /// Tokens of the prompt.
+        prompt: u32,
+        /// Tokens asked for.
+        max_tokens: u32,
+        /// Positions that the model has.
+        positions: u32,
+    },
+    /// A setting outside its range.
+    OutOfRange {
+        /// Its name.
+        setting: &'static str,
+        /// What it is.
+        value: u32,
+        /// The least and the most that it may be.
+        range: (u32, u32),
+    },
+    /// More than 4 GiB.
+    TooLarge,
+}
+
+impl fmt::Display for InputFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("there is no token in it"),
+            Self::EmptyItem { item } => write!(f, "item {item} has no token"),
+            Self::ItemTooLong {
+                item,
+                tokens,
+                positions,
+            } => write!(
+                f,
+                "item {item} has {tokens} tokens, but the model takes {positions}"
+            ),
+            Self::UnknownToken { id, vocabulary } => {
+                write!(f, "there is no token {id} in a vocabulary of {vocabulary}")
+            }
+            Self::ContextExceeded {
+                prompt,
+                max_tokens,
+                positions,
+            } => write!(
+                f,
+                "the prompt has {prompt} tokens; with {max_tokens} more it is over the model's {positions}"
+            ),
+            Self::OutOfRange {
+                setting,
+                value,
+                range: (least, most),
+            } => write!(f, "{setting} is {value}, but must be between {least} and {most}"),
+            Self::TooLarge => f.write_str("it has more than 4 GiB"),
+        }
+    }
+}
+
+impl core::error::Error for InputFault {}
+
+/// How a prompt is continued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Most tokens to add.
+    pub max_tokens: u32,
+    /// Temperature in thousandths; 0 always takes the best token.
+    pub temperature_milli: u32,
+    /// Choose among so many of the best tokens; 0 for all.
+    pub top_k: u32,
+    /// Choose among the best tokens that together have so much of the probability, in thousandths.
+    pub top_p_milli: u32,
+    /// Another seed draws other tokens; the same input always draws the same.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// Reads the first words of an input.
+    pub const fn read(words: [u32; SETTINGS_WORDS as usize]) -> Self {
+        let [max_tokens, temperature_milli, top_k, top_p_milli, low, high] = words;
+        Self {
+            max_tokens,
+            temperature_milli,
+            top_k,
+            top_p_milli,
+            seed: (high as u64) << 32 | low as u64,
+        }
+    }
+
+    const fn words(&self) -> [u32; SETTINGS_WORDS as usize] {
+        [
+            self.max_tokens,
+            self.temperature_milli,
+            self.top_k,
+            self.top_p_milli,
+            self.seed as u32,
+            (self.seed >> 32) as u32,
+        ]
+    }
+
+    /// Tokens that are added unless one of them ends the continuation, where there is room for so many.
+    pub fn new_tokens(&self, room: u32) -> u32 {
+        self.max_tokens.min(room).max(1)
+    }
+
+    /// Whether each is in its range.
+    ///
+    /// # Errors
+    /// [`InputFault::OutOfRange`].
+    pub fn check(&self) -> Result<(), InputFault> {
+        let settings = [
+            ("max_tokens", self.max_tokens, (1, NEW_TOKENS_MAX)),
+            (
+                "temperature_milli",
+                self.temperature_milli,
+                (0, TEMPERATURE_MILLI_MAX),
+            ),
+            ("top_k", self.top_k, (0, limits::VOCABULARY_MAX)),
+            ("top_p_milli", self.top_p_milli, (1, TOP_P_MILLI_MAX)),
+        ];
+        let outside = settings
+            .into_iter()
+            .find(|(_, value, (least, most))| value < least || value > most);
+        match outside {
+            Some((setting, value, range)) => Err(InputFault::OutOfRange {
+                setting,
+                value,
+                range,
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The input of `Embed`: these items, in their order.
+///
+/// # Errors
+/// [`InputFault`], the first that is found.
+pub fn encode_items(items: &[Vec<u32>], bounds: &IdBounds) -> Result<Vec<u8>, InputFault> {
+    if items.is_empty() {
+        return Err(InputFault::Empty);
+    }
+    let table = narrow(items.len())?
+        .checked_mul(ITEM_WORDS)
+        .ok_or(InputFault::TooLarge)?;
+    let mut words = Vec::new();
+    let mut start = table;
+    for (item, ids) in (0u32..).zip(items) {
+        let tokens = narrow(ids.len())?;
+        if tokens == 0 {
+            return Err(InputFault::EmptyItem { item });
+        }
+        if tokens > bounds.positions {
+            let positions = bounds.positions;
+            return Err(InputFault::ItemTooLong {
+                item,
+                tokens,
+                positions,
+            });
+        }
+        bounds.check(ids)?;
+        words.extend([start, tokens]);
+        start = start.checked_add(tokens).ok_or(InputFault::TooLarge)?;
+    }
+    // Its size in bytes is a number of the task, too.
+    start.checked_mul(WORD_BYTES).ok_or(InputFault::TooLarge)?;
+    Ok(bytes_of(words.iter().chain(items.iter().flatten())))
+}
+
+/// The input of `Generate`: a prompt, and how it is continued.
+///
+/// # Errors
+/// [`InputFault`], the first that is found.
+pub fn encode_prompt(prompt: &[u32], settings: &Settings, bounds: &IdBounds) -> Result<Vec<u8>, InputFault> {
+    settings.check()?;
+    let tokens = narrow(prompt.len())?;
+    if tokens == 0 {
+        return Err(InputFault::Empty);
+    }
+    if tokens.saturating_add(settings.max_tokens) > bounds.positions {
+        return Err(InputFault::ContextExceeded {
+            prompt: tokens,
+            max_tokens: settings.max_tokens,
+            positions: bounds.positions,
+        });
+    }
+    bounds.check(prompt)?;
+    Ok(bytes_of(settings.words().iter().chain(prompt)))
+}
+
+impl IdBounds {
+    /// Whether the model has all of these ids.
+    ///
+    /// # Errors
+    /// [`InputFault::UnknownToken`], the first.
+    pub fn check(&self, ids: &[u32]) -> Result<(), InputFault> {
+        let vocabulary = self.vocabulary;
+        match ids.iter().find(|id| **id >= vocabulary) {
+            Some(id) => Err(InputFault::UnknownToken { id: *id, vocabulary }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An id as it is read by a model of so many tokens.
+pub const fn known_id(id: u32, vocabulary: u32) -> u32 {
+    let last = vocabulary.saturating_sub(1);
+    if id < last { id } else { last }
+}
+
+/// An input, read.
+#[derive(Clone, Copy, Debug)]
+pub struct InputReader<'a> {
+    words: &'a [[u8; WORD_BYTES as usize]],
+    bounds: IdBounds,
+}
+
+impl<'a> InputReader<'a> {
+    /// Of an input's bytes, for a model of these bounds.
+    pub fn new(input: &'a [u8], bounds: IdBounds) -> Self {
+        let (words, _) = input.as_chunks();
+        Self { words, bounds }
+    }
+
+    fn word(&self, place: u32) -> u32 {
+        let word = self.words.get(place as usize);
+        word.map_or(0, |word| u32::from_le_bytes(*word))
+    }
+
+    /// The ids of an item of `Embed`.
+    pub fn item(&self, item: u32) -> Vec<u32> {
+        let entry = item.saturating_mul(ITEM_WORDS);
+        let (start, tokens) = (self.word(entry), self.word(entry.saturating_add(1)));
+        let id = |at: u32| known_id(self.word(start.saturating_add(at)), self.bounds.vocabulary);
+        (0..tokens.min(self.bounds.positions).max(1)).map(id).collect()
+    }
+
+    /// How the prompt of `Generate` is continued.
+    pub fn settings(&self) -> Settings {
+        let mut words = [0; SETTINGS_WORDS as usize];
+        for (place, word) in (0..).zip(&mut words) {
+            *word = self.word(place);
+        }
+        Settings::read(words)
+    }
+
+    /// The prompt's ids.
+    pub fn prompt(&self) -> Vec<u32> {
+        let words = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
+        let id = |place| known_id(self.word(place), self.bounds.vocabulary);
+        (SETTINGS_WORDS.min(words)..words).map(id).collect()
+    }
+}
+
+fn narrow(count: usize) -> Result<u32, InputFault> {
+    u32::try_from(count).map_err(|_| InputFault::TooLarge)
+}
+
+fn bytes_of<'a>(words: impl Iterator<Item = &'a u32>) -> Vec<u8> {
+    words.flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use alloc::vec;
+
+    use super::*;
+
+    const BOUNDS: IdBounds = IdBounds {
+        vocabulary: 100,
+        positions: 4,
+    };
+
+    const SETTINGS: Settings = Settings {
+        max_tokens: 2,
+        temperature_milli: 700,
+        top_k: 12,
+        top_p_milli: 950,
+        seed: 0x1234_5678_9abc,
+    };
+
+    fn words(input: &[u8]) -> Vec<u32> {
+        let (words, _) = input.as_chunks();
+        words.iter().map(|word| u32::from_le_bytes(*word)).collect()
+    }
+
+    fn embed(units_max: u32, input_bytes: u32) -> Work {
+        let operation = Operation::Embed;
+        Work {
+            operation,
+            input_bytes,
+            units_max,
+        }
+    }
+
+    fn generate(units_max: u32, input_bytes: u32) -> Work {
+        let operation = Operation::Generate;
+        Work {
+            operation,
+            input_bytes,
+            units_max,
+        }
+    }
+
+    #[test]
+    fn items_are_a_table_and_their_ids() {
+        let items = vec![vec![1, 2, 99], vec![7]];
+        let input = encode_items(&items, &BOUNDS).unwrap();
+        assert_eq!(words(&input), [4, 3, 7, 1, 1, 2, 99, 7]);
+        let reader = InputReader::new(&input, BOUNDS);
+        assert_eq!(vec![reader.item(0), reader.item(1)], items);
+        assert_eq!(embed(2, input.len() as u32).check_shape(Some(4)), Ok(()));
+    }
+
+    #[test]
+    fn a_prompt_is_settings_and_its_ids() {
+        let input = encode_prompt(&[5, 6], &SETTINGS, &BOUNDS).unwrap();
+        assert_eq!(words(&input), [2, 700, 12, 950, 0x5678_9abc, 0x1234, 5, 6]);
+        let reader = InputReader::new(&input, BOUNDS);
+        assert_eq!((reader.settings(), reader.prompt()), (SETTINGS, vec![5, 6]));
+        let work = generate(4, input.len() as u32);
+        assert_eq!((work.prompt_tokens(), work.check_shape(Some(4))), (2, Ok(())));
+        assert_eq!(reader.settings().new_tokens(work.room(4)), 2);
+        assert_eq!(reader.settings().new_tokens(1), 1);
+    }
+
+    #[test]
+    fn an_honest_client_sends_nothing_that_a_model_does_not_have() {
+        let fault = |items: Vec<Vec<u32>>| encode_items(&items, &BOUNDS).unwrap_err();
+        assert_eq!(fault(vec![]), InputFault::Empty);
+        assert_eq!(fault(vec![vec![1], vec![]]), InputFault::EmptyItem { item: 1 });
+        let too_long = InputFault::ItemTooLong {
+            item: 0,
+            tokens: 5,
+            positions: 4,
+        };
+        assert_eq!(fault(vec![vec![0; 5]]), too_long);
+        let unknown = InputFault::UnknownToken {
+            id: 100,
+            vocabulary: 100,
+        };
+        assert_eq!(fault(vec![vec![1, 100]]), unknown);
+
+        let fault = |prompt: &[u32], settings| encode_prompt(prompt, &settings, &BOUNDS).unwrap_err();
+        assert_eq!(fault(&[], SETTINGS), InputFault::Empty);
+        assert_eq!(fault(&[100], SETTINGS), unknown);
+        let exceeded = InputFault::ContextExceeded {
+            prompt: 3,
+            max_tokens: 2,
+            positions: 4,
+        };
+        assert_eq!(fault(&[1, 2, 3], SETTINGS), exceeded);
+        for (settings, name) in [
+            (
+                Settings {
+                    max_tokens: 0,
+                    ..SETTINGS
+                },
+                "max_tokens",
+            ),
+            (
+                Settings {
+                    max_tokens: 4097,
+                    ..SETTINGS
+                },
+                "max_tokens",
+            ),
+            (
+                Settings {
+                    temperature_milli: 10_001,
+                    ..SETTINGS
+                },
+                "temperature_milli",
+            ),
+            (
+                Settings {
+                    top_k: u32::MAX,
+                    ..SETTINGS
+                },
+                "top_k",
+            ),
+            (
+                Settings {
+                    top_p_milli: 0,
+                    ..SETTINGS
+                },
+                "top_p_milli",
+            ),
+            (
+                Settings {
+                    top_p_milli: 1001,
+                    ..SETTINGS
+                },
+                "top_p_milli",
+            ),
+        ] {
+            let InputFault::OutOfRange { setting, .. } = fault(&[1], settings) else {
+                panic!("{settings:?}");
+            };
+            assert_eq!(setting, name);
+        }
+    }
+
+    #[test]
+    fn whatever_the_words_are_they_have_one_reading() {
+        let input: Vec<u8> = bytes_of([0u32, 0, u32::MAX, 9, 5, u32::MAX, 300].iter());
+        let reader = InputReader::new(&input, BOUNDS);
+        // No tokens are one, ids that there are not are the last, places that there are not hold 0.
+        assert_eq!(reader.item(0), [0]);
+        assert_eq!(reader.item(1), [0; 4]);
+        assert_eq!(reader.item(2), [99, 99, 0, 0]);
+        assert_eq!(reader.item(u32::MAX), [0]);
+        assert_eq!(reader.prompt(), [99]);
+        assert_eq!(InputReader::new(&[1, 0, 0], BOUNDS).prompt(), [0; 0]);
+        assert_eq!(InputReader::new(&[], BOUNDS).settings().new_tokens(7), 1);
+    }
+
+    #[test]
+    fn an_input_of_the_wrong_size_is_refused_by_its_size_alone() {
+        assert_eq!(embed(1, 13).check_shape(None), Err(ShapeFault::Ragged));
+        assert_eq!(embed(2, 20).check_shape(None), Err(ShapeFault::TooShort));
+        assert_eq!(embed(2, 24).check_shape(None), Ok(()));
+        assert_eq!(
+            embed(u32::MAX, u32::MAX - 3).check_shape(None),
+            Err(ShapeFault::TooShort)
+        );
+        assert_eq!(generate(9, 24).check_shape(None), Err(ShapeFault::TooShort));
+        assert_eq!(generate(2, 28).check_shape(Some(2)), Ok(()));
+        assert_eq!(generate(1, 28).check_shape(None), Err(ShapeFault::PromptTooLong));
+        assert_eq!(
+            generate(9, 32).check_shape(Some(2)),
+            Err(ShapeFault::PromptTooLong)
+        );
+        assert_eq!(generate(9, 32).check_shape(Some(3)), Ok(()));
+    }
+}
