@@ -327,7 +327,7 @@ mod benchmarks {
 
     #[benchmark]
     fn refute_audit() {
-        fill_convictions::<T>();
+        fill_convictions::<T>(One::one());
         let call = refuted::<T>();
         let finder: T::AccountId = account("finder", 0, 0);
 

@@ -47,8 +47,8 @@ impl<T: frame_system::Config> surety_pallet_block_entropy::WeightInfo for Weight
 		// Proof Size summary in bytes:
 		//  Measured:  `1055`
 		//  Estimated: `3513`
-		// Minimum execution time: 16_567_000 picoseconds.
-		Weight::from_parts(18_351_000, 0)
+		// Minimum execution time: 16_585_000 picoseconds.
+		Weight::from_parts(18_891_000, 0)
 			.saturating_add(Weight::from_parts(0, 3513))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(2))

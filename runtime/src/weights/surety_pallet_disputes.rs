@@ -38,11 +38,11 @@ use core::marker::PhantomData;
 pub struct WeightInfo<T>(PhantomData<T>);
 impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<T> {
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:13 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)
@@ -57,18 +57,18 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	fn challenge() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `35831`
-		//  Estimated: `52226`
-		// Minimum execution time: 157_944_000 picoseconds.
-		Weight::from_parts(171_138_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `48617`
+		//  Estimated: `77266`
+		// Minimum execution time: 211_853_000 picoseconds.
+		Weight::from_parts(226_772_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(19))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:6)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
@@ -76,9 +76,9 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:6 w:0)
@@ -99,18 +99,18 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn play_int8_product() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `50128`
-		//  Estimated: `52226`
-		// Minimum execution time: 359_372_000 picoseconds.
-		Weight::from_parts(379_155_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `62888`
+		//  Estimated: `77266`
+		// Minimum execution time: 437_059_000 picoseconds.
+		Weight::from_parts(458_144_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(18))
 			.saturating_add(T::DbWeight::get().writes(17))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:6)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
@@ -118,9 +118,9 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:6 w:0)
@@ -141,18 +141,18 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn play_int12_product() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `50128`
-		//  Estimated: `52226`
-		// Minimum execution time: 352_952_000 picoseconds.
-		Weight::from_parts(377_428_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `62888`
+		//  Estimated: `77266`
+		// Minimum execution time: 425_652_000 picoseconds.
+		Weight::from_parts(449_536_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(18))
 			.saturating_add(T::DbWeight::get().writes(17))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:6)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
@@ -160,9 +160,9 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:6 w:0)
@@ -183,24 +183,24 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn play_choice() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `50128`
-		//  Estimated: `52226`
-		// Minimum execution time: 478_020_000 picoseconds.
-		Weight::from_parts(508_908_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `62888`
+		//  Estimated: `77266`
+		// Minimum execution time: 546_448_000 picoseconds.
+		Weight::from_parts(580_728_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(18))
 			.saturating_add(T::DbWeight::get().writes(17))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:5)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
 	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:6 w:0)
@@ -214,7 +214,7 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `TrustLock::JailedFor` (r:1 w:1)
 	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
 	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:3)
@@ -223,24 +223,24 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn advance_dispute() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `49180`
-		//  Estimated: `52226`
-		// Minimum execution time: 196_253_000 picoseconds.
-		Weight::from_parts(212_016_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `61940`
+		//  Estimated: `77266`
+		// Minimum execution time: 251_457_000 picoseconds.
+		Weight::from_parts(272_765_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(18))
 			.saturating_add(T::DbWeight::get().writes(16))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:1)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
 	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:4 w:0)
@@ -259,11 +259,11 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn end_audits() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `50114`
-		//  Estimated: `52226`
-		// Minimum execution time: 211_850_000 picoseconds.
-		Weight::from_parts(229_994_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `62833`
+		//  Estimated: `77266`
+		// Minimum execution time: 262_069_000 picoseconds.
+		Weight::from_parts(283_126_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(18))
 			.saturating_add(T::DbWeight::get().writes(13))
 	}
@@ -274,7 +274,7 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `Disputes::Disputes` (r:1 w:0)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:0)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
 	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:0)
@@ -285,18 +285,18 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	fn join_committee() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `49551`
-		//  Estimated: `52226`
-		// Minimum execution time: 503_446_000 picoseconds.
-		Weight::from_parts(525_540_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `62270`
+		//  Estimated: `77266`
+		// Minimum execution time: 507_721_000 picoseconds.
+		Weight::from_parts(533_328_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(1))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:1)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
 	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
@@ -310,7 +310,7 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `Parameters::Parameters` (r:5 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:5 w:4)
@@ -325,35 +325,35 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn reveal_vote() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `58239`
-		//  Estimated: `52226`
-		// Minimum execution time: 316_369_000 picoseconds.
-		Weight::from_parts(354_453_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `70958`
+		//  Estimated: `77266`
+		// Minimum execution time: 354_637_000 picoseconds.
+		Weight::from_parts(380_888_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(30))
 			.saturating_add(T::DbWeight::get().writes(22))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:0)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:0)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:0)
 	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn authorize_reveal_vote() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `56646`
-		//  Estimated: `52226`
-		// Minimum execution time: 60_234_000 picoseconds.
-		Weight::from_parts(68_713_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `69365`
+		//  Estimated: `77266`
+		// Minimum execution time: 72_005_000 picoseconds.
+		Weight::from_parts(80_784_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(4))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:1)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
 	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
@@ -368,10 +368,10 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn open_vote() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `70055`
+		//  Measured:  `82800`
 		//  Estimated: `330858`
-		// Minimum execution time: 565_438_000 picoseconds.
-		Weight::from_parts(641_989_000, 0)
+		// Minimum execution time: 607_292_000 picoseconds.
+		Weight::from_parts(643_473_000, 0)
 			.saturating_add(Weight::from_parts(0, 330858))
 			.saturating_add(T::DbWeight::get().reads(108))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -391,22 +391,22 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
 	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn advance_committee() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `57635`
-		//  Estimated: `52226`
-		// Minimum execution time: 241_313_000 picoseconds.
-		Weight::from_parts(274_073_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `70395`
+		//  Estimated: `77266`
+		// Minimum execution time: 298_048_000 picoseconds.
+		Weight::from_parts(321_616_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(19))
 			.saturating_add(T::DbWeight::get().writes(18))
 	}

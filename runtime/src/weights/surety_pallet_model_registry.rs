@@ -40,7 +40,7 @@ impl<T: frame_system::Config> surety_pallet_model_registry::WeightInfo for Weigh
 	/// Storage: `ModelRegistry::Uses` (r:1 w:0)
 	/// Proof: `ModelRegistry::Uses` (`max_values`: None, `max_size`: Some(53), added: 2528, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Models` (r:1 w:1)
-	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(353), added: 2828, mode: `MaxEncodedLen`)
+	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(495), added: 2970, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
@@ -48,40 +48,62 @@ impl<T: frame_system::Config> surety_pallet_model_registry::WeightInfo for Weigh
 	fn register() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `456`
-		//  Estimated: `3818`
-		// Minimum execution time: 53_806_000 picoseconds.
-		Weight::from_parts(57_780_000, 0)
-			.saturating_add(Weight::from_parts(0, 3818))
+		//  Estimated: `3960`
+		// Minimum execution time: 55_787_000 picoseconds.
+		Weight::from_parts(60_182_000, 0)
+			.saturating_add(Weight::from_parts(0, 3960))
 			.saturating_add(T::DbWeight::get().reads(4))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
 	/// Storage: `ModelRegistry::Models` (r:1 w:1)
-	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(353), added: 2828, mode: `MaxEncodedLen`)
+	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(495), added: 2970, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Uses` (r:1 w:0)
 	/// Proof: `ModelRegistry::Uses` (`max_values`: None, `max_size`: Some(53), added: 2528, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::AuditSpeeds` (r:0 w:1)
+	/// Proof: `ModelRegistry::AuditSpeeds` (`max_values`: None, `max_size`: Some(52), added: 2527, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::Auditors` (r:0 w:1)
+	/// Proof: `ModelRegistry::Auditors` (`max_values`: None, `max_size`: Some(3250), added: 5725, mode: `MaxEncodedLen`)
 	fn retire() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `513`
-		//  Estimated: `3818`
-		// Minimum execution time: 45_208_000 picoseconds.
-		Weight::from_parts(48_677_000, 0)
-			.saturating_add(Weight::from_parts(0, 3818))
+		//  Measured:  `1360`
+		//  Estimated: `3960`
+		// Minimum execution time: 74_887_000 picoseconds.
+		Weight::from_parts(83_086_000, 0)
+			.saturating_add(Weight::from_parts(0, 3960))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
-	/// Not measured yet: two reads and a write, about as `retire`.
+	/// Storage: `ModelRegistry::Models` (r:1 w:0)
+	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(495), added: 2970, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::AuditSpeeds` (r:0 w:1)
+	/// Proof: `ModelRegistry::AuditSpeeds` (`max_values`: None, `max_size`: Some(52), added: 2527, mode: `MaxEncodedLen`)
 	fn set_audit_speed() -> Weight {
-		Weight::from_parts(40_000_000, 0)
-			.saturating_add(Weight::from_parts(0, 3818))
-			.saturating_add(T::DbWeight::get().reads(2))
+		// Proof Size summary in bytes:
+		//  Measured:  `600`
+		//  Estimated: `3960`
+		// Minimum execution time: 13_436_000 picoseconds.
+		Weight::from_parts(14_910_000, 0)
+			.saturating_add(Weight::from_parts(0, 3960))
+			.saturating_add(T::DbWeight::get().reads(1))
 			.saturating_add(T::DbWeight::get().writes(1))
 	}
-	/// Not measured yet: the stakes of 100 verifiers are read.
+	/// Storage: `Staking::Agents` (r:1 w:0)
+	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:101 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::Models` (r:1 w:0)
+	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(495), added: 2970, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::Auditors` (r:1 w:1)
+	/// Proof: `ModelRegistry::Auditors` (`max_values`: None, `max_size`: Some(3250), added: 5725, mode: `MaxEncodedLen`)
 	fn offer_audits() -> Weight {
-		Weight::from_parts(900_000_000, 0)
-			.saturating_add(Weight::from_parts(0, 280_000))
+		// Proof Size summary in bytes:
+		//  Measured:  `17233`
+		//  Estimated: `327624`
+		// Minimum execution time: 403_717_000 picoseconds.
+		Weight::from_parts(429_662_000, 0)
+			.saturating_add(Weight::from_parts(0, 327624))
 			.saturating_add(T::DbWeight::get().reads(104))
 			.saturating_add(T::DbWeight::get().writes(1))
 	}

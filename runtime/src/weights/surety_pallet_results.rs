@@ -42,43 +42,41 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:7 w:0)
+	/// Storage: `Parameters::Parameters` (r:3 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Babe::Randomness` (r:1 w:0)
 	/// Proof: `Babe::Randomness` (`max_values`: Some(1), `max_size`: Some(32), added: 527, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::BondedInAll` (r:1 w:0)
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Records` (r:16 w:0)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Results::CommitNotes` (r:0 w:1)
 	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::AwaitingEntropy` (r:0 w:1)
 	/// Proof: `TaskAuction::AwaitingEntropy` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
 	fn commit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `35624`
-		//  Estimated: `52226`
-		// Minimum execution time: 412_485_000 picoseconds.
-		Weight::from_parts(436_729_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
-			.saturating_add(T::DbWeight::get().reads(33))
+		//  Measured:  `48344`
+		//  Estimated: `77266`
+		// Minimum execution time: 353_915_000 picoseconds.
+		Weight::from_parts(388_689_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
+			.saturating_add(T::DbWeight::get().reads(13))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:4 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
@@ -89,34 +87,34 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	fn reveal() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `34992`
-		//  Estimated: `52226`
-		// Minimum execution time: 153_392_000 picoseconds.
-		Weight::from_parts(167_275_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `47752`
+		//  Estimated: `77266`
+		// Minimum execution time: 205_839_000 picoseconds.
+		Weight::from_parts(223_945_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(10))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:0)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	fn authorize_reveal() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `33804`
-		//  Estimated: `52226`
-		// Minimum execution time: 36_317_000 picoseconds.
-		Weight::from_parts(39_474_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `46564`
+		//  Estimated: `77266`
+		// Minimum execution time: 47_689_000 picoseconds.
+		Weight::from_parts(55_626_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(2))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:12 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:79 w:30)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Records` (r:15 w:15)
+	/// Storage: `TrustLock::Records` (r:30 w:15)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
@@ -124,16 +122,16 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn replace_members() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `37379`
+		//  Measured:  `50124`
 		//  Estimated: `256476`
-		// Minimum execution time: 1_580_773_000 picoseconds.
-		Weight::from_parts(1_677_167_000, 0)
+		// Minimum execution time: 2_178_082_000 picoseconds.
+		Weight::from_parts(2_300_422_000, 0)
 			.saturating_add(Weight::from_parts(0, 256476))
-			.saturating_add(T::DbWeight::get().reads(108))
+			.saturating_add(T::DbWeight::get().reads(123))
 			.saturating_add(T::DbWeight::get().writes(47))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:400 w:400)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
@@ -141,23 +139,23 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `TrustLock::Records` (r:15 w:15)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Results::CommitNotes` (r:0 w:16)
 	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:0 w:1)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// The range of component `a` is `[1, 384]`.
 	fn close(a: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `7179 + a * (210 ±0)`
-		//  Estimated: `52734 + a * (3234 ±0)`
-		// Minimum execution time: 376_954_000 picoseconds.
-		Weight::from_parts(343_048_900, 0)
-			.saturating_add(Weight::from_parts(0, 52734))
-			// Standard Error: 33_686
-			.saturating_add(Weight::from_parts(10_517_497, 0).saturating_mul(a.into()))
+		//  Measured:  `7276 + a * (243 ±0)`
+		//  Estimated: `77266 + a * (3234 ±0)`
+		// Minimum execution time: 377_152_000 picoseconds.
+		Weight::from_parts(340_874_115, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
+			// Standard Error: 22_991
+			.saturating_add(Weight::from_parts(10_243_873, 0).saturating_mul(a.into()))
 			.saturating_add(T::DbWeight::get().reads(36))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(a.into())))
 			.saturating_add(T::DbWeight::get().writes(51))
@@ -167,7 +165,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:8 w:8)
@@ -175,15 +173,15 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:0 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:8)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn convict_silent() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `644`
 		//  Estimated: `21318`
-		// Minimum execution time: 113_877_000 picoseconds.
-		Weight::from_parts(121_904_000, 0)
+		// Minimum execution time: 152_202_000 picoseconds.
+		Weight::from_parts(159_971_000, 0)
 			.saturating_add(Weight::from_parts(0, 21318))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(18))
@@ -197,26 +195,26 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:0 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:8)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn convict_absent() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `653`
 		//  Estimated: `21318`
-		// Minimum execution time: 166_236_000 picoseconds.
-		Weight::from_parts(175_217_000, 0)
+		// Minimum execution time: 203_450_000 picoseconds.
+		Weight::from_parts(213_167_000, 0)
 			.saturating_add(Weight::from_parts(0, 21318))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(18))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `BlockEntropy::Recorded` (r:1 w:0)
 	/// Proof: `BlockEntropy::Recorded` (`max_values`: Some(1), `max_size`: Some(8), added: 503, mode: `MaxEncodedLen`)
 	/// Storage: `BlockEntropy::Outputs` (r:9 w:0)
 	/// Proof: `BlockEntropy::Outputs` (`max_values`: None, `max_size`: Some(48), added: 2523, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Storage: `Parameters::Parameters` (r:2 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
@@ -224,12 +222,12 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn seed_auditors() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `37167`
-		//  Estimated: `52226`
-		// Minimum execution time: 109_116_000 picoseconds.
-		Weight::from_parts(123_277_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
-			.saturating_add(T::DbWeight::get().reads(13))
+		//  Measured:  `49963`
+		//  Estimated: `77266`
+		// Minimum execution time: 168_814_000 picoseconds.
+		Weight::from_parts(199_810_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
+			.saturating_add(T::DbWeight::get().reads(14))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -239,23 +237,23 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `TrustLock::Records` (r:1 w:0)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	fn announce_audit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `34606`
-		//  Estimated: `52226`
-		// Minimum execution time: 472_524_000 picoseconds.
-		Weight::from_parts(497_590_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `47325`
+		//  Estimated: `77266`
+		// Minimum execution time: 522_258_000 picoseconds.
+		Weight::from_parts(556_881_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
@@ -263,7 +261,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `TrustLock::Slashes` (r:1 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
@@ -274,33 +272,100 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	fn reveal_audit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `36675`
-		//  Estimated: `52226`
-		// Minimum execution time: 96_165_000 picoseconds.
-		Weight::from_parts(106_577_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `49468`
+		//  Estimated: `77266`
+		// Minimum execution time: 150_832_000 picoseconds.
+		Weight::from_parts(164_677_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(7))
 			.saturating_add(T::DbWeight::get().writes(7))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:0)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn authorize_reveal_audit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `47264`
-		//  Estimated: `52226`
-		// Minimum execution time: 35_985_000 picoseconds.
-		Weight::from_parts(39_597_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `60016`
+		//  Estimated: `77266`
+		// Minimum execution time: 46_028_000 picoseconds.
+		Weight::from_parts(51_575_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(2))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:1 w:1)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:1 w:1)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
+	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:0 w:1)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	fn reveal_items() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `49468`
+		//  Estimated: `77266`
+		// Minimum execution time: 215_388_000 picoseconds.
+		Weight::from_parts(245_482_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
+			.saturating_add(T::DbWeight::get().reads(7))
+			.saturating_add(T::DbWeight::get().writes(7))
+	}
+	/// Storage: `Results::Rounds` (r:1 w:0)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	fn authorize_reveal_items() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `47799`
+		//  Estimated: `77266`
+		// Minimum execution time: 88_003_000 picoseconds.
+		Weight::from_parts(95_225_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
+			.saturating_add(T::DbWeight::get().reads(2))
+	}
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
+	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:2 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::JailedFor` (r:1 w:1)
+	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:1 w:1)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:0 w:1)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
+	fn refute_audit() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `48538`
+		//  Estimated: `77266`
+		// Minimum execution time: 362_111_000 picoseconds.
+		Weight::from_parts(385_886_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
+			.saturating_add(T::DbWeight::get().reads(8))
+			.saturating_add(T::DbWeight::get().writes(5))
+	}
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Demands` (r:1 w:1)
 	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(120), added: 2595, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
@@ -313,11 +378,11 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn demand() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `36132`
-		//  Estimated: `52226`
-		// Minimum execution time: 142_446_000 picoseconds.
-		Weight::from_parts(158_917_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `48868`
+		//  Estimated: `77266`
+		// Minimum execution time: 193_377_000 picoseconds.
+		Weight::from_parts(210_018_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().writes(7))
 	}
@@ -326,13 +391,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:0)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Demands` (r:1 w:1)
 	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(120), added: 2595, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
@@ -341,16 +406,16 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn supply() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `35998`
-		//  Estimated: `52226`
-		// Minimum execution time: 143_741_000 picoseconds.
-		Weight::from_parts(163_233_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `48758`
+		//  Estimated: `77266`
+		// Minimum execution time: 158_626_000 picoseconds.
+		Weight::from_parts(174_715_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Results::CommitNotes` (r:1 w:0)
 	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -362,7 +427,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:5 w:0)
@@ -379,11 +444,11 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn report_equivocation() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `49359`
-		//  Estimated: `52226`
-		// Minimum execution time: 239_141_000 picoseconds.
-		Weight::from_parts(266_117_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `62078`
+		//  Estimated: `77266`
+		// Minimum execution time: 291_708_000 picoseconds.
+		Weight::from_parts(318_632_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(8))
 	}
@@ -392,11 +457,11 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)
@@ -407,36 +472,36 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn demand_input() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `34484`
-		//  Estimated: `52226`
-		// Minimum execution time: 234_222_000 picoseconds.
-		Weight::from_parts(252_346_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `47220`
+		//  Estimated: `77266`
+		// Minimum execution time: 310_735_000 picoseconds.
+		Weight::from_parts(348_610_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
 	fn supply_input() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `34011`
-		//  Estimated: `52226`
-		// Minimum execution time: 206_539_000 picoseconds.
-		Weight::from_parts(224_321_000, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
+		//  Measured:  `46747`
+		//  Estimated: `77266`
+		// Minimum execution time: 289_313_000 picoseconds.
+		Weight::from_parts(314_342_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
@@ -446,35 +511,15 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Results::CommitNotes` (r:0 w:16)
 	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:0 w:1)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	fn withhold_input() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `35973`
+		//  Measured:  `48692`
 		//  Estimated: `1291356`
-		// Minimum execution time: 900_602_000 picoseconds.
-		Weight::from_parts(954_674_000, 0)
+		// Minimum execution time: 902_906_000 picoseconds.
+		Weight::from_parts(954_494_000, 0)
 			.saturating_add(Weight::from_parts(0, 1291356))
 			.saturating_add(T::DbWeight::get().reads(402))
 			.saturating_add(T::DbWeight::get().writes(36))
-	}
-	/// Not measured yet: as `reveal_audit`, with 12 KiB more to hash and to tell of.
-	fn reveal_items() -> Weight {
-		Weight::from_parts(560_000_000, 0)
-			.saturating_add(Weight::from_parts(0, 78000))
-			.saturating_add(T::DbWeight::get().reads(8))
-			.saturating_add(T::DbWeight::get().writes(8))
-	}
-	/// Not measured yet: as `authorize_reveal_audit`, with 12 KiB more to hash.
-	fn authorize_reveal_items() -> Weight {
-		Weight::from_parts(260_000_000, 0)
-			.saturating_add(Weight::from_parts(0, 78000))
-			.saturating_add(T::DbWeight::get().reads(2))
-	}
-	/// Not measured yet: a conviction, 12 KiB to hash and the way up a trace.
-	fn refute_audit() -> Weight {
-		Weight::from_parts(700_000_000, 0)
-			.saturating_add(Weight::from_parts(0, 80000))
-			.saturating_add(T::DbWeight::get().reads(12))
-			.saturating_add(T::DbWeight::get().writes(8))
 	}
 }

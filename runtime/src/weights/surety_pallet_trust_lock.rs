@@ -53,8 +53,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `15110`
 		//  Estimated: `14799`
-		// Minimum execution time: 46_691_000 picoseconds.
-		Weight::from_parts(51_893_000, 0)
+		// Minimum execution time: 48_185_000 picoseconds.
+		Weight::from_parts(54_436_000, 0)
 			.saturating_add(Weight::from_parts(0, 14799))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -89,8 +89,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `18544`
 		//  Estimated: `68668`
-		// Minimum execution time: 1_354_689_000 picoseconds.
-		Weight::from_parts(1_423_926_000, 0)
+		// Minimum execution time: 1_412_388_000 picoseconds.
+		Weight::from_parts(1_480_152_000, 0)
 			.saturating_add(Weight::from_parts(0, 68668))
 			.saturating_add(T::DbWeight::get().reads(37))
 			.saturating_add(T::DbWeight::get().writes(35))
@@ -105,8 +105,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `69`
 		//  Estimated: `4385`
-		// Minimum execution time: 5_405_000 picoseconds.
-		Weight::from_parts(6_121_000, 0)
+		// Minimum execution time: 5_529_000 picoseconds.
+		Weight::from_parts(6_227_000, 0)
 			.saturating_add(Weight::from_parts(0, 4385))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(1))

@@ -60,7 +60,7 @@ pub fn item() -> (ExactContext, ResultClaim, ItemLeaves) {
     let layout = ExactReferee::claim_referee(&context, &claim).map(|referee| referee.layout);
     let layout = layout.expect("the claim can be played over");
     let leaves: Vec<H256> = (0..layout.leaves())
-        .map(|leaf| H256::from_low_u64_be(leaf.into()))
+        .map(|leaf| content_hash(&leaf.to_le_bytes()))
         .collect();
     claim.trace_root = merkle_root(leaves.iter().copied());
     let shown = show_item(&layout, 0, &leaves).expect("there is a first item");
