@@ -15,6 +15,8 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 # What the chain says to a worker's harm, by the field that names its stash.
 FAULTS = {"FaultFound": "offender", "SlashDeferred": "offender", "Jailed": "stash", "BidForfeited": "provider"}
 SUSPENSION = "Suspended"
+# Openings of seals: over a whole result, and over the items of one verifier.
+AUDITS = ("AuditRevealed", "ItemsRevealed")
 
 
 class Before:
@@ -67,7 +69,7 @@ class Before:
             event = {"event": name, "block": block.number, "stash": None, "task": fields.get("task")}
             if name in FAULTS or SUSPENSION in name:
                 found.append(event | {"stash": stash_of(name, fields), "kind": fields.get("kind")})
-            elif name == "AuditRevealed":
+            elif name in AUDITS:
                 found.append(event | {"verifier": fields["verifier"], "agrees": fields["agrees"]})
         return found
 

@@ -26,16 +26,30 @@ pub use ticket::ticket;
 
 /// Outputs of ours, which the chain does not name yet.
 #[derive(Default)]
-pub struct OwnOutputs(Mutex<BTreeMap<TaskId, ContentHash>>);
+pub struct OwnOutputs(Mutex<BTreeMap<TaskId, Own>>);
+
+#[derive(Clone, Copy)]
+struct Own {
+    output: ContentHash,
+    /// The blob of the leaves of its trace.
+    leaves: Option<ContentHash>,
+}
 
 impl OwnOutputs {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, ContentHash>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, Own>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// There is an output.
     pub fn insert(&self, task: TaskId, output: ContentHash) {
-        self.lock().insert(task, output);
+        self.lock().insert(task, Own { output, leaves: None });
+    }
+
+    /// There are leaves of its trace, too: for auditors, once the result is revealed.
+    pub fn insert_leaves(&self, task: TaskId, leaves: ContentHash) {
+        if let Some(own) = self.lock().get_mut(&task) {
+            own.leaves = Some(leaves);
+        }
     }
 
     /// The task is over.
@@ -44,6 +58,10 @@ impl OwnOutputs {
     }
 
     fn is(&self, task: TaskId, blob: ContentHash) -> bool {
-        self.lock().get(&task) == Some(&blob)
+        self.lock().get(&task).is_some_and(|own| own.output == blob)
+    }
+
+    fn are_leaves(&self, task: TaskId, blob: ContentHash) -> bool {
+        self.lock().get(&task).is_some_and(|own| own.leaves == Some(blob))
     }
 }

@@ -35,6 +35,7 @@ struct World {
     chain: FakeChain,
     provider: Gate,
     client: Gate,
+    outputs: Arc<OwnOutputs>,
 }
 
 /// A task of which the audit window is open; everybody with stake is drawn.
@@ -104,7 +105,8 @@ fn world() -> World {
     outputs.insert(TASK, OUTPUT);
     let shared: Arc<dyn Chain> = Arc::new(chain.clone());
     World {
-        provider: Gate::of_provider(shared.clone(), account("provider"), outputs),
+        provider: Gate::of_provider(shared.clone(), account("provider"), outputs.clone()),
+        outputs,
         client: Gate::of_client(shared),
         chain,
     }
@@ -170,6 +172,39 @@ async fn what_is_revealed_can_no_longer_be_drawn_for() {
         });
     });
     assert!(!world.lets_in(&world.provider, &drawn, OUTPUT).await);
+}
+
+#[tokio::test]
+async fn a_traces_leaves_are_for_auditors_once_the_result_is_revealed() {
+    let world = world();
+    let leaves = ContentHash::repeat_byte(7);
+    world.outputs.insert_leaves(TASK, leaves);
+    let drawn = world.ticket("verifier//agent", draw("verifier//agent"));
+    assert!(!world.lets_in(&world.provider, &drawn, leaves).await);
+    let audit = Audit {
+        verifier: account("verifier"),
+        provider: account("provider"),
+        bond: 1,
+        draw: Default::default(),
+        items: None,
+        state: AuditState::Sealed(COMMITMENT),
+    };
+    world.chain.change(|state| {
+        let round = state.rounds.get_mut(&TASK).unwrap();
+        round.audits.try_push(audit).unwrap();
+    });
+    assert!(!world.lets_in(&world.provider, &drawn, leaves).await);
+    world.chain.change(|state| {
+        let round = state.rounds.get_mut(&TASK).unwrap();
+        round.members[0].progress = MemberProgress::Revealed(ResultClaim {
+            output: OUTPUT,
+            trace_root: COMMITMENT,
+            units: 1,
+        });
+    });
+    assert!(world.lets_in(&world.provider, &drawn, leaves).await);
+    let poser = world.ticket("poser//agent", draw("poser//agent"));
+    assert!(!world.lets_in(&world.provider, &poser, leaves).await);
 }
 
 #[tokio::test]

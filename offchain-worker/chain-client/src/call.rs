@@ -13,7 +13,7 @@ use surety_types::{
     provider::DeviceProfile,
     stake::Role,
     task::{Bid, ResultClaim, TaskSpec},
-    trust::{AuditProof, DisputeId, SlashId},
+    trust::{AuditAnswer, AuditProof, DisputeId, ItemsFound, SlashId},
 };
 
 use crate::chain::Balance;
@@ -155,6 +155,19 @@ pub enum Call {
         /// What the seal was salted with.
         salt: H256,
     },
+    /// `Results.reveal_items`: opens what was found of some items. Goes without a signature.
+    RevealItems {
+        /// Of which task.
+        task: TaskId,
+        /// Whose result it is held against.
+        provider: AccountId32,
+        /// Whose audit: the stash.
+        verifier: AccountId32,
+        /// What the verifier found.
+        found: ItemsFound,
+        /// Whether the provider's result shows it.
+        answer: AuditAnswer,
+    },
     /// `Disputes.challenge`: says with a bond that a result is wrong.
     Challenge {
         /// Of which task.
@@ -289,7 +302,11 @@ impl Call {
     pub fn proves_itself(&self) -> bool {
         matches!(
             self,
-            Self::RevealBid { .. } | Self::Reveal { .. } | Self::RevealAudit { .. } | Self::RevealVote { .. }
+            Self::RevealBid { .. }
+                | Self::Reveal { .. }
+                | Self::RevealAudit { .. }
+                | Self::RevealItems { .. }
+                | Self::RevealVote { .. }
         )
     }
 
@@ -325,6 +342,11 @@ impl Call {
                 "Results",
                 "reveal_audit",
                 &["task", "provider", "verifier", "claim", "salt"],
+            ),
+            Self::RevealItems { .. } => (
+                "Results",
+                "reveal_items",
+                &["task", "provider", "verifier", "found", "answer"],
             ),
             Self::Challenge { .. } => ("Disputes", "challenge", &["task", "provider"]),
             Self::Demand { .. } => ("Results", "demand", &["task", "provider", "segment"]),
@@ -398,6 +420,13 @@ impl Call {
                 claim,
                 salt,
             } => args![task, provider, verifier, claim, salt],
+            Self::RevealItems {
+                task,
+                provider,
+                verifier,
+                found,
+                answer,
+            } => args![task, provider, verifier, found, answer],
             Self::Challenge { task, provider } => args![task, provider],
             Self::Demand {
                 task,

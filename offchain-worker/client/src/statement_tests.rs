@@ -84,6 +84,7 @@ impl World {
             hash: OUTPUT,
             bytes: 1,
             statement,
+            leaves: None,
         };
         accept(&self.chain, self.home.path(), TASK, &provider(), &found).await
     }

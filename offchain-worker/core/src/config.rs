@@ -174,6 +174,9 @@ pub enum Purpose {
     Vote(DisputeId, u32),
     /// Choosing which piece of an input to demand, after so many other demands.
     Input(u32),
+    /// The answer of a seal over items that says that a provider's result shows something else; the provider
+    /// by [`crate::key_of`].
+    Differing(H256),
 }
 
 /// Gives the salt of a task: always the same one, and one that nobody else can guess.

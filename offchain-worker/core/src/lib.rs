@@ -76,7 +76,9 @@ mod worker;
 pub use config::{
     Config, FETCH_BYTES_PER_SECOND, NoBids, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts,
 };
-pub use messages::{BidSeen, Due, Effect, EffectKind, Event, Failure, Record, Step, TaskSnapshot, key_of};
+pub use messages::{
+    BidSeen, Drawn, Due, Effect, EffectKind, Event, Failure, Found, Record, Step, TaskSnapshot, key_of,
+};
 pub use provider::{Progress, Provider, ProviderRole, ReplayError};
 pub use verifier::{AuditProgress, Verifier, VerifierRole};
 pub use worker::{Role, Worker};

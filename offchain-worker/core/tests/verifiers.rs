@@ -12,8 +12,8 @@ use surety_types::{
     trust::{Audit, AuditProof, AuditState},
 };
 use surety_worker_core::{
-    AccountId, Config, Effect, EffectKind, Event, Failure, NoBids, RoundRecord, SecretSalts, Step,
-    TaskSnapshot, Verifier,
+    AccountId, Config, Drawn, Effect, EffectKind, Event, Failure, Found, NoBids, RoundRecord, SecretSalts,
+    Step, TaskSnapshot, Verifier,
 };
 
 const OURS: u64 = 4_321;
@@ -111,14 +111,17 @@ fn draw(verifier: &mut Verifier, first: Vec<Effect>, ours: impl Fn(u64) -> bool)
         }
         waiting = Vec::new();
         for effect in draws {
-            let proof = ours(effect.task()).then_some(AuditProof {
-                pre_output: [1; 32],
-                proof: [2; 64],
+            let drawn = ours(effect.task()).then_some(Drawn {
+                proof: AuditProof {
+                    pre_output: [1; 32],
+                    proof: [2; 64],
+                },
+                output: [3; 32],
             });
             let drawn = Event::Drawn {
                 task: effect.task(),
                 provider: provider(),
-                proof,
+                drawn,
             };
             waiting.extend(effects(&verifier.step(10, drawn)));
         }
@@ -189,7 +192,7 @@ fn several_audits_are_fetched_for_at_once_and_computed_one_after_the_other() {
     let ready = Event::AuditReady {
         task: audits[0].task(),
         provider: provider(),
-        claim: claim(),
+        found: Found::Whole(claim()),
     };
     let next = effects(&verifier.step(12, ready));
     assert!(
@@ -224,7 +227,7 @@ fn a_sealed_audit_is_opened_on_the_best_blocks_word_and_after_its_window_whateve
     let ready = Event::AuditReady {
         task: 1,
         provider: provider(),
-        claim: claim(),
+        found: Found::Whole(claim()),
     };
     let [Effect::SubmitAnnouncement { seal, .. }] = effects(&verifier.step(12, ready))[..] else {
         panic!("no announcement");
@@ -289,7 +292,7 @@ fn an_output_is_looked_for_over_minutes_and_then_demanded_by_who_has_audited_it(
     let ready = Event::AuditReady {
         task: 1,
         provider: provider(),
-        claim: claim(),
+        found: Found::Whole(claim()),
     };
     verifier.step(12, ready);
     let mut shown = auditing(1, 20);

@@ -38,6 +38,8 @@ pub struct Outcome {
     pub output: Vec<u8>,
     /// What the provider may say of it on chain: the blob's hash, the trace's root, the units done.
     pub claim: ResultClaim,
+    /// The leaves under that root, in their order; none where there is nothing below them.
+    pub leaves: Vec<ContentHash>,
 }
 
 /// What an engine tells while it works. Long operations add their own kinds: a generation its tokens, a

@@ -71,7 +71,11 @@ impl Engine for Puppet {
             units: u32::try_from(rayon::current_num_threads()).unwrap(),
         };
         let output = std::thread::current().name().unwrap_or_default().into();
-        Ok(Outcome { output, claim })
+        Ok(Outcome {
+            output,
+            claim,
+            leaves: Vec::new(),
+        })
     }
 }
 

@@ -6,18 +6,18 @@ use std::{
 };
 
 use surety_audit_economics::{AuditInput, AuditThreshold};
-use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, When};
-use surety_engine::Job;
+use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, VrfDraw, When};
+use surety_engine::{EngineError, Job};
 use surety_network::{Bytes, OutputLocation, PlaneError, Ticket};
-use surety_proofs::{SEGMENT_BYTES, SegmentOpening};
+use surety_proofs::{SEGMENT_BYTES, SegmentOpening, merkle_root};
 use surety_types::{
     ContentHash, TaskId,
     model::Operation,
     multiaddr::Endpoint,
     task::{ResultClaim, TaskSpec},
-    trust::AuditProof,
+    trust::{AuditProof, ItemsFound},
 };
-use surety_worker_core::{Event, Failure};
+use surety_worker_core::{Drawn, Event, Failure, Found};
 
 use super::{
     Tools,
@@ -25,7 +25,7 @@ use super::{
     effect_error::{EffectError, chain_class},
     effects::submit,
     jobs::{Task, failed},
-    work::{fetch_blob, own_blob},
+    work::{fetch_blob, leaves_of, own_blob},
 };
 
 /// What is remembered of audits between their steps. Nothing of it is missed after a restart: the steps are
@@ -76,16 +76,18 @@ pub(super) async fn draw(
     (verifier_stake, settled_by): (u128, BlockNumber),
 ) -> Event {
     match try_draw(tools, &input, verifier_stake, settled_by).await {
-        Ok(proof) => {
-            tracing::info!(task = of.id, ours = proof.is_some(), "drawn");
+        Ok(drawn) => {
+            tracing::info!(task = of.id, ours = drawn.is_some(), "drawn");
             let (task, provider) = (input.task, input.provider);
-            if proof.is_some() {
-                tools.audits.note(task, &provider, |known| known.proof = proof);
+            if let Some(Drawn { proof, .. }) = drawn {
+                tools
+                    .audits
+                    .note(task, &provider, |known| known.proof = Some(proof));
             }
             Event::Drawn {
                 task,
                 provider,
-                proof,
+                drawn,
             }
         }
         Err(e) => {
@@ -100,7 +102,7 @@ async fn try_draw(
     input: &AuditInput<AccountId>,
     verifier_stake: u128,
     settled_by: BlockNumber,
-) -> Result<Option<AuditProof>, ChainError> {
+) -> Result<Option<Drawn>, ChainError> {
     let chain = &*tools.chain;
     let expected = chain
         .auditors_expected(When::Finalized, input.task, &input.provider)
@@ -110,7 +112,8 @@ async fn try_draw(
     let bonded = settled.map_or(0, |stake| stake.bonded);
     let drawn = tools.signer.draw_audit(input)?;
     let threshold = AuditThreshold::weighted(expected, bonded, verifier_stake);
-    Ok(threshold.draws(&drawn.output).then_some(drawn.proof))
+    let VrfDraw { proof, output } = drawn;
+    Ok(threshold.draws(&output).then_some(Drawn { proof, output }))
 }
 
 /// Fetches what an audit needs.
@@ -126,27 +129,128 @@ pub(super) async fn fetch(tools: &Tools, of: Task, provider: AccountId, spec: Ta
     }
 }
 
-/// Computes a task again, and says what comes of it.
-pub(super) async fn audit(tools: &Tools, of: Task, provider: AccountId, spec: TaskSpec) -> Event {
+/// Computes a task again, or these items of it, and says what comes of it.
+pub(super) async fn audit(
+    tools: &Tools,
+    of: Task,
+    provider: AccountId,
+    spec: TaskSpec,
+    items: Option<Vec<u32>>,
+) -> Event {
     let task = of.id;
-    match try_audit(tools, of, &provider, &spec).await {
-        Ok(claim) => {
-            tracing::info!(task, output = ?claim.output, "audited");
+    let audited = async {
+        if let Some(items) = items
+            && let Some(found) = some_items(tools, of, &provider, &spec, items).await?
+        {
+            return Ok(Found::Items(found));
+        }
+        whole(tools, of, &provider, &spec).await.map(Found::Whole)
+    };
+    match audited.await {
+        Ok(found) => {
+            match &found {
+                Found::Whole(claim) => tracing::info!(task, output = ?claim.output, "audited"),
+                Found::Items(found) => tracing::info!(task, items = found.len(), "audited"),
+            }
             Event::AuditReady {
                 task,
                 provider,
-                claim,
+                found,
             }
         }
-        Err(error) => {
-            let reason = error.to_string();
-            tracing::warn!(task, reason, "cannot audit");
-            failed(task, of.kind, error.class())
-        }
+        Err(error) => cannot(of, "cannot audit", &error),
     }
 }
 
-async fn try_audit(
+fn cannot(of: Task, what: &str, error: &EffectError) -> Event {
+    let reason = error.to_string();
+    tracing::warn!(task = of.id, reason, "{what}");
+    failed(of.id, of.kind, error.class())
+}
+
+/// What comes of these items; nothing where the model computes none alone.
+async fn some_items(
+    tools: &Tools,
+    of: Task,
+    provider: &AccountId,
+    spec: &TaskSpec,
+    items: Vec<u32>,
+) -> Result<Option<ItemsFound>, EffectError> {
+    let (input, _) = needed(tools, of, provider, spec).await?;
+    let ticket = tools.engines.audit_items(&spec.model, job(spec, &input), items)?;
+    match ticket.await {
+        Ok(found) => Ok(Some(found)),
+        Err(EngineError::NoItems) => Ok(None),
+        Err(error) => Err(ComputeError::from(error).into()),
+    }
+}
+
+/// Sees whether a provider's result shows what we have found of our items: by what it serves, or by computing
+/// all of it.
+pub(super) async fn compare(
+    tools: &Tools,
+    of: Task,
+    provider: AccountId,
+    spec: TaskSpec,
+    (claim, own): (ResultClaim, (Vec<u32>, ItemsFound)),
+    is_whole: bool,
+) -> Event {
+    let task = of.id;
+    let compared = async {
+        if is_whole {
+            let computed = whole(tools, of, &provider, &spec).await?;
+            return Ok(computed == claim);
+        }
+        is_shown(tools, of, &provider, &spec, (claim, own)).await
+    };
+    match compared.await {
+        Ok(agrees) => {
+            tracing::info!(task, agrees, "compared with what the provider says");
+            Event::AuditCompared {
+                task,
+                provider,
+                agrees,
+            }
+        }
+        Err(error) => cannot(of, "cannot compare what was audited", &error),
+    }
+}
+
+async fn is_shown(
+    tools: &Tools,
+    of: Task,
+    provider: &AccountId,
+    spec: &TaskSpec,
+    (claim, (items, found)): (ResultClaim, (Vec<u32>, ItemsFound)),
+) -> Result<bool, EffectError> {
+    let endpoints = endpoints(tools, provider).await?;
+    let ticket = ticket(tools, of.id, provider);
+    let mut said = Err(EffectError::NoEndpoints);
+    for endpoint in &endpoints {
+        said = match locate_output(tools, of, endpoint, ticket.as_ref()).await {
+            Ok(found) => found.leaves.ok_or(EffectError::NoLeaves),
+            Err(error) => Err(error.into()),
+        };
+        if said.is_ok() {
+            break;
+        }
+    }
+    let leaves = fetch_blob(tools, of, (said?, None), &endpoints, ticket.clone()).await?;
+    let leaves = leaves_of(&leaves).ok_or(EffectError::NoLeaves)?;
+    // Whoever shows the leaves of another trace shows none.
+    if merkle_root(leaves.iter().copied()) != claim.trace_root {
+        return Err(EffectError::NoLeaves);
+    }
+    let input = input(tools, of, spec, &endpoints, ticket.clone()).await?;
+    let output = fetch_blob(tools, of, (claim.output, None), &endpoints, ticket).await?;
+    let (engine, job) = (tools.engines.get(&spec.model)?, job(spec, &input));
+    let ticket = tools
+        .engines
+        .answer(move |_| Ok(engine.shows_items(&job, (&items, &found), &claim, (&leaves, &output))))?;
+    Ok(ticket.await.map_err(ComputeError::from)?)
+}
+
+async fn whole(
     tools: &Tools,
     of: Task,
     provider: &AccountId,

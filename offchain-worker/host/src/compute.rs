@@ -10,7 +10,7 @@ use std::{
 };
 
 use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, Outcome, Priority, Ticket};
-use surety_types::{ModelId, model::Operation, task::ResultClaim};
+use surety_types::{ModelId, model::Operation, task::ResultClaim, trust::ItemsFound};
 use surety_worker_core::{Event, Failure};
 
 use super::vitals::Vitals;
@@ -102,6 +102,23 @@ impl Engines {
         let finish = move |claim: ResultClaim, took| {
             vitals.metrics.computed("audit", took, claim.units);
             claim
+        };
+        self.work(Priority::Audit, audit, finish)
+    }
+
+    /// Queues an audit of some items.
+    pub(super) fn audit_items(
+        &self,
+        model: &ModelId,
+        job: Job,
+        items: Vec<u32>,
+    ) -> Result<Ticket<ItemsFound>, ComputeError> {
+        let (engine, vitals) = (self.get(model)?, self.vitals.clone());
+        let audit = move |sink: &mut JobSink| engine.audit_items(&job, &items, sink);
+        let finish = move |found: ItemsFound, took| {
+            let units = u32::try_from(found.len()).unwrap_or(u32::MAX);
+            vitals.metrics.computed("audit", took, units);
+            found
         };
         self.work(Priority::Audit, audit, finish)
     }

@@ -32,6 +32,9 @@ pub(super) enum EffectError {
     /// The chain knows no address of the provider.
     #[error("the provider has no endpoints")]
     NoEndpoints,
+    /// A provider serves nothing of its trace.
+    #[error("it has no leaves of its trace to show")]
+    NoLeaves,
     /// A provider serves another output than it has revealed.
     #[error("it serves {0:?} instead")]
     OtherOutput(ContentHash),
@@ -46,7 +49,7 @@ impl EffectError {
             Self::Compute(e) => e.failure(),
             // Whatever it is: silence would lose the dispute.
             Self::Answer(_) => Failure::Failed,
-            Self::NoEndpoints | Self::OtherOutput(_) => Failure::Failed,
+            Self::NoEndpoints | Self::NoLeaves | Self::OtherOutput(_) => Failure::Failed,
             Self::Trace(_) | Self::StillPlayable => Failure::Permanent,
         }
     }

@@ -43,7 +43,20 @@ pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, clien
             settled_by,
         } => audits::draw(tools, of, input, (verifier_stake, settled_by)).await,
         Effect::FetchAudit { provider, spec, .. } => audits::fetch(tools, of, provider, spec).await,
-        Effect::Audit { provider, spec, .. } => audits::audit(tools, of, provider, spec).await,
+        Effect::Audit {
+            provider,
+            spec,
+            items,
+            ..
+        } => audits::audit(tools, of, provider, spec, items).await,
+        Effect::CompareAudit {
+            provider,
+            spec,
+            claim,
+            own,
+            whole,
+            ..
+        } => audits::compare(tools, of, provider, spec, (claim, own), whole).await,
         Effect::CheckData { provider, output, .. } => audits::check_data(tools, of, provider, output).await,
         Effect::ComputeMove {
             dispute,
@@ -107,6 +120,18 @@ fn call(effect: Effect, stash: &AccountId) -> Option<Call> {
             verifier: stash.clone(),
             claim,
             salt,
+        },
+        Effect::SubmitItemsReveal {
+            task,
+            provider,
+            found,
+            answer,
+        } => Call::RevealItems {
+            task,
+            provider,
+            verifier: stash.clone(),
+            found,
+            answer,
         },
         Effect::SubmitDemand {
             task,

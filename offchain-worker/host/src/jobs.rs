@@ -243,6 +243,10 @@ fn how_it_went(event: &Event) -> Option<(EffectKind, Option<&'static str>)> {
         Event::ComputeFailed { failure, .. } => (EffectKind::Compute, Some(of(failure))),
         Event::Drawn { provider, .. } => (EffectKind::Draw(surety_worker_core::key_of(provider)), None),
         Event::AuditReady { provider, .. } => (EffectKind::Audit(surety_worker_core::key_of(provider)), None),
+        Event::AuditCompared { provider, .. } => (
+            EffectKind::CompareAudit(surety_worker_core::key_of(provider)),
+            None,
+        ),
         Event::MoveReady { dispute, .. } => (EffectKind::ComputeMove(*dispute), None),
         Event::SeatDrawn { dispute, .. } => (EffectKind::DrawSeat(*dispute), None),
         Event::VoteReady { dispute, .. } => (EffectKind::ComputeVote(*dispute), None),

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use surety_access::OwnOutputs;
 use surety_chain_client::{AccountId, Hash, RoundRecord};
-use surety_network::{DataPlane, FetchOptions, PlaneError, Readers};
+use surety_network::{Announcement, DataPlane, FetchOptions, PlaneError, Readers};
 use surety_proofs::CommitStatement;
 use surety_types::{
     ContentHash, TaskId,
@@ -22,6 +22,8 @@ struct Output {
     hash: ContentHash,
     /// What opens to it. From the journal, so that nothing else is ever signed.
     commitment: Hash,
+    /// The blob of its trace's leaves.
+    leaves: Option<ContentHash>,
     /// Whether its client is told.
     is_announced: bool,
 }
@@ -39,7 +41,11 @@ impl Output {
         let signed = tools.signer.sign_statement(statement, &genesis);
         tools
             .plane
-            .announce_output(task, self.hash, Some(signed), Readers::Only(client))
+            .announce_output(
+                task,
+                Announcement::new(self.hash).signed(signed).traced(self.leaves),
+                Readers::Only(client),
+            )
             .await
     }
 }
@@ -83,10 +89,17 @@ impl Outputs {
             let output = Output {
                 hash: claim.output,
                 commitment: *commitment,
+                leaves: None,
                 is_announced: false,
             };
             self.own.insert(*task, claim.output);
             self.made.insert(*task, output);
+        }
+        if let Record::LeavesKept { task, leaves, .. } = record
+            && let Some(output) = self.made.get_mut(task)
+        {
+            output.leaves = Some(*leaves);
+            self.own.insert_leaves(*task, *leaves);
         }
     }
 
@@ -98,12 +111,13 @@ impl Outputs {
     /// After a restart: makes sure that outputs are still there, and keeps them.
     pub(super) async fn restore(&self, plane: &dyn DataPlane) {
         for (task, output) in &self.made {
-            let kept = match plane.fetch(output.hash, &[], &FetchOptions::default()).await {
-                Ok(blob) => plane.publish(blob).await.map(drop),
-                Err(e) => Err(e),
-            };
-            if let Err(e) = kept {
+            if let Err(e) = keep(plane, output.hash).await {
                 tracing::error!(task, error = %e, "the output of a task is lost: its client has to get it elsewhere");
+            }
+            if let Some(leaves) = output.leaves
+                && let Err(e) = keep(plane, leaves).await
+            {
+                tracing::warn!(task, error = %e, "the leaves of a trace are lost: auditors have to compute all");
             }
         }
     }
@@ -150,8 +164,16 @@ impl Outputs {
         self.own.remove(task);
         if let Some(output) = self.made.remove(&task) {
             tools.plane.release(output.hash).await;
+            if let Some(leaves) = output.leaves {
+                tools.plane.release(leaves).await;
+            }
         }
     }
+}
+
+async fn keep(plane: &dyn DataPlane, hash: ContentHash) -> Result<(), PlaneError> {
+    let blob = plane.fetch(hash, &[], &FetchOptions::default()).await?;
+    plane.publish(blob).await.map(drop)
 }
 
 fn has_committed(round: &RoundRecord, stash: &AccountId) -> bool {

@@ -127,9 +127,9 @@ pub(super) struct Work {
 
 pub(super) async fn compute(tools: &Tools, task: TaskId, work: Work) -> Event {
     match try_compute(tools, task, work).await {
-        Ok(claim) => {
+        Ok((claim, leaves)) => {
             tracing::info!(task, output = ?claim.output, units = claim.units, "computed");
-            Event::ResultReady { task, claim }
+            Event::ResultReady { task, claim, leaves }
         }
         Err(error) => {
             let reason = error.to_string();
@@ -139,7 +139,11 @@ pub(super) async fn compute(tools: &Tools, task: TaskId, work: Work) -> Event {
     }
 }
 
-async fn try_compute(tools: &Tools, task: TaskId, work: Work) -> Result<ResultClaim, EffectError> {
+async fn try_compute(
+    tools: &Tools,
+    task: TaskId,
+    work: Work,
+) -> Result<(ResultClaim, Option<ContentHash>), EffectError> {
     let input = own_blob(tools, work.input).await?;
     let job = Job {
         operation: work.operation,
@@ -154,7 +158,25 @@ async fn try_compute(tools: &Tools, task: TaskId, work: Work) -> Result<ResultCl
     // On disk before core hears of the result: what is committed to can be delivered.
     let output = Bytes::from(outcome.output);
     tools.plane.publish(output).await?;
-    Ok(outcome.claim)
+    // Of a generation nobody audits a part.
+    let is_sampled = work.operation == Operation::Embed && !outcome.leaves.is_empty();
+    let leaves = match is_sampled {
+        true => Some(tools.plane.publish(leaves_blob(&outcome.leaves)).await?),
+        false => None,
+    };
+    Ok((outcome.claim, leaves))
+}
+
+/// The blob of a trace's leaves.
+fn leaves_blob(leaves: &[ContentHash]) -> Bytes {
+    leaves.iter().flat_map(|leaf| leaf.0).collect()
+}
+
+/// What is in the blob of a trace's leaves; nothing where it is none.
+pub(super) fn leaves_of(blob: &[u8]) -> Option<Vec<ContentHash>> {
+    let (leaves, rest) = blob.as_chunks::<32>();
+    rest.is_empty()
+        .then(|| leaves.iter().copied().map(ContentHash::from).collect())
 }
 
 #[cfg(test)]

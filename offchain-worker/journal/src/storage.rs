@@ -18,7 +18,7 @@ use crate::{
 
 /// Grows with every change of the layout, and with new kinds of records. 2: audits and moves. 3: answers for
 /// committees, and inputs that are missed and demanded; programs that said 2 wrote those, too.
-pub(crate) const VERSION: u64 = 3;
+pub(crate) const VERSION: u64 = 4;
 /// The oldest version whose records are read as they are.
 const VERSION_MIN: u64 = 1;
 /// How many finished tasks are remembered. One is needed only until the chain no longer lists its task, so

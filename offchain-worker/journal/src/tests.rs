@@ -15,7 +15,10 @@ use codec::Encode;
 use redb::{ReadableTable, StorageBackend, backends::InMemoryBackend};
 use sp_core::H256;
 use surety_dispute_game::bisection::Move;
-use surety_types::task::{Bid, ResultClaim};
+use surety_types::{
+    task::{Bid, ResultClaim},
+    trust::{ItemFound, ItemsFound},
+};
 use surety_worker_core::Record;
 
 use crate::{
@@ -221,12 +224,35 @@ fn every_kind() -> Vec<Record> {
             at,
             provider: provider.clone(),
         },
-        Record::AuditRevealed { task, at, provider },
+        Record::AuditRevealed {
+            task,
+            at,
+            provider: provider.clone(),
+        },
         played,
         sent,
         vote,
         missed,
         demanded,
+        Record::LeavesKept {
+            task,
+            at,
+            leaves: H256([9; 32]),
+        },
+        Record::ItemsAudited {
+            task,
+            at,
+            provider: provider.clone(),
+            found: ItemsFound::truncate_from(vec![ItemFound::default()]),
+            salts: [salt, seal],
+            seal,
+        },
+        Record::AuditCompared {
+            task,
+            at,
+            provider,
+            agrees: true,
+        },
     ]
 }
 
@@ -247,6 +273,9 @@ fn numbered(record: &Record) -> (u8, u64) {
         Record::VoteMade { .. } => (10, 3),
         Record::InputMissed { .. } => (11, 3),
         Record::InputDemandMade { .. } => (12, 3),
+        Record::LeavesKept { .. } => (13, 4),
+        Record::ItemsAudited { .. } => (14, 4),
+        Record::AuditCompared { .. } => (15, 4),
     }
 }
 

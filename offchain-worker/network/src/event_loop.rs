@@ -31,7 +31,7 @@ use crate::{
     announced::Announced,
     pace::Pace,
     places::{Guest, Named, Places},
-    plane::{PeerError, Statement},
+    plane::{Announcement, PeerError},
     shared::Shared,
     stream::StreamReader,
     wire::{Blobs, PageRequest, PageResponse, Request, Response, ScaleCodec, Streams},
@@ -81,8 +81,7 @@ pub(crate) enum Command {
     /// Answer questions about this task's output.
     Announce {
         task: TaskId,
-        output: ContentHash,
-        statement: Option<Statement>,
+        output: Announcement,
         audience: Audience<PeerId>,
     },
     /// Let these read this blob, for this task.
@@ -128,7 +127,7 @@ pub(crate) struct EventLoop {
     /// The same for pages of streams. Counted apart: they wait for news, and must not keep others from blobs.
     polls: HashMap<InboundRequestId, Guest>,
     answers: JoinSet<Answer>,
-    outputs: Announced<(ContentHash, Option<Statement>)>,
+    outputs: Announced<Announcement>,
     streams: Announced<StreamReader>,
     grants: Grants<PeerId>,
     /// Whom the gate has let in.
@@ -203,9 +202,8 @@ impl EventLoop {
             Command::Announce {
                 task,
                 output,
-                statement,
                 audience,
-            } => self.announce(task, output, statement, audience),
+            } => self.announce(task, output, audience),
             Command::Grant { task, blob, audience } => self.grants.insert(task, blob, audience),
             Command::Name(named) => self.swarm.behaviour_mut().places.set_named(named),
             Command::OpenStream {

@@ -26,7 +26,9 @@ pub use counters::Counters;
 pub use libp2p::bytes::Bytes;
 pub use limits::Limits;
 pub use node::{NetworkConfig, Node};
-pub use plane::{Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Statement};
+pub use plane::{
+    Announcement, Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Statement,
+};
 pub use store::{BlobStore, StoreError, StoreLimits};
 pub use stream::{StreamEnd, StreamPage, StreamWriter};
 #[doc(hidden)]

@@ -19,7 +19,7 @@ use crate::{
     access::{AccessGate, Asked, Audience, Decision, Grants, Readers, Ticket},
     address::endpoint_text,
     counters::{Counters, Tally},
-    plane::{Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Statement},
+    plane::{Announcement, Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError},
     stream::{StreamPage, StreamReader, StreamWriter},
 };
 
@@ -29,7 +29,7 @@ const POLL_WAIT: Duration = Duration::from_millis(100);
 struct Peer {
     blobs: HashMap<ContentHash, Bytes>,
     grants: Grants<Endpoint>,
-    outputs: HashMap<TaskId, (ContentHash, Option<Statement>, Audience<Endpoint>)>,
+    outputs: HashMap<TaskId, (Announcement, Audience<Endpoint>)>,
     streams: HashMap<TaskId, (StreamReader, Audience<Endpoint>)>,
     gate: Option<Arc<dyn AccessGate>>,
     tally: Tally,
@@ -162,12 +162,13 @@ impl MemoryPlane {
         ticket: Option<&Ticket>,
     ) -> Result<OutputLocation, PeerError> {
         let (location, told) = self.with(endpoint, |peer| {
-            let (hash, statement, audience) = peer.outputs.get(&task).ok_or(PeerError::NotFound)?;
-            let bytes = peer.blobs.get(hash).ok_or(PeerError::NotFound)?.len() as u64;
+            let (output, audience) = peer.outputs.get(&task).ok_or(PeerError::NotFound)?;
+            let bytes = peer.blobs.get(&output.hash).ok_or(PeerError::NotFound)?.len() as u64;
             let location = OutputLocation {
-                hash: *hash,
+                hash: output.hash,
                 bytes,
-                statement: statement.clone(),
+                statement: output.statement.clone(),
+                leaves: output.leaves,
             };
             Ok((location, audience.has(&self.own)))
         })?;
@@ -257,13 +258,12 @@ impl DataPlane for MemoryPlane {
     async fn announce_output(
         &self,
         task: TaskId,
-        hash: ContentHash,
-        statement: Option<Statement>,
+        output: Announcement,
         readers: Readers<'_>,
     ) -> Result<(), PlaneError> {
         self.change(|peer| {
-            peer.grants.insert(task, hash, audience(readers));
-            peer.outputs.insert(task, (hash, statement, audience(readers)));
+            peer.grants.insert(task, output.hash, audience(readers));
+            peer.outputs.insert(task, (output, audience(readers)));
         })
     }
 

@@ -24,7 +24,7 @@ use crate::{
     identity,
     limits::Limits,
     places::Named,
-    plane::{Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Statement},
+    plane::{Announcement, Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError},
     shared::Shared,
     store::{BlobStore, StoreError},
     stream::{StreamPage, StreamWriter},
@@ -246,10 +246,12 @@ impl Node {
                 hash,
                 bytes,
                 statement,
+                leaves,
             } => Ok(OutputLocation {
                 hash,
                 bytes,
                 statement,
+                leaves,
             }),
             Response::NotFound => Err(PeerError::NotFound),
             Response::Refused => Err(PeerError::Refused),
@@ -367,17 +369,15 @@ impl DataPlane for Node {
     async fn announce_output(
         &self,
         task: TaskId,
-        hash: ContentHash,
-        statement: Option<Statement>,
+        output: Announcement,
         readers: Readers<'_>,
     ) -> Result<(), PlaneError> {
-        if self.shared.store.size(&hash).is_none() {
-            return Err(StoreError::NotFound(hash).into());
+        if self.shared.store.size(&output.hash).is_none() {
+            return Err(StoreError::NotFound(output.hash).into());
         }
         let command = Command::Announce {
             task,
-            output: hash,
-            statement,
+            output,
             audience: audience(readers),
         };
         self.send(command).await

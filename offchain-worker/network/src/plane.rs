@@ -20,6 +20,42 @@ use crate::{
 /// A provider's signed word on what its output is.
 pub type Statement = SignedStatement<AccountId32>;
 
+/// What is told of an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// Content hash of the output blob.
+    pub hash: ContentHash,
+    /// What binds it to the task.
+    pub statement: Option<Statement>,
+    /// Content hash of the blob of its trace's leaves, if that was published. Announcing lets nobody read it.
+    pub leaves: Option<ContentHash>,
+}
+
+impl Announcement {
+    /// A blob, and nothing else.
+    pub fn new(hash: ContentHash) -> Self {
+        Self {
+            hash,
+            statement: None,
+            leaves: None,
+        }
+    }
+
+    /// With the provider's word on it.
+    #[must_use]
+    pub fn signed(mut self, statement: Statement) -> Self {
+        self.statement = Some(statement);
+        self
+    }
+
+    /// With the leaves of its trace, where they are published.
+    #[must_use]
+    pub fn traced(mut self, leaves: Option<ContentHash>) -> Self {
+        self.leaves = leaves;
+        self
+    }
+}
+
 /// What a provider says its output is. Nothing of it is checked here: whoever asked checks the statement, and
 /// in the end the chain's verdict counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +66,9 @@ pub struct OutputLocation {
     pub bytes: u64,
     /// The provider's word on it, if it gives any.
     pub statement: Option<Statement>,
+    /// Content hash of the blob of its trace's leaves, 32 bytes each, if the provider has one. That is read
+    /// once the result is revealed.
+    pub leaves: Option<ContentHash>,
 }
 
 /// How a blob is fetched.
@@ -115,8 +154,8 @@ pub trait DataPlane: Send + Sync {
         options: &FetchOptions,
     ) -> Result<Bytes, PlaneError>;
 
-    /// Tells who asks that `hash`, which must have been published, is this peer's output for `task`, with the
-    /// `statement` that binds it to that. Announcing again replaces what was said before.
+    /// Tells who asks that `output`, which must have been published, is this peer's for `task`. Announcing
+    /// again replaces what was said before.
     ///
     /// Only `readers` are told, and may read the blob; and whom the gate lets in. A provider names its client
     /// there until results are revealed: the client has its answer at once, and no other provider can copy
@@ -124,8 +163,7 @@ pub trait DataPlane: Send + Sync {
     async fn announce_output(
         &self,
         task: TaskId,
-        hash: ContentHash,
-        statement: Option<Statement>,
+        output: Announcement,
         readers: Readers<'_>,
     ) -> Result<(), PlaneError>;
 

@@ -3,10 +3,10 @@
 //! One request and one response a substream. A frame is its length as `u32`, little endian, then SCALE. The
 //! length is checked before anything is allocated.
 //!
-//! Version 3 of the blob protocol adds to version 2 a ticket after each request, outlines, and
-//! [`Response::Refused`]. A peer speaks both and prefers 3. What version 2 has no words for is left out: a
-//! ticket is not sent, an outline is asked for as an empty part (the answer tells the size), a refusal reads
-//! "not found". Who may read what is the same in both.
+//! Version 3 of the blob protocol adds to version 2 a ticket after each request, outlines, leaves of
+//! traces, and [`Response::Refused`]. A peer speaks both and prefers 3. What version 2 has no words for is
+//! left out: a ticket is not sent, an outline is asked for as an empty part (the answer tells the size), a
+//! refusal reads "not found". Who may read what is the same in both.
 
 use std::{io, marker::PhantomData};
 
@@ -77,6 +77,8 @@ pub(crate) enum Response {
         hash: ContentHash,
         bytes: u64,
         statement: Option<Statement>,
+        /// The blob of its trace's leaves. Not in version 2.
+        leaves: Option<ContentHash>,
     },
     /// There is no such thing here.
     NotFound,
@@ -129,6 +131,10 @@ pub(crate) trait Messages: Send + 'static {
     fn response_to_bytes(_: &StreamProtocol, response: &Self::Response) -> Vec<u8> {
         response.encode()
     }
+
+    fn response_from_bytes(_: &StreamProtocol, mut bytes: &[u8]) -> Result<Self::Response, codec::Error> {
+        Self::Response::decode_all(&mut bytes)
+    }
 }
 
 /// Those of `/surety/blob/3` and `/surety/blob/2`.
@@ -170,10 +176,32 @@ impl Messages for Blobs {
     fn response_to_bytes(protocol: &StreamProtocol, response: &Response) -> Vec<u8> {
         match response {
             Response::Refused if *protocol == BLOBS_2 => Response::NotFound.encode(),
+            Response::Output {
+                hash,
+                bytes,
+                statement,
+                ..
+            } if *protocol == BLOBS_2 => (OUTPUT_INDEX, hash, bytes, statement).encode(),
             response => response.encode(),
         }
     }
+
+    fn response_from_bytes(protocol: &StreamProtocol, mut bytes: &[u8]) -> Result<Response, codec::Error> {
+        if *protocol != BLOBS_2 || bytes.first() != Some(&OUTPUT_INDEX) {
+            return Response::decode_all(&mut bytes);
+        }
+        let (_, hash, bytes, statement) = <(u8, _, _, _)>::decode_all(&mut bytes)?;
+        Ok(Response::Output {
+            hash,
+            bytes,
+            statement,
+            leaves: None,
+        })
+    }
 }
+
+/// Index of [`Response::Output`].
+const OUTPUT_INDEX: u8 = 1;
 
 /// Those of `/surety/stream/1`.
 pub(crate) enum Streams {}
@@ -214,12 +242,12 @@ impl<M: Messages> Codec for ScaleCodec<M> {
         M::request_from_bytes(protocol, &frame).map_err(not_scale)
     }
 
-    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<M::Response>
+    async fn read_response<T>(&mut self, protocol: &StreamProtocol, io: &mut T) -> io::Result<M::Response>
     where
         T: AsyncRead + Unpin + Send,
     {
         let frame = read_frame(io, M::RESPONSE_BYTES_MAX).await?;
-        M::Response::decode_all(&mut frame.as_slice()).map_err(not_scale)
+        M::response_from_bytes(protocol, &frame).map_err(not_scale)
     }
 
     async fn write_request<T>(
@@ -258,12 +286,19 @@ pub fn reads_back(bytes: &[u8]) -> bool {
         let read = Blobs::request_from_bytes(protocol, bytes).ok();
         same(read.map(|request| Blobs::request_to_bytes(protocol, &request)))
     };
+    let response = |protocol: &StreamProtocol| {
+        let read = Blobs::response_from_bytes(protocol, bytes).ok();
+        // A refusal is none in version 2.
+        let known = read.filter(|response| *protocol == BLOBS || *response != Response::Refused);
+        same(known.map(|response| Blobs::response_to_bytes(protocol, &response)))
+    };
     fn again<M: Encode + DecodeAll>(mut bytes: &[u8]) -> Option<Vec<u8>> {
         M::decode_all(&mut bytes).ok().map(|message| message.encode())
     }
     request(&BLOBS)
         && request(&BLOBS_2)
-        && same(again::<Response>(bytes))
+        && response(&BLOBS)
+        && response(&BLOBS_2)
         && same(again::<PageRequest>(bytes))
         && same(again::<PageResponse>(bytes))
 }

@@ -15,7 +15,8 @@ use std::{
 use async_trait::async_trait;
 use common::{QUIC, TCP, endpoint, limits, peer, peer_with, refused};
 use surety_network::{
-    AccessGate, Asked, Bytes, DataPlane, Decision, FetchOptions, Limits, Readers, Ticket, memory::MemoryNet,
+    AccessGate, Announcement, Asked, Bytes, DataPlane, Decision, FetchOptions, Limits, Readers, Ticket,
+    memory::MemoryNet,
 };
 use surety_types::{ContentHash, multiaddr::Endpoint};
 use tokio::sync::Notify;
@@ -181,7 +182,7 @@ async fn an_output_is_told_and_served_to_its_readers_and_to_drawn_auditors() {
         let hash = p.server.publish(Bytes::from_static(b"answer")).await.unwrap();
         let client = p.member.endpoints();
         p.server
-            .announce_output(TASK, hash, None, Readers::Only(&client))
+            .announce_output(TASK, Announcement::new(hash), Readers::Only(&client))
             .await
             .unwrap();
         p.server.set_gate(OneTicket::for_peer(&*p.auditor, hash));
@@ -212,7 +213,7 @@ async fn who_may_read_the_same_bytes_for_another_task_is_not_told_whose_output_t
             .await
             .unwrap();
         p.server
-            .announce_output(TASK, hash, None, Readers::NOBODY)
+            .announce_output(TASK, Announcement::new(hash), Readers::NOBODY)
             .await
             .unwrap();
         let any = FetchOptions::default();
@@ -285,7 +286,9 @@ async fn whoever_asks_for_an_output_while_another_ticket_is_judged_waits_for_its
     let gate = Arc::new(SlowGate::default());
     server.node.set_gate(gate.clone());
     let output = server.node.publish(Bytes::from_static(b"output")).await.unwrap();
-    let announced = server.node.announce_output(TASK, output, None, Readers::NOBODY);
+    let announced = server
+        .node
+        .announce_output(TASK, Announcement::new(output), Readers::NOBODY);
     announced.await.unwrap();
     let at = endpoint(&server);
     let ticket = Ticket::new(b"any".to_vec()).unwrap();

@@ -8,8 +8,8 @@ use std::{fs, net::TcpListener};
 use common::{Peer, QUIC, TCP, attempts, endpoint, limits, peer, peer_with, refused, share};
 use sp_core::crypto::AccountId32;
 use surety_network::{
-    DataPlane, FetchOptions, Limits, OutputLocation, PeerError, PlaneError, Readers, Statement, StoreError,
-    parse_endpoint,
+    Announcement, DataPlane, FetchOptions, Limits, OutputLocation, PeerError, PlaneError, Readers, Statement,
+    StoreError, parse_endpoint,
 };
 use surety_proofs::{CommitStatement, SignedStatement};
 use surety_types::{ContentHash, multiaddr::Endpoint};
@@ -274,7 +274,11 @@ async fn an_output_can_be_kept_from_all_but_its_client() {
     let sources = client.node.endpoints();
     server
         .node
-        .announce_output(7, hash, Some(statement()), Readers::Only(&sources))
+        .announce_output(
+            7,
+            Announcement::new(hash).signed(statement()),
+            Readers::Only(&sources),
+        )
         .await
         .unwrap();
     let found = client
@@ -288,7 +292,7 @@ async fn an_output_can_be_kept_from_all_but_its_client() {
     ));
     server
         .node
-        .announce_output(7, hash, None, Readers::Everyone)
+        .announce_output(7, Announcement::new(hash), Readers::Everyone)
         .await
         .unwrap();
     let found = rival
@@ -306,12 +310,12 @@ async fn outputs_are_located_on_their_own_chain_only() {
     let everyone = Readers::Everyone;
     let unknown = server
         .node
-        .announce_output(7, ContentHash::zero(), None, everyone);
+        .announce_output(7, Announcement::new(ContentHash::zero()), everyone);
     assert!(unknown.await.is_err());
     let hash = share(&server, b"answer").await;
     server
         .node
-        .announce_output(7, hash, None, everyone)
+        .announce_output(7, Announcement::new(hash), everyone)
         .await
         .unwrap();
 

@@ -34,7 +34,7 @@ pub use hooks::{DisputeReferee, RoundDisputes};
 pub use late::CONVICTED_AT_ONCE;
 pub use pallet::*;
 pub use transitions::accepted;
-pub use types::{AuditAnswer, PhaseName, describe};
+pub use types::{PhaseName, describe};
 pub use weights::WeightInfo;
 
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -91,7 +91,7 @@ pub mod pallet {
         TaskId,
         task::{ResultClaim, Verdict},
         traits::{BlockEntropy, DrawVerifier, SignatureVerifier, TaskClock, TaskOutcome},
-        trust::{AuditProof, CommitNote, FaultKind, ItemLeaves, ItemsFound},
+        trust::{AuditAnswer, AuditProof, CommitNote, FaultKind, ItemLeaves, ItemsFound},
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);

@@ -2,7 +2,6 @@
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_core::H256;
 use surety_types::task::RoundPhase;
 
 /// Which phase a round entered: a [`RoundPhase`] without its data.
@@ -28,17 +27,4 @@ pub fn describe<A, N: Copy>(phase: &RoundPhase<A, N>) -> (PhaseName, N) {
         RoundPhase::Revealing { until } => (PhaseName::Revealing, *until),
         RoundPhase::Challengeable { until, .. } => (PhaseName::Challengeable, *until),
     }
-}
-
-/// Which of its two answers a verifier gives that computed some items, and the salt that shows it.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
-)]
-pub struct AuditAnswer {
-    /// Whether the provider's result shows what the verifier found.
-    pub agrees: bool,
-    /// The salt of that answer.
-    pub salt: H256,
-    /// `surety_audit_economics::answer_hash` of the other one's.
-    pub other: H256,
 }

@@ -18,7 +18,7 @@ use sp_crypto_hashing::blake2_256;
 use surety_types::{
     TaskId,
     task::ResultClaim,
-    trust::{DisputeId, ItemsFound},
+    trust::{AuditAnswer, DisputeId, ItemsFound},
 };
 
 /// Label of the transcripts of audits.
@@ -113,6 +113,16 @@ pub fn audit_seal<AccountId: Encode>(
 /// `blake2_256(SCALE("audit answer", salt))`: what a seal over items holds of each of its two answers.
 pub fn answer_hash(salt: &H256) -> H256 {
     H256(blake2_256(&(b"audit answer", salt).encode()))
+}
+
+/// The [`answer_hash`]es that a seal has which is opened with this answer, the confirming one first.
+pub fn answer_hashes(answer: &AuditAnswer) -> [H256; 2] {
+    let own = answer_hash(&answer.salt);
+    if answer.agrees {
+        [own, answer.other]
+    } else {
+        [answer.other, own]
+    }
 }
 
 /// `blake2_256(SCALE("audit items", task, provider, verifier, found, answers))`: what a verifier publishes

@@ -19,7 +19,7 @@ mod pay;
 mod slash;
 mod window;
 
-pub use draw::{AuditInput, SeatInput, answer_hash, audit_seal, audit_seed, items_seal};
+pub use draw::{AuditInput, SeatInput, answer_hash, answer_hashes, audit_seal, audit_seed, items_seal};
 pub use exponential::{EXP_ERROR, at_least_one, exp_minus};
 pub use items::drawn_items;
 pub use lock::{AuditPlan, AuditPolicy, Refusal, Terms, honesty_pays, least_loss};

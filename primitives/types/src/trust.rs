@@ -86,6 +86,19 @@ pub struct ItemFound {
 /// What an auditor found of each of its own items, in ascending order.
 pub type ItemsFound = BoundedVec<ItemFound, ConstU32<AUDIT_ITEMS_MAX>>;
 
+/// Which of its two answers a verifier gives that computed some items, and the salt that shows it.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct AuditAnswer {
+    /// Whether the provider's result shows what the verifier found.
+    pub agrees: bool,
+    /// The salt of that answer.
+    pub salt: H256,
+    /// `surety_audit_economics::answer_hash` of the other one's.
+    pub other: H256,
+}
+
 /// The leaves of one item in a provider's trace, and what shows that they are.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct ItemLeaves {

@@ -89,7 +89,9 @@ impl Engine for AlteringEngine {
     }
 
     fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
-        let Outcome { mut output, claim } = self.engine.run(job, sink)?;
+        let Outcome {
+            mut output, claim, ..
+        } = self.engine.run(job, sink)?;
         if self.alteration == Alteration::Output && job.operation == Operation::Embed {
             let byte = altered_byte(output.len()).and_then(|at| output.get_mut(at));
             *byte.ok_or(EngineError::NotInTrace)? ^= 1;
@@ -105,7 +107,12 @@ impl Engine for AlteringEngine {
             trace_root,
             units: claim.units,
         };
-        Ok(Outcome { output, claim })
+        // It shows nobody where it differs.
+        Ok(Outcome {
+            output,
+            claim,
+            leaves: Vec::new(),
+        })
     }
 
     fn trace(

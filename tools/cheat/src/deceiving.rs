@@ -12,7 +12,7 @@ use surety_types::{
     TaskId,
     task::{MemberProgress, ResultClaim, RoundPhase},
 };
-use surety_worker_core::{Due, Effect, EffectKind, Event, Failure, Step, TaskSnapshot};
+use surety_worker_core::{Due, Effect, EffectKind, Event, Failure, Found, Step, TaskSnapshot};
 
 /// What is done instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl DeceivingCore {
         match (self.deceit, effect) {
             (Deceit::CommitWithoutReveal, Effect::SubmitReveal { .. })
             | (Deceit::WithheldData, Effect::SubmitSupply { .. })
-            | (Deceit::Lazy, Effect::SubmitAuditReveal { .. }) => {
+            | (Deceit::Lazy, Effect::SubmitAuditReveal { .. } | Effect::SubmitItemsReveal { .. }) => {
                 tracing::error!(task, ?kind, "left out, as --cheat demands");
                 failed(task, kind, Failure::Permanent)
             }
@@ -112,7 +112,7 @@ impl DeceivingCore {
             (Deceit::Lazy, Effect::FetchAudit { .. }) => Instead::Heard(Event::EffectDone { task, kind }),
             (Deceit::Lazy, Effect::Audit { provider, .. }) => Instead::Heard(Event::AuditReady {
                 task,
-                claim: made_up(&provider),
+                found: Found::Whole(made_up(&provider)),
                 provider,
             }),
             (

@@ -144,6 +144,7 @@ fn a_lazy_auditor_announces_what_it_has_made_up_and_never_opens_it() {
         task,
         provider: of.clone(),
         spec,
+        items: None,
     };
     let announce = Effect::SubmitAnnouncement {
         task,
@@ -165,7 +166,9 @@ fn a_lazy_auditor_announces_what_it_has_made_up_and_never_opens_it() {
     assert_eq!(carried_out(step), [announce]);
     let fetched = EffectKind::FetchAudit(key_of(&provider));
     assert_eq!(heard[0], Event::EffectDone { task, kind: fetched });
-    assert!(matches!(&heard[1], Event::AuditReady { claim, .. } if *claim == made_up(&provider)));
+    assert!(
+        matches!(&heard[1], Event::AuditReady { found: Found::Whole(claim), .. } if *claim == made_up(&provider))
+    );
     assert!(matches!(
         heard[2],
         Event::EffectFailed {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use surety_engine::content_hash;
 use surety_network::{
-    AccessGate, Bytes, Counters, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Readers,
-    Statement, StreamPage, StreamWriter, Ticket,
+    AccessGate, Announcement, Bytes, Counters, DataPlane, FetchOptions, OutputLocation, PeerError,
+    PlaneError, Readers, StreamPage, StreamWriter, Ticket,
 };
 use surety_types::{ContentHash, TaskId, multiaddr::Endpoint};
 
@@ -79,11 +79,10 @@ impl DataPlane for BadPlane {
     async fn announce_output(
         &self,
         task: TaskId,
-        hash: ContentHash,
-        statement: Option<Statement>,
+        output: Announcement,
         readers: Readers<'_>,
     ) -> Result<(), PlaneError> {
-        self.plane.announce_output(task, hash, statement, readers).await
+        self.plane.announce_output(task, output, readers).await
     }
 
     async fn locate_output(

@@ -1,17 +1,17 @@
 //! Rounds of tasks: commitments, audits, reveals and what settles them; moves and votes in disputes.
 
 use sp_core::{H256, crypto::AccountId32};
-use surety_audit_economics::audit_seal;
+use surety_audit_economics::{AuditInput, answer_hashes, audit_seal, items_seal};
 use surety_dispute_game::committee::{Candidate, Entry};
 use surety_proofs::commitment;
 use surety_types::{
     TaskId,
     task::{Assignment, AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState},
-    trust::{Audit, AuditState, DisputeId},
+    trust::{Audit, AuditProof, AuditState, DisputeId},
 };
 
 use super::state::{Applied, FakeState, fault, task_event};
-use crate::{Balance, BlockNumber, Call, ChainError, Refusal, RoundRecord};
+use crate::{Balance, BlockNumber, Call, ChainError, Refusal, RoundRecord, checked_draw};
 
 impl FakeState {
     /// What a call does to a round; nothing for calls that do nothing to any.
@@ -25,15 +25,35 @@ impl FakeState {
                 salt,
             } => self.reveal(provider, *task, claim, salt),
             Call::AnnounceAudit {
-                task, provider, seal, ..
-            } => self.announce_audit(who, *task, provider, *seal),
+                task,
+                provider,
+                proof,
+                seal,
+            } => self.announce_audit(who, *task, provider, (proof, *seal)),
             Call::RevealAudit {
                 task,
                 provider,
                 verifier,
                 claim,
                 salt,
-            } => self.reveal_audit(verifier, *task, provider, claim, salt),
+            } => self.reveal_audit(verifier, *task, provider, |round| {
+                let mut members = round.members.iter();
+                let agrees = members.any(|m| m.provider == *provider && m.claim() == Some(claim));
+                (audit_seal(*task, provider, verifier, claim, salt), agrees)
+            }),
+            Call::RevealItems {
+                task,
+                provider,
+                verifier,
+                found,
+                answer,
+            } => self.reveal_audit(verifier, *task, provider, |_| {
+                let answers = answer_hashes(answer);
+                (
+                    items_seal(*task, provider, verifier, found, &answers),
+                    answer.agrees,
+                )
+            }),
             Call::Demand { task, .. } => Ok(vec![task_event("Results", "DataDemanded", *task)]),
             Call::Supply { task, .. } => Ok(vec![task_event("Results", "DataSupplied", *task)]),
             Call::DemandInput { task, segment } => self.demand_input(who, *task, *segment),
@@ -129,7 +149,7 @@ impl FakeState {
         who: &AccountId32,
         task: TaskId,
         provider: &AccountId32,
-        seal: H256,
+        (proof, seal): (&AuditProof, H256),
     ) -> Applied {
         let verifier = self.verifier_of(who)?;
         let round = self.rounds.get_mut(&task);
@@ -138,11 +158,18 @@ impl FakeState {
         };
         let round = round.filter(is_open);
         let round = round.ok_or_else(|| fault("Results", "WrongPhase"))?;
+        let seed = round.draw.as_ref().and_then(|draw| draw.seed);
+        let input = AuditInput {
+            seed: seed.unwrap_or_default(),
+            task,
+            provider: provider.clone(),
+        };
+        let output = checked_draw(who, &input, proof).ok_or_else(|| fault("Results", "InvalidDraw"))?;
         let audit = Audit {
             verifier,
             provider: provider.clone(),
             bond: 0,
-            draw: Default::default(),
+            draw: output.into(),
             items: None,
             state: AuditState::Sealed(seal),
         };
@@ -158,17 +185,15 @@ impl FakeState {
         verifier: &AccountId32,
         task: TaskId,
         provider: &AccountId32,
-        claim: &ResultClaim,
-        salt: &H256,
+        opened: impl FnOnce(&RoundRecord) -> (H256, bool),
     ) -> Applied {
         let round = self.rounds.get_mut(&task).ok_or(Refusal::Call)?;
-        let mut members = round.members.iter();
-        let agrees = members.any(|m| m.provider == *provider && m.claim() == Some(claim));
+        let (opened, agrees) = opened(round);
         let mut audits = round.audits.iter_mut();
         let audit = audits.find(|audit| audit.verifier == *verifier && audit.provider == *provider);
         let audit = audit.ok_or(Refusal::Call)?;
         match audit.state {
-            AuditState::Sealed(seal) if seal == audit_seal(task, provider, verifier, claim, salt) => {}
+            AuditState::Sealed(seal) if seal == opened => {}
             AuditState::Sealed(_) => return Err(Refusal::BadProof.into()),
             _ => return Err(Refusal::Stale.into()),
         }

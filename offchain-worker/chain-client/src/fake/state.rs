@@ -150,6 +150,7 @@ impl FakeState {
             | Call::Reveal { .. }
             | Call::AnnounceAudit { .. }
             | Call::RevealAudit { .. }
+            | Call::RevealItems { .. }
             | Call::Demand { .. }
             | Call::Supply { .. }
             | Call::DemandInput { .. }

@@ -3,7 +3,7 @@
 use sp_core::{H256, crypto::AccountId32};
 use surety_dispute_game::bisection::{Entry, Move, StepsOpening};
 use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
-use surety_types::trust::AuditProof;
+use surety_types::trust::{AuditAnswer, AuditProof, ItemFound, ItemsFound};
 
 use super::{HASH, account, claim};
 use crate::Call;
@@ -24,6 +24,17 @@ pub(super) fn calls() -> Vec<Call> {
             verifier: account(),
             claim: claim(),
             salt: HASH,
+        },
+        Call::RevealItems {
+            task,
+            provider: provider.clone(),
+            verifier: account(),
+            found: ItemsFound::truncate_from(vec![ItemFound::default()]),
+            answer: AuditAnswer {
+                agrees: true,
+                salt: HASH,
+                other: HASH,
+            },
         },
         Call::Challenge {
             task,

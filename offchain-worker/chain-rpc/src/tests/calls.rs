@@ -13,7 +13,7 @@ use surety_types::{
     provider::DeviceProfile,
     stake::Role,
     task::{Bid, ResultClaim, TaskSpec},
-    trust::AuditProof,
+    trust::{AuditAnswer, AuditProof, ItemsFound},
 };
 
 #[derive(TypeInfo)]
@@ -152,6 +152,13 @@ pub enum ResultsCall {
         verifier: AccountId32,
         claim: ResultClaim,
         salt: H256,
+    },
+    reveal_items {
+        task: u64,
+        provider: AccountId32,
+        verifier: AccountId32,
+        found: ItemsFound,
+        answer: AuditAnswer,
     },
     demand {
         task: u64,

@@ -153,6 +153,7 @@ fn a_call_that_proves_itself_goes_without_a_signature_in_nine_bytes_more_than_it
             Call::RevealBid { .. } => [53, 2],
             Call::Reveal { .. } => [56, 1],
             Call::RevealAudit { .. } => [56, 3],
+            Call::RevealItems { .. } => [56, 4],
             _ => [57, 4],
         };
         let expected = [&extra[..], &indices, &call.encode_arguments()].concat();

@@ -119,7 +119,7 @@ fn trust_text(event: &ChainEvent, now: Now) -> Option<String> {
             account("verifier")?,
             account("provider")?
         )),
-        "AuditRevealed" => Some(format!(
+        "AuditRevealed" | "ItemsRevealed" => Some(format!(
             "auditor {} {} {}",
             account("verifier")?,
             if event.field::<bool>("agrees")? {

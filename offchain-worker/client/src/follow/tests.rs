@@ -6,7 +6,7 @@ use surety_engine::{
 };
 use surety_models::tokens::TextFault;
 use surety_network::{
-    Bytes, Readers, StreamWriter,
+    Announcement, Bytes, Readers, StreamWriter,
     memory::{MemoryNet, MemoryPlane},
 };
 use surety_proofs::CommitStatement;
@@ -161,7 +161,7 @@ impl World {
         };
         let signed = agent.sign_statement(statement, &self.chain.info().genesis);
         plane
-            .announce_output(TASK, hash, Some(signed), Readers::Everyone)
+            .announce_output(TASK, Announcement::new(hash).signed(signed), Readers::Everyone)
             .await
             .unwrap();
         self.chain.change(|state| {

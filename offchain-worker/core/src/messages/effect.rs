@@ -7,7 +7,7 @@ use surety_types::{
     model::Operation,
     multiaddr::Endpoints,
     task::{Bid, ResultClaim, TaskSpec},
-    trust::{AuditProof, DisputeId},
+    trust::{AuditAnswer, AuditProof, DisputeId, ItemsFound},
 };
 
 use crate::{AccountId, Balance, BlockNumber, DisputeRecord, Hash};
@@ -105,6 +105,25 @@ pub enum Effect {
         provider: AccountId,
         /// What was to be done.
         spec: TaskSpec,
+        /// Our items, in ascending order, where not all of it is ours. A model whose items cannot be computed
+        /// alone is computed in whole.
+        items: Option<Vec<u32>>,
+    },
+    /// Find out whether a provider's result shows what we found of our items: by what it serves of its trace
+    /// and its output, or by computing all of it.
+    CompareAudit {
+        /// Task id.
+        task: TaskId,
+        /// Stash of the provider whose result it is.
+        provider: AccountId,
+        /// What was to be done.
+        spec: TaskSpec,
+        /// What the provider says.
+        claim: ResultClaim,
+        /// Our items, and what we found of them.
+        own: (Vec<u32>, ItemsFound),
+        /// It serves nothing: all is to be computed.
+        whole: bool,
     },
     /// Say on the chain that we audit, with our own result sealed.
     SubmitAnnouncement {
@@ -127,6 +146,17 @@ pub enum Effect {
         claim: ResultClaim,
         /// The seal's salt.
         salt: Hash,
+    },
+    /// Open what we found of our items.
+    SubmitItemsReveal {
+        /// Task id.
+        task: TaskId,
+        /// Stash of the provider whose result it is held against.
+        provider: AccountId,
+        /// What we found.
+        found: ItemsFound,
+        /// Whether the provider's result shows it.
+        answer: AuditAnswer,
     },
     /// See whether a provider serves the output that it has revealed.
     CheckData {
@@ -266,7 +296,9 @@ pub enum EffectKind {
     Audit(Hash),
     /// [`Effect::SubmitAnnouncement`].
     Announce(Hash),
-    /// [`Effect::SubmitAuditReveal`].
+    /// [`Effect::CompareAudit`].
+    CompareAudit(Hash),
+    /// [`Effect::SubmitAuditReveal`] and [`Effect::SubmitItemsReveal`].
     AuditReveal(Hash),
     /// [`Effect::CheckData`].
     CheckData(Hash),
@@ -303,6 +335,7 @@ impl EffectKind {
                 | Self::Compute
                 | Self::FetchAudit(_)
                 | Self::Audit(_)
+                | Self::CompareAudit(_)
                 | Self::ComputeMove(_)
                 | Self::ComputeVote(_)
         )
@@ -349,7 +382,10 @@ impl Effect {
             Self::FetchAudit { provider, .. } => EffectKind::FetchAudit(key_of(provider)),
             Self::Audit { provider, .. } => EffectKind::Audit(key_of(provider)),
             Self::SubmitAnnouncement { provider, .. } => EffectKind::Announce(key_of(provider)),
-            Self::SubmitAuditReveal { provider, .. } => EffectKind::AuditReveal(key_of(provider)),
+            Self::CompareAudit { provider, .. } => EffectKind::CompareAudit(key_of(provider)),
+            Self::SubmitAuditReveal { provider, .. } | Self::SubmitItemsReveal { provider, .. } => {
+                EffectKind::AuditReveal(key_of(provider))
+            }
             Self::CheckData { provider, .. } => EffectKind::CheckData(key_of(provider)),
             Self::SubmitDemand { provider, .. } => EffectKind::Demand(key_of(provider)),
             Self::ComputeMove { dispute, .. } => EffectKind::ComputeMove(*dispute),
@@ -380,7 +416,9 @@ impl Effect {
             | Self::FetchAudit { task, .. }
             | Self::Audit { task, .. }
             | Self::SubmitAnnouncement { task, .. }
+            | Self::CompareAudit { task, .. }
             | Self::SubmitAuditReveal { task, .. }
+            | Self::SubmitItemsReveal { task, .. }
             | Self::CheckData { task, .. }
             | Self::SubmitDemand { task, .. }
             | Self::SubmitMove { task, .. }

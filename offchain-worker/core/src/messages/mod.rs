@@ -6,10 +6,10 @@ mod record;
 use sp_core::H256;
 use surety_dispute_game::bisection::Move;
 use surety_types::{
-    ModelId, TaskId,
+    ContentHash, ModelId, TaskId,
     model::Operation,
     task::ResultClaim,
-    trust::{AuditProof, DisputeId},
+    trust::{AuditProof, DisputeId, ItemsFound},
     view::BidTerms,
 };
 
@@ -49,6 +49,24 @@ pub struct BidSeen {
     pub seal: H256,
     /// Whether it has been opened.
     pub opened: bool,
+}
+
+/// What shows that we are to audit a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// That the output is our key's.
+    pub proof: AuditProof,
+    /// The VRF's output: which items are ours follows from it.
+    pub output: [u8; 32],
+}
+
+/// What an audit came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// All was computed again.
+    Whole(ResultClaim),
+    /// Our items were.
+    Items(ItemsFound),
 }
 
 /// Something that happened.
@@ -120,6 +138,8 @@ pub enum Event {
         task: TaskId,
         /// The result.
         claim: ResultClaim,
+        /// Content hash of the blob of its trace's leaves, where there is one.
+        leaves: Option<ContentHash>,
     },
     /// A task could not be computed.
     ComputeFailed {
@@ -135,16 +155,25 @@ pub enum Event {
         /// Stash of the provider whose result it is.
         provider: AccountId,
         /// That we are; nothing when we are not.
-        proof: Option<AuditProof>,
+        drawn: Option<Drawn>,
     },
-    /// A result has been computed again.
+    /// A result has been computed again, or our items of it.
     AuditReady {
         /// Task id.
         task: TaskId,
         /// Stash of the provider whose result it is.
         provider: AccountId,
-        /// Result that we computed.
-        claim: ResultClaim,
+        /// What came of it.
+        found: Found,
+    },
+    /// It is known whether a provider's result shows what we found of our items.
+    AuditCompared {
+        /// Task id.
+        task: TaskId,
+        /// Stash of the provider whose result it is.
+        provider: AccountId,
+        /// Whether it does.
+        agrees: bool,
     },
     /// The next move in a dispute has been found.
     MoveReady {

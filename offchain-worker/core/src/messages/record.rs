@@ -3,9 +3,9 @@
 use codec::{Decode, Encode};
 use surety_dispute_game::bisection::Move;
 use surety_types::{
-    TaskId,
+    ContentHash, TaskId,
     task::{Bid, ResultClaim},
-    trust::DisputeId,
+    trust::{DisputeId, ItemsFound},
 };
 
 use crate::{AccountId, Balance, BlockNumber, Hash};
@@ -156,6 +156,41 @@ pub enum Record {
         /// Which 1 KiB of it, from 0.
         segment: u32,
     },
+    /// The leaves of our result's trace are in this blob.
+    LeavesKept {
+        /// Task id.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// Its content hash.
+        leaves: ContentHash,
+    },
+    /// We have audited our items of a result, and say this and nothing else of them.
+    ItemsAudited {
+        /// Task id.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// Stash of the provider whose result it is.
+        provider: AccountId,
+        /// What we found.
+        found: ItemsFound,
+        /// Salts of the two answers, the confirming one first.
+        salts: [Hash; 2],
+        /// Seal of it.
+        seal: Hash,
+    },
+    /// We know whether a provider's result shows what we found of our items, and answer this.
+    AuditCompared {
+        /// Task id.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// Stash of the provider whose result it is.
+        provider: AccountId,
+        /// Whether it does.
+        agrees: bool,
+    },
 }
 
 impl Record {
@@ -174,7 +209,10 @@ impl Record {
             | Self::MoveSubmitted { task, .. }
             | Self::VoteMade { task, .. }
             | Self::InputMissed { task, .. }
-            | Self::InputDemandMade { task, .. } => *task,
+            | Self::InputDemandMade { task, .. }
+            | Self::LeavesKept { task, .. }
+            | Self::ItemsAudited { task, .. }
+            | Self::AuditCompared { task, .. } => *task,
         }
     }
 
@@ -193,7 +231,10 @@ impl Record {
             | Self::MoveSubmitted { at, .. }
             | Self::VoteMade { at, .. }
             | Self::InputMissed { at, .. }
-            | Self::InputDemandMade { at, .. } => *at,
+            | Self::InputDemandMade { at, .. }
+            | Self::LeavesKept { at, .. }
+            | Self::ItemsAudited { at, .. }
+            | Self::AuditCompared { at, .. } => *at,
         }
     }
 }

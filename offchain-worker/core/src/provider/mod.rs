@@ -9,7 +9,7 @@ use codec::Encode;
 use sp_crypto_hashing::twox_64;
 use surety_proofs::commitment;
 use surety_types::{
-    TaskId,
+    ContentHash, TaskId,
     task::{MemberProgress, ResultClaim},
 };
 
@@ -236,7 +236,7 @@ impl Provider {
                     entry.attempts.succeed(EffectKind::Fetch, self.now, &self.config);
                 }
             }
-            Event::ResultReady { task, claim } => self.take_result(task, claim, step),
+            Event::ResultReady { task, claim, leaves } => self.take_result(task, (claim, leaves), step),
             Event::InputFailed { task, failure } => {
                 self.take_failure(task, EffectKind::Fetch, failure);
                 self.miss_input(task, step);
@@ -286,6 +286,7 @@ impl Provider {
             | Event::Best { .. }
             | Event::Drawn { .. }
             | Event::AuditReady { .. }
+            | Event::AuditCompared { .. }
             | Event::SeatDrawn { .. }
             | Event::VoteReady { .. } => {}
         }
@@ -327,7 +328,12 @@ impl Provider {
     }
 
     /// The only place where a result comes into being.
-    fn take_result(&mut self, task: TaskId, claim: ResultClaim, step: &mut Step) {
+    fn take_result(
+        &mut self,
+        task: TaskId,
+        (claim, leaves): (ResultClaim, Option<ContentHash>),
+        step: &mut Step,
+    ) {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
@@ -365,5 +371,11 @@ impl Provider {
             salt,
             commitment: ours,
         });
+        let kept = |leaves| Record::LeavesKept {
+            task,
+            at: self.block,
+            leaves,
+        };
+        step.records.extend(leaves.map(kept));
     }
 }

@@ -66,6 +66,8 @@ impl Provider {
                 }
                 entry.result = Some(sealed);
             }
+            // The data plane's.
+            Record::LeavesKept { .. } => {}
             Record::CommitSubmitted { at, .. } => self.replay_done(task, EffectKind::Commit, at),
             Record::RevealSubmitted { at, .. } => self.replay_done(task, EffectKind::Reveal, at),
             record @ (Record::MoveMade { .. } | Record::MoveSubmitted { .. }) => {
@@ -87,6 +89,8 @@ impl Provider {
             // Taken before, and a verifier's.
             Record::Finished { .. }
             | Record::AuditMade { .. }
+            | Record::ItemsAudited { .. }
+            | Record::AuditCompared { .. }
             | Record::AuditAnnounced { .. }
             | Record::AuditRevealed { .. }
             | Record::VoteMade { .. } => return Err(ReplayError::WrongRole { task }),

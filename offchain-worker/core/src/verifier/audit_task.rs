@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use surety_audit_economics::AuditInput;
+use surety_audit_economics::{AuditInput, answer_hash, audit_seal, drawn_items, items_seal};
 use surety_types::{
+    TaskId,
+    model::Operation,
     task::{MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState},
-    trust::{Audit, AuditProof, AuditState},
+    trust::{Audit, AuditAnswer, AuditState},
 };
 
 use crate::{
-    AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot,
+    AccountId, Balance, BlockNumber, Config, Drawn, Effect, EffectKind, Found, Hash, Purpose, RoundRecord,
+    TaskSnapshot,
     absence::Absence,
     attempts::Attempts,
     duel::Duels,
@@ -27,12 +30,41 @@ const DATA_ATTEMPTS_NEAR: u32 = 3;
 /// Pieces among which the one that is demanded is chosen. A shorter output shows its last instead.
 const DEMAND_SEGMENTS: u32 = 64;
 
+/// Times that a provider's leaves are looked for before all is computed.
+const COMPARE_ATTEMPTS: u32 = 5;
+
 /// What we say of a result, once and for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SealedResult {
-    pub claim: ResultClaim,
-    pub salt: Hash,
+    pub found: Found,
+    /// One for a whole result. Of items those of the two answers, the confirming one first.
+    pub salts: [Hash; 2],
     pub seal: Hash,
+}
+
+impl SealedResult {
+    pub fn new(
+        (task, provider, verifier): (TaskId, &AccountId, &AccountId),
+        found: Found,
+        salts: [Hash; 2],
+    ) -> Self {
+        let [salt, _] = salts;
+        match found {
+            Found::Whole(claim) => Self {
+                seal: audit_seal(task, provider, verifier, &claim, &salt),
+                found: Found::Whole(claim),
+                salts: [salt, Hash::zero()],
+            },
+            Found::Items(items) => {
+                let answers = salts.map(|salt| answer_hash(&salt));
+                Self {
+                    seal: items_seal(task, provider, verifier, &items, &answers),
+                    found: Found::Items(items),
+                    salts,
+                }
+            }
+        }
+    }
 }
 
 /// Whether a result is ours to audit.
@@ -41,7 +73,7 @@ pub(crate) enum Draw {
     #[default]
     Unknown,
     NotOurs,
-    Ours(AuditProof),
+    Ours(Drawn),
 }
 
 /// One provider's result.
@@ -50,6 +82,8 @@ pub(crate) struct Check {
     pub draw: Draw,
     /// Journalled.
     pub sealed: Option<SealedResult>,
+    /// Journalled. Whether the provider's result shows what we found of our items.
+    pub agrees: Option<bool>,
     /// What computing again takes is here. A restart asks for it again.
     pub is_fetched: bool,
     /// Its output was found.
@@ -263,6 +297,24 @@ impl AuditTask {
         })
     }
 
+    /// Which items of a provider's result are ours; nothing where all of them are.
+    fn own_items(&self, key: Hash, config: &Config) -> Option<Vec<u32>> {
+        let spec = &self.seen.as_ref()?.task.spec;
+        let mut members = self.round()?.members.iter();
+        let member = members.find(|member| key_of(&member.provider) == key)?;
+        if spec.operation != Operation::Embed || member.audits.items >= spec.units_max {
+            return None;
+        }
+        let output = match self.audit_shown(&member.provider, &config.stash) {
+            Some(shown) => shown.draw.0,
+            None => match self.checks.get(&key)?.draw {
+                Draw::Ours(drawn) => drawn.output,
+                _ => return None,
+            },
+        };
+        Some(drawn_items(&output, spec.units_max, member.audits.items))
+    }
+
     fn claim(&self, key: Hash) -> Option<&ResultClaim> {
         let mut members = self.round()?.members.iter();
         members
@@ -337,26 +389,52 @@ impl Subject for AuditTask {
                 task,
                 provider: self.provider(key)?,
                 spec: spec.clone(),
+                items: self.own_items(key, config),
             },
+            EffectKind::CompareAudit(key) => {
+                let SealedResult { found, .. } = self.checks.get(&key)?.sealed.as_ref()?;
+                let Found::Items(found) = found else { return None };
+                let provider = self.provider(key)?;
+                let mut members = seen.round.as_ref()?.members.iter();
+                let member = members.find(|member| member.provider == provider)?;
+                Effect::CompareAudit {
+                    task,
+                    spec: spec.clone(),
+                    claim: member.claim()?.clone(),
+                    own: (self.own_items(key, config)?, found.clone()),
+                    whole: self.attempts.count(kind) >= COMPARE_ATTEMPTS,
+                    provider,
+                }
+            }
             EffectKind::Announce(key) => {
                 let check = self.checks.get(&key)?;
-                let (Draw::Ours(proof), Some(sealed)) = (&check.draw, &check.sealed) else {
+                let (Draw::Ours(drawn), Some(sealed)) = (&check.draw, &check.sealed) else {
                     return None;
                 };
                 Effect::SubmitAnnouncement {
                     task,
                     provider: self.provider(key)?,
-                    proof: *proof,
+                    proof: drawn.proof,
                     seal: sealed.seal,
                 }
             }
             EffectKind::AuditReveal(key) => {
-                let SealedResult { claim, salt, .. } = self.checks.get(&key)?.sealed.clone()?;
-                Effect::SubmitAuditReveal {
-                    task,
-                    provider: self.provider(key)?,
-                    claim,
-                    salt,
+                let check = self.checks.get(&key)?;
+                let SealedResult { found, salts, .. } = check.sealed.clone()?;
+                let (provider, [salt, differing]) = (self.provider(key)?, salts);
+                match found {
+                    Found::Whole(claim) => Effect::SubmitAuditReveal {
+                        task,
+                        provider,
+                        claim,
+                        salt,
+                    },
+                    Found::Items(found) => Effect::SubmitItemsReveal {
+                        task,
+                        provider,
+                        found,
+                        answer: answer(check.agrees?, salt, differing),
+                    },
                 }
             }
             EffectKind::CheckData(key) => Effect::CheckData {
@@ -404,8 +482,28 @@ fn to_reveal(key: Hash, check: Option<&Check>, seal: Hash, member: &Member) -> O
     match check.and_then(|check| check.sealed.as_ref()) {
         // The journal was lost: computing again may find what we said.
         None => Some(to_audit(key, check)),
-        Some(sealed) if sealed.seal == seal && member.claim().is_some() => Some(EffectKind::AuditReveal(key)),
-        Some(_) => None,
+        Some(sealed) if sealed.seal != seal || member.claim().is_none() => None,
+        Some(sealed) => {
+            let is_known = check.is_some_and(|check| check.agrees.is_some());
+            Some(match sealed.found {
+                Found::Items(_) if !is_known => EffectKind::CompareAudit(key),
+                _ => EffectKind::AuditReveal(key),
+            })
+        }
+    }
+}
+
+/// One of the two answers of a seal, shown by its salt.
+fn answer(agrees: bool, confirming: Hash, differing: Hash) -> AuditAnswer {
+    let (salt, other) = if agrees {
+        (confirming, differing)
+    } else {
+        (differing, confirming)
+    };
+    AuditAnswer {
+        agrees,
+        salt,
+        other: answer_hash(&other),
     }
 }
 

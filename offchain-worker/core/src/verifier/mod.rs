@@ -4,12 +4,11 @@ mod audit_task;
 
 use std::collections::BTreeSet;
 
-use surety_audit_economics::audit_seal;
-use surety_types::{TaskId, task::ResultClaim, trust::AuditProof};
+use surety_types::TaskId;
 
 use crate::{
-    AccountId, BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, ReplayError, Step,
-    TaskSnapshot, key_of,
+    AccountId, BlockNumber, Drawn, Effect, EffectKind, Event, Failure, Found, Hash, Purpose, Record,
+    ReplayError, Step, TaskSnapshot, key_of,
     schedule::undated,
     worker::{Duties, Worker},
 };
@@ -86,7 +85,7 @@ impl AuditProgress {
 
 impl Verifier {
     /// Every result it has thought about, by task and [`key_of`] its provider.
-    pub fn progress(&self) -> impl Iterator<Item = (TaskId, crate::Hash, AuditProgress)> + '_ {
+    pub fn progress(&self) -> impl Iterator<Item = (TaskId, Hash, AuditProgress)> + '_ {
         self.tasks.iter().flat_map(|(task, entry)| {
             let checks = entry.checks.iter();
             checks.map(|(key, check)| (*task, *key, progress(entry, *key, check, &self.config.stash)))
@@ -105,15 +104,22 @@ impl Verifier {
                 seal,
                 ..
             } => {
-                if audit_seal(task, &provider, &self.config.stash, &claim, &salt) != seal {
-                    return Err(ReplayError::WrongStash { task });
-                }
-                let sealed = SealedResult { claim, salt, seal };
+                let salts = [salt, Hash::zero()];
+                return self.replay_sealed((task, provider), Found::Whole(claim), salts, seal);
+            }
+            Record::ItemsAudited {
+                provider,
+                found,
+                salts,
+                seal,
+                ..
+            } => return self.replay_sealed((task, provider), Found::Items(found), salts, seal),
+            Record::AuditCompared { provider, agrees, .. } => {
                 let check = entry.checks.entry(key_of(&provider)).or_default();
-                if check.sealed.as_ref().is_some_and(|known| *known != sealed) {
+                if check.agrees.is_some_and(|known| known != agrees) {
                     return Err(ReplayError::Contradiction { task });
                 }
-                check.sealed = Some(sealed);
+                check.agrees = Some(agrees);
             }
             Record::AuditAnnounced { provider, at, .. } => {
                 let kind = EffectKind::Announce(key_of(&provider));
@@ -137,11 +143,32 @@ impl Verifier {
             Record::Finished { .. }
             | Record::BidMade { .. }
             | Record::ResultMade { .. }
+            | Record::LeavesKept { .. }
             | Record::CommitSubmitted { .. }
             | Record::RevealSubmitted { .. }
             | Record::InputMissed { .. }
             | Record::InputDemandMade { .. } => return Err(ReplayError::WrongRole { task }),
         }
+        Ok(())
+    }
+
+    fn replay_sealed(
+        &mut self,
+        (task, provider): (TaskId, AccountId),
+        found: Found,
+        salts: [Hash; 2],
+        seal: Hash,
+    ) -> Result<(), ReplayError> {
+        let sealed = SealedResult::new((task, &provider, &self.config.stash), found, salts);
+        if sealed.seal != seal {
+            return Err(ReplayError::WrongStash { task });
+        }
+        let entry = self.tasks.entry(task).or_default();
+        let check = entry.checks.entry(key_of(&provider)).or_default();
+        if check.sealed.as_ref().is_some_and(|known| *known != sealed) {
+            return Err(ReplayError::Contradiction { task });
+        }
+        check.sealed = Some(sealed);
         Ok(())
     }
 
@@ -225,13 +252,18 @@ impl Verifier {
             Event::Drawn {
                 task,
                 provider,
-                proof,
-            } => self.take_draw(task, &provider, proof),
+                drawn,
+            } => self.take_draw(task, &provider, drawn),
             Event::AuditReady {
                 task,
                 provider,
-                claim,
-            } => self.take_audit(task, provider, claim, step),
+                found,
+            } => self.take_audit(task, provider, found, step),
+            Event::AuditCompared {
+                task,
+                provider,
+                agrees,
+            } => self.take_comparison(task, provider, agrees, step),
             Event::MoveReady {
                 task,
                 dispute,
@@ -288,7 +320,7 @@ impl Verifier {
         }
     }
 
-    fn take_draw(&mut self, task: TaskId, provider: &AccountId, proof: Option<AuditProof>) {
+    fn take_draw(&mut self, task: TaskId, provider: &AccountId, drawn: Option<Drawn>) {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
@@ -296,11 +328,11 @@ impl Verifier {
         entry
             .attempts
             .succeed(EffectKind::Draw(key), self.now, &self.config);
-        entry.checks.entry(key).or_default().draw = proof.map_or(Draw::NotOurs, Draw::Ours);
+        entry.checks.entry(key).or_default().draw = drawn.map_or(Draw::NotOurs, Draw::Ours);
     }
 
     /// The only place where a result of ours comes into being.
-    fn take_audit(&mut self, task: TaskId, provider: AccountId, claim: ResultClaim, step: &mut Step) {
+    fn take_audit(&mut self, task: TaskId, provider: AccountId, found: Found, step: &mut Step) {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
@@ -310,28 +342,39 @@ impl Verifier {
         if check.sealed.is_some() {
             return;
         }
-        let salt = self.config.salts.salt(task, Purpose::Audit(key));
-        let seal = audit_seal(task, &provider, stash, &claim, &salt);
+        let salts = [Purpose::Audit(key), Purpose::Differing(key)];
+        let salts = salts.map(|purpose| self.config.salts.salt(task, purpose));
+        let sealed = SealedResult::new((task, &provider, stash), found, salts);
         entry
             .attempts
             .succeed(EffectKind::Audit(key), self.now, &self.config);
-        if shown.is_some_and(|shown| shown != seal) {
+        if shown.is_some_and(|shown| shown != sealed.seal) {
             // The journal was lost, and this is not what we said: it cannot be opened.
             check.draw = Draw::NotOurs;
             return;
         }
-        check.sealed = Some(SealedResult {
-            claim: claim.clone(),
-            salt,
-            seal,
-        });
-        step.records.push(Record::AuditMade {
+        step.records.push(record_of(&sealed, task, self.block, provider));
+        check.sealed = Some(sealed);
+    }
+
+    /// The only place where it is decided how a seal over items is opened.
+    fn take_comparison(&mut self, task: TaskId, provider: AccountId, agrees: bool, step: &mut Step) {
+        let Some(entry) = self.tasks.get_mut(&task) else {
+            return;
+        };
+        let key = key_of(&provider);
+        let kind = EffectKind::CompareAudit(key);
+        entry.attempts.succeed(kind, self.now, &self.config);
+        let check = entry.checks.entry(key).or_default();
+        if check.agrees.is_some() {
+            return;
+        }
+        check.agrees = Some(agrees);
+        step.records.push(Record::AuditCompared {
             task,
             at: self.block,
             provider,
-            claim,
-            salt,
-            seal,
+            agrees,
         });
     }
 
@@ -371,7 +414,32 @@ impl Verifier {
     }
 }
 
-fn progress(entry: &AuditTask, key: crate::Hash, check: &Check, stash: &AccountId) -> AuditProgress {
+fn record_of(sealed: &SealedResult, task: TaskId, at: BlockNumber, provider: AccountId) -> Record {
+    let SealedResult { found, salts, seal } = sealed.clone();
+    match found {
+        Found::Whole(claim) => {
+            let [salt, _] = salts;
+            Record::AuditMade {
+                task,
+                at,
+                provider,
+                claim,
+                salt,
+                seal,
+            }
+        }
+        Found::Items(found) => Record::ItemsAudited {
+            task,
+            at,
+            provider,
+            found,
+            salts,
+            seal,
+        },
+    }
+}
+
+fn progress(entry: &AuditTask, key: Hash, check: &Check, stash: &AccountId) -> AuditProgress {
     let shown = entry
         .provider(key)
         .and_then(|provider| entry.audit_shown(&provider, stash).cloned());

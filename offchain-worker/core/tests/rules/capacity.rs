@@ -72,6 +72,7 @@ fn work_that_is_done_lost_or_given_up_makes_room() {
     let ready = Event::ResultReady {
         task: 100,
         claim: claim(1),
+        leaves: None,
     };
     provider.step(12, ready);
     // It waits for windows to pass, and takes no room.
@@ -209,6 +210,7 @@ fn a_flood_of_bids_leaves_places_for_what_was_promised() {
     let ready = Event::ResultReady {
         task: 300,
         claim: claim(1),
+        leaves: None,
     };
     assert_eq!(kinds(&provider.step(11, ready)), [EffectKind::Commit]);
 }

@@ -190,6 +190,7 @@ fn a_second_result_is_ignored() {
     let first = Event::ResultReady {
         task: 1,
         claim: claim(1),
+        leaves: None,
     };
     let step = provider.step(10, first);
     assert_eq!(kinds(&step), [EffectKind::Commit]);
@@ -200,6 +201,7 @@ fn a_second_result_is_ignored() {
     let second = Event::ResultReady {
         task: 1,
         claim: claim(2),
+        leaves: None,
     };
     assert_eq!(provider.step(10, second), Step::default());
 }
@@ -254,6 +256,7 @@ fn a_commitment_that_is_not_ours_is_never_opened() {
     let ready = Event::ResultReady {
         task: 1,
         claim: claim(1),
+        leaves: None,
     };
     assert_eq!(provider.step(10, ready), Step::default());
     assert_eq!(see(&mut provider, 11, vec![foreign]), Step::default());
@@ -266,7 +269,11 @@ fn a_result_with_more_units_than_paid_for_is_given_up() {
     provider.step(10, Event::InputReady { task: 1 });
     let mut claim = claim(1);
     claim.units = 51;
-    let ready = Event::ResultReady { task: 1, claim };
+    let ready = Event::ResultReady {
+        task: 1,
+        claim,
+        leaves: None,
+    };
     assert_eq!(provider.step(10, ready), Step::default());
     assert_eq!(provider.progress().collect::<Vec<_>>(), [(1, Progress::GivenUp)]);
 }

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use codec::Encode;
 use sp_core::H256;
-use surety_audit_economics::audit_seal;
+use surety_audit_economics::{answer_hashes, audit_seal, items_seal};
 use surety_dispute_game::bisection::{Move, Reason, Side, challenge, defend};
 use surety_dispute_game::testsuite::toy::{Computed, Toy};
 use surety_types::{
     task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
-    trust::{Audit, AuditProof, AuditState, DisputeId},
+    trust::{Audit, AuditProof, AuditState, DisputeId, ItemFound, ItemsFound},
 };
 use surety_worker_core::{
-    AccountId, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Event, NoBids, Record, RoundRecord,
-    SecretSalts, Step, TaskSnapshot, Verifier, key_of,
+    AccountId, BlockNumber, Config, DisputeRecord, Drawn, Effect, EffectKind, Event, Found, NoBids, Record,
+    RoundRecord, SecretSalts, Step, TaskSnapshot, Verifier, key_of,
 };
 
 use crate::{
@@ -27,6 +27,8 @@ const LAG: usize = 3;
 /// From this block on it is known what auditors draw themselves with.
 const SEEDED_AT: BlockNumber = 6;
 const SEED: H256 = H256([5; 32]);
+/// What our key draws.
+const DRAWN: [u8; 32] = [3; 32];
 const REVEAL_UNTIL: BlockNumber = 400;
 const BLOCKS_MAX: BlockNumber = 6000;
 
@@ -56,6 +58,8 @@ pub struct Life {
     seals: BTreeSet<H256>,
     moves: BTreeMap<(DisputeId, u32), BTreeSet<Vec<u8>>>,
     audits_made: u32,
+    /// Whether one item is ours, and not all of them.
+    sampled: bool,
     /// Since the last start.
     fetched: BTreeSet<AccountId>,
     won: Option<(Side, Reason)>,
@@ -69,12 +73,16 @@ impl Life {
     pub fn new(seed: u64, faults: Faults) -> Self {
         let mut random = Random::new(seed);
         let liar = wrong(random.next());
+        let (mut snapshot, sampled) = (auditing(), random.happens(500));
+        if let Some(round) = snapshot.round.as_mut().filter(|_| sampled) {
+            round.members[0].audits.items = 1;
+        }
         Self {
             random,
             faults,
             liar,
             number: 1,
-            snapshot: auditing(),
+            snapshot,
             history: VecDeque::new(),
             pool: Vec::new(),
             verifier: verifier(Vec::new()),
@@ -86,6 +94,7 @@ impl Life {
             seals: BTreeSet::new(),
             moves: BTreeMap::new(),
             audits_made: 0,
+            sampled,
             fetched: BTreeSet::new(),
             won: None,
         }
@@ -205,23 +214,28 @@ impl Life {
                     verifier: stash(),
                     provider: provider(),
                     bond: 1,
-                    draw: Default::default(),
+                    draw: DRAWN.into(),
                     items: None,
                     state: AuditState::Sealed(seal),
                 };
                 open && round.audits.try_push(audit).is_ok()
             }
-            Effect::SubmitAuditReveal { claim, salt, .. } => {
+            opening @ (Effect::SubmitAuditReveal { .. } | Effect::SubmitItemsReveal { .. }) => {
+                let seal = seal_of(&opening);
+                let confirms = match opening {
+                    Effect::SubmitAuditReveal { claim, .. } => claim == liars,
+                    Effect::SubmitItemsReveal { answer, .. } => answer.agrees,
+                    _ => false,
+                };
                 let round = self.round();
-                let seal = audit_seal(TASK, &provider(), &stash(), &claim, &salt);
                 let revealed = round.members[0].claim().is_some();
                 let Some(audit) = round.audits.iter_mut().next().filter(|_| revealed) else {
                     return false;
                 };
-                if audit.state != AuditState::Sealed(seal) {
+                if Some(&audit.state) != seal.map(AuditState::Sealed).as_ref() {
                     return false;
                 }
-                assert_ne!(claim, liars, "an honest audit does not confirm a lie");
+                assert!(!confirms, "an honest audit does not confirm a lie");
                 audit.state = AuditState::Disputed(0);
                 let record = dispute(liars, root, number);
                 self.snapshot.disputes = vec![(0, record)];
@@ -344,36 +358,54 @@ impl Life {
         match effect {
             Effect::Draw { input, .. } => {
                 assert_eq!((input.task, input.seed), (TASK, SEED));
-                let proof = Some(AuditProof {
-                    pre_output: [1; 32],
-                    proof: [2; 64],
+                let drawn = Some(Drawn {
+                    proof: AuditProof {
+                        pre_output: [1; 32],
+                        proof: [2; 64],
+                    },
+                    output: DRAWN,
                 });
                 let provider = input.provider;
                 self.later(Event::Drawn {
                     task,
                     provider,
-                    proof,
+                    drawn,
                 });
             }
             Effect::FetchAudit { provider, .. } => {
                 self.fetched.insert(provider);
                 self.later(Event::EffectDone { task, kind });
             }
-            Effect::Audit { provider, .. } => {
+            Effect::Audit { provider, items, .. } => {
                 assert!(
                     self.fetched.contains(&provider),
                     "computed from what was not fetched"
                 );
                 self.audits_made += 1;
+                assert_eq!(items.is_some(), self.sampled);
                 // Somebody who computes again may find another trace of the same right result.
-                let claim = ResultClaim {
-                    units: self.audits_made,
-                    ..claim(&right())
+                let found = match items {
+                    None => Found::Whole(ResultClaim {
+                        units: self.audits_made,
+                        ..claim(&right())
+                    }),
+                    Some(items) => Found::Items(ItemsFound::truncate_from(vec![ItemFound {
+                        leaves: H256::from_low_u64_be(self.audits_made.into()),
+                        row: H256::from_low_u64_be(items[0].into()),
+                    }])),
                 };
                 self.later(Event::AuditReady {
                     task,
                     provider,
-                    claim,
+                    found,
+                });
+            }
+            Effect::CompareAudit { provider, claim, .. } => {
+                assert_eq!(claim, self.claim());
+                self.later(Event::AuditCompared {
+                    task,
+                    provider,
+                    agrees: false,
                 });
             }
             Effect::ComputeMove {
@@ -405,9 +437,8 @@ impl Life {
     fn send(&mut self, effect: Effect) {
         match &effect {
             Effect::SubmitAnnouncement { seal, .. } => drop(self.seals.insert(*seal)),
-            Effect::SubmitAuditReveal { claim, salt, .. } => {
-                let seal = audit_seal(TASK, &provider(), &stash(), claim, salt);
-                self.seals.insert(seal);
+            Effect::SubmitAuditReveal { .. } | Effect::SubmitItemsReveal { .. } => {
+                self.seals.extend(seal_of(&effect));
             }
             Effect::SubmitMove {
                 dispute,
@@ -447,11 +478,27 @@ impl Life {
     }
 }
 
+/// The seal that an opening opens.
+fn seal_of(opening: &Effect) -> Option<H256> {
+    let (provider, stash) = (provider(), stash());
+    match opening {
+        Effect::SubmitAuditReveal { claim, salt, .. } => {
+            Some(audit_seal(TASK, &provider, &stash, claim, salt))
+        }
+        Effect::SubmitItemsReveal { found, answer, .. } => {
+            let answers = answer_hashes(answer);
+            Some(items_seal(TASK, &provider, &stash, found, &answers))
+        }
+        _ => None,
+    }
+}
+
 /// Which effect an event is the end of.
 fn kind_of(event: &Event) -> Option<EffectKind> {
     Some(match event {
         Event::Drawn { provider, .. } => EffectKind::Draw(key_of(provider)),
         Event::AuditReady { provider, .. } => EffectKind::Audit(key_of(provider)),
+        Event::AuditCompared { provider, .. } => EffectKind::CompareAudit(key_of(provider)),
         Event::MoveReady { dispute, .. } => EffectKind::ComputeMove(*dispute),
         Event::EffectDone { kind, .. } | Event::EffectFailed { kind, .. } => *kind,
         _ => return None,

@@ -228,14 +228,14 @@ impl Host {
                     Event::InputReady { task }
                 }
             }
-            Event::ResultReady { task, claim } => {
+            Event::ResultReady { task, claim, leaves } => {
                 self.under_way.remove(&(task, EffectKind::Compute));
                 if fails {
                     let failure = passing(random);
                     Event::ComputeFailed { task, failure }
                 } else {
                     self.made_at.entry(task).or_insert(chain.clock);
-                    Event::ResultReady { task, claim }
+                    Event::ResultReady { task, claim, leaves }
                 }
             }
             other => other,
@@ -308,7 +308,11 @@ impl Host {
             Effect::Compute { .. } => {
                 assert!(working <= COMPUTING_MAX);
                 let claim = self.compute(task);
-                let event = Event::ResultReady { task, claim };
+                let event = Event::ResultReady {
+                    task,
+                    claim,
+                    leaves: None,
+                };
                 self.jobs.push(Job { due, event });
             }
             Effect::SubmitBid { seal, .. } => {

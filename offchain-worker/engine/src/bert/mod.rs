@@ -93,7 +93,11 @@ impl BertEngine {
             None => return Err(EngineError::Compute("rows of unequal width".into())),
         };
         let claim = claim(content_hash(&output), leaves.into_iter(), total);
-        Ok(Outcome { output, claim })
+        Ok(Outcome {
+            output,
+            claim,
+            leaves: Vec::new(),
+        })
     }
 
     /// One item's vector.

@@ -230,8 +230,16 @@ impl Engine for ExactBert {
     }
 
     fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
-        let Own { output, claim, .. } = self.own(job, sink)?;
-        Ok(Outcome { output, claim })
+        let Own {
+            output,
+            claim,
+            leaves,
+        } = self.own(job, sink)?;
+        Ok(Outcome {
+            output,
+            claim,
+            leaves,
+        })
     }
 
     fn audit_items(&self, job: &Job, items: &[u32], sink: &mut dyn Sink) -> Result<ItemsFound, EngineError> {

@@ -179,8 +179,13 @@ impl ExactLlama {
             choices: &task.choices(&generation.tokens),
             output: output_hash,
         };
-        let claim = claim(output_hash, leaves.all().into_iter(), units);
-        Ok(Outcome { output, claim })
+        let leaves = leaves.all();
+        let claim = claim(output_hash, leaves.iter().copied(), units);
+        Ok(Outcome {
+            output,
+            claim,
+            leaves,
+        })
     }
 
     pub(super) fn forward(

@@ -1,7 +1,7 @@
 //! A verifier beside a provider.
 
 use surety_chain_client::Call;
-use surety_types::{TaskId, task::ResultClaim};
+use surety_types::{TaskId, task::ResultClaim, trust::AuditAnswer};
 
 use super::world::{Running, World};
 
@@ -22,25 +22,48 @@ fn claims_revealed(world: &World) -> Vec<ResultClaim> {
         .collect()
 }
 
+/// Items that were opened, and how.
+fn items_revealed(world: &World) -> Vec<(usize, AuditAnswer)> {
+    let calls = world.chain.calls().into_iter();
+    calls
+        .filter_map(|(_, call)| match call {
+            Call::RevealItems { found, answer, .. } => Some((found.len(), answer)),
+            _ => None,
+        })
+        .collect()
+}
+
 /// A task of which the audit window is open, its provider still at work.
 async fn committed(world: &World) -> (Running, TaskId) {
+    committed_to(world, b"one\ntwo\n", u32::MAX).await
+}
+
+/// The same, each auditor with so many items.
+async fn committed_to(world: &World, input: &[u8], items: u32) -> (Running, TaskId) {
     let provider = world.start();
-    let task = world.post(b"one\ntwo\n").await;
+    let task = world.post(input).await;
     world.bid_and_assign(task).await;
+    world.chain.change(|state| {
+        state.rounds.get_mut(&task).unwrap().members[0].audits.items = items;
+    });
     world.output(task).await;
     world.chain.open_audits(task, 999);
     world.chain.finalize();
     (provider, task)
 }
 
-async fn until_audit_revealed(world: &World, task: TaskId) {
+async fn until_revealed(world: &World, task: TaskId) {
     world.chain.open_reveals(task, 999);
     world.chain.finalize();
     world.until_revealed(task).await;
+}
+
+async fn until_audit_revealed(world: &World, task: TaskId) {
+    until_revealed(world, task).await;
     world
         .until(|| {
             world.chain.finalize();
-            !claims_revealed(world).is_empty()
+            !claims_revealed(world).is_empty() || !items_revealed(world).is_empty()
         })
         .await;
 }
@@ -82,6 +105,61 @@ async fn a_verifier_that_was_killed_opens_the_seal_that_it_had_made() {
     let verifier = world.start_verifier();
     until_audit_revealed(&world, task).await;
     assert_eq!((announced(&world), claims_revealed(&world).len()), (1, 1));
+    verifier.stop().await;
+    provider.stop().await;
+}
+
+const TEN_LINES: &[u8] = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_are_computed_alone_and_compared_with_what_the_provider_shows_once_it_has_revealed() {
+    let world = World::new().await;
+    let (provider, task) = committed_to(&world, TEN_LINES, 3).await;
+    let runs = world.engine_runs();
+    let verifier = world.start_verifier();
+    world.until(|| announced(&world) == 1).await;
+    until_audit_revealed(&world, task).await;
+    let opened = items_revealed(&world);
+    assert_eq!((opened.len(), opened[0].0, opened[0].1.agrees), (1, 3, true));
+    assert_eq!((claims_revealed(&world).len(), world.engine_runs()), (0, runs));
+    verifier.stop().await;
+    provider.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_is_computed_where_the_provider_shows_nothing() {
+    let world = World::new().await;
+    let (provider, task) = committed_to(&world, TEN_LINES, 3).await;
+    let runs = world.engine_runs();
+    let verifier = world.start_verifier();
+    world.until(|| announced(&world) == 1).await;
+    world.net.set_down(&world.provider_endpoint(), true);
+    until_audit_revealed(&world, task).await;
+    let opened = items_revealed(&world);
+    assert_eq!((opened[0].0, opened[0].1.agrees), (3, true));
+    assert!(world.engine_runs() > runs);
+    verifier.stop().await;
+    provider.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verifier_and_provider_that_were_killed_open_and_show_what_they_had_made() {
+    let world = World::new().await;
+    let (provider, task) = committed_to(&world, TEN_LINES, 3).await;
+    let runs = world.engine_runs();
+    let verifier = world.start_verifier();
+    world.until(|| announced(&world) == 1).await;
+    verifier.kill().await;
+    provider.kill().await;
+    let provider = world.start();
+    let verifier = world.start_verifier();
+    until_audit_revealed(&world, task).await;
+    let opened = items_revealed(&world);
+    assert_eq!(
+        (announced(&world), opened.len(), opened[0].1.agrees),
+        (1, 1, true)
+    );
+    assert_eq!(world.engine_runs(), runs, "what was shown was kept");
     verifier.stop().await;
     provider.stop().await;
 }

@@ -5,16 +5,17 @@ use std::{
     time::Duration,
 };
 
-use surety_chain_client::Hash;
 use surety_engine::{
     Engine, EngineError, Event, Job, Outcome, Sink, content_hash,
     generation::{FinishReason, Generation},
 };
+use surety_proofs::merkle_root;
 use surety_types::{
     ContentHash,
     input::{IdBounds, InputReader, ShapeFault, Work},
     model::{ModelFamily, ModelManifest, Operation, Tier},
     task::ResultClaim,
+    trust::{ItemFound, ItemsFound},
 };
 
 /// What it pretends to have.
@@ -122,13 +123,42 @@ impl Engine for Puppet {
         let made = self.make(job, sink);
         self.ended.fetch_add(1, Ordering::SeqCst);
         let (output, units) = made?;
+        let mut leaves: Vec<_> = (0..units).map(|item| item_leaf(job, item)).collect();
+        leaves.push(content_hash(&output));
         let claim = ResultClaim {
             output: content_hash(&output),
-            trace_root: Hash::repeat_byte(1),
+            trace_root: merkle_root(leaves.iter().copied()),
             units,
         };
-        Ok(Outcome { output, claim })
+        Ok(Outcome {
+            output,
+            claim,
+            leaves,
+        })
     }
+
+    fn audit_items(&self, job: &Job, items: &[u32], _: &mut dyn Sink) -> Result<ItemsFound, EngineError> {
+        let found = items.iter().map(|item| ItemFound {
+            leaves: item_leaf(job, *item),
+            row: ContentHash::zero(),
+        });
+        Ok(ItemsFound::truncate_from(found.collect()))
+    }
+
+    fn shows_items(
+        &self,
+        _: &Job,
+        (items, found): (&[u32], &ItemsFound),
+        _: &ResultClaim,
+        (leaves, _): (&[ContentHash], &[u8]),
+    ) -> bool {
+        let mut own = items.iter().zip(found);
+        own.all(|(item, found)| leaves.get(*item as usize) == Some(&found.leaves))
+    }
+}
+
+fn item_leaf(job: &Job, item: u32) -> ContentHash {
+    content_hash(&[&job.input[..], &item.to_le_bytes()].concat())
 }
 
 pub fn manifest() -> ModelManifest {

@@ -286,6 +286,7 @@ fn kind_name(kind: EffectKind) -> &'static str {
         EffectKind::FetchAudit(_) => "fetch_audit",
         EffectKind::Audit(_) => "audit",
         EffectKind::Announce(_) => "announce",
+        EffectKind::CompareAudit(_) => "compare_audit",
         EffectKind::AuditReveal(_) => "audit_reveal",
         EffectKind::CheckData(_) => "check_data",
         EffectKind::Demand(_) => "demand",

@@ -13,7 +13,7 @@ use crate::{
     access::{Asked, Audience, Decision, Ticket},
     outline::chunks_of,
     places::{Guest, Room},
-    plane::Statement,
+    plane::Announcement,
     store::{BlobStore, StoreError},
     wire::{BLOBS, CHUNK_BYTES, OUTLINE_CHUNKS_MAX, Request, Response, Wanted},
 };
@@ -135,8 +135,8 @@ impl EventLoop {
             // Whoever may read the same blob for another task need not know that it is this task's output,
             // too.
             Wanted::Output { genesis, task } => {
-                let ((hash, _), audience) = self.outputs.entry(*task).filter(|_| *genesis == self.genesis)?;
-                (*hash, audience.has(peer))
+                let (output, audience) = self.outputs.entry(*task).filter(|_| *genesis == self.genesis)?;
+                (output.hash, audience.has(peer))
             }
         };
         self.shared.store.size(&blob).map(|_| (blob, allowed))
@@ -229,27 +229,22 @@ impl EventLoop {
     }
 
     fn output(&self, task: TaskId) -> Option<Response> {
-        let ((hash, statement), _) = self.outputs.entry(task)?;
+        let (output, _) = self.outputs.entry(task)?;
         Some(Response::Output {
-            hash: *hash,
-            bytes: self.shared.store.size(hash)?,
-            statement: statement.clone(),
+            hash: output.hash,
+            bytes: self.shared.store.size(&output.hash)?,
+            statement: output.statement.clone(),
+            leaves: output.leaves,
         })
     }
 
     /// Says that this is the output of a task, and lets those who are told read it.
-    pub(super) fn announce(
-        &mut self,
-        task: TaskId,
-        output: ContentHash,
-        statement: Option<Statement>,
-        audience: Audience<PeerId>,
-    ) {
-        if let Some(((before, _), _)) = self.outputs.entry(task) {
-            self.grants.insert(task, *before, Audience::Only(Vec::new()));
+    pub(super) fn announce(&mut self, task: TaskId, output: Announcement, audience: Audience<PeerId>) {
+        if let Some((before, _)) = self.outputs.entry(task) {
+            self.grants.insert(task, before.hash, Audience::Only(Vec::new()));
         }
-        self.grants.insert(task, output, audience.clone());
-        self.outputs.insert(task, (output, statement), audience);
+        self.grants.insert(task, output.hash, audience.clone());
+        self.outputs.insert(task, output, audience);
     }
 
     pub(super) fn send(&mut self, channel: ResponseChannel<Response>, response: Response) {

@@ -50,7 +50,7 @@ async fn others_are_served_while_a_blob_is_being_synced() {
     let client = node(dirs[1].path(), &[], false).await;
     let hash = server.publish(Bytes::from_static(b"small")).await.unwrap();
     server
-        .announce_output(7, hash, None, Readers::Everyone)
+        .announce_output(7, Announcement::new(hash), Readers::Everyone)
         .await
         .unwrap();
     let publishing = tokio::spawn({

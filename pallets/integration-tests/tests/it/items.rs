@@ -4,10 +4,9 @@ use codec::Encode;
 use frame_support::{BoundedVec, assert_noop, assert_ok, dispatch::DispatchResult};
 use sp_core::H256;
 use surety_audit_economics::{answer_hash, items_seal};
-use surety_pallet_results::AuditAnswer;
 use surety_pallet_test_kit::{MockOutcome, MockStake};
 use surety_proofs::{Proof, merkle_root};
-use surety_types::trust::{AuditState, FaultKind, ItemFound, ItemLeaves, ItemsFound};
+use surety_types::trust::{AuditAnswer, AuditState, FaultKind, ItemFound, ItemLeaves, ItemsFound};
 
 use surety_pallet_integration_tests::*;
 

@@ -9,11 +9,11 @@ use surety_pallet_trust_lock::{Offence, Pallet as TrustLock};
 use surety_types::{
     limits::{AUDIT_ITEMS_MAX, AUDITS_MAX, FINDERS_MAX, REDUNDANCY_MAX},
     task::{MemberProgress, ResultClaim, RoundPhase},
-    trust::{Audit, AuditState, FaultKind, ItemFound, ItemsFound},
+    trust::{Audit, AuditAnswer, AuditState, FaultKind, ItemFound, ItemsFound},
 };
 
 use super::setup::{TASK, agent_of, challengeable, claim, disputable, full_round};
-use crate::{AuditAnswer, Call, Config, DisputeContexts, DisputeReferee, Rounds};
+use crate::{Call, Config, DisputeContexts, DisputeReferee, Rounds};
 
 const SALT: H256 = H256::repeat_byte(3);
 

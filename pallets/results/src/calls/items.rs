@@ -8,15 +8,15 @@ use frame_support::{
     weights::Weight,
 };
 use sp_core::H256;
-use surety_audit_economics::{answer_hash, drawn_items, items_seal};
+use surety_audit_economics::{answer_hashes, drawn_items, items_seal};
 use surety_types::{
     TaskId,
     opening::pooled,
-    trust::{AuditState, FaultKind, ItemLeaves, ItemsFound},
+    trust::{AuditAnswer, AuditState, FaultKind, ItemLeaves, ItemsFound},
 };
 
 use super::audits::is_of;
-use crate::{AuditAnswer, Config, DisputeContexts, DisputeReferee, Error, Event, Pallet, RoundOf, Rounds};
+use crate::{Config, DisputeContexts, DisputeReferee, Error, Event, Pallet, RoundOf, Rounds};
 
 impl<T: Config> Pallet<T> {
     /// Whoever calls: the opening proves that it is what the verifier sealed, and its answer too.
@@ -89,7 +89,7 @@ impl<T: Config> Pallet<T> {
         let AuditState::Sealed(seal) = audit.ok_or(Error::<T>::NotAuditor)?.state else {
             return Err(Error::<T>::AlreadyRevealed);
         };
-        let opened = items_seal(task, provider, verifier, found, &answer.answers());
+        let opened = items_seal(task, provider, verifier, found, &answer_hashes(answer));
         ensure!(opened == seal, Error::<T>::SealMismatch);
         // Nobody confirms less of it than was its own.
         let own = member.audits.items.min(said.units);
@@ -113,7 +113,7 @@ impl<T: Config> Pallet<T> {
             .ok_or(Error::<T>::NotRevealed)?;
         let audit = Self::audit(&mut round, &verifier, &provider).ok_or(Error::<T>::NotAuditor)?;
         ensure!(audit.state == AuditState::Confirmed, Error::<T>::NothingRefuted);
-        let seal = items_seal(task, &provider, &verifier, found, &answer.answers());
+        let seal = items_seal(task, &provider, &verifier, found, &answer_hashes(answer));
         ensure!(audit.items == Some(seal), Error::<T>::SealMismatch);
         let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
         let drawn = drawn_items(&audit.draw.0, said.units, count);
@@ -129,17 +129,5 @@ impl<T: Config> Pallet<T> {
         Self::convict_auditor(task, &mut round, auditor, FaultKind::ConfirmedWrong, Some(finder));
         Rounds::<T>::insert(task, round);
         Ok(())
-    }
-}
-
-impl AuditAnswer {
-    /// Hashes of both answers, the confirming one first.
-    fn answers(&self) -> [H256; 2] {
-        let own = answer_hash(&self.salt);
-        if self.agrees {
-            [own, self.other]
-        } else {
-            [self.other, own]
-        }
     }
 }
