@@ -9,7 +9,6 @@
     )
 )]
 
-#[cfg(any(feature = "std", feature = "runtime-benchmarks", feature = "try-runtime"))]
 extern crate alloc;
 
 pub use pallet::*;
