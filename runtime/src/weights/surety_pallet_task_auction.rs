@@ -37,13 +37,19 @@ use core::marker::PhantomData;
 /// Weight functions for `surety_pallet_task_auction`.
 pub struct WeightInfo<T>(PhantomData<T>);
 impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightInfo<T> {
-	/// Storage: `Parameters::Parameters` (r:17 w:0)
+	/// Storage: `Parameters::Parameters` (r:19 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Models` (r:1 w:0)
-	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(353), added: 2828, mode: `MaxEncodedLen`)
+	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(495), added: 2970, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Uses` (r:1 w:1)
 	/// Proof: `ModelRegistry::Uses` (`max_values`: None, `max_size`: Some(53), added: 2528, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::BondedInAll` (r:1 w:0)
+	/// Storage: `ModelRegistry::Auditors` (r:1 w:0)
+	/// Proof: `ModelRegistry::Auditors` (`max_values`: None, `max_size`: Some(3250), added: 5725, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:100 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::AuditSpeeds` (r:1 w:0)
+	/// Proof: `ModelRegistry::AuditSpeeds` (`max_values`: None, `max_size`: Some(52), added: 2527, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::BondedInAll` (r:2 w:0)
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::NextTaskId` (r:1 w:1)
 	/// Proof: `TaskAuction::NextTaskId` (`max_values`: Some(1), `max_size`: Some(8), added: 503, mode: `MaxEncodedLen`)
@@ -62,19 +68,19 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `TaskAuction::OpenTasks` (r:0 w:1)
 	/// Proof: `TaskAuction::OpenTasks` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:0 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	fn post() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1550`
-		//  Estimated: `43677`
-		// Not measured again yet: the stakes of the model's 100 verifiers are read, too.
-		Weight::from_parts(900_000_000, 0)
-			.saturating_add(Weight::from_parts(0, 320_000))
-			.saturating_add(T::DbWeight::get().reads(130))
+		//  Measured:  `18793`
+		//  Estimated: `324390`
+		// Minimum execution time: 652_872_000 picoseconds.
+		Weight::from_parts(711_745_000, 0)
+			.saturating_add(Weight::from_parts(0, 324390))
+			.saturating_add(T::DbWeight::get().reads(131))
 			.saturating_add(T::DbWeight::get().writes(9))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -93,16 +99,16 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::BidCounts` (`max_values`: None, `max_size`: Some(25), added: 2500, mode: `MaxEncodedLen`)
 	fn bid() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `3059`
-		//  Estimated: `8248`
-		// Minimum execution time: 65_951_000 picoseconds.
-		Weight::from_parts(75_087_000, 0)
-			.saturating_add(Weight::from_parts(0, 8248))
+		//  Measured:  `4409`
+		//  Estimated: `8265`
+		// Minimum execution time: 95_883_000 picoseconds.
+		Weight::from_parts(112_132_000, 0)
+			.saturating_add(Weight::from_parts(0, 8265))
 			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().writes(3))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
@@ -117,16 +123,16 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn reveal_bid() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `2162`
-		//  Estimated: `8248`
-		// Minimum execution time: 55_335_000 picoseconds.
-		Weight::from_parts(63_336_000, 0)
-			.saturating_add(Weight::from_parts(0, 8248))
+		//  Measured:  `2813`
+		//  Estimated: `8265`
+		// Minimum execution time: 84_404_000 picoseconds.
+		Weight::from_parts(103_065_000, 0)
+			.saturating_add(Weight::from_parts(0, 8265))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
@@ -135,11 +141,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::Bids` (`max_values`: None, `max_size`: Some(165), added: 2640, mode: `MaxEncodedLen`)
 	fn authorize_reveal_bid() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1841`
-		//  Estimated: `8248`
-		// Minimum execution time: 25_871_000 picoseconds.
-		Weight::from_parts(29_491_000, 0)
-			.saturating_add(Weight::from_parts(0, 8248))
+		//  Measured:  `1858`
+		//  Estimated: `8265`
+		// Minimum execution time: 37_313_000 picoseconds.
+		Weight::from_parts(45_641_000, 0)
+			.saturating_add(Weight::from_parts(0, 8265))
 			.saturating_add(T::DbWeight::get().reads(4))
 	}
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
@@ -147,7 +153,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Escrows` (r:1 w:1)
@@ -163,7 +169,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `ModelRegistry::Uses` (r:1 w:1)
 	/// Proof: `ModelRegistry::Uses` (`max_values`: None, `max_size`: Some(53), added: 2528, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Models` (r:1 w:1)
-	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(353), added: 2828, mode: `MaxEncodedLen`)
+	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(495), added: 2970, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::OpenTasks` (r:0 w:1)
@@ -172,37 +178,41 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::Substitutes` (`max_values`: None, `max_size`: Some(3090), added: 5565, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::AwaitingEntropy` (r:0 w:1)
 	/// Proof: `TaskAuction::AwaitingEntropy` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::AuditSpeeds` (r:0 w:1)
+	/// Proof: `ModelRegistry::AuditSpeeds` (`max_values`: None, `max_size`: Some(52), added: 2527, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::Auditors` (r:0 w:1)
+	/// Proof: `ModelRegistry::Auditors` (`max_values`: None, `max_size`: Some(3250), added: 5725, mode: `MaxEncodedLen`)
 	/// The range of component `b` is `[0, 64]`.
 	fn cancel(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `3066 + b * (247 ±0)`
-		//  Estimated: `8248 + b * (3234 ±0)`
-		// Minimum execution time: 181_904_000 picoseconds.
-		Weight::from_parts(225_736_115, 0)
-			.saturating_add(Weight::from_parts(0, 8248))
-			// Standard Error: 42_391
-			.saturating_add(Weight::from_parts(14_157_332, 0).saturating_mul(b.into()))
+		//  Measured:  `5782 + b * (268 ±0)`
+		//  Estimated: `8265 + b * (3234 ±0)`
+		// Minimum execution time: 255_180_000 picoseconds.
+		Weight::from_parts(255_875_574, 0)
+			.saturating_add(Weight::from_parts(0, 8265))
+			// Standard Error: 361_227
+			.saturating_add(Weight::from_parts(17_169_878, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(13))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(b.into())))
-			.saturating_add(T::DbWeight::get().writes(13))
+			.saturating_add(T::DbWeight::get().writes(15))
 			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(b.into())))
 			.saturating_add(Weight::from_parts(0, 3234).saturating_mul(b.into()))
 	}
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn open_reveals() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1668`
-		//  Estimated: `8248`
-		// Minimum execution time: 22_411_000 picoseconds.
-		Weight::from_parts(24_530_000, 0)
-			.saturating_add(Weight::from_parts(0, 8248))
+		//  Measured:  `1685`
+		//  Estimated: `8265`
+		// Minimum execution time: 37_150_000 picoseconds.
+		Weight::from_parts(45_756_000, 0)
+			.saturating_add(Weight::from_parts(0, 8265))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
@@ -211,7 +221,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `BlockEntropy::Outputs` (r:9 w:0)
 	/// Proof: `BlockEntropy::Outputs` (`max_values`: None, `max_size`: Some(48), added: 2523, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:14 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Bids` (r:65 w:0)
@@ -223,13 +233,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `Staking::Ledgers` (r:64 w:16)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48761), added: 51236, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Models` (r:1 w:0)
-	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(353), added: 2828, mode: `MaxEncodedLen`)
+	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(495), added: 2970, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:0 w:1)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::AwaitingEntropy` (r:0 w:1)
@@ -237,13 +247,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// The range of component `b` is `[16, 64]`.
 	fn draw(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `6451 + b * (370 ±0)`
-		//  Estimated: `52226 + b * (3377 ±0)`
-		// Minimum execution time: 856_832_000 picoseconds.
-		Weight::from_parts(591_447_693, 0)
-			.saturating_add(Weight::from_parts(0, 52226))
-			// Standard Error: 132_970
-			.saturating_add(Weight::from_parts(20_667_609, 0).saturating_mul(b.into()))
+		//  Measured:  `8456 + b * (390 ±0)`
+		//  Estimated: `77266 + b * (3377 ±0)`
+		// Minimum execution time: 1_566_980_000 picoseconds.
+		Weight::from_parts(754_738_966, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
+			// Standard Error: 3_852_111
+			.saturating_add(Weight::from_parts(56_533_248, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(29))
 			.saturating_add(T::DbWeight::get().reads((4_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(21))
@@ -262,13 +272,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// The range of component `b` is `[0, 64]`.
 	fn forfeit(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `667 + b * (390 ±0)`
+		//  Measured:  `4726 + b * (474 ±0)`
 		//  Estimated: `3630 + b * (3234 ±0)`
-		// Minimum execution time: 4_165_000 picoseconds.
-		Weight::from_parts(4_388_000, 0)
+		// Minimum execution time: 17_636_000 picoseconds.
+		Weight::from_parts(18_448_000, 0)
 			.saturating_add(Weight::from_parts(0, 3630))
-			// Standard Error: 34_233
-			.saturating_add(Weight::from_parts(39_750_277, 0).saturating_mul(b.into()))
+			// Standard Error: 1_122_769
+			.saturating_add(Weight::from_parts(56_177_356, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(2))
 			.saturating_add(T::DbWeight::get().reads((4_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -276,12 +286,12 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(Weight::from_parts(0, 3234).saturating_mul(b.into()))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Substitutes` (r:1 w:1)
 	/// Proof: `TaskAuction::Substitutes` (`max_values`: None, `max_size`: Some(3090), added: 5565, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Escrows` (r:1 w:1)
 	/// Proof: `Billing::Escrows` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:7 w:0)
+	/// Storage: `Parameters::Parameters` (r:5 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:20 w:20)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
@@ -292,7 +302,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `ModelRegistry::Uses` (r:1 w:1)
 	/// Proof: `ModelRegistry::Uses` (`max_values`: None, `max_size`: Some(53), added: 2528, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Models` (r:1 w:1)
-	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(353), added: 2828, mode: `MaxEncodedLen`)
+	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(495), added: 2970, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
@@ -301,25 +311,31 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::OpenTasks` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::AwaitingEntropy` (r:0 w:1)
 	/// Proof: `TaskAuction::AwaitingEntropy` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::AuditSpeeds` (r:0 w:1)
+	/// Proof: `ModelRegistry::AuditSpeeds` (`max_values`: None, `max_size`: Some(52), added: 2527, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::Auditors` (r:0 w:1)
+	/// Proof: `ModelRegistry::Auditors` (`max_values`: None, `max_size`: Some(3250), added: 5725, mode: `MaxEncodedLen`)
 	/// The range of component `m` is `[1, 16]`.
 	/// The range of component `a` is `[0, 384]`.
-	fn decided(m: u32, _a: u32, ) -> Weight {
+	fn decided(m: u32, a: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `7250 + a * (6 ±0) + m * (245 ±0)`
-		//  Estimated: `181941 + m * (12167 ±4_574)`
-		// Minimum execution time: 383_423_000 picoseconds.
-		Weight::from_parts(2_880_648_313, 0)
-			.saturating_add(Weight::from_parts(0, 181941))
-			// Standard Error: 17_177_886
-			.saturating_add(Weight::from_parts(158_655_254, 0).saturating_mul(m.into()))
-			.saturating_add(T::DbWeight::get().reads(86))
-			.saturating_add(T::DbWeight::get().reads((5_u64).saturating_mul(m.into())))
-			.saturating_add(T::DbWeight::get().writes(81))
-			.saturating_add(T::DbWeight::get().writes((5_u64).saturating_mul(m.into())))
-			.saturating_add(Weight::from_parts(0, 12167).saturating_mul(m.into()))
+		//  Measured:  `7677 + a * (6 ±0) + m * (263 ±0)`
+		//  Estimated: `13545 + m * (2603 ±0)`
+		// Minimum execution time: 469_574_000 picoseconds.
+		Weight::from_parts(464_710_921, 0)
+			.saturating_add(Weight::from_parts(0, 13545))
+			// Standard Error: 2_087_932
+			.saturating_add(Weight::from_parts(43_663_225, 0).saturating_mul(m.into()))
+			// Standard Error: 84_710
+			.saturating_add(Weight::from_parts(5_624, 0).saturating_mul(a.into()))
+			.saturating_add(T::DbWeight::get().reads(18))
+			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(m.into())))
+			.saturating_add(T::DbWeight::get().writes(17))
+			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(m.into())))
+			.saturating_add(Weight::from_parts(0, 2603).saturating_mul(m.into()))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Substitutes` (r:1 w:1)
 	/// Proof: `TaskAuction::Substitutes` (`max_values`: None, `max_size`: Some(3090), added: 5565, mode: `MaxEncodedLen`)
 	/// Storage: `ProviderRegistry::Providers` (r:48 w:0)
@@ -332,10 +348,10 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	fn take_reserves() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `17265`
+		//  Measured:  `20057`
 		//  Estimated: `163086`
-		// Minimum execution time: 1_435_360_000 picoseconds.
-		Weight::from_parts(1_523_638_000, 0)
+		// Minimum execution time: 1_553_619_000 picoseconds.
+		Weight::from_parts(1_749_763_000, 0)
 			.saturating_add(Weight::from_parts(0, 163086))
 			.saturating_add(T::DbWeight::get().reads(157))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -343,7 +359,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Bids` (r:64 w:64)
@@ -353,13 +369,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// The range of component `b` is `[0, 64]`.
 	fn remove(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1684 + b * (85 ±0)`
-		//  Estimated: `8248 + b * (2640 ±0)`
-		// Minimum execution time: 27_053_000 picoseconds.
-		Weight::from_parts(35_098_474, 0)
-			.saturating_add(Weight::from_parts(0, 8248))
-			// Standard Error: 4_045
-			.saturating_add(Weight::from_parts(1_174_580, 0).saturating_mul(b.into()))
+		//  Measured:  `1701 + b * (85 ±0)`
+		//  Estimated: `8265 + b * (2640 ±0)`
+		// Minimum execution time: 57_704_000 picoseconds.
+		Weight::from_parts(71_782_051, 0)
+			.saturating_add(Weight::from_parts(0, 8265))
+			// Standard Error: 12_338
+			.saturating_add(Weight::from_parts(1_221_278, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -376,8 +392,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `149`
 		//  Estimated: `3485`
-		// Minimum execution time: 7_131_000 picoseconds.
-		Weight::from_parts(7_934_000, 0)
+		// Minimum execution time: 7_303_000 picoseconds.
+		Weight::from_parts(8_268_000, 0)
 			.saturating_add(Weight::from_parts(0, 3485))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -388,8 +404,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `395`
 		//  Estimated: `41038`
-		// Minimum execution time: 14_955_000 picoseconds.
-		Weight::from_parts(16_275_000, 0)
+		// Minimum execution time: 15_363_000 picoseconds.
+		Weight::from_parts(17_085_000, 0)
 			.saturating_add(Weight::from_parts(0, 41038))
 			.saturating_add(T::DbWeight::get().reads(16))
 	}
@@ -400,29 +416,29 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `BlockEntropy::Outputs` (r:9 w:0)
 	/// Proof: `BlockEntropy::Outputs` (`max_values`: None, `max_size`: Some(48), added: 2523, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	fn sweep_entropy() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `3287`
 		//  Estimated: `23697`
-		// Minimum execution time: 51_106_000 picoseconds.
-		Weight::from_parts(55_145_000, 0)
+		// Minimum execution time: 60_145_000 picoseconds.
+		Weight::from_parts(66_279_000, 0)
 			.saturating_add(Weight::from_parts(0, 23697))
 			.saturating_add(T::DbWeight::get().reads(12))
 	}
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn sweep_task() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1184`
-		//  Estimated: `8248`
-		// Minimum execution time: 14_052_000 picoseconds.
-		Weight::from_parts(15_535_000, 0)
-			.saturating_add(Weight::from_parts(0, 8248))
+		//  Measured:  `1201`
+		//  Estimated: `8265`
+		// Minimum execution time: 27_094_000 picoseconds.
+		Weight::from_parts(35_371_000, 0)
+			.saturating_add(Weight::from_parts(0, 8265))
 			.saturating_add(T::DbWeight::get().reads(2))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
