@@ -26,6 +26,8 @@ use crate::{tick::LOOK_TASKS_MAX, *};
 
 /// 1,000 SURE: pays the highest redundancy.
 const CAP: Balance = 1_000_000_000_000_000;
+/// Of the dearest bid.
+const PRICE: Balance = 1_000_000;
 
 const SEED: u32 = 0;
 
@@ -133,7 +135,7 @@ fn provider<T: Config>(index: u32) -> (T::AccountId, T::AccountId) {
 /// Prices fall with the index, so that none is like another.
 fn bid_of(index: u32) -> Bid<Balance> {
     Bid {
-        price: Balance::from(BIDS_MAX.saturating_sub(index)),
+        price: PRICE.saturating_sub(index.into()),
         seconds: 1,
         salt: H256::repeat_byte(2),
     }
@@ -190,7 +192,8 @@ fn audit_to_pay<T: Config>((provider, number): (&T::AccountId, u32)) -> AuditToP
     let verifier: T::AccountId = account("verifier", number, SEED);
     T::Escrow::endow(&verifier, CAP);
     AuditToPay {
-        share: sp_runtime::Perbill::from_percent(1),
+        // Every one of them gets something.
+        share: sp_runtime::Perbill::one(),
         provider: provider.clone(),
         verifier,
     }
