@@ -1,6 +1,7 @@
 """The two models of the devnet, in the cache: made once, checked every time."""
 
 import fcntl
+import shutil
 import sys
 import threading
 import time
@@ -30,9 +31,12 @@ def prepare(surety, console, quick=False):
         console.step(f"fetching the model {EMBEDDER} (kept in {surety.home / 'models'})")
         fetched = surety.run("model", "fetch", EMBEDDER, on_line=console.detail, timeout=1800)
         console.step(f"{EMBEDDER} is here: {fetched['weights_bytes']:,} bytes, every hash checked")
-        if not (surety.home / "models" / GENERATOR / "manifest.json").exists():
-            train(surety, console, quick)
-    ids = {EMBEDDER: fetched["id"], GENERATOR: shown(surety, GENERATOR)["id"]}
+        try:
+            known = shown(surety, GENERATOR)
+        except DevnetError:
+            # Not here, or as another version of the program has kept it.
+            known = make(surety, console, quick)
+    ids = {EMBEDDER: fetched["id"], GENERATOR: known["id"]}
     console.step(f"{GENERATOR} is here, too")
     return ids
 
@@ -42,9 +46,21 @@ def shown(surety, name):
     return surety.run("model", "show", name)
 
 
-def train(surety, console, quick):
-    """Trains the demonstration model, and converts it to the exact tier."""
+def make(surety, console, quick):
+    """Converts the demonstration model to the exact tier, trained first if it was not before."""
     source = cache_dir() / "demo-source"
+    if not all((source / name).exists() for name in ("config.json", "model.safetensors", "tokenizer.json")):
+        train(surety, console, source, quick)
+    # What is there cannot be used, and no command writes over it.
+    shutil.rmtree(surety.home / "models" / GENERATOR, ignore_errors=True)
+    args = (source, "--name", GENERATOR)
+    surety.run("model", "convert", *args, on_line=console.detail, timeout=TRAINING_SECONDS_MAX)
+    console.step(f"{GENERATOR} is converted to the exact tier")
+    return shown(surety, GENERATOR)
+
+
+def train(surety, console, source, quick):
+    """Trains the demonstration model."""
     console.step(f"training {GENERATOR} on {TRAINING_TEXT.name}: minutes, and only this once")
     with Telling(console, "still training"):
         args = ("--text", TRAINING_TEXT, "--out", source, *(["--quick"] if quick else []))
@@ -52,9 +68,6 @@ def train(surety, console, quick):
     console.step(
         f"trained in {trained['seconds']:.0f} s; perplexity on text it has not seen: {trained['perplexity']:.1f}"
     )
-    args = (source, "--name", GENERATOR)
-    surety.run("model", "convert", *args, on_line=console.detail, timeout=TRAINING_SECONDS_MAX)
-    console.step(f"{GENERATOR} is converted to the exact tier")
 
 
 class Telling:
