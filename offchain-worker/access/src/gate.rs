@@ -54,7 +54,8 @@ impl Gate {
         let are_leaves = self.outputs.are_leaves(body.task, blob);
         let is_output = self.outputs.is(body.task, blob) || settled_output(&info.task) == Some(blob);
         // What an auditor seals of a trace is to be had by computing alone, until it is sealed.
-        if !is_input && !is_output && !(are_leaves && self.has_revealed(info.round.as_ref())) {
+        let is_shown = are_leaves && self.has_revealed(info.round.as_ref());
+        if !is_input && !is_output && !is_shown {
             return Ok(false);
         }
         if info.task.client == body.agent {
