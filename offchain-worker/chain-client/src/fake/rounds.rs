@@ -164,7 +164,7 @@ impl FakeState {
             task,
             provider: provider.clone(),
         };
-        let output = checked_draw(who, &input, proof).ok_or_else(|| fault("Results", "InvalidDraw"))?;
+        let output = checked_draw(who, &input, proof).ok_or_else(|| fault("Results", "NotDrawn"))?;
         let audit = Audit {
             verifier,
             provider: provider.clone(),
