@@ -27,7 +27,7 @@ use surety_dispute_game::{
     dispute::{Dispute, DisputeView},
 };
 use surety_types::{
-    TaskId,
+    ContentHash, TaskId,
     trust::{DisputeId, Slash, SlashId},
     view::{BidTerms, ProviderTerms, TaskView},
 };
@@ -287,6 +287,10 @@ impl_runtime_apis! {
 
         fn is_jailed(stash: AccountId) -> bool {
             <TrustLock as surety_types::traits::Jail<AccountId>>::is_jailed(&stash)
+        }
+
+        fn shown(task: TaskId, content: ContentHash) -> Vec<u8> {
+            crate::Results::shown(task, content).unwrap_or_default()
         }
 
         fn committee(dispute: DisputeId) -> Option<DisputeCommittee<AccountId, Balance, BlockNumber>> {

@@ -94,7 +94,7 @@ fn short_windows() -> Overrides {
     Overrides {
         staking: genesis_parameters::Staking {
             min_bond: Some(100 * SURE),
-            unbonding_period: Some(1_000),
+            unbonding_period: Some(10_000),
         },
         provider_registry: genesis_parameters::ProviderRegistry {
             heartbeat_window: Some(60),
@@ -111,6 +111,7 @@ fn short_windows() -> Overrides {
         results: genesis_parameters::Results {
             commit_window: Some(45),
             audit_window: Some(12),
+            audit_window_max: Some(1_800),
             reveal_window: Some(45),
             opening_window: Some(60),
             challenge_window: Some(10),

@@ -25,6 +25,7 @@ CHEATS = [
 # On networks of their own, beside that of the others.
 BESIDE = [
     ["test_5_chaos"],
+    ["test_6_commands"],
     ["test_0_verdict", "test_0_chaos", "test_3_finality", "test_0_scripts"],
     *([cheat] for cheat in CHEATS),
 ]

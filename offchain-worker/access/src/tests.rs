@@ -127,6 +127,17 @@ impl World {
         ticket(&signer(name), &self.chain.info().genesis, PEER, TASK, draw).unwrap()
     }
 
+    fn reveal(&self) {
+        self.chain.change(|state| {
+            let round = state.rounds.get_mut(&TASK).unwrap();
+            round.members[0].progress = MemberProgress::Revealed(ResultClaim {
+                output: OUTPUT,
+                trace_root: COMMITMENT,
+                units: 1,
+            });
+        });
+    }
+
     async fn lets_in(&self, gate: &Gate, ticket: &Ticket, blob: ContentHash) -> bool {
         let asked = Asked {
             peer: PEER,
@@ -163,14 +174,7 @@ async fn what_is_revealed_can_no_longer_be_drawn_for() {
     let world = world();
     let drawn = world.ticket("verifier//agent", draw("verifier//agent"));
     assert!(world.lets_in(&world.provider, &drawn, OUTPUT).await);
-    world.chain.change(|state| {
-        let round = state.rounds.get_mut(&TASK).unwrap();
-        round.members[0].progress = MemberProgress::Revealed(ResultClaim {
-            output: OUTPUT,
-            trace_root: COMMITMENT,
-            units: 1,
-        });
-    });
+    world.reveal();
     assert!(!world.lets_in(&world.provider, &drawn, OUTPUT).await);
 }
 
@@ -194,14 +198,7 @@ async fn a_traces_leaves_are_for_auditors_once_the_result_is_revealed() {
         round.audits.try_push(audit).unwrap();
     });
     assert!(!world.lets_in(&world.provider, &drawn, leaves).await);
-    world.chain.change(|state| {
-        let round = state.rounds.get_mut(&TASK).unwrap();
-        round.members[0].progress = MemberProgress::Revealed(ResultClaim {
-            output: OUTPUT,
-            trace_root: COMMITMENT,
-            units: 1,
-        });
-    });
+    world.reveal();
     assert!(world.lets_in(&world.provider, &drawn, leaves).await);
     let poser = world.ticket("poser//agent", draw("poser//agent"));
     assert!(!world.lets_in(&world.provider, &poser, leaves).await);

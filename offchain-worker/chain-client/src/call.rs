@@ -469,44 +469,4 @@ impl Call {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::{collections::BTreeSet, mem::discriminant};
-
-    #[test]
-    fn there_is_one_sample_of_each_call_and_no_two_calls_share_a_name() {
-        let samples = crate::sample::calls();
-        let names: BTreeSet<_> = samples
-            .iter()
-            .map(|call| (call.name().pallet, call.name().call))
-            .collect();
-        assert_eq!(names.len(), samples.len());
-        for (at, call) in samples.iter().enumerate() {
-            assert!(
-                samples[..at]
-                    .iter()
-                    .all(|other| discriminant(other) != discriminant(call))
-            );
-        }
-    }
-
-    #[test]
-    fn arguments_are_encoded_one_after_the_other() {
-        let call = Call::Commit {
-            task: 1,
-            commitment: H256([7; 32]),
-        };
-        let mut expected = vec![1, 0, 0, 0, 0, 0, 0, 0];
-        expected.extend([7; 32]);
-        assert_eq!(call.encode_arguments(), expected);
-
-        let call = Call::Transfer {
-            to: AccountId32::new([9; 32]),
-            amount: 1,
-        };
-        let mut expected = vec![0];
-        expected.extend([9; 32]);
-        expected.push(4);
-        assert_eq!(call.encode_arguments(), expected);
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@ use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
 use surety_dispute_game::{committee::DisputeCommittee, dispute::Dispute};
 use surety_types::{
-    ModelId, TaskId,
+    ContentHash, ModelId, TaskId,
     model::ModelManifest,
     provider::Provider,
     stake::StakeRecord,
@@ -317,6 +317,10 @@ pub trait Chain: Send + Sync {
         task: TaskId,
         provider: &AccountId32,
     ) -> Result<Option<DemandRecord>, ChainError>;
+
+    /// What has been shown on chain of some content of a task, from its beginning: nothing, parts of it, or
+    /// all of it, which its hash tells.
+    async fn shown(&self, when: When, task: TaskId, content: ContentHash) -> Result<Vec<u8>, ChainError>;
 
     /// Slashes that wait to be carried out.
     async fn slashes(&self, when: When) -> Result<Vec<(SlashId, SlashRecord)>, ChainError>;

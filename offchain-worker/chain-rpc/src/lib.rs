@@ -30,7 +30,7 @@ use scale_info::TypeInfo;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
 use surety_types::{
-    ModelId, TaskId,
+    ContentHash, ModelId, TaskId,
     trust::{DisputeId, SlashId},
 };
 
@@ -398,6 +398,10 @@ impl Chain for RpcChain {
     ) -> Result<Option<DemandRecord>, ChainError> {
         let keys: [&[u8]; 2] = [&task.encode(), provider.as_ref()];
         self.0.read(when, Entry::Demands, &keys).await
+    }
+
+    async fn shown(&self, when: When, task: TaskId, content: ContentHash) -> Result<Vec<u8>, ChainError> {
+        self.0.shown(when, task, content).await
     }
 
     async fn slashes(&self, when: When) -> Result<Vec<(SlashId, SlashRecord)>, ChainError> {

@@ -6,7 +6,7 @@ use codec::{Decode, DecodeAll, Encode};
 use scale_info::TypeInfo;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
-use surety_types::TaskId;
+use surety_types::{ContentHash, TaskId};
 
 use super::{
     Inner,
@@ -66,6 +66,11 @@ impl Inner {
             .api(when, ("TrustApi", "auditors_expected"), &arguments)
             .await?;
         Ok(FixedU128::from_inner(expected))
+    }
+
+    pub async fn shown(&self, when: When, task: TaskId, content: ContentHash) -> Result<Vec<u8>, ChainError> {
+        let arguments = (task, content).encode();
+        self.api(when, ("TrustApi", "shown"), &arguments).await
     }
 
     async fn api<T: Decode + TypeInfo + 'static>(

@@ -13,7 +13,7 @@ use subxt::{
     metadata::{ArcMetadata, StorageEntryMetadata},
     tx::Payload,
 };
-use surety_types::TaskId;
+use surety_types::{ContentHash, TaskId};
 
 use super::transcode::{End, Shape, fits, transcode};
 use surety_chain_client::{
@@ -338,7 +338,7 @@ impl Runtime {
     }
 
     /// The runtime APIs that we call.
-    fn check_api(&self) -> [Result<(), ChainError>; 3] {
+    fn check_api(&self) -> [Result<(), ChainError>; 4] {
         let check = |api: &str, name: &str, inputs: &[Shape], output: Shape| {
             let found = self.metadata.runtime_api_trait_by_name(api);
             let method = found.as_ref().and_then(|api| api.method_by_name(name));
@@ -367,6 +367,12 @@ impl Runtime {
                 Shape::of::<Option<Balance>>(),
             ),
             check("TrustApi", "auditors_expected", &[id(), account()], amount()),
+            check(
+                "TrustApi",
+                "shown",
+                &[id(), Shape::of::<ContentHash>()],
+                Shape::of::<Vec<u8>>(),
+            ),
         ]
     }
 

@@ -235,9 +235,9 @@ pub struct GenerateArgs {
 /// Flags of `surety task watch`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
-    /// Number of the task
+    /// Number of the task [default: the newest that was submitted from this home]
     #[arg(value_name = "ID")]
-    pub task: TaskId,
+    pub task: Option<TaskId>,
     /// Where to write the output: vectors in safetensors, a generation as the ids of its tokens
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -249,9 +249,9 @@ pub struct WatchArgs {
 /// Flags of `surety task result`.
 #[derive(Debug, Args)]
 pub struct ResultArgs {
-    /// Number of the task
+    /// Number of the task [default: the newest that was submitted from this home]
     #[arg(value_name = "ID")]
-    pub task: TaskId,
+    pub task: Option<TaskId>,
     /// Where to write the output: vectors in safetensors, a generation as the ids of its tokens; needed for
     /// vectors
     #[arg(long, value_name = "FILE")]

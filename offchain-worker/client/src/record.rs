@@ -43,6 +43,29 @@ impl ClientRecord {
             .map_err(|e| ClientError::file(path)(e.into()))
     }
 
+    /// The newest task that was posted from this home.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn newest(home: &Path, genesis: &Hash) -> Result<Option<TaskId>> {
+        let folder = home.join("tasks");
+        let files = match fs::read_dir(&folder) {
+            Ok(files) => files,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(ClientError::file(folder)(e)),
+        };
+        let number = |path: PathBuf| {
+            let task = path.file_stem()?.to_str()?.rsplit_once('-')?.1.parse().ok()?;
+            (path == Self::path(home, genesis, task)).then_some(task)
+        };
+        let mut newest = None;
+        for file in files {
+            let file = file.map_err(ClientError::file(&folder))?;
+            newest = newest.max(number(file.path()));
+        }
+        Ok(newest)
+    }
+
     /// Keeps it.
     ///
     /// # Errors
@@ -69,6 +92,12 @@ mod tests {
             listen: vec!["/ip4/127.0.0.1/tcp/1".into()],
         };
         let (ours, other) = (Hash::repeat_byte(1), Hash::repeat_byte(2));
+        assert_eq!(ClientRecord::newest(dir.path(), &ours).unwrap(), None);
+        for task in [10, 9] {
+            record.save(dir.path(), &ours, task).unwrap();
+        }
+        record.save(dir.path(), &other, 11).unwrap();
+        assert_eq!(ClientRecord::newest(dir.path(), &ours).unwrap(), Some(10));
         record.save(dir.path(), &ours, 3).unwrap();
         assert_eq!(ClientRecord::load(dir.path(), &ours, 3).unwrap(), Some(record));
         assert_eq!(ClientRecord::load(dir.path(), &other, 3).unwrap(), None);

@@ -186,7 +186,8 @@ impl EffectAttempts {
     }
 
     fn fail(&mut self, kind: EffectKind, now: BlockNumber, failure: Failure, config: &Config) {
-        let may_end = kind.is_heavy() && !matches!(kind, EffectKind::ComputeMove(_));
+        let is_owed = matches!(kind, EffectKind::ComputeMove(_) | EffectKind::CompareAudit(_));
+        let may_end = kind.is_heavy() && !is_owed;
         // A fee was paid for nothing, and nothing of ours is lost with a bid or an audit that was never
         // taken.
         if failure == Failure::Permanent && may_end || failure == Failure::Failed && kind.is_offer() {

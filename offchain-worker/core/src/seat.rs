@@ -125,7 +125,7 @@ impl Seats {
                 Effect::DrawSeat {
                     task,
                     input: SeatInput {
-                        seed: committee.draw.seed,
+                        seed: committee.draw.seed?,
                         dispute,
                         ballot: committee.state.rounds(),
                     },
@@ -264,11 +264,19 @@ impl Seat {
             Shown::Sealed(seal) => match of_ballot {
                 Some(sealed) => (sealed.seal == seal).then_some(EffectKind::Vote(id)),
                 // The journal was lost: computing again may find what we said.
-                None => self.value.is_none().then_some(EffectKind::ComputeVote(id)),
+                // Of a dispute that is over nobody is told the cell any more.
+                None => {
+                    let known = self.value.is_some() || committee.fund.is_some();
+                    (!known).then_some(EffectKind::ComputeVote(id))
+                }
             },
             // The same, in time for what comes.
             Shown::Candidate => self.value.is_none().then_some(EffectKind::ComputeVote(id)),
             Shown::Opened => None,
+            // Nobody can draw itself yet.
+            Shown::Nothing if committee.draw.seed.is_none() && *committee.state.stage() == Stage::Drawing => {
+                None
+            }
             Shown::Nothing => match (self.is_ours(committee, &config.stash), of_ballot) {
                 (None, _) => Some(EffectKind::DrawSeat(id)),
                 (Some(false), _) => None,

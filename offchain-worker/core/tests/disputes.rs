@@ -120,6 +120,8 @@ fn dispute() -> DisputeRecord {
         claim: claim(),
         game: Game::new(root(), &Words, Clocks::equal(CLOCK)).unwrap(),
         bond: 1,
+        committee_bond: 0,
+        prepaid: None,
         moves: 0,
         opened_at: 10,
         ticked_at: 10,

@@ -6,6 +6,7 @@ use surety_models::{
     ModelFiles,
     tokens::{TextCodec, TextFiles},
 };
+use surety_proofs::content_hash;
 use surety_types::{
     ContentHash,
     model::{ModelFamily, ModelManifest, Operation, Tier},
@@ -40,6 +41,29 @@ pub struct Outcome {
     pub claim: ResultClaim,
     /// The leaves under that root, in their order; none where there is nothing below them.
     pub leaves: Vec<ContentHash>,
+}
+
+/// What a claim says, beside the root of its trace.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    /// The hash of its output.
+    pub output: ContentHash,
+    /// The output itself, which an own view of a generation follows. Anything for embeddings: what they
+    /// should be follows from the input.
+    pub bytes: Vec<u8>,
+    /// Units of work.
+    pub units: u32,
+}
+
+impl Claimed {
+    /// Of an output that is here.
+    pub fn whole(bytes: Vec<u8>, units: u32) -> Self {
+        Self {
+            output: content_hash(&bytes),
+            bytes,
+            units,
+        }
+    }
 }
 
 /// What an engine tells while it works. Long operations add their own kinds: a generation its tokens, a
@@ -135,8 +159,8 @@ pub trait Engine: Send + Sync {
         Err(EngineError::NotTraced)
     }
 
-    /// The own view of the trace of somebody's claim, to defend or to challenge it. `units` and `output` are
-    /// as claimed. The own claim is another where [`Engine::audit`] says so.
+    /// The own view of the trace of somebody's claim, to defend or to challenge it. The own claim is another
+    /// where [`Engine::audit`] says so.
     ///
     /// Nothing is computed yet. What is computed later can be stopped through `sink`, as a job can.
     ///
@@ -146,11 +170,10 @@ pub trait Engine: Send + Sync {
     fn trace(
         self: Arc<Self>,
         job: Job,
-        output: Vec<u8>,
-        units: u32,
+        claimed: Claimed,
         sink: Box<dyn Sink + Send>,
     ) -> Result<OwnTrace, EngineError> {
-        let _ = (job, output, units, sink);
+        let _ = (job, claimed, sink);
         Err(EngineError::NotTraced)
     }
 }

@@ -20,7 +20,7 @@ use surety_dispute_game::bisection::{
     Cell, Clocks, Game, GameError, PlayError, Shape, Side, State, Trace, challenge, defend,
 };
 use surety_engine::{
-    Engine, EngineError, Event, Job, Outcome, content_hash,
+    Claimed, Engine, EngineError, Event, Job, Outcome, content_hash,
     exact::{ExactBert, ExactCalibrator, OwnTrace},
     generation::{FinishReason, Generation},
     open,
@@ -41,7 +41,7 @@ fn run(engine: &Arc<dyn Engine>, job: &Job) -> Outcome {
 fn view(engine: &Arc<dyn Engine>, job: &Job, output: &[u8], units: u32) -> OwnTrace {
     let engine = engine.clone();
     engine
-        .trace(job.clone(), output.to_vec(), units, quiet())
+        .trace(job.clone(), Claimed::whole(output.to_vec(), units), quiet())
         .unwrap()
 }
 
@@ -311,7 +311,11 @@ fn a_claim_about_another_number_of_items_has_no_trace() {
     for units in [0, 1, 3] {
         let none = engine
             .clone()
-            .trace(job.clone(), outcome.output.clone(), units, quiet())
+            .trace(
+                job.clone(),
+                Claimed::whole(outcome.output.clone(), units),
+                quiet(),
+            )
             .err();
         assert!(
             matches!(none, Some(EngineError::Untraceable(LayoutError::Units))),
@@ -327,7 +331,9 @@ fn a_trace_is_stopped_through_its_sink() {
     let sink = Box::new(|_: Event| ControlFlow::Break(()));
     let units = outcome.claim.units;
     assert_eq!(outcome.claim.output, content_hash(&outcome.output));
-    let mut own = engine.trace(job, outcome.output, units, sink).unwrap();
+    let mut own = engine
+        .trace(job, Claimed::whole(outcome.output, units), sink)
+        .unwrap();
     assert!(matches!(own.leaves(), Err(EngineError::Cancelled)));
     assert!(matches!(own.steps(1), Err(EngineError::Cancelled)));
 }

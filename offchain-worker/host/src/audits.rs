@@ -1,20 +1,20 @@
 //! A verifier's effects, and a provider's answer to demands.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use surety_audit_economics::{AuditInput, AuditThreshold};
-use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, VrfDraw, When};
-use surety_engine::{EngineError, Job};
-use surety_network::{Bytes, OutputLocation, PlaneError, Ticket};
+use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, VrfDraw, When, is_signed};
+use surety_engine::{EngineError, Job, content_hash};
+use surety_network::{Bytes, OutputLocation, PlaneError, Statement, Ticket};
 use surety_proofs::{SEGMENT_BYTES, SegmentOpening, merkle_root};
 use surety_types::{
     ContentHash, TaskId,
     model::Operation,
     multiaddr::Endpoint,
-    task::{ResultClaim, TaskSpec},
+    task::{MemberProgress, ResultClaim, TaskSpec},
     trust::{AuditProof, ItemsFound},
 };
 use surety_worker_core::{Drawn, Event, Failure, Found};
@@ -31,7 +31,12 @@ use super::{
 /// What is remembered of audits between their steps. Nothing of it is missed after a restart: the steps are
 /// repeated.
 #[derive(Default)]
-pub struct Audits(Mutex<BTreeMap<(TaskId, AccountId), Known>>);
+pub struct Audits {
+    known: Mutex<BTreeMap<(TaskId, AccountId), Known>>,
+    /// Inputs and outputs that are kept from making room for others: whoever confirms a result may have to
+    /// show what it was about.
+    kept: Mutex<BTreeMap<TaskId, BTreeSet<ContentHash>>>,
+}
 
 #[derive(Clone, Copy, Default)]
 struct Known {
@@ -43,7 +48,7 @@ struct Known {
 
 impl Audits {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(TaskId, AccountId), Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note(&self, task: TaskId, provider: &AccountId, note: impl FnOnce(&mut Known)) {
@@ -55,8 +60,26 @@ impl Audits {
         known.unwrap_or_default()
     }
 
-    pub(super) fn forget(&self, task: TaskId) {
+    /// Forgets a task. Returns what was kept for it.
+    pub(super) fn forget(&self, task: TaskId) -> BTreeSet<ContentHash> {
         self.lock().retain(|(of, _), _| *of != task);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.remove(&task).unwrap_or_default()
+    }
+
+    /// Whether this has not been kept for the task so far.
+    fn is_new(&self, task: TaskId, content: ContentHash) -> bool {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.entry(task).or_default().insert(content)
+    }
+}
+
+/// Keeps what an audit is about for as long as its task is watched.
+pub(super) async fn keep(tools: &Tools, task: TaskId, content: ContentHash, blob: Bytes) {
+    if tools.audits.is_new(task, content)
+        && let Err(e) = tools.plane.publish(blob).await
+    {
+        tracing::warn!(task, error = %e, "what was audited may not be there when it has to be shown");
     }
 }
 
@@ -120,6 +143,11 @@ async fn try_draw(
 pub(super) async fn fetch(tools: &Tools, of: Task, provider: AccountId, spec: TaskSpec) -> Event {
     let (task, kind) = (of.id, of.kind);
     match needed(tools, of, &provider, &spec).await {
+        Ok((_, _, Some(statement))) => Event::AuditFetched {
+            task,
+            provider,
+            statement,
+        },
         Ok(_) => Event::EffectDone { task, kind },
         Err(error) => {
             let reason = error.to_string();
@@ -176,7 +204,7 @@ async fn some_items(
     spec: &TaskSpec,
     items: Vec<u32>,
 ) -> Result<Option<ItemsFound>, EffectError> {
-    let (input, _) = needed(tools, of, provider, spec).await?;
+    let (input, ..) = needed(tools, of, provider, spec).await?;
     let ticket = tools.engines.audit_items(&spec.model, job(spec, &input), items)?;
     match ticket.await {
         Ok(found) => Ok(Some(found)),
@@ -257,29 +285,33 @@ async fn whole(
     spec: &TaskSpec,
 ) -> Result<ResultClaim, EffectError> {
     // Mostly here already: it was fetched before.
-    let (input, output) = needed(tools, of, provider, spec).await?;
+    let (input, output, _) = needed(tools, of, provider, spec).await?;
     let ticket = tools
         .engines
         .audit(&spec.model, job(spec, &input), output.to_vec());
     Ok(ticket?.await.map_err(ComputeError::from)?)
 }
 
-/// The input, and the output where it matters.
+/// The input, and where it matters the output, with the provider's word on it.
 async fn needed(
     tools: &Tools,
     of: Task,
     provider: &AccountId,
     spec: &TaskSpec,
-) -> Result<(Bytes, Bytes), EffectError> {
+) -> Result<(Bytes, Bytes, Option<Statement>), EffectError> {
     let endpoints = endpoints(tools, provider).await?;
     let ticket = ticket(tools, of.id, provider);
     let input = input(tools, of, spec, &endpoints, ticket.clone()).await?;
-    let output = match spec.operation {
+    let (output, statement) = match spec.operation {
         // It follows from the input alone.
-        Operation::Embed => Bytes::new(),
+        Operation::Embed => (Bytes::new(), None),
         Operation::Generate => claimed_output(tools, of, provider, &endpoints, ticket).await?,
     };
-    Ok((input, output))
+    keep(tools, of.id, spec.input, input.clone()).await;
+    if spec.operation == Operation::Generate {
+        keep(tools, of.id, content_hash(&output), output.clone()).await;
+    }
+    Ok((input, output, statement))
 }
 
 /// Where a provider's data plane answers.
@@ -328,27 +360,61 @@ async fn claimed_output(
     provider: &AccountId,
     endpoints: &[Endpoint],
     ticket: Option<Ticket>,
-) -> Result<Bytes, EffectError> {
+) -> Result<(Bytes, Option<Statement>), EffectError> {
     if let Some(hash) = tools.audits.known(of.id, provider).output
         && let Ok(blob) = own_blob(tools, hash).await
     {
-        return Ok(blob);
+        // Its word was taken down with it.
+        return Ok((blob, None));
     }
     let mut last = EffectError::NoEndpoints;
     for endpoint in endpoints {
         match locate_output(tools, of, endpoint, ticket.as_ref()).await {
-            Ok(found) => {
-                let wanted = (found.hash, Some(found.bytes));
-                let blob = fetch_blob(tools, of, wanted, endpoints, ticket).await?;
-                tools
-                    .audits
-                    .note(of.id, provider, |known| known.output = Some(found.hash));
-                return Ok(blob);
-            }
+            // What nobody answers for is not served: it could be revealed as anything.
+            Ok(found) => match vouched(tools, of.id, provider, &found).await? {
+                None => last = EffectError::Unsigned,
+                Some(statement) => {
+                    let wanted = (found.hash, Some(found.bytes));
+                    let blob = fetch_blob(tools, of, wanted, endpoints, ticket).await?;
+                    tools
+                        .audits
+                        .note(of.id, provider, |known| known.output = Some(found.hash));
+                    return Ok((blob, Some(statement)));
+                }
+            },
             Err(e) => last = e.into(),
         }
     }
     Err(last)
+}
+
+/// The provider's word that this is what its commitment opens to, if that is a word that it can be convicted
+/// by.
+async fn vouched(
+    tools: &Tools,
+    task: TaskId,
+    provider: &AccountId,
+    found: &OutputLocation,
+) -> Result<Option<Statement>, ChainError> {
+    let Some(signed) = &found.statement else {
+        return Ok(None);
+    };
+    let info = tools.chain.task(When::Best, task).await?;
+    let members = info.and_then(|info| info.round).map(|round| round.members);
+    let mut members = members.into_iter().flatten();
+    let is_committed = members.any(|member| {
+        let committed = match member.progress {
+            MemberProgress::Committed(commitment) => commitment == signed.statement.commitment,
+            MemberProgress::Revealed(_) => true,
+            MemberProgress::Working => false,
+        };
+        member.provider == *provider && committed
+    });
+    let said = &signed.statement;
+    let is_this = said.task == task && said.provider == *provider && said.output == found.hash;
+    let is_signed = is_this && is_committed && is_signed(signed, &tools.chain.info().genesis);
+    let acts_for = tools.chain.agent_stash(When::Best, &signed.agent).await?;
+    Ok((is_signed && acts_for.as_ref() == Some(provider)).then(|| signed.clone()))
 }
 
 pub(super) fn job(spec: &TaskSpec, input: &Bytes) -> Job {

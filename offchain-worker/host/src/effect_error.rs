@@ -1,6 +1,7 @@
 //! Why an effect failed, and what that means for the next attempt.
 
 use surety_chain_client::{ChainError, ErrorClass};
+use surety_dispute_game::bisection::Missing;
 use surety_engine::EngineError;
 use surety_network::PlaneError;
 use surety_types::ContentHash;
@@ -29,6 +30,12 @@ pub(super) enum EffectError {
     /// A committee is asked for a number of a dispute that needs none.
     #[error("the dispute can be played")]
     StillPlayable,
+    /// The provider does not sign what it hands over.
+    #[error("it does not sign that this is what it has committed to")]
+    Unsigned,
+    /// Nobody serves what a view of a claim needs.
+    #[error("nobody serves what the claim is about: {0:?}")]
+    NotServed(Missing),
     /// The chain knows no address of the provider.
     #[error("the provider has no endpoints")]
     NoEndpoints,
@@ -49,7 +56,11 @@ impl EffectError {
             Self::Compute(e) => e.failure(),
             // Whatever it is: silence would lose the dispute.
             Self::Answer(_) => Failure::Failed,
-            Self::NoEndpoints | Self::NoLeaves | Self::OtherOutput(_) => Failure::Failed,
+            Self::NoEndpoints
+            | Self::NoLeaves
+            | Self::Unsigned
+            | Self::NotServed(_)
+            | Self::OtherOutput(_) => Failure::Failed,
             Self::Trace(_) | Self::StillPlayable => Failure::Permanent,
         }
     }

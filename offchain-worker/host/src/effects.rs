@@ -142,6 +142,10 @@ fn call(effect: Effect, stash: &AccountId) -> Option<Call> {
             provider,
             segment,
         },
+        Effect::SubmitReport { statement, .. } => Call::ReportEquivocation {
+            statement: Box::new(statement),
+            other: None,
+        },
         Effect::SubmitInputDemand { task, segment, .. } => Call::DemandInput { task, segment },
         other => return call_in_dispute(other, stash),
     })

@@ -193,7 +193,9 @@ impl Jobs {
         if let Some(input) = self.inputs.remove(&task) {
             self.tools.plane.release(input.hash).await;
         }
-        self.tools.audits.forget(task);
+        for kept in self.tools.audits.forget(task) {
+            self.tools.plane.release(kept).await;
+        }
         // Its output is served as a blob from now on.
         self.tools.plane.close_stream(task).await;
     }
@@ -242,6 +244,9 @@ fn how_it_went(event: &Event) -> Option<(EffectKind, Option<&'static str>)> {
         Event::ResultReady { .. } => (EffectKind::Compute, None),
         Event::ComputeFailed { failure, .. } => (EffectKind::Compute, Some(of(failure))),
         Event::Drawn { provider, .. } => (EffectKind::Draw(surety_worker_core::key_of(provider)), None),
+        Event::AuditFetched { provider, .. } => {
+            (EffectKind::FetchAudit(surety_worker_core::key_of(provider)), None)
+        }
         Event::AuditReady { provider, .. } => (EffectKind::Audit(surety_worker_core::key_of(provider)), None),
         Event::AuditCompared { provider, .. } => (
             EffectKind::CompareAudit(surety_worker_core::key_of(provider)),

@@ -401,6 +401,7 @@ fn record_name(record: &Record) -> &'static str {
         Record::RevealSubmitted { .. } => "result revealed",
         Record::Finished { .. } => "finished",
         Record::AuditMade { .. } => "audit made",
+        Record::AuditServed { .. } => "audit served",
         Record::AuditAnnounced { .. } => "audit announced",
         Record::AuditRevealed { .. } => "audit revealed",
         Record::MoveMade { .. } => "move made",

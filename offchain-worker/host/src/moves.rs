@@ -6,13 +6,19 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use surety_chain_client::DisputeRecord;
+use surety_chain_client::{DisputeRecord, When};
 use surety_dispute_game::{
-    bisection::{CellValue, Game, Move, PlayError, Side, State, challenge, defend},
+    bisection::{CellValue, Game, Missing, Move, PARTS_MAX, PlayError, Side, State, challenge, defend},
     committee::own_value,
 };
-use surety_engine::{EngineError, Event as EngineEvent, JobSink, Leave, Ticket, exact::OwnTrace};
-use surety_types::{task::TaskSpec, trust::DisputeId};
+use surety_engine::{
+    Claimed, EngineError, Event as EngineEvent, JobSink, Leave, Ticket, content_hash, exact::OwnTrace,
+};
+use surety_network::Bytes;
+use surety_proofs::parts;
+use surety_types::{
+    ContentHash, TaskId, model::Operation, multiaddr::Endpoint, task::TaskSpec, trust::DisputeId,
+};
 use surety_worker_core::Event;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
@@ -22,7 +28,7 @@ use super::{
     compute::ComputeError,
     effect_error::EffectError,
     jobs::{Task, failed},
-    work::fetch_blob,
+    work::fetch_brief,
 };
 
 /// Traces that are kept from move to move. One for each game that is played at once is enough.
@@ -129,7 +135,13 @@ async fn try_find(
     side: Side,
     spec: &TaskSpec,
 ) -> Result<Move, EffectError> {
-    let mut view = view(tools, of, dispute, record, spec).await?;
+    let mut view = match view(tools, of, dispute, record, spec).await {
+        // What nobody serves the defender has to show.
+        Err(EffectError::NotServed(missing)) if side == Side::Challenger && record.game.asked().is_none() => {
+            return Ok(Move::Ask(missing));
+        }
+        view => view?,
+    };
     let game = record.game.clone();
     let ticket = tools
         .engines
@@ -168,16 +180,60 @@ async fn trace(
     let mut sources = endpoints(tools, claimant).await?;
     let others = endpoints(tools, record.challenger.claimant()).await;
     sources.extend(others?);
-    let pass = ticket(tools, record.task, claimant);
-    let input = input(tools, of, spec, &sources, pass.clone()).await?;
-    let output = fetch_blob(tools, of, (record.claim.output, None), &sources, pass).await?;
+    let (input, bytes) = content(tools, of, record, spec, &sources).await?;
     let engine = tools.engines.get(&spec.model)?;
+    let claimed = Claimed {
+        output: record.claim.output,
+        bytes: bytes.to_vec(),
+        units: record.claim.units,
+    };
     let sink = Box::new(move |_: EngineEvent| {
         let leave = leave.lock().unwrap_or_else(PoisonError::into_inner).clone();
         leave.as_ref().map_or(ControlFlow::Continue(()), Leave::ask)
     });
-    let trace = engine.trace(job(spec, &input), output.to_vec(), record.claim.units, sink);
+    let trace = engine.trace(job(spec, &input), claimed, sink);
     trace.map_err(EffectError::Trace)
+}
+
+/// The input, and of a generation the claimed output: ours, or somebody's, or what was shown on chain.
+///
+/// Of embeddings the output follows from the input. What a challenger does not get is [asked](Move::Ask) for,
+/// so what could not be had by peers is not waited for.
+pub(super) async fn content(
+    tools: &Tools,
+    of: Task,
+    record: &DisputeRecord,
+    spec: &TaskSpec,
+    sources: &[Endpoint],
+) -> Result<(Bytes, Bytes), EffectError> {
+    let pass = ticket(tools, record.task, record.defender.claimant());
+    let input = match shown(tools, record.task, spec.input).await? {
+        Some(shown) => Ok(shown),
+        None => input(tools, of, spec, sources, pass.clone()).await,
+    };
+    let output = match (
+        spec.operation,
+        shown(tools, record.task, record.claim.output).await?,
+    ) {
+        (Operation::Embed, _) => Ok(Bytes::new()),
+        (Operation::Generate, Some(shown)) => Ok(shown),
+        (Operation::Generate, None) => fetch_brief(tools, of, record.claim.output, sources, pass).await,
+    };
+    let is_short = parts(spec.input_bytes) <= PARTS_MAX;
+    match (input, output) {
+        (Ok(input), Ok(output)) => Ok((input, output)),
+        (Err(error), _) if !is_short => Err(error),
+        (input, output) => {
+            let missing = Missing::new(input.is_err(), output.is_err());
+            Err(missing.map_or(EffectError::NoEndpoints, EffectError::NotServed))
+        }
+    }
+}
+
+/// Content that has been shown on chain, whole.
+async fn shown(tools: &Tools, task: TaskId, content: ContentHash) -> Result<Option<Bytes>, EffectError> {
+    let shown = tools.chain.shown(When::Finalized, task, content).await?;
+    Ok((!shown.is_empty() && content_hash(&shown) == content).then(|| shown.into()))
 }
 
 fn play(game: &Game, side: Side, trace: &mut OwnTrace) -> Result<Move, EngineError> {

@@ -7,6 +7,7 @@ mod generation;
 mod inputs;
 mod openings;
 mod registration;
+mod showing;
 mod speeds;
 mod troubles;
 mod world;

@@ -63,6 +63,23 @@ pub(super) async fn fetch_blob(
     Ok(blob)
 }
 
+/// A blob of a few kilobytes that may be demanded on chain where nobody serves it: looked for in a part of
+/// the time that is left.
+pub(super) async fn fetch_brief(
+    tools: &Tools,
+    of: Task,
+    hash: ContentHash,
+    sources: &[Endpoint],
+    ticket: Option<Ticket>,
+) -> Result<Bytes, EffectError> {
+    let options = FetchOptions {
+        bytes: None,
+        timeout: Some(Duration::from_secs(FETCH_SECONDS).min(of.time_left() / 8)),
+        ticket,
+    };
+    Ok(tools.plane.fetch(hash, sources, &options).await?)
+}
+
 /// Where a task's input is: at its client, and at the others who have committed to a result. Once they are
 /// most of the round the client owes it to nobody.
 async fn holders(tools: &Tools, task: TaskId, client: &Endpoints) -> Result<Vec<Endpoint>, ChainError> {

@@ -287,6 +287,7 @@ fn is_promise(record: &Record) -> bool {
         Record::BidMade { .. }
             | Record::ResultMade { .. }
             | Record::AuditMade { .. }
+            | Record::AuditServed { .. }
             | Record::MoveMade { .. }
             | Record::VoteMade { .. }
             | Record::InputDemandMade { .. }

@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use codec::Encode;
+use codec::{Decode, Encode};
 use redb::{ReadableTable, StorageBackend, backends::InMemoryBackend};
 use sp_core::H256;
 use surety_dispute_game::bisection::Move;
@@ -213,6 +213,12 @@ fn every_kind() -> Vec<Record> {
         dispute,
         number,
     };
+    let served = Record::AuditServed {
+        task,
+        at,
+        provider: provider.clone(),
+        statement: Decode::decode(&mut &[7u8; 200][..]).unwrap(),
+    };
     vec![
         bid(1),
         result(1),
@@ -253,6 +259,7 @@ fn every_kind() -> Vec<Record> {
             provider,
             agrees: true,
         },
+        served,
     ]
 }
 
@@ -276,6 +283,7 @@ fn numbered(record: &Record) -> (u8, u64) {
         Record::LeavesKept { .. } => (13, 4),
         Record::ItemsAudited { .. } => (14, 4),
         Record::AuditCompared { .. } => (15, 4),
+        Record::AuditServed { .. } => (16, 4),
     }
 }
 

@@ -13,7 +13,7 @@ use sp_core::H256;
 use sp_runtime::traits::One;
 use surety_dispute_game::{bisection::Clocks, quorum_streak::ROUNDS_MAX};
 use surety_pallet_results::{
-    LongCell, Rounds,
+    LongCell, Pallet as Results, Rounds, Shown,
     benchmarking::setup::{TASK, agent_of, at, challengeable, disputable, stake, verifier_of},
 };
 use surety_pallet_trust_lock::{Records, fill_convictions};
@@ -23,7 +23,7 @@ use surety_types::{
     trust::{AuditState, Party},
 };
 
-use crate::{Call, Committees, Config, Disputes, OPENED_AT_ONCE, Pallet, SUSPENDED_AT_ONCE};
+use crate::{Call, Committees, Config, Disputes, OPENED_AT_ONCE, PAID_AT_ONCE, Pallet, SUSPENDED_AT_ONCE};
 
 fn suspended<T: Config>() -> usize {
     let records = Records::<T>::iter_values();
@@ -54,7 +54,10 @@ mod benchmarks {
         at::<T>(One::one());
         let round = challengeable::<T>(&said, |_| None);
         let challenger: T::AccountId = account("challenger", 0, 0);
-        surety_pallet_results::asset::endow::<T>(&challenger, stake::<T>());
+        // The bond holds what a committee costs as well.
+        for _ in 0..200 {
+            surety_pallet_results::asset::endow::<T>(&challenger, stake::<T>());
+        }
         Rounds::<T>::insert(TASK, round);
 
         #[extrinsic_call]
@@ -91,6 +94,31 @@ mod benchmarks {
         play(RawOrigin::Signed(agent), 0, 0, opening);
 
         assert!(is_convicted::<T>());
+    }
+
+    #[benchmark]
+    fn play_ask() {
+        let (challenger, moves) = naming_is_due::<T>();
+
+        #[extrinsic_call]
+        play(RawOrigin::Signed(challenger), 0, 0, moves);
+
+        assert!(Disputes::<T>::get(0).is_some_and(|dispute| dispute.prepaid.is_some()));
+    }
+
+    #[benchmark]
+    fn show_part() {
+        let (due, part) = largest_part();
+        let blob = due.blob;
+
+        #[block]
+        {
+            if due.is(&part) {
+                Results::<T>::keep_part(TASK, &blob, part);
+            }
+        }
+
+        assert!(Shown::<T>::contains_key(TASK, (blob.content, blob.bytes, 3)));
     }
 
     /// Time is over, and as many further disputes are opened as are opened at once.
@@ -166,8 +194,8 @@ mod benchmarks {
         #[extrinsic_call]
         _(RawOrigin::Authorized, 0, verifier, value, salt());
 
-        assert!(!Disputes::<T>::contains_key(0));
-        assert!(suspended::<T>() >= SUSPENDED_AT_ONCE as usize);
+        let committee = Committees::<T>::get(0).expect("it winds up");
+        assert!(committee.fund.is_some());
         assert_eq!(audits_over::<T>(), OPENED_AT_ONCE as usize);
     }
 
@@ -217,5 +245,18 @@ mod benchmarks {
         assert!(suspended::<T>() >= SUSPENDED_AT_ONCE as usize);
         // Auditors still play who was in the dark.
         assert!(Disputes::<T>::contains_key(OPENED_AT_ONCE));
+    }
+
+    /// Everybody who came to a vote of all was right, and nobody else is to be suspended.
+    #[benchmark]
+    fn pay_members() {
+        winding_up::<T>();
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        advance_committee(RawOrigin::Signed(caller), 0);
+
+        let fund = Committees::<T>::get(0).and_then(|committee| committee.fund);
+        assert!(fund.is_some_and(|fund| fund.paid == PAID_AT_ONCE));
     }
 }

@@ -5,9 +5,13 @@ use surety_pallet_results::asset;
 
 use crate::{Config, HoldReason};
 
-/// Burns half of a bond and gives the rest back. Returns both.
-pub(crate) fn halve<T: Config>(challenger: &T::AccountId, bond: T::Balance) -> (T::Balance, T::Balance) {
-    let half = T::Balance::from(Into::<u128>::into(bond) / 2);
+/// Burns half of a bond, but for the part that is spared, and gives the rest back. Returns both.
+pub(crate) fn halve<T: Config>(
+    challenger: &T::AccountId,
+    bond: T::Balance,
+    spared: T::Balance,
+) -> (T::Balance, T::Balance) {
+    let half = T::Balance::from(Into::<u128>::into(bond.saturating_sub(spared)) / 2);
     asset::burn::<T>(HoldReason::Challenge, challenger, half);
     let rest = bond.saturating_sub(half);
     asset::release::<T>(HoldReason::Challenge, challenger, rest);

@@ -8,21 +8,30 @@
 //!     └──────────────────────────> Summoning <─────────────────────┘
 //!  with few verifiers                │ join_committee, time
 //!                                    └──> Revealing ──> decided by two thirds of all stake, or undecided
+//!
+//!  the dispute is decided, here or elsewhere:
+//!     winding up: what is sealed is opened ──> who did not is suspended ──> who was right is paid ──> gone
 //! ```
 //!
 //! `surety_dispute_game::quorum_streak` is the state machine, and its time is that of disputes. What it
 //! decides ends the dispute as a judgement does. When it does not decide, the dispute waits for
-//! `DecideOrigin` as long as `DecisionWindow` lasts, and stays undecided then.
+//! `DecideOrigin` as long as `DecisionWindow` lasts, and stays undecided then. Whose stake and keys count,
+//! and what two thirds are of, is fixed when it is called together.
 
 use frame_support::traits::Get;
 use sp_runtime::{SaturatedConversion, traits::Saturating};
+use surety_audit_economics::seat_seed;
 use surety_dispute_game::{
     bisection::{Cell, Side},
     committee::{CANDIDATES_EXPECTED, CommitteeState, SeatDraw, question, value_hash, windows},
     quorum_streak::Stage,
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_types::{stake::Role, traits::StakeLedger, trust::DisputeId};
+use surety_types::{
+    stake::Role,
+    traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS, StakeLedger},
+    trust::DisputeId,
+};
 
 use crate::{CommitteeOf, Committees, Config, DisputeOf, Event, Pallet, SeatDrawOf};
 
@@ -45,10 +54,11 @@ impl<T: Config> Pallet<T> {
         let committee = CommitteeOf::<T> {
             state,
             claimed: value_hash(Some(cell.value)),
-            draw: Self::seat_draw(),
+            draw: Self::seat_draw(dispute),
             candidates: Default::default(),
             ticked_at: TrustLock::<T>::now(),
             suspended: 0,
+            fund: None,
         };
         Committees::<T>::insert(id, committee);
         Self::deposit_event(Event::CommitteeConvened {
@@ -58,14 +68,47 @@ impl<T: Config> Pallet<T> {
         });
     }
 
-    /// What verifiers draw themselves with from now on.
-    fn seat_draw() -> SeatDrawOf<T> {
+    /// Whose stake and keys count from now on. What verifiers draw with comes from a block that nobody has
+    /// seen who makes the move that calls them together.
+    fn seat_draw(dispute: &DisputeOf<T>) -> SeatDrawOf<T> {
+        // Heights, like the randomness of epochs.
+        let begun_at = frame_system::Pallet::<T>::block_number();
         SeatDraw {
-            seed: T::EpochRandomness::get(),
-            verifier_stake: T::Stake::bonded_in_all(Role::Verifier),
-            // A height, like the randomness of epochs.
-            begun_at: frame_system::Pallet::<T>::block_number(),
+            begun_at,
+            settled_by: begun_at.saturating_sub(T::SeatSeasoning::get().into()),
+            epoch_randomness: T::EpochRandomness::get(),
+            verifier_stake: Self::electorate(dispute),
+            seed: None,
         }
+    }
+
+    /// Stake of all verifiers that may decide a dispute: all but its parties. Stake that is bonded later
+    /// counts neither here nor in a vote.
+    fn electorate(dispute: &DisputeOf<T>) -> T::Balance {
+        let parties = [&dispute.defender, &dispute.challenger];
+        let theirs = parties.map(|party| T::Stake::bonded(party.account(), Role::Verifier));
+        let all = T::Stake::bonded_in_all(Role::Verifier);
+        theirs.into_iter().fold(all, T::Balance::saturating_sub)
+    }
+
+    /// Whether a committee is to be drawn and what with is not known yet.
+    pub(crate) fn awaits_seed(committee: &CommitteeOf<T>) -> bool {
+        committee.draw.seed.is_none() && *committee.state.stage() == Stage::Drawing
+    }
+
+    /// Finds out what verifiers draw themselves with, once it can be known. A chain whose blocks have had no
+    /// entropy for long gets on with its epoch's randomness alone.
+    fn seed_seats(id: DisputeId, committee: &mut CommitteeOf<T>) {
+        let draw = &mut committee.draw;
+        let entropy = T::Entropy::first_after(draw.begun_at);
+        let patience = draw.begun_at.saturating_add(ENTROPY_PATIENCE_BLOCKS.into());
+        if entropy.is_none() && frame_system::Pallet::<T>::block_number() <= patience {
+            return;
+        }
+        let output = entropy.as_ref().map(|(output, _)| output);
+        let seed = seat_seed(id, &draw.epoch_randomness, output);
+        draw.seed = Some(seed);
+        Self::deposit_event(Event::SeatsSeeded { dispute: id, seed });
     }
 
     /// Blocks that have become final since a committee was last looked at.
@@ -82,18 +125,28 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Has a dispute's committee go on as far as its time allows, and ends the game if it has decided. Says
-    /// whether it still sits.
+    /// whether there is more to be done before the dispute can be left undecided.
     pub(crate) fn run_committee(id: DisputeId, dispute: &mut DisputeOf<T>) -> bool {
         let Some(mut committee) = Committees::<T>::get(id) else {
             return false;
         };
         if committee.state.decision().is_some() {
-            return Self::settle(id, dispute, committee);
+            // It came to nothing. Its record stays, for whoever decides instead.
+            let more = Self::suspend_some(&mut committee);
+            Committees::<T>::insert(id, committee);
+            return more;
+        }
+        if Self::awaits_seed(&committee) {
+            // The time for taking seats begins when they can be drawn.
+            Self::seed_seats(id, &mut committee);
+            committee.ticked_at = TrustLock::<T>::now();
+            Committees::<T>::insert(id, committee);
+            return true;
         }
         let blocks = Self::committee_blocks(&committee);
         let over = Self::is_stage_over(&committee);
         committee.ticked_at = committee.ticked_at.max(TrustLock::<T>::now());
-        if over && Self::open_ballot(id, dispute, &mut committee) {
+        if over && Self::open_ballot(id, &mut committee) {
             return Self::settle(id, dispute, committee);
         }
         committee.state.tick(blocks);
@@ -104,14 +157,11 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Opens the ballot that candidates have come for. Says whether there is one.
-    fn open_ballot(id: DisputeId, dispute: &DisputeOf<T>, committee: &mut CommitteeOf<T>) -> bool {
+    fn open_ballot(id: DisputeId, committee: &mut CommitteeOf<T>) -> bool {
         let (ballot, members) = (committee.state.rounds(), committee.candidates.len());
         let opened = match committee.state.stage() {
             Stage::Drawing => committee.seat(),
-            Stage::Summoning => {
-                let weight = |verifier: &T::AccountId| T::Stake::bonded(verifier, Role::Verifier).into();
-                committee.summon(weight, Self::electorate(dispute))
-            }
+            Stage::Summoning => committee.summon(committee.draw.verifier_stake.into()),
             Stage::Round(_) | Stage::Voting(_) | Stage::Over(_) => false,
         };
         if opened {
@@ -124,18 +174,9 @@ impl<T: Config> Pallet<T> {
         opened
     }
 
-    /// Stake of all verifiers that may vote about a dispute: all but its parties.
-    fn electorate(dispute: &DisputeOf<T>) -> u128 {
-        let parties = [&dispute.defender, &dispute.challenger];
-        let theirs = parties.map(|party| T::Stake::bonded(party.account(), Role::Verifier));
-        let all = T::Stake::bonded_in_all(Role::Verifier);
-        theirs.into_iter().fold(all, T::Balance::saturating_sub).into()
-    }
-
     /// Makes ready for what comes after a ballot. Those who came for one that was not opened go.
     pub(crate) fn end_ballot(id: DisputeId, committee: &mut CommitteeOf<T>) {
         committee.candidates.clear();
-        committee.draw = Self::seat_draw();
         let (leader, streak) = match committee.state.leader() {
             Some((value, streak)) => (Some(value), streak),
             None => (None, 0),
@@ -148,7 +189,8 @@ impl<T: Config> Pallet<T> {
         });
     }
 
-    /// Keeps a committee that goes on, or ends it. Says whether it still sits.
+    /// Keeps a committee, and ends the game if it has decided. Says whether there is more to be done before
+    /// the dispute can be left undecided.
     pub(crate) fn settle(id: DisputeId, dispute: &mut DisputeOf<T>, mut committee: CommitteeOf<T>) -> bool {
         let Some(decision) = committee.state.decision() else {
             Committees::<T>::insert(id, committee);
@@ -161,24 +203,32 @@ impl<T: Config> Pallet<T> {
                 Side::Challenger
             }
         });
-        if committee.suspended == 0 {
-            Self::deposit_event(Event::CommitteeEnded {
-                dispute: id,
-                decision,
-                winner,
-            });
-        }
-        if Self::suspend_some(&mut committee) {
+        Self::deposit_event(Event::CommitteeEnded {
+            dispute: id,
+            decision,
+            winner,
+        });
+        let Some(winner) = winner else {
+            let more = Self::suspend_some(&mut committee);
             Committees::<T>::insert(id, committee);
-            return true;
-        }
-        Committees::<T>::remove(id);
-        if let Some(winner) = winner {
-            // Committees are about games that wait for it.
-            let decided = dispute.game.decided(winner);
-            debug_assert!(decided.is_ok());
-        }
+            return more;
+        };
+        Committees::<T>::insert(id, committee);
+        // Committees are about games that wait for it.
+        let decided = dispute.game.decided(winner);
+        debug_assert!(decided.is_ok());
         false
+    }
+
+    /// Whether there is something to be done about a committee that is over.
+    pub(crate) fn has_work(committee: &CommitteeOf<T>) -> bool {
+        let over = committee.state.decision().is_some();
+        over && (committee.fund.is_some() || Self::has_absent(committee))
+    }
+
+    /// Whether members are still to be suspended.
+    pub(crate) fn has_absent(committee: &CommitteeOf<T>) -> bool {
+        committee.state.absent().len() > committee.suspended as usize
     }
 
     /// Suspends the next few members that sealed an answer and did not open it, so that no step of a round
@@ -186,7 +236,7 @@ impl<T: Config> Pallet<T> {
     ///
     /// Nobody loses stake for a vote: silence may be the line's fault, and an answer that others did not give
     /// is no proof of a lie.
-    fn suspend_some(committee: &mut CommitteeOf<T>) -> bool {
+    pub(crate) fn suspend_some(committee: &mut CommitteeOf<T>) -> bool {
         let absent = committee.state.absent().into_iter();
         let mut left = absent.skip(committee.suspended as usize);
         for member in left.by_ref().take(SUSPENDED_AT_ONCE as usize) {

@@ -10,6 +10,9 @@
 //!
 //! At any time a dispute becomes **moot** when one of its parties has lost elsewhere. It is then only closed,
 //! in the next blocks.
+//!
+//! A committee that sat about it stays for a while, and with it the dispute's record (`fund.rs`): it plays
+//! nobody any more.
 
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::{
@@ -23,10 +26,12 @@ use surety_types::{
     TaskId,
     stake::Role,
     traits::{StakeLedger, TaskClock},
-    trust::{AuditState, DisputeId, FaultKind, Party},
+    trust::{AuditState, DisputeId, FaultKind, OpenDispute, Party, SlashId},
 };
 
-use crate::{Committees, Config, DisputeOf, Disputes, Error, Event, HoldReason, Pallet, PartyOf, bond};
+use crate::{
+    CommitteeOf, Committees, Config, DisputeOf, Disputes, Error, Event, HoldReason, Pallet, PartyOf, bond,
+};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_play(player: &T::AccountId, id: DisputeId, number: u32, played: Move) -> DispatchResult {
@@ -40,8 +45,11 @@ impl<T: Config> Pallet<T> {
         ensure!(dispute.game.outcome().is_none(), Error::<T>::NotNow);
         let context = DisputeContexts::<T>::get(dispute.task).ok_or(Error::<T>::NotDisputable)?;
         let referee = T::Referee::claim_referee(&context, &dispute.claim).ok_or(Error::<T>::NotDisputable)?;
-        let stepped = dispute.game.step(side, played, &referee, &referee);
+        let mut game = dispute.game.clone();
+        let stepped = game.step(side, played.clone(), &referee, &referee);
         stepped.map_err(refusal::<T>)?;
+        Self::note_showing(player, (id, &mut dispute), (played, &mut game), &referee)?;
+        dispute.game = game;
         dispute.moves = dispute.moves.saturating_add(1);
         Self::deposit_event(Event::MovePlayed {
             dispute: id,
@@ -78,6 +86,9 @@ impl<T: Config> Pallet<T> {
     /// Ends a dispute if that is due, and writes down when to poll it again if not. Says whether it has
     /// ended.
     pub(crate) fn poll_dispute(round: &mut RoundOf<T>, id: DisputeId, mut dispute: DisputeOf<T>) -> bool {
+        if let Some(committee) = Committees::<T>::get(id).filter(|committee| committee.fund.is_some()) {
+            return Self::poll_winding_up(round, id, dispute, committee);
+        }
         if is_moot::<T>(round, &dispute) {
             Self::close_moot(round, id, dispute);
             return true;
@@ -160,6 +171,8 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Carries out what the end of a dispute means. No outcome: nobody could decide it.
+    ///
+    /// A committee that sat about it winds up, and what its loser pays for that is set aside first.
     pub(crate) fn finish(
         round: &mut RoundOf<T>,
         id: DisputeId,
@@ -167,43 +180,137 @@ impl<T: Config> Pallet<T> {
         outcome: Option<Outcome>,
     ) {
         let task = dispute.task;
-        Self::close(round, id, &dispute, outcome);
-        match outcome {
+        let winds_up = outcome.is_some_and(|Outcome { winner, .. }| {
+            let holds = winner == Side::Defender;
+            Self::wind_up(round, id, &dispute, (winner.other(), Some(holds)))
+        });
+        Self::close(
+            round,
+            id,
+            &dispute,
+            (outcome, outcome.map(|outcome| outcome.winner)),
+        );
+        let slash = match outcome {
             Some(Outcome {
                 winner: Side::Challenger,
                 reason,
-            }) => {
-                Self::convict_defender(round, &dispute, reason);
-                Self::go_on(round, id, dispute);
-            }
+            }) => Self::convict_defender(round, &dispute, reason),
             Some(Outcome {
                 winner: Side::Defender,
                 ..
             }) => Self::convict_challenger(round, id, &dispute),
-            None => Self::leave_undecided(round, id, &dispute),
+            None => {
+                Self::leave_undecided(round, id, &dispute);
+                None
+            }
+        };
+        match outcome {
+            Some(_) if winds_up => {
+                Self::note_slash(id, slash);
+                Self::keep(round, id, dispute);
+            }
+            Some(outcome) => Self::follow_up(round, id, dispute, Some(outcome.winner)),
+            None => {}
         }
         Self::after_dispute(task, round);
     }
 
-    fn close_moot(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
-        Self::close(round, id, &dispute, None);
+    fn close_moot(round: &mut RoundOf<T>, id: DisputeId, mut dispute: DisputeOf<T>) {
         let task = dispute.task;
-        // Where the defender has lost to somebody else, others may stand by the same claim.
-        Self::go_on(round, id, dispute);
+        let loser = if stands::<T>(round, &dispute.defender) {
+            Side::Challenger
+        } else {
+            Side::Defender
+        };
+        // Why it lost elsewhere says nothing about the claim.
+        let winds_up = Self::wind_up(round, id, &dispute, (loser, None));
+        Self::close(round, id, &dispute, (None, Some(loser.other())));
+        if winds_up {
+            let decided = dispute.game.decided(loser.other());
+            debug_assert!(decided.is_ok());
+            Self::keep(round, id, dispute);
+        } else {
+            // Where the defender has lost to somebody else, others may stand by the same claim.
+            Self::follow_up(round, id, dispute, Some(loser.other()));
+        }
         Self::after_dispute(task, round);
     }
 
-    /// Removes a dispute and its committee, and tells of its end.
-    fn close(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>, outcome: Option<Outcome>) {
+    /// Takes a dispute out of its round, and tells of its end. One that has no object any more has no
+    /// outcome, and a winner all the same: whoever has not lost elsewhere.
+    fn close(
+        round: &mut RoundOf<T>,
+        id: DisputeId,
+        dispute: &DisputeOf<T>,
+        (outcome, winner): (Option<Outcome>, Option<Side>),
+    ) {
         Disputes::<T>::remove(id);
-        Committees::<T>::remove(id);
         round.disputes.retain(|open| open.id != id);
         Self::forget_audits(round, id);
+        if Committees::<T>::get(id).is_none_or(|committee| committee.fund.is_none()) {
+            Committees::<T>::remove(id);
+        }
+        Self::settle_showing(id, dispute, winner);
         Self::deposit_event(Event::DisputeEnded {
             dispute: id,
             task: dispute.task,
             outcome,
         });
+    }
+
+    /// Keeps the record of a dispute that is over while its committee winds up, in the place that it had. It
+    /// plays nobody any more.
+    fn keep(round: &mut RoundOf<T>, id: DisputeId, mut dispute: DisputeOf<T>) {
+        if let Some(fund) = Committees::<T>::get(id).and_then(|committee| committee.fund)
+            && !fund.is_stake
+        {
+            dispute.bond = fund.left;
+        }
+        // What was shown is settled.
+        dispute.prepaid = None;
+        let due = Self::due(id, &dispute);
+        // It was taken out just before.
+        let pushed = round.disputes.try_push(OpenDispute {
+            id,
+            due,
+            defender: None,
+            challenger: None,
+        });
+        debug_assert!(pushed.is_ok());
+        T::Clock::wake_after(dispute.task, due);
+        Disputes::<T>::insert(id, dispute);
+    }
+
+    /// What comes when a dispute is over and its committee gone. The place of a challenger that has lost is
+    /// free then; one that has not goes on.
+    fn follow_up(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>, winner: Option<Side>) {
+        if winner == Some(Side::Challenger) {
+            Self::go_on(round, id, dispute);
+        } else if matches!(dispute.challenger, Party::Account(_)) {
+            Self::free_place(dispute.task, round);
+        }
+    }
+
+    /// Goes on with winding up the committee of a dispute that is decided. Says whether that is over.
+    fn poll_winding_up(
+        round: &mut RoundOf<T>,
+        id: DisputeId,
+        mut dispute: DisputeOf<T>,
+        mut committee: CommitteeOf<T>,
+    ) -> bool {
+        if !Self::go_on_winding_up(id, &mut dispute, &mut committee) {
+            Committees::<T>::insert(id, committee);
+            Self::store(round, id, dispute);
+            return false;
+        }
+        Self::return_rest(&committee);
+        Committees::<T>::remove(id);
+        Disputes::<T>::remove(id);
+        round.disputes.retain(|open| open.id != id);
+        let (task, winner) = (dispute.task, dispute.game.outcome().map(|outcome| outcome.winner));
+        Self::follow_up(round, id, dispute, winner);
+        Self::after_dispute(task, round);
+        true
     }
 
     /// Opens what follows, writes the round and has it polled again.
@@ -214,7 +321,7 @@ impl<T: Config> Pallet<T> {
         Rounds::<T>::insert(task, &*round);
     }
 
-    fn convict_defender(round: &mut RoundOf<T>, dispute: &DisputeOf<T>, reason: Reason) {
+    fn convict_defender(round: &mut RoundOf<T>, dispute: &DisputeOf<T>, reason: Reason) -> Option<SlashId> {
         let finder = Some(dispute.challenger.account().clone());
         match &dispute.defender {
             Party::Provider(provider) => {
@@ -223,29 +330,35 @@ impl<T: Config> Pallet<T> {
                 } else {
                     FaultKind::LostDispute
                 };
-                Results::<T>::convict_provider(dispute.task, round, provider, kind, finder);
+                Results::<T>::convict_provider(dispute.task, round, provider, kind, finder)
             }
             Party::Auditor { verifier, provider } => {
                 let kind = FaultKind::ConfirmedWrong;
-                Results::<T>::convict_auditor(dispute.task, round, (verifier, provider), kind, finder);
+                Results::<T>::convict_auditor(dispute.task, round, (verifier, provider), kind, finder)
             }
-            Party::Account(_) => {}
+            Party::Account(_) => None,
         }
     }
 
-    fn convict_challenger(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) {
+    fn convict_challenger(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) -> Option<SlashId> {
         let defender = dispute.defender.account();
         let finder = Some(defender.clone());
         match &dispute.challenger {
             Party::Provider(provider) => {
-                Results::<T>::convict_provider(dispute.task, round, provider, FaultKind::LostDispute, finder);
+                Results::<T>::convict_provider(dispute.task, round, provider, FaultKind::LostDispute, finder)
             }
             Party::Auditor { verifier, provider } => {
                 let kind = FaultKind::FalseAudit;
-                Results::<T>::convict_auditor(dispute.task, round, (verifier, provider), kind, finder);
+                Results::<T>::convict_auditor(dispute.task, round, (verifier, provider), kind, finder)
             }
             Party::Account(challenger) => {
-                let (awarded, burned) = bond::forfeit::<T>(challenger, defender, dispute.bond);
+                // What it pays a committee is on hold until that is paid.
+                let fund = Committees::<T>::get(id).and_then(|committee| committee.fund);
+                let kept = fund.map_or_else(Zero::zero, |fund| fund.left);
+                let returned = dispute.committee_bond.saturating_sub(kept);
+                asset::release::<T>(HoldReason::Challenge, challenger, returned);
+                let forfeited = dispute.bond.saturating_sub(dispute.committee_bond);
+                let (awarded, burned) = bond::forfeit::<T>(challenger, defender, forfeited);
                 Self::deposit_event(Event::BondForfeited {
                     dispute: id,
                     challenger: challenger.clone(),
@@ -253,7 +366,7 @@ impl<T: Config> Pallet<T> {
                     awarded,
                     burned,
                 });
-                Self::free_place(dispute.task, round);
+                None
             }
         }
     }
@@ -314,20 +427,21 @@ impl<T: Config> Pallet<T> {
         };
         let next = Self::matchup_of(round, provider, dispute.challenger.clone());
         let game = next.and_then(|matchup| {
-            let game = Self::new_game(dispute.task, &matchup.claim)?;
+            let game = Self::new_game(dispute.task, round, &matchup.claim)?;
             Some((matchup, game))
         });
         match game {
             Some((matchup, game)) => {
-                Self::open_dispute(dispute.task, round, matchup, dispute.bond, game);
+                let bonds = (dispute.bond, dispute.committee_bond);
+                Self::open_dispute(dispute.task, round, matchup, bonds, game);
             }
             None => Self::release_challenger(round, id, &dispute, challenger),
         }
     }
 
-    /// Burns half of a challenger's bond.
+    /// Burns half of a challenger's bond, but for what is a committee's.
     fn halve_bond(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>, challenger: &T::AccountId) {
-        let (burned, amount) = bond::halve::<T>(challenger, dispute.bond);
+        let (burned, amount) = bond::halve::<T>(challenger, dispute.bond, dispute.committee_bond);
         Self::deposit_event(Event::BondForfeited {
             dispute: id,
             challenger: challenger.clone(),
@@ -394,6 +508,7 @@ const fn refusal<T: Config>(error: GameError) -> Error<T> {
         | GameError::NoSuchChild
         | GameError::WrongLength
         | GameError::WrongSteps
+        | GameError::NotShowable
         | GameError::TooLong => Error::WrongMove,
     }
 }

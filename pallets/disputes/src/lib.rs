@@ -16,21 +16,24 @@ mod benchmarking;
 mod bond;
 mod calls;
 mod committee;
+mod fund;
 mod game;
 mod hooks;
 mod matching;
+mod showing;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 pub mod weights;
 
 pub use committee::SUSPENDED_AT_ONCE;
+pub use fund::PAID_AT_ONCE;
 pub use matching::{Matchup, OPENED_AT_ONCE};
 pub use pallet::*;
 pub use weights::WeightInfo;
 
 use frame_system::pallet_prelude::BlockNumberFor;
 use surety_dispute_game::{
-    committee::{DisputeCommittee, SeatDraw},
+    committee::{CommitteeFund, DisputeCommittee, SeatDraw},
     dispute::Dispute,
 };
 use surety_types::trust::Party;
@@ -52,6 +55,10 @@ pub type CommitteeOf<T> = DisputeCommittee<
     BlockNumberFor<T>,
 >;
 
+/// What a committee's members are paid out of, in this runtime's types.
+pub type FundOf<T> =
+    CommitteeFund<<T as frame_system::Config>::AccountId, <T as surety_pallet_trust_lock::Config>::Balance>;
+
 /// What a committee's members draw themselves with, in this runtime's types.
 pub type SeatDrawOf<T> = SeatDraw<<T as surety_pallet_trust_lock::Config>::Balance, BlockNumberFor<T>>;
 
@@ -63,7 +70,7 @@ pub mod pallet {
     use frame_system::pallet_prelude::*;
     use sp_core::H256;
     use surety_dispute_game::{
-        bisection::{Cell, Move, Outcome, Side},
+        bisection::{Cell, Missing, Move, Outcome, Side},
         quorum_streak::Decision,
     };
     use surety_types::{
@@ -120,6 +127,8 @@ pub mod pallet {
     pub enum HoldReason {
         /// Behind a challenge.
         Challenge,
+        /// For content that a challenger has not got and its defender is to show.
+        Showing,
     }
 
     /// The number of the next dispute.
@@ -179,6 +188,29 @@ pub mod pallet {
             /// Who is to move next; nobody when the dispute is over or needs a committee.
             next: Option<Side>,
         },
+        /// A challenger has not got something: its defender is to show it, in its next moves. Each part is in
+        /// its extrinsic, and in `Results.Shown` while the round lasts.
+        ContentDemanded {
+            /// Dispute id.
+            dispute: DisputeId,
+            /// Account that pays for it should its side lose.
+            by: T::AccountId,
+            /// What of the task and the claim it is.
+            missing: Missing,
+            /// On hold for it, in plancks.
+            amount: T::Balance,
+        },
+        /// A dispute is over in which content was asked for.
+        ShowingSettled {
+            /// Dispute id.
+            dispute: DisputeId,
+            /// Account on which the price was on hold.
+            by: T::AccountId,
+            /// What the defender got for showing it, in plancks.
+            paid: T::Balance,
+            /// What was returned, in plancks.
+            returned: T::Balance,
+        },
         /// A dispute came to one cell.
         CellReached {
             /// Dispute id.
@@ -228,6 +260,13 @@ pub mod pallet {
             question: H256,
             /// Whether all are asked at once, because they are few.
             all_at_once: bool,
+        },
+        /// It is known what members of a committee draw themselves with. The time for taking seats begins.
+        SeatsSeeded {
+            /// Dispute id.
+            dispute: DisputeId,
+            /// [`surety_audit_economics::seat_seed`].
+            seed: H256,
         },
         /// A verifier took a seat and sealed its answer. It keeps the seat unless others draw better.
         SeatTaken {
@@ -280,6 +319,29 @@ pub mod pallet {
             /// Who was right. Nobody knows when nothing was decided: the dispute waits a while for others to
             /// decide.
             winner: Option<Side>,
+        },
+        /// A dispute was decided while its committee sat. Whoever has sealed an answer still opens it.
+        CommitteeDismissed {
+            /// Dispute id.
+            dispute: DisputeId,
+        },
+        /// There is something to pay the members of a committee with.
+        CommitteeFunded {
+            /// Dispute id.
+            dispute: DisputeId,
+            /// Stash or account of whoever lost the dispute.
+            payer: T::AccountId,
+            /// Most that all members together get, in plancks.
+            pot: T::Balance,
+        },
+        /// Members of a committee were paid that had given the right answer.
+        MembersPaid {
+            /// Dispute id.
+            dispute: DisputeId,
+            /// How many.
+            members: u32,
+            /// What each of them got, in plancks.
+            each: T::Balance,
         },
     }
 
@@ -355,11 +417,16 @@ pub mod pallet {
         /// Plays move `number` of a dispute, counted from 0. For the agents of providers and auditors, and
         /// for challengers that are neither.
         ///
+        /// A challenger that has not got the input or the claimed output may ask for it, once, and puts the
+        /// price on hold; its opponent then shows it, in its own time. Who wins bears nothing of that. What
+        /// can be read on chain already is asked for in vain, and free of charge.
+        ///
         /// With its number a move that is sent twice, because it seemed lost, is refused the second time: two
         /// moves later it might be a legal one, and a wrong one.
         ///
         /// # Errors
-        /// `UnknownDispute`, `NotPlayer`, `Moot`, `StaleMove`, `NotNow`, `WrongMove`, `Unproven`.
+        /// `UnknownDispute`, `NotPlayer`, `Moot`, `StaleMove`, `NotNow`, `WrongMove`, `Unproven`; the
+        /// currency's own.
         #[pallet::call_index(1)]
         #[pallet::weight((<T as Config>::WeightInfo::play(), DispatchClass::Operational))]
         pub fn play(origin: OriginFor<T>, dispute: DisputeId, number: u32, played: Move) -> DispatchResult {
@@ -398,7 +465,8 @@ pub mod pallet {
         /// all are summoned.
         ///
         /// `seal` is [`surety_dispute_game::quorum_streak::seal`] of the committee's question, `ballot`, the
-        /// **stash**, [`surety_dispute_game::committee::value_hash`] and a salt.
+        /// **stash**, [`surety_dispute_game::committee::value_hash`] and a salt. A seat that is taken costs
+        /// no fee.
         ///
         /// # Errors
         /// `NotVerifierAgent`, `InJail`, `UnknownDispute`, `Moot`, `NoCommittee`, `IsParty`, `StaleBallot`,
@@ -411,9 +479,10 @@ pub mod pallet {
             ballot: u32,
             proof: Option<AuditProof>,
             seal: H256,
-        ) -> DispatchResult {
+        ) -> DispatchResultWithPostInfo {
             let agent = ensure_signed(origin)?;
-            Self::do_join_committee(&agent, dispute, ballot, proof, seal)
+            Self::do_join_committee(&agent, dispute, ballot, proof, seal)?;
+            Ok(Pays::No.into())
         }
 
         /// Opens the answer that the stash `verifier` has sealed. Without signature and fee, like

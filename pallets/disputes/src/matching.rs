@@ -20,10 +20,7 @@
 use alloc::vec::Vec;
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
-use sp_runtime::{
-    SaturatedConversion,
-    traits::{Saturating, Zero},
-};
+use sp_runtime::{SaturatedConversion, traits::Saturating};
 use surety_dispute_game::{
     bisection::{Clocks, Game, Side},
     dispute::Dispute,
@@ -75,7 +72,7 @@ impl<T: Config> Pallet<T> {
         let Some((matchup, game)) = of_members else {
             return false;
         };
-        Self::open_dispute(task, round, matchup, Zero::zero(), game);
+        Self::open_dispute(task, round, matchup, Default::default(), game);
         true
     }
 
@@ -106,12 +103,12 @@ impl<T: Config> Pallet<T> {
                 continue;
             }
             let game = matchup.and_then(|matchup| {
-                let game = Self::new_game(task, &matchup.claim)?;
+                let game = Self::new_game(task, round, &matchup.claim)?;
                 Some((matchup, game))
             });
             match game {
                 Some((matchup, game)) => {
-                    Self::open_dispute(task, round, matchup, Zero::zero(), game);
+                    Self::open_dispute(task, round, matchup, Default::default(), game);
                 }
                 None => Results::<T>::release_audit(round, first, &provider),
             }
@@ -126,10 +123,13 @@ impl<T: Config> Pallet<T> {
         others < limits::DISPUTES_MAX.saturating_sub(limits::CHALLENGES_MAX) as usize
     }
 
-    /// A game about a claim; nothing when there is no trace of it that can be played over.
-    pub(crate) fn new_game(task: TaskId, claim: &ResultClaim) -> Option<Game> {
+    /// A game about a claim; nothing when there is no trace of it that can be played over. Each side has time
+    /// to compute all of the task.
+    pub(crate) fn new_game(task: TaskId, round: &RoundOf<T>, claim: &ResultClaim) -> Option<Game> {
         let referee = T::Referee::claim_referee(&DisputeContexts::<T>::get(task)?, claim)?;
-        Game::new(claim.trace_root, &referee, Clocks::equal(T::DisputeClock::get())).ok()
+        let all: u32 = Results::<T>::time_for_all(round).saturated_into();
+        let clocks = Clocks::equal(T::DisputeClock::get().saturating_add(all));
+        Game::new(claim.trace_root, &referee, clocks).ok()
     }
 
     /// The next two providers that stand by different results, and play nobody of the round yet. One of them
@@ -168,7 +168,7 @@ impl<T: Config> Pallet<T> {
                 challenger: Party::Provider(challenger.0.provider.clone()),
                 claim: defender.1.clone(),
             };
-            Some((matchup, Self::new_game(task, defender.1)?))
+            Some((matchup, Self::new_game(task, round, defender.1)?))
         })
     }
 
@@ -237,7 +237,7 @@ impl<T: Config> Pallet<T> {
         task: TaskId,
         round: &mut RoundOf<T>,
         matchup: Matchup<T>,
-        bond: T::Balance,
+        (bond, committee_bond): (T::Balance, T::Balance),
         game: Game,
     ) -> DisputeId {
         let id = NextDisputeId::<T>::mutate(|next| {
@@ -267,6 +267,8 @@ impl<T: Config> Pallet<T> {
             claim,
             game,
             bond,
+            committee_bond,
+            prepaid: None,
             moves: 0,
             // A height, where its history begins.
             opened_at: frame_system::Pallet::<T>::block_number(),
@@ -300,9 +302,13 @@ impl<T: Config> Pallet<T> {
         match dispute.game.to_move() {
             Some(side) => now.saturating_add(left(side)),
             None => match Committees::<T>::get(id) {
-                Some(committee) if committee.state.decision().is_some() => now,
-                Some(committee) => now.saturating_add(committee.state.left().saturated_into()),
-                None => {
+                // As soon as there is a block for it, whether the clock goes or not.
+                Some(committee) if Self::awaits_seed(&committee) => now.saturating_sub(1u32.into()),
+                Some(committee) if Self::has_work(&committee) => now,
+                Some(committee) if committee.state.decision().is_none() => {
+                    now.saturating_add(committee.state.left().saturated_into())
+                }
+                _ => {
                     let since = dispute.referred_at.unwrap_or(now);
                     since.saturating_add(T::DecisionWindow::get())
                 }

@@ -12,10 +12,10 @@ use surety_pallet_results::{RoundOf, Rounds, asset};
 use surety_types::{
     TaskId, limits,
     task::RoundPhase,
-    trust::{AuditState, Party},
+    trust::{AuditState, DisputeId, Party},
 };
 
-use crate::{Config, Disputes, HoldReason, NextDisputeId, Pallet};
+use crate::{Committees, Config, DisputeOf, Disputes, HoldReason, NextDisputeId, Pallet};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
@@ -27,6 +27,7 @@ impl<T: Config> Pallet<T> {
             .try_for_each(|(task, round)| disputes_1_disputes_are_those_of_their_rounds::<T>(task, &round))?;
         disputes_1_disputes_have_rounds::<T>()?;
         disputes_2_holds_are_bonds::<T>()?;
+        disputes_8_holds_are_prices_of_showing::<T>()?;
         Rounds::<T>::iter()
             .try_for_each(|(task, round)| disputes_5_places_are_those_of_challengers::<T>(task, &round))?;
         Rounds::<T>::iter_values().try_for_each(|round| disputes_6_audits_that_play_do::<T>(&round))?;
@@ -41,7 +42,7 @@ fn disputes_1_disputes_are_those_of_their_rounds<T: Config>(
     for open in &round.disputes {
         let dispute = Disputes::<T>::get(open.id);
         ensure!(
-            dispute.is_some_and(|dispute| dispute.task == task && dispute.game.outcome().is_none()),
+            dispute.is_some_and(|dispute| dispute.task == task && is_open::<T>(open.id, &dispute)),
             "DISPUTES-1: a round lists a dispute that is not open"
         );
     }
@@ -51,6 +52,12 @@ fn disputes_1_disputes_are_those_of_their_rounds<T: Config>(
         "DISPUTES-1: a dispute before there is a verdict"
     );
     Ok(())
+}
+
+/// Whether a dispute is played, or its committee winds up.
+fn is_open<T: Config>(id: DisputeId, dispute: &DisputeOf<T>) -> bool {
+    let winds_up = Committees::<T>::get(id).is_some_and(|committee| committee.fund.is_some());
+    winds_up == dispute.game.outcome().is_some()
 }
 
 fn disputes_1_disputes_have_rounds<T: Config>() -> Result<(), TryRuntimeError> {
@@ -107,6 +114,28 @@ fn disputes_2_holds_are_bonds<T: Config>() -> Result<(), TryRuntimeError> {
     ensure!(
         asset::are_recorded::<T>(HoldReason::Challenge, &bonds),
         "DISPUTES-2: a hold differs from the bonds of challenges"
+    );
+    Ok(())
+}
+
+fn disputes_8_holds_are_prices_of_showing<T: Config>() -> Result<(), TryRuntimeError> {
+    let mut prices = BTreeMap::<T::AccountId, T::Balance>::new();
+    for dispute in Disputes::<T>::iter_values() {
+        ensure!(
+            match dispute.game.asked() {
+                Some(asked) => dispute.prepaid.is_some() || !asked.is_owed(),
+                None => dispute.prepaid.is_none(),
+            },
+            "DISPUTES-8: content is owed without a price, or paid for without being asked for"
+        );
+        if let Some(prepaid) = dispute.prepaid {
+            let sum = prices.entry(prepaid.by).or_insert_with(Zero::zero);
+            *sum = sum.saturating_add(prepaid.amount);
+        }
+    }
+    ensure!(
+        asset::are_recorded::<T>(HoldReason::Showing, &prices),
+        "DISPUTES-8: a hold differs from the prices of content that was asked for"
     );
     Ok(())
 }

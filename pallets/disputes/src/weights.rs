@@ -17,11 +17,19 @@ pub trait WeightInfo {
     /// The same of a token that is drawn from the largest vocabulary.
     fn play_choice() -> Weight;
 
-    /// Any move: which cell it opens is not known before it is read.
+    /// A challenger asks for what it has not got, in a full round.
+    fn play_ask() -> Weight;
+
+    /// The longest part of content is found to be what is due, and is kept.
+    fn show_part() -> Weight;
+
+    /// Any move: which cell it opens is not known before it is read. A part is shown in a move that reads and
+    /// writes what asking for it does.
     fn play() -> Weight {
         Self::play_int8_product()
             .max(Self::play_int12_product())
             .max(Self::play_choice())
+            .max(Self::play_ask().saturating_add(Self::show_part()))
     }
 
     /// A side's time is over: it is convicted in a full round, and as many further disputes are opened as
@@ -34,26 +42,30 @@ pub trait WeightInfo {
     /// The last of the most candidates comes, and draws better than another.
     fn join_committee() -> Weight;
 
-    /// The last answer of a vote of all that decides: as many are suspended as can be at once, and the
-    /// dispute ends.
+    /// The last answer of a vote of all that decides: its loser is convicted, and what
+    /// it pays the members is set aside.
     fn reveal_vote() -> Weight;
 
     /// An answer of the last of the most voters is found to open its seal.
     fn authorize_reveal_vote() -> Weight;
 
-    /// Time is over for coming to a vote of all: it is opened with the most voters, whose stake is read.
+    /// Time is over for coming to a vote of all: it is opened with the most voters.
     fn open_vote() -> Weight;
 
     /// Time is over for a vote of all that decides nothing: as many are suspended as can be at once, and the
     /// dispute ends undecided.
     fn advance_committee() -> Weight;
 
-    /// Whatever time brings about in a committee: a ballot is opened, or ends. One that decides does the same
-    /// whether the last answer ends it or time does.
+    /// As many members of a committee that winds up are paid as are at once.
+    fn pay_members() -> Weight;
+
+    /// Whatever time brings about in a committee: a ballot is opened, or ends, or members are paid. One that
+    /// decides does the same whether the last answer ends it or time does.
     fn run_committee() -> Weight {
         Self::open_vote()
             .max(Self::reveal_vote())
             .max(Self::advance_committee())
+            .max(Self::pay_members())
     }
 
     /// Whatever time brings about in a dispute, its committee among it.
@@ -82,6 +94,14 @@ impl WeightInfo for () {
         Weight::zero()
     }
 
+    fn play_ask() -> Weight {
+        Weight::zero()
+    }
+
+    fn show_part() -> Weight {
+        Weight::zero()
+    }
+
     fn advance_dispute() -> Weight {
         Weight::zero()
     }
@@ -107,6 +127,10 @@ impl WeightInfo for () {
     }
 
     fn advance_committee() -> Weight {
+        Weight::zero()
+    }
+
+    fn pay_members() -> Weight {
         Weight::zero()
     }
 }

@@ -29,5 +29,8 @@ pub fn locks_of(stash: AccountId) -> Balance {
         members.map(|member| member.lock).sum::<Balance>() + audits.map(|audit| audit.bond).sum::<Balance>()
     });
     let of_slashes = Slashes::<Test>::iter_values().filter(|slash| slash.offender == stash);
-    of_rounds.sum::<Balance>() + of_slashes.map(|slash| slash.lock).sum::<Balance>()
+    let funds = Committees::<Test>::iter_values().filter_map(|committee| committee.fund);
+    let of_funds = funds.filter(|fund| fund.payer == stash && fund.is_stake);
+    let for_members: Balance = of_funds.map(|fund| fund.left).sum();
+    for_members + of_rounds.sum::<Balance>() + of_slashes.map(|slash| slash.lock).sum::<Balance>()
 }

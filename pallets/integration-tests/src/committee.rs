@@ -12,11 +12,24 @@ use surety_types::{stake::Role, trust::AuditProof};
 
 use crate::{audits::binding, *};
 
+/// Verifiers that were paid out of somebody's stake, in order.
+pub fn paid() -> Vec<AccountId> {
+    let verifiers = FIRST_VERIFIER..FIRST_VERIFIER + 60;
+    verifiers
+        .filter(|verifier| MockStake::awarded(*verifier) > 0)
+        .collect()
+}
+
 /// The dispute that has a committee.
 pub const DISPUTE: u32 = 0;
 
 pub fn committee() -> Option<CommitteeOf<Test>> {
     Committees::<Test>::get(DISPUTE)
+}
+
+/// The same, as long as nothing is decided.
+pub fn sitting() -> Option<CommitteeOf<Test>> {
+    committee().filter(|committee| committee.state.decision().is_none() && committee.fund.is_none())
 }
 
 /// What the defender claims, in votes.
@@ -45,7 +58,7 @@ pub fn vote_seal(verifier: AccountId, value: H256) -> H256 {
 pub fn seat_proof(verifier: AccountId, draw: u8) -> AuditProof {
     let committee = committee().unwrap();
     let input = SeatInput {
-        seed: committee.draw.seed,
+        seed: committee.draw.seed.unwrap_or_default(),
         dispute: DISPUTE,
         ballot: committee.state.rounds(),
     };
@@ -82,6 +95,16 @@ pub fn opening_vote(dispute: u32, verifier: AccountId, value: H256) -> DisputesC
         verifier,
         value,
         salt: salt_of(verifier),
+    }
+}
+
+/// Blocks in which a committee winds up whose members have opened all that they sealed: none is left of it.
+pub fn wind_up() {
+    let mut blocks = 0;
+    while committee().is_some_and(|committee| committee.fund.is_some()) {
+        pass(1);
+        blocks += 1;
+        assert!(blocks < 50, "a committee that does not end");
     }
 }
 

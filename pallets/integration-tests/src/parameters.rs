@@ -27,7 +27,12 @@ pub const POOL: AccountId = 950;
 pub const POOL_MONEY: Balance = 1_000;
 /// An auditor's bond for a provider that is paid [`PRICE`].
 pub const AUDIT_BOND: Balance = 300;
-/// The first challenger's bond.
+/// What a committee is paid at most: 150 times what it costs to compute an item of a task that pays
+/// [`PRICE`].
+pub const COMMITTEE_POT: Balance = 300;
+/// What each member is paid of it, where they are no more than a streak has seats.
+pub const MEMBER_PAY: Balance = 5;
+/// What a challenger loses with its dispute. It puts a committee's pay on hold beside that.
 pub const CHALLENGE_BOND: Balance = 500;
 /// What a piece of output costs.
 pub const SUPPLY_PRICE: Balance = 7;
@@ -47,7 +52,7 @@ pub const JAIL: BlockNumber = 30;
 pub const SUSPENSION: BlockNumber = 12;
 pub const SEAT_WINDOW: u32 = 3;
 pub const VOTE_WINDOW: u32 = 2;
-pub const SEASONING: u32 = 20;
+pub const SEASONING: u32 = 5;
 pub const AUDIT_SEASONING: u32 = 7;
 /// From the block with the last commitment to that in which it is known what auditors draw themselves with.
 pub const SEED_BLOCKS: BlockNumber = 2;

@@ -6,9 +6,12 @@ use surety_types::trust::{DisputeId, Party};
 
 use crate::*;
 
-/// Open disputes, in order.
+/// Disputes that are not decided, in order.
 pub fn disputes() -> Vec<(DisputeId, DisputeOf<Test>)> {
-    let mut disputes: Vec<_> = DisputeStorage::<Test>::iter().collect();
+    let disputes = DisputeStorage::<Test>::iter();
+    let mut disputes: Vec<_> = disputes
+        .filter(|(_, dispute)| dispute.game.outcome().is_none())
+        .collect();
     disputes.sort_by_key(|(id, _)| *id);
     disputes
 }

@@ -79,7 +79,10 @@ pub struct ToyTrace {
 
 impl ToyTrace {
     pub fn new(result: u8) -> Self {
-        let digest = |leaf| rows_digest(core::iter::once(row(result, leaf, 1).as_slice()));
+        let digest = |leaf| match leaf {
+            3 => row_digest(&output(result)),
+            _ => rows_digest(core::iter::once(row(result, leaf, 1).as_slice())),
+        };
         Self {
             result,
             leaves: (0..LEAVES).map(digest).collect(),
@@ -148,7 +151,7 @@ impl Shape for ToyClaimReferee {
     fn leaf(&self, leaf: u32) -> Option<LeafShape> {
         let kind = match leaf {
             0..=2 => LeafKind::Computed,
-            3 => LeafKind::Fixed(merkle_root(core::iter::once(self.output))),
+            3 => LeafKind::Fixed(self.output),
             _ => return None,
         };
         Some(LeafShape {
@@ -232,6 +235,10 @@ impl DisputeReferee for ToyReferee {
     #[cfg(feature = "runtime-benchmarks")]
     fn item_for_benchmark() -> (u8, ResultClaim, ItemLeaves) {
         unimplemented!("benchmarks run over the runtime")
+    }
+
+    fn needs_committee(_: &u8, _: &ResultClaim) -> bool {
+        true
     }
 
     fn output_bytes(_: &u8, _: &ResultClaim) -> Option<u32> {

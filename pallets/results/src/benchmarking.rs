@@ -17,14 +17,17 @@ use sp_runtime::traits::{One, Zero};
 use surety_pallet_trust_lock::{NextSlashId, Pallet as TrustLock, Records, Slashes, fill_convictions};
 use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
 use surety_types::{
-    limits::{AUDITS_MAX, BIDS_MAX, REDUNDANCY_MAX},
+    limits::{AUDITS_MAX, AUDITS_PER_MEMBER_MAX, BIDS_MAX, REDUNDANCY_MAX},
+    model::Operation,
     stake::Role,
     task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
     traits::{BlockEntropy, DrawVerifier, SignatureVerifier, StakeLedger, TaskOutcome, TaskTrust},
     trust::{AuditState, Demand, FaultKind},
 };
 
-use crate::{Call, Config, Demands, HoldReason, Pallet, Rounds, asset, late::CONVICTED_AT_ONCE, verdict};
+use crate::{
+    Call, Config, Demands, HoldReason, Pallet, Rounds, SHOWN_MAX, asset, late::CONVICTED_AT_ONCE, verdict,
+};
 
 fn is_disputed<T: Config>() -> bool {
     Rounds::<T>::get(TASK).is_some_and(|round| !round.disputes.is_empty())
@@ -160,7 +163,7 @@ mod benchmarks {
     /// All locks are released, of the auditors too, and the client is paid because it was told another
     /// result, by one that was found at fault since.
     #[benchmark]
-    fn close(a: Linear<1, AUDITS_MAX>) {
+    fn close(a: Linear<1, AUDITS_MAX>, p: Linear<0, SHOWN_MAX>) {
         let until = TrustLock::<T>::now();
         let mut round = full_round::<T>(RoundPhase::Committing { until }, |_| {
             MemberProgress::Revealed(claim(0))
@@ -180,6 +183,7 @@ mod benchmarks {
         for member in &round.members {
             Pallet::<T>::note_commitment(TASK, &member.provider, &member.provider, H256::zero());
         }
+        show_parts::<T>(p);
         Rounds::<T>::insert(TASK, round);
 
         #[block]
@@ -414,7 +418,14 @@ mod benchmarks {
             T::Signatures::for_benchmark(&[one.message(&genesis), other.message(&genesis)]);
         at::<T>(One::one());
         T::Stake::endow(&provider, &agent, Role::Provider, stake::<T>());
-        let round = challengeable::<T>(&claim(0), |_| None);
+        let mut round = challengeable::<T>(&claim(0), |_| None);
+        // All of its auditors were shown another output.
+        round.terms.operation = Operation::Generate;
+        lock_audits(&mut round, AUDITS_PER_MEMBER_MAX);
+        for audit in &mut round.audits {
+            audit.provider = provider.clone();
+            audit.state = AuditState::Differs;
+        }
         Rounds::<T>::insert(TASK, round);
         fill_convictions::<T>(One::one());
         let mut signed = [one, other]

@@ -1,13 +1,15 @@
 //! What a fault means for a round: what was said no longer counts, and what was locked for it is lost.
 
+use alloc::vec::Vec;
 use frame_support::{BoundedVec, traits::Get};
 use sp_runtime::traits::Zero;
 use surety_pallet_trust_lock::{FindersOf, Offence, Pallet as TrustLock};
 use surety_types::{
     TaskId,
+    model::Operation,
     task::{ResultClaim, RoundPhase},
     traits::{TaskClock, TaskOutcome},
-    trust::{AuditState, DisputeId, FaultKind},
+    trust::{AuditState, DisputeId, FaultKind, SlashId},
 };
 
 use crate::{Config, Event, Pallet, RoundOf};
@@ -17,20 +19,18 @@ impl<T: Config> Pallet<T> {
     /// left of its lock is lost by a graver one.
     ///
     /// Who confirmed what it says answers for that from now on, and can be challenged for as long as it could
-    /// have been.
+    /// have been; so can another provider that says the same. Returns what it is slashed with.
     pub fn convict_provider(
         task: TaskId,
         round: &mut RoundOf<T>,
         provider: &T::AccountId,
         kind: FaultKind,
         finder: Option<T::AccountId>,
-    ) {
+    ) -> Option<SlashId> {
         let mut members = round.members.iter_mut();
-        let Some(member) = members.find(|member| member.provider == *provider) else {
-            return;
-        };
+        let member = members.find(|member| member.provider == *provider)?;
         if member.fault.is_some_and(|known| !kind.is_graver_than(known)) {
-            return;
+            return None;
         }
         member.fault = Some(kind);
         let lost = if kind.cost().lock {
@@ -56,8 +56,29 @@ impl<T: Config> Pallet<T> {
         if let Ok(member) = Self::member(round, provider) {
             member.slash = slash.or(member.slash);
         }
-        if kind.is_grave() && Self::is_confirmed(round, provider) {
+        if kind == FaultKind::Equivocation {
+            Self::void_audits(round, provider);
+        }
+        if kind.is_grave() && Self::is_shared(round, provider) {
             Self::reopen_challenges(task, round);
+        }
+        slash
+    }
+
+    /// Ends the audits that differ from what a provider revealed that said two things: its auditors may have
+    /// been shown another one, and have sealed what is right of that. Whoever confirmed what it revealed
+    /// still stands by it. Of embeddings auditors are shown nothing, and seal what they have computed.
+    fn void_audits(round: &mut RoundOf<T>, provider: &T::AccountId) {
+        if !Self::is_shown_to_auditors(round) {
+            return;
+        }
+        let void = round.audits.iter().filter(|audit| {
+            let differs = matches!(audit.state, AuditState::Differs | AuditState::Disputed(_));
+            differs && audit.provider == *provider
+        });
+        let void: Vec<_> = void.map(|audit| audit.verifier.clone()).collect();
+        for verifier in &void {
+            Self::release_audit(round, verifier, provider);
         }
     }
 
@@ -67,12 +88,20 @@ impl<T: Config> Pallet<T> {
         members.find(|member| member.provider == *provider)?.claim()
     }
 
-    /// Whether an auditor has confirmed what a provider says, when that provider or another said so.
-    fn is_confirmed(round: &RoundOf<T>, provider: &T::AccountId) -> bool {
+    /// Whether what auditors seal rests on an output that they were shown.
+    pub(crate) fn is_shown_to_auditors(round: &RoundOf<T>) -> bool {
+        round.terms.operation == Operation::Generate
+    }
+
+    /// Whether somebody else answers for what a provider says: an auditor that has confirmed it, of that
+    /// provider or another, or another provider.
+    fn is_shared(round: &RoundOf<T>, provider: &T::AccountId) -> bool {
         let said = Self::said(round, provider);
         let mut audits = round.audits.iter();
+        let mut others = round.members.iter().filter(|other| other.provider != *provider);
         said.is_some()
-            && audits.any(|audit| audit.stands_by_all() && Self::said(round, &audit.provider) == said)
+            && (audits.any(|audit| audit.stands_by_all() && Self::said(round, &audit.provider) == said)
+                || others.any(|other| other.disputable_claim() == said))
     }
 
     /// Verifiers whose seals are open and say something else of a provider's result, and who have not lost.
@@ -95,19 +124,17 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Finds the auditor of a provider at fault. Its whole bond is lost.
+    /// Finds the auditor of a provider at fault. Its whole bond is lost. Returns what it is slashed with.
     pub fn convict_auditor(
         task: TaskId,
         round: &mut RoundOf<T>,
         (verifier, provider): (&T::AccountId, &T::AccountId),
         kind: FaultKind,
         finder: Option<T::AccountId>,
-    ) {
-        let Some(audit) = Self::audit(round, verifier, provider) else {
-            return;
-        };
+    ) -> Option<SlashId> {
+        let audit = Self::audit(round, verifier, provider)?;
         if audit.state == AuditState::Over {
-            return;
+            return None;
         }
         audit.state = AuditState::Over;
         let lost = core::mem::take(&mut audit.bond);
@@ -130,7 +157,7 @@ impl<T: Config> Pallet<T> {
             finders: Default::default(),
             finder,
             client: None,
-        });
+        })
     }
 
     /// Makes every dispute of a round due now: somebody has lost, so some may be moot.

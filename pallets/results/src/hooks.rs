@@ -60,6 +60,10 @@ pub trait DisputeReferee {
         shown: &ItemLeaves,
     ) -> Option<H256>;
 
+    /// Whether this claim may have a cell that no block can compute again, so that a game about it may end
+    /// before a committee.
+    fn needs_committee(context: &Self::DisputeContext, claim: &ResultClaim) -> bool;
+
     /// How long the output of this claim is, in bytes, where that follows from the claim.
     fn output_bytes(context: &Self::DisputeContext, claim: &ResultClaim) -> Option<u32>;
 

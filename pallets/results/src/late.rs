@@ -6,7 +6,6 @@
 //! that is a fault: if it were cheaper than a wrong answer, whoever sees that it is audited would be silent.
 
 use alloc::vec::Vec;
-use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
@@ -40,9 +39,8 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn after_late_reveal(task: TaskId, round: &mut RoundOf<T>, provider: &T::AccountId) {
         let is_audited = |audit: &AuditOf<T>| audit.provider == *provider && is_sealed::<T>(audit);
         if round.audits.iter().any(is_audited) {
-            round.openings_until = round
-                .openings_until
-                .max(Some(TrustLock::<T>::window_end(T::OpeningWindow::get())));
+            let until = Self::openings_end(round);
+            round.openings_until = round.openings_until.max(Some(until));
         }
         if Self::update_verdict(task, round) {
             Self::reopen_challenges(task, round);

@@ -20,6 +20,7 @@ mod faults;
 mod hooks;
 mod late;
 mod security;
+mod shown;
 mod transitions;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
@@ -33,6 +34,7 @@ pub use hooks::LongCell;
 pub use hooks::{DisputeReferee, RoundDisputes};
 pub use late::CONVICTED_AT_ONCE;
 pub use pallet::*;
+pub use shown::SHOWN_MAX;
 pub use transitions::accepted;
 pub use types::{PhaseName, describe};
 pub use weights::WeightInfo;
@@ -86,9 +88,9 @@ pub mod pallet {
     use frame_system::pallet_prelude::*;
     use sp_core::H256;
     use sp_runtime::{FixedU128, Permill};
-    use surety_proofs::{SegmentOpening, SignedStatement};
+    use surety_proofs::{PART_BYTES, SegmentOpening, SignedStatement};
     use surety_types::{
-        TaskId,
+        ContentHash, TaskId,
         task::{ResultClaim, Verdict},
         traits::{BlockEntropy, DrawVerifier, SignatureVerifier, TaskClock, TaskOutcome},
         trust::{AuditAnswer, AuditProof, CommitNote, FaultKind, ItemLeaves, ItemsFound},
@@ -227,6 +229,18 @@ pub mod pallet {
     #[pallet::storage]
     pub type Demands<T: Config> =
         StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, DemandOf<T>>;
+
+    /// Parts of inputs and outputs that were shown on chain, by task, content hash, length in bytes and
+    /// place, while the round lasts.
+    #[pallet::storage]
+    pub type Shown<T: Config> = StorageDoubleMap<
+        _,
+        Twox64Concat,
+        TaskId,
+        Blake2_128Concat,
+        (ContentHash, u32, u8),
+        BoundedVec<u8, ConstU32<PART_BYTES>>,
+    >;
 
     /// What providers of rounds committed to and which of their agents did, by task and the provider's stash.
     #[pallet::storage]

@@ -13,7 +13,7 @@ use sp_runtime::{
     traits::Saturating,
 };
 use surety_audit_economics::{AuditPay, AuditPolicy, AuditRates, AuditWork, Refusal, Terms};
-use surety_pallet_trust_lock::{Records, quintillionths};
+use surety_pallet_trust_lock::{Pallet as TrustLock, Records, quintillionths};
 use surety_types::{
     BLOCK_SECONDS, limits,
     model::{ModelAudits, Operation},
@@ -54,8 +54,9 @@ impl<T: Config> Pallet<T> {
             security.level = plan.map_err(refusal::<T>)?.level;
         }
         let expected = policy.rates.expected(security.level, u32::MAX);
-        let items = Self::items(price, spec.units_max, (&security, &audits), expected);
-        let seconds = work(&audits, spec.units_max).seconds(items.map_err(refusal::<T>)?);
+        Self::items(price, spec.units_max, (&security, &audits), expected).map_err(refusal::<T>)?;
+        // A lower price may make each auditor's own items all of them, and whoever plays computes all.
+        let seconds = work(&audits, spec.units_max).seconds(u32::MAX);
         ensure!(
             blocks::<T>(seconds) <= T::AuditWindowMax::get(),
             Error::<T>::AuditTooLong
@@ -120,6 +121,20 @@ impl<T: Config> Pallet<T> {
         longest.min(T::AuditWindowMax::get()).max(T::AuditWindow::get())
     }
 
+    /// What the windows are longer by in which all of the task may have to be computed: theirs are made for
+    /// tasks that take no longer than the shortest audit window.
+    pub fn time_for_all(round: &RoundOf<T>) -> BlockNumberFor<T> {
+        let all = blocks::<T>(work(&round.terms, round.units_max).seconds(u32::MAX));
+        all.min(T::AuditWindowMax::get())
+            .saturating_sub(T::AuditWindow::get())
+    }
+
+    /// Until when what was sealed can be opened: whoever was shown nothing of its items computes all.
+    pub(crate) fn openings_end(round: &RoundOf<T>) -> BlockNumberFor<T> {
+        let window = T::OpeningWindow::get().saturating_add(Self::time_for_all(round));
+        TrustLock::<T>::window_end(window)
+    }
+
     /// The part of what a provider earns for `units` units that each of its audits gets.
     pub(crate) fn audit_share(round: &RoundOf<T>, member: &MemberOf<T>, units: u32) -> Perbill {
         let part = match round.terms.operation {
@@ -134,6 +149,16 @@ impl<T: Config> Pallet<T> {
             premium: T::AuditPremium::get(),
         };
         pay.share(part, member.audits.expected.saturating_mul(able))
+    }
+
+    /// What it costs whoever has not done the work to compute any one number of a result again that is paid
+    /// `price`, rounded up. Nobody offers work for less than it costs.
+    pub fn computing_cost(round: &RoundOf<T>, price: T::Balance) -> T::Balance {
+        match round.terms.operation {
+            Operation::Generate => T::GenerationAuditCost::get().mul_ceil(price),
+            // The item that it is of.
+            Operation::Embed => price.into().div_ceil(round.units_max.max(1).into()).into(),
+        }
     }
 
     /// The lock for a provider with enough clean tasks: it is audited least, and a newcomer locks no less.

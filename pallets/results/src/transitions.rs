@@ -180,10 +180,10 @@ impl<T: Config> Pallet<T> {
     fn close_and_tell(task: TaskId, round: &RoundOf<T>) -> Result<Weight, DispatchError> {
         let verdict = verdict::verdict(round);
         let audits = audits_to_pay::<T>(round, &verdict);
-        Self::close(task, round);
+        let parts = Self::close(task, round);
         let outcome = T::Outcome::decided(task, verdict, &audits)?;
         let audits = u32::try_from(round.audits.len()).unwrap_or(u32::MAX);
-        Ok(outcome.saturating_add(<T as Config>::WeightInfo::close(audits)))
+        Ok(outcome.saturating_add(<T as Config>::WeightInfo::close(audits, parts)))
     }
 
     pub(crate) fn start_committing_again(task: TaskId, round: &mut RoundOf<T>) {
@@ -241,7 +241,7 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn conclude(task: TaskId, round: &mut RoundOf<T>) {
         if matches!(round.phase, RoundPhase::Revealing { .. }) {
             Self::note_missed_reveals(task, round);
-            round.openings_until = Some(TrustLock::<T>::window_end(T::OpeningWindow::get()));
+            round.openings_until = Some(Self::openings_end(round));
         }
         let verdict = verdict::verdict(round);
         round.announced = accepted(&verdict);
@@ -276,8 +276,9 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Releases the locks, makes good for a wrong verdict that was announced, and forgets the round.
-    pub(crate) fn close(task: TaskId, round: &RoundOf<T>) {
+    /// Releases the locks, makes good for a wrong verdict that was announced, and forgets the round. Says how
+    /// many parts of content were shown.
+    pub(crate) fn close(task: TaskId, round: &RoundOf<T>) -> u32 {
         let verdict = verdict::verdict(round);
         for member in &round.members {
             T::Stake::unlock(&member.provider, member.lock);
@@ -295,6 +296,7 @@ impl<T: Config> Pallet<T> {
         DisputeContexts::<T>::remove(task);
         Self::forget_commitments(task, &round.members);
         Self::deposit_event(Event::RoundClosed { task });
+        Self::forget_shown(task)
     }
 
     /// Pays the client as much as the dearest of those who told it a wrong result would have got.

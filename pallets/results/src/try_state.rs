@@ -13,7 +13,8 @@ use surety_types::{
 };
 
 use crate::{
-    CommitNotes, Config, Demands, DisputeContexts, HoldReason, Pallet, RoundOf, Rounds, asset, verdict,
+    CommitNotes, Config, Demands, DisputeContexts, HoldReason, Pallet, RoundOf, Rounds, SHOWN_MAX, Shown,
+    asset, verdict,
 };
 
 impl<T: Config> Pallet<T> {
@@ -35,6 +36,7 @@ impl<T: Config> Pallet<T> {
         })?;
         results_7_holds_are_prices_of_demands::<T>()?;
         results_8_contexts_are_of_rounds::<T>()?;
+        results_14_what_is_shown_is_of_rounds::<T>()?;
         results_9_notes_are_of_who_committed::<T>()
     }
 }
@@ -249,5 +251,20 @@ fn results_13_a_lock_is_lost_once<T: Config>(round: &RoundOf<T>) -> Result<(), T
             "RESULTS-13: a slash without a fault that costs the lock, or a lock that is left beside it"
         );
     }
+    Ok(())
+}
+
+fn results_14_what_is_shown_is_of_rounds<T: Config>() -> Result<(), TryRuntimeError> {
+    let mut parts = BTreeMap::<_, u32>::new();
+    for (task, _) in Shown::<T>::iter_keys() {
+        let count = parts.entry(task).or_default();
+        *count = count.saturating_add(1);
+    }
+    ensure!(
+        parts
+            .iter()
+            .all(|(task, count)| Rounds::<T>::contains_key(task) && *count <= SHOWN_MAX),
+        "RESULTS-14: content is kept of a task without a round, or more of it than is forgotten at once"
+    );
     Ok(())
 }

@@ -4,7 +4,7 @@ use frame_support::{dispatch::DispatchClass, traits::Get, weights::Weight};
 use frame_system::pallet_prelude::BlockNumberFor;
 use surety_types::limits;
 
-use crate::{Config, Pallet, RoundDisputes, WeightInfo};
+use crate::{Config, Pallet, RoundDisputes, SHOWN_MAX, WeightInfo};
 
 impl<T: Config> Pallet<T> {
     /// Most that one [`TaskTrust::advance`](surety_types::traits::TaskTrust::advance) costs, without what it
@@ -13,7 +13,7 @@ impl<T: Config> Pallet<T> {
     /// A change of phase that a call can bring as well costs no more than the call.
     pub fn advance_weight() -> Weight {
         Self::phase_weight()
-            .max(<T as Config>::WeightInfo::close(limits::AUDITS_MAX))
+            .max(<T as Config>::WeightInfo::close(limits::AUDITS_MAX, SHOWN_MAX))
             .max(<T as Config>::WeightInfo::withhold_input())
     }
 

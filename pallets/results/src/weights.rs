@@ -49,7 +49,7 @@ pub trait WeightInfo {
 
     /// The end of a full round with `a` audits: every lock is released, and the client is paid because it was
     /// told a wrong result.
-    fn close(a: u32) -> Weight;
+    fn close(a: u32, p: u32) -> Weight;
 
     /// Two statements are checked, and a provider of a full round is convicted.
     fn report_equivocation() -> Weight;
@@ -114,7 +114,7 @@ impl WeightInfo for () {
         Weight::zero()
     }
 
-    fn close(_: u32) -> Weight {
+    fn close(_: u32, _: u32) -> Weight {
         Weight::zero()
     }
 

@@ -200,6 +200,13 @@ pub mod pallet {
             /// It can be vetoed up to this time, and until it is carried out.
             until: BlockNumberFor<T>,
         },
+        /// A slash takes more than was said: a committee has not earned all that was set aside for it.
+        SlashRaised {
+            /// Slash id.
+            slash: SlashId,
+            /// Locked stake that it takes at least now, in plancks.
+            lock: T::Balance,
+        },
         /// A slash was vetoed.
         SlashCancelled {
             /// Slash id.

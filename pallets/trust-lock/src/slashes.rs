@@ -12,7 +12,7 @@ use frame_support::{
     traits::Get,
     weights::{Weight, WeightMeter},
 };
-use sp_runtime::{Permill, Perquintill};
+use sp_runtime::{Permill, Perquintill, traits::Saturating};
 use surety_audit_economics::{SlashSplit, correlated_fraction};
 use surety_types::{traits::StakeLedger, trust::SlashId};
 
@@ -52,6 +52,18 @@ impl<T: Config> Pallet<T> {
     /// Takes a verifier that was wrong itself out of those that share in a slash.
     pub fn remove_finder(id: SlashId, verifier: &T::AccountId) {
         Slashes::<T>::mutate_extant(id, |slash| slash.finders.retain(|finder| finder != verifier));
+    }
+
+    /// Adds locked stake to what a slash takes. Says whether it could: not once it is carried out.
+    pub fn raise_slash(id: SlashId, by: T::Balance) -> bool {
+        let raised = Slashes::<T>::mutate_extant(id, |slash| {
+            slash.lock = slash.lock.saturating_add(by);
+            Some(slash.lock)
+        });
+        if let Some(lock) = raised {
+            Self::deposit_event(Event::SlashRaised { slash: id, lock });
+        }
+        raised.is_some()
     }
 
     /// Carries out slashes that are due, as far as `limit` allows. Returns what it used.

@@ -74,10 +74,19 @@ pub fn audit_seed(task: TaskId, epoch_randomness: &H256, entropy: Option<&H256>)
     ))
 }
 
+/// `blake2_256(SCALE("seat seed", epoch_randomness, entropy, dispute))`: what members of a dispute's
+/// committee draw themselves with in all its ballots. The entropy is as in [`audit_seed`], of a block after
+/// the move that called for the committee: neither side knows what it chooses.
+pub fn seat_seed(dispute: DisputeId, epoch_randomness: &H256, entropy: Option<&H256>) -> H256 {
+    H256(blake2_256(
+        &(b"seat seed", epoch_randomness, entropy, dispute).encode(),
+    ))
+}
+
 /// What a verifier draws itself over for a seat on a dispute's committee.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct SeatInput {
-    /// Randomness of the epoch in which the drawing began.
+    /// The committee's [`seat_seed`].
     pub seed: H256,
     /// Dispute id.
     pub dispute: DisputeId,

@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+mod committee_pay;
 pub mod draw;
 mod exponential;
 mod items;
@@ -19,7 +20,10 @@ mod pay;
 mod slash;
 mod window;
 
-pub use draw::{AuditInput, SeatInput, answer_hash, answer_hashes, audit_seal, audit_seed, items_seal};
+pub use committee_pay::CommitteePay;
+pub use draw::{
+    AuditInput, SeatInput, answer_hash, answer_hashes, audit_seal, audit_seed, items_seal, seat_seed,
+};
 pub use exponential::{EXP_ERROR, at_least_one, exp_minus};
 pub use items::drawn_items;
 pub use lock::{AuditPlan, AuditPolicy, Refusal, Terms, honesty_pays, least_loss};

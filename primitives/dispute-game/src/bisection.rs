@@ -30,12 +30,16 @@
 //! Both sides' traces have the same shape: it follows from the task, from what the claim says of itself, and
 //! from words of leaf 0, which is fixed.
 //!
+//! **What it has not got** a challenger [asks](Move::Ask) for, once: the tokens of a generation are nowhere
+//! but with those who claim them. Their hash is known, so what the defender then shows proves itself; its
+//! time runs meanwhile, and who shows nothing loses. So no honest challenger depends on being served.
+//!
 //! **Time**: each side has a number of blocks, and uses them up in its turns while blocks finalise
 //! ([`Game::tick`]). Whoever runs out loses, so a game lasts at most both budgets together, and as long as it
 //! waits for a committee.
 //!
 //! **Size**: at most [`BYTES_MAX`] of encoded moves. What the other moves leave is for the opening
-//! ([`opening_room`]).
+//! ([`opening_room`]). What is asked for comes on top: at most [`PARTS_MAX`] parts of 8 KiB.
 
 mod bounds;
 mod clock;
@@ -45,6 +49,7 @@ mod moves;
 mod player;
 mod referee;
 mod shape;
+mod showing;
 
 pub use bounds::opening_room;
 pub use clock::Clocks;
@@ -54,6 +59,9 @@ pub use moves::{Children, Entry, GameError, Move, Outcome, Reason, Side, StepsOp
 pub use player::{PlayError, Trace, challenge, defend};
 pub use referee::{Cell, CellValue, Judgement, Referee, Roots};
 pub use shape::{LeafKind, LeafShape, Length, RowsShape, Shape};
+pub use showing::{Asked, Blob, DuePart, Missing, missing_blobs, missing_parts};
+
+pub use surety_proofs::{PARTS_MAX, PartOpening};
 
 /// Most children posted at once.
 pub const CHILDREN_MAX: u32 = 16;

@@ -10,7 +10,12 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::{ConstU32, H256, bounded::BoundedVec};
 use sp_crypto_hashing::blake2_256;
-use surety_types::{TaskId, limits::VOTERS_MAX, task::ResultClaim, trust::DisputeId};
+use surety_types::{
+    TaskId,
+    limits::VOTERS_MAX,
+    task::ResultClaim,
+    trust::{DisputeId, SlashId},
+};
 
 use crate::{
     bisection::{Cell, CellValue, Shape, Trace, value},
@@ -26,17 +31,46 @@ pub const CANDIDATES_EXPECTED: u32 = 2 * SEATS;
 /// Rounds, votes and windows, with as many voters as the chain bears.
 pub type CommitteeState<AccountId> = Committee<AccountId, VOTERS_MAX>;
 
-/// What verifiers draw themselves with for the present ballot.
+/// What verifiers draw themselves with, in all ballots of a committee. All but the seed is fixed when it is
+/// called together; the seed comes from a later block.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
 pub struct SeatDraw<Balance, BlockNumber> {
-    /// Randomness of the epoch in which the drawing began.
-    pub seed: H256,
-    /// Stake of all verifiers then, in plancks.
-    pub verifier_stake: Balance,
-    /// Block in which it began.
+    /// Block (not the clock's time) in which it was called together. The author of a later one gives the
+    /// seed.
     pub begun_at: BlockNumber,
+    /// Stake and key of a member must be of this block or an earlier one.
+    pub settled_by: BlockNumber,
+    /// Randomness of the epoch of `begun_at`.
+    pub epoch_randomness: H256,
+    /// Stake of all verifiers but the dispute's parties then, in plancks: what seats are drawn by, and what
+    /// two thirds of the vote of all are of.
+    pub verifier_stake: Balance,
+    /// What verifiers draw themselves with, once it is known.
+    pub seed: Option<H256>,
+}
+
+/// What members are paid out of, by whoever has lost their dispute.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct CommitteeFund<AccountId, Balance> {
+    /// Stash or account of the loser.
+    pub payer: AccountId,
+    /// Whether it is stake that is locked; otherwise it is on hold as a challenger's bond is.
+    pub is_stake: bool,
+    /// What there was in the beginning, in plancks.
+    pub pot: Balance,
+    /// What is left of it, in plancks.
+    pub left: Balance,
+    /// Whether members are right that say what the defender says. Nothing where that is not known.
+    pub claim_holds: Option<bool>,
+    /// Members that were paid.
+    pub paid: u32,
+    /// What of it was locked for the dispute, in plancks. Members are paid out of the rest first. What they
+    /// leave of this is lost with [`slash`](Self::slash).
+    pub from_lock: Balance,
+    /// What the loser is slashed with.
+    pub slash: Option<SlashId>,
 }
 
 /// A verifier that has drawn itself, or came when all were summoned.
@@ -46,6 +80,9 @@ pub struct Candidate<AccountId> {
     pub verifier: AccountId,
     /// Its place: those with the least are seated. See [`seat_rank`] and [`vote_rank`].
     pub rank: u128,
+    /// Its stake when it came, in plancks, which is no younger than the draw: what its vote counts when all
+    /// are summoned.
+    pub stake: u128,
     /// The [`crate::quorum_streak::seal`] of its answer.
     pub seal: H256,
 }
@@ -63,8 +100,10 @@ pub struct DisputeCommittee<AccountId, Balance, BlockNumber> {
     pub candidates: BoundedVec<Candidate<AccountId>, ConstU32<VOTERS_MAX>>,
     /// Time of the clock up to which it has been taken.
     pub ticked_at: BlockNumber,
-    /// Absent members that were suspended, once it is over: all are before the dispute ends.
+    /// Absent members that were suspended, once it is over.
     pub suspended: u32,
+    /// What its members are paid, from when its dispute is decided.
+    pub fund: Option<CommitteeFund<AccountId, Balance>>,
 }
 
 /// What a newcomer among candidates changes.
@@ -121,15 +160,25 @@ impl<AccountId: Clone + Ord + Encode, Balance, BlockNumber>
         seated
     }
 
-    /// Opens the vote of all among the candidates, with what each counts. Says whether anybody came.
-    pub fn summon(&mut self, weight: impl Fn(&AccountId) -> u128, electorate: u128) -> bool {
-        let voters = self.candidates.iter().map(|seat| seat.verifier.clone());
-        let voters: Vec<_> = voters.map(|voter| (voter.clone(), weight(&voter))).collect();
+    /// Opens the vote of all among the candidates, each with the stake that it had when it came, out of an
+    /// electorate that was counted before. Says whether anybody came.
+    pub fn summon(&mut self, electorate: u128) -> bool {
+        let voters = self.candidates.iter();
+        let voters: Vec<_> = voters.map(|seat| (seat.verifier.clone(), seat.stake)).collect();
         let opened = self.state.summon_weighed(voters, electorate).is_ok();
         if opened {
             self.hand_in();
         }
         opened
+    }
+
+    /// Its dispute was decided elsewhere: whoever has sealed an answer opens it, and that is all.
+    pub fn dismiss(&mut self, electorate: u128) {
+        if *self.state.stage() == Stage::Summoning {
+            self.summon(electorate);
+        }
+        let sealed = core::mem::take(&mut self.candidates).into_iter();
+        self.state.dismiss(sealed.map(|seat| (seat.verifier, seat.seal)));
     }
 
     fn hand_in(&mut self) {

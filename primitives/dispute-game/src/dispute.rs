@@ -25,6 +25,10 @@ pub struct Dispute<AccountId, Balance, BlockNumber> {
     pub game: Game,
     /// On hold on the challenger's account, in plancks; zero where other stake is behind it.
     pub bond: Balance,
+    /// The part of it that is for a committee's members: it is not lost where there was none.
+    pub committee_bond: Balance,
+    /// What the challenger pays for what the defender shows it.
+    pub prepaid: Option<Prepaid<AccountId, Balance>>,
     /// Moves so far.
     pub moves: u32,
     /// Block in which it was opened.
@@ -34,6 +38,15 @@ pub struct Dispute<AccountId, Balance, BlockNumber> {
     /// Time of the clock at which it was referred to a committee: it came to a cell that no block can compute
     /// again.
     pub referred_at: Option<BlockNumber>,
+}
+
+/// What is on hold for content that a challenger has asked for. The loser bears it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Prepaid<AccountId, Balance> {
+    /// The account that played the move.
+    pub by: AccountId,
+    /// The price, in plancks.
+    pub amount: Balance,
 }
 
 /// A dispute with its number.

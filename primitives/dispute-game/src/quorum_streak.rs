@@ -14,6 +14,9 @@
 //! different values, all voters are summoned and decide at two thirds ([`supermajority`]): of heads, or of
 //! stake where heads come cheap ([`Committee::summon_weighed`]). If they do not, nothing is decided.
 //!
+//! When the question is decided elsewhere ([`Committee::dismiss`]) those who have sealed an answer still open
+//! it.
+//!
 //! Every stage ends by time alone ([`Committee::tick`]): a draw that does not come is a round without a
 //! quorum, voters that are not summoned decide nothing.
 //!
@@ -109,6 +112,8 @@ pub enum Decision {
     Voters(H256),
     /// Not even that did.
     Undecided,
+    /// What it was about was decided elsewhere.
+    Dismissed,
 }
 
 impl Decision {
@@ -116,7 +121,7 @@ impl Decision {
     pub const fn value(&self) -> Option<H256> {
         match self {
             Self::Committee(value) | Self::Voters(value) => Some(*value),
-            Self::Undecided => None,
+            Self::Undecided | Self::Dismissed => None,
         }
     }
 }
@@ -175,6 +180,8 @@ pub struct Committee<Member, const VOTERS: u32> {
     leader: Option<Leader>,
     /// What all who may vote count together, whether they do or not.
     electorate: u128,
+    /// Whether nothing is asked any more, but what is sealed can still be opened.
+    dismissed: bool,
     answers: BoundedVec<Seat<Member>, ConstU32<ANSWERS_MAX>>,
     votes: BoundedVec<Seat<Member>, ConstU32<VOTERS>>,
 }
@@ -199,6 +206,7 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
             rounds: 0,
             leader: None,
             electorate: 0,
+            dismissed: false,
             answers: BoundedVec::new(),
             votes: BoundedVec::new(),
         }
@@ -275,6 +283,32 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
         self.stage = Stage::Round(ballot.ok_or(CommitteeError::BadDraw)?);
         self.left = self.windows.commit;
         Ok(())
+    }
+
+    /// Ends it: what it is asked was decided elsewhere. `sealed` are those who have sealed an answer for a
+    /// round that has not begun, and are its members however few they are. Members open their answers, for as
+    /// long as that takes in any ballot, and nothing comes after it.
+    pub fn dismiss(&mut self, sealed: impl IntoIterator<Item = (Member, H256)>) {
+        self.dismissed = true;
+        if matches!(self.stage, Stage::Drawing) {
+            let sealed: Vec<_> = sealed.into_iter().collect();
+            let members = sealed.iter().map(|(member, _)| (member.clone(), 1));
+            if let Some(ballot) = Ballot::new(self.rounds, members) {
+                self.stage = Stage::Round(ballot);
+                for (member, seal) in &sealed {
+                    // It is one of the members.
+                    let taken = self.commit(member, *seal);
+                    debug_assert!(taken.is_ok());
+                }
+            }
+        }
+        match self.stage {
+            Stage::Drawing | Stage::Summoning => self.stage = Stage::Over(Decision::Dismissed),
+            Stage::Over(_) => {}
+            Stage::Round(_) | Stage::Voting(_) if self.is_revealing() => self.left = self.windows.reveal,
+            // Nobody has sealed anything in it.
+            Stage::Round(_) | Stage::Voting(_) => self.stage = Stage::Over(Decision::Dismissed),
+        }
     }
 
     /// Lets all voters vote.
@@ -363,7 +397,11 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
                         let pushed = self.answers.try_push(seat);
                         debug_assert!(pushed.is_ok());
                     }
-                    self.finish_round(quorum);
+                    if self.dismissed {
+                        self.stage = Stage::Over(Decision::Dismissed);
+                    } else {
+                        self.finish_round(quorum);
+                    }
                 }
             }
             Stage::Summoning => self.stage = Stage::Over(Decision::Undecided),
@@ -373,7 +411,12 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
                 } else {
                     let decided = ballot.shared_by(supermajority_of(self.electorate));
                     self.votes = ballot.seats().clone();
-                    self.stage = Stage::Over(decided.map_or(Decision::Undecided, Decision::Voters));
+                    let decided = decided.map_or(Decision::Undecided, Decision::Voters);
+                    self.stage = Stage::Over(if self.dismissed {
+                        Decision::Dismissed
+                    } else {
+                        decided
+                    });
                 }
             }
             Stage::Over(_) => {}
@@ -408,6 +451,45 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
     /// Whoever was drawn or summoned to a ballot that is over and gave no answer, once each.
     pub fn absent(&self) -> Vec<Member> {
         self.members(|vote| !matches!(vote, Vote::Revealed(_)))
+    }
+
+    /// Whether anybody has sealed an answer for a ballot that was opened.
+    pub fn has_members(&self) -> bool {
+        let sits = matches!(self.stage, Stage::Round(_) | Stage::Voting(_));
+        sits || !self.answers.is_empty() || !self.votes.is_empty()
+    }
+
+    /// Whoever gave this answer in a ballot that is over, once each.
+    pub fn gave(&self, value: &H256) -> Vec<Member> {
+        self.members(|vote| *vote == Vote::Revealed(*value))
+    }
+
+    /// Of the answers that `fit`, the one that counts most: in the vote of all, if that was held, or else in
+    /// all rounds together. For when there is no decision that says which is right.
+    pub fn most_given(&self, fits: impl Fn(&H256) -> bool) -> Option<H256> {
+        let seats: &[Seat<Member>] = if self.votes.is_empty() {
+            &self.answers
+        } else {
+            &self.votes
+        };
+        let mut given: Vec<(H256, u128)> = seats
+            .iter()
+            .filter_map(|seat| match seat.vote {
+                Vote::Revealed(value) if fits(&value) => Some((value, seat.weight)),
+                _ => None,
+            })
+            .collect();
+        given.sort();
+        let count = |equal: &[(H256, u128)]| {
+            let weight = equal
+                .iter()
+                .fold(0u128, |sum, (_, weight)| sum.saturating_add(*weight));
+            equal.first().map(|(value, _)| (weight, *value))
+        };
+        let counted = given
+            .chunk_by(|(one, _), (other, _)| one == other)
+            .filter_map(count);
+        counted.max().map(|(_, value)| value)
     }
 
     fn members(&self, wanted: impl Fn(&Vote) -> bool) -> Vec<Member> {

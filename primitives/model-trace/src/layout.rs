@@ -231,7 +231,7 @@ impl Layout {
 
     /// Leaves of every kind that is computed, each as long as it can be: strides are alike, but for the first
     /// and the last.
-    fn longest(&self) -> impl Iterator<Item = Option<LeafPlan<'_>>> {
+    pub(super) fn longest(&self) -> impl Iterator<Item = Option<LeafPlan<'_>>> {
         let (chunk, most) = match self.facts.operation {
             Operation::Embed => (0, self.architecture.positions),
             Operation::Generate => (self.cut.chunks(self.fed()).saturating_sub(1), self.fed()),

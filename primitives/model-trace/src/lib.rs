@@ -12,6 +12,7 @@
 extern crate alloc;
 
 mod attention;
+mod beyond;
 mod choices;
 mod compute;
 mod delivered;

@@ -135,17 +135,22 @@ impl<'l> LeafPlan<'l> {
         layers.saturating_add((before.len() + after.len()) as u32)
     }
 
-    /// The rows of every kind of step: layers are alike, so that the first stands for all.
+    /// The rows of every kind of step.
+    pub(super) fn into_kinds(self) -> impl Iterator<Item = Option<RowsShape>> + 'l {
+        self.kinds().map(move |step| self.rows_of(step))
+    }
+
+    /// A step of every kind: layers are alike, so that the first stands for all.
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "few kinds of leaves, and places within ranges"
     )]
-    pub(super) fn into_kinds(self) -> impl Iterator<Item = Option<RowsShape>> + 'l {
+    pub(super) fn kinds(&self) -> impl Iterator<Item = u32> + use<> {
         let Program { before, each, after } = self.program;
         let first = (before.len() + each.len()) as u32;
         let last = self.steps().saturating_sub(after.len() as u32);
         let rest = last..last.saturating_add(after.len() as u32);
-        (0..first).chain(rest).map(move |step| self.rows_of(step))
+        (0..first).chain(rest)
     }
 
     /// A step by its number.

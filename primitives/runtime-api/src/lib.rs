@@ -19,7 +19,7 @@ use surety_dispute_game::{
     dispute::{Dispute, DisputeView},
 };
 use surety_types::{
-    TaskId,
+    ContentHash, TaskId,
     trust::{DisputeId, Slash, SlashId},
     view::{BidTerms, ProviderTerms, TaskView},
 };
@@ -73,6 +73,10 @@ sp_api::decl_runtime_apis! {
 
         /// Whether a stash gets no work now because it was at fault.
         fn is_jailed(stash: AccountId) -> bool;
+
+        /// What has been shown on chain of some content of a task, from its beginning, while the task has its
+        /// round.
+        fn shown(task: TaskId, content: ContentHash) -> Vec<u8>;
 
         /// The committee of a dispute, while it sits.
         fn committee(dispute: DisputeId) -> Option<DisputeCommittee<AccountId, Balance, BlockNumber>>;

@@ -20,6 +20,7 @@ use surety_dispute_game::{
 };
 use surety_model_trace::{CellReferee, Layout, TaskFacts, shown_item};
 use surety_pallet_results::{DisputeReferee, Rounds};
+use surety_proofs::{PARTS_MAX, parts};
 use surety_types::{
     ContentHash, TaskId,
     input::Work,
@@ -230,6 +231,11 @@ impl DisputeReferee for ExactReferee {
         benchmark::item()
     }
 
+    fn needs_committee(context: &ExactContext, claim: &ResultClaim) -> bool {
+        let referee = Self::claim_referee(context, claim);
+        referee.is_some_and(|referee| referee.layout.needs_committee())
+    }
+
     fn output_bytes(context: &ExactContext, claim: &ResultClaim) -> Option<u32> {
         let layout = Self::claim_referee(context, claim)?.layout;
         Some(layout.output_bytes())
@@ -266,7 +272,13 @@ impl WorkReferee for ExactReferee {
             Operation::Generate => work.units_max.min(exact.architecture.positions),
         };
         let facts = context.facts(units, ContentHash::zero());
-        Layout::new(&exact.architecture, facts).is_ok()
+        // A view of a generation needs its tokens, which a provider must be made to show where it does not.
+        Layout::new(&exact.architecture, facts).is_ok_and(|layout| match work.operation {
+            Operation::Embed => true,
+            Operation::Generate => {
+                parts(work.input_bytes).saturating_add(parts(layout.output_bytes())) <= PARTS_MAX
+            }
+        })
     }
 }
 
@@ -335,6 +347,6 @@ pub(crate) fn challenge_bond(task: TaskId, provider: &AccountId) -> Option<Balan
 
     let round = Rounds::<Runtime>::get(task)?;
     // Whoever it is.
-    Disputes::matchup_of(&round, provider, Party::Account(InsurancePool::get()))?;
-    Some(Disputes::challenge_bond(&round))
+    let matchup = Disputes::matchup_of(&round, provider, Party::Account(InsurancePool::get()))?;
+    Some(Disputes::challenge_bond(task, &round, &matchup.claim))
 }

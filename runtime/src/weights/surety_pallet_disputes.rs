@@ -43,30 +43,30 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:13 w:0)
+	/// Storage: `Parameters::Parameters` (r:16 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
 	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Disputes` (r:0 w:1)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	fn challenge() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `48617`
+		//  Measured:  `48668`
 		//  Estimated: `77266`
-		// Minimum execution time: 211_853_000 picoseconds.
-		Weight::from_parts(226_772_000, 0)
+		// Minimum execution time: 236_392_000 picoseconds.
+		Weight::from_parts(255_737_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			.saturating_add(T::DbWeight::get().reads(19))
+			.saturating_add(T::DbWeight::get().reads(22))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:6)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -77,11 +77,17 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:1 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Storage: `Balances::Holds` (r:1 w:1)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:2 w:1)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:6 w:0)
+	/// Storage: `Parameters::Parameters` (r:8 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
 	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
@@ -93,22 +99,20 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:3)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `Disputes::Committees` (r:0 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn play_int8_product() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `62888`
+		//  Measured:  `63534`
 		//  Estimated: `77266`
-		// Minimum execution time: 437_059_000 picoseconds.
-		Weight::from_parts(458_144_000, 0)
+		// Minimum execution time: 527_783_000 picoseconds.
+		Weight::from_parts(555_199_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			.saturating_add(T::DbWeight::get().reads(18))
-			.saturating_add(T::DbWeight::get().writes(17))
+			.saturating_add(T::DbWeight::get().reads(24))
+			.saturating_add(T::DbWeight::get().writes(19))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:6)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -119,11 +123,17 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:1 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Storage: `Balances::Holds` (r:1 w:1)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:2 w:1)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:6 w:0)
+	/// Storage: `Parameters::Parameters` (r:8 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
 	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
@@ -135,22 +145,20 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:3)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `Disputes::Committees` (r:0 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn play_int12_product() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `62888`
+		//  Measured:  `63534`
 		//  Estimated: `77266`
-		// Minimum execution time: 425_652_000 picoseconds.
-		Weight::from_parts(449_536_000, 0)
+		// Minimum execution time: 512_112_000 picoseconds.
+		Weight::from_parts(544_871_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			.saturating_add(T::DbWeight::get().reads(18))
-			.saturating_add(T::DbWeight::get().writes(17))
+			.saturating_add(T::DbWeight::get().reads(24))
+			.saturating_add(T::DbWeight::get().writes(19))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:6)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -161,11 +169,17 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:1 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Storage: `Balances::Holds` (r:1 w:1)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:2 w:1)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:6 w:0)
+	/// Storage: `Parameters::Parameters` (r:8 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
 	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
@@ -177,33 +191,74 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:3)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `Disputes::Committees` (r:0 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn play_choice() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `62888`
+		//  Measured:  `63534`
 		//  Estimated: `77266`
-		// Minimum execution time: 546_448_000 picoseconds.
-		Weight::from_parts(580_728_000, 0)
+		// Minimum execution time: 648_129_000 picoseconds.
+		Weight::from_parts(682_421_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			.saturating_add(T::DbWeight::get().reads(18))
-			.saturating_add(T::DbWeight::get().writes(17))
+			.saturating_add(T::DbWeight::get().reads(24))
+			.saturating_add(T::DbWeight::get().writes(19))
 	}
-	/// Storage: `Disputes::Disputes` (r:1 w:5)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:1 w:1)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Shown` (r:1 w:0)
+	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8259), added: 10734, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:1 w:1)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `Balances::Holds` (r:1 w:1)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	fn play_ask() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `48915`
+		//  Estimated: `77266`
+		// Minimum execution time: 214_070_000 picoseconds.
+		Weight::from_parts(234_592_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
+			.saturating_add(T::DbWeight::get().reads(8))
+			.saturating_add(T::DbWeight::get().writes(5))
+	}
+	/// Storage: `Results::Shown` (r:0 w:1)
+	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8259), added: 10734, mode: `MaxEncodedLen`)
+	fn show_part() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `0`
+		//  Estimated: `0`
+		// Minimum execution time: 26_392_000 picoseconds.
+		Weight::from_parts(27_556_000, 0)
+			.saturating_add(Weight::from_parts(0, 0))
+			.saturating_add(T::DbWeight::get().writes(1))
+	}
+	/// Storage: `Disputes::Disputes` (r:1 w:5)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Balances::Holds` (r:1 w:1)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:2 w:1)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:6 w:0)
+	/// Storage: `Parameters::Parameters` (r:8 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
@@ -223,22 +278,26 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn advance_dispute() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `61940`
+		//  Measured:  `62453`
 		//  Estimated: `77266`
-		// Minimum execution time: 251_457_000 picoseconds.
-		Weight::from_parts(272_765_000, 0)
+		// Minimum execution time: 338_731_000 picoseconds.
+		Weight::from_parts(362_505_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			.saturating_add(T::DbWeight::get().reads(18))
-			.saturating_add(T::DbWeight::get().writes(16))
+			.saturating_add(T::DbWeight::get().reads(23))
+			.saturating_add(T::DbWeight::get().writes(18))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:1)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:1 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Storage: `Balances::Holds` (r:1 w:1)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:2 w:1)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
@@ -259,62 +318,60 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn end_audits() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `62833`
+		//  Measured:  `63369`
 		//  Estimated: `77266`
-		// Minimum execution time: 262_069_000 picoseconds.
-		Weight::from_parts(283_126_000, 0)
+		// Minimum execution time: 333_412_000 picoseconds.
+		Weight::from_parts(355_631_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			.saturating_add(T::DbWeight::get().reads(18))
-			.saturating_add(T::DbWeight::get().writes(13))
+			.saturating_add(T::DbWeight::get().reads(21))
+			.saturating_add(T::DbWeight::get().writes(15))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Disputes` (r:1 w:0)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:0)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:0)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:1 w:0)
-	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	fn join_committee() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `62270`
+		//  Measured:  `62291`
 		//  Estimated: `77266`
-		// Minimum execution time: 507_721_000 picoseconds.
-		Weight::from_parts(533_328_000, 0)
+		// Minimum execution time: 524_903_000 picoseconds.
+		Weight::from_parts(552_688_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			.saturating_add(T::DbWeight::get().reads(8))
+			.saturating_add(T::DbWeight::get().reads(7))
 			.saturating_add(T::DbWeight::get().writes(1))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:1)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Records` (r:10 w:10)
+	/// Storage: `TrustLock::Records` (r:2 w:2)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
-	/// Storage: `Babe::Randomness` (r:1 w:0)
-	/// Proof: `Babe::Randomness` (`max_values`: Some(1), `max_size`: Some(32), added: 527, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::BondedInAll` (r:1 w:0)
-	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:5 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:5 w:4)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `Balances::Holds` (r:1 w:1)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:2 w:1)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:5 w:4)
-	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
 	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::JailedFor` (r:1 w:1)
@@ -325,73 +382,69 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn reveal_vote() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `70958`
+		//  Measured:  `71195`
 		//  Estimated: `77266`
-		// Minimum execution time: 354_637_000 picoseconds.
-		Weight::from_parts(380_888_000, 0)
+		// Minimum execution time: 461_275_000 picoseconds.
+		Weight::from_parts(489_621_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			.saturating_add(T::DbWeight::get().reads(30))
-			.saturating_add(T::DbWeight::get().writes(22))
+			.saturating_add(T::DbWeight::get().reads(23))
+			.saturating_add(T::DbWeight::get().writes(16))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:0)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:0)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:0)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn authorize_reveal_vote() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `69365`
+		//  Measured:  `69470`
 		//  Estimated: `77266`
-		// Minimum execution time: 72_005_000 picoseconds.
-		Weight::from_parts(80_784_000, 0)
+		// Minimum execution time: 78_428_000 picoseconds.
+		Weight::from_parts(86_503_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(4))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:1)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:102 w:0)
-	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::BondedInAll` (r:1 w:0)
-	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn open_vote() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `82800`
-		//  Estimated: `330858`
-		// Minimum execution time: 607_292_000 picoseconds.
-		Weight::from_parts(643_473_000, 0)
-			.saturating_add(Weight::from_parts(0, 330858))
-			.saturating_add(T::DbWeight::get().reads(108))
+		//  Measured:  `71421`
+		//  Estimated: `77266`
+		// Minimum execution time: 240_599_000 picoseconds.
+		Weight::from_parts(265_376_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
+			.saturating_add(T::DbWeight::get().reads(5))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Disputes` (r:1 w:5)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
-	/// Storage: `Babe::Randomness` (r:1 w:0)
-	/// Proof: `Babe::Randomness` (`max_values`: Some(1), `max_size`: Some(32), added: 527, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::BondedInAll` (r:1 w:0)
-	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:8 w:8)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:2 w:0)
+	/// Storage: `Parameters::Parameters` (r:4 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Storage: `Balances::Holds` (r:1 w:1)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:2 w:1)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
@@ -402,12 +455,42 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn advance_committee() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `70395`
+		//  Measured:  `70557`
 		//  Estimated: `77266`
-		// Minimum execution time: 298_048_000 picoseconds.
-		Weight::from_parts(321_616_000, 0)
+		// Minimum execution time: 412_934_000 picoseconds.
+		Weight::from_parts(439_489_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			.saturating_add(T::DbWeight::get().reads(19))
-			.saturating_add(T::DbWeight::get().writes(18))
+			.saturating_add(T::DbWeight::get().reads(22))
+			.saturating_add(T::DbWeight::get().writes(20))
+	}
+	/// Storage: `Disputes::Disputes` (r:1 w:1)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:1 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:1 w:1)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:9 w:9)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `Balances::Holds` (r:1 w:1)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::BondedInAll` (r:1 w:1)
+	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	fn pay_members() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `74014`
+		//  Estimated: `77266`
+		// Minimum execution time: 559_633_000 picoseconds.
+		Weight::from_parts(590_180_000, 0)
+			.saturating_add(Weight::from_parts(0, 77266))
+			.saturating_add(T::DbWeight::get().reads(17))
+			.saturating_add(T::DbWeight::get().writes(16))
 	}
 }

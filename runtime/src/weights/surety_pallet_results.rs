@@ -50,7 +50,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:3 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Babe::Randomness` (r:1 w:0)
@@ -65,8 +65,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `48344`
 		//  Estimated: `77266`
-		// Minimum execution time: 353_915_000 picoseconds.
-		Weight::from_parts(388_689_000, 0)
+		// Minimum execution time: 327_160_000 picoseconds.
+		Weight::from_parts(366_968_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(13))
 			.saturating_add(T::DbWeight::get().writes(6))
@@ -77,22 +77,22 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:4 w:0)
+	/// Storage: `Parameters::Parameters` (r:6 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
 	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:4)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Disputes` (r:0 w:4)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	fn reveal() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `47752`
+		//  Measured:  `47829`
 		//  Estimated: `77266`
-		// Minimum execution time: 205_839_000 picoseconds.
-		Weight::from_parts(223_945_000, 0)
+		// Minimum execution time: 237_411_000 picoseconds.
+		Weight::from_parts(261_342_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			.saturating_add(T::DbWeight::get().reads(8))
+			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().writes(10))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:0)
@@ -103,8 +103,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `46564`
 		//  Estimated: `77266`
-		// Minimum execution time: 47_689_000 picoseconds.
-		Weight::from_parts(55_626_000, 0)
+		// Minimum execution time: 55_235_000 picoseconds.
+		Weight::from_parts(60_041_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(2))
 	}
@@ -124,8 +124,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `50124`
 		//  Estimated: `256476`
-		// Minimum execution time: 2_178_082_000 picoseconds.
-		Weight::from_parts(2_300_422_000, 0)
+		// Minimum execution time: 2_270_731_000 picoseconds.
+		Weight::from_parts(2_512_112_000, 0)
 			.saturating_add(Weight::from_parts(0, 256476))
 			.saturating_add(T::DbWeight::get().reads(123))
 			.saturating_add(T::DbWeight::get().writes(47))
@@ -142,25 +142,31 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Shown` (r:68 w:68)
+	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8259), added: 10734, mode: `MaxEncodedLen`)
 	/// Storage: `Results::CommitNotes` (r:0 w:16)
 	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:0 w:1)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// The range of component `a` is `[1, 384]`.
-	fn close(a: u32, ) -> Weight {
+	/// The range of component `p` is `[0, 68]`.
+	fn close(a: u32, p: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `7276 + a * (243 ±0)`
-		//  Estimated: `77266 + a * (3234 ±0)`
-		// Minimum execution time: 377_152_000 picoseconds.
-		Weight::from_parts(340_874_115, 0)
+		//  Measured:  `7311 + a * (243 ±0) + p * (86 ±0)`
+		//  Estimated: `77266 + a * (3234 ±0) + p * (10734 ±0)`
+		// Minimum execution time: 479_213_000 picoseconds.
+		Weight::from_parts(478_510_102, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			// Standard Error: 22_991
-			.saturating_add(Weight::from_parts(10_243_873, 0).saturating_mul(a.into()))
+			// Standard Error: 33_207
+			.saturating_add(Weight::from_parts(10_713_129, 0).saturating_mul(a.into()))
 			.saturating_add(T::DbWeight::get().reads(36))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(a.into())))
+			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(p.into())))
 			.saturating_add(T::DbWeight::get().writes(51))
 			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(a.into())))
+			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(p.into())))
 			.saturating_add(Weight::from_parts(0, 3234).saturating_mul(a.into()))
+			.saturating_add(Weight::from_parts(0, 10734).saturating_mul(p.into()))
 	}
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
@@ -180,8 +186,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `644`
 		//  Estimated: `21318`
-		// Minimum execution time: 152_202_000 picoseconds.
-		Weight::from_parts(159_971_000, 0)
+		// Minimum execution time: 157_359_000 picoseconds.
+		Weight::from_parts(174_807_000, 0)
 			.saturating_add(Weight::from_parts(0, 21318))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(18))
@@ -202,8 +208,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `653`
 		//  Estimated: `21318`
-		// Minimum execution time: 203_450_000 picoseconds.
-		Weight::from_parts(213_167_000, 0)
+		// Minimum execution time: 215_025_000 picoseconds.
+		Weight::from_parts(231_285_000, 0)
 			.saturating_add(Weight::from_parts(0, 21318))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(18))
@@ -224,8 +230,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `49963`
 		//  Estimated: `77266`
-		// Minimum execution time: 168_814_000 picoseconds.
-		Weight::from_parts(199_810_000, 0)
+		// Minimum execution time: 177_034_000 picoseconds.
+		Weight::from_parts(197_770_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(14))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -246,8 +252,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `47325`
 		//  Estimated: `77266`
-		// Minimum execution time: 522_258_000 picoseconds.
-		Weight::from_parts(556_881_000, 0)
+		// Minimum execution time: 550_198_000 picoseconds.
+		Weight::from_parts(575_421_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -262,22 +268,22 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Storage: `Parameters::Parameters` (r:3 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
 	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Disputes` (r:0 w:1)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	fn reveal_audit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `49468`
+		//  Measured:  `49596`
 		//  Estimated: `77266`
-		// Minimum execution time: 150_832_000 picoseconds.
-		Weight::from_parts(164_677_000, 0)
+		// Minimum execution time: 160_869_000 picoseconds.
+		Weight::from_parts(180_113_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			.saturating_add(T::DbWeight::get().reads(7))
+			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(7))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:0)
@@ -288,8 +294,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `60016`
 		//  Estimated: `77266`
-		// Minimum execution time: 46_028_000 picoseconds.
-		Weight::from_parts(51_575_000, 0)
+		// Minimum execution time: 54_008_000 picoseconds.
+		Weight::from_parts(58_911_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(2))
 	}
@@ -303,22 +309,22 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Storage: `Parameters::Parameters` (r:3 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
 	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Disputes` (r:0 w:1)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	fn reveal_items() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `49468`
+		//  Measured:  `49596`
 		//  Estimated: `77266`
-		// Minimum execution time: 215_388_000 picoseconds.
-		Weight::from_parts(245_482_000, 0)
+		// Minimum execution time: 233_315_000 picoseconds.
+		Weight::from_parts(255_492_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			.saturating_add(T::DbWeight::get().reads(7))
+			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(7))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:0)
@@ -329,8 +335,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `47799`
 		//  Estimated: `77266`
-		// Minimum execution time: 88_003_000 picoseconds.
-		Weight::from_parts(95_225_000, 0)
+		// Minimum execution time: 93_898_000 picoseconds.
+		Weight::from_parts(99_374_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(2))
 	}
@@ -354,8 +360,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `48538`
 		//  Estimated: `77266`
-		// Minimum execution time: 362_111_000 picoseconds.
-		Weight::from_parts(385_886_000, 0)
+		// Minimum execution time: 364_274_000 picoseconds.
+		Weight::from_parts(385_527_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -371,7 +377,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:2 w:2)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
@@ -380,8 +386,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `48868`
 		//  Estimated: `77266`
-		// Minimum execution time: 193_377_000 picoseconds.
-		Weight::from_parts(210_018_000, 0)
+		// Minimum execution time: 201_628_000 picoseconds.
+		Weight::from_parts(215_969_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -401,15 +407,15 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn supply() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `48758`
 		//  Estimated: `77266`
-		// Minimum execution time: 158_626_000 picoseconds.
-		Weight::from_parts(174_715_000, 0)
+		// Minimum execution time: 158_017_000 picoseconds.
+		Weight::from_parts(181_375_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -446,8 +452,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `62078`
 		//  Estimated: `77266`
-		// Minimum execution time: 291_708_000 picoseconds.
-		Weight::from_parts(318_632_000, 0)
+		// Minimum execution time: 300_667_000 picoseconds.
+		Weight::from_parts(334_143_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(8))
@@ -467,15 +473,15 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `System::Account` (r:1 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn demand_input() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `47220`
 		//  Estimated: `77266`
-		// Minimum execution time: 310_735_000 picoseconds.
-		Weight::from_parts(348_610_000, 0)
+		// Minimum execution time: 296_435_000 picoseconds.
+		Weight::from_parts(328_030_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -489,13 +495,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	fn supply_input() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `46747`
 		//  Estimated: `77266`
-		// Minimum execution time: 289_313_000 picoseconds.
-		Weight::from_parts(314_342_000, 0)
+		// Minimum execution time: 271_836_000 picoseconds.
+		Weight::from_parts(301_227_000, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -505,7 +511,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `System::Account` (r:1 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:399 w:16)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::CommitNotes` (r:0 w:16)
@@ -516,8 +522,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `48692`
 		//  Estimated: `1291356`
-		// Minimum execution time: 902_906_000 picoseconds.
-		Weight::from_parts(954_494_000, 0)
+		// Minimum execution time: 945_212_000 picoseconds.
+		Weight::from_parts(1_044_777_000, 0)
 			.saturating_add(Weight::from_parts(0, 1291356))
 			.saturating_add(T::DbWeight::get().reads(402))
 			.saturating_add(T::DbWeight::get().writes(36))

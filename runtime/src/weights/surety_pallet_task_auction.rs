@@ -60,7 +60,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `System::Account` (r:1 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Totals` (r:1 w:1)
 	/// Proof: `Billing::Totals` (`max_values`: Some(1), `max_size`: Some(80), added: 575, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
@@ -73,8 +73,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `18793`
 		//  Estimated: `324390`
-		// Minimum execution time: 652_872_000 picoseconds.
-		Weight::from_parts(711_745_000, 0)
+		// Minimum execution time: 615_570_000 picoseconds.
+		Weight::from_parts(657_535_000, 0)
 			.saturating_add(Weight::from_parts(0, 324390))
 			.saturating_add(T::DbWeight::get().reads(131))
 			.saturating_add(T::DbWeight::get().writes(9))
@@ -101,8 +101,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `4409`
 		//  Estimated: `8265`
-		// Minimum execution time: 95_883_000 picoseconds.
-		Weight::from_parts(112_132_000, 0)
+		// Minimum execution time: 88_496_000 picoseconds.
+		Weight::from_parts(97_908_000, 0)
 			.saturating_add(Weight::from_parts(0, 8265))
 			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -125,8 +125,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `2813`
 		//  Estimated: `8265`
-		// Minimum execution time: 84_404_000 picoseconds.
-		Weight::from_parts(103_065_000, 0)
+		// Minimum execution time: 76_232_000 picoseconds.
+		Weight::from_parts(84_294_000, 0)
 			.saturating_add(Weight::from_parts(0, 8265))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -143,8 +143,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `1858`
 		//  Estimated: `8265`
-		// Minimum execution time: 37_313_000 picoseconds.
-		Weight::from_parts(45_641_000, 0)
+		// Minimum execution time: 35_296_000 picoseconds.
+		Weight::from_parts(39_254_000, 0)
 			.saturating_add(Weight::from_parts(0, 8265))
 			.saturating_add(T::DbWeight::get().reads(4))
 	}
@@ -159,7 +159,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `Billing::Escrows` (r:1 w:1)
 	/// Proof: `Billing::Escrows` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:2 w:2)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Totals` (r:1 w:1)
 	/// Proof: `Billing::Totals` (`max_values`: Some(1), `max_size`: Some(80), added: 575, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Bids` (r:65 w:0)
@@ -187,11 +187,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `5782 + b * (268 ±0)`
 		//  Estimated: `8265 + b * (3234 ±0)`
-		// Minimum execution time: 255_180_000 picoseconds.
-		Weight::from_parts(255_875_574, 0)
+		// Minimum execution time: 227_043_000 picoseconds.
+		Weight::from_parts(253_407_312, 0)
 			.saturating_add(Weight::from_parts(0, 8265))
-			// Standard Error: 361_227
-			.saturating_add(Weight::from_parts(17_169_878, 0).saturating_mul(b.into()))
+			// Standard Error: 46_505
+			.saturating_add(Weight::from_parts(13_836_472, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(13))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(15))
@@ -210,8 +210,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `1685`
 		//  Estimated: `8265`
-		// Minimum execution time: 37_150_000 picoseconds.
-		Weight::from_parts(45_756_000, 0)
+		// Minimum execution time: 31_099_000 picoseconds.
+		Weight::from_parts(34_517_000, 0)
 			.saturating_add(Weight::from_parts(0, 8265))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -249,11 +249,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `8456 + b * (390 ±0)`
 		//  Estimated: `77266 + b * (3377 ±0)`
-		// Minimum execution time: 1_566_980_000 picoseconds.
-		Weight::from_parts(754_738_966, 0)
+		// Minimum execution time: 1_510_520_000 picoseconds.
+		Weight::from_parts(1_191_209_554, 0)
 			.saturating_add(Weight::from_parts(0, 77266))
-			// Standard Error: 3_852_111
-			.saturating_add(Weight::from_parts(56_533_248, 0).saturating_mul(b.into()))
+			// Standard Error: 139_788
+			.saturating_add(Weight::from_parts(22_705_970, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(29))
 			.saturating_add(T::DbWeight::get().reads((4_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(21))
@@ -266,7 +266,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `System::Account` (r:64 w:64)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:64 w:64)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::BondedInAll` (r:1 w:1)
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
 	/// The range of component `b` is `[0, 64]`.
@@ -274,11 +274,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `4726 + b * (474 ±0)`
 		//  Estimated: `3630 + b * (3234 ±0)`
-		// Minimum execution time: 17_636_000 picoseconds.
-		Weight::from_parts(18_448_000, 0)
+		// Minimum execution time: 9_064_000 picoseconds.
+		Weight::from_parts(53_067_216, 0)
 			.saturating_add(Weight::from_parts(0, 3630))
-			// Standard Error: 1_122_769
-			.saturating_add(Weight::from_parts(56_177_356, 0).saturating_mul(b.into()))
+			// Standard Error: 77_847
+			.saturating_add(Weight::from_parts(40_541_263, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(2))
 			.saturating_add(T::DbWeight::get().reads((4_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -293,10 +293,10 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `Billing::Escrows` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:5 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `System::Account` (r:20 w:20)
+	/// Storage: `System::Account` (r:404 w:404)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:2 w:2)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Totals` (r:1 w:1)
 	/// Proof: `Billing::Totals` (`max_values`: Some(1), `max_size`: Some(80), added: 575, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Uses` (r:1 w:1)
@@ -319,23 +319,23 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// The range of component `a` is `[0, 384]`.
 	fn decided(m: u32, a: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `7677 + a * (6 ±0) + m * (263 ±0)`
-		//  Estimated: `13545 + m * (2603 ±0)`
-		// Minimum execution time: 469_574_000 picoseconds.
+		//  Measured:  `11372 + a * (88 ±0) + m * (54 ±0)`
+		//  Estimated: `53050 + a * (2550 ±6) + m * (465 ±145)`
+		// Minimum execution time: 906_016_000 picoseconds.
 		Weight::from_parts(923_265_000, 0)
-			.saturating_add(Weight::from_parts(0, 13545))
-			// Standard Error: 2_087_932
-			.saturating_add(Weight::from_parts(43_663_225, 0).saturating_mul(m.into()))
-			// Above what was measured since: 38 microseconds.
-			.saturating_add(Weight::from_parts(60_000_000, 0).saturating_mul(a.into()))
-			.saturating_add(T::DbWeight::get().reads(18))
+			.saturating_add(Weight::from_parts(0, 53050))
+			// Standard Error: 2_563_091
+			.saturating_add(Weight::from_parts(42_235_726, 0).saturating_mul(m.into()))
+			// Standard Error: 106_504
+			.saturating_add(Weight::from_parts(37_680_401, 0).saturating_mul(a.into()))
+			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(m.into())))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(a.into())))
-			.saturating_add(T::DbWeight::get().writes(17))
+			.saturating_add(T::DbWeight::get().writes(11))
 			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(m.into())))
 			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(a.into())))
-			.saturating_add(Weight::from_parts(0, 2603).saturating_mul(m.into()))
-			.saturating_add(Weight::from_parts(0, 2603).saturating_mul(a.into()))
+			.saturating_add(Weight::from_parts(0, 2550).saturating_mul(a.into()))
+			.saturating_add(Weight::from_parts(0, 465).saturating_mul(m.into()))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
@@ -353,8 +353,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `20057`
 		//  Estimated: `163086`
-		// Minimum execution time: 1_553_619_000 picoseconds.
-		Weight::from_parts(1_749_763_000, 0)
+		// Minimum execution time: 1_508_945_000 picoseconds.
+		Weight::from_parts(1_621_555_000, 0)
 			.saturating_add(Weight::from_parts(0, 163086))
 			.saturating_add(T::DbWeight::get().reads(157))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -374,11 +374,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `1701 + b * (85 ±0)`
 		//  Estimated: `8265 + b * (2640 ±0)`
-		// Minimum execution time: 57_704_000 picoseconds.
-		Weight::from_parts(71_782_051, 0)
+		// Minimum execution time: 42_196_000 picoseconds.
+		Weight::from_parts(49_071_439, 0)
 			.saturating_add(Weight::from_parts(0, 8265))
-			// Standard Error: 12_338
-			.saturating_add(Weight::from_parts(1_221_278, 0).saturating_mul(b.into()))
+			// Standard Error: 5_131
+			.saturating_add(Weight::from_parts(1_064_238, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -395,8 +395,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `149`
 		//  Estimated: `3485`
-		// Minimum execution time: 7_303_000 picoseconds.
-		Weight::from_parts(8_268_000, 0)
+		// Minimum execution time: 7_166_000 picoseconds.
+		Weight::from_parts(8_028_000, 0)
 			.saturating_add(Weight::from_parts(0, 3485))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -407,8 +407,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `395`
 		//  Estimated: `41038`
-		// Minimum execution time: 15_363_000 picoseconds.
-		Weight::from_parts(17_085_000, 0)
+		// Minimum execution time: 14_873_000 picoseconds.
+		Weight::from_parts(16_238_000, 0)
 			.saturating_add(Weight::from_parts(0, 41038))
 			.saturating_add(T::DbWeight::get().reads(16))
 	}
@@ -424,8 +424,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `3287`
 		//  Estimated: `23697`
-		// Minimum execution time: 60_145_000 picoseconds.
-		Weight::from_parts(66_279_000, 0)
+		// Minimum execution time: 56_832_000 picoseconds.
+		Weight::from_parts(60_675_000, 0)
 			.saturating_add(Weight::from_parts(0, 23697))
 			.saturating_add(T::DbWeight::get().reads(12))
 	}
@@ -439,8 +439,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `1201`
 		//  Estimated: `8265`
-		// Minimum execution time: 27_094_000 picoseconds.
-		Weight::from_parts(35_371_000, 0)
+		// Minimum execution time: 22_767_000 picoseconds.
+		Weight::from_parts(26_742_000, 0)
 			.saturating_add(Weight::from_parts(0, 8265))
 			.saturating_add(T::DbWeight::get().reads(2))
 			.saturating_add(T::DbWeight::get().writes(2))

@@ -53,8 +53,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `15110`
 		//  Estimated: `14799`
-		// Minimum execution time: 48_185_000 picoseconds.
-		Weight::from_parts(54_436_000, 0)
+		// Minimum execution time: 48_019_000 picoseconds.
+		Weight::from_parts(54_431_000, 0)
 			.saturating_add(Weight::from_parts(0, 14799))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -74,7 +74,7 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Storage: `System::Account` (r:26 w:26)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `ProviderRegistry::Providers` (r:1 w:1)
 	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(902), added: 3377, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
@@ -89,8 +89,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `18544`
 		//  Estimated: `68668`
-		// Minimum execution time: 1_412_388_000 picoseconds.
-		Weight::from_parts(1_480_152_000, 0)
+		// Minimum execution time: 1_377_878_000 picoseconds.
+		Weight::from_parts(1_511_330_000, 0)
 			.saturating_add(Weight::from_parts(0, 68668))
 			.saturating_add(T::DbWeight::get().reads(37))
 			.saturating_add(T::DbWeight::get().writes(35))
@@ -105,8 +105,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `69`
 		//  Estimated: `4385`
-		// Minimum execution time: 5_529_000 picoseconds.
-		Weight::from_parts(6_227_000, 0)
+		// Minimum execution time: 5_527_000 picoseconds.
+		Weight::from_parts(6_505_000, 0)
 			.saturating_add(Weight::from_parts(0, 4385))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(1))

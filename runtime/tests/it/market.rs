@@ -294,7 +294,7 @@ pub fn wait_for_reveals(chain: &mut Chain, task: TaskId) {
 
 /// Waits until the task has ended.
 pub fn wait_for_end(chain: &mut Chain, task: TaskId) {
-    chain.run_until(300, || {
+    chain.run_until(1_000, || {
         matches!(
             state(task),
             TaskState::Settled { .. } | TaskState::Failed { .. } | TaskState::Cancelled { .. }

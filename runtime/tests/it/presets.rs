@@ -136,8 +136,10 @@ fn stake_stays_until_nothing_can_come_of_what_it_did() {
         preset(&name, || {
             // A result is opened as late as can be, its auditor opens as late as can be, and the dispute
             // takes all its time.
-            let openings = 2 * results::OpeningWindow::get();
-            let dispute = 2 * disputes::DisputeClock::get() + disputes::DecisionWindow::get();
+            // In each of them all of the task may have to be computed.
+            let all = results::AuditWindowMax::get();
+            let openings = 2 * (results::OpeningWindow::get() + all);
+            let dispute = 2 * (disputes::DisputeClock::get() + all) + disputes::DecisionWindow::get();
             let longest = results::ChallengeWindow::get() + openings + dispute;
             assert!(staking::UnbondingPeriod::get() > longest, "{name}: {longest}");
         });

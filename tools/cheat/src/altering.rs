@@ -2,7 +2,7 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use surety_engine::{Engine, EngineError, Event, Job, Outcome, Sink, content_hash, exact::OwnTrace};
+use surety_engine::{Claimed, Engine, EngineError, Event, Job, Outcome, Sink, content_hash, exact::OwnTrace};
 use surety_model_trace::{Layout, Op, Part};
 use surety_types::{
     ContentHash,
@@ -97,10 +97,10 @@ impl Engine for AlteringEngine {
             *byte.ok_or(EngineError::NotInTrace)? ^= 1;
         }
         let bytes = output.len();
-        let trace = self
-            .engine
-            .clone()
-            .trace(job.clone(), output.clone(), claim.units, silent())?;
+        let trace =
+            self.engine
+                .clone()
+                .trace(job.clone(), Claimed::whole(output.clone(), claim.units), silent())?;
         let (_, trace_root) = self.altered(trace, bytes)?;
         let claim = ResultClaim {
             output: content_hash(&output),
@@ -118,12 +118,11 @@ impl Engine for AlteringEngine {
     fn trace(
         self: Arc<Self>,
         job: Job,
-        output: Vec<u8>,
-        units: u32,
+        claimed: Claimed,
         sink: Box<dyn Sink + Send>,
     ) -> Result<OwnTrace, EngineError> {
-        let bytes = output.len();
-        let trace = self.engine.clone().trace(job, output, units, sink)?;
+        let trace = self.engine.clone().trace(job, claimed, sink)?;
+        let bytes = trace.layout().output_bytes() as usize;
         self.altered(trace, bytes).map(|(trace, _)| trace)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use surety_engine::{Engine, EngineError, Job, Outcome, Sink, exact::OwnTrace, open};
+use surety_engine::{Claimed, Engine, EngineError, Job, Outcome, Sink, exact::OwnTrace, open};
 use surety_models::{Form, ModelFiles, format};
 use surety_types::model::ModelManifest;
 
@@ -72,11 +72,10 @@ impl Engine for Swapped {
     fn trace(
         self: Arc<Self>,
         job: Job,
-        output: Vec<u8>,
-        units: u32,
+        claimed: Claimed,
         sink: Box<dyn Sink + Send>,
     ) -> Result<OwnTrace, EngineError> {
-        self.engine.clone().trace(job, output, units, sink)
+        self.engine.clone().trace(job, claimed, sink)
     }
 }
 

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 use sp_core::H256;
+use surety_audit_economics::{AuditPay, CommitteePay};
+use surety_dispute_game::committee::CANDIDATES_EXPECTED;
 use surety_dispute_game::quorum_streak::{
-    Committee, Decision, QUORUM, ROUNDS_MAX, SEATS, Stage, Windows, seal,
+    Committee, Decision, QUORUM, ROUNDS_MAX, SEATS, STREAK, Stage, Windows, seal,
 };
 
 use surety_dispute_game::testsuite::dice::Dice;
@@ -168,4 +170,56 @@ fn answer(
         panel.reveal(member, value(*member), salt)?;
     }
     Ok(())
+}
+
+/// When it is fixed what verifiers count in a vote of all, and what two thirds are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// When the committee is called together: as it is. Who bonds later has no vote.
+    WhenCalled,
+    /// When voting begins, as it was once.
+    WhenVoting,
+}
+
+/// Whether a vote of all decides for the wrong value, to which one of the `corrupt` verifiers brings `late`
+/// times the stake of each after it has heard the question. The honest all come.
+pub fn is_carried_by_late_stake(corrupt: u32, late: u128, counted: Counted) -> bool {
+    let windows = Windows {
+        draw: 5,
+        commit: 10,
+        reveal: 10,
+    };
+    let mut panel = Panel::of_all(QUESTION, windows);
+    let late = match counted {
+        Counted::WhenCalled => 0,
+        Counted::WhenVoting => late,
+    };
+    let weight = |voter| 1 + if voter == 0 { late } else { 0 };
+    let voters = (0..VERIFIERS).map(|voter| (voter, weight(voter)));
+    let electorate = u128::from(VERIFIERS) + late;
+    let mut dice = Dice::new(1, corrupt.into());
+    let summoned = panel.summon_weighed(voters, electorate);
+    let voted = summoned.and_then(|()| answer(&mut panel, corrupt, &mut dice));
+    let decided = panel.decision().and_then(|decision| decision.value());
+    voted.is_ok() && decided == Some(WRONG)
+}
+
+/// What is left of what an honest member of a committee is paid when it has paid its work, in parts of that,
+/// where `computing` verifiers have computed and `right` of them opened the right answer. The liar concedes
+/// before they decide; `dissolved` says whether that sends them home.
+pub fn member_gain(computing: u32, right: u32, dissolved: bool) -> f64 {
+    const COST: u128 = 1_000_000;
+    let pay = CommitteePay {
+        premium: AuditPay::default().premium,
+        computing: CANDIDATES_EXPECTED * STREAK,
+        seats: SEATS * STREAK,
+    };
+    let each = if dissolved {
+        0
+    } else {
+        pay.each(pay.pot(COST), right)
+    };
+    // Not all who compute have a seat.
+    let seated = f64::from(right) / f64::from(computing.max(1));
+    each as f64 / COST as f64 * seated - 1.0
 }

@@ -13,7 +13,7 @@ use surety_simulation::{
     audits::detection,
     break_even::curve,
     bytes::{Cost, SIGNED_BYTES, UNSIGNED_BYTES, dearest, happy_calls, happy_task, real_sizes, way},
-    committees,
+    committees::{self, Counted},
     game::{Challenger, Dispute},
     pay::{KINDS, refusals, stalls, table, text},
     report::{Size, report, what_if},
@@ -52,6 +52,34 @@ fn committees_escalate_as_computed_and_are_never_wrong() {
         let row = committees::row(corrupt, 5, 400);
         assert!(row.sigmas.abs() < 3.0, "{row:?}");
         assert_eq!(row.wrong_seen, 0);
+    }
+}
+
+#[test]
+fn late_stake_would_carry_a_vote_that_counts_it() {
+    for corrupt in [1, 20, 33] {
+        assert!(committees::is_carried_by_late_stake(
+            corrupt,
+            300,
+            Counted::WhenVoting
+        ));
+        assert!(!committees::is_carried_by_late_stake(
+            corrupt,
+            300,
+            Counted::WhenCalled
+        ));
+    }
+}
+
+#[test]
+fn conceding_would_save_the_committees_pay_if_it_dissolved_it() {
+    // As many as 100 equal verifiers have computing in three rounds, and as many as there can be.
+    for (computing, right) in [(40, 20), (78, 49), (120, 60)] {
+        assert_eq!(committees::member_gain(computing, right, true), -1.0);
+        assert!(
+            committees::member_gain(computing, right, false) > 0.2,
+            "{computing}"
+        );
     }
 }
 

@@ -69,14 +69,15 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Names of functions that `#[test]` stands above, other attributes between them or not.
+/// Names of functions that `#[test]`, or tokio's, stands above, other attributes between them or not.
 fn tests_in(text: &str) -> Vec<String> {
     let mut tests = Vec::new();
     let mut marked = false;
     for line in text.lines().map(str::trim) {
-        if line == "#[test]" {
+        let function = line.strip_prefix("async ").unwrap_or(line);
+        if line == "#[test]" || line.starts_with("#[tokio::test") {
             marked = true;
-        } else if let Some(rest) = line.strip_prefix("fn ").filter(|_| marked) {
+        } else if let Some(rest) = function.strip_prefix("fn ").filter(|_| marked) {
             tests.extend(rest.split(['(', '<']).next().map(String::from));
             marked = false;
         } else if !line.starts_with("#[") && !line.starts_with("//") {
@@ -129,6 +130,6 @@ fn every_threat_is_played() {
 
 #[test]
 fn a_function_that_is_no_test_does_not_count() {
-    let text = "#[test]\n#[ignore]\nfn one() {\n}\nfn two() {\n}\n// #[test]\nfn three() {}";
-    assert_eq!(tests_in(text), ["one"]);
+    let text = "#[test]\n#[ignore]\nfn one() {\n}\nfn two() {\n}\n// #[test]\nfn three() {}\n#[tokio::test]\nasync fn four() {}";
+    assert_eq!(tests_in(text), ["one", "four"]);
 }

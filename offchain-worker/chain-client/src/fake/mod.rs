@@ -21,7 +21,7 @@ use sp_core::{H256, crypto::AccountId32};
 use sp_crypto_hashing::blake2_256;
 use sp_runtime::FixedU128;
 use surety_types::{
-    ModelId, TaskId,
+    ContentHash, ModelId, TaskId,
     trust::{DisputeId, SlashId},
 };
 use tokio::sync::watch;
@@ -370,6 +370,12 @@ impl Chain for FakeChain {
     ) -> Result<Option<DemandRecord>, ChainError> {
         self.read(when, |state| {
             state.demands.get(&(task, provider.clone())).cloned()
+        })
+    }
+
+    async fn shown(&self, when: When, task: TaskId, content: ContentHash) -> Result<Vec<u8>, ChainError> {
+        self.read(when, |state| {
+            state.shown.get(&(task, content)).cloned().unwrap_or_default()
         })
     }
 

@@ -7,7 +7,7 @@ use surety_proofs::commitment;
 use surety_types::{
     TaskId,
     task::{Assignment, AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState},
-    trust::{Audit, AuditProof, AuditState, DisputeId},
+    trust::{Audit, AuditProof, AuditState, DisputeId, FaultKind},
 };
 
 use super::state::{Applied, FakeState, fault, task_event};
@@ -60,6 +60,12 @@ impl FakeState {
             Call::SupplyInput { task, opening } => self.supply_input(*task, opening),
             Call::ReportEquivocation { statement, .. } => {
                 let task = statement.statement.task;
+                let provider = &statement.statement.provider;
+                let members = self.rounds.get_mut(&task).map(|round| &mut round.members);
+                let mut members = members.into_iter().flatten();
+                if let Some(member) = members.find(|member| member.provider == *provider) {
+                    member.fault = Some(FaultKind::Equivocation);
+                }
                 Ok(vec![task_event("Results", "EquivocationReported", task)])
             }
             _ => Ok(Vec::new()),
@@ -312,8 +318,12 @@ impl FakeState {
         if committee.state.rounds() != ballot {
             return Err(fault("Disputes", "StaleBallot"));
         }
-        let rank = 0;
-        let entered = committee.enter(Candidate { verifier, rank, seal });
+        let entered = committee.enter(Candidate {
+            verifier,
+            rank: 0,
+            stake: 1,
+            seal,
+        });
         match entered {
             Entry::Outranked => Err(fault("Disputes", "Outranked")),
             Entry::Seated | Entry::InsteadOf(_) => Ok(Vec::new()),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use codec::Encode;
 use sp_core::{H256, crypto::AccountId32};
 use surety_types::{
-    ModelId, TaskId,
+    ContentHash, ModelId, TaskId,
     model::ModelManifest,
     multiaddr::Endpoints,
     provider::{DeviceProfile, Provider},
@@ -69,6 +69,8 @@ pub struct FakeState {
     pub committees: BTreeMap<DisputeId, CommitteeRecord>,
     /// Demands by task and provider. The test puts them there.
     pub demands: BTreeMap<(TaskId, AccountId32), DemandRecord>,
+    /// What has been shown of contents of tasks. The test puts it there.
+    pub shown: BTreeMap<(TaskId, ContentHash), Vec<u8>>,
     /// Slashes that wait. The test puts them there.
     pub slashes: BTreeMap<SlashId, SlashRecord>,
     /// What is remembered of stashes.

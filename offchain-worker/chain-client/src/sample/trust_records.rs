@@ -1,7 +1,10 @@
 //! Samples of what results, disputes and trust-lock keep, for tests.
 
 use sp_core::crypto::AccountId32;
-use surety_dispute_game::bisection::{Clocks, Game, LeafKind, LeafShape, Length, RowsShape, Shape};
+use surety_dispute_game::{
+    bisection::{Clocks, Game, LeafKind, LeafShape, Length, RowsShape, Shape},
+    dispute::Prepaid,
+};
 use surety_types::{
     task::AuditDraw,
     trust::{Audit, AuditState, FaultKind, InputDemand, Party},
@@ -85,6 +88,11 @@ pub fn disputes() -> Vec<DisputeRecord> {
             claim: claim(),
             game: Game::new(HASH, &OneLeaf, Clocks::equal(5)).ok()?,
             bond: 1,
+            committee_bond: 0,
+            prepaid: Some(Prepaid {
+                by: account(),
+                amount: 1,
+            }),
             moves: 1,
             opened_at: 1,
             ticked_at: 1,

@@ -269,6 +269,14 @@ fn apis() -> Vec<v15::RuntimeApiMetadata> {
         ],
         meta_type::<u128>(),
     );
+    let shown = method(
+        "shown",
+        vec![
+            input("task", meta_type::<u64>()),
+            input("content", meta_type::<H256>()),
+        ],
+        meta_type::<Vec<u8>>(),
+    );
     let task = vec![
         method(
             "task",
@@ -284,7 +292,7 @@ fn apis() -> Vec<v15::RuntimeApiMetadata> {
             meta_type::<Option<u128>>(),
         ),
     ];
-    vec![api("TaskApi", task), api("TrustApi", vec![expected])]
+    vec![api("TaskApi", task), api("TrustApi", vec![expected, shown])]
 }
 
 pub const SPEC_VERSION: u32 = 7;

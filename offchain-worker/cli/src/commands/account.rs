@@ -57,12 +57,12 @@ fn new(context: &Context) -> Result<()> {
         address: address(&keys::create(path)?),
         key_file: path.display().to_string(),
     };
-    context.out.result(&account, || {
-        format!(
-            "{}\nIts twelve words are in {}. Whoever has them has its money: copy them to a safe place.",
-            account.address, account.key_file
-        )
-    })
+    // The address alone is the result, for scripts to take.
+    context.out.step(&format!(
+        "Its twelve words are in {}. Whoever has them has its money: copy them to a safe place.",
+        account.key_file
+    ));
+    context.out.result(&account, || account.address.clone())
 }
 
 /// What a call came to.

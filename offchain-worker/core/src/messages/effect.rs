@@ -2,6 +2,7 @@
 
 use surety_audit_economics::{AuditInput, SeatInput};
 use surety_dispute_game::bisection::{Move, Side};
+use surety_proofs::SignedStatement;
 use surety_types::{
     ContentHash, ModelId, TaskId,
     model::Operation,
@@ -247,6 +248,15 @@ pub enum Effect {
         /// The seal's salt.
         salt: Hash,
     },
+    /// Report a provider that has revealed something else than it had handed over, and signed.
+    SubmitReport {
+        /// Task id.
+        task: TaskId,
+        /// Its stash.
+        provider: AccountId,
+        /// What it had signed.
+        statement: SignedStatement<AccountId>,
+    },
     /// Demand a piece of a task's input on the chain.
     SubmitInputDemand {
         /// Task id.
@@ -320,6 +330,8 @@ pub enum EffectKind {
     Vote(DisputeId),
     /// [`Effect::SubmitInputDemand`], after so many others.
     DemandInput(u32),
+    /// [`Effect::SubmitReport`].
+    Report(Hash),
     /// [`Effect::Cancel`].
     Cancel,
     /// [`Effect::Forget`].
@@ -395,6 +407,7 @@ impl Effect {
             Self::ComputeVote { dispute, .. } => EffectKind::ComputeVote(*dispute),
             Self::SubmitJoin { dispute, .. } => EffectKind::Join(*dispute),
             Self::SubmitVote { dispute, .. } => EffectKind::Vote(*dispute),
+            Self::SubmitReport { provider, .. } => EffectKind::Report(key_of(provider)),
             Self::SubmitInputDemand { number, .. } => EffectKind::DemandInput(*number),
             Self::Cancel { .. } => EffectKind::Cancel,
             Self::Forget { .. } => EffectKind::Forget,
@@ -426,6 +439,7 @@ impl Effect {
             | Self::DrawSeat { task, .. }
             | Self::SubmitJoin { task, .. }
             | Self::SubmitVote { task, .. }
+            | Self::SubmitReport { task, .. }
             | Self::SubmitInputDemand { task, .. }
             | Self::Cancel { task, .. }
             | Self::Forget { task } => *task,

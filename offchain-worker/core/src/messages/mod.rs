@@ -5,6 +5,7 @@ mod record;
 
 use sp_core::H256;
 use surety_dispute_game::bisection::Move;
+use surety_proofs::SignedStatement;
 use surety_types::{
     ContentHash, ModelId, TaskId,
     model::Operation,
@@ -156,6 +157,15 @@ pub enum Event {
         provider: AccountId,
         /// That we are; nothing when we are not.
         drawn: Option<Drawn>,
+    },
+    /// What an audit takes is here, and the provider has signed what it handed over.
+    AuditFetched {
+        /// Task id.
+        task: TaskId,
+        /// Stash of the provider whose result it is.
+        provider: AccountId,
+        /// Its word.
+        statement: SignedStatement<AccountId>,
     },
     /// A result has been computed again, or our items of it.
     AuditReady {

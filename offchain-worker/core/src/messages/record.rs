@@ -2,6 +2,7 @@
 
 use codec::{Decode, Encode};
 use surety_dispute_game::bisection::Move;
+use surety_proofs::SignedStatement;
 use surety_types::{
     ContentHash, TaskId,
     task::{Bid, ResultClaim},
@@ -191,6 +192,17 @@ pub enum Record {
         /// Whether it does.
         agrees: bool,
     },
+    /// A provider has signed what it handed over for an audit. It has to reveal that.
+    AuditServed {
+        /// Task id.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// Stash of the provider whose result it is.
+        provider: AccountId,
+        /// Its word.
+        statement: SignedStatement<AccountId>,
+    },
 }
 
 impl Record {
@@ -212,7 +224,8 @@ impl Record {
             | Self::InputDemandMade { task, .. }
             | Self::LeavesKept { task, .. }
             | Self::ItemsAudited { task, .. }
-            | Self::AuditCompared { task, .. } => *task,
+            | Self::AuditCompared { task, .. }
+            | Self::AuditServed { task, .. } => *task,
         }
     }
 
@@ -234,7 +247,8 @@ impl Record {
             | Self::InputDemandMade { at, .. }
             | Self::LeavesKept { at, .. }
             | Self::ItemsAudited { at, .. }
-            | Self::AuditCompared { at, .. } => *at,
+            | Self::AuditCompared { at, .. }
+            | Self::AuditServed { at, .. } => *at,
         }
     }
 }

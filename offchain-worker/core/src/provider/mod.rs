@@ -285,6 +285,7 @@ impl Provider {
             Event::Finalized { .. }
             | Event::Best { .. }
             | Event::Drawn { .. }
+            | Event::AuditFetched { .. }
             | Event::AuditReady { .. }
             | Event::AuditCompared { .. }
             | Event::SeatDrawn { .. }

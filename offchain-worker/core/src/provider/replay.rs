@@ -93,6 +93,7 @@ impl Provider {
             | Record::AuditCompared { .. }
             | Record::AuditAnnounced { .. }
             | Record::AuditRevealed { .. }
+            | Record::AuditServed { .. }
             | Record::VoteMade { .. } => return Err(ReplayError::WrongRole { task }),
         }
         Ok(())

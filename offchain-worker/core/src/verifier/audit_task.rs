@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use surety_audit_economics::{AuditInput, answer_hash, audit_seal, drawn_items, items_seal};
+use surety_audit_economics::{AuditInput, drawn_items};
+use surety_proofs::SignedStatement;
 use surety_types::{
-    TaskId,
     model::Operation,
     task::{MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState},
-    trust::{Audit, AuditAnswer, AuditState},
+    trust::{Audit, AuditState, FaultKind},
 };
 
+use super::sealed::SealedResult;
 use crate::{
     AccountId, Balance, BlockNumber, Config, Drawn, Effect, EffectKind, Found, Hash, Purpose, RoundRecord,
     TaskSnapshot,
@@ -27,45 +28,13 @@ use crate::{
 const DATA_ATTEMPTS: u32 = 15;
 /// The same where the time for demands is nearly over.
 const DATA_ATTEMPTS_NEAR: u32 = 3;
+/// Times that a report is sent before our seal is opened all the same.
+const REPORT_ATTEMPTS: u32 = 5;
 /// Pieces among which the one that is demanded is chosen. A shorter output shows its last instead.
 const DEMAND_SEGMENTS: u32 = 64;
 
 /// Times that a provider's leaves are looked for before all is computed.
 const COMPARE_ATTEMPTS: u32 = 5;
-
-/// What we say of a result, once and for all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SealedResult {
-    pub found: Found,
-    /// One for a whole result. Of items those of the two answers, the confirming one first.
-    pub salts: [Hash; 2],
-    pub seal: Hash,
-}
-
-impl SealedResult {
-    pub fn new(
-        (task, provider, verifier): (TaskId, &AccountId, &AccountId),
-        found: Found,
-        salts: [Hash; 2],
-    ) -> Self {
-        let [salt, _] = salts;
-        match found {
-            Found::Whole(claim) => Self {
-                seal: audit_seal(task, provider, verifier, &claim, &salt),
-                found: Found::Whole(claim),
-                salts: [salt, Hash::zero()],
-            },
-            Found::Items(items) => {
-                let answers = salts.map(|salt| answer_hash(&salt));
-                Self {
-                    seal: items_seal(task, provider, verifier, &items, &answers),
-                    found: Found::Items(items),
-                    salts,
-                }
-            }
-        }
-    }
-}
 
 /// Whether a result is ours to audit.
 #[derive(Clone, Debug, Default)]
@@ -84,6 +53,8 @@ pub(crate) struct Check {
     pub sealed: Option<SealedResult>,
     /// Journalled. Whether the provider's result shows what we found of our items.
     pub agrees: Option<bool>,
+    /// What its provider has signed that it handed over. Journalled.
+    pub served: Option<SignedStatement<AccountId>>,
     /// What computing again takes is here. A restart asks for it again.
     pub is_fetched: bool,
     /// Its output was found.
@@ -172,7 +143,10 @@ impl AuditTask {
     pub fn is_journalled(&self) -> bool {
         !self.duels.is_empty()
             || self.seats.is_journalled()
-            || self.checks.values().any(|check| check.sealed.is_some())
+            || self
+                .checks
+                .values()
+                .any(|check| check.sealed.is_some() || check.served.is_some())
     }
 
     /// The provider that a kind of effects names.
@@ -238,6 +212,9 @@ impl AuditTask {
             RoundPhase::Revealing { until } => (*until, false),
             RoundPhase::Challengeable { until, .. } => (*until, true),
         };
+        if let Some(kind) = self.to_report(key, check, member) {
+            return Some((until, kind));
+        }
         // However late it is by our clock: as long as the chain shows that it is owed, it is tried.
         if let Some(AuditState::Sealed(seal)) = shown.map(|shown| &shown.state) {
             let by = round.openings_until.filter(|_| is_challengeable);
@@ -256,6 +233,16 @@ impl AuditTask {
         };
         let kind = self.to_check(seen, key, check?, member, attempts)?;
         Some((until, kind))
+    }
+
+    /// A provider that has revealed another output than it had signed is reported before our seal over that
+    /// is opened: it is void then. Not for ever, should the chain not take it.
+    fn to_report(&self, key: Hash, check: Option<&Check>, member: &Member) -> Option<EffectKind> {
+        let (served, revealed) = (check?.served.as_ref()?, member.claim()?);
+        let known = member.fault == Some(FaultKind::Equivocation);
+        let kind = EffectKind::Report(key);
+        let is_due = !known && served.statement.output != revealed.output;
+        (is_due && self.attempts.count(kind) < REPORT_ATTEMPTS).then_some(kind)
     }
 
     /// What there is to do about an output: it is looked for so often, and then demanded.
@@ -313,6 +300,24 @@ impl AuditTask {
             },
         };
         Some(drawn_items(&output, spec.units_max, member.audits.items))
+    }
+
+    fn comparison(&self, seen: &TaskSnapshot, key: Hash, config: &Config) -> Option<Effect> {
+        let sealed = self.checks.get(&key)?.sealed.as_ref()?;
+        let Found::Items(found) = &sealed.found else {
+            return None;
+        };
+        let provider = self.provider(key)?;
+        let mut members = seen.round.as_ref()?.members.iter();
+        let member = members.find(|member| member.provider == provider)?;
+        Some(Effect::CompareAudit {
+            task: seen.id,
+            spec: seen.task.spec.clone(),
+            claim: member.claim()?.clone(),
+            own: (self.own_items(key, config)?, found.clone()),
+            whole: self.attempts.count(EffectKind::CompareAudit(key)) >= COMPARE_ATTEMPTS,
+            provider,
+        })
     }
 
     fn claim(&self, key: Hash) -> Option<&ResultClaim> {
@@ -391,21 +396,7 @@ impl Subject for AuditTask {
                 spec: spec.clone(),
                 items: self.own_items(key, config),
             },
-            EffectKind::CompareAudit(key) => {
-                let SealedResult { found, .. } = self.checks.get(&key)?.sealed.as_ref()?;
-                let Found::Items(found) = found else { return None };
-                let provider = self.provider(key)?;
-                let mut members = seen.round.as_ref()?.members.iter();
-                let member = members.find(|member| member.provider == provider)?;
-                Effect::CompareAudit {
-                    task,
-                    spec: spec.clone(),
-                    claim: member.claim()?.clone(),
-                    own: (self.own_items(key, config)?, found.clone()),
-                    whole: self.attempts.count(kind) >= COMPARE_ATTEMPTS,
-                    provider,
-                }
-            }
+            EffectKind::CompareAudit(key) => self.comparison(seen, key, config)?,
             EffectKind::Announce(key) => {
                 let check = self.checks.get(&key)?;
                 let (Draw::Ours(drawn), Some(sealed)) = (&check.draw, &check.sealed) else {
@@ -420,23 +411,14 @@ impl Subject for AuditTask {
             }
             EffectKind::AuditReveal(key) => {
                 let check = self.checks.get(&key)?;
-                let SealedResult { found, salts, .. } = check.sealed.clone()?;
-                let (provider, [salt, differing]) = (self.provider(key)?, salts);
-                match found {
-                    Found::Whole(claim) => Effect::SubmitAuditReveal {
-                        task,
-                        provider,
-                        claim,
-                        salt,
-                    },
-                    Found::Items(found) => Effect::SubmitItemsReveal {
-                        task,
-                        provider,
-                        found,
-                        answer: answer(check.agrees?, salt, differing),
-                    },
-                }
+                let provider = self.provider(key)?;
+                check.sealed.clone()?.opening(task, provider, check.agrees)?
             }
+            EffectKind::Report(key) => Effect::SubmitReport {
+                task,
+                provider: self.provider(key)?,
+                statement: self.checks.get(&key)?.served.clone()?,
+            },
             EffectKind::CheckData(key) => Effect::CheckData {
                 task,
                 provider: self.provider(key)?,
@@ -490,20 +472,6 @@ fn to_reveal(key: Hash, check: Option<&Check>, seal: Hash, member: &Member) -> O
                 _ => EffectKind::AuditReveal(key),
             })
         }
-    }
-}
-
-/// One of the two answers of a seal, shown by its salt.
-fn answer(agrees: bool, confirming: Hash, differing: Hash) -> AuditAnswer {
-    let (salt, other) = if agrees {
-        (confirming, differing)
-    } else {
-        (differing, confirming)
-    };
-    AuditAnswer {
-        agrees,
-        salt,
-        other: answer_hash(&other),
     }
 }
 

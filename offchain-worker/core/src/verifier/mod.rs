@@ -1,10 +1,13 @@
 //! All audits of one verifier.
 
 mod audit_task;
+mod sealed;
 
 use std::collections::BTreeSet;
 
-use surety_types::TaskId;
+use surety_dispute_game::bisection::Move;
+use surety_proofs::SignedStatement;
+use surety_types::{TaskId, trust::DisputeId};
 
 use crate::{
     AccountId, BlockNumber, Drawn, Effect, EffectKind, Event, Failure, Found, Hash, Purpose, Record,
@@ -12,7 +15,8 @@ use crate::{
     schedule::undated,
     worker::{Duties, Worker},
 };
-use audit_task::{AuditTask, Check, Draw, SealedResult};
+use audit_task::{AuditTask, Check, Draw};
+use sealed::SealedResult;
 
 /// Its state machine. See the crate's documentation for what it promises.
 pub type Verifier = Worker<VerifierRole>;
@@ -128,6 +132,12 @@ impl Verifier {
             Record::AuditRevealed { provider, at, .. } => {
                 let kind = EffectKind::AuditReveal(key_of(&provider));
                 entry.attempts.done(kind, at, &self.config);
+            }
+            Record::AuditServed {
+                provider, statement, ..
+            } => {
+                let check = entry.checks.entry(key_of(&provider)).or_default();
+                check.served.get_or_insert(statement);
             }
             record @ (Record::MoveMade { .. } | Record::MoveSubmitted { .. }) => {
                 if !entry.duels.replay(record, &self.config, &mut entry.attempts) {
@@ -254,6 +264,11 @@ impl Verifier {
                 provider,
                 drawn,
             } => self.take_draw(task, &provider, drawn),
+            Event::AuditFetched {
+                task,
+                provider,
+                statement,
+            } => self.take_fetched(task, provider, statement, step),
             Event::AuditReady {
                 task,
                 provider,
@@ -269,22 +284,7 @@ impl Verifier {
                 dispute,
                 number,
                 played,
-            } => {
-                let Some(entry) = self.tasks.get_mut(&task) else {
-                    return;
-                };
-                let kind = EffectKind::ComputeMove(dispute);
-                entry.attempts.succeed(kind, self.now, &self.config);
-                if entry.duels.take_move(dispute, number, &played) {
-                    step.records.push(Record::MoveMade {
-                        task,
-                        at: self.block,
-                        dispute,
-                        number,
-                        played,
-                    });
-                }
-            }
+            } => self.take_move((task, dispute), number, played, step),
             Event::SeatDrawn {
                 task,
                 dispute,
@@ -320,6 +320,29 @@ impl Verifier {
         }
     }
 
+    fn take_move(
+        &mut self,
+        (task, dispute): (TaskId, DisputeId),
+        number: u32,
+        played: Move,
+        step: &mut Step,
+    ) {
+        let Some(entry) = self.tasks.get_mut(&task) else {
+            return;
+        };
+        let kind = EffectKind::ComputeMove(dispute);
+        entry.attempts.succeed(kind, self.now, &self.config);
+        if entry.duels.take_move(dispute, number, &played) {
+            step.records.push(Record::MoveMade {
+                task,
+                at: self.block,
+                dispute,
+                number,
+                played,
+            });
+        }
+    }
+
     fn take_draw(&mut self, task: TaskId, provider: &AccountId, drawn: Option<Drawn>) {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
@@ -329,6 +352,33 @@ impl Verifier {
             .attempts
             .succeed(EffectKind::Draw(key), self.now, &self.config);
         entry.checks.entry(key).or_default().draw = drawn.map_or(Draw::NotOurs, Draw::Ours);
+    }
+
+    /// What a provider has signed is journalled before anything is said about it: who shows others something
+    /// else is convicted by it.
+    fn take_fetched(
+        &mut self,
+        task: TaskId,
+        provider: AccountId,
+        statement: SignedStatement<AccountId>,
+        step: &mut Step,
+    ) {
+        let at = self.block;
+        let Some(entry) = self.tasks.get_mut(&task) else {
+            return;
+        };
+        let key = key_of(&provider);
+        let check = entry.checks.entry(key).or_default();
+        if check.served.is_none() {
+            check.served = Some(statement.clone());
+            step.records.push(Record::AuditServed {
+                task,
+                at,
+                provider,
+                statement,
+            });
+        }
+        self.take_success(task, EffectKind::FetchAudit(key), step);
     }
 
     /// The only place where a result of ours comes into being.
@@ -353,7 +403,7 @@ impl Verifier {
             check.draw = Draw::NotOurs;
             return;
         }
-        step.records.push(record_of(&sealed, task, self.block, provider));
+        step.records.push(sealed.record(task, self.block, provider));
         check.sealed = Some(sealed);
     }
 
@@ -411,31 +461,6 @@ impl Verifier {
             EffectKind::CheckData(key) => entry.checks.entry(key).or_default().is_served = true,
             _ => {}
         }
-    }
-}
-
-fn record_of(sealed: &SealedResult, task: TaskId, at: BlockNumber, provider: AccountId) -> Record {
-    let SealedResult { found, salts, seal } = sealed.clone();
-    match found {
-        Found::Whole(claim) => {
-            let [salt, _] = salts;
-            Record::AuditMade {
-                task,
-                at,
-                provider,
-                claim,
-                salt,
-                seal,
-            }
-        }
-        Found::Items(found) => Record::ItemsAudited {
-            task,
-            at,
-            provider,
-            found,
-            salts,
-            seal,
-        },
     }
 }
 

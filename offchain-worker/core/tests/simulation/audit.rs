@@ -376,30 +376,7 @@ impl Life {
                 self.fetched.insert(provider);
                 self.later(Event::EffectDone { task, kind });
             }
-            Effect::Audit { provider, items, .. } => {
-                assert!(
-                    self.fetched.contains(&provider),
-                    "computed from what was not fetched"
-                );
-                self.audits_made += 1;
-                assert_eq!(items.is_some(), self.sampled);
-                // Somebody who computes again may find another trace of the same right result.
-                let found = match items {
-                    None => Found::Whole(ResultClaim {
-                        units: self.audits_made,
-                        ..claim(&right())
-                    }),
-                    Some(items) => Found::Items(ItemsFound::truncate_from(vec![ItemFound {
-                        leaves: H256::from_low_u64_be(self.audits_made.into()),
-                        row: H256::from_low_u64_be(items[0].into()),
-                    }])),
-                };
-                self.later(Event::AuditReady {
-                    task,
-                    provider,
-                    found,
-                });
-            }
+            Effect::Audit { provider, items, .. } => self.audit(provider, items),
             Effect::CompareAudit { provider, claim, .. } => {
                 assert_eq!(claim, self.claim());
                 self.later(Event::AuditCompared {
@@ -432,6 +409,31 @@ impl Life {
             }
             call => self.send(call),
         }
+    }
+
+    fn audit(&mut self, provider: AccountId, items: Option<Vec<u32>>) {
+        assert!(
+            self.fetched.contains(&provider),
+            "computed from what was not fetched"
+        );
+        self.audits_made += 1;
+        assert_eq!(items.is_some(), self.sampled);
+        // Somebody who computes again may find another trace of the same right result.
+        let found = match items {
+            None => Found::Whole(ResultClaim {
+                units: self.audits_made,
+                ..claim(&right())
+            }),
+            Some(items) => Found::Items(ItemsFound::truncate_from(vec![ItemFound {
+                leaves: H256::from_low_u64_be(self.audits_made.into()),
+                row: H256::from_low_u64_be(items[0].into()),
+            }])),
+        };
+        self.later(Event::AuditReady {
+            task: TASK,
+            provider,
+            found,
+        });
     }
 
     fn send(&mut self, effect: Effect) {

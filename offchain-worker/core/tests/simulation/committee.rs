@@ -110,13 +110,16 @@ impl Lives {
             state,
             claimed: value_hash(Some(cell.value)),
             draw: SeatDraw {
-                seed: H256([5; 32]),
-                verifier_stake: 1,
                 begun_at: 1,
+                settled_by: 0,
+                epoch_randomness: H256([6; 32]),
+                verifier_stake: 1,
+                seed: None,
             },
             candidates: Default::default(),
             ticked_at: 1,
             suspended: 0,
+            fund: None,
         };
         let mut snapshot = records::auditing();
         let verdict = surety_types::task::Verdict::Failed(surety_types::task::FailureReason::NoAgreement);
@@ -200,12 +203,16 @@ impl Lives {
     /// What time does.
     fn pass(&mut self) {
         let electorate = self.hosts.len() as u128;
+        let known = self.number > 3;
         let Some(committee) = self.committee() else { return };
+        if committee.draw.seed.is_none() && known {
+            committee.draw.seed = Some(H256([5; 32]));
+        }
         let over = committee.state.left() <= 1;
         let opened = over
             && match committee.state.stage() {
                 Stage::Drawing => committee.seat(),
-                Stage::Summoning => committee.summon(|_| 1, electorate),
+                Stage::Summoning => committee.summon(electorate),
                 _ => false,
             };
         if !opened {
@@ -225,6 +232,7 @@ impl Lives {
                 let candidate = Candidate {
                     verifier: who,
                     rank: place as u128,
+                    stake: 1,
                     seal,
                 };
                 let due = ballot == committee.state.rounds() && !known;

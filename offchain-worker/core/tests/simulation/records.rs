@@ -64,6 +64,8 @@ pub fn dispute(claim: ResultClaim, root: H256, number: BlockNumber) -> DisputeRe
         claim,
         game: Game::new(root, &Toy, Clocks::equal(CLOCK)).unwrap(),
         bond: 0,
+        committee_bond: 0,
+        prepaid: None,
         moves: 0,
         opened_at: number,
         ticked_at: number,

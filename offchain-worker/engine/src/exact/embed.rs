@@ -9,7 +9,6 @@ use surety_exact::ArithmeticError;
 use surety_kernels::Packed;
 use surety_model_trace::{Layout, TaskFacts, TraceShape};
 use surety_models::{Form, ModelError, smallest, weights::BertWeights};
-use surety_proofs::content_hash;
 use surety_types::{
     ContentHash,
     input::{IdBounds, InputReader},
@@ -26,7 +25,7 @@ use super::{
 };
 use crate::{
     embeddings::Embeddings,
-    engine::{Engine, Job, Outcome, Sink, report},
+    engine::{Claimed, Engine, Job, Outcome, Sink, report},
     error::EngineError,
     trace::claim,
 };
@@ -263,12 +262,11 @@ impl Engine for ExactBert {
     fn trace(
         self: Arc<Self>,
         job: Job,
-        output: Vec<u8>,
-        units: u32,
+        claimed: Claimed,
         sink: Box<dyn Sink + Send>,
     ) -> Result<OwnTrace, EngineError> {
         self.check(&job)?;
-        let facts = self.facts(&job, units, content_hash(&output));
+        let facts = self.facts(&job, claimed.units, claimed.output);
         let layout = Layout::new(&self.architecture, facts)?;
         let work = EmbedWork::new(self, job);
         Ok(OwnTrace::new(layout, Box::new(work), sink))

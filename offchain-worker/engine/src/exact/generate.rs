@@ -21,7 +21,7 @@ use super::{
     trace::{GenerationLeaves, TopLevel},
 };
 use crate::{
-    engine::{Engine, Event, Job, Outcome, Sink, report},
+    engine::{Claimed, Engine, Event, Job, Outcome, Sink, report},
     error::EngineError,
     generation::{FinishReason, Generation},
     trace::claim,
@@ -226,14 +226,13 @@ impl Engine for ExactLlama {
     fn trace(
         self: Arc<Self>,
         job: Job,
-        output: Vec<u8>,
-        units: u32,
+        claimed: Claimed,
         sink: Box<dyn Sink + Send>,
     ) -> Result<OwnTrace, EngineError> {
         let task = self.task(&job)?;
-        let facts = self.facts(&task, units, content_hash(&output));
+        let facts = self.facts(&task, claimed.units, claimed.output);
         let layout = Layout::new(&self.architecture, facts)?;
-        let work = GenerateWork::new(self, task, &output, units)?;
+        let work = GenerateWork::new(self, task, &claimed.bytes, claimed.units)?;
         Ok(OwnTrace::new(layout, Box::new(work), sink))
     }
 }

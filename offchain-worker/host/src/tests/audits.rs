@@ -1,9 +1,17 @@
 //! A verifier beside a provider.
 
 use surety_chain_client::Call;
-use surety_types::{TaskId, task::ResultClaim, trust::AuditAnswer};
+use surety_types::{
+    ContentHash, TaskId,
+    model::Operation,
+    task::{MemberProgress, ResultClaim},
+    trust::AuditAnswer,
+};
 
-use super::world::{Running, World};
+use super::{
+    generation::request,
+    world::{Running, World},
+};
 
 fn announced(world: &World) -> usize {
     let calls = world.chain.calls().into_iter().map(|(_, call)| call);
@@ -109,15 +117,19 @@ async fn a_verifier_that_was_killed_opens_the_seal_that_it_had_made() {
     provider.stop().await;
 }
 
-const TEN_LINES: &[u8] = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n";
+/// A task of ten items, of which a verifier has announced an audit of three; and how often the engine ran.
+async fn announced_items(world: &World) -> (Running, Running, TaskId, usize) {
+    let (provider, task) = committed_to(world, b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n", 3).await;
+    let runs = world.engine_runs();
+    let verifier = world.start_verifier();
+    world.until(|| announced(world) == 1).await;
+    (provider, verifier, task, runs)
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn items_are_computed_alone_and_compared_with_what_the_provider_shows_once_it_has_revealed() {
     let world = World::new().await;
-    let (provider, task) = committed_to(&world, TEN_LINES, 3).await;
-    let runs = world.engine_runs();
-    let verifier = world.start_verifier();
-    world.until(|| announced(&world) == 1).await;
+    let (provider, verifier, task, runs) = announced_items(&world).await;
     until_audit_revealed(&world, task).await;
     let opened = items_revealed(&world);
     assert_eq!((opened.len(), opened[0].0, opened[0].1.agrees), (1, 3, true));
@@ -129,10 +141,7 @@ async fn items_are_computed_alone_and_compared_with_what_the_provider_shows_once
 #[tokio::test(flavor = "multi_thread")]
 async fn all_is_computed_where_the_provider_shows_nothing() {
     let world = World::new().await;
-    let (provider, task) = committed_to(&world, TEN_LINES, 3).await;
-    let runs = world.engine_runs();
-    let verifier = world.start_verifier();
-    world.until(|| announced(&world) == 1).await;
+    let (provider, verifier, task, runs) = announced_items(&world).await;
     world.net.set_down(&world.provider_endpoint(), true);
     until_audit_revealed(&world, task).await;
     let opened = items_revealed(&world);
@@ -145,10 +154,7 @@ async fn all_is_computed_where_the_provider_shows_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn verifier_and_provider_that_were_killed_open_and_show_what_they_had_made() {
     let world = World::new().await;
-    let (provider, task) = committed_to(&world, TEN_LINES, 3).await;
-    let runs = world.engine_runs();
-    let verifier = world.start_verifier();
-    world.until(|| announced(&world) == 1).await;
+    let (provider, verifier, task, runs) = announced_items(&world).await;
     verifier.kill().await;
     provider.kill().await;
     let provider = world.start();
@@ -162,4 +168,59 @@ async fn verifier_and_provider_that_were_killed_open_and_show_what_they_had_made
     assert_eq!(world.engine_runs(), runs, "what was shown was kept");
     verifier.stop().await;
     provider.stop().await;
+}
+
+/// Has the provider reveal another output than it has made.
+fn reveal_another(world: &World, task: TaskId) {
+    world.chain.open_reveals(task, 999);
+    world.chain.change(|state| {
+        let claim = ResultClaim {
+            output: ContentHash::repeat_byte(9),
+            trace_root: ContentHash::repeat_byte(8),
+            units: 4,
+        };
+        let round = state.rounds.get_mut(&task).unwrap();
+        round.members[0].progress = MemberProgress::Revealed(claim);
+    });
+    world.chain.finalize();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_reveals_another_output_than_it_served_is_reported_also_after_a_restart() {
+    let world = World::new().await;
+    world.let_tokens(1_000);
+    let provider = world.start();
+    let task = world.post_for(Operation::Generate, &request(3)).await;
+    world.bid_and_assign(task).await;
+    let output = world.output(task).await;
+    world.chain.open_audits(task, 999);
+    world.chain.finalize();
+    let verifier = world.start_verifier();
+    world.until(|| announced(&world) == 1).await;
+    verifier.stop().await;
+    provider.stop().await;
+
+    let verifier = world.start_verifier();
+    reveal_another(&world, task);
+    let reported = || {
+        let calls = world.chain.calls().into_iter();
+        calls
+            .filter_map(|(_, call)| match call {
+                Call::ReportEquivocation { statement, other } => Some((statement, other)),
+                _ => None,
+            })
+            .next()
+    };
+    world.until(|| reported().is_some()).await;
+    let (statement, other) = reported().unwrap();
+    assert_eq!((statement.statement.output, other), (output, None));
+    assert_eq!(&statement.statement.provider, world.stash());
+    // Then it opens its seal, which is void.
+    world
+        .until(|| {
+            world.chain.finalize();
+            !claims_revealed(&world).is_empty()
+        })
+        .await;
+    verifier.stop().await;
 }

@@ -378,6 +378,11 @@ impl World {
         self.client_plane.clone()
     }
 
+    /// The stash of the verifier.
+    pub fn auditor(&self) -> surety_chain_client::AccountId {
+        Signer::from_uri("//Auditor").unwrap().account().clone()
+    }
+
     pub fn rival_plane(&self) -> Arc<MemoryPlane> {
         self.rival_plane.clone()
     }

@@ -298,6 +298,7 @@ fn kind_name(kind: EffectKind) -> &'static str {
         EffectKind::Join(_) => "join",
         EffectKind::Vote(_) => "vote",
         EffectKind::DemandInput(_) => "demand_input",
+        EffectKind::Report(_) => "report",
         EffectKind::Cancel => "cancel",
         EffectKind::Forget => "forget",
     }

@@ -7,8 +7,8 @@ use frame_support::traits::Get;
 use sp_core::H256;
 use sp_runtime::{SaturatedConversion, Saturating, traits::One};
 use surety_dispute_game::{
-    bisection::{Cell, CellValue, Clocks, Game},
-    committee::{Candidate, CommitteeState, SeatDraw, value_hash, windows},
+    bisection::{Cell, CellValue, Clocks, Game, Side},
+    committee::{Candidate, CommitteeFund, CommitteeState, SeatDraw, value_hash, windows},
     quorum_streak::{ROUNDS_MAX, SEATS, seal},
 };
 use surety_pallet_results::{
@@ -69,13 +69,17 @@ fn committee<T: Config>(state: CommitteeState<T::AccountId>) -> CommitteeOf<T> {
         state,
         claimed: value_hash(Some(claimed())),
         draw: SeatDraw {
-            seed: H256::repeat_byte(4),
-            verifier_stake: One::one(),
             begun_at: frame_system::Pallet::<T>::block_number(),
+            settled_by: frame_system::Pallet::<T>::block_number()
+                .saturating_sub(T::SeatSeasoning::get().into()),
+            epoch_randomness: H256::zero(),
+            verifier_stake: One::one(),
+            seed: Some(H256::repeat_byte(4)),
         },
         candidates: Default::default(),
         ticked_at: TrustLock::<T>::now(),
         suspended: 0,
+        fund: None,
     }
 }
 
@@ -90,6 +94,7 @@ pub(super) fn drawing<T: Config>() {
         committee.enter(Candidate {
             verifier: account("member", place, 0),
             rank: u128::MAX,
+            stake: 1,
             seal: H256::zero(),
         });
     }
@@ -131,11 +136,7 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
     for (voter, value) in &others {
         frame_support::assert_ok!(state.reveal(voter, *value, salt()));
     }
-    let mut committee = committee::<T>(state);
-    // All are in the list, and the last of them are still to be suspended: what is measured ends the dispute
-    // as well.
-    committee.suspended = ROUNDS_MAX * SEATS - SUSPENDED_AT_ONCE;
-    Committees::<T>::insert(0, committee);
+    Committees::<T>::insert(0, committee::<T>(state));
     right
 }
 
@@ -150,6 +151,7 @@ pub(super) fn summoned<T: Config>() {
         committee.enter(Candidate {
             verifier,
             rank: u128::MAX,
+            stake: 1,
             seal: H256::zero(),
         });
     }
@@ -183,4 +185,42 @@ pub(super) fn run_out<T: Config>() {
     if let Some(mut round) = Rounds::<T>::get(TASK) {
         Pallet::<T>::finish(&mut round, 0, dispute, None);
     }
+}
+
+/// A dispute that its challenger has lost. All voters are to be paid, and nobody else has given an answer.
+pub(super) fn winding_up<T: Config>() {
+    let pot = stake::<T>();
+    let payer: T::AccountId = account("payer", 0, 0);
+    T::Stake::endow(
+        &payer,
+        &account("agent of payer", 0, 0),
+        Role::Verifier,
+        pot.saturating_add(pot),
+    );
+    frame_support::assert_ok!(T::Stake::lock(&payer, pot));
+    let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
+    for place in 0..VOTERS_MAX {
+        let agent = account("agent of voter", place, 0);
+        T::Stake::endow(&voter(place), &agent, Role::Verifier, pot);
+    }
+    let last = voter(0);
+    let right = voted::<T>(&last);
+    let mut committee = Committees::<T>::get(0).expect("it sits");
+    frame_support::assert_ok!(committee.state.reveal(&last, right, salt()));
+    committee.suspended = u32::try_from(committee.state.absent().len()).unwrap_or(u32::MAX);
+    committee.fund = Some(CommitteeFund {
+        payer,
+        is_stake: true,
+        pot,
+        left: pot,
+        claim_holds: Some(true),
+        paid: 0,
+        from_lock: pot,
+        slash: None,
+    });
+    Committees::<T>::insert(0, committee);
+    Disputes::<T>::mutate(0, |dispute| {
+        let dispute = dispute.as_mut().expect("it was opened just before");
+        frame_support::assert_ok!(dispute.game.decided(Side::Defender));
+    });
 }

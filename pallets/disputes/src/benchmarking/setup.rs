@@ -1,10 +1,12 @@
 //! Disputes of which calls are the last.
 
+use alloc::vec;
+
 use frame_benchmarking::v2::account;
 use sp_runtime::traits::{One, Zero};
 use surety_dispute_game::{
-    bisection::{Clocks, Game, Move},
-    dispute::Dispute,
+    bisection::{Blob, Clocks, DuePart, Game, Missing, Move, PARTS_MAX, PartOpening},
+    dispute::{Dispute, Prepaid},
 };
 use surety_pallet_results::{
     DisputeContexts, DisputeReferee, LongCell, RoundOf, Rounds, asset,
@@ -41,6 +43,41 @@ pub(super) fn opening_is_due<T: Config>(cell: LongCell) -> (T::AccountId, Move) 
     (agent, last)
 }
 
+/// A challenge of the first provider of a full round, in which the challenger is to name a child: the
+/// challenger, and its move. It asks for the output.
+pub(super) fn naming_is_due<T: Config>() -> (T::AccountId, Move) {
+    let (context, said, mut moves) = T::Referee::for_benchmark(LongCell::Choice);
+    DisputeContexts::<T>::insert(TASK, context);
+    let mut round = challengeable::<T>(&said, |_| None);
+    let challenger: T::AccountId = account("challenger", 0, 0);
+    asset::endow::<T>(&challenger, stake::<T>());
+    moves.truncate(1);
+    dispute_about::<T>(
+        &mut round,
+        (&said, &moves),
+        Party::Account(challenger.clone()),
+        Clocks::equal(100),
+    );
+    Disputes::<T>::mutate(0, |dispute| {
+        if let Some(dispute) = dispute {
+            dispute.prepaid = None;
+        }
+    });
+    Rounds::<T>::insert(TASK, round);
+    (challenger, Move::Ask(Missing::Output))
+}
+
+/// The last part of the longest content that can be demanded.
+pub(super) fn largest_part() -> (DuePart, PartOpening) {
+    let bytes = vec![7; PARTS_MAX as usize * PartOpening::bytes_max() as usize];
+    let part = PARTS_MAX - 1;
+    let shown = PartOpening::new(&bytes, part).expect("there is such a part");
+    let bytes = u32::try_from(bytes.len()).unwrap_or_default();
+    let content = shown.content(bytes).expect("it is a part of it");
+    let blob = Blob { content, bytes };
+    (DuePart { blob, part }, shown)
+}
+
 /// A claim that is like another one, and that nobody else makes.
 pub(super) fn lonely(said: &ResultClaim) -> ResultClaim {
     ResultClaim {
@@ -74,6 +111,15 @@ pub(super) fn is_convicted<T: Config>() -> bool {
     members.any(|member| member.provider == provider && member.fault == Some(FaultKind::WrongResult))
 }
 
+/// Content was asked for by an account of its own.
+fn prepaid<T: Config>() -> Prepaid<T::AccountId, T::Balance> {
+    let by: T::AccountId = account("player", 0, 0);
+    asset::endow::<T>(&by, stake::<T>());
+    let amount = T::Balance::from(2u32);
+    frame_support::assert_ok!(asset::hold::<T>(HoldReason::Showing, &by, amount));
+    Prepaid { by, amount }
+}
+
 /// A challenge of the first provider's `claim`, after these moves.
 pub(super) fn dispute_about<T: Config>(
     round: &mut RoundOf<T>,
@@ -105,6 +151,8 @@ pub(super) fn dispute_about<T: Config>(
         claim: claim.clone(),
         game,
         bond,
+        committee_bond: bond / 2u32.into(),
+        prepaid: Some(prepaid::<T>()),
         moves: 0,
         opened_at: frame_system::Pallet::<T>::block_number(),
         ticked_at: TrustLock::<T>::now(),

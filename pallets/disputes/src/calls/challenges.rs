@@ -3,7 +3,7 @@
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::traits::Saturating;
 use surety_pallet_results::{Pallet as Results, RoundOf, Rounds, asset};
-use surety_types::{TaskId, limits, trust::Party};
+use surety_types::{TaskId, limits, task::ResultClaim, trust::Party};
 
 use crate::{Config, Error, HoldReason, Pallet};
 
@@ -11,15 +11,24 @@ impl<T: Config> Pallet<T> {
     /// What a challenge in this round puts on hold.
     ///
     /// A lost bond is half burned, the other half may go to a friend. With `2 S / places`, where S is the
-    /// burned part of the dearest lock, taking all places costs as much as being found out.
-    pub fn challenge_bond(round: &RoundOf<T>) -> T::Balance {
+    /// burned part of the dearest lock, taking all places costs as much as being found out. Where the claim
+    /// has cells that no block can compute there is what a committee costs beside that.
+    pub fn challenge_bond(task: TaskId, round: &RoundOf<T>, claim: &ResultClaim) -> T::Balance {
+        let (bond, _) = Self::challenge_bonds(task, round, claim);
+        bond
+    }
+
+    /// The same, and the part of it that is for a committee.
+    fn challenge_bonds(task: TaskId, round: &RoundOf<T>, claim: &ResultClaim) -> (T::Balance, T::Balance) {
         let prices = round.members.iter().map(|member| member.price);
         let price = prices.max().unwrap_or_default();
         let of_price = price.saturating_mul(T::ChallengeBondMultiple::get().into());
         let of_cost = T::DefenseCost::get().saturating_mul(2u32.into());
         let burned = Results::<T>::burned_lock(price, &round.security, &round.terms);
         let of_lock = burned.saturating_mul(2).div_ceil(limits::CHALLENGES_MAX.into());
-        of_price.max(of_cost).max(of_lock.into())
+        let of_committee = Self::committee_bond(task, round, (claim, price));
+        let bond = of_price.max(of_cost).max(of_lock.into());
+        (bond.saturating_add(of_committee), of_committee)
     }
 
     pub(crate) fn do_challenge(
@@ -32,12 +41,12 @@ impl<T: Config> Pallet<T> {
         Results::<T>::member(&mut round, provider)?;
         let matchup = Self::matchup_of(&round, provider, Party::Account(challenger.clone()))
             .ok_or(Error::<T>::NotDisputable)?;
-        let game = Self::new_game(task, &matchup.claim).ok_or(Error::<T>::NotDisputable)?;
+        let game = Self::new_game(task, &round, &matchup.claim).ok_or(Error::<T>::NotDisputable)?;
         ensure!(!Self::are_places_taken(&round), Error::<T>::TooManyDisputes);
-        let bond = Self::challenge_bond(&round);
-        asset::hold::<T>(HoldReason::Challenge, &challenger, bond)?;
+        let bonds = Self::challenge_bonds(task, &round, &matchup.claim);
+        asset::hold::<T>(HoldReason::Challenge, &challenger, bonds.0)?;
         round.challenges = round.challenges.saturating_add(1);
-        Self::open_dispute(task, &mut round, matchup, bond, game);
+        Self::open_dispute(task, &mut round, matchup, bonds, game);
         Rounds::<T>::insert(task, round);
         Ok(())
     }

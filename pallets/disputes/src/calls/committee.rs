@@ -4,7 +4,6 @@ use frame_support::{
     dispatch::DispatchResult,
     ensure,
     pallet_prelude::{InvalidTransaction, TransactionSource, TransactionValidityWithRefund},
-    traits::Get,
     weights::Weight,
 };
 use sp_core::H256;
@@ -48,10 +47,12 @@ impl<T: Config> Pallet<T> {
             .any(|other| other.verifier == verifier);
         ensure!(!known, Error::<T>::AlreadySeated);
         ensure!(Self::is_settled(&verifier, &committee), Error::<T>::Unsettled);
-        let rank = Self::rank(agent, &verifier, id, &committee, proof.as_ref())?;
+        let stake: u128 = T::Stake::bonded(&verifier, Role::Verifier).into();
+        let rank = Self::rank(agent, stake, id, &committee, proof.as_ref())?;
         let candidate = Candidate {
             verifier: verifier.clone(),
             rank,
+            stake,
             seal,
         };
         let instead_of = match committee.enter(candidate) {
@@ -87,6 +88,11 @@ impl<T: Config> Pallet<T> {
             verifier,
             value,
         });
+        if committee.fund.is_some() {
+            Committees::<T>::insert(id, committee);
+            Self::store(&mut round, id, dispute);
+            return Ok(());
+        }
         if !committee.state.is_revealing() {
             Self::end_ballot(id, &mut committee);
         }
@@ -128,7 +134,9 @@ impl<T: Config> Pallet<T> {
 
     pub(crate) fn do_advance_committee(id: DisputeId) -> DispatchResult {
         let (mut round, dispute, committee) = Self::sitting(id)?;
-        ensure!(Self::is_stage_over(&committee), Error::<T>::NotDue);
+        let goes_on = committee.state.decision().is_none() && Self::is_stage_over(&committee);
+        let due = goes_on || Self::awaits_seed(&committee) || Self::has_work(&committee);
+        ensure!(due, Error::<T>::NotDue);
         Self::poll_dispute(&mut round, id, dispute);
         Ok(())
     }
@@ -155,46 +163,50 @@ impl<T: Config> Pallet<T> {
     fn sitting(id: DisputeId) -> Result<(RoundOf<T>, DisputeOf<T>, CommitteeOf<T>), DispatchError> {
         let dispute = Disputes::<T>::get(id).ok_or(Error::<T>::UnknownDispute)?;
         let round = Results::<T>::round(dispute.task)?;
-        ensure!(!is_moot::<T>(&round, &dispute), Error::<T>::Moot);
-        let committee = Committees::<T>::get(id).ok_or(Error::<T>::NoCommittee)?;
+        let committee = Committees::<T>::get(id);
+        let winds_up = committee
+            .as_ref()
+            .is_some_and(|committee| committee.fund.is_some());
+        ensure!(winds_up || !is_moot::<T>(&round, &dispute), Error::<T>::Moot);
+        let committee = committee.ok_or(Error::<T>::NoCommittee)?;
         Ok((round, dispute, committee))
     }
 
     /// Takes the time that has passed from the stage. Refuses when it is over: what comes too late would be
     /// undone with what follows from that.
     fn take_time(committee: &mut CommitteeOf<T>) -> DispatchResult {
-        ensure!(!Self::is_stage_over(committee), Error::<T>::NotNow);
+        let over = Self::is_stage_over(committee) || Self::awaits_seed(committee);
+        ensure!(!over, Error::<T>::NotNow);
         let blocks = Self::committee_blocks(committee);
         committee.state.tick(blocks);
         committee.ticked_at = committee.ticked_at.max(TrustLock::<T>::now());
         Ok(())
     }
 
-    /// Whether a verifier's stake and key are older than what it draws with is known. Otherwise it could try
-    /// keys, and move stake to those names that are drawn. In blocks of the chain, because those make the
-    /// epochs whose randomness it is.
+    /// Whether a verifier's stake and key are old enough for this committee. Otherwise it could try keys,
+    /// move stake to those names that are drawn, or bring stake to a vote whose question it knows. In blocks
+    /// of the chain, because those make the epochs whose randomness is part of the seed.
     fn is_settled(verifier: &T::AccountId, committee: &CommitteeOf<T>) -> bool {
         let now = frame_system::Pallet::<T>::block_number();
-        let since: u32 = now.saturating_sub(committee.draw.begun_at).saturated_into();
-        T::Stake::settled_for(verifier) >= since.saturating_add(T::SeatSeasoning::get())
+        let since: u32 = now.saturating_sub(committee.draw.settled_by).saturated_into();
+        T::Stake::settled_for(verifier) >= since
     }
 
     /// A verifier's place among candidates.
     fn rank(
         agent: &T::AccountId,
-        verifier: &T::AccountId,
+        stake: u128,
         dispute: DisputeId,
         committee: &CommitteeOf<T>,
         proof: Option<&AuditProof>,
     ) -> Result<u128, DispatchError> {
-        let stake: u128 = T::Stake::bonded(verifier, Role::Verifier).into();
         match committee.state.stage() {
             Stage::Summoning => return Ok(vote_rank(stake)),
             Stage::Drawing => {}
             Stage::Round(_) | Stage::Voting(_) | Stage::Over(_) => return Err(Error::<T>::NotNow.into()),
         }
         let input = SeatInput {
-            seed: committee.draw.seed,
+            seed: committee.draw.seed.ok_or(Error::<T>::NotNow)?,
             dispute,
             ballot: committee.state.rounds(),
         };

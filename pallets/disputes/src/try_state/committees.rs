@@ -5,7 +5,7 @@ use sp_runtime::TryRuntimeError;
 use surety_dispute_game::{bisection::State, committee::value_hash};
 use surety_types::trust::DisputeId;
 
-use crate::{CommitteeOf, Committees, Config, DisputeOf, Disputes};
+use crate::{CommitteeOf, Committees, Config, DisputeOf, Disputes, FundOf};
 
 pub(super) fn check<T: Config>() -> Result<(), TryRuntimeError> {
     Committees::<T>::iter().try_for_each(|(id, committee)| {
@@ -19,18 +19,35 @@ fn disputes_3_committees_are_of_games_that_wait<T: Config>(
     committee: &CommitteeOf<T>,
 ) -> Result<DisputeOf<T>, TryRuntimeError> {
     let dispute = Disputes::<T>::get(id).ok_or("DISPUTES-3: a committee without a dispute")?;
-    let State::NeedsCommittee { cell } = dispute.game.state() else {
-        return Err("DISPUTES-3: a committee about a game that can be played".into());
-    };
-    ensure!(
-        committee.claimed == value_hash(Some(cell.value)),
-        "DISPUTES-3: a committee about another value than the defender's"
-    );
+    match (dispute.game.state(), &committee.fund) {
+        (State::NeedsCommittee { cell }, None) => ensure!(
+            committee.claimed == value_hash(Some(cell.value)),
+            "DISPUTES-3: a committee about another value than the defender's"
+        ),
+        (State::Over(_), Some(fund)) => disputes_7_funds_pay_what_they_have::<T>(&dispute, fund)?,
+        _ => return Err("DISPUTES-3: a committee about a game that can be played".into()),
+    }
     ensure!(
         committee.state.decision().is_some() || committee.suspended == 0,
         "DISPUTES-3: a suspension before there is a decision"
     );
     Ok(dispute)
+}
+
+fn disputes_7_funds_pay_what_they_have<T: Config>(
+    dispute: &DisputeOf<T>,
+    fund: &FundOf<T>,
+) -> Result<(), TryRuntimeError> {
+    let mut parties = [dispute.defender.account(), dispute.challenger.account()].into_iter();
+    ensure!(
+        parties.any(|party| *party == fund.payer),
+        "DISPUTES-7: somebody pays a committee that was no party"
+    );
+    ensure!(
+        fund.left <= fund.pot && (fund.is_stake || fund.left == dispute.bond),
+        "DISPUTES-7: a committee's fund is not what is set aside for it"
+    );
+    Ok(())
 }
 
 fn disputes_4_candidates_are_different_and_fit<T: Config>(

@@ -22,8 +22,9 @@ fn a_challenge_puts_its_bond_on_hold_and_opens_a_dispute() {
     after(&[9, 9, 9], || {
         assert_ok!(challenge(STRANGER, 2));
         assert_eq!(pairs(), [(2, STRANGER)]);
-        assert_eq!(money(STRANGER), MONEY - CHALLENGE_BOND);
-        assert_eq!(disputes()[0].1.bond, CHALLENGE_BOND);
+        let held = CHALLENGE_BOND + COMMITTEE_POT;
+        assert_eq!(money(STRANGER), MONEY - held);
+        assert_eq!(disputes()[0].1.bond, held);
     });
 }
 
@@ -160,13 +161,18 @@ fn the_bond_is_five_prices_or_twice_the_cost_of_defending_or_follows_the_lock() 
                 &assignments
             ));
             let round = round().unwrap();
-            (Disputes::challenge_bond(&round), round.members[0].lock)
+            (
+                Disputes::challenge_bond(TASK, &round, &claim(9)),
+                round.members[0].lock,
+            )
         })
     };
-    assert_eq!(bond_at(1, 0).0, 20);
+    // With a committee, whose members are each paid a planck's worth of work at least.
+    assert_eq!(bond_at(1, 0).0, 20 + 150);
     // The dearest of the round counts, whoever is challenged.
-    assert_eq!(bond_at(PRICE, 0), (CHALLENGE_BOND, LOCK));
+    assert_eq!(bond_at(PRICE, 0), (CHALLENGE_BOND + COMMITTEE_POT, LOCK));
     let (bond, lock) = bond_at(PRICE, 30_000);
+    let bond = bond - COMMITTEE_POT;
     assert!(lock > 8_000, "{lock}");
     // Half of it is burned: of all places as much as of the lock.
     let burned = bond - bond / 2;

@@ -6,10 +6,7 @@ use frame_support::{
 };
 use sp_core::H256;
 use sp_runtime::DispatchError;
-use surety_dispute_game::{
-    bisection::{Move, Side},
-    quorum_streak::Decision,
-};
+use surety_dispute_game::{bisection::Side, quorum_streak::Decision};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
     stake::Role,
@@ -94,7 +91,7 @@ fn less_than_two_thirds_of_all_stake_decide_nothing_and_cost_nothing() {
         let claimed = claimed();
         ballot(&votes(6, |_| claimed));
         // The committee is over, and the dispute still waits for others to decide.
-        assert_eq!((committee(), pairs()), (None, vec![(1, 2)]));
+        assert_eq!((sitting(), pairs()), (None, vec![(1, 2)]));
         pass(DECISION_WINDOW);
         assert_eq!(pairs(), []);
         pass(CHALLENGE_WINDOW + 1);
@@ -138,6 +135,7 @@ fn a_seal_that_is_not_opened_suspends_and_costs_no_stake() {
         let silent = FIRST_VERIFIER + 7;
         pass(u64::from(VOTE_WINDOW) + 1);
         assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
+        pass(1);
         assert!(TrustLock::is_suspended(&silent));
         pass(DEFERRAL + 1);
         assert_eq!(MockStake::slashed(silent), 0);
@@ -216,25 +214,33 @@ fn many_that_are_silent_are_suspended_in_several_steps_before_the_dispute_ends()
 }
 
 #[test]
-fn what_a_vote_counts_is_read_when_voting_begins() {
+fn stake_that_comes_or_goes_after_a_committee_was_called_counts_neither_in_votes_nor_in_the_total() {
     referred(|| {
         let claimed = claimed();
-        for (verifier, value) in votes(7, |_| claimed) {
+        let bond = |stash, amount| {
+            MockStake::bond(stash, agent_of(stash), Role::Verifier, amount);
+            MockStake::settle(stash, 0);
+        };
+        // Who hears of the question and bonds for it has no vote.
+        let late = FIRST_VERIFIER + VERIFIERS;
+        bond(late, 100 * BOND);
+        assert_noop!(join(late, other_value()), DisputesError::Unsettled);
+        for (verifier, value) in votes(6, |_| claimed) {
             assert_ok!(join(verifier, value));
         }
-        // One takes its stake away, so that the other six are more than two thirds of nine.
+        // Who joins small and bonds large has as small a one, and does not keep others from theirs.
+        let grown = FIRST_VERIFIER + 9;
+        assert_ok!(join(grown, other_value()));
+        bond(grown, 100 * BOND);
+        // What is taken away after it was brought is not missed, or the others would be made fewer.
+        assert_ok!(join(FIRST_VERIFIER + 6, claimed));
         MockStake::remove(FIRST_VERIFIER + 6);
         pass(u64::from(SEAT_WINDOW) + 1);
-        for (verifier, value) in votes(5, |_| claimed) {
+        assert_ok!(reveal_vote(grown, other_value()));
+        for (verifier, value) in votes(7, |_| claimed) {
             assert_ok!(reveal_vote(verifier, value));
         }
-        assert!(committee().is_some());
-        // What it sealed it can still open. It counts for nothing.
-        assert_ok!(reveal_vote(FIRST_VERIFIER + 6, claimed));
-        assert_ok!(reveal_vote(FIRST_VERIFIER + 5, claimed));
-        pass(u64::from(VOTE_WINDOW) + 1);
-        // Six thousand of nine are not more than two thirds.
-        assert_eq!(faults(), []);
+        assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
     });
 }
 
@@ -284,7 +290,7 @@ fn who_may_not_take_a_seat_is_told_why() {
         assert_noop!(join(third, value), DisputesError::Unsettled);
         MockStake::settle(third, SEASONING);
         assert_ok!(join(third, value));
-        // What was long enough before the draw began is no longer so as time goes on.
+        // What was long enough before the committee was called is no longer so as time goes on.
         pass(1);
         let fourth = FIRST_VERIFIER + 3;
         MockStake::settle(fourth, SEASONING);
@@ -321,7 +327,7 @@ fn a_ballot_has_its_time_and_not_more_whoever_looks() {
         assert_ok!(advance());
         let silent = (0..7).filter(|place| TrustLock::is_suspended(&(FIRST_VERIFIER + place)));
         assert_eq!((silent.count(), faults()), (6, vec![]));
-        assert_noop!(advance(), DisputesError::NoCommittee);
+        assert_noop!(advance(), DisputesError::NotDue);
     });
 }
 
@@ -431,36 +437,12 @@ fn root_decides_while_a_committee_sits_and_nobody_is_fined_for_it() {
             DISPUTE,
             Side::Defender
         ));
-        assert_eq!(Committees::<Test>::iter().count(), 0);
-        assert_noop!(
-            reveal_vote(FIRST_VERIFIER + 1, value),
-            DisputesError::UnknownDispute
-        );
         assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
-    });
-}
-
-#[test]
-fn a_side_that_concedes_sends_the_committee_home() {
-    referred(|| {
-        assert_ok!(join(FIRST_VERIFIER, claimed()));
-        assert_ok!(play(agent_of(2), DISPUTE, Move::Concede));
-        assert_eq!(Committees::<Test>::iter().count(), 0);
-        assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
-    });
-}
-
-#[test]
-fn a_committee_goes_when_a_party_loses_elsewhere() {
-    after(&[9, WRONG, 8], || {
-        // 1 plays 2; a stranger has 2 judged wrong meanwhile by 3's cell: 2 concedes that one.
-        play_out(&[(1, 9), (2, WRONG)]);
-        assert!(committee().is_some());
-        assert_ok!(challenge(FIRST_STRANGER, 2));
-        let (second, _) = *disputes().last().unwrap();
-        assert_ok!(play(agent_of(2), second, Move::Concede));
-        assert_noop!(join(FIRST_VERIFIER, claimed()), DisputesError::Moot);
-        pass(2);
+        // Whoever has sealed opens, and is paid if it has said what root says.
+        assert_ok!(reveal_vote(FIRST_VERIFIER + 1, value));
+        pass(u64::from(VOTE_WINDOW) + 1);
+        wind_up();
+        assert!(paid().is_empty());
         assert_eq!(Committees::<Test>::iter().count(), 0);
     });
 }
@@ -469,9 +451,9 @@ fn a_committee_goes_when_a_party_loses_elsewhere() {
 fn it_ends_by_time_alone() {
     referred(|| {
         pass(time_of_a_ballot());
-        assert_eq!(Committees::<Test>::iter().count(), 0);
+        assert_eq!(sitting(), None);
         pass(DECISION_WINDOW + CHALLENGE_WINDOW + 2);
-        assert_eq!(round(), None);
+        assert_eq!((round(), committee()), (None, None));
     });
 }
 

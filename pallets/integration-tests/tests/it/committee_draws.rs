@@ -3,8 +3,12 @@
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
 use surety_dispute_game::quorum_streak::{Decision, QUORUM, ROUNDS_MAX, SEATS, Stage};
-use surety_pallet_test_kit::MockStake;
-use surety_types::{stake::Role, trust::FaultKind};
+use surety_pallet_test_kit::{MockEntropy, MockStake};
+use surety_types::{
+    stake::Role,
+    traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS},
+    trust::FaultKind,
+};
 
 use super::after;
 use surety_pallet_integration_tests::*;
@@ -17,6 +21,7 @@ fn drawing(test: impl FnOnce()) {
     after(&[9, WRONG], || {
         bond_verifiers(MANY);
         play_out(&[(1, 9), (2, WRONG)]);
+        pass(SEED_BLOCKS);
         assert_eq!(committee().unwrap().state.stage(), &Stage::Drawing);
         test();
     });
@@ -72,7 +77,7 @@ fn a_round_without_a_quorum_breaks_the_streak() {
             assert!(stage_is_drawing());
         }
         round_of(15, claimed);
-        assert_eq!((committee(), pairs()), (None, vec![]));
+        assert_eq!((sitting(), pairs()), (None, vec![]));
     });
 }
 
@@ -115,7 +120,7 @@ fn rounds_that_nobody_comes_to_end_in_a_vote_of_all_and_that_by_time() {
         assert_eq!(committee().unwrap().state.stage(), &Stage::Summoning);
         pass(u64::from(SEAT_WINDOW) + 1);
         // More time has passed than others would have had to decide.
-        assert_eq!((committee(), pairs()), (None, vec![]));
+        assert_eq!((sitting(), pairs()), (None, vec![]));
         assert_eq!(faults(), []);
     });
 }
@@ -216,16 +221,60 @@ fn a_proof_counts_for_one_key_one_dispute_and_one_ballot() {
 }
 
 #[test]
-fn keys_and_stake_that_came_after_the_seed_draw_nothing() {
+fn keys_and_stake_that_came_after_the_committee_was_called_draw_nothing_in_any_of_its_rounds() {
     drawing(|| {
         let (who, value) = (FIRST_VERIFIER, claimed());
-        pass(2);
-        MockStake::settle(who, SEASONING + 1);
+        // It was called as many blocks ago as it takes to find out the seed.
+        let since = SEASONING + u32::try_from(SEED_BLOCKS).unwrap();
+        MockStake::settle(who, since - 1);
         assert_noop!(join(who, value), DisputesError::Unsettled);
-        // The next round has a seed of its own.
-        pass(2);
-        MockStake::settle(who, SEASONING);
+        MockStake::settle(who, since);
         assert_ok!(join(who, value));
+        pass(u64::from(SEAT_WINDOW) + 1);
+        // Another round, and what is drawn with is as old as in the first.
+        assert_eq!(committee().unwrap().state.rounds(), 1);
+        MockStake::settle(who, since);
+        assert_noop!(join(who, value), DisputesError::Unsettled);
+    });
+}
+
+#[test]
+fn what_is_drawn_with_comes_from_a_block_after_the_move_that_called_for_it() {
+    after(&[9, WRONG], || {
+        bond_verifiers(MANY);
+        play_out(&[(1, 9), (2, WRONG)]);
+        let draw = committee().unwrap().draw;
+        assert_eq!((draw.seed, draw.begun_at), (None, System::block_number()));
+        assert_noop!(join(FIRST_VERIFIER, claimed()), DisputesError::NotNow);
+        events();
+        pass(SEED_BLOCKS);
+        let seed = committee().unwrap().draw.seed.unwrap();
+        let (output, _) = MockEntropy::first_after(draw.begun_at).unwrap();
+        let expected = surety_audit_economics::seat_seed(DISPUTE, &draw.epoch_randomness, Some(&output));
+        assert_eq!(seed, expected);
+        assert!(
+            events().contains(&RuntimeEvent::Disputes(DisputesEvent::SeatsSeeded {
+                dispute: DISPUTE,
+                seed
+            }))
+        );
+        // The whole window is left.
+        assert_eq!(committee().unwrap().state.left(), SEAT_WINDOW);
+        assert_ok!(join(FIRST_VERIFIER, claimed()));
+    });
+}
+
+#[test]
+fn without_entropy_a_committee_is_drawn_with_what_the_epoch_has() {
+    after(&[9, WRONG], || {
+        bond_verifiers(MANY);
+        play_out(&[(1, 9), (2, WRONG)]);
+        HasEntropy::set(false);
+        MockEntropy::reset();
+        pass(u64::from(ENTROPY_PATIENCE_BLOCKS));
+        assert_eq!(committee().unwrap().draw.seed, None);
+        pass(2);
+        assert_ok!(join(FIRST_VERIFIER, claimed()));
     });
 }
 
@@ -235,12 +284,16 @@ fn a_lost_challenge_by_a_drawn_committee_is_the_challengers() {
         bond_verifiers(MANY);
         assert_ok!(challenge(FIRST_STRANGER, 1));
         play_out(&[(1, 9), (FIRST_STRANGER, WRONG)]);
+        pass(SEED_BLOCKS);
         let claimed = claimed();
         for _ in 0..3 {
             round_of(20, claimed);
         }
+        // Its members are paid out of what is on hold for them, and the rest of that comes back.
+        wind_up();
         assert_eq!(Committees::<Test>::iter().count(), 0);
-        assert_eq!(money(FIRST_STRANGER), MONEY - CHALLENGE_BOND);
+        assert_eq!(money(FIRST_STRANGER), MONEY - CHALLENGE_BOND - 20 * MEMBER_PAY);
+        assert_eq!(money(FIRST_VERIFIER), MEMBER_PAY);
     });
 }
 
@@ -251,6 +304,7 @@ fn a_claim_that_was_decided_wrong_is_defended_by_the_next_one_before_a_committee
         play_out(&[(1, WRONG), (2, WRONG), (FIRST_STRANGER, 9)]);
         ballot(&votes(7, |_| other_value()));
         assert_eq!(faults(), [(1, FaultKind::WrongResult)]);
+        wind_up();
         assert_eq!(pairs(), [(2, FIRST_STRANGER)]);
         play_out(&[(2, WRONG), (FIRST_STRANGER, 9)]);
         assert!(Committees::<Test>::contains_key(1));

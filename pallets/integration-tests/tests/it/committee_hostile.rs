@@ -127,6 +127,7 @@ proptest! {
             }
             bond_verifiers(all);
             play_out(&[(1, 9), (2, WRONG)]);
+            let issued = Balances::total_issuance();
             let world = World { honest: all - hostile, all, claimed: claimed(), awake };
             for step in steps {
                 world.take(step);
@@ -145,6 +146,10 @@ proptest! {
             for place in 0..world.honest {
                 assert_eq!(MockStake::slashed(FIRST_VERIFIER + place), 0, "{place} was honest");
             }
+            // Whoever loses pays for what was computed, and only that is paid.
+            assert_eq!(Balances::total_issuance(), issued);
+            let paid: Balance = (0..world.all).map(|place| MockStake::awarded(FIRST_VERIFIER + place)).sum();
+            assert!(paid <= COMMITTEE_POT, "{paid}");
             let late = faults().iter().any(|(_, kind)| *kind == FaultKind::WrongResult);
             assert!(!late);
         });

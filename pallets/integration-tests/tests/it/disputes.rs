@@ -293,7 +293,8 @@ fn a_dispute_is_moot_when_one_of_its_parties_has_lost_elsewhere() {
         assert_ok!(challenge(one, 1));
         assert_ok!(challenge(other, 1));
         let held = |account| MONEY - money(account);
-        assert_eq!((held(one), held(other)), (CHALLENGE_BOND, CHALLENGE_BOND));
+        const HELD: Balance = CHALLENGE_BOND + COMMITTEE_POT;
+        assert_eq!((held(one), held(other)), (HELD, HELD));
         // The first finds the lie, and goes on against the second provider.
         while pairs()[0] == (1, one) {
             let (id, _) = disputes()[0];

@@ -2,15 +2,17 @@
 
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
+use surety_pallet_results::Rounds;
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
+    model::Operation,
     stake::Role,
     task::{FailureReason, Verdict},
     traits::Jail,
-    trust::FaultKind,
+    trust::{AuditState, FaultKind},
 };
 
-use super::{after, revealed};
+use super::{after, revealed, revealed_with};
 use surety_pallet_integration_tests::*;
 
 const REPORTER: AccountId = FIRST_STRANGER;
@@ -210,5 +212,95 @@ fn a_dispute_of_who_is_convicted_is_over() {
         assert_eq!(pairs(), []);
         pass(200);
         assert_eq!(decision(), Some(agreed(9, &[1, 3], &[2], &[])));
+    });
+}
+
+/// A verifier that was shown 7 by stash 1, which reveals 9 like stash 2.
+const SHOWN_ANOTHER: AccountId = FIRST_VERIFIER;
+
+/// Has the task be one of generation, of which auditors are shown the output.
+fn generates() {
+    Rounds::<Test>::mutate(TASK, |round| {
+        round.as_mut().unwrap().terms.operation = Operation::Generate;
+    });
+}
+
+fn two_faced(test: impl FnOnce()) {
+    TestExt::new().round_of(2).execute_with(|| {
+        let confirms = FIRST_VERIFIER + 1;
+        generates();
+        revealed_with(&[(SHOWN_ANOTHER, 1, 7), (confirms, 1, 9)], &[9, 9]);
+        assert_ok!(reveal_audit(confirms, 1, 9));
+        test();
+        assert_eq!(audit_state(SHOWN_ANOTHER, 1), Some(AuditState::Over));
+        assert_eq!(MockStake::locked(SHOWN_ANOTHER), 0);
+        assert_eq!(disputes(), []);
+        assert_eq!(audit_state(confirms, 1), Some(AuditState::Confirmed));
+        pass(200);
+        assert_eq!(decision(), Some(agreed(9, &[2], &[1], &[])));
+        assert_eq!(MockStake::slashed(SHOWN_ANOTHER), 0);
+        assert!(MockStake::slashed(1) > 0);
+    });
+}
+
+/// What stash 1 signed for its auditor.
+fn shown_another() -> surety_proofs::SignedStatement<AccountId> {
+    let mut lie = promise(1, TASK, 9);
+    lie.output = claim(7).output;
+    signed_by(agent_of(1), lie, &genesis())
+}
+
+#[test]
+fn an_auditor_that_was_shown_another_output_loses_nothing_once_that_is_reported() {
+    two_faced(|| {
+        assert_ok!(reveal_audit(SHOWN_ANOTHER, 1, 7));
+        assert_eq!(pairs(), [(1, SHOWN_ANOTHER)]);
+        assert_ok!(report(shown_another(), None));
+        pass(1);
+    });
+}
+
+#[test]
+fn a_seal_over_another_output_that_opens_after_the_report_is_void() {
+    two_faced(|| {
+        assert_ok!(report(shown_another(), None));
+        assert_ok!(reveal_audit(SHOWN_ANOTHER, 1, 7));
+    });
+}
+
+#[test]
+fn auditors_of_embeddings_go_on_against_whoever_says_the_same_as_a_provider_that_reports_itself() {
+    TestExt::new().round_of(2).execute_with(|| {
+        let auditor = FIRST_VERIFIER;
+        revealed_with(&[(auditor, 1, 9)], &[8, 8]);
+        assert_ok!(reveal_audit(auditor, 1, 9));
+        assert_eq!(pairs(), [(1, auditor)]);
+        let mut lie = promise(1, TASK, 8);
+        lie.output = H256::repeat_byte(1);
+        assert_ok!(report(signed_by(agent_of(1), lie, &genesis()), None));
+        pass(3);
+        assert_eq!(pairs(), [(2, auditor)]);
+        play_out(&[(2, 8), (auditor, 9)]);
+        pass(200);
+        assert_eq!(decision(), Some(Verdict::Failed(FailureReason::NoAgreement)));
+        assert!(MockStake::slashed(2) > 0);
+        assert_eq!(MockStake::slashed(auditor), 0);
+    });
+}
+
+#[test]
+fn everybody_has_the_whole_window_against_whoever_says_the_same_as_a_provider_that_reports_itself() {
+    TestExt::new().round_of(2).execute_with(|| {
+        generates();
+        revealed(&[8, 8]);
+        pass(CHALLENGE_WINDOW - 1);
+        let mut lie = promise(1, TASK, 8);
+        lie.output = H256::repeat_byte(1);
+        assert_ok!(report(signed_by(agent_of(1), lie, &genesis()), None));
+        pass(CHALLENGE_WINDOW - 1);
+        assert_ok!(challenge(FIRST_STRANGER, 2));
+        play_out(&[(2, 8), (FIRST_STRANGER, 9)]);
+        pass(200);
+        assert!(MockStake::slashed(2) > 0);
     });
 }

@@ -3,7 +3,7 @@
 
 use frame_support::traits::fungible::Mutate;
 use proptest::{collection::vec, prelude::*};
-use surety_dispute_game::bisection::{Move, Side};
+use surety_dispute_game::bisection::{Missing, Move, Side};
 use surety_pallet_test_kit::{MockOutcome, MockStake};
 use surety_proofs::SegmentOpening;
 use surety_types::{task::Verdict, trust::AuditProof};
@@ -187,8 +187,9 @@ impl World {
 fn tried<T>(_: T) {}
 
 fn junk_move(junk: u8) -> Move {
-    match junk % 4 {
+    match junk % 5 {
         0 => Move::Concede,
+        4 => Move::Ask(Missing::Output),
         1 => Move::Name(junk),
         2 => Move::Pick(junk.into()),
         _ => Move::Post(Default::default()),

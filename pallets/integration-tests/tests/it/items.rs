@@ -95,6 +95,19 @@ fn an_auditor_of_items_that_agrees_is_paid() {
 }
 
 #[test]
+fn a_confirmation_gives_time_to_refute_it_however_late_it_comes() {
+    audited(9, 9, || {
+        // The window for challenges is over; the round waits for the seal alone.
+        pass(CHALLENGE_WINDOW + 1);
+        assert_ok!(open_items(&found(9), answer(true)));
+        pass(CHALLENGE_WINDOW);
+        assert_eq!(state(), AuditState::Confirmed);
+        pass(2);
+        assert!(round().is_none());
+    });
+}
+
+#[test]
 fn whoever_carries_an_opening_cannot_turn_its_answer() {
     audited(9, 9, || {
         let right = answer(true);

@@ -222,14 +222,14 @@ fn a_task_whose_audits_would_take_too_long_is_refused() {
             let security = secured(SecurityLevel::Standard, risk);
             Results::secure(PRICE, &spec(units, 1, security), ModelAudits { speed, ..AUDITS }).map(|_| ())
         };
-        assert_eq!(secure(40_000, 1_000_000, 0), Ok(()));
-        // An item of 512 tokens takes 15,360 seconds in all at a tenth of a token a second.
-        assert_eq!(secure(40_000, 100, 0), Ok(()));
         let refused: DispatchError = ResultsError::AuditTooLong.into();
-        assert_eq!(secure(40_000, 50, 0), Err(refused));
-        // With much at risk all items are computed.
-        assert_eq!(secure(1_000, 5_000, 0), Ok(()));
-        assert_eq!(secure(1_000, 5_000, 10 * PRICE), Err(refused));
+        // An item of 512 tokens takes 15,360 seconds in all at a tenth of a token a second.
+        assert_eq!(secure(1, 100, 0), Ok(()));
+        assert_eq!(secure(1, 50, 0), Err(refused));
+        // However few of them each auditor has: whoever plays computes all.
+        assert_eq!(secure(10_000, 1_000_000, 0), Ok(()));
+        assert_eq!(secure(10_000, 1_000_000, 10 * PRICE), Ok(()));
+        assert_eq!(secure(15_000, 1_000_000, 0), Err(refused));
     });
 }
 
@@ -261,5 +261,28 @@ fn auditors_have_as_long_as_the_dearest_audit_takes() {
         };
         let seeded = AUDIT_WINDOW.max(16);
         assert_eq!(until, System::block_number() + seeded);
+    });
+}
+
+#[test]
+fn whoever_plays_or_is_shown_nothing_has_time_to_compute_all() {
+    TestExt::new().round_of(2).execute_with(|| {
+        Rounds::<Test>::mutate(TASK, |round| {
+            round.as_mut().unwrap().terms = AuditTerms {
+                item_tokens: 512,
+                input_bytes: 10_000,
+                speed: 1_000_000,
+                ..Default::default()
+            };
+        });
+        all_commit(&[(1, 9), (2, 8)]);
+        pass(AUDITING + 1);
+        all_reveal(&[(1, 9), (2, 8)]);
+        // 50 items, three times over at 1,000 tokens a second, and a second for the input: 78 seconds.
+        let more = 39 - AUDIT_WINDOW;
+        let until = System::block_number() + OPENING_WINDOW + more;
+        assert_eq!(round().unwrap().openings_until, Some(until));
+        let clocks = disputes()[0].1.game.clocks();
+        assert_eq!(u64::from(clocks.challenger), u64::from(CLOCK) + more);
     });
 }

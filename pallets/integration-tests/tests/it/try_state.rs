@@ -310,13 +310,16 @@ fn any_committee() -> CommitteeOf<Test> {
         state: CommitteeState::new(Default::default(), windows(1, 1)),
         claimed: Default::default(),
         draw: SeatDraw {
-            seed: Default::default(),
-            verifier_stake: 0,
-            begun_at: 0,
+            begun_at: 1,
+            settled_by: 0,
+            epoch_randomness: H256::zero(),
+            verifier_stake: 1,
+            seed: None,
         },
         candidates: Default::default(),
         ticked_at: 0,
         suspended: 0,
+        fund: None,
     }
 }
 
@@ -398,4 +401,41 @@ fn a_jail_that_its_terms_do_not_explain_is_noticed() {
         || TrustLock::jail(&3, 0),
         |_| JailedFor::<Test>::remove(3),
     );
+}
+
+#[test]
+fn content_of_no_round_and_a_price_of_no_showing_are_noticed() {
+    use surety_dispute_game::{
+        bisection::{Missing, Move},
+        dispute::Prepaid,
+    };
+
+    assert_damage_noticed("RESULTS-14", fresh, || {
+        let bytes = surety_proofs::PartOpening::new(&[1], 0).unwrap().bytes;
+        surety_pallet_results::Shown::<Test>::insert(TASK + 1, (H256::zero(), 1u32, 0u8), bytes);
+    });
+    let asked = || {
+        super::revealed(&[9]);
+        assert_ok!(challenge(FIRST_STRANGER, 1));
+        assert_ok!(play(agent_of(1), 0, next_move(0, 9)));
+        assert_ok!(play(FIRST_STRANGER, 0, Move::Ask(Missing::Output)));
+    };
+    for prepaid in [
+        None,
+        Some(Prepaid {
+            by: FIRST_STRANGER,
+            amount: 1,
+        }),
+    ] {
+        TestExt::new().round_of(1).build().execute_with(|| {
+            asked();
+            assert_ok!(try_state());
+            DisputeStorage::<Test>::mutate(0, |dispute| dispute.as_mut().unwrap().prepaid = prepaid);
+            let noticed = try_state();
+            assert!(
+                matches!(noticed, Err(sp_runtime::DispatchError::Other(text)) if text.starts_with("DISPUTES-8")),
+                "{noticed:?}"
+            );
+        });
+    }
 }

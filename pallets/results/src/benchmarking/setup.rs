@@ -1,6 +1,6 @@
 //! The rounds that cost most, for the benchmarks of pallets that build on this one, too.
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 use frame_benchmarking::v2::account;
 use frame_support::BoundedVec;
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -10,7 +10,7 @@ use sp_runtime::{
     traits::{BlockNumberProvider, Bounded, One, Zero},
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::content_hash;
+use surety_proofs::{PART_BYTES, content_hash};
 use surety_types::{
     TaskId,
     limits::{AUDIT_ITEMS_MAX, AUDITS_MAX, REDUNDANCY_MAX},
@@ -21,7 +21,7 @@ use surety_types::{
     trust::{Audit, AuditState},
 };
 
-use crate::{Config, DisputeContexts, DisputeReferee, RoundOf, verdict};
+use crate::{Config, DisputeContexts, DisputeReferee, RoundOf, Shown, verdict};
 
 /// The task of all benchmarks.
 pub const TASK: TaskId = 7;
@@ -171,5 +171,17 @@ pub fn lock_all<T: Config>(round: &mut RoundOf<T>) {
         agent_of::<T>(seat);
         member.lock = One::one();
         frame_support::assert_ok!(T::Stake::lock(&member.provider, member.lock));
+    }
+}
+
+/// Has so many parts of content been shown.
+pub(super) fn show_parts<T: Config>(parts: u32) {
+    for number in 0..parts {
+        let content = H256::repeat_byte(u8::try_from(number).unwrap_or_default());
+        Shown::<T>::insert(
+            TASK,
+            (content, PART_BYTES, 0),
+            BoundedVec::truncate_from(vec![1; PART_BYTES as usize]),
+        );
     }
 }

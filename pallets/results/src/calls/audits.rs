@@ -17,7 +17,7 @@ use surety_types::{
     stake::Role,
     task::{ResultClaim, RoundPhase},
     traits::{DrawVerifier, Jail, StakeLedger, TaskClock},
-    trust::{Audit, AuditProof, AuditState},
+    trust::{Audit, AuditProof, AuditState, FaultKind},
 };
 
 use crate::{AuditDrawOf, AuditOf, Config, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds};
@@ -101,20 +101,25 @@ impl<T: Config> Pallet<T> {
     ) -> DispatchResult {
         let member = Self::member(round, provider)?;
         let (has_lost, slash) = (member.has_lost(), member.slash);
-        let mut stands_by_all = false;
+        let is_equivocation = member.fault == Some(FaultKind::Equivocation);
+        let is_void = !agrees && is_equivocation && Self::is_shown_to_auditors(round);
+        let mut is_news = false;
         if let Some(audit) = Self::audit(round, verifier, provider) {
             audit.state = if agrees {
                 AuditState::Confirmed
             } else {
                 AuditState::Differs
             };
-            stands_by_all = audit.stands_by_all();
+            // Nobody could challenge or refute it before.
+            is_news = agrees && (has_lost || audit.items.is_some());
+        }
+        if is_void {
+            Self::release_audit(round, verifier, provider);
         }
         TrustLock::<T>::note_presence(verifier);
         match slash {
             Some(slash) if !agrees => TrustLock::<T>::add_finder(slash, verifier),
-            // It answers for what it says, and nobody could challenge it before.
-            _ if stands_by_all && has_lost => Self::reopen_challenges(task, round),
+            _ if is_news => Self::reopen_challenges(task, round),
             _ => {}
         }
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {

@@ -9,10 +9,11 @@ use sp_crypto_hashing::blake2_256;
 use super::cut::{Span, parent};
 use super::shape::{playable_leaves, playable_rows, playable_steps};
 use super::{
-    Cell, CellValue, Children, Clocks, Entry, GameError, Judgement, LeafKind, Length, Move, Outcome, Reason,
-    Referee, Roots, RowsShape, Shape, Side, moves::shown_length, opening_room,
+    Asked, Cell, CellValue, Children, Clocks, DuePart, Entry, GameError, Judgement, LeafKind, Length,
+    Missing, Move, Outcome, Reason, Referee, Roots, RowsShape, Shape, Side, moves::shown_length,
+    opening_room,
 };
-use surety_proofs::{SEGMENT_BYTES, Segment};
+use surety_proofs::{PartOpening, SEGMENT_BYTES, Segment};
 
 /// Where a game stands.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
@@ -99,6 +100,8 @@ pub struct Game {
     digest: H256,
     /// The node's leaves, in the tree that `place` says.
     span: Span,
+    /// What the challenger had not got.
+    asked: Option<Asked>,
 }
 
 impl Game {
@@ -119,6 +122,7 @@ impl Game {
             place: Place::default(),
             digest: root,
             span: Span { first: 0, leaves },
+            asked: None,
         })
     }
 
@@ -138,9 +142,34 @@ impl Game {
     /// Whose turn it is. Nobody's when the game is over, and while others decide.
     pub const fn to_move(&self) -> Option<Side> {
         match self.state {
+            State::Naming { .. } | State::Picking { .. } if self.owes_showing() => Some(Side::Defender),
             State::Posting | State::Entering | State::Showing | State::Opening { .. } => Some(Side::Defender),
             State::Naming { .. } | State::Picking { .. } => Some(Side::Challenger),
             State::NeedsCommittee { .. } | State::Over(_) => None,
+        }
+    }
+
+    /// What the challenger has said that it has not got.
+    pub const fn asked(&self) -> Option<Asked> {
+        self.asked
+    }
+
+    /// What the defender is to show next, before the challenger goes on.
+    pub fn due_part(&self, shape: &impl Shape) -> Option<DuePart> {
+        self.asked.filter(|_| self.outcome().is_none())?.due(shape)
+    }
+
+    /// What was asked for is there for everybody to read: it was shown in another game.
+    pub fn note_all_shown(&mut self) {
+        if let Some(asked) = &mut self.asked {
+            asked.note_all_shown();
+        }
+    }
+
+    const fn owes_showing(&self) -> bool {
+        match &self.asked {
+            Some(asked) => asked.is_owed(),
+            None => false,
         }
     }
 
@@ -228,6 +257,9 @@ impl Game {
             return Err(GameError::NotNow);
         }
         match (self.state.clone(), played) {
+            (_, Move::Supply(part)) => self.supply(&part, shape),
+            _ if self.owes_showing() => Err(GameError::NotNow),
+            (State::Naming { .. } | State::Picking { .. }, Move::Ask(missing)) => self.ask(missing, shape),
             (State::Posting, Move::Post(children)) => self.post(children, shape),
             (State::Naming { children }, Move::Name(index)) => self.take(&children, index.into(), shape),
             (State::Entering, Move::Enter(entry)) => self.enter(&entry, shape),
@@ -236,6 +268,25 @@ impl Game {
             (State::Opening { cell }, Move::Open(opening)) => self.open(cell, &opening, shape, referee),
             _ => Err(GameError::NotNow),
         }
+    }
+
+    fn ask(&mut self, missing: Missing, shape: &impl Shape) -> Result<(), GameError> {
+        if self.asked.is_some() {
+            return Err(GameError::NotNow);
+        }
+        self.asked = Some(Asked::new(missing, shape)?);
+        Ok(())
+    }
+
+    fn supply(&mut self, part: &PartOpening, shape: &impl Shape) -> Result<(), GameError> {
+        let due = self.due_part(shape).ok_or(GameError::NotNow)?;
+        if !due.is(part) {
+            return Err(GameError::WrongHash);
+        }
+        if let Some(asked) = &mut self.asked {
+            asked.note_shown();
+        }
+        Ok(())
     }
 
     fn post(&mut self, children: Children, shape: &impl Shape) -> Result<(), GameError> {

@@ -7,8 +7,8 @@ use scale_info::TypeInfo;
 use sp_core::{ConstU32, H256, bounded::BoundedVec};
 
 use super::shape::playable_rows;
-use super::{CHILDREN_MAX, LeafKind, Length, OPENING_BYTES_MAX, Shape};
-use surety_proofs::{Proof, Segment, SegmentOpening, merkle_root};
+use super::{CHILDREN_MAX, LeafKind, Length, Missing, OPENING_BYTES_MAX, Shape};
+use surety_proofs::{PartOpening, Proof, Segment, SegmentOpening, merkle_root};
 
 /// Who plays.
 #[derive(
@@ -53,6 +53,10 @@ pub enum Move {
     Open(BoundedVec<u8, ConstU32<OPENING_BYTES_MAX>>),
     /// Either, at any time: the other side is right.
     Concede,
+    /// Challenger, once: it has not got this. The defender's time runs until it has shown it.
+    Ask(Missing),
+    /// Defender: the next part of what was asked for.
+    Supply(PartOpening),
 }
 
 /// The way into a leaf: just those of the two that it needs.
@@ -156,6 +160,8 @@ pub enum GameError {
     WrongLength,
     /// The steps are not shown to end in the leaf, or are given where there are none.
     WrongSteps,
+    /// What is asked for is longer than what can be demanded, or not known by its hash.
+    NotShowable,
     /// The opening is longer than this game has room for.
     TooLong,
     /// The opening does not prove the cell's inputs.
@@ -174,6 +180,7 @@ impl fmt::Display for GameError {
             Self::NoSuchChild => "there is no child or byte with this number",
             Self::WrongLength => "the length of the leaf is not shown, or is known",
             Self::WrongSteps => "the steps do not end in the leaf, or there are none",
+            Self::NotShowable => "this cannot be demanded",
             Self::TooLong => "the opening is longer than the game has room for",
             Self::Unproven => "the opening does not prove the cell's inputs",
             Self::Shape => "the trace has a shape that cannot be played over",

@@ -5,8 +5,10 @@ use core::fmt;
 
 use sp_core::H256;
 
-use super::{Cell, Entry, Game, LeafKind, Length, Level, Move, Place, Shape, State, StepsOpening};
-use surety_proofs::{SEGMENT_BYTES, SegmentOpening, segment_hashes};
+use super::{
+    Cell, DuePart, Entry, Game, LeafKind, Length, Level, Move, Place, Shape, Side, State, StepsOpening,
+};
+use surety_proofs::{PartOpening, SEGMENT_BYTES, SegmentOpening, segment_hashes};
 
 /// A side's own view of a claim's trace. Below the leaves it may be computed when it is asked for, which may
 /// take a while: what is asked for next is mostly of the same leaf.
@@ -65,6 +67,9 @@ impl<E: core::error::Error> core::error::Error for PlayError<E> {}
 /// When it is not the defender's turn, and when the trace fails or is of another shape.
 pub fn defend<T: Trace>(game: &Game, shape: &impl Shape, trace: &mut T) -> Result<Move, PlayError<T::Error>> {
     let place = game.place();
+    if let Some(due) = game.due_part(shape) {
+        return supply(&due, shape, trace);
+    }
     match game.state() {
         State::Posting => post(game, trace),
         State::Entering => enter(place.leaf, shape, trace).map(Move::Enter),
@@ -81,12 +86,27 @@ pub fn defend<T: Trace>(game: &Game, shape: &impl Shape, trace: &mut T) -> Resul
     }
 }
 
+/// The part that is due, of an own blob: those of whoever is right are the ones of the task and the claim.
+fn supply<T: Trace>(due: &DuePart, shape: &impl Shape, trace: &mut T) -> Result<Move, PlayError<T::Error>> {
+    let last = shape.leaves().saturating_sub(1);
+    for leaf in [0, last] {
+        let row = trace.row(leaf, 0, 0)?;
+        if let Some(part) = PartOpening::new(&row, due.part).filter(|part| due.is(part)) {
+            return Ok(Move::Supply(part));
+        }
+    }
+    Err(PlayError::Shape)
+}
+
 /// What a challenger with this trace plays: it goes to the first difference, or concedes when there is none.
 ///
 /// # Errors
 /// When it is not the challenger's turn, and when the trace fails.
 pub fn challenge<T: Trace>(game: &Game, trace: &mut T) -> Result<Move, PlayError<T::Error>> {
     let place = game.place();
+    if game.to_move() != Some(Side::Challenger) {
+        return Err(PlayError::NotNow);
+    }
     match game.state() {
         State::Naming { children } => {
             let own = digests(place, trace)?;

@@ -7,6 +7,7 @@ mod forged;
 mod honest;
 mod longest;
 mod rules;
+mod showing;
 mod toy;
 mod work;
 
@@ -20,6 +21,9 @@ use proptest::prelude::*;
 
 const BLOCKS: u32 = 40;
 
+/// Content that is shown, and what shows it.
+const SHOWING_BYTES_MAX: usize = (PARTS_MAX as usize) * (8 * 1024 + 80);
+
 /// A game about the work of a defender.
 struct Match {
     game: Game,
@@ -27,6 +31,8 @@ struct Match {
     /// The cell that it came to.
     cell: Option<Cell>,
     bytes: usize,
+    /// Bytes of what was asked for and shown.
+    shown: usize,
     blocks: u32,
 }
 
@@ -38,6 +44,7 @@ impl Match {
             judge: Judge(defender.toy),
             cell: None,
             bytes: 0,
+            shown: 0,
             blocks: 0,
         }
     }
@@ -45,6 +52,7 @@ impl Match {
     fn step(&mut self, side: Side, played: Move) -> Result<(), GameError> {
         let before = self.game.clone();
         let size = played.encoded_size();
+        let played_is_showing = matches!(played, Move::Ask(_) | Move::Supply(_));
         assert_eq!(Move::decode(&mut &played.encode()[..]).as_ref(), Ok(&played));
         let refused = self.game.step(side, played, &self.judge.0, &self.judge).err();
         if let Some(error) = refused {
@@ -55,8 +63,12 @@ impl Match {
             Game::decode(&mut &self.game.encode()[..]).as_ref(),
             Ok(&self.game)
         );
-        self.bytes += size;
+        match played_is_showing {
+            true => self.shown += size,
+            false => self.bytes += size,
+        }
         assert!(self.bytes <= BYTES_MAX as usize);
+        assert!(self.shown <= 1 + SHOWING_BYTES_MAX);
         if let State::Opening { cell } | State::NeedsCommittee { cell } = self.game.state() {
             self.cell = Some(*cell);
         }

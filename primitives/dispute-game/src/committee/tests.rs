@@ -13,13 +13,16 @@ fn panel(state: CommitteeState<u32>) -> Panel {
         state,
         claimed: H256::zero(),
         draw: SeatDraw {
-            seed: H256::zero(),
-            verifier_stake: 1,
             begun_at: 0,
+            settled_by: 0,
+            epoch_randomness: H256::zero(),
+            verifier_stake: 1,
+            seed: None,
         },
         candidates: Default::default(),
         ticked_at: 0,
         suspended: 0,
+        fund: None,
     }
 }
 
@@ -29,7 +32,12 @@ fn drawing() -> Panel {
 
 fn candidate(verifier: u32, rank: u128) -> Candidate<u32> {
     let seal = seal(QUESTION, 0, &verifier, value_hash(None), SALT);
-    Candidate { verifier, rank, seal }
+    Candidate {
+        verifier,
+        rank,
+        stake: 10 + u128::from(verifier),
+        seal,
+    }
 }
 
 #[test]
@@ -65,12 +73,12 @@ fn nineteen_are_too_few_for_a_round() {
 #[test]
 fn all_that_come_vote_with_what_they_count() {
     let mut panel = panel(CommitteeState::of_all(QUESTION, windows(5, 5)));
-    assert!(!panel.summon(|_| 1, 3));
+    assert!(!panel.summon(3));
     for verifier in 0..3 {
         panel.enter(candidate(verifier, vote_rank(verifier.into())));
     }
     assert_eq!(panel.candidates.first().unwrap().verifier, 2);
-    assert!(panel.summon(|verifier| 10 + u128::from(*verifier), 34));
+    assert!(panel.summon(34));
     for verifier in 0..3 {
         let opened = panel.state.reveal(&verifier, value_hash(None), SALT);
         assert_eq!(opened, Ok(()));
@@ -127,4 +135,68 @@ fn no_two_questions_and_no_two_values_are_alike() {
         );
         assert_eq!(value_hash(*value), value_hash(values[place]));
     }
+}
+
+/// A candidate that has sealed this answer for the first ballot.
+fn answering(verifier: u32, value: H256) -> Candidate<u32> {
+    Candidate {
+        seal: seal(QUESTION, 0, &verifier, value, SALT),
+        ..candidate(verifier, verifier.into())
+    }
+}
+
+#[test]
+fn whoever_sealed_before_it_was_dismissed_opens_its_answer_and_that_is_all() {
+    let (right, wrong) = (value_hash(None), H256::repeat_byte(5));
+    for state in [
+        CommitteeState::new(QUESTION, windows(5, 6)),
+        CommitteeState::of_all(QUESTION, windows(5, 6)),
+    ] {
+        let mut panel = panel(state);
+        for verifier in 0..5 {
+            panel.enter(answering(verifier, if verifier == 0 { wrong } else { right }));
+        }
+        panel.dismiss(1_000);
+        assert!(panel.state.is_revealing() && panel.candidates.is_empty());
+        assert_eq!((panel.room(), panel.state.left()), (0, 6));
+        for (verifier, value) in [(0, wrong), (1, right), (2, right)] {
+            assert_eq!(panel.state.reveal(&verifier, value, SALT), Ok(()));
+        }
+        assert!(panel.state.reveal(&3, wrong, SALT).is_err());
+        panel.state.tick(6);
+        assert_eq!(panel.state.decision(), Some(Decision::Dismissed));
+        assert_eq!(panel.state.absent(), [3, 4]);
+        assert_eq!(panel.state.most_given(|_| true), Some(right));
+        assert_eq!(panel.state.most_given(|value| *value != right), Some(wrong));
+        assert_eq!(
+            (panel.state.gave(&right), panel.state.gave(&wrong)),
+            (vec![1, 2], vec![0])
+        );
+    }
+}
+
+#[test]
+fn one_that_nobody_came_to_is_over_when_it_is_dismissed() {
+    for state in [
+        CommitteeState::new(QUESTION, windows(5, 6)),
+        CommitteeState::of_all(QUESTION, windows(5, 6)),
+    ] {
+        let mut panel = panel(state);
+        panel.dismiss(1_000);
+        assert_eq!(panel.state.decision(), Some(Decision::Dismissed));
+        assert!(!panel.state.has_members());
+        assert_eq!(panel.state.most_given(|_| true), None);
+    }
+}
+
+#[test]
+fn a_ballot_that_would_have_decided_decides_nothing_after_it_was_dismissed() {
+    let right = value_hash(None);
+    let mut panel = panel(CommitteeState::of_all(QUESTION, windows(5, 6)));
+    panel.enter(answering(1, right));
+    assert!(panel.summon(11));
+    panel.dismiss(11);
+    assert_eq!(panel.state.reveal(&1, right, SALT), Ok(()));
+    assert_eq!(panel.state.decision(), Some(Decision::Dismissed));
+    assert_eq!(panel.state.gave(&right), [1]);
 }

@@ -94,6 +94,10 @@ fn the_longest_products_of_a_bert_base_need_int8() {
         };
         let found = openings(&layout, &[(layout.leaf_of(part).unwrap(), 512)]);
         assert_eq!(not_computable(&found), too_long, "{precision:?}");
+        assert_eq!(
+            (layout.beyond(), layout.needs_committee()),
+            (too_long.to_vec(), !too_long.is_empty())
+        );
     }
 }
 
@@ -116,6 +120,7 @@ fn openable(minilm: &Architecture, most: u32) {
         let found = openings(&layout, &[(leaf(0), length), (leaf(1), length)]);
         println!("MiniLM, {length} tokens: {found:#?}");
         assert_eq!(not_computable(&found), []);
+        assert_eq!((layout.beyond(), layout.needs_committee()), (vec![], false));
         let longest = found.values().flatten().max().unwrap();
         assert!(*longest < most, "{longest}");
     }
@@ -173,6 +178,69 @@ fn what_no_block_can_compute_of_a_llama_of_width_2048() {
         let record = openings(&layout, &[(rows(chunk, 1), length)]);
         assert_eq!(not_computable(&record), [Op::Down]);
     }
+    assert_eq!(layout.beyond(), [Op::Down, Op::Record]);
+}
+
+/// What is beyond of a decoder with heads of 64 and so many inner values and ids, which says as much as it
+/// can.
+fn of_decoder(width: u32, inner: u32, vocabulary: u32, positions: u32) -> Vec<Op> {
+    let model = Architecture {
+        vocabulary,
+        width,
+        layers: 4,
+        heads: width / 64,
+        kv_heads: 1,
+        head_dim: 64,
+        inner,
+        positions,
+        smoothed: ALL,
+        ..llama()
+    };
+    let facts = facts(ModelFamily::Llama, positions, H256::zero());
+    Layout::new(&model, facts).unwrap().beyond()
+}
+
+/// The same of an encoder.
+fn of_encoder(width: u32, inner: u32, positions: u32, precision: Precision) -> Vec<Op> {
+    let model = Architecture {
+        width,
+        layers: 12,
+        heads: width / 32,
+        kv_heads: width / 32,
+        inner,
+        positions,
+        ..minilm(precision)
+    };
+    let facts = facts(ModelFamily::Bert, 10, H256::zero());
+    Layout::new(&model, facts).unwrap().beyond()
+}
+
+/// What a committee sits for, and what not: docs/adr/0014-from-a-leaf-to-a-cell.md has these numbers.
+#[test]
+fn a_committee_is_for_products_norms_and_choices_that_are_wide() {
+    const NONE: [Op; 0] = [];
+    // Product with the inner width; tokens to choose from; width, by its norms. However long the context is.
+    assert_eq!(of_decoder(2048, 5_500, 1_024, 256), NONE);
+    assert_eq!(of_decoder(2048, 5_632, 1_024, 256), [Op::Down]);
+    assert_eq!(of_decoder(256, 1_024, 2_900, 256), NONE);
+    assert_eq!(of_decoder(256, 1_024, 3_200, 256), [Op::Record]);
+    assert_eq!(of_decoder(2_624, 1_024, 1_024, 256), NONE);
+    assert_eq!(
+        of_decoder(4_096, 1_024, 1_024, 256),
+        [Op::AttentionStats, Op::MlpStats, Op::FinalStats]
+    );
+    assert_eq!(of_decoder(2048, 1_024, 1_024, 32_768), NONE);
+
+    // BERT base, and large.
+    assert_eq!(of_encoder(768, 3_072, 512, Precision::Int8), NONE);
+    assert_eq!(of_encoder(1024, 4_096, 512, Precision::Int8), NONE);
+    assert_eq!(of_encoder(768, 5_400, 512, Precision::Int8), NONE);
+    assert_eq!(of_encoder(768, 5_500, 512, Precision::Int8), [Op::Down]);
+    assert_eq!(of_encoder(384, 2_700, 512, Precision::Int12), NONE);
+    assert_eq!(of_encoder(384, 2_800, 512, Precision::Int12), [Op::Down]);
+    // A mean over as many tokens.
+    assert_eq!(of_encoder(384, 1_536, 2_048, Precision::Int8), NONE);
+    assert_eq!(of_encoder(384, 1_536, 4_096, Precision::Int8), [Op::Mean]);
 }
 
 #[test]
@@ -206,4 +274,5 @@ fn every_cell_of_the_demonstrations_decoder_can_be_opened() {
     let found = openings(&layout, &leaves);
     println!("The demonstration's decoder: {found:#?}");
     assert_eq!(not_computable(&found), []);
+    assert_eq!((layout.beyond(), layout.needs_committee()), (vec![], false));
 }

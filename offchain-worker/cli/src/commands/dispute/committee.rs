@@ -1,7 +1,7 @@
 //! Committees in words.
 
 use surety_chain_client::{AccountId, ChainEvent, CommitteeRecord, Hash, short};
-use surety_client::words::side_text;
+use surety_client::{amount::Amount, words::side_text};
 use surety_dispute_game::{
     bisection::Side,
     quorum_streak::{Decision, STREAK, Stage, Vote},
@@ -12,6 +12,9 @@ pub(super) fn state_text(committee: Option<&CommitteeRecord>) -> String {
     let Some(committee) = committee else {
         return "no committee sits, and others may decide".into();
     };
+    if committee.fund.is_some() {
+        return "the dispute is decided; what was sealed is opened, and who was right is paid".into();
+    }
     let (state, came) = (&committee.state, committee.candidates.len());
     let left = state.left();
     match state.stage() {
@@ -66,8 +69,26 @@ pub(super) fn event_text(event: &ChainEvent) -> Option<String> {
         }
         "BallotEnded" => ballot_ended(event),
         "CommitteeEnded" => ended(event),
+        "SeatsSeeded" | "CommitteeDismissed" | "CommitteeFunded" | "MembersPaid" => wound_up(event),
         _ => None,
     }
+}
+
+/// What is before the first seat, and after the dispute.
+fn wound_up(event: &ChainEvent) -> Option<String> {
+    Some(match event.name.as_str() {
+        "SeatsSeeded" => "what members draw themselves with is known".into(),
+        "CommitteeDismissed" => "the committee is dismissed; who has sealed an answer opens it".into(),
+        "CommitteeFunded" => {
+            let (payer, pot) = (event.field::<AccountId>("payer")?, event.field("pot")?);
+            format!("{} pays the members up to {}", short(&payer), Amount(pot))
+        }
+        "MembersPaid" => {
+            let members: u32 = event.field("members")?;
+            format!("{members} members are paid {} each", Amount(event.field("each")?))
+        }
+        _ => return None,
+    })
 }
 
 fn ballot_ended(event: &ChainEvent) -> Option<String> {
@@ -89,6 +110,8 @@ fn ended(event: &ChainEvent) -> Option<String> {
         Decision::Committee(_) => "three rounds agree",
         Decision::Voters(_) => "two thirds of the stake of all verifiers agree",
         Decision::Undecided => return Some("the committee has not decided; others may".into()),
+        // Told by another event.
+        Decision::Dismissed => return None,
     };
     Some(match winner? {
         Side::Defender => format!("{by}: {} is right", side_text(Side::Defender)),
@@ -188,24 +211,28 @@ mod tests {
             state: CommitteeState::of_all(Hash::zero(), windows(30, 15)),
             claimed: Hash::zero(),
             draw: SeatDraw {
-                seed: Hash::zero(),
-                verifier_stake: 1,
                 begun_at: 1,
+                settled_by: 0,
+                epoch_randomness: Hash::zero(),
+                verifier_stake: 1,
+                seed: None,
             },
             candidates: Default::default(),
             ticked_at: 1,
             suspended: 0,
+            fund: None,
         };
         committee.enter(Candidate {
             verifier: AccountId::new([7; 32]),
             rank: vote_rank(1),
+            stake: 1,
             seal: Hash::zero(),
         });
         assert_eq!(
             state_text(Some(&committee)),
             "all verifiers are asked, 1 have come, 30 blocks left"
         );
-        committee.summon(|_| 1, 3);
+        committee.summon(3);
         assert_eq!(
             state_text(Some(&committee)),
             "votes of all are opened, 0 of 1, 15 blocks left"

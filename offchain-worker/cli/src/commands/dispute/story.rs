@@ -219,6 +219,9 @@ impl Teller<'_> {
     /// What a move did, by how things are after it.
     fn move_text(&self, record: &DisputeRecord) -> String {
         let place = game_text(self.layout.as_ref(), &record.game);
+        if record.game.asked().is_some_and(|asked| asked.is_owed()) {
+            return "what the challenger has not got is to be shown on the chain".into();
+        }
         match record.game.state() {
             State::Naming { children } => format!("shows the digests of {} parts; {place}", children.len()),
             State::Posting => format!("goes on: {place}"),

@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde::Serialize;
-use surety_chain_client::{Call, Chain, TaskInfo, TaskRecord, When, address, short};
+use surety_chain_client::{Call, Chain, Hash, TaskInfo, TaskRecord, When, address, short};
 use surety_client::{
     deliver::{self, Wanted, decided},
     follow::Follow,
@@ -52,17 +52,15 @@ pub(super) async fn run(context: &Context, command: TaskCommand) -> Result<()> {
 
 async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
     let chain = context.chain().await?;
-    let info = known_task(&*chain, args.task).await?;
+    let genesis = chain.info().genesis;
+    let task = named_or_newest(context, &genesis, args.task)?;
+    let info = known_task(&*chain, task).await?;
     let operation = info.task.spec.operation;
     if args.follow && operation != Operation::Generate {
-        let text = format!(
-            "task {} generates no text: there is nothing for --follow",
-            args.task
-        );
+        let text = format!("task {task} generates no text: there is nothing for --follow");
         return Err(CliError::Usage(text));
     }
-    let genesis = chain.info().genesis;
-    let record = ClientRecord::load(&context.config.home, &genesis, args.task)?;
+    let record = ClientRecord::load(&context.config.home, &genesis, task)?;
     let mut data = context.config.task.clone();
     // The task says where its input is: it has to be served right there.
     data.listen = record.as_ref().map(|r| r.listen.clone()).unwrap_or_default();
@@ -73,7 +71,7 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
         serve_input(context, &node, &info).await;
         (supplier, grants) = (supplier_of(context), Some(Grants::default()));
     }
-    let ticket = ticket(context, &*chain, &node, args.task);
+    let ticket = ticket(context, &*chain, &node, task);
     let posted = record.and_then(|record| {
         let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
         Some(age.saturating_sub(Duration::from_millis(record.posted_unix_ms)))
@@ -87,7 +85,7 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
         plane: Arc::new(node),
         screen: context.out,
         home: context.config.home.clone(),
-        task: args.task,
+        task,
         operation,
         age: posted,
         output_path: args.out.clone(),
@@ -180,6 +178,21 @@ async fn codec_of(context: &Context, chain: &dyn Chain, info: &TaskInfo) -> Resu
     models::text(&context.models(), &registered.manifest).await
 }
 
+/// The task that was named, or the newest that was submitted from this home.
+fn named_or_newest(context: &Context, genesis: &Hash, named: Option<TaskId>) -> Result<TaskId> {
+    let home = &context.config.home;
+    let task = match named {
+        Some(task) => Some(task),
+        None => ClientRecord::newest(home, genesis)?,
+    };
+    task.ok_or_else(|| {
+        let home = home.display();
+        CliError::Usage(format!(
+            "no task of this chain was submitted from {home}: say which by its number"
+        ))
+    })
+}
+
 async fn known_task(chain: &dyn Chain, task: TaskId) -> Result<TaskInfo> {
     let info = chain.task(When::Finalized, task).await?;
     info.ok_or(CliError::UnknownTask(task))
@@ -211,22 +224,20 @@ fn check_result_flags(args: &ResultArgs, operation: Operation) -> Result<()> {
 
 async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
     let chain = context.chain().await?;
-    let info = known_task(&*chain, args.task).await?;
+    let task = named_or_newest(context, &chain.info().genesis, args.task)?;
+    let info = known_task(&*chain, task).await?;
     check_result_flags(args, info.task.spec.operation)?;
-    let wanted = decided(&info).ok_or_else(|| no_result(args.task, &info))?;
+    let wanted = decided(&info).ok_or_else(|| no_result(task, &info))?;
     let data = crate::config::DataConfig {
         listen: Vec::new(),
         external: Vec::new(),
     };
     let node = context.node(&*chain, &data).await?;
-    let ticket = ticket(context, &*chain, &node, args.task);
+    let ticket = ticket(context, &*chain, &node, task);
     let home = &context.config.home;
-    let delivery = deliver::fetch(&*chain, &node, home, args.task, &wanted, ticket.as_ref())
+    let delivery = deliver::fetch(&*chain, &node, home, task, &wanted, ticket.as_ref())
         .await
-        .map_err(|attempts| CliError::Undelivered {
-            task: args.task,
-            attempts,
-        })?;
+        .map_err(|attempts| CliError::Undelivered { task, attempts })?;
     let neighbors = match args.nearest {
         Some(count) => {
             let codec = codec_of(context, &*chain, &info).await?;
@@ -255,7 +266,7 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
     }
     node.stop().await;
     let fetched = Fetched {
-        task: args.task,
+        task,
         output_hash: format!("{:?}", delivery.hash),
         output_path: args.out.as_ref().map(|path| path.display().to_string()),
         output_bytes: delivery.bytes.len() as u64,

@@ -69,6 +69,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         sources: sources.clone(),
         security: args.security.security(),
     };
+    context.out.step(what_becomes_public(operation));
     let started = Instant::now();
     let posted = post(context, &*chain, &key, spec, args).await?;
     let task = posted.task;
@@ -189,6 +190,20 @@ fn remember(context: &Context, chain: &dyn Chain, task: TaskId, started: Instant
         listen: context.config.task.listen.clone(),
     };
     Ok(record.save(&context.config.home, &chain.info().genesis, task)?)
+}
+
+/// What whoever posts such a task has to know before. What can be demanded on chain is public from then on.
+const fn what_becomes_public(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Generate => {
+            "in a dispute the whole answer and the whole prompt can be demanded on the public chain, as token ids \
+             that anybody with the model can read: post nothing that must stay private"
+        }
+        Operation::Embed => {
+            "pieces of the input and of the output can be demanded on the public chain, as token ids that anybody \
+             with the model can read: post nothing that must stay private"
+        }
+    }
 }
 
 #[cfg(test)]

@@ -29,9 +29,14 @@ pub fn anything(game: &Game, faithful: Option<Move>, dice: &mut Dice) -> Move {
             steps: StepsOpening::new(&[dice.hash(), dice.hash()]),
         }),
         6 if dice.below(4) == 0 => Move::Concede,
+        6 => Move::Ask(missing(dice)),
         7..=10 => faithful.map_or(Move::Concede, |played| alike(game, played, dice)),
         _ => faithful.unwrap_or(Move::Name(0)),
     }
+}
+
+fn missing(dice: &mut Dice) -> Missing {
+    [Missing::Input, Missing::Output, Missing::Both][dice.below(3) as usize]
 }
 
 /// Almost what `played` is.
@@ -61,6 +66,15 @@ fn alike(game: &Game, played: Move, dice: &mut Dice) -> Move {
         },
         Move::Open(bytes) => Move::Open(other_bytes(bytes, dice)),
         Move::Concede => Move::Concede,
+        Move::Ask(_) => Move::Ask(missing(dice)),
+        Move::Supply(mut part) => {
+            match dice.below(3) {
+                0 => part.part ^= 1,
+                1 => drop(part.bytes.pop()),
+                _ => part.bytes[0] ^= 1,
+            }
+            Move::Supply(part)
+        }
     }
 }
 

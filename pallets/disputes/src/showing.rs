@@ -1,0 +1,91 @@
+//! What a challenger has not got is shown by its defender, for all to read. The challenger puts the price on
+//! hold, and the loser bears it.
+
+use frame_support::{dispatch::DispatchResult, traits::Get};
+use sp_runtime::traits::{Saturating, Zero};
+use surety_dispute_game::{
+    bisection::{Game, Missing, Move, Shape, Side, missing_blobs},
+    dispute::Prepaid,
+};
+use surety_pallet_results::{Pallet as Results, asset};
+use surety_types::trust::DisputeId;
+
+use crate::{Config, DisputeOf, Event, HoldReason, Pallet};
+
+impl<T: Config> Pallet<T> {
+    /// Carries out what such a move means beside the game, which is `after` it.
+    pub(crate) fn note_showing(
+        player: &T::AccountId,
+        (id, dispute): (DisputeId, &mut DisputeOf<T>),
+        (played, after): (Move, &mut Game),
+        shape: &impl Shape,
+    ) -> DispatchResult {
+        match played {
+            Move::Ask(missing) => {
+                let mut blobs = missing_blobs(missing, shape);
+                if blobs.all(|blob| Results::<T>::is_shown(dispute.task, &blob)) {
+                    after.note_all_shown();
+                    return Ok(());
+                }
+                Self::prepay(player, (id, dispute), missing, shape)
+            }
+            Move::Supply(part) => {
+                if let Some(due) = dispute.game.due_part(shape) {
+                    Results::<T>::keep_part(dispute.task, &due.blob, part);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn prepay(
+        by: &T::AccountId,
+        (id, dispute): (DisputeId, &mut DisputeOf<T>),
+        missing: Missing,
+        shape: &impl Shape,
+    ) -> DispatchResult {
+        let mut amount = T::Balance::zero();
+        for blob in missing_blobs(missing, shape) {
+            let price = T::SupplyPrice::get().saturating_mul(blob.segments().into());
+            amount = amount.saturating_add(price);
+        }
+        asset::hold::<T>(HoldReason::Showing, by, amount)?;
+        dispute.prepaid = Some(Prepaid {
+            by: by.clone(),
+            amount,
+        });
+        Self::deposit_event(Event::ContentDemanded {
+            dispute: id,
+            by: by.clone(),
+            missing,
+            amount,
+        });
+        Ok(())
+    }
+
+    /// After a dispute: a defender that has won is paid for what it has shown. When nobody has won each side
+    /// bears a half of it.
+    pub(crate) fn settle_showing(id: DisputeId, dispute: &DisputeOf<T>, winner: Option<Side>) {
+        let Some(Prepaid { by, amount }) = &dispute.prepaid else {
+            return;
+        };
+        let was_shown = dispute.game.asked().is_some_and(|asked| !asked.is_owed());
+        let share = match winner {
+            _ if !was_shown => T::Balance::zero(),
+            Some(Side::Defender) => *amount,
+            Some(Side::Challenger) => T::Balance::zero(),
+            None => T::Balance::from(Into::<u128>::into(*amount) / 2),
+        };
+        let defender = dispute.defender.account();
+        let paid = asset::hand_over::<T>(HoldReason::Showing, by, defender, share);
+        let returned = amount.saturating_sub(share);
+        asset::release::<T>(HoldReason::Showing, by, returned);
+        Self::deposit_event(Event::ShowingSettled {
+            dispute: id,
+            by: by.clone(),
+            paid,
+            returned,
+        });
+    }
+}

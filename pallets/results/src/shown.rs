@@ -1,0 +1,46 @@
+//! Content of a task that was shown on chain because somebody could not get it from anybody: inputs and
+//! outputs, by their hashes, for everybody to read while the round lasts.
+
+use alloc::{collections::BTreeSet, vec::Vec};
+use frame_support::BoundedVec;
+use surety_dispute_game::bisection::Blob;
+use surety_proofs::{PARTS_MAX, PartOpening, parts};
+use surety_types::{ContentHash, TaskId, limits};
+
+use crate::{Config, Pallet, Shown};
+
+/// Most parts that are kept of one task: of its input, and of an output of each of its providers.
+pub const SHOWN_MAX: u32 = PARTS_MAX.saturating_mul(limits::REDUNDANCY_MAX.saturating_add(1));
+
+impl<T: Config> Pallet<T> {
+    /// Keeps a part that was shown to be of content that is so long. What is shown of another length under
+    /// the same hash is something else: providers may contradict each other there.
+    pub fn keep_part(task: TaskId, blob: &Blob, shown: PartOpening) {
+        let part = u8::try_from(shown.part).unwrap_or(u8::MAX);
+        Shown::<T>::insert(task, (blob.content, blob.bytes, part), shown.bytes);
+    }
+
+    /// Whether all of some content can be read on chain.
+    pub fn is_shown(task: TaskId, blob: &Blob) -> bool {
+        places(blob).all(|part| Shown::<T>::contains_key(task, (blob.content, blob.bytes, part)))
+    }
+
+    /// Some content, once all of it has been shown.
+    pub fn shown(task: TaskId, content: ContentHash) -> Option<Vec<u8>> {
+        let keys = Shown::<T>::iter_key_prefix(task).filter(|(of, ..)| *of == content);
+        let lengths: BTreeSet<_> = keys.map(|(_, bytes, _)| bytes).collect();
+        let mut blobs = lengths.into_iter().map(|bytes| Blob { content, bytes });
+        let blob = blobs.find(|blob| Self::is_shown(task, blob))?;
+        let parts = places(&blob).filter_map(|part| Shown::<T>::get(task, (content, blob.bytes, part)));
+        Some(parts.flat_map(BoundedVec::into_inner).collect())
+    }
+
+    /// Forgets what was shown of a task. Says how many parts that were.
+    pub(crate) fn forget_shown(task: TaskId) -> u32 {
+        Shown::<T>::clear_prefix(task, SHOWN_MAX, None).unique
+    }
+}
+
+fn places(blob: &Blob) -> core::ops::Range<u8> {
+    0..u8::try_from(parts(blob.bytes)).unwrap_or(u8::MAX)
+}

@@ -1,0 +1,165 @@
+//! Content that is shown on chain, in parts of a few kilobytes that prove themselves.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
+use scale_info::TypeInfo;
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
+
+use crate::{SEGMENT_BYTES, node_hash, row_digest};
+
+/// Segments of a part: a power of two, so that each part is a whole subtree of its blob's.
+pub const PART_SEGMENTS: u32 = 8;
+
+/// Bytes of a part. The last may be shorter.
+pub const PART_BYTES: u32 = PART_SEGMENTS * SEGMENT_BYTES;
+
+/// Most parts of content that can be demanded: 32 KiB.
+pub const PARTS_MAX: u32 = 4;
+
+/// Levels of the tree over the parts of a blob that can be demanded.
+const LEVELS: u32 = PARTS_MAX.ilog2();
+
+/// How many parts a blob of so many bytes has.
+pub const fn parts(bytes: u32) -> u32 {
+    bytes.div_ceil(PART_BYTES)
+}
+
+/// Some of a blob, with what shows that it is there.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct PartOpening {
+    /// Its place in the blob.
+    pub part: u32,
+    /// What it holds.
+    pub bytes: BoundedVec<u8, ConstU32<PART_BYTES>>,
+    /// From its root to the blob's, from the bottom up.
+    pub siblings: BoundedVec<H256, ConstU32<LEVELS>>,
+}
+
+impl PartOpening {
+    /// Most bytes of a part.
+    pub const fn bytes_max() -> u32 {
+        PART_BYTES
+    }
+
+    /// Of part `part` of a blob; nothing when there is no such part, or the blob has more than can be
+    /// demanded.
+    pub fn new(blob: &[u8], part: u32) -> Option<Self> {
+        let bytes = blob.chunks(PART_BYTES as usize).nth(part as usize)?;
+        let mut level: Vec<H256> = blob.chunks(PART_BYTES as usize).map(row_digest).collect();
+        let (mut place, mut siblings) = (part as usize, Vec::new());
+        while level.len() > 1 {
+            siblings.extend(level.get(place ^ 1).copied());
+            level = level.chunks(2).map(joined).collect();
+            place /= 2;
+        }
+        Some(Self {
+            part,
+            bytes: bytes.to_vec().try_into().ok()?,
+            siblings: siblings.try_into().ok()?,
+        })
+    }
+
+    /// The [`content_hash`](crate::content_hash) of the blob of `blob_bytes` bytes in which this part stands
+    /// at its place; nothing when there can be no such blob.
+    #[allow(clippy::arithmetic_side_effects, reason = "places of parts that there are")]
+    pub fn content(&self, blob_bytes: u32) -> Option<H256> {
+        if self.bytes.len() != range(self.part, blob_bytes)?.len() {
+            return None;
+        }
+        let mut siblings = self.siblings.iter();
+        let mut root = row_digest(&self.bytes);
+        let (mut place, mut last) = (self.part, parts(blob_bytes).checked_sub(1)?);
+        while last > 0 {
+            // The last node of an odd level has no sibling: it is promoted unchanged.
+            if place % 2 == 1 {
+                root = node_hash(siblings.next()?, &root);
+            } else if place < last {
+                root = node_hash(&root, siblings.next()?);
+            }
+            (place, last) = (place / 2, last / 2);
+        }
+        siblings.next().is_none().then_some(root)
+    }
+}
+
+/// Where in a blob a part is.
+fn range(part: u32, blob_bytes: u32) -> Option<Range<u32>> {
+    let start = part.checked_mul(PART_BYTES)?;
+    let end = start.saturating_add(PART_BYTES).min(blob_bytes);
+    (start < end).then_some(start..end)
+}
+
+fn joined(pair: &[H256]) -> H256 {
+    match pair {
+        [left, right] => node_hash(left, right),
+        [single] => *single,
+        _ => H256::zero(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::content_hash;
+    use alloc::vec;
+
+    fn blob(bytes: usize) -> Vec<u8> {
+        (0..bytes).map(|at| (at / 7) as u8).collect()
+    }
+
+    #[test]
+    fn every_part_of_every_length_leads_to_the_content_hash() {
+        for bytes in [
+            1, 1_023, 1_024, 1_025, 8_191, 8_192, 8_193, 16_384, 16_392, 17_408, 24_576, 24_577, 32_768,
+        ] {
+            let blob = blob(bytes);
+            let count = parts(bytes as u32);
+            assert!((1..=PARTS_MAX).contains(&count));
+            let mut together = Vec::new();
+            for part in 0..count {
+                let opening = PartOpening::new(&blob, part).unwrap();
+                assert_eq!(
+                    opening.content(bytes as u32),
+                    Some(content_hash(&blob)),
+                    "{bytes}/{part}"
+                );
+                together.extend(opening.bytes);
+            }
+            assert_eq!(together, blob);
+            assert_eq!(PartOpening::new(&blob, count), None);
+        }
+    }
+
+    #[test]
+    fn another_place_length_or_byte_leads_elsewhere() {
+        let blob = blob(20_000);
+        let right = content_hash(&blob);
+        let opening = PartOpening::new(&blob, 2).unwrap();
+        for bytes in [0, 8_192, 16_384, 24_577, 40_000] {
+            assert_ne!(opening.content(bytes), Some(right), "{bytes}");
+        }
+        let moved = PartOpening {
+            part: 1,
+            ..opening.clone()
+        };
+        assert_ne!(moved.content(20_000), Some(right));
+        let mut altered = opening.clone();
+        altered.bytes[17] ^= 1;
+        assert_ne!(altered.content(20_000), Some(right));
+        let mut longer = opening;
+        longer.siblings = vec![right].try_into().unwrap();
+        assert_ne!(longer.content(20_000), Some(right));
+    }
+
+    #[test]
+    fn more_than_can_be_demanded_is_not_shown() {
+        assert_eq!(PartOpening::new(&blob(65_537), 0), None);
+        assert_eq!(PartOpening::new(&[], 0), None);
+    }
+}

@@ -1,0 +1,172 @@
+#![allow(clippy::unwrap_used)]
+use alloc::vec;
+
+use super::*;
+
+const BOUNDS: IdBounds = IdBounds {
+    vocabulary: 100,
+    positions: 4,
+};
+
+const SETTINGS: Settings = Settings {
+    max_tokens: 2,
+    temperature_milli: 700,
+    top_k: 12,
+    top_p_milli: 950,
+    seed: 0x1234_5678_9abc,
+};
+
+fn words(input: &[u8]) -> Vec<u32> {
+    let (words, _) = input.as_chunks();
+    words.iter().map(|word| u32::from_le_bytes(*word)).collect()
+}
+
+fn embed(units_max: u32, input_bytes: u32) -> Work {
+    let operation = Operation::Embed;
+    Work {
+        operation,
+        input_bytes,
+        units_max,
+    }
+}
+
+fn generate(units_max: u32, input_bytes: u32) -> Work {
+    let operation = Operation::Generate;
+    Work {
+        operation,
+        input_bytes,
+        units_max,
+    }
+}
+
+#[test]
+fn items_are_a_table_and_their_ids() {
+    let items = vec![vec![1, 2, 99], vec![7]];
+    let input = encode_items(&items, &BOUNDS).unwrap();
+    assert_eq!(words(&input), [4, 3, 7, 1, 1, 2, 99, 7]);
+    let reader = InputReader::new(&input, BOUNDS);
+    assert_eq!(vec![reader.item(0), reader.item(1)], items);
+    assert_eq!(embed(2, input.len() as u32).check_shape(Some(4)), Ok(()));
+}
+
+#[test]
+fn a_prompt_is_settings_and_its_ids() {
+    let input = encode_prompt(&[5, 6], &SETTINGS, &BOUNDS).unwrap();
+    assert_eq!(words(&input), [2, 700, 12, 950, 0x5678_9abc, 0x1234, 5, 6]);
+    let reader = InputReader::new(&input, BOUNDS);
+    assert_eq!((reader.settings(), reader.prompt()), (SETTINGS, vec![5, 6]));
+    let work = generate(4, input.len() as u32);
+    assert_eq!((work.prompt_tokens(), work.check_shape(Some(4))), (2, Ok(())));
+    assert_eq!(reader.settings().new_tokens(work.room(4)), 2);
+    assert_eq!(reader.settings().new_tokens(1), 1);
+}
+
+#[test]
+fn an_honest_client_sends_nothing_that_a_model_does_not_have() {
+    let fault = |items: Vec<Vec<u32>>| encode_items(&items, &BOUNDS).unwrap_err();
+    assert_eq!(fault(vec![]), InputFault::Empty);
+    assert_eq!(fault(vec![vec![1], vec![]]), InputFault::EmptyItem { item: 1 });
+    let too_long = InputFault::ItemTooLong {
+        item: 0,
+        tokens: 5,
+        positions: 4,
+    };
+    assert_eq!(fault(vec![vec![0; 5]]), too_long);
+    let unknown = InputFault::UnknownToken {
+        id: 100,
+        vocabulary: 100,
+    };
+    assert_eq!(fault(vec![vec![1, 100]]), unknown);
+
+    let fault = |prompt: &[u32], settings| encode_prompt(prompt, &settings, &BOUNDS).unwrap_err();
+    assert_eq!(fault(&[], SETTINGS), InputFault::Empty);
+    assert_eq!(fault(&[100], SETTINGS), unknown);
+    let exceeded = InputFault::ContextExceeded {
+        prompt: 3,
+        max_tokens: 2,
+        positions: 4,
+    };
+    assert_eq!(fault(&[1, 2, 3], SETTINGS), exceeded);
+    for (settings, name) in [
+        (
+            Settings {
+                max_tokens: 0,
+                ..SETTINGS
+            },
+            "max_tokens",
+        ),
+        (
+            Settings {
+                max_tokens: 4097,
+                ..SETTINGS
+            },
+            "max_tokens",
+        ),
+        (
+            Settings {
+                temperature_milli: 10_001,
+                ..SETTINGS
+            },
+            "temperature_milli",
+        ),
+        (
+            Settings {
+                top_k: u32::MAX,
+                ..SETTINGS
+            },
+            "top_k",
+        ),
+        (
+            Settings {
+                top_p_milli: 0,
+                ..SETTINGS
+            },
+            "top_p_milli",
+        ),
+        (
+            Settings {
+                top_p_milli: 1001,
+                ..SETTINGS
+            },
+            "top_p_milli",
+        ),
+    ] {
+        let InputFault::OutOfRange { setting, .. } = fault(&[1], settings) else {
+            panic!("{settings:?}");
+        };
+        assert_eq!(setting, name);
+    }
+}
+
+#[test]
+fn whatever_the_words_are_they_have_one_reading() {
+    let input: Vec<u8> = bytes_of([0u32, 0, u32::MAX, 9, 5, u32::MAX, 300].iter());
+    let reader = InputReader::new(&input, BOUNDS);
+    // No tokens are one, ids that there are not are the last, places that there are not hold 0.
+    assert_eq!(reader.item(0), [0]);
+    assert_eq!(reader.item(1), [0; 4]);
+    assert_eq!(reader.item(2), [99, 99, 0, 0]);
+    assert_eq!(reader.item(u32::MAX), [0]);
+    assert_eq!(reader.prompt(), [99]);
+    assert_eq!(InputReader::new(&[1, 0, 0], BOUNDS).prompt(), [0; 0]);
+    assert_eq!(InputReader::new(&[], BOUNDS).settings().new_tokens(7), 1);
+}
+
+#[test]
+fn an_input_of_the_wrong_size_is_refused_by_its_size_alone() {
+    assert_eq!(embed(1, 13).check_shape(None), Err(ShapeFault::Ragged));
+    assert_eq!(embed(2, 20).check_shape(None), Err(ShapeFault::TooShort));
+    assert_eq!(embed(2, 24).check_shape(None), Ok(()));
+    assert_eq!(
+        embed(u32::MAX, u32::MAX - 3).check_shape(None),
+        Err(ShapeFault::TooShort)
+    );
+    assert_eq!(generate(9, 24).check_shape(None), Err(ShapeFault::TooShort));
+    assert_eq!(generate(2, 28).check_shape(Some(2)), Ok(()));
+    assert_eq!(generate(1, 28).check_shape(None), Err(ShapeFault::PromptTooLong));
+    assert_eq!(
+        generate(9, 32).check_shape(Some(2)),
+        Err(ShapeFault::PromptTooLong)
+    );
+    assert_eq!(generate(9, 32).check_shape(Some(3)), Ok(()));
+}

@@ -1,0 +1,100 @@
+"""Runs the commands that documents show, as they stand there.
+
+Every block that begins with ```sh is run, those of one document one after the other in one shell, in a folder that has
+this checkout's examples. A comment right before a block says what is different about it:
+
+    <!-- commands: not run, WHY -->
+    <!-- commands: the last goes on, what follows waits for "TEXT" -->
+"""
+
+import os
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+
+import support
+from devnet_lib.processes import child_options, end_of
+
+FENCE = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"<!-- commands: (.*) -->\n\Z")
+NOT_RUN = re.compile(r"not run, (.+)")
+GOES_ON = re.compile(r'the last goes on, what follows waits for "(.+)"')
+# For the whole of a document.
+SECONDS_MAX = 900
+SAID_SECONDS = 120
+
+PROLOGUE = f"""
+set -Eeuo pipefail
+trap 'echo "FAILED: $BASH_COMMAND" >&2' ERR
+# What goes on leads no session of its own: all of this one is asked to end.
+trap 'trap "" TERM; kill 0; wait' EXIT
+said() {{ grep -qm1 -- "$2" <(timeout {SAID_SECONDS} tail -n +1 --pid=$! -f "$1") || {{ cat "$1"; false; }}; }}
+"""
+
+
+class Unreadable(Exception):
+    """A document says of a block what nobody understands."""
+
+
+@dataclass
+class Block:
+    """Commands that a reader is told to type."""
+
+    place: str
+    text: str
+    # Why it is not run.
+    why: str | None = None
+    # What its last command says once it does what it is for. It does not end by itself.
+    said: str | None = None
+
+    def script(self):
+        """What bash is to do."""
+        begin = f"echo {shlex.quote('### ' + self.place)}\n"
+        if self.said is None:
+            return begin + self.text
+        *commands, last = re.split(r"(?<!\\)\n", self.text.strip())
+        log = shlex.quote(f"{self.place.replace('/', '-')}.log")
+        goes_on = f"touch {log}\n{{ {last}\n}} >{log} 2>&1 &\nsaid {log} {shlex.quote(self.said)}\n"
+        return begin + "\n".join([*commands, goes_on])
+
+
+def documents():
+    """All of the checkout's."""
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=support.REPO, capture_output=True, text=True, check=True)
+    return [support.REPO / path for path in listed.stdout.split()]
+
+
+def blocks(document):
+    """Those of a document, in order."""
+    text = document.read_text()
+    return [_block(document, text, found) for found in FENCE.finditer(text)]
+
+
+def _block(document, text, found):
+    name = document.relative_to(support.REPO) if document.is_relative_to(support.REPO) else document.name
+    block = Block(f"{name}:{text.count(chr(10), 0, found.start()) + 1}", found[1])
+    comment = COMMENT.search(text[: found.start()])
+    if comment is None:
+        return block
+    why, said = NOT_RUN.fullmatch(comment[1]), GOES_ON.fullmatch(comment[1])
+    if not (why or said):
+        raise Unreadable(f"{block.place}: what is `{comment[1]}` to mean?")
+    block.why, block.said = why and why[1], said and said[1]
+    return block
+
+
+def run(document_blocks, home, path, log):
+    """Runs blocks, where `home` is a reader's home and `path` has the programs. Returns bash's exit code."""
+    home.mkdir(exist_ok=True)
+    if not (home / "examples").exists():
+        (home / "examples").symlink_to(support.REPO / "examples")
+    script = PROLOGUE + "".join(block.script() for block in document_blocks)
+    env = {"HOME": str(home), "PATH": f"{path}{os.pathsep}{os.environ['PATH']}"}
+    with open(log, "wb") as out:
+        options = child_options(env) | {"cwd": home, "stdout": out, "stderr": subprocess.STDOUT}
+        code, late = end_of(subprocess.Popen(["bash", "-c", script], **options), SECONDS_MAX)
+    if late:
+        with open(log, "a", encoding="utf-8") as out:
+            out.write(f"FAILED: all of it took more than {SECONDS_MAX} s\n")
+    return code
