@@ -223,7 +223,8 @@ class Devnet:
     def task_args(self, text=TEXT, cap="3 SURE", redundancy=3):
         """What `surety task submit` needs to be told in any case. The client pays for the units there are."""
         args = ["task", "submit", "--file", text, "--model", MODEL, "--redundancy", redundancy, "--cap", cap]
-        return args + ["--units-max", UNITS_MAX, "--listen", f"127.0.0.1:{self.ports.client()}"]
+        args += ["--units-max", UNITS_MAX, "--until", "settled"]
+        return args + ["--listen", f"127.0.0.1:{self.ports.client()}"]
 
     def submit(self, out, timeout=600, **options):
         """Posts a task, follows it to its end, and returns the client's report."""
@@ -233,7 +234,7 @@ class Devnet:
     def generation_args(self, prompt=PROMPT, cap="1 SURE", redundancy=3, max_tokens=64, temperature=0.8, seed=7):
         """What `surety task submit` needs to be told to have text generated."""
         args = ["task", "submit", "--prompt", prompt, "--model", GENERATOR, "--redundancy", redundancy, "--cap", cap]
-        args += ["--max-tokens", max_tokens, "--temperature", temperature, "--seed", seed]
+        args += ["--max-tokens", max_tokens, "--temperature", temperature, "--seed", seed, "--until", "settled"]
         return args + ["--listen", f"127.0.0.1:{self.ports.client()}"]
 
     def generate(self, on_event=None, **options):

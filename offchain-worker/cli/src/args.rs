@@ -2,19 +2,19 @@
 //! [`crate::config`].
 
 mod security;
+mod task;
 mod trust;
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
-use surety_types::TaskId;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{
-    amount::Amount,
-    decimal::{temperature, top_p},
-    prices::PriceArg,
-};
+use crate::{amount::Amount, prices::PriceArg};
 pub use security::{Level, SecurityArgs};
+pub use task::{
+    ExplainArgs, GenerateArgs, ListArgs, NearestArgs, ResultArgs, SpecArgs, SubmitArgs, TaskArg, TaskCommand,
+    UntilArg, WatchArgs,
+};
 pub use trust::{DisputeCommand, DisputeReportArgs, DisputeShowArgs, VerifierCommand};
 
 /// Explained below every help text.
@@ -101,6 +101,38 @@ pub enum ProviderCommand {
     Up(Box<UpArgs>),
     /// Take the offer back; tasks that are under way should be finished first
     Leave,
+    /// Prepare this machine: make keys, bond stake, name the agent, fetch a model; goes on where it was
+    /// interrupted
+    Init(InitArgs),
+    /// What a provider has bonded and earned, what it works for, and what keeps it from work
+    Status(StatusArgs),
+    /// Why this provider has no work: what is missing, and what it leaves of the tasks that take bids
+    WhyIdle,
+}
+
+/// Flags of `surety provider init` and `surety verifier init`.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// File with the secret of the key that holds the stake; made if there is none [default: HOME/stash.key]
+    #[arg(long, value_name = "FILE")]
+    pub stash_key: Option<PathBuf>,
+    /// How much to bond in all
+    #[arg(long, value_name = "AMOUNT", default_value = "1000 SURE")]
+    pub bond: Amount,
+    /// Pay from the key in this file [default: say where the money is to be sent, and wait for it]
+    #[arg(long, value_name = "FILE")]
+    pub fund_from: Option<PathBuf>,
+    /// Known model to fetch [default: the exact one that most tasks ask for]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+}
+
+/// Flags of `surety provider status`.
+#[derive(Debug, Default, Args)]
+pub struct StatusArgs {
+    /// The provider [default: the stash that the key in the key file acts for]
+    #[arg(value_name = "STASH")]
+    pub stash: Option<String>,
 }
 
 /// Flags of `surety provider up`.
@@ -140,161 +172,6 @@ pub struct WorkArgs {
     /// Most to add to a call's fee where its deadline is near [default: 0.01 SURE]
     #[arg(long, value_name = "AMOUNT")]
     pub tip_max: Option<Amount>,
-}
-
-/// `surety task`.
-#[derive(Debug, Subcommand)]
-pub enum TaskCommand {
-    /// Post a task, serve its input, and wait for the result and the settlement
-    Submit(Box<SubmitArgs>),
-    /// Follow a task to its end; serves its input, if it was submitted from this home
-    Watch(WatchArgs),
-    /// Fetch the result of a task from its providers, and check it; prints a generated text
-    Result(ResultArgs),
-    /// Tasks that the chain knows, newest first
-    List(ListArgs),
-    /// Withdraw a task that is not assigned yet
-    Cancel(TaskArg),
-    /// For some lines of a text, the nearest other line by its embedding
-    Nearest(NearestArgs),
-}
-
-/// Flags of `surety task submit`.
-#[derive(Debug, Args)]
-#[command(group = ArgGroup::new("work").required(true).args(["file", "prompt", "prompt_file"]))]
-#[command(group = ArgGroup::new("prompting").args(["prompt", "prompt_file"]))]
-pub struct SubmitArgs {
-    /// Text to embed, UTF-8, one item a line; empty lines are skipped
-    #[arg(long, alias = "input", value_name = "TEXT")]
-    pub file: Option<PathBuf>,
-    /// Text to have continued by a model that generates
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    pub prompt: Option<String>,
-    /// The same from a file, UTF-8, taken as it is
-    #[arg(long, value_name = "FILE")]
-    pub prompt_file: Option<PathBuf>,
-    /// Model, by name or id
-    #[arg(long, value_name = "MODEL")]
-    pub model: String,
-    /// How many independent providers compute it
-    #[arg(long, value_name = "K", default_value_t = 3)]
-    pub redundancy: u32,
-    /// The most to pay in all, fee included, such as "5 SURE"
-    #[arg(long, value_name = "AMOUNT")]
-    pub cap: Amount,
-    /// Most units to pay for; of a text never more than its lines [default: those; or --max-tokens and
-    /// those of the prompt]
-    #[arg(long, value_name = "N")]
-    pub units_max: Option<u32>,
-    /// Where to serve the input: IP:PORT (QUIC and TCP) or a multiaddr; repeatable [default: 0.0.0.0:4101]
-    #[arg(long, value_name = "ADDR")]
-    pub listen: Vec<String>,
-    /// Where others reach it, if not there: IP:PORT or a multiaddr without peer id; repeatable
-    #[arg(long, value_name = "ADDR")]
-    pub external: Vec<String>,
-    /// Where to write the output: vectors in safetensors, a generation as the ids of its tokens; needed for
-    /// vectors
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["detach", "prompting"])]
-    pub out: Option<PathBuf>,
-    /// Post and leave; providers get the input, and what they demand of it an answer, only while "surety task
-    /// watch ID" runs
-    #[arg(long)]
-    pub detach: bool,
-    /// Print generated text while it is made; with --json as one event a line, the last of them the report
-    #[arg(long, requires = "prompting", conflicts_with = "detach")]
-    pub follow: bool,
-    /// How closely it is watched.
-    #[command(flatten)]
-    pub security: SecurityArgs,
-    /// How to go on from the prompt.
-    #[command(flatten)]
-    pub generate: GenerateArgs,
-}
-
-/// How a prompt is continued.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Generating")]
-pub struct GenerateArgs {
-    /// Most tokens to add to the prompt [default: 128]
-    #[arg(long, value_name = "N", requires = "prompting")]
-    pub max_tokens: Option<u32>,
-    /// From 0, always the best token, to 10 [default: 0]
-    #[arg(long, value_name = "T", value_parser = temperature, requires = "prompting")]
-    pub temperature: Option<u32>,
-    /// Choose among so many of the best tokens [default: all]
-    #[arg(long, value_name = "N", requires = "prompting")]
-    pub top_k: Option<u32>,
-    /// Choose among the best tokens that together have so much of the probability, such as 0.95 [default: 1]
-    #[arg(long, value_name = "P", value_parser = top_p, requires = "prompting")]
-    pub top_p: Option<u32>,
-    /// Another seed draws other tokens; the same one always the same [default: 0]
-    #[arg(long, value_name = "N", requires = "prompting")]
-    pub seed: Option<u64>,
-}
-
-/// Flags of `surety task watch`.
-#[derive(Debug, Args)]
-pub struct WatchArgs {
-    /// Number of the task [default: the newest that was submitted from this home]
-    #[arg(value_name = "ID")]
-    pub task: Option<TaskId>,
-    /// Where to write the output: vectors in safetensors, a generation as the ids of its tokens
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-    /// Print generated text while it is made; with --json as one event a line, the last of them the report
-    #[arg(long)]
-    pub follow: bool,
-}
-
-/// Flags of `surety task result`.
-#[derive(Debug, Args)]
-pub struct ResultArgs {
-    /// Number of the task [default: the newest that was submitted from this home]
-    #[arg(value_name = "ID")]
-    pub task: Option<TaskId>,
-    /// Where to write the output: vectors in safetensors, a generation as the ids of its tokens; needed for
-    /// vectors
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-    /// Print the nearest other line for N lines of the input
-    #[arg(long, value_name = "N")]
-    pub nearest: Option<usize>,
-    /// The text that was submitted [default: fetched from this home or a peer]
-    #[arg(long, value_name = "TEXT", requires = "nearest")]
-    pub input: Option<PathBuf>,
-}
-
-/// Flags of `surety task list`.
-#[derive(Debug, Args)]
-pub struct ListArgs {
-    /// Only tasks that the key in the key file has posted
-    #[arg(long)]
-    pub mine: bool,
-    /// Most tasks to list
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    pub limit: u32,
-}
-
-/// A task's number.
-#[derive(Debug, Args)]
-pub struct TaskArg {
-    /// Number of the task
-    #[arg(value_name = "ID")]
-    pub task: TaskId,
-}
-
-/// Flags of `surety task nearest`.
-#[derive(Debug, Args)]
-pub struct NearestArgs {
-    /// The text that was embedded
-    #[arg(long, value_name = "TEXT")]
-    pub input: PathBuf,
-    /// Its embeddings, in safetensors
-    #[arg(long, value_name = "FILE")]
-    pub output: PathBuf,
-    /// For how many lines, spread over the text
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub count: usize,
 }
 
 /// `surety account`.
@@ -479,6 +356,8 @@ pub struct DoctorArgs {
 pub enum DoctorRole {
     /// Compute tasks.
     Provider,
+    /// Check what others compute.
+    Verifier,
     /// Post tasks.
     Client,
 }

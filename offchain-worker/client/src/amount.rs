@@ -90,6 +90,16 @@ impl fmt::Display for Amount {
     }
 }
 
+/// Plancks for JSON: as text, since they may be more than the 2^53 that a number holds there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plancks(pub Balance);
+
+impl Serialize for Plancks {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
 impl Serialize for Amount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

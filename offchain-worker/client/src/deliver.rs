@@ -9,7 +9,7 @@ use surety_types::{
     ContentHash, TaskId,
     model::Operation,
     multiaddr::Endpoint,
-    task::{MemberProgress, RoundPhase, TaskState, Verdict},
+    task::{MemberProgress, ResultClaim, RoundPhase, TaskState, Verdict},
 };
 
 use crate::statement;
@@ -29,20 +29,25 @@ pub struct Wanted {
     pub providers: Vec<AccountId>,
 }
 
-/// The output that the chain has decided on, and who has it. A verdict that can still be challenged counts.
-pub fn decided(info: &TaskInfo) -> Option<Wanted> {
-    let (claim, providers) = match &info.task.state {
+/// The result that the chain has decided on, and who has it. A verdict that can still be challenged counts.
+pub fn decided(info: &TaskInfo) -> Option<(&ResultClaim, Vec<AccountId>)> {
+    match &info.task.state {
         TaskState::Settled { claim, payments, .. } => {
-            (claim, payments.iter().map(|p| p.provider.clone()).collect())
+            Some((claim, payments.iter().map(|p| p.provider.clone()).collect()))
         }
         _ => match &info.round.as_ref()?.phase {
             RoundPhase::Challengeable {
                 verdict: Verdict::Agreed { claim, majority, .. },
                 ..
-            } => (claim, majority.to_vec()),
-            _ => return None,
+            } => Some((claim, majority.to_vec())),
+            _ => None,
         },
-    };
+    }
+}
+
+/// The output that the chain has decided on.
+pub fn wanted_for_good(info: &TaskInfo) -> Option<Wanted> {
+    let (claim, providers) = decided(info)?;
     Some(Wanted {
         operation: info.task.spec.operation,
         prompt_tokens: info.task.spec.work().prompt_tokens(),
@@ -54,7 +59,7 @@ pub fn decided(info: &TaskInfo) -> Option<Wanted> {
 
 /// What can be fetched now: what the chain has decided on, else what somebody has committed to.
 pub fn wanted(info: &TaskInfo) -> Wanted {
-    if let Some(wanted) = decided(info) {
+    if let Some(wanted) = wanted_for_good(info) {
         return wanted;
     }
     let members = info.round.as_ref().map(|round| round.members.iter());

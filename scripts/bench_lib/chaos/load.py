@@ -40,7 +40,7 @@ class Slot:
             work = ["--file", text, "--model", MODEL]
         self.task = None
         args = ["task", "submit", *work, "--redundancy", redundancy, "--cap", "1 SURE", "--out", home / "out"]
-        self._start([*args, "--listen", f"127.0.0.1:{CLIENT_PORT + self.place}"])
+        self._start([*args, "--until", "settled", "--listen", f"127.0.0.1:{CLIENT_PORT + self.place}"])
 
     def watch(self, task):
         """Goes on with a task that its process has left."""

@@ -4,13 +4,16 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::WorkArgs;
+use super::{InitArgs, WorkArgs};
 
 /// `surety verifier`.
 #[derive(Debug, Subcommand)]
 pub enum VerifierCommand {
     /// Audit what the chain's draw says, and play the disputes that come of it, until stopped
     Up(Box<WorkArgs>),
+    /// Prepare this machine: make keys, bond stake, name the agent, fetch a model; goes on where it was
+    /// interrupted
+    Init(InitArgs),
 }
 
 /// `surety dispute`.

@@ -3,12 +3,12 @@
 use std::{future::Future, pin::pin, time::Duration};
 
 use serde::Serialize;
-use surety_chain_client::{AccountId, Balance, Call, Chain, Funds, StakeInfo, Until, When, address};
+use surety_chain_client::{AccountId, Call, Chain, Funds, StakeInfo, Until, When, address};
 use surety_types::stake::Role;
 
 use super::Context;
 use crate::{
-    amount::Amount,
+    amount::{Amount, Plancks},
     args::{AccountCommand, AgentCommand, RoleArg},
     error::Result,
     keys::{self, parse_account},
@@ -122,12 +122,12 @@ pub(super) async fn submit(context: &Context, call: Call) -> Result<()> {
     })
 }
 
-/// Everything about an account. Amounts are in plancks.
+/// Everything about an account. Amounts are in plancks, as text.
 #[derive(Debug, PartialEq, Serialize)]
 struct AccountView {
     address: String,
-    free: Balance,
-    held: Balance,
+    free: Plancks,
+    held: Plancks,
     stake: Option<StakeView>,
     /// Whom it acts for as an agent.
     agent_of: Option<String>,
@@ -138,15 +138,15 @@ struct AccountView {
 #[derive(Debug, PartialEq, Serialize)]
 struct StakeView {
     role: String,
-    bonded: Balance,
-    locked: Balance,
+    bonded: Plancks,
+    locked: Plancks,
     unlocking: Vec<Unlocking>,
     agent: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
 struct Unlocking {
-    amount: Balance,
+    amount: Plancks,
     available_at_block: u32,
 }
 
@@ -165,8 +165,8 @@ async fn view(chain: &dyn Chain, account: &AccountId) -> Result<AccountView> {
     let Funds { free, held } = chain.funds(when, account).await?;
     Ok(AccountView {
         address: address(account),
-        free,
-        held,
+        free: Plancks(free),
+        held: Plancks(held),
         stake: chain.stake(when, account).await?.map(StakeView::from),
         agent_of: chain.agent_stash(when, account).await?.as_ref().map(address),
         agent_pending: chain.pending_agent(when, account).await?.as_ref().map(address),
@@ -180,13 +180,13 @@ impl From<StakeInfo> for StakeView {
                 Role::Provider => "provider".into(),
                 Role::Verifier => "verifier".into(),
             },
-            bonded: stake.bonded,
-            locked: stake.locked,
+            bonded: Plancks(stake.bonded),
+            locked: Plancks(stake.locked),
             unlocking: stake
                 .unlocking
                 .iter()
                 .map(|chunk| Unlocking {
-                    amount: chunk.amount,
+                    amount: Plancks(chunk.amount),
                     available_at_block: chunk.available_at,
                 })
                 .collect(),
@@ -198,16 +198,16 @@ impl From<StakeInfo> for StakeView {
 impl AccountView {
     fn text(&self) -> String {
         let mut table = table(["account", &self.address]);
-        table.add_row(["free", &Amount(self.free).to_string()]);
-        table.add_row(["held", &Amount(self.held).to_string()]);
+        table.add_row(["free", &Amount(self.free.0).to_string()]);
+        table.add_row(["held", &Amount(self.held.0).to_string()]);
         if let Some(stake) = &self.stake {
             table.add_row(["bonded as", &stake.role]);
-            table.add_row(["bonded", &Amount(stake.bonded).to_string()]);
-            table.add_row(["locked by tasks", &Amount(stake.locked).to_string()]);
+            table.add_row(["bonded", &Amount(stake.bonded.0).to_string()]);
+            table.add_row(["locked by tasks", &Amount(stake.locked.0).to_string()]);
             for chunk in &stake.unlocking {
                 let text = format!(
                     "{} from block {} on",
-                    Amount(chunk.amount),
+                    Amount(chunk.amount.0),
                     chunk.available_at_block
                 );
                 table.add_row(["on its way out", &text]);

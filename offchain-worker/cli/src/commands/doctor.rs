@@ -1,17 +1,17 @@
-//! `surety doctor`: is everything there that a provider or client needs?
+//! `surety doctor`: is everything there that a provider, verifier or client needs?
 //!
 //! Each check ends as ok, warn or fail, and says what to do. Checks do not stop at the first fault, and
 //! change nothing.
 
 use std::{
-    net::{TcpListener, UdpSocket},
+    net::{IpAddr, TcpListener, UdpSocket},
     time::Duration,
 };
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Chain, ChainError, When, address};
 use surety_host::machine;
-use surety_types::stake::Role;
+use surety_types::{model::ModelManifest, multiaddr::Endpoint, stake::Role};
 
 use super::Context;
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     amount::Amount,
     args::{DoctorArgs, DoctorRole},
     error::{CliError, Result},
-    keys::{self},
+    keys, models,
     output::table,
 };
 
@@ -81,12 +81,15 @@ pub(super) async fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
     let mut checks = Checks::default();
     let key = check_key(context, &mut checks);
     check_machine(context, args.role, &mut checks);
-    if args.role == DoctorRole::Provider {
+    if args.role != DoctorRole::Client {
         check_models(context, &mut checks).await;
     }
     match context.chain().await {
         Ok(chain) => {
             check_node(&*chain, &mut checks).await;
+            if args.role != DoctorRole::Client {
+                check_registered(context, &*chain, &mut checks).await;
+            }
             if let Some(account) = key {
                 let checked = check_account(&*chain, &account, args.role, &mut checks).await;
                 if let Err(e) = checked {
@@ -158,11 +161,13 @@ fn check_machine(context: &Context, role: DoctorRole, checks: &mut Checks) {
         Some(free) => checks.ok("disk", format!("{} MiB free", free >> 20)),
         None => checks.warn("disk", "the system does not tell how much is free"),
     }
-    let (data, threads) = match role {
-        DoctorRole::Provider => (&config.provider.data, config.provider.work.threads),
-        DoctorRole::Client => (&config.task, 1),
+    // A verifier listens nowhere.
+    let (listen, threads): (&[String], _) = match role {
+        DoctorRole::Provider => (&config.provider.data.listen, config.provider.work.threads),
+        DoctorRole::Verifier => (&[], config.verifier.threads),
+        DoctorRole::Client => (&config.task.listen, 1),
     };
-    for listen in &data.listen {
+    for listen in listen {
         check_port(listen, checks);
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -188,7 +193,7 @@ fn check_port(listen: &str, checks: &mut Checks) {
     let [_, _, ip, transport, port, ..] = parts.as_slice() else {
         return checks.fail("port", format!("{listen} is no address"));
     };
-    let Ok(ip) = ip.parse::<std::net::IpAddr>() else {
+    let Ok(ip) = ip.parse::<IpAddr>() else {
         return checks.fail("port", format!("{listen} is no address"));
     };
     let port = port.parse().unwrap_or_default();
@@ -218,7 +223,7 @@ async fn check_models(context: &Context, checks: &mut Checks) {
     for model in stored {
         let verified = match model {
             Ok(model) => {
-                let name = crate::models::name(&model.manifest);
+                let name = models::name(&model.manifest);
                 let job = tokio::task::spawn_blocking(move || model.verify());
                 match job.await {
                     Ok(result) => result.map(|()| name),
@@ -231,6 +236,36 @@ async fn check_models(context: &Context, checks: &mut Checks) {
             Ok(name) => checks.ok("models", format!("{name}: all hashes match")),
             Err(e) => checks.fail("models", format!("{e}; run: surety model fetch")),
         }
+    }
+}
+
+/// Work comes for models that the chain knows.
+async fn check_registered(context: &Context, chain: &dyn Chain, checks: &mut Checks) {
+    let here = context.models().list().unwrap_or_default().into_iter().flatten();
+    let here: Vec<_> = here.map(|stored| stored.manifest).collect();
+    if here.is_empty() {
+        return;
+    }
+    let registered = match chain.models(When::Finalized).await {
+        Ok(models) => models,
+        Err(e) => return checks.fail("registered models", e.to_string()),
+    };
+    let is_known = |id| registered.iter().any(|(known, _)| *known == id);
+    let (known, unknown): (Vec<_>, Vec<_>) = here.iter().partition(|manifest| is_known(manifest.id()));
+    let names = |list: Vec<&ModelManifest>| list.into_iter().map(models::name).collect::<Vec<_>>().join(", ");
+    if known.is_empty() {
+        let finding = format!(
+            "the chain knows none of {}: no work comes for them; surety model list shows what it knows",
+            names(unknown)
+        );
+        return checks.fail("registered models", finding);
+    }
+    checks.ok("registered models", names(known));
+    if !unknown.is_empty() {
+        checks.warn(
+            "registered models",
+            format!("no work comes for {}", names(unknown)),
+        );
     }
 }
 
@@ -303,119 +338,89 @@ async fn check_account(
         return Ok(());
     };
     checks.ok("agent", format!("acts for {}", address(&stash)));
-    check_stash(chain, &stash, checks).await
+    let wanted = match role {
+        DoctorRole::Verifier => Role::Verifier,
+        _ => Role::Provider,
+    };
+    check_stake(chain, &stash, wanted, checks).await?;
+    match wanted {
+        Role::Provider => check_registration(chain, &stash, checks).await,
+        Role::Verifier => Ok(()),
+    }
 }
 
-async fn check_stash(
+async fn check_stake(
+    chain: &dyn Chain,
+    stash: &AccountId,
+    wanted: Role,
+    checks: &mut Checks,
+) -> std::result::Result<(), ChainError> {
+    let name = match wanted {
+        Role::Provider => "provider",
+        Role::Verifier => "verifier",
+    };
+    match chain.stake(When::Finalized, stash).await? {
+        Some(stake) if stake.role == wanted => checks.ok(
+            "stake",
+            format!("{} bonded, {} locked", Amount(stake.bonded), Amount(stake.locked)),
+        ),
+        Some(_) => checks.fail("stake", format!("bonded in the other role, not as a {name}")),
+        None => checks.fail(
+            "stake",
+            format!("none; run surety {name} init, or surety account bond with the stash's key"),
+        ),
+    }
+    Ok(())
+}
+
+async fn check_registration(
     chain: &dyn Chain,
     stash: &AccountId,
     checks: &mut Checks,
 ) -> std::result::Result<(), ChainError> {
-    match chain.stake(When::Finalized, stash).await? {
-        Some(stake) if stake.role == Role::Provider => checks.ok(
-            "stake",
-            format!("{} bonded, {} locked", Amount(stake.bonded), Amount(stake.locked)),
-        ),
-        Some(_) => checks.fail("stake", "bonded as a verifier, not as a provider"),
-        None => checks.fail(
-            "stake",
-            "none; with the stash's key, run: surety account bond --role provider --amount \"100 SURE\"",
-        ),
-    }
     let now = chain.block(When::Finalized).await?.number;
     match chain.provider(When::Finalized, stash).await? {
-        Some(provider) => checks.ok(
-            "registration",
-            format!(
-                "{} endpoints, last sign of life {} blocks ago",
-                provider.endpoints.len(),
-                now.saturating_sub(provider.last_heartbeat)
-            ),
-        ),
+        Some(provider) => {
+            checks.ok(
+                "registration",
+                format!(
+                    "{} endpoints, last sign of life {} blocks ago",
+                    provider.endpoints.len(),
+                    now.saturating_sub(provider.last_heartbeat)
+                ),
+            );
+            check_reach(&provider.endpoints, checks);
+        }
         None => checks.warn("registration", "none yet; surety provider up sees to it"),
     }
     Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use surety_chain_client::{Call, FakeChain, Funds, Signer, Until};
-
-    use super::*;
-
-    fn grades(checks: &Checks) -> Vec<(&'static str, Grade)> {
-        checks.0.iter().map(|check| (check.name, check.grade)).collect()
-    }
-
-    #[tokio::test]
-    async fn a_fresh_account_is_told_what_it_lacks() {
-        let chain = FakeChain::new();
-        let agent = Signer::from_uri("//Bob").unwrap();
-        let mut checks = Checks::default();
-        check_account(&chain, agent.account(), DoctorRole::Provider, &mut checks)
-            .await
-            .unwrap();
-        assert_eq!(
-            grades(&checks),
-            [("balance", Grade::Fail), ("agent", Grade::Fail)]
-        );
-        assert!(checks.0[1].finding.contains("surety account agent set"));
-        assert_eq!(checks.failed(), 2);
-    }
-
-    #[tokio::test]
-    async fn an_agent_of_a_bonded_stash_is_fine() {
-        let chain = FakeChain::new();
-        let (stash, agent) = (
-            Signer::from_uri("//Alice").unwrap(),
-            Signer::from_uri("//Bob").unwrap(),
-        );
-        let bond = Call::Bond {
-            role: Role::Provider,
-            amount: 100 * SURE,
-        };
-        let set = Call::SetAgent {
-            agent: agent.account().clone(),
-        };
-        let confirm = Call::ConfirmAgent {
-            stash: stash.account().clone(),
-        };
-        chain.submit(&stash, bond, Until::Included.into()).await.unwrap();
-        chain.submit(&stash, set, Until::Included.into()).await.unwrap();
-        chain
-            .submit(&agent, confirm, Until::Included.into())
-            .await
-            .unwrap();
-        chain.change(|state| {
-            let funds = Funds { free: SURE, held: 0 };
-            state.funds.insert(agent.account().clone(), funds)
-        });
-        chain.finalize();
-        let mut checks = Checks::default();
-        check_account(&chain, agent.account(), DoctorRole::Provider, &mut checks)
-            .await
-            .unwrap();
-        assert_eq!(
-            grades(&checks),
-            [
-                ("balance", Grade::Ok),
-                ("agent", Grade::Ok),
-                ("stake", Grade::Ok),
-                ("registration", Grade::Warn)
-            ]
-        );
-    }
-
-    #[test]
-    fn a_port_in_use_is_noticed() {
-        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = taken.local_addr().unwrap().port();
-        let mut checks = Checks::default();
-        check_port(&format!("/ip4/127.0.0.1/tcp/{port}"), &mut checks);
-        check_port("/ip4/127.0.0.1/udp/0/quic-v1", &mut checks);
-        check_port("/ip4/203.0.113.1/tcp/1", &mut checks);
-        let grades: Vec<Grade> = checks.0.iter().map(|check| check.grade).collect();
-        assert_eq!(grades, [Grade::Warn, Grade::Ok, Grade::Fail]);
+/// Whether clients elsewhere can reach what the chain tells them.
+fn check_reach(endpoints: &[Endpoint], checks: &mut Checks) {
+    let is_near = |endpoint: &&Endpoint| {
+        let text = String::from_utf8_lossy(endpoint);
+        match text.split('/').nth(2).map(str::parse::<IpAddr>) {
+            Some(Ok(IpAddr::V4(ip))) => ip.is_private() || ip.is_loopback() || ip.is_link_local(),
+            Some(Ok(IpAddr::V6(ip))) => {
+                ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()
+            }
+            // A name: whoever asks for it finds out.
+            _ => false,
+        }
+    };
+    let near = endpoints.iter().filter(is_near).count();
+    match (near, endpoints.len().saturating_sub(near)) {
+        (0, _) => {}
+        (_, 0) => checks.warn(
+            "reach",
+            "all of its addresses are of this machine or network alone: clients elsewhere need a forwarded port, \
+             and its address as --external IP:PORT",
+        ),
+        (near, _) => checks.ok("reach", format!("{near} addresses are of this network alone, others are not")),
     }
 }
+
+#[cfg(test)]
+#[path = "doctor_tests.rs"]
+mod tests;

@@ -3,8 +3,10 @@
 mod account;
 mod dispute;
 mod doctor;
+mod init;
 mod model;
 mod provider;
+mod provider_status;
 mod task;
 mod train;
 mod verifier;
@@ -176,7 +178,9 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
 /// themselves.
 fn start_logging(config: &Config, command: &Command) -> Result<()> {
     let default = match command {
-        Command::Provider(ProviderCommand::Up(_)) | Command::Verifier(_) => "info,libp2p_swarm=warn",
+        Command::Provider(ProviderCommand::Up(_)) | Command::Verifier(VerifierCommand::Up(_)) => {
+            "info,libp2p_swarm=warn"
+        }
         _ => "error",
     };
     let filter = config.log.as_deref().unwrap_or(default);

@@ -16,6 +16,7 @@ use surety_types::{ModelId, model::ModelManifest};
 
 use super::Context;
 use crate::{
+    amount::Plancks,
     args::{ModelCommand, PrecisionArg, SourceArg},
     error::{CliError, Result},
     models,
@@ -101,6 +102,21 @@ where
 }
 
 async fn fetch_known(context: &Context, name: &str, options: FetchOptions) -> Result<()> {
+    let fetched = Fetched::new(&stored_after_fetching(context, name, options).await?);
+    context.out.result(&fetched, || {
+        format!("{} is in {}, all hashes match", fetched.model, fetched.path)
+    })
+}
+
+/// Fetches a known model from wherever it is to be had.
+///
+/// # Errors
+/// When it is nowhere to be had, or is not what its hashes say.
+pub(super) async fn fetched(context: &Context, name: &str) -> Result<StoredModel> {
+    stored_after_fetching(context, name, fetch_options(SourceArg::Auto, None)).await
+}
+
+async fn stored_after_fetching(context: &Context, name: &str, options: FetchOptions) -> Result<StoredModel> {
     let known = known::by_name(name).ok_or_else(|| {
         let names: Vec<String> = known::all().iter().map(known::KnownModel::name).collect();
         CliError::Usage(format!(
@@ -110,16 +126,12 @@ async fn fetch_known(context: &Context, name: &str, options: FetchOptions) -> Re
     })?;
     let store = context.models();
     let mut bars = Bars::new(context.out);
-    let stored = blocking(move || {
+    blocking(move || {
         fetch(&store, &known, &options, &ExactCalibrator, &mut |event| {
             bars.show(event)
         })
     })
-    .await?;
-    let fetched = Fetched::new(&stored);
-    context.out.result(&fetched, || {
-        format!("{} is in {}, all hashes match", fetched.model, fetched.path)
-    })
+    .await
 }
 
 async fn fetch_unknown(
@@ -264,8 +276,8 @@ struct ModelView {
     path: Option<String>,
     /// Who has registered it, where the chain knows it.
     owner: Option<String>,
-    /// In plancks.
-    deposit: Option<u128>,
+    /// In plancks, as text.
+    deposit: Option<Plancks>,
 }
 
 impl ModelView {
@@ -312,7 +324,7 @@ async fn collect(store: &ModelStore, chain: Option<&dyn Chain>) -> Result<BTreeM
             .entry(id)
             .or_insert_with(|| ModelView::new(id, &model.manifest));
         view.owner = Some(address(&model.owner));
-        view.deposit = Some(model.deposit);
+        view.deposit = Some(Plancks(model.deposit));
     }
     Ok(views)
 }

@@ -35,6 +35,9 @@ pub(super) async fn run(context: &Context, command: ProviderCommand) -> Result<(
     match command {
         ProviderCommand::Up(_) => worker::up(context, &context.config.provider).await,
         ProviderCommand::Leave => super::account::submit(context, Call::DeregisterProvider).await,
+        ProviderCommand::Init(args) => super::init::run(context, StakeRole::Provider, &args).await,
+        ProviderCommand::Status(args) => super::provider_status::status(context, &args).await,
+        ProviderCommand::WhyIdle => super::provider_status::why_idle(context).await,
     }
 }
 
@@ -85,22 +88,32 @@ fn core_config(
     storage: &StoreLimits,
     stored: &[ModelManifest],
 ) -> CoreConfig {
+    let prices = price_list(config, input_bytes_max(storage), stored);
+    CoreConfig::new(stash.clone(), prices, SecretSalts::new(key.salt_secret))
+}
+
+/// What is on offer, for how much.
+pub(super) fn price_list(
+    config: &ProviderConfig,
+    input_bytes_max: u32,
+    stored: &[ModelManifest],
+) -> PriceList {
     let rate = |manifest: &ModelManifest, operation| Rate {
         price_per_unit: config.prices.per_unit(&models::name(manifest), operation).0,
         units_per_second: config.units_per_second,
         seconds_ahead: 5, // connecting to the client
     };
-    let mut prices = PriceList::new(input_bytes_max(storage), UNITS_MAX);
+    let mut prices = PriceList::new(input_bytes_max, UNITS_MAX);
     for manifest in stored {
         for operation in &manifest.operations {
             prices = prices.with(manifest.id(), *operation, rate(manifest, *operation));
         }
     }
-    CoreConfig::new(stash.clone(), prices, SecretSalts::new(key.salt_secret))
+    prices
 }
 
 /// Largest input that there is a use in bidding for: a larger blob is not kept, nor fetched.
-fn input_bytes_max(storage: &StoreLimits) -> u32 {
+pub(super) fn input_bytes_max(storage: &StoreLimits) -> u32 {
     let room = u32::try_from(storage.blob_bytes_max).unwrap_or(u32::MAX);
     room.min(INPUT_BYTES_MAX)
 }

@@ -19,6 +19,7 @@ use crate::{
 
 pub(super) async fn run(context: &Context, command: VerifierCommand) -> Result<()> {
     match command {
+        VerifierCommand::Init(args) => super::init::run(context, StakeRole::Verifier, &args).await,
         VerifierCommand::Up(_) => worker::up(context, &Auditing(&context.config.verifier)).await,
     }
 }

@@ -5,6 +5,7 @@
 
 mod report;
 mod steps;
+mod story;
 
 use std::{
     path::PathBuf,
@@ -12,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use surety_chain_client::{AccountId, Chain, ChainError, ErrorClass, TaskInfo, When};
+use surety_chain_client::{AccountId, Chain, ChainError, ErrorClass, TaskInfo, When, is_open};
 use surety_engine::generation::Generation;
 use surety_network::{DataPlane, Ticket};
 use surety_types::{TaskId, model::Operation, task::TaskState};
@@ -22,7 +23,7 @@ use tokio::{
 };
 
 use crate::{
-    deliver::{self, Delivery, wanted},
+    deliver::{self, Delivery, decided, wanted},
     error::{ClientError, Result},
     grants::Grants,
     inputs::Supplier,
@@ -36,6 +37,7 @@ use crate::{
 pub use report::{Claim, Generated, Payment, Report, Times};
 use steps::Steps;
 pub use steps::posted_text;
+pub use story::{Told, story};
 
 /// Half a block: every block is seen.
 const POLL: Duration = Duration::from_secs(1);
@@ -70,6 +72,8 @@ pub struct Follow<S> {
     pub output_path: Option<PathBuf>,
     /// Print generated text while it is made.
     pub show_tokens: bool,
+    /// Leave when the result is decided and here, and not when the task is settled.
+    pub leave_at_result: bool,
     /// Answers demands for the input, where it is ours.
     pub supplier: Option<Supplier>,
     /// Lets providers read the input, where it is ours.
@@ -234,9 +238,13 @@ impl<S: Screen + Clone + 'static> Run<S> {
             }
             TaskState::Failed { reason, .. } => self.failure = Some(self.failure_text(reason_text(*reason))),
             TaskState::Cancelled { .. } => self.failure = Some("it was cancelled".into()),
+            // Whoever agreed has the input: from then on its client owes nobody anything.
+            _ if self.follow.leave_at_result && self.has_decided(&info) => {}
             _ => return Ok(None),
         }
-        self.times.settled = self.times.settled.or_else(|| self.seconds());
+        if !is_open(&info.task) {
+            self.times.settled = self.times.settled.or_else(|| self.seconds());
+        }
         let delivery = self.delivery.as_ref().filter(|_| self.failure.is_none());
         let path = self.follow.output_path.as_deref();
         let report = Report::new(task, &info, block.number, delivery, path, self.times);
@@ -244,6 +252,12 @@ impl<S: Screen + Clone + 'static> Run<S> {
         report
             .map(|report| self.with_generation(report, prompt_tokens))
             .transpose()
+    }
+
+    /// Whether the chain has decided, on what is here.
+    fn has_decided(&self, info: &TaskInfo) -> bool {
+        let delivered = self.delivery.as_ref().map(|delivery| delivery.hash);
+        decided(info).is_some_and(|(claim, _)| !self.fetches() || delivered == Some(claim.output))
     }
 
     /// Whether the output is fetched at all.

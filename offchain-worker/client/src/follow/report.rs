@@ -4,31 +4,40 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use surety_chain_client::{Balance, BlockNumber, TaskInfo, address};
+use surety_chain_client::{BlockNumber, TaskInfo, address};
 use surety_engine::generation::FinishReason;
-use surety_types::{TaskId, task::TaskState};
+use surety_types::{
+    TaskId,
+    task::{ResultClaim, TaskState},
+};
 
-use crate::{amount::Amount, deliver::Delivery, text, transcript::Streamed, words::state_name};
+use crate::{
+    amount::{Amount, Plancks},
+    deliver::{Delivery, decided},
+    text,
+    transcript::Streamed,
+    words::state_name,
+};
 
-/// How a task ended. Amounts are in plancks.
+/// How a task ended, or what it has come to when it is left with its result. Amounts are in plancks, as text.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Report {
     /// Task id.
     pub task: TaskId,
-    /// `Settled`, `Failed` or `Cancelled`.
+    /// `Settled`, `Failed` or `Cancelled`; `Running` when it is left with its result.
     pub state: String,
     /// The accepted result.
     pub claim: Option<Claim>,
     /// What each provider got.
     pub payments: Vec<Payment>,
-    /// What went back to the client.
-    pub refund: Balance,
-    /// What the chain kept.
-    pub fee: Balance,
-    /// What is still held for the task: nothing.
-    pub escrow_left: Balance,
+    /// What went back to the client, once the task is over.
+    pub refund: Option<Plancks>,
+    /// What the chain kept, once the task is over.
+    pub fee: Option<Plancks>,
+    /// What is still held for the task: nothing, once it is over.
+    pub escrow_left: Plancks,
     /// Block in which it was settled.
-    pub settled_block: BlockNumber,
+    pub settled_block: Option<BlockNumber>,
     /// The finalised block that this was read from.
     pub finalized_block: BlockNumber,
     /// Until the output was here. Unknown when the task was posted from another home.
@@ -62,11 +71,21 @@ pub struct Claim {
     units: u32,
 }
 
-/// What one provider got, in plancks.
+/// What one provider got.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Payment {
     account: String,
-    amount: Balance,
+    amount: Plancks,
+}
+
+impl From<&ResultClaim> for Claim {
+    fn from(claim: &ResultClaim) -> Self {
+        Self {
+            output: format!("{:?}", claim.output),
+            trace_root: format!("{:?}", claim.trace_root),
+            units: claim.units,
+        }
+    }
 }
 
 /// Seconds since the task was posted.
@@ -79,7 +98,7 @@ pub struct Times {
 }
 
 impl Report {
-    /// The report of a finished task; nothing while it is not finished.
+    /// The report of a task that is finished or decided; nothing before that.
     pub fn new(
         task: TaskId,
         info: &TaskInfo,
@@ -88,37 +107,32 @@ impl Report {
         output_path: Option<&Path>,
         times: Times,
     ) -> Option<Self> {
-        let empty = || (None, Vec::new(), info.task.cap, 0);
-        let (settled_block, (claim, payments, refund, fee)) = match &info.task.state {
+        let (settled_block, payments, refund, fee) = match &info.task.state {
             TaskState::Settled {
                 at,
-                claim,
                 payments,
                 refund,
                 fee,
-            } => {
-                let paid = payments.iter().map(|payment| Payment {
-                    account: address(&payment.provider),
-                    amount: payment.price,
-                });
-                let claim = Claim {
-                    output: format!("{:?}", claim.output),
-                    trace_root: format!("{:?}", claim.trace_root),
-                    units: claim.units,
-                };
-                (*at, (Some(claim), paid.collect(), *refund, *fee))
+                ..
+            } => (Some(*at), payments.as_slice(), Some(*refund), Some(*fee)),
+            TaskState::Failed { at, .. } | TaskState::Cancelled { at } => {
+                (Some(*at), &[][..], Some(info.task.cap), Some(0))
             }
-            TaskState::Failed { at, .. } | TaskState::Cancelled { at } => (*at, empty()),
+            _ if decided(info).is_some() => (None, &[][..], None, None),
             _ => return None,
         };
+        let paid = payments.iter().map(|payment| Payment {
+            account: address(&payment.provider),
+            amount: Plancks(payment.price),
+        });
         Some(Self {
             task,
             state: state_name(&info.task.state),
-            claim,
-            payments,
-            refund,
-            fee,
-            escrow_left: info.escrow,
+            claim: decided(info).map(|(claim, _)| Claim::from(claim)),
+            payments: paid.collect(),
+            refund: refund.map(Plancks),
+            fee: fee.map(Plancks),
+            escrow_left: Plancks(info.escrow),
             settled_block,
             finalized_block,
             seconds_post_to_result: times.result,
@@ -136,19 +150,28 @@ impl Report {
 
     /// For people.
     pub fn text(&self) -> String {
-        let mut lines = vec![format!(
-            "task {} is {}: block {}, final in block {}",
-            self.task, self.state, self.settled_block, self.finalized_block
-        )];
+        let task = self.task;
+        let mut lines = vec![match self.settled_block {
+            Some(block) => format!(
+                "task {task} is {}: block {block}, final in block {}",
+                self.state, self.finalized_block
+            ),
+            None => format!(
+                "task {task} has its result, which can be challenged yet. {} are held for it; who is paid what: \
+                 surety task watch {task}",
+                Amount(self.escrow_left.0)
+            ),
+        }];
         for payment in &self.payments {
             lines.push(format!(
                 "  paid      {}  {}",
-                Amount(payment.amount),
+                Amount(payment.amount.0),
                 payment.account
             ));
         }
-        lines.push(format!("  fee       {}", Amount(self.fee)));
-        lines.push(format!("  refunded  {}", Amount(self.refund)));
+        for (what, amount) in [("fee     ", self.fee), ("refunded", self.refund)] {
+            lines.extend(amount.map(|amount| format!("  {what}  {}", Amount(amount.0))));
+        }
         if let (Some(path), Some(hash)) = (&self.output_path, &self.output_hash) {
             lines.push(format!("  output    {path} ({hash})"));
         }

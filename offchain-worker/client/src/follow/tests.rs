@@ -21,7 +21,7 @@ use surety_types::{
 };
 
 use super::*;
-use crate::testsuite::Paper;
+use crate::{amount::Plancks, testsuite::Paper};
 
 const TASK: TaskId = 5;
 
@@ -110,6 +110,7 @@ impl World {
             age: Some(Duration::from_secs(1)),
             output_path: Some(self.path()),
             show_tokens: false,
+            leave_at_result: false,
             supplier: None,
             grants: Some(Grants::default()),
             ticket: None,
@@ -258,7 +259,8 @@ async fn the_output_is_here_before_the_task_is_settled() {
     let report = with_script(&mut run, script).await.unwrap();
     assert_eq!(std::fs::read(world.path()).unwrap(), right);
     assert_eq!(report.state, "Settled");
-    assert_eq!((report.refund, report.fee, report.escrow_left), (92, 1, 0));
+    assert_eq!((report.refund, report.fee), (Some(Plancks(92)), Some(Plancks(1))));
+    assert_eq!(report.escrow_left, Plancks(0));
     assert_eq!(report.payments.len(), 1);
     assert_eq!(report.output_hash, Some(format!("{:?}", content_hash(&right))));
     assert!(report.seconds_post_to_result.unwrap() >= 1.0);
@@ -280,7 +282,7 @@ async fn the_output_is_here_before_the_task_is_settled() {
     ] {
         assert!(!json[field].is_null(), "{field} in {json}");
     }
-    assert!(json["payments"][0]["account"].is_string() && json["payments"][0]["amount"] == 7);
+    assert!(json["payments"][0]["account"].is_string() && json["payments"][0]["amount"] == "7");
 }
 
 #[tokio::test]
@@ -348,7 +350,7 @@ async fn a_generation_that_nobody_can_compute_ends_with_the_providers_reason() {
         });
     };
     let report = with_script(&mut run, script).await.unwrap();
-    assert_eq!((report.refund, report.generation), (100, None));
+    assert_eq!((report.refund, report.generation), (Some(Plancks(100)), None));
     let failure = run.failure.take().unwrap();
     assert!(failure.contains("the prompt has 900 tokens"), "{failure}");
 }
@@ -379,6 +381,38 @@ async fn an_output_that_the_majority_does_not_share_is_fetched_again() {
 }
 
 #[tokio::test]
+async fn whoever_wants_no_more_than_the_result_leaves_when_it_is_decided_and_not_before() {
+    let world = World::new();
+    let right = output(1.0);
+    let script = async {
+        world.commit(0, &right).await;
+        while !world.path().exists() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        // Here, and of one provider's word alone: it stays until the others agree.
+        world.decide(Verdict::Agreed {
+            claim: claim(&right),
+            majority: vec![account(0), account(1)].try_into().unwrap(),
+            minority: Default::default(),
+            absent: Default::default(),
+        });
+    };
+    let mut run = world.run();
+    run.follow.leave_at_result = true;
+    let report = with_script(&mut run, script).await.unwrap();
+    assert_eq!((report.state.as_str(), report.settled_block), ("Running", None));
+    assert_eq!(
+        (report.refund, report.fee, report.payments.len()),
+        (None, None, 0)
+    );
+    assert!(report.claim.is_some() && report.output_hash.is_some());
+    assert_eq!(report.seconds_post_to_settled, None);
+    assert!(report.text().contains("surety task watch 5"), "{}", report.text());
+    let json = serde_json::to_value(&report).unwrap();
+    assert!(json["refund"].is_null() && json["escrow_left"].is_string());
+}
+
+#[tokio::test]
 async fn a_failed_task_is_reported_and_has_no_result() {
     let world = World::new();
     world.settle(TaskState::Failed {
@@ -387,7 +421,10 @@ async fn a_failed_task_is_reported_and_has_no_result() {
     });
     let mut run = world.run();
     let report = run.until_over().await.unwrap();
-    assert_eq!((report.state.as_str(), report.refund), ("Failed", 100));
+    assert_eq!(
+        (report.state.as_str(), report.refund),
+        ("Failed", Some(Plancks(100)))
+    );
     assert!(run.failure.take().unwrap().contains("too few"));
 }
 
@@ -462,4 +499,19 @@ async fn what_is_demanded_of_the_input_is_shown_on_the_chain() {
         .await
         .unwrap();
     assert_eq!(world.chain.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn a_task_is_explained_from_the_blocks_there_are() {
+    let world = World::new();
+    let right = output(1.0);
+    world.commit(0, &right).await;
+    world.settle(settled(&right, 0));
+    let told = story(&world.chain, TASK, 100).await.unwrap();
+    let last = told.last().map(|told| told.text.as_str());
+    assert_eq!(last, Some("settled in block 3"));
+    let blocks: Vec<u32> = told.iter().map(|told| told.block).collect();
+    assert!(blocks.is_sorted(), "{blocks:?}");
+    let unknown = story(&world.chain, 77, 100).await.unwrap_err();
+    assert!(matches!(unknown, ClientError::UnknownTask(77)));
 }

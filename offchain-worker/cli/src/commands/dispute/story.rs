@@ -19,11 +19,11 @@ use super::{
     place::{NamedCell, game_text, layout, leaves},
 };
 use crate::{
-    amount::Amount,
+    amount::{Amount, Plancks},
     error::{CliError, Result},
 };
 
-/// A dispute from its beginning, as far as it has come. Amounts are in plancks.
+/// A dispute from its beginning, as far as it has come. Amounts are in plancks, as text.
 #[derive(Debug, Serialize)]
 pub(super) struct Story {
     dispute: DisputeId,
@@ -47,7 +47,7 @@ struct Slashed {
     slash: SlashId,
     offender: String,
     kind: String,
-    taken: Option<Balance>,
+    taken: Option<Plancks>,
 }
 
 #[derive(Debug, Serialize)]
@@ -369,7 +369,7 @@ impl Story {
     fn carried_out(&mut self, event: &ChainEvent, offender: &AccountId) -> Option<String> {
         let (id, taken): (SlashId, Balance) = (event.field("slash")?, event.field("taken")?);
         let known = self.slashes.iter_mut().find(|slashed| slashed.slash == id)?;
-        known.taken = Some(taken);
+        known.taken = Some(Plancks(taken));
         let (finder, client) = (event.field("finder")?, event.field("client")?);
         Some(format!(
             "{} loses {}: {} to whoever found it, {} to the client, the rest burned",

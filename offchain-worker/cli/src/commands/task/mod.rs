@@ -1,5 +1,6 @@
 //! `surety task`: posting tasks, following them, and getting their results.
 
+mod quote;
 mod submit;
 mod work;
 
@@ -11,10 +12,10 @@ use std::{
 };
 
 use serde::Serialize;
-use surety_chain_client::{Call, Chain, Hash, TaskInfo, TaskRecord, When, address, short};
+use surety_chain_client::{AccountId, Call, Chain, Hash, TaskInfo, TaskRecord, When, address, short};
 use surety_client::{
-    deliver::{self, Wanted, decided},
-    follow::Follow,
+    deliver::{self, Wanted, wanted_for_good},
+    follow::{Follow, Told, story},
     grants::Grants,
     inputs::Supplier,
     nearest::{Neighbor, nearest},
@@ -30,17 +31,22 @@ use surety_types::{TaskId, input::InputReader, model::Operation, task::TaskState
 
 use super::Context;
 use crate::{
-    amount::Amount,
-    args::{ListArgs, NearestArgs, ResultArgs, TaskCommand, WatchArgs},
+    amount::{Amount, Plancks},
+    args::{ExplainArgs, ListArgs, NearestArgs, ResultArgs, TaskCommand, WatchArgs},
     error::{CliError, Result},
     models,
     output::{Output, table},
 };
 
+/// Tasks of others that are looked at, at least, for one's own among them.
+const LIST_LOOK_MIN: u32 = 64;
+
 pub(super) async fn run(context: &Context, command: TaskCommand) -> Result<()> {
     match command {
         TaskCommand::Submit(args) => submit::run(context, &args).await,
+        TaskCommand::Quote(args) => quote::run(context, &args).await,
         TaskCommand::Watch(args) => watch(context, &args).await,
+        TaskCommand::Explain(args) => explain(context, &args).await,
         TaskCommand::Result(args) => result(context, &args).await,
         TaskCommand::List(args) => list(context, &args).await,
         TaskCommand::Cancel(args) => {
@@ -90,12 +96,32 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
         age: posted,
         output_path: args.out.clone(),
         show_tokens: args.follow,
+        leave_at_result: false,
         supplier,
         grants,
         ticket,
         text,
     };
     to_its_end(follow).await
+}
+
+async fn explain(context: &Context, args: &ExplainArgs) -> Result<()> {
+    let chain = context.chain().await?;
+    let task = named_or_newest(context, &chain.info().genesis, args.task)?;
+    let told = story(&*chain, task, args.blocks).await?;
+    context.out.result(&told, || {
+        let line = |told: &Told| {
+            format!(
+                "block {:>7}  {}\n",
+                told.block,
+                told.text.replace('\n', "\n               ")
+            )
+        };
+        match told.as_slice() {
+            [] => "the node keeps no block of it any more: ask an archive node with --rpc".into(),
+            told => told.iter().map(line).collect(),
+        }
+    })
 }
 
 /// Shows each step until the task is over, then prints the report.
@@ -227,7 +253,7 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
     let task = named_or_newest(context, &chain.info().genesis, args.task)?;
     let info = known_task(&*chain, task).await?;
     check_result_flags(args, info.task.spec.operation)?;
-    let wanted = decided(&info).ok_or_else(|| no_result(task, &info))?;
+    let wanted = wanted_for_good(&info).ok_or_else(|| no_result(task, &info))?;
     let data = crate::config::DataConfig {
         listen: Vec::new(),
         external: Vec::new(),
@@ -365,7 +391,7 @@ async fn input_from_peers(
     Ok(node.fetch(spec.input, &sources, &options).await?)
 }
 
-/// One task in a list. The cap is in plancks.
+/// One task in a list. The cap is in plancks, as text.
 #[derive(Serialize)]
 struct Listed {
     task: TaskId,
@@ -374,7 +400,7 @@ struct Listed {
     model: String,
     redundancy: u32,
     units_max: u32,
-    cap: u128,
+    cap: Plancks,
     posted_at: u32,
 }
 
@@ -387,7 +413,7 @@ impl Listed {
             model: format!("{:?}", record.spec.model),
             redundancy: record.spec.redundancy,
             units_max: record.spec.units_max,
-            cap: record.cap,
+            cap: Plancks(record.cap),
             posted_at: record.posted_at,
         }
     }
@@ -400,12 +426,7 @@ async fn list(context: &Context, args: &ListArgs) -> Result<()> {
         None
     };
     let chain = context.chain().await?;
-    let tasks: Vec<(TaskId, TaskRecord)> = chain
-        .recent_tasks(When::Finalized, args.limit)
-        .await?
-        .into_iter()
-        .filter(|(_, task)| owner.as_ref().is_none_or(|owner| task.client == *owner))
-        .collect();
+    let tasks = newest_tasks(&*chain, owner.as_ref(), args.limit).await?;
     let listed: Vec<Listed> = tasks.iter().map(|(id, task)| Listed::new(*id, task)).collect();
     context.out.result(&listed, || {
         let mut table = table(["task", "state", "client", "k", "units", "cap", "posted in"]);
@@ -416,12 +437,34 @@ async fn list(context: &Context, args: &ListArgs) -> Result<()> {
                 short(&task.client),
                 row.redundancy.to_string(),
                 row.units_max.to_string(),
-                Amount(row.cap).to_string(),
+                Amount(row.cap.0).to_string(),
                 row.posted_at.to_string(),
             ]);
         }
         table.to_string()
     })
+}
+
+/// The newest tasks, of one client or of all.
+async fn newest_tasks(
+    chain: &dyn Chain,
+    owner: Option<&AccountId>,
+    limit: u32,
+) -> Result<Vec<(TaskId, TaskRecord)>> {
+    let when = When::At(chain.block(When::Finalized).await?.hash);
+    let mut looked_at = limit;
+    loop {
+        let mut tasks = chain.recent_tasks(when, looked_at).await?;
+        let is_all = u32::try_from(tasks.len()).is_ok_and(|known| known < looked_at);
+        tasks.retain(|(_, task)| owner.is_none_or(|owner| task.client == *owner));
+        let is_enough = tasks.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+        if is_enough || is_all || looked_at == u32::MAX {
+            tasks.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+            return Ok(tasks);
+        }
+        // Each look is at least as long as all before it: together they cost at most twice the last one.
+        looked_at = looked_at.max(LIST_LOOK_MIN).saturating_mul(4);
+    }
 }
 
 fn nearest_lines(context: &Context, args: &NearestArgs) -> Result<()> {

@@ -15,20 +15,24 @@ use surety_client::{
     record::ClientRecord,
     serve::welcome,
 };
-use surety_network::{DataPlane, Node};
+use surety_models::tokens::TextCodec;
+use surety_network::{Bytes, DataPlane, Node};
 use surety_types::{
-    TaskId, limits,
+    ModelId, TaskId, limits,
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
     task::TaskSpec,
 };
 
 use super::{
-    Context, to_its_end,
-    work::{self, Encoded},
+    Context,
+    quote::Quote,
+    to_its_end,
+    work::{self, Encoded, Work},
 };
 use crate::{
-    args::SubmitArgs,
+    amount::Amount,
+    args::{SpecArgs, SubmitArgs, UntilArg},
     error::{CliError, Result},
     keys::Key,
     models,
@@ -44,15 +48,27 @@ struct Posted {
 }
 
 pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
-    let work = work::read(args)?;
-    check_redundancy(args.redundancy)?;
+    let work = work::read(&args.spec)?;
     let key = context.key()?;
     let chain = context.chain().await?;
-    let (model, registered) = models::registered(&*chain, &context.models(), &args.model).await?;
+    if let Some(cap) = args.cap {
+        check_cap(&*chain, cap, args.spec.redundancy).await?;
+    }
+    let Prepared {
+        model,
+        input,
+        units_max,
+        codec,
+    } = prepare(context, &*chain, &args.spec, &work).await?;
     let operation = work.operation();
-    check_offer(&*chain, args, operation, &registered).await?;
-    let codec = models::text(&context.models(), &registered.manifest).await?;
-    let Encoded { input, units_max } = work.encode(&codec, args.units_max)?;
+    let cap = match args.cap {
+        Some(cap) => cap,
+        None => {
+            let quote = Quote::new(&*chain, &args.spec, operation, model, units_max).await?;
+            context.out.step(&quote.text());
+            Amount(quote.cap.0)
+        }
+    };
     let node = context.node(&*chain, &context.config.task).await?;
     let input_bytes = u32::try_from(input.len())
         .map_err(|_| CliError::Usage("the input is too large for one task".into()))?;
@@ -65,18 +81,18 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         input,
         input_bytes,
         units_max,
-        redundancy: args.redundancy,
+        redundancy: args.spec.redundancy,
         sources: sources.clone(),
-        security: args.security.security(),
+        security: args.spec.security.security(),
     };
     context.out.step(what_becomes_public(operation));
     let started = Instant::now();
-    let posted = post(context, &*chain, &key, spec, args).await?;
+    let posted = post(context, &*chain, &key, spec, cap).await?;
     let task = posted.task;
     context.out.step(&posted_text(
         task,
-        args.cap.0,
-        args.redundancy,
+        cap.0,
+        args.spec.redundancy,
         units_max,
         posted.block,
     ));
@@ -101,6 +117,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         age: Some(started.elapsed()),
         output_path: args.out.clone(),
         show_tokens: args.follow,
+        leave_at_result: args.until == UntilArg::Result,
         supplier: Some(Supplier::new(key.signer)),
         grants: Some(Grants::default()),
         ticket,
@@ -119,13 +136,39 @@ fn check_redundancy(redundancy: u32) -> Result<()> {
     )))
 }
 
-/// The chain would say the same, and take a fee for it.
-async fn check_offer(
+/// What is to be computed, as the model takes it.
+pub(super) struct Prepared {
+    pub(super) model: ModelId,
+    pub(super) input: Bytes,
+    pub(super) units_max: u32,
+    pub(super) codec: TextCodec,
+}
+
+/// Finds the model, and turns text into its ids.
+///
+/// # Errors
+/// When the chain does not know the model, or this is not what it can be asked for.
+pub(super) async fn prepare(
+    context: &Context,
     chain: &dyn Chain,
-    args: &SubmitArgs,
-    operation: Operation,
-    model: &RegisteredModel,
-) -> Result<()> {
+    spec: &SpecArgs,
+    work: &Work,
+) -> Result<Prepared> {
+    check_redundancy(spec.redundancy)?;
+    let (model, registered) = models::registered(chain, &context.models(), &spec.model).await?;
+    check_operation(work.operation(), &registered)?;
+    let codec = models::text(&context.models(), &registered.manifest).await?;
+    let Encoded { input, units_max } = work.encode(&codec, spec.units_max)?;
+    Ok(Prepared {
+        model,
+        input,
+        units_max,
+        codec,
+    })
+}
+
+/// The chain would say the same, and take a fee for it.
+fn check_operation(operation: Operation, model: &RegisteredModel) -> Result<()> {
     if !model.manifest.operations.contains(&operation) {
         let name = models::name(&model.manifest);
         let what = match operation {
@@ -134,15 +177,16 @@ async fn check_offer(
         };
         return Err(CliError::Usage(format!("{name} does not offer to {what}")));
     }
-    let limit = chain
-        .price_limit(When::Finalized, args.cap.0, args.redundancy)
-        .await?;
+    Ok(())
+}
+
+/// The chain would say the same, and take a fee for it.
+async fn check_cap(chain: &dyn Chain, cap: Amount, redundancy: u32) -> Result<()> {
+    check_redundancy(redundancy)?;
+    let limit = chain.price_limit(When::Finalized, cap.0, redundancy).await?;
     match limit {
         Some(_) => Ok(()),
-        None => Err(CliError::CapBelowFee {
-            cap: args.cap,
-            redundancy: args.redundancy,
-        }),
+        None => Err(CliError::CapBelowFee { cap, redundancy }),
     }
 }
 
@@ -161,14 +205,14 @@ async fn post(
     chain: &dyn Chain,
     key: &Key,
     spec: TaskSpec,
-    args: &SubmitArgs,
+    cap: Amount,
 ) -> Result<Posted> {
     let input = spec.input;
     let sources = spec.sources.iter();
     let sources = sources.map(|s| String::from_utf8_lossy(s).into_owned()).collect();
     let waiting = context.out.spinner();
     waiting.set_message("posting the task");
-    let posted = post::submit(chain, &key.signer, spec, args.cap.0).await?;
+    let posted = post::submit(chain, &key.signer, spec, cap.0).await?;
     waiting.set_message("the task is posted, waiting until that is final");
     let (task, block) = post::until_final(chain, posted, key.signer.account(), input).await?;
     waiting.finish_and_clear();
@@ -250,13 +294,10 @@ mod tests {
     #[tokio::test]
     async fn a_cap_below_the_fee_is_refused_before_anything_is_posted() {
         let chain = FakeChain::new();
-        let model = model(vec![Operation::Embed]);
-        let low = args("--cap 2planck --redundancy 3");
-        let error = check_offer(&chain, &low, EMBED, &model).await.unwrap_err();
+        let error = check_cap(&chain, Amount(2), 3).await.unwrap_err();
         assert!(matches!(error, CliError::CapBelowFee { redundancy: 3, .. }));
         assert_eq!(error.exit_code(), 4);
-        let enough = args("--cap 3planck --redundancy 3");
-        check_offer(&chain, &enough, EMBED, &model).await.unwrap();
+        check_cap(&chain, Amount(3), 3).await.unwrap();
         assert!(chain.calls().is_empty());
     }
 
@@ -264,20 +305,19 @@ mod tests {
     fn security_is_standard_with_nothing_at_risk_unless_told() {
         use surety_types::task::{Security, SecurityLevel};
 
-        assert_eq!(args("--cap 1").security.security(), Security::default());
+        assert_eq!(args("--cap 1").spec.security.security(), Security::default());
         let told = args("--cap 1 --security high --value-at-risk 7planck");
         let expected = Security {
             level: SecurityLevel::High,
             value_at_risk: 7,
         };
-        assert_eq!(told.security.security(), expected);
+        assert_eq!(told.spec.security.security(), expected);
     }
 
-    #[tokio::test]
-    async fn a_model_without_the_operation_is_refused() {
-        let chain = FakeChain::new();
+    #[test]
+    fn a_model_without_the_operation_is_refused() {
         for (offered, asked) in [(EMBED, Operation::Generate), (Operation::Generate, EMBED)] {
-            let error = check_offer(&chain, &args("--cap 1"), asked, &model(vec![offered])).await;
+            let error = check_operation(asked, &model(vec![offered]));
             let text = error.unwrap_err().to_string();
             assert!(text.starts_with("m does not offer to"), "{text}");
         }

@@ -11,7 +11,7 @@ use surety_types::{
 };
 
 use crate::{
-    args::SubmitArgs,
+    args::SpecArgs,
     error::{CliError, Result},
 };
 
@@ -45,7 +45,7 @@ pub(super) struct Encoded {
 ///
 /// # Errors
 /// When a file cannot be read, or the text is not what the operation takes.
-pub(super) fn read(args: &SubmitArgs) -> Result<Work> {
+pub(super) fn read(args: &SpecArgs) -> Result<Work> {
     match (&args.file, &args.prompt, &args.prompt_file) {
         (Some(file), ..) => embed(file, args.units_max),
         (_, Some(prompt), _) => generate(args, prompt.clone()),
@@ -75,7 +75,7 @@ fn prompt_from(file: &Path) -> Result<String> {
     })
 }
 
-fn generate(args: &SubmitArgs, prompt: String) -> Result<Work> {
+fn generate(args: &SpecArgs, prompt: String) -> Result<Work> {
     let flags = &args.generate;
     let settings = Settings {
         max_tokens: flags.max_tokens.unwrap_or(MAX_TOKENS),
@@ -138,10 +138,10 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command, TaskCommand};
 
-    fn parse(flags: &[&str]) -> std::result::Result<SubmitArgs, clap::Error> {
+    fn parse(flags: &[&str]) -> std::result::Result<SpecArgs, clap::Error> {
         let line = ["surety", "task", "submit", "--model", "m", "--cap", "1"];
         match Cli::try_parse_from(line.iter().chain(flags))?.command {
-            Command::Task(TaskCommand::Submit(args)) => Ok(*args),
+            Command::Task(TaskCommand::Submit(args)) => Ok(args.spec),
             other => panic!("{other:?}"),
         }
     }

@@ -1,0 +1,314 @@
+//! `surety provider init` and `surety verifier init`: from a new machine to one that can be started.
+//!
+//! Each step looks at what is there before it does anything: whoever is interrupted calls it again.
+
+use std::{collections::BTreeMap, path::Path, time::Duration};
+
+use serde::Serialize;
+use surety_chain_client::{AccountId, Balance, Call, Chain, Signer, StakeInfo, Until, When, address};
+use surety_host::machine;
+use surety_models::known;
+use surety_types::{ModelId, model::ModelManifest, stake::Role, task::TaskState};
+
+use super::{Context, model};
+use crate::{
+    SURE,
+    amount::{Amount, Plancks},
+    args::InitArgs,
+    error::{CliError, Result},
+    keys::{self, Key},
+    models,
+    output::table,
+};
+
+/// What an agent is given for fees, and below what it is given that.
+const AGENT_FUNDS: Balance = 10 * SURE;
+const AGENT_FUNDS_MIN: Balance = SURE;
+/// For the fees of the stash.
+const STASH_FEES: Balance = SURE;
+/// Tasks that are looked at for what is asked for.
+const TASKS_MAX: u32 = 256;
+/// Between two looks for money that somebody is asked to send.
+const PAUSE: Duration = Duration::from_secs(3);
+
+/// What there is now. Amounts are in plancks, as text.
+#[derive(Debug, Serialize)]
+struct Ready {
+    stash: String,
+    stash_key: String,
+    agent: String,
+    bonded: Plancks,
+    model: Option<String>,
+    processor: String,
+    cores: u16,
+    memory_mib: u32,
+    /// What such a task has paid one provider, in the middle of those that the chain still knows.
+    usual_payment: Option<Plancks>,
+    next: &'static str,
+}
+
+pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Result<()> {
+    let home = &context.config.home;
+    let stash_key = args.stash_key.clone().unwrap_or_else(|| home.join("stash.key"));
+    let agent = key(context, &context.config.key_file, "agent, which works")?;
+    let stash = key(context, &stash_key, "stash, which holds the stake")?;
+    let funder = args.fund_from.as_deref().map(keys::load).transpose()?;
+    let chain = context.chain().await?;
+    let setup = Setup {
+        context,
+        chain: &*chain,
+        role,
+        stash: stash.signer,
+        agent: agent.signer,
+    };
+    setup.fund(args.bond.0, funder.as_ref()).await?;
+    setup.bond(args.bond.0).await?;
+    setup.name_agent().await?;
+    let wanted = Wanted::new(&*chain, args.model.as_deref()).await?;
+    if let Some(name) = wanted.to_fetch(context) {
+        context
+            .out
+            .step(&format!("fetching {name}, which the chain is asked for"));
+        model::fetched(context, &name).await?;
+    }
+    let device = machine::profile(context.config.provider.work.threads);
+    let ready = Ready {
+        stash: address(setup.stash.account()),
+        stash_key: stash_key.display().to_string(),
+        agent: address(setup.agent.account()),
+        bonded: Plancks(setup.stake().await?.map_or(0, |stake| stake.bonded)),
+        usual_payment: wanted.usual_payment().map(Plancks),
+        model: wanted.model.map(|manifest| models::name(&manifest)),
+        processor: String::from_utf8_lossy(&device.name).into_owned(),
+        cores: device.cores,
+        memory_mib: device.memory_mib,
+        next: match role {
+            Role::Provider => "surety provider up",
+            Role::Verifier => "surety verifier up",
+        },
+    };
+    context.out.result(&ready, || ready.text())
+}
+
+/// The key in a file; a new one where there is no file.
+fn key(context: &Context, path: &Path, whose: &str) -> Result<Key> {
+    if !path.exists() {
+        let account = keys::create(path)?;
+        context.out.step(&format!(
+            "{} is the new {whose}: its twelve words are in {}. Copy them to a safe place",
+            address(&account),
+            path.display()
+        ));
+    }
+    Ok(keys::load(path)?)
+}
+
+/// The accounts of a worker, and the chain that is to know them.
+struct Setup<'a> {
+    context: &'a Context,
+    chain: &'a dyn Chain,
+    role: Role,
+    stash: Signer,
+    agent: Signer,
+}
+
+impl Setup<'_> {
+    async fn stake(&self) -> Result<Option<StakeInfo>> {
+        Ok(self.chain.stake(When::Finalized, self.stash.account()).await?)
+    }
+
+    async fn free(&self, account: &AccountId) -> Result<Balance> {
+        Ok(self.chain.funds(When::Finalized, account).await?.free)
+    }
+
+    async fn send(&self, signer: &Signer, call: Call, what: &str) -> Result<()> {
+        self.context.out.step(what);
+        self.chain.submit(signer, call, Until::Finalized.into()).await?;
+        Ok(())
+    }
+
+    /// What has to be bonded still.
+    async fn unbonded(&self, bond: Balance) -> Result<Balance> {
+        match self.stake().await? {
+            Some(stake) if stake.role != self.role => Err(CliError::Usage(format!(
+                "{} has bonded in the other role: take that stake out first, or use another --stash-key",
+                address(self.stash.account())
+            ))),
+            stake => Ok(bond.saturating_sub(stake.map_or(0, |stake| stake.bonded))),
+        }
+    }
+
+    /// Sees to it that the stash has what it is to bond, and the agent what it needs for fees.
+    async fn fund(&self, bond: Balance, funder: Option<&Key>) -> Result<()> {
+        let agent_needs = match self.free(self.agent.account()).await? {
+            free if free < AGENT_FUNDS_MIN => AGENT_FUNDS,
+            _ => 0,
+        };
+        let unbonded = self.unbonded(bond).await?;
+        if agent_needs == 0 && unbonded == 0 {
+            return Ok(());
+        }
+        let needed = unbonded.saturating_add(agent_needs).saturating_add(STASH_FEES);
+        let (to, free) = (self.stash.account(), self.free(self.stash.account()).await?);
+        let missing = needed.saturating_sub(free);
+        match funder {
+            Some(funder) if missing > 0 => {
+                let call = Call::Transfer {
+                    to: to.clone(),
+                    amount: missing,
+                };
+                let what = format!("sending {} to the stash", Amount(missing));
+                self.send(&funder.signer, call, &what).await?;
+            }
+            _ if missing > 0 => self.wait_for(needed, missing).await?,
+            _ => {}
+        }
+        if agent_needs == 0 {
+            return Ok(());
+        }
+        let call = Call::Transfer {
+            to: self.agent.account().clone(),
+            amount: agent_needs,
+        };
+        let what = format!("sending {} to the agent, for its fees", Amount(agent_needs));
+        self.send(&self.stash, call, &what).await
+    }
+
+    /// Waits until somebody has sent the stash what it needs.
+    async fn wait_for(&self, needed: Balance, missing: Balance) -> Result<()> {
+        self.context.out.step(&format!(
+            "send {} to {}; this goes on by itself when they are there (Ctrl-C and the same command later do as well)",
+            Amount(missing),
+            address(self.stash.account())
+        ));
+        let waiting = self.context.out.spinner();
+        waiting.set_message("waiting for the money");
+        while self.free(self.stash.account()).await? < needed {
+            tokio::time::sleep(PAUSE).await;
+        }
+        waiting.finish_and_clear();
+        Ok(())
+    }
+
+    async fn bond(&self, bond: Balance) -> Result<()> {
+        let amount = self.unbonded(bond).await?;
+        if amount == 0 {
+            return Ok(());
+        }
+        let role = self.role;
+        self.send(
+            &self.stash,
+            Call::Bond { role, amount },
+            &format!("bonding {}", Amount(amount)),
+        )
+        .await
+    }
+
+    /// Each agrees to the other.
+    async fn name_agent(&self) -> Result<()> {
+        let (stash, agent) = (self.stash.account(), self.agent.account());
+        match self.chain.agent_stash(When::Finalized, agent).await? {
+            Some(of) if of == *stash => return Ok(()),
+            Some(of) => {
+                return Err(CliError::Usage(format!(
+                    "the key in the key file is the agent of {}: use that one's --stash-key, or another --key-file",
+                    address(&of)
+                )));
+            }
+            None => {}
+        }
+        if self.chain.pending_agent(When::Finalized, stash).await?.as_ref() != Some(agent) {
+            let agent = agent.clone();
+            self.send(&self.stash, Call::SetAgent { agent }, "naming the agent")
+                .await?;
+        }
+        let stash = stash.clone();
+        self.send(&self.agent, Call::ConfirmAgent { stash }, "confirming the agent")
+            .await
+    }
+}
+
+/// The model that there is most use in having.
+struct Wanted {
+    model: Option<ModelManifest>,
+    /// What each of its providers was paid for a task.
+    payments: Vec<Balance>,
+}
+
+impl Wanted {
+    /// The one that is named; else, of those that the chain knows and anybody can fetch, the one that most
+    /// tasks ask for. Of the exact tier: the others earn where three machines happen to agree.
+    async fn new(chain: &dyn Chain, named: Option<&str>) -> Result<Self> {
+        let registered: Vec<ModelId> = chain
+            .models(When::Finalized)
+            .await?
+            .into_iter()
+            .map(|(id, _)| id)
+            .collect();
+        let known = known::all().into_iter().map(|model| model.manifest);
+        let mut candidates: Vec<ModelManifest> = match named {
+            Some(name) => known.filter(|manifest| models::name(manifest) == name).collect(),
+            None => known
+                .filter(|manifest| manifest.exact.is_some() && registered.contains(&manifest.id()))
+                .collect(),
+        };
+        if let (Some(name), []) = (named, candidates.as_slice()) {
+            return Err(CliError::UnknownModel(name.into()));
+        }
+        let mut asked: BTreeMap<ModelId, Vec<Balance>> = BTreeMap::new();
+        let mut tasks: BTreeMap<ModelId, u32> = BTreeMap::new();
+        for (_, task) in chain.recent_tasks(When::Finalized, TASKS_MAX).await? {
+            let count = tasks.entry(task.spec.model).or_default();
+            *count = count.saturating_add(1);
+            if let TaskState::Settled { payments, .. } = &task.state {
+                let prices = payments.iter().map(|payment| payment.price);
+                asked.entry(task.spec.model).or_default().extend(prices);
+            }
+        }
+        candidates.sort_by_key(|manifest| tasks.get(&manifest.id()).copied().unwrap_or(0));
+        let model = candidates.pop();
+        let payments = model.as_ref().and_then(|manifest| asked.remove(&manifest.id()));
+        Ok(Self {
+            model,
+            payments: payments.unwrap_or_default(),
+        })
+    }
+
+    /// Its name, unless its files are here.
+    fn to_fetch(&self, context: &Context) -> Option<String> {
+        let manifest = self.model.as_ref()?;
+        let is_here = context.models().find(manifest.id()).is_ok();
+        (!is_here).then(|| models::name(manifest))
+    }
+
+    fn usual_payment(&self) -> Option<Balance> {
+        let mut payments = self.payments.clone();
+        payments.sort_unstable();
+        payments.get(payments.len() / 2).copied()
+    }
+}
+
+impl Ready {
+    fn text(&self) -> String {
+        let mut rows = table(["stash", &self.stash]);
+        rows.add_row(["its key", &format!("{}: keep it elsewhere", self.stash_key)]);
+        rows.add_row(["bonded", &Amount(self.bonded.0).to_string()]);
+        rows.add_row(["agent", &self.agent]);
+        let device = format!(
+            "{}, {} threads, {} MiB",
+            self.processor, self.cores, self.memory_mib
+        );
+        rows.add_row(["machine", &device]);
+        let none = "none of those that the chain knows can be fetched by name: surety model list";
+        rows.add_row(["model", self.model.as_deref().unwrap_or(none)]);
+        if let Some(payment) = self.usual_payment {
+            let text = format!(
+                "{} for a provider, of which auditors get a part",
+                Amount(payment.0)
+            );
+            rows.add_row(["such a task pays", &text]);
+        }
+        rows.add_row(["next", self.next]);
+        rows.to_string()
+    }
+}

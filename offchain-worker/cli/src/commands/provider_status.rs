@@ -1,0 +1,417 @@
+//! `surety provider status` and `why-idle`: what a provider has earned, and why it has no work.
+
+use serde::Serialize;
+use surety_chain_client::{AccountId, BlockNumber, Chain, OpenTask, StakeInfo, When, address};
+use surety_types::{
+    TaskId,
+    model::ModelManifest,
+    stake::Role,
+    task::{Assignment, TaskState},
+};
+use surety_worker_core::Policy;
+
+use super::{
+    Context,
+    provider::{input_bytes_max, price_list},
+    worker::chosen_models,
+};
+use crate::{
+    amount::{Amount, Plancks},
+    args::StatusArgs,
+    error::{CliError, Result},
+    keys::parse_account,
+    output::table,
+};
+
+/// Finished tasks that earnings are added up over.
+const TASKS_MAX: u32 = 1000;
+
+/// Seconds between blocks.
+const BLOCK_SECONDS: u32 = 2;
+
+/// What the chain knows of a provider. Amounts are in plancks, as text.
+#[derive(Debug, PartialEq, Serialize)]
+struct Status {
+    stash: String,
+    bonded: Plancks,
+    locked: Plancks,
+    /// Blocks since its last sign of life; nothing where it is not registered.
+    last_sign_of_life: Option<BlockNumber>,
+    /// Tasks that it works for now.
+    working: Vec<TaskId>,
+    /// Tasks that it has bid for and that are not assigned yet.
+    bids: Vec<TaskId>,
+    /// The newest finished tasks that were looked at, and what came of those it was paid for. A part of that
+    /// goes to auditors.
+    finished_tasks: usize,
+    paid_tasks: usize,
+    paid: Plancks,
+    /// What keeps it from getting work.
+    problems: Vec<String>,
+}
+
+/// Why it has no work.
+#[derive(Debug, PartialEq, Serialize)]
+struct Idle {
+    /// Whatever the task.
+    problems: Vec<String>,
+    /// Of tasks that take bids, those that it has not bid for.
+    tasks: Vec<Passed>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Passed {
+    task: TaskId,
+    reason: String,
+}
+
+/// What is asked of the chain for either.
+struct Seen {
+    stash: AccountId,
+    status: Status,
+    open: Vec<OpenTask>,
+}
+
+pub(super) async fn status(context: &Context, args: &StatusArgs) -> Result<()> {
+    let chain = context.chain().await?;
+    let stash = stash(context, &*chain, args).await?;
+    let seen = Seen::new(&*chain, stash).await?;
+    context.out.result(&seen.status, || seen.status.text())
+}
+
+pub(super) async fn why_idle(context: &Context) -> Result<()> {
+    let chain = context.chain().await?;
+    let stash = stash(context, &*chain, &StatusArgs::default()).await?;
+    let config = &context.config.provider;
+    let stored = chosen_models(&context.models(), &config.work.models).unwrap_or_default();
+    let prices = price_list(config, input_bytes_max(&context.config.storage), &stored);
+    let idle = Seen::new(&*chain, stash)
+        .await?
+        .idle(&*chain, &prices, &stored)
+        .await?;
+    context.out.result(&idle, || idle.text())
+}
+
+/// The stash that was named, or whose agent's key is here.
+async fn stash(context: &Context, chain: &dyn Chain, args: &StatusArgs) -> Result<AccountId> {
+    if let Some(named) = &args.stash {
+        return Ok(parse_account(named)?);
+    }
+    let account = context.key()?.signer.account().clone();
+    let found = chain.agent_stash(When::Finalized, &account).await?;
+    found.ok_or_else(|| {
+        CliError::Usage(format!(
+            "{0} is nobody's agent: name the stash, or with its key run: surety account agent set --agent {0}",
+            address(&account)
+        ))
+    })
+}
+
+impl Seen {
+    async fn new(chain: &dyn Chain, stash: AccountId) -> Result<Self> {
+        let block = chain.block(When::Finalized).await?;
+        let when = When::At(block.hash);
+        let stake = chain.stake(when, &stash).await?;
+        let provider = chain.provider(when, &stash).await?;
+        let open = chain.open_tasks(when, Some(&stash)).await?.tasks;
+        let quiet = provider.map(|provider| block.number.saturating_sub(provider.last_heartbeat));
+        let mut problems = stake_problem(stake.as_ref());
+        problems.extend(barred(chain, when, &stash).await?);
+        problems.extend(silence(chain, when, quiet).await?);
+        let finished = chain.recent_tasks(when, TASKS_MAX).await?;
+        let paid: Vec<u128> = finished
+            .iter()
+            .filter_map(|(_, task)| match &task.state {
+                TaskState::Settled { payments, .. } => of(payments, &stash).map(|payment| payment.price),
+                _ => None,
+            })
+            .collect();
+        let status = Status {
+            stash: address(&stash),
+            bonded: Plancks(stake.as_ref().map_or(0, |stake| stake.bonded)),
+            locked: Plancks(stake.as_ref().map_or(0, |stake| stake.locked)),
+            last_sign_of_life: quiet,
+            working: ids(&open, |task| is_at_work(task, &stash)),
+            bids: ids(&open, |task| {
+                task.bid.is_some() && !matches!(task.task.state, TaskState::Running { .. })
+            }),
+            finished_tasks: finished.len().saturating_sub(open.len()),
+            paid_tasks: paid.len(),
+            paid: Plancks(paid.iter().fold(0, |sum, price| sum.saturating_add(*price))),
+            problems,
+        };
+        Ok(Self { stash, status, open })
+    }
+
+    async fn idle(self, chain: &dyn Chain, prices: &dyn Policy, stored: &[ModelManifest]) -> Result<Idle> {
+        let mut problems = self.status.problems;
+        if stored.is_empty() {
+            problems.push("no model's files are here; get one with: surety model fetch".into());
+        }
+        let free = self.status.bonded.0.saturating_sub(self.status.locked.0);
+        let mut tasks = Vec::new();
+        let takes_bids = |open: &&OpenTask| matches!(open.task.state, TaskState::Bidding { .. });
+        for open in self
+            .open
+            .iter()
+            .filter(takes_bids)
+            .filter(|open| open.bid.is_none())
+        {
+            let terms = chain.bid_terms(When::Finalized, open.id).await?;
+            let (model, units) = (open.task.spec.model, open.task.spec.units_max);
+            let reason = match (prices.offer(&open.task.spec), terms) {
+                (_, None) => "the chain does not say what it pays: ask again".to_owned(),
+                (None, _) if !stored.iter().any(|manifest| manifest.id() == model) => {
+                    format!("its model is not here: surety model show {model:?}")
+                }
+                (None, _) => "it asks for what is not on offer here, or for more than fits".into(),
+                (Some(offer), Some(terms)) if offer.price > terms.price_limit => format!(
+                    "it pays at most {} for {units} units, and {} are asked: see --price",
+                    Amount(terms.price_limit),
+                    Amount(offer.price)
+                ),
+                (Some(_), Some(terms)) if terms.lock > free => format!(
+                    "it locks {} of stake, and {} are free: surety account bond adds to it",
+                    Amount(terms.lock),
+                    Amount(free)
+                ),
+                (Some(_), Some(_)) => "nothing on the chain is in the way: either a bid is on its way, or there is \
+                                       work enough for the time that a task gives, or surety provider up does not run"
+                    .into(),
+            };
+            tasks.push(Passed {
+                task: open.id,
+                reason,
+            });
+        }
+        if tasks.is_empty() && !self.open.iter().any(|task| is_at_work(task, &self.stash)) {
+            problems.push("no task takes bids that it has not bid for: there is nothing to do".into());
+        }
+        Ok(Idle { problems, tasks })
+    }
+}
+
+fn stake_problem(stake: Option<&StakeInfo>) -> Vec<String> {
+    match stake {
+        Some(stake) if stake.role == Role::Provider => Vec::new(),
+        Some(_) => vec!["its stake is bonded as a verifier's".into()],
+        None => vec![
+            "it has no stake; with its key, run: surety account bond --role provider --amount AMOUNT".into(),
+        ],
+    }
+}
+
+/// What the chain holds against it.
+async fn barred(chain: &dyn Chain, when: When, stash: &AccountId) -> Result<Vec<String>> {
+    let clock = chain.clock(when).await?;
+    let trust = chain.trust(when, stash).await?;
+    let all = [
+        (trust.jailed_until, "it was at fault"),
+        (trust.suspended_until, "it missed deadlines"),
+    ];
+    let texts = all.into_iter().filter_map(|(until, why)| {
+        let seconds = until?.checked_sub(clock)?.saturating_mul(BLOCK_SECONDS);
+        Some(format!("{why}: it gets no tasks for {seconds} s"))
+    });
+    Ok(texts.collect())
+}
+
+/// Whether the chain takes it to be there, after so many blocks without a sign of life.
+async fn silence(chain: &dyn Chain, when: When, quiet: Option<BlockNumber>) -> Result<Option<String>> {
+    let window = chain.provider_terms(when).await?.heartbeat_window;
+    Ok(match quiet {
+        None => Some("it is not registered; surety provider up sees to it".into()),
+        Some(blocks) if blocks > window => Some(format!(
+            "its last sign of life is {blocks} blocks old, of {window} that count: is surety provider up running?"
+        )),
+        Some(_) => None,
+    })
+}
+
+fn of<'a>(
+    list: &'a [Assignment<AccountId, u128>],
+    stash: &AccountId,
+) -> Option<&'a Assignment<AccountId, u128>> {
+    list.iter().find(|assignment| assignment.provider == *stash)
+}
+
+fn is_at_work(open: &OpenTask, stash: &AccountId) -> bool {
+    match &open.task.state {
+        TaskState::Running { assignments, .. } => of(assignments, stash).is_some(),
+        _ => false,
+    }
+}
+
+fn ids(open: &[OpenTask], is_meant: impl Fn(&OpenTask) -> bool) -> Vec<TaskId> {
+    open.iter()
+        .filter(|open| is_meant(open))
+        .map(|open| open.id)
+        .collect()
+}
+
+impl Status {
+    fn text(&self) -> String {
+        let list = |tasks: &[TaskId]| match tasks {
+            [] => "none".to_owned(),
+            tasks => tasks
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
+        };
+        let mut rows = table(["stash", &self.stash]);
+        rows.add_row(["bonded", &Amount(self.bonded.0).to_string()]);
+        rows.add_row(["locked by tasks", &Amount(self.locked.0).to_string()]);
+        rows.add_row(["at work for", &list(&self.working)]);
+        rows.add_row(["has bid for", &list(&self.bids)]);
+        let paid = format!(
+            "{} for {} of the last {} tasks, of which auditors get a part",
+            Amount(self.paid.0),
+            self.paid_tasks,
+            self.finished_tasks
+        );
+        rows.add_row(["earned", &paid]);
+        for problem in &self.problems {
+            rows.add_row(["problem", problem]);
+        }
+        rows.to_string()
+    }
+}
+
+impl Idle {
+    fn text(&self) -> String {
+        let tasks = self
+            .tasks
+            .iter()
+            .map(|passed| format!("task {}: {}", passed.task, passed.reason));
+        self.problems
+            .iter()
+            .cloned()
+            .chain(tasks)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use surety_chain_client::{Call, FakeChain, ProviderRecord, Signer, Until, sample};
+    use surety_types::{ModelId, model::Operation};
+    use surety_worker_core::{PriceList, Rate};
+
+    use super::*;
+    use crate::{SURE, models};
+
+    async fn bonded() -> (FakeChain, AccountId) {
+        let chain = FakeChain::new();
+        let stash = Signer::from_uri("//Alice").unwrap();
+        let bond = Call::Bond {
+            role: Role::Provider,
+            amount: 100 * SURE,
+        };
+        chain.submit(&stash, bond, Until::Included.into()).await.unwrap();
+        chain.finalize();
+        (chain, stash.account().clone())
+    }
+
+    /// A task in that state, of the model of zeros.
+    fn task(state: TaskState<AccountId, u128, u32>) -> surety_chain_client::TaskRecord {
+        let mut task = sample::records::tasks().remove(0);
+        (task.spec.model, task.spec.operation) = (ModelId::zero(), Operation::Embed);
+        (task.spec.units_max, task.spec.redundancy, task.cap) = (10, 1, 100);
+        task.state = state;
+        task
+    }
+
+    fn prices(price_per_unit: u128) -> PriceList {
+        let rate = Rate {
+            price_per_unit,
+            units_per_second: 1,
+            seconds_ahead: 0,
+        };
+        PriceList::new(1 << 20, 1000).with(ModelId::zero(), Operation::Embed, rate)
+    }
+
+    #[tokio::test]
+    async fn what_was_paid_is_added_up_and_what_is_missing_said() {
+        let (chain, stash) = bonded().await;
+        chain.change(|state| {
+            for (id, price) in [(1, 30), (2, 12)] {
+                let payment = Assignment {
+                    provider: stash.clone(),
+                    price,
+                };
+                let TaskState::Settled {
+                    at,
+                    claim,
+                    refund,
+                    fee,
+                    ..
+                } = sample::records::tasks()
+                    .into_iter()
+                    .map(|task| task.state)
+                    .find(|state| matches!(state, TaskState::Settled { .. }))
+                    .unwrap()
+                else {
+                    unreachable!();
+                };
+                let settled = TaskState::Settled {
+                    at,
+                    claim,
+                    payments: vec![payment].try_into().unwrap(),
+                    refund,
+                    fee,
+                };
+                state.tasks.insert(id, task(settled));
+            }
+        });
+        chain.finalize();
+        let status = Seen::new(&chain, stash).await.unwrap().status;
+        assert_eq!((status.paid, status.paid_tasks), (Plancks(42), 2));
+        assert_eq!(status.bonded, Plancks(100 * SURE));
+        let [problem] = status.problems.as_slice() else {
+            panic!("{:?}", status.problems);
+        };
+        assert!(problem.contains("not registered"), "{problem}");
+    }
+
+    #[tokio::test]
+    async fn who_gets_no_work_learns_why() {
+        let (chain, stash) = bonded().await;
+        chain.change(|state| {
+            let provider: ProviderRecord = sample::records::provider();
+            let now = state.number;
+            state.providers.insert(
+                stash.clone(),
+                ProviderRecord {
+                    last_heartbeat: now,
+                    ..provider
+                },
+            );
+            state.tasks.insert(1, task(TaskState::Bidding { until: 9 }));
+        });
+        chain.finalize();
+        let reasons = async |price, lock, stored: &[ModelManifest]| {
+            chain.change(|state| state.lock = lock);
+            chain.finalize();
+            let seen = Seen::new(&chain, stash.clone()).await.unwrap();
+            let idle = seen.idle(&chain, &prices(price), stored).await.unwrap();
+            (idle.tasks[0].reason.clone(), idle.problems)
+        };
+        let here = [models::local(
+            &surety_models::ModelStore::new(std::path::Path::new("/")),
+            models::DEFAULT,
+        )
+        .unwrap()];
+        let (dear, problems) = reasons(11, 0, &here).await;
+        assert!(dear.contains("--price"), "{dear}");
+        assert_eq!(problems, [""; 0]);
+        let (poor, _) = reasons(1, 200 * SURE, &here).await;
+        assert!(poor.contains("surety account bond"), "{poor}");
+        let (fine, _) = reasons(1, 0, &here).await;
+        assert!(fine.contains("nothing on the chain"), "{fine}");
+        let (_, problems) = reasons(1, 0, &[]).await;
+        assert!(problems[0].contains("surety model fetch"), "{problems:?}");
+    }
+}
