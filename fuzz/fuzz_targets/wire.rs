@@ -1,4 +1,4 @@
-//! What peers of the data plane send: requests of both versions, answers, pages of streams.
+//! What peers of the data plane send: requests, answers, pages of streams.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -37,7 +37,8 @@ def _strategies(report, console):
     honest = report["honest_among_hostile"]
     console.text(
         f"  {report['honest_tasks']:,} honest tasks in all ({honest['honest_tasks']:,} of them among hostile others, "
-        f"with {honest['disputes']:,} disputes): {report['honest_slashes']} honest slashes"
+        f"with {honest['disputes']:,} disputes, {honest['stalls']:,} standstills and {honest['refusals']:,} refusals): "
+        f"{report['honest_slashes']} honest slashes"
     )
 
 

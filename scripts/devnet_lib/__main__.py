@@ -136,7 +136,7 @@ def main():
             run_every_cheat(options, console)
         elif options.cheat:
             cheat = cheats.CHEATS[options.cheat]
-            devnet = Devnet(new_run_dir(), console, ports=ports, cheats={cheat.worker: cheat.kind})
+            devnet = cheat.network(new_run_dir(), console, ports=ports)
             run_cheat(options, devnet, console)
         else:
             devnet = Devnet(new_run_dir(), console, ports=ports)

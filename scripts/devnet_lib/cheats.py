@@ -6,12 +6,22 @@ from fractions import Fraction
 
 from . import verdict, wait
 from .chain import QUINTILLION, sure
+from .devnet import Devnet
 from .errors import DevnetError
+from .report import Tokens
+from .watch import SlashWatch
 
 # A dispute takes some thirty moves, each of them once the one before is final.
 TASK_SECONDS = 1800
 # Until slashes are carried out, in blocks of two seconds, with room.
 SLASH_SECONDS = 600
+# Of somebody whom no auditor may be drawn for.
+TASKS_MAX = 3
+# As many challenges of one task are played at once.
+CHALLENGES_MAX = 16
+PROVIDER, VERIFIER = ("provider",), ("verifier",)
+# What `surety dispute show` says of a challenger that has not got the output.
+ASKED = "has not got"
 
 
 @dataclass(frozen=True)
@@ -19,18 +29,35 @@ class Cheat:
     """Something to do wrong."""
 
     kind: str
-    # Which kind of worker does it: "provider" or "verifier".
-    role: str
+    # Which kinds of workers do it: "provider" or "verifier".
+    roles: tuple[str, ...]
     what: str
-    # What it is found to have done. Nothing where only a bond is lost.
+    # What each of them is found to have done, one of these. Nothing where only a bond is lost.
     faults: tuple[str, ...]
     # Whether it takes a dispute to find out.
     disputed: bool = False
+    # Whether that comes to a cell: who shows nothing loses by time.
+    judged: bool = True
+    # What some dispute has to tell beside.
+    told: str = ""
+    # The least number of disputes.
+    disputes: int = 0
+    # Whether it is done to a generation; else sentences are embedded.
+    generates: bool = False
+    # Whether it may pass unseen for once, if no auditor is drawn.
+    drawn: bool = False
+    # Whether whoever does it has ten times the stake and money of the others.
+    rich: bool = False
 
     @property
-    def worker(self):
+    def workers(self):
         """Who does it."""
-        return f"{self.role}-1"
+        return tuple(f"{role}-1" for role in self.roles)
+
+    def network(self, run_dir, console, **options):
+        """A network in which it is done."""
+        cheats = dict.fromkeys(self.workers, self.kind)
+        return Devnet(run_dir, console, cheats=cheats, rich=self.workers if self.rich else (), **options)
 
 
 CHEATS = {
@@ -38,37 +65,71 @@ CHEATS = {
     for cheat in (
         Cheat(
             "altered-output",
-            "provider",
+            PROVIDER,
             "delivers vectors with one bit changed",
             ("WrongResult", "LostDispute"),
             True,
         ),
         Cheat(
             "altered-activation",
-            "provider",
+            PROVIDER,
             "changes one bit of one number in the middle of the model",
             ("WrongResult", "LostDispute"),
             True,
         ),
         Cheat(
             "altered-token",
-            "provider",
+            PROVIDER,
             "reads a token of the input as another one",
             ("WrongResult", "LostDispute"),
             True,
         ),
         Cheat(
             "model-swap",
-            "provider",
+            PROVIDER,
             "computes with weights of four bits",
             ("WrongResult", "LostDispute"),
             True,
         ),
-        Cheat("copied-result", "provider", "commits to what another one committed to", ("NoReveal",)),
-        Cheat("commit-without-reveal", "provider", "commits and keeps silent", ("NoReveal",)),
-        Cheat("withheld-data", "provider", "reveals and serves nothing", ("WithheldData",)),
-        Cheat("lazy", "verifier", "announces audits without computing anything", ("AuditNoShow",)),
-        Cheat("false-challenge", "verifier", "challenges a result that is right", (), True),
+        Cheat("copied-result", PROVIDER, "commits to what another one committed to", ("NoReveal",)),
+        Cheat("commit-without-reveal", PROVIDER, "commits and keeps silent", ("NoReveal",)),
+        Cheat("withheld-data", PROVIDER, "reveals and serves nothing", ("WithheldData",)),
+        Cheat(
+            "withheld-output",
+            PROVIDER,
+            "says something wrong, serves it to nobody, and shows it in no dispute",
+            ("LostDispute",),
+            disputed=True,
+            judged=False,
+            told=ASKED,
+            generates=True,
+        ),
+        Cheat(
+            "two-faced",
+            PROVIDER,
+            "serves auditors another output than it reveals",
+            ("Equivocation",),
+            generates=True,
+            drawn=True,
+        ),
+        Cheat(
+            "abort",
+            PROVIDER + VERIFIER,
+            "promises a result, or an audit, and opens nothing",
+            ("NoReveal", "AuditNoShow"),
+            rich=True,
+        ),
+        Cheat(
+            "crowding",
+            PROVIDER,
+            "says something wrong, and has fresh keys take all places for challenges",
+            ("WrongResult", "LostDispute"),
+            disputed=True,
+            disputes=CHALLENGES_MAX + 1,
+            rich=True,
+        ),
+        Cheat("lazy", VERIFIER, "announces audits without computing anything", ("AuditNoShow",), drawn=True),
+        Cheat("false-challenge", VERIFIER, "challenges a result that is right", (), True),
     )
 }
 
@@ -111,16 +172,30 @@ def run(devnet, cheat, out):
 def lived_through(devnet, cheat, out, watched):
     """The same, watched."""
     console = devnet.console
-    culprit = worker_named(devnet, cheat.worker)
-    console.step(f"{cheat.worker} ({culprit.stash}) {cheat.what}; everybody else is honest")
-    console.step("posting a task; everything that auditors and disputes do is shown as it happens:")
-    result = devnet.submit(out, timeout=TASK_SECONDS)
-    console.step(f"task {result['task']} is {result['state']}")
-    slashes = wait_for_slashes(devnet, watched, cheat)
+    culprits = [worker_named(devnet, name) for name in cheat.workers]
+    who = ", ".join(f"{culprit.name} ({culprit.stash})" for culprit in culprits)
+    console.step(f"{who} {cheat.what}; everybody else is honest")
+    with SlashWatch(devnet.chain, watched.slash, console) as slashes:
+        for _ in range(TASKS_MAX if cheat.drawn else 1):
+            console.step("posting a task; everything that auditors and disputes do is shown as it happens:")
+            result = post(devnet, cheat, out)
+            console.step(f"task {result['task']} is {result['state']}")
+            if devnet.chain.next_slash() > watched.slash:
+                break
+        if cheat.faults:
+            over = slashes.are_carried_out
+            wait.until("every slash to be carried out", over, SLASH_SECONDS, devnet.supervisor.check)
     disputes = watched.disputes()
     for story in disputes:
         tell(story, console)
-    return report(devnet, cheat, culprit, result, watched, slashes, disputes)
+    return report(devnet, cheat, culprits, result, watched, slashes.seen, disputes)
+
+
+def post(devnet, cheat, out):
+    """A task from post to paid."""
+    if cheat.generates:
+        return devnet.generate(on_event=Tokens(devnet.console), timeout=TASK_SECONDS)
+    return devnet.submit(out, timeout=TASK_SECONDS)
 
 
 def names(devnet):
@@ -142,23 +217,6 @@ def worker_named(devnet, name):
     return next(worker for worker in devnet.workers() if worker.name == name)
 
 
-def wait_for_slashes(devnet, watched, cheat):
-    """Waits until every slash was carried out, and returns what they were."""
-    seen = {}
-
-    def over():
-        waiting = devnet.chain.slashes()
-        for number, slash in waiting.items():
-            if number not in seen and number >= watched.slash:
-                devnet.console.step(f"slash {number} of {slash['offender']} for {slash['kind']} waits for a veto")
-                seen[number] = slash
-        enough = len(seen) >= 1 or not cheat.faults
-        return enough and not [number for number in waiting if number >= watched.slash]
-
-    wait.until("every slash to be carried out", over, SLASH_SECONDS, devnet.supervisor.check)
-    return seen
-
-
 def tell(story, console):
     """A dispute step by step."""
     console.title(f"Dispute {story['dispute']}: {story['state']}")
@@ -166,16 +224,36 @@ def tell(story, console):
         console.detail(f"block {step['block']}: {step['text']}")
 
 
-def report(devnet, cheat, culprit, result, watched, slashes, disputes):
+def lost_by(culprits, watched, slashes):
+    """What each of those who did it has lost, and should have. Amounts are in plancks."""
+    lost, rows = watched.lost(), []
+    for culprit in culprits:
+        own = {number: slash for number, slash in slashes.items() if slash["offender"] == culprit.stash}
+        rows.append(
+            {
+                "worker": culprit.name,
+                "stash": culprit.stash,
+                "faults": sorted({slash["kind"] for slash in own.values()}),
+                "lost": lost[culprit.stash],
+                "due": due(own, watched.stakes[culprit.stash]),
+                "agent": culprit.agent,
+                "agent_spent": watched.spent(culprit.agent),
+            }
+        )
+    return rows
+
+
+def report(devnet, cheat, culprits, result, watched, slashes, disputes):
     """What it came to. Amounts are in plancks."""
     lost = watched.lost()
     view = devnet.chain.task(result["task"])
     paid = {payment["provider"]: payment["price"] for payment in view["state"].get("payments", [])}
     cells = [story["cell"] for story in disputes if story["cell"]]
+    of_culprits, guilty = lost_by(culprits, watched, slashes), [culprit.stash for culprit in culprits]
     found = {
         "cheat": cheat.kind,
-        "culprit": culprit.stash,
-        "culprit_agent": culprit.agent,
+        "culprit": guilty[0],
+        "culprits": of_culprits,
         "names": names(devnet),
         "task": result["task"],
         "state": view["state"]["name"],
@@ -184,41 +262,38 @@ def report(devnet, cheat, culprit, result, watched, slashes, disputes):
         "escrow_left": view["escrow"],
         "paid": paid,
         "lost": lost,
-        "culprit_lost": lost[culprit.stash],
-        "culprit_due": due(slashes, watched.stakes[culprit.stash]),
-        "culprit_agent_spent": watched.spent(culprit.agent),
-        "others_lost": sum(amount for stash, amount in lost.items() if stash != culprit.stash),
+        "culprit_lost": sum(row["lost"] for row in of_culprits),
+        "culprit_due": sum(row["due"] for row in of_culprits),
+        "culprit_agent_spent": sum(row["agent_spent"] for row in of_culprits),
+        "others_lost": sum(amount for stash, amount in lost.items() if stash not in guilty),
         "faults": sorted({slash["kind"] for slash in slashes.values()}),
         "slashes": slashes,
         "disputes": disputes,
         "disputed_cell": cells[0] if cells else None,
     }
     gathered = watched.before.gather()
-    found |= verdict.judge(gathered, culprit.stash, verdict.log_says)
-    found["problems"] = problems(cheat, culprit, found) + verdict.problems(found)
+    found |= verdict.judge(gathered, guilty, verdict.log_says)
+    found["problems"] = problems(cheat, found) + disputes_missed(cheat, found) + verdict.problems(found)
     # Were the culprit honest, that would have to be seen.
     if cheat.faults and verdict.judge(gathered)["as_it_must_be"]:
         found["problems"].append("nothing shows that somebody lost")
     return found
 
 
-def problems(cheat, culprit, found):
+def problems(cheat, found):
     """What is not as it must be."""
-    wrong = []
+    wrong, guilty = [], [row["stash"] for row in found["culprits"]]
     if found["others_lost"]:
         wrong.append("somebody honest lost stake")
-    if cheat.faults and not found["culprit_lost"]:
-        wrong.append("the culprit lost nothing")
-    if found["culprit_lost"] != found["culprit_due"]:
-        wrong.append(f"the culprit lost {sure(found['culprit_lost'])} instead of {sure(found['culprit_due'])}")
-    if cheat.faults and not set(found["faults"]) & set(cheat.faults):
-        wrong.append(f"the fault found is {found['faults']}")
-    if any(slash["offender"] != culprit.stash for slash in found["slashes"].values()):
+    for row in found["culprits"]:
+        if cheat.faults and not row["lost"]:
+            wrong.append(f"{row['worker']} lost nothing")
+        if row["lost"] != row["due"]:
+            wrong.append(f"{row['worker']} lost {sure(row['lost'])} instead of {sure(row['due'])}")
+        if cheat.faults and not set(row["faults"]) & set(cheat.faults):
+            wrong.append(f"the fault found of {row['worker']} is {row['faults']}")
+    if any(slash["offender"] not in guilty for slash in found["slashes"].values()):
         wrong.append("somebody else was slashed")
-    if cheat.disputed and not found["disputes"]:
-        wrong.append("there was no dispute")
-    if cheat.disputed and not found["disputed_cell"]:
-        wrong.append("no dispute came to a cell")
     if found["escrow_left"]:
         wrong.append("money is left in escrow")
     if not found["client_served"] and found["state"] == "Settled":
@@ -226,11 +301,23 @@ def problems(cheat, culprit, found):
     return wrong
 
 
+def disputes_missed(cheat, found):
+    """What disputes have not shown."""
+    wrong, stories = [], found["disputes"]
+    if cheat.disputed and len(stories) < max(1, cheat.disputes):
+        wrong.append(f"there were {len(stories)} disputes")
+    if cheat.disputed and cheat.judged and not found["disputed_cell"]:
+        wrong.append("no dispute came to a cell")
+    if cheat.told and not any(cheat.told in step["text"] for story in stories for step in story["steps"]):
+        wrong.append(f"no dispute tells of somebody who {cheat.told} something")
+    return wrong
+
+
 def show(found, console):
     """Prints a report for people; raises when something is not as it must be."""
     console.title(f"What came of it: {found['cheat']}")
     rows = [("task", f"{found['task']}, {found['state']}")]
-    rows.append(("culprit", f"{found['names'][found['culprit']]}, {found['culprit']}"))
+    rows += [("culprit", f"{row['worker']}, {row['stash']}") for row in found["culprits"]]
     rows.append(("faults found", ", ".join(found["faults"]) or "none: the bond is lost"))
     if found["disputed_cell"]:
         rows.append(("disputed cell", found["disputed_cell"]["name"]))

@@ -55,12 +55,16 @@ class Devnet:
     # What each agent has for fees and prices.
     agent_sure = AGENT_SURE
 
-    def __init__(self, run_dir, console, providers=3, ports=None, databases=None, verifiers=3, cheats=None, spares=0):
+    def __init__(
+        self, run_dir, console, providers=3, ports=None, databases=None, verifiers=3, cheats=None, spares=0, rich=()
+    ):
         ports = ports or Ports()
         self.run_dir, self.console, self.ports = Path(run_dir), console, ports
         self.provider_count, self.verifier_count, self.spare_count = providers, verifiers, spares
         # What single workers do wrong, by their names, such as "provider-1".
         self.cheats = cheats or {}
+        # Workers with ten times the stake and money of others, by their names.
+        self.rich = set(rich)
         self.bin = binaries(*([CHEAT] if self.cheats else []))
         self.logs = self.run_dir / "logs"
         self.logs.mkdir(parents=True)
@@ -145,12 +149,13 @@ class Devnet:
         write_secret(keys["sponsor"], sponsor)
         by = {name: self.surety(home, key) for name, key in keys.items()}
         stash, agent = (by[name].run("account", "new")["address"] for name in ("stash", "agent"))
-        by["sponsor"].run("account", "fund", "--to", stash, "--amount", f"{STASH_SURE} SURE")
+        times = 10 if f"{role}-{index + 1}" in self.rich else 1
+        by["sponsor"].run("account", "fund", "--to", stash, "--amount", f"{STASH_SURE * times} SURE")
         with ThreadPoolExecutor(1) as beside:
             funded = beside.submit(
-                by["sponsor"].run, "account", "fund", "--to", agent, "--amount", f"{self.agent_sure} SURE"
+                by["sponsor"].run, "account", "fund", "--to", agent, "--amount", f"{self.agent_sure * times} SURE"
             )
-            by["stash"].run("account", "bond", "--role", role, "--amount", f"{BOND_SURE} SURE")
+            by["stash"].run("account", "bond", "--role", role, "--amount", f"{BOND_SURE * times} SURE")
             by["stash"].run("account", "agent", "set", "--agent", agent)
             funded.result()
         self.console.detail(f"{role} {index + 1}: stash {stash}, agent {agent}")
@@ -237,10 +242,12 @@ class Devnet:
         args += ["--max-tokens", max_tokens, "--temperature", temperature, "--seed", seed, "--until", "settled"]
         return args + ["--listen", f"127.0.0.1:{self.ports.client()}"]
 
-    def generate(self, on_event=None, **options):
+    def generate(self, on_event=None, timeout=600, **options):
         """Has text generated, and returns the client's report."""
         args = self.generation_args(**options)
-        return self.client.follow(*args, "--follow", on_event=on_event, on_line=self.console.detail)
+        return self.client.follow(
+            *args, "--follow", on_event=on_event, on_line=self.console.detail, timeout=timeout
+        )
 
     def nearest(self, out, text=TEXT):
         """For every line of the text, the nearest other line by its vector."""

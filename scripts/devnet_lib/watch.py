@@ -50,6 +50,35 @@ class FinalityWatch(_Watch):
         return {"median": statistics.median_low(samples), "max": max(samples), "samples": len(samples)}
 
 
+class SlashWatch(_Watch):
+    """Takes down the slashes that wait to be carried out, from number `first` on: some are carried out before their
+    task is settled."""
+
+    def __init__(self, chain, first, console, seconds=1.0):
+        super().__init__(seconds)
+        self.chain, self.first, self.console = chain, first, console
+        # What they were, by their numbers.
+        self.seen = {}
+        # Held by whoever looks.
+        self._looking = threading.Lock()
+
+    def look(self):
+        with self._looking:
+            try:
+                waiting = self.chain.slashes()
+            except RpcError:
+                return
+            for number, slash in sorted(waiting.items()):
+                if number >= self.first and number not in self.seen:
+                    self.seen[number] = slash
+                    self.console.step(f"slash {number} of {slash['offender']} for {slash['kind']} waits for a veto")
+
+    def are_carried_out(self):
+        """Whether there were any, and none waits."""
+        self.look()
+        return bool(self.seen) and not [number for number in self.chain.slashes() if number >= self.first]
+
+
 @dataclass(frozen=True)
 class Block:
     """A final block."""

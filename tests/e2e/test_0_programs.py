@@ -12,8 +12,8 @@ from devnet_lib.folders import CHEAT, binaries
 SHIPPED = ("surety", "surety-node")
 SWITCHES = ("SURETY_CHEAT", "SURETY_CRASH_AT", "crash-at", "as --cheat demands")
 POINTS = ("after-journal-commit", "mid-generation", "after-audit", "after-move")
-# A word that any program may have: only its switch tells.
-COMMON = ("lazy",)
+# Words that any program may have: only their switch tells.
+COMMON = ("lazy", "abort", "crowding")
 
 
 def found_in(name, words):

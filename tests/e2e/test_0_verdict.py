@@ -83,9 +83,9 @@ class Verdict(unittest.TestCase):
     def test_only_the_culprit_may_lose(self):
         lost = worker("provider-1", stake_lost=9, earned=0)
         tasks = [task(paid=PROVIDERS[1:])]
-        self.assertTrue(judged(tasks, [lost], culprit=lost["stash"])["as_it_must_be"])
+        self.assertTrue(judged(tasks, [lost], culprits=[lost["stash"]])["as_it_must_be"])
         for other in (worker("provider-2", stake_lost=1), worker("verifier-2", stake_lost=1)):
-            self.assertFalse(judged(tasks, [lost, other], culprit=lost["stash"])["as_it_must_be"])
+            self.assertFalse(judged(tasks, [lost, other], culprits=[lost["stash"]])["as_it_must_be"])
 
     def test_an_auditor_that_agreed_and_got_nothing_is_unpaid_and_one_that_was_not_drawn_is_not(self):
         audit = {"event": "AuditRevealed", "block": 9, "stash": None, "task": 0, "agrees": True}

@@ -10,7 +10,6 @@ from pathlib import Path
 import support
 from devnet_lib import cheats
 from devnet_lib.console import Silent
-from devnet_lib.devnet import Devnet
 from devnet_lib.every_cheat import PORTS_APART
 from devnet_lib.folders import new_run_dir, remove_data
 from devnet_lib.ports import Ports
@@ -23,12 +22,11 @@ def life(kind):
     """The report of a network in which somebody does `kind`."""
     cheat = cheats.CHEATS[kind]
     run_dir = new_run_dir()
-    net = Devnet(
+    net = cheat.network(
         run_dir,
         Silent(),
         ports=Ports(PORT_OFFSET + PORTS_APART * list(cheats.CHEATS).index(kind)),
         databases=support.scratch(),
-        cheats={cheat.worker: kind},
     )
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -81,6 +79,25 @@ class Cheats(unittest.TestCase):
 
     def test_who_withholds_its_output_is_slashed(self):
         self.check("withheld-data")
+
+    def test_an_output_that_is_withheld_in_a_dispute_loses_it_by_time(self):
+        found = self.check("withheld-output")
+        self.assertEqual(found["state"], "Settled")
+        self.assertNotIn(found["culprit"], found["paid"])
+
+    def test_who_serves_auditors_another_output_is_reported(self):
+        found = self.check("two-faced")
+        self.assertEqual(found["faults"], ["Equivocation"])
+        self.assertEqual(found["state"], "Settled")
+
+    def test_who_seals_and_opens_nothing_loses_what_stands_behind_it(self):
+        found = self.check("abort")
+        self.assertEqual([row["faults"] for row in found["culprits"]], [["NoReveal"], ["AuditNoShow"]])
+
+    def test_a_crowd_in_all_places_keeps_out_nobody(self):
+        found = self.check("crowding")
+        self.assertTrue(found["disputed_cell"])
+        self.assertEqual(found["state"], "Settled")
 
     def test_an_auditor_that_does_not_show_is_fined(self):
         found = self.check("lazy")

@@ -1,7 +1,8 @@
 //! Every call that the worker and the command line make.
 
-use codec::{Compact, Encode};
-use scale_info::{MetaType, TypeInfo, meta_type};
+mod argument;
+
+use codec::Compact;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::MultiAddress;
 use surety_dispute_game::bisection::Move;
@@ -13,10 +14,12 @@ use surety_types::{
     provider::DeviceProfile,
     stake::Role,
     task::{Bid, ResultClaim, TaskSpec},
-    trust::{AuditAnswer, AuditProof, DisputeId, ItemsFound, SlashId},
+    trust::{AuditAnswer, AuditProof, DisputeId, ItemsFound, Refutation, SlashId},
 };
 
 use crate::chain::Balance;
+
+pub use argument::Argument;
 
 /// A call, with its arguments as the pallet takes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,6 +171,17 @@ pub enum Call {
         /// Whether the provider's result shows it.
         answer: AuditAnswer,
     },
+    /// `Results.refute_audit`: shows that an auditor of items confirmed what it had not computed.
+    RefuteAudit {
+        /// Of which task.
+        task: TaskId,
+        /// Whose result it confirmed.
+        provider: AccountId32,
+        /// Whose audit: the stash.
+        verifier: AccountId32,
+        /// What shows it.
+        refutation: Box<Refutation>,
+    },
     /// `Disputes.challenge`: says with a bond that a result is wrong.
     Challenge {
         /// Of which task.
@@ -276,23 +290,6 @@ pub struct CallName {
     pub arguments: &'static [&'static str],
 }
 
-/// An argument of a call, as this program knows it.
-pub struct Argument {
-    /// Its value in SCALE.
-    pub bytes: Vec<u8>,
-    /// Its type.
-    pub ty: MetaType,
-}
-
-impl Argument {
-    fn of<T: Encode + TypeInfo + 'static>(value: &T) -> Self {
-        Self {
-            bytes: value.encode(),
-            ty: meta_type::<T>(),
-        }
-    }
-}
-
 macro_rules! args {
     ($($value:expr),*) => { vec![$(Argument::of($value)),*] };
 }
@@ -347,6 +344,11 @@ impl Call {
                 "Results",
                 "reveal_items",
                 &["task", "provider", "verifier", "found", "answer"],
+            ),
+            Self::RefuteAudit { .. } => (
+                "Results",
+                "refute_audit",
+                &["task", "provider", "verifier", "opened", "place", "shown"],
             ),
             Self::Challenge { .. } => ("Disputes", "challenge", &["task", "provider"]),
             Self::Demand { .. } => ("Results", "demand", &["task", "provider", "segment"]),
@@ -427,6 +429,22 @@ impl Call {
                 found,
                 answer,
             } => args![task, provider, verifier, found, answer],
+            Self::RefuteAudit {
+                task,
+                provider,
+                verifier,
+                refutation,
+            } => {
+                let opened = (refutation.found.clone(), refutation.answer);
+                args![
+                    task,
+                    provider,
+                    verifier,
+                    &opened,
+                    &refutation.place,
+                    &refutation.shown
+                ]
+            }
             Self::Challenge { task, provider } => args![task, provider],
             Self::Demand {
                 task,

@@ -12,7 +12,7 @@ use surety_types::{
     provider::Provider,
     stake::StakeRecord,
     task::{Bid, Round, Task, TaskState},
-    trust::{Demand, DisputeId, Slash, SlashId, TrustRecord},
+    trust::{AuditAnswer, CommitNote, Demand, DisputeId, ItemsFound, Slash, SlashId, TrustRecord},
     view::{self, TaskView},
 };
 
@@ -42,6 +42,10 @@ pub type DisputeRecord = Dispute<AccountId32, Balance, BlockNumber>;
 pub type CommitteeRecord = DisputeCommittee<AccountId32, Balance, BlockNumber>;
 /// A demand with this chain's types.
 pub type DemandRecord = Demand<AccountId32, Balance, BlockNumber>;
+/// What an auditor opened of its items, and how it answered.
+pub type ItemsOpening = (ItemsFound, AuditAnswer);
+/// What a provider committed to, with this chain's types.
+pub type CommitRecord = CommitNote<AccountId32>;
 /// A slash with this chain's types.
 pub type SlashRecord = Slash<AccountId32, Balance, BlockNumber>;
 /// What is remembered of a stash, with this chain's types.
@@ -274,6 +278,9 @@ pub trait Chain: Send + Sync {
     /// Verifiers, by their stashes, that said that they audit a model.
     async fn auditors(&self, when: When, model: &ModelId) -> Result<Vec<AccountId32>, ChainError>;
 
+    /// Tokens that a model's reference machine audits in 1,000 seconds, where its owner has said so.
+    async fn audit_speed(&self, when: When, model: &ModelId) -> Result<Option<u32>, ChainError>;
+
     /// The stake of a stash.
     async fn stake(&self, when: When, stash: &AccountId32) -> Result<Option<StakeInfo>, ChainError>;
 
@@ -318,9 +325,28 @@ pub trait Chain: Send + Sync {
         provider: &AccountId32,
     ) -> Result<Option<DemandRecord>, ChainError>;
 
+    /// What a provider committed to in a round that goes on, and which of its agents did. What that key signs
+    /// about the task counts for as long as the round lasts, whoever acts for the provider later.
+    async fn commit_note(
+        &self,
+        when: When,
+        task: TaskId,
+        provider: &AccountId32,
+    ) -> Result<Option<CommitRecord>, ChainError>;
+
     /// What has been shown on chain of some content of a task, from its beginning: nothing, parts of it, or
     /// all of it, which its hash tells.
     async fn shown(&self, when: When, task: TaskId, content: ContentHash) -> Result<Vec<u8>, ChainError>;
+
+    /// What a verifier opened of its items of a provider's result, in the block at that height; nothing where
+    /// that has no such opening.
+    async fn items_opened(
+        &self,
+        block: BlockNumber,
+        task: TaskId,
+        provider: &AccountId32,
+        verifier: &AccountId32,
+    ) -> Result<Option<ItemsOpening>, ChainError>;
 
     /// Slashes that wait to be carried out.
     async fn slashes(&self, when: When) -> Result<Vec<(SlashId, SlashRecord)>, ChainError>;

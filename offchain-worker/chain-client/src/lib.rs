@@ -14,10 +14,10 @@ mod signer;
 pub use address::{address, short};
 pub use call::{Argument, Call, CallName};
 pub use chain::{
-    Balance, BidRecord, BidTerms, BlockNumber, BlockRef, BlockStream, Chain, ChainInfo, CommitteeRecord,
-    DemandRecord, DisputeRecord, Funds, Included, OpenTask, OpenTasks, Parameter, PartlyRead, ProviderRecord,
-    ProviderTerms, RegisteredModel, RoundRecord, SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord,
-    TrustInfo, Until, When, is_open,
+    Balance, BidRecord, BidTerms, BlockNumber, BlockRef, BlockStream, Chain, ChainInfo, CommitRecord,
+    CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening, OpenTask, OpenTasks,
+    Parameter, PartlyRead, ProviderRecord, ProviderTerms, RegisteredModel, RoundRecord, SlashRecord,
+    StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until, When, is_open,
 };
 pub use error::{ChainError, DispatchFault, ErrorClass};
 pub use event::{ChainEvent, EventField};

@@ -3,9 +3,12 @@
 mod attempts;
 mod blocks;
 mod connections;
+mod entries;
 mod link;
 mod node;
 mod nonces;
+mod openings;
+mod payload;
 mod reads;
 mod reveals;
 mod runtime;
@@ -36,15 +39,16 @@ use surety_types::{
 
 use surety_chain_client::{
     Balance, BidTerms, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent, ChainInfo,
-    CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, OpenTasks, Parameter, ProviderRecord,
-    ProviderTerms, RegisteredModel, Signer, SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord,
-    TrustInfo, When,
+    CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening, OpenTasks,
+    Parameter, ProviderRecord, ProviderTerms, RegisteredModel, Signer, SlashRecord, StakeInfo, SubmitOptions,
+    TaskInfo, TaskRecord, TrustInfo, When,
 };
 
 use attempts::Queues;
 use connections::Connected;
+use entries::{AccountInfo, Entry};
 use link::Link;
-use runtime::{AccountInfo, Entry, Runtime};
+use runtime::Runtime;
 use versions::Versions;
 
 /// The runtime this crate is made for.
@@ -337,6 +341,10 @@ impl Chain for RpcChain {
         Ok(auditors.unwrap_or_default())
     }
 
+    async fn audit_speed(&self, when: When, model: &ModelId) -> Result<Option<u32>, ChainError> {
+        self.0.read(when, Entry::AuditSpeeds, &[model.as_ref()]).await
+    }
+
     async fn stake(&self, when: When, stash: &AccountId32) -> Result<Option<StakeInfo>, ChainError> {
         self.0.read(when, Entry::Ledgers, &[stash.as_ref()]).await
     }
@@ -400,8 +408,28 @@ impl Chain for RpcChain {
         self.0.read(when, Entry::Demands, &keys).await
     }
 
+    async fn commit_note(
+        &self,
+        when: When,
+        task: TaskId,
+        provider: &AccountId32,
+    ) -> Result<Option<CommitRecord>, ChainError> {
+        let keys: [&[u8]; 2] = [&task.encode(), provider.as_ref()];
+        self.0.read(when, Entry::CommitNotes, &keys).await
+    }
+
     async fn shown(&self, when: When, task: TaskId, content: ContentHash) -> Result<Vec<u8>, ChainError> {
         self.0.shown(when, task, content).await
+    }
+
+    async fn items_opened(
+        &self,
+        block: BlockNumber,
+        task: TaskId,
+        provider: &AccountId32,
+        verifier: &AccountId32,
+    ) -> Result<Option<ItemsOpening>, ChainError> {
+        self.0.items_opened(block, (task, provider, verifier)).await
     }
 
     async fn slashes(&self, when: When) -> Result<Vec<(SlashId, SlashRecord)>, ChainError> {

@@ -8,8 +8,9 @@ use subxt::utils::AccountId32;
 use super::{
     Inner,
     attempts::Place,
+    entries::{AccountInfo, Entry},
     link::Rpc,
-    runtime::{AccountInfo, Entry, Runtime},
+    runtime::Runtime,
     sign::{ANCHOR_DEPTH, Terms, sign},
 };
 use surety_chain_client::{BlockRef, ChainError, Signer, When};

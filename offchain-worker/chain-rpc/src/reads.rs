@@ -8,10 +8,7 @@ use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
 use surety_types::{ContentHash, TaskId};
 
-use super::{
-    Inner,
-    runtime::{Entry, Runtime},
-};
+use super::{Inner, entries::Entry, runtime::Runtime};
 use surety_chain_client::{
     Balance, BidRecord, BidTerms, BlockNumber, BlockRef, ChainError, OpenTask, OpenTasks, Parameter,
     PartlyRead, ProviderTerms, RoundRecord, TaskInfo, TaskRecord, When, is_open,

@@ -4,145 +4,20 @@ use std::marker::PhantomData;
 
 use codec::{Decode, DecodeAll};
 use scale_decode::visitor::{IgnoreVisitor, decode_with_visitor};
-use scale_encode::{EncodeAsFields, FieldIter, TypeResolver};
 use scale_info::TypeInfo;
 use sp_core::crypto::AccountId32;
 use sp_crypto_hashing::{blake2_128, blake2_256, twox_64, twox_128, twox_256};
 use subxt::{
     ext::frame_decode::storage::StorageHasher,
     metadata::{ArcMetadata, StorageEntryMetadata},
-    tx::Payload,
 };
-use surety_types::{ContentHash, TaskId};
+use surety_types::ContentHash;
 
-use super::transcode::{End, Shape, fits, transcode};
-use surety_chain_client::{
-    Balance, BidRecord, BlockNumber, Call, ChainError, CommitteeRecord, DemandRecord, DisputeRecord,
-    ProviderRecord, RegisteredModel, RoundRecord, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo,
-    sample,
+use super::{
+    entries::Entry,
+    transcode::{End, Shape, fits, transcode},
 };
-
-/// The storage entries that we read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
-    Account,
-    Events,
-    Parameters,
-    Ledgers,
-    Agents,
-    PendingAgents,
-    Providers,
-    Models,
-    Auditors,
-    Tasks,
-    Bids,
-    Rounds,
-    Disputes,
-    Demands,
-    Slashes,
-    Records,
-    Committees,
-    OpenTasks,
-    NextTaskId,
-    Number,
-    Elapsed,
-}
-
-impl Entry {
-    const ALL: [Self; 21] = [
-        Self::Account,
-        Self::Events,
-        Self::Parameters,
-        Self::Ledgers,
-        Self::Agents,
-        Self::PendingAgents,
-        Self::Providers,
-        Self::Models,
-        Self::Auditors,
-        Self::Tasks,
-        Self::Bids,
-        Self::Rounds,
-        Self::Disputes,
-        Self::Demands,
-        Self::Slashes,
-        Self::Records,
-        Self::Committees,
-        Self::OpenTasks,
-        Self::NextTaskId,
-        Self::Number,
-        Self::Elapsed,
-    ];
-
-    /// Pallet, entry, number of keys.
-    pub fn name(self) -> (&'static str, &'static str, usize) {
-        match self {
-            Self::Account => ("System", "Account", 1),
-            Self::Events => ("System", "Events", 0),
-            Self::Parameters => ("Parameters", "Parameters", 1),
-            Self::Ledgers => ("Staking", "Ledgers", 1),
-            Self::Agents => ("Staking", "Agents", 1),
-            Self::PendingAgents => ("Staking", "PendingAgents", 1),
-            Self::Providers => ("ProviderRegistry", "Providers", 1),
-            Self::Models => ("ModelRegistry", "Models", 1),
-            Self::Auditors => ("ModelRegistry", "Auditors", 1),
-            Self::Tasks => ("TaskAuction", "Tasks", 1),
-            Self::Bids => ("TaskAuction", "Bids", 2),
-            Self::Rounds => ("Results", "Rounds", 1),
-            Self::Disputes => ("Disputes", "Disputes", 1),
-            Self::Demands => ("Results", "Demands", 2),
-            Self::Slashes => ("TrustLock", "Slashes", 1),
-            Self::Records => ("TrustLock", "Records", 1),
-            Self::Committees => ("Disputes", "Committees", 1),
-            Self::OpenTasks => ("TaskAuction", "OpenTasks", 1),
-            Self::NextTaskId => ("TaskAuction", "NextTaskId", 0),
-            Self::Number => ("System", "Number", 0),
-            Self::Elapsed => ("FinalityClock", "Elapsed", 0),
-        }
-    }
-
-    /// Whether older runtimes of the supported window may lack it.
-    fn is_optional(self) -> bool {
-        matches!(self, Self::OpenTasks | Self::Elapsed)
-    }
-
-    /// What we read it as; nothing for what is read with the metadata's own types.
-    fn shape(self) -> Option<Shape> {
-        Some(match self {
-            Self::Events | Self::Parameters => return None,
-            Self::OpenTasks => Shape::of::<()>(),
-            Self::NextTaskId => Shape::of::<TaskId>(),
-            Self::Number | Self::Elapsed => Shape::of::<BlockNumber>(),
-            Self::Account => Shape::of::<AccountInfo>(),
-            Self::Ledgers => Shape::of::<StakeInfo>(),
-            Self::Agents | Self::PendingAgents => Shape::of::<AccountId32>(),
-            Self::Providers => Shape::of::<ProviderRecord>(),
-            Self::Models => Shape::of::<RegisteredModel>(),
-            Self::Auditors => Shape::of::<Vec<AccountId32>>(),
-            Self::Tasks => Shape::of::<TaskRecord>(),
-            Self::Bids => Shape::of::<BidRecord>(),
-            Self::Rounds => Shape::of::<RoundRecord>(),
-            Self::Disputes => Shape::of::<DisputeRecord>(),
-            Self::Demands => Shape::of::<DemandRecord>(),
-            Self::Slashes => Shape::of::<SlashRecord>(),
-            Self::Records => Shape::of::<TrustInfo>(),
-            Self::Committees => Shape::of::<CommitteeRecord>(),
-        })
-    }
-}
-
-/// What we read of `frame_system::AccountInfo`.
-#[derive(Debug, Default, Decode, TypeInfo)]
-pub(super) struct AccountInfo {
-    pub nonce: u32,
-    pub data: AccountData,
-}
-
-/// What we read of `pallet_balances::AccountData`.
-#[derive(Debug, Default, Decode, TypeInfo)]
-pub(super) struct AccountData {
-    pub free: Balance,
-    pub reserved: Balance,
-}
+use surety_chain_client::{Balance, Call, ChainError, TaskInfo, sample};
 
 /// Reads values of an entry as `T`, however the runtime writes them.
 pub(super) struct Reader<'a, T> {
@@ -293,6 +168,16 @@ impl Runtime {
         })
     }
 
+    /// What reads values of one of this runtime's types.
+    pub fn reader_of<T: Decode + TypeInfo + 'static>(&self, ty: u32, what: &str) -> Reader<'_, T> {
+        Reader {
+            from: self.end(ty),
+            to: Shape::of::<T>(),
+            what: what.into(),
+            read_as: PhantomData,
+        }
+    }
+
     /// Pallet index, call index and arguments of a call, as this runtime takes them.
     ///
     /// Arguments are found by name; one that we do not know of must be an `Option`, and is none.
@@ -423,28 +308,6 @@ impl Runtime {
             .and_then(|constant| T::decode_all(&mut constant.value()).ok())
             .ok_or_else(|| self.unfit(format!("it has no constant {pallet}.{name} as we know it")))
     }
-
-    /// A call as subxt wants it.
-    pub fn payload(&self, call: &Call) -> Result<RawCall, ChainError> {
-        let name = call.name();
-        let encoded = self.encoded(call)?;
-        Ok(RawCall {
-            pallet: name.pallet,
-            call: name.call,
-            // subxt writes the two indices itself.
-            arguments: RawArguments(encoded.get(2..).unwrap_or_default().to_vec()),
-        })
-    }
-
-    /// A call that does nothing, to use up a nonce; nothing where the runtime has none.
-    pub fn nothing(&self) -> RawCall {
-        RawCall {
-            pallet: "System",
-            call: "remark",
-            // An empty list of bytes.
-            arguments: RawArguments(vec![0]),
-        }
-    }
 }
 
 fn hashed(hasher: StorageHasher, key: &[u8]) -> Vec<u8> {
@@ -456,43 +319,5 @@ fn hashed(hasher: StorageHasher, key: &[u8]) -> Vec<u8> {
         StorageHasher::Twox256 => twox_256(key).to_vec(),
         StorageHasher::Twox64Concat => [&twox_64(key), key].concat(),
         StorageHasher::Identity => key.to_vec(),
-    }
-}
-
-/// A call whose arguments are in SCALE already.
-pub(super) struct RawCall {
-    pallet: &'static str,
-    call: &'static str,
-    arguments: RawArguments,
-}
-
-pub(super) struct RawArguments(Vec<u8>);
-
-impl EncodeAsFields for RawArguments {
-    /// [`Runtime::encoded`] has written them as the runtime takes them.
-    fn encode_as_fields_to<R: TypeResolver>(
-        &self,
-        _fields: &mut dyn FieldIter<'_, R::TypeId>,
-        _types: &R,
-        out: &mut Vec<u8>,
-    ) -> Result<(), scale_encode::Error> {
-        out.extend_from_slice(&self.0);
-        Ok(())
-    }
-}
-
-impl Payload for RawCall {
-    type CallData = RawArguments;
-
-    fn pallet_name(&self) -> &str {
-        self.pallet
-    }
-
-    fn call_name(&self) -> &str {
-        self.call
-    }
-
-    fn call_data(&self) -> &RawArguments {
-        &self.arguments
     }
 }

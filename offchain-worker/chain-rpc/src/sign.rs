@@ -7,7 +7,7 @@ use subxt::{
     utils::{AccountId32, MultiSignature},
 };
 
-use super::runtime::{RawCall, Runtime};
+use super::{payload::RawCall, runtime::Runtime};
 use surety_chain_client::{Balance, BlockNumber, BlockRef, Call, ChainError, Signer};
 
 /// Blocks for which a signed call is good at most, from its anchor on: a power of two, as eras are. Long

@@ -8,7 +8,7 @@ use sp_core::{
 use sp_runtime::DispatchError;
 use subxt::ext::scale_value;
 
-use super::runtime::{Entry, Runtime};
+use super::{entries::Entry, runtime::Runtime};
 use surety_chain_client::{ChainError, ChainEvent, DispatchFault, EventField, Parameter};
 
 impl Runtime {

@@ -33,8 +33,8 @@ pub enum Refused {
         "signed for another task, provider or output than it was asked for; wait until the chain has decided"
     )]
     SomethingElse,
-    /// A key that does not act for it.
-    #[error("has {0} sign, which is not its agent; wait until the chain has decided")]
+    /// Another key than the one that has committed for it.
+    #[error("has {0} sign, which is not the agent that has committed; wait until the chain has decided")]
     NotItsAgent(String),
     /// No signature.
     #[error("sent a signature that is not its agent's; wait until the chain has decided")]
@@ -93,7 +93,11 @@ pub async fn accept(
     if (said.task, &said.provider, said.output) != (task, provider, found.hash) {
         return Err(Refused::SomethingElse);
     }
-    if chain.agent_stash(When::Best, &signed.agent).await?.as_ref() != Some(provider) {
+    let Some(note) = chain.commit_note(When::Best, task, provider).await? else {
+        return Err(Refused::NotCommitted);
+    };
+    // The word of a key that acts for it now and not then is worth nothing once that has changed again.
+    if note.agent != signed.agent {
         return Err(Refused::NotItsAgent(address(&signed.agent)));
     }
     let genesis = chain.info().genesis;

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used)]
-use surety_chain_client::{FakeChain, RoundRecord, Signer, TaskRecord};
+use surety_chain_client::{CommitRecord, FakeChain, RoundRecord, Signer, TaskRecord};
 use surety_proofs::CommitStatement;
 use surety_types::{
     model::Operation,
@@ -53,12 +53,20 @@ impl World {
                 reserves: Default::default(),
             },
         };
+        let is_committed = progress != MemberProgress::Working;
         let member = RoundMember {
             progress,
             ..RoundMember::new(provider(), 0, 0)
         };
         world.chain.change(|state| {
             state.agents.insert(agent().account().clone(), provider());
+            let note = CommitRecord {
+                agent: agent().account().clone(),
+                commitment: COMMITMENT,
+            };
+            state
+                .commit_notes
+                .extend(is_committed.then_some(((TASK, provider()), note)));
             state.tasks.insert(TASK, task);
             let round = RoundRecord {
                 members: vec![member].try_into().unwrap(),
@@ -149,6 +157,21 @@ async fn what_is_no_word_of_the_provider_is_refused_and_not_kept() {
 
     let early = World::new(MemberProgress::Working);
     assert_eq!(early.accepts(Some(right())).await, Err(Refused::NotCommitted));
+}
+
+#[tokio::test]
+async fn a_key_that_acts_for_the_provider_now_and_did_not_commit_vouches_for_nothing() {
+    let world = World::new(committed());
+    let later = Signer::from_uri("//Later").unwrap();
+    world.chain.change(|state| {
+        state.agents.clear();
+        state.agents.insert(later.account().clone(), provider());
+    });
+    let said = world.says(COMMITMENT, OUTPUT);
+    let signed = later.sign_statement(said.statement.clone(), &world.chain.info().genesis);
+    let refused = Refused::NotItsAgent(address(later.account()));
+    assert_eq!(world.accepts(Some(signed)).await, Err(refused));
+    assert_eq!(world.accepts(Some(said)).await, Ok(()));
 }
 
 #[tokio::test]

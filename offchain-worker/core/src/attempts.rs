@@ -2,7 +2,7 @@
 //!
 //! Pauses are counted in blocks of the best chain, which go on when finality does not. Nothing here ends a
 //! call that is owed: that is for its deadline, which is on the chain's running clock. What is only offered,
-//! a bid or an audit, is given up once a block has refused it.
+//! a bid, an audit or a refutation, is given up once a block has refused it.
 
 use std::collections::BTreeMap;
 
@@ -186,10 +186,8 @@ impl EffectAttempts {
     }
 
     fn fail(&mut self, kind: EffectKind, now: BlockNumber, failure: Failure, config: &Config) {
-        let is_owed = matches!(kind, EffectKind::ComputeMove(_) | EffectKind::CompareAudit(_));
-        let may_end = kind.is_heavy() && !is_owed;
-        // A fee was paid for nothing, and nothing of ours is lost with a bid or an audit that was never
-        // taken.
+        let may_end = kind.is_heavy() && !kind.is_owed();
+        // A fee was paid for nothing, and nothing of ours is lost with an offer that was never taken.
         if failure == Failure::Permanent && may_end || failure == Failure::Failed && kind.is_offer() {
             self.phase = Phase::GivenUp;
             return;
@@ -280,7 +278,12 @@ mod tests {
     #[test]
     fn what_was_only_offered_is_given_up_once_a_block_has_refused_it() {
         let mut attempts = Attempts::default();
-        for kind in [EffectKind::Bid, EffectKind::Announce(Default::default())] {
+        let offers = [
+            EffectKind::Bid,
+            EffectKind::Announce(Default::default()),
+            EffectKind::Refute(Default::default()),
+        ];
+        for kind in offers {
             assert_eq!(fail(&mut attempts, kind, Failure::Refused), 1);
             assert!(!attempts.is_given_up(kind));
             assert_eq!(fail(&mut attempts, kind, Failure::Failed), 100);

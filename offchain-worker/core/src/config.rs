@@ -31,6 +31,12 @@ pub struct Config {
     /// How long the chain gives a provider to compute and commit, in seconds. Work that does not fit is not
     /// bid for.
     pub commit_seconds: u32,
+    /// Whether there is no room for records but what is kept for those of promises made before: nothing new
+    /// is promised.
+    pub is_short_of_room: bool,
+    /// How long the chain gives an auditor to open its seal, in seconds, at least. It takes no more on than
+    /// it could compute in whole by then.
+    pub opening_seconds: u32,
     /// How much of a bid's work counts before it is decided who gets the task, in per cent.
     pub undecided_percent: u32,
     /// Blocks it waits after a first failure that cost something; doubles with every further one.
@@ -60,6 +66,8 @@ impl Config {
             fetching_max: 8,
             draws_max: 32,
             commit_seconds: 600,
+            is_short_of_room: false,
+            opening_seconds: 6 * 3600,
             undecided_percent: 50,
             backoff_blocks: 1,
             backoff_blocks_max: 8,

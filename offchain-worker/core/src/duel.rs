@@ -10,8 +10,9 @@ use surety_dispute_game::bisection::{Move, Side};
 use surety_types::{TaskId, task::TaskSpec, trust::DisputeId};
 
 use crate::{
-    BlockNumber, Config, DisputeRecord, Effect, EffectKind, Record, TaskSnapshot, attempts::Attempts,
-    places::Wanted,
+    BlockNumber, Config, DisputeRecord, Effect, EffectKind, Record, TaskSnapshot,
+    attempts::Attempts,
+    places::{TraceKey, Wanted},
 };
 
 /// Disputes about a task in which a side is ours.
@@ -94,6 +95,15 @@ impl Duels {
             EffectKind::Advance(dispute) => Effect::SubmitAdvance { task, dispute },
             _ => return None,
         })
+    }
+
+    /// The trace that a move is found in.
+    pub fn trace(&self, kind: EffectKind) -> Option<TraceKey> {
+        let EffectKind::ComputeMove(dispute) = kind else {
+            return None;
+        };
+        let (_, record) = self.0.get(&dispute)?.seen.as_ref()?;
+        Some(TraceKey::of(record))
     }
 
     /// The only place where a move comes into being.

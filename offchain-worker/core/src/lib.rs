@@ -18,6 +18,7 @@
 //!  Running, Working       fetch the input, compute, send a commitment   ResultMade, CommitSubmitted
 //!  half the time is over  demand a piece of an input not to be had      InputMissed, InputDemandMade
 //!  Committed, Revealing   open the commitment                           RevealSubmitted
+//!  confirmed by items     hold them against our trace, refute a guess   ConfirmationChecked
 //!  verdict, ours sealed   open the commitment late: unpaid, no fault
 //!  finished, or not ours  forget it                                     Finished
 //! ```
@@ -26,8 +27,11 @@
 //! ```text
 //!  chain shows            we                                            record
 //!  Auditing, a seed       draw ourselves, or not
-//!  drawn                  compute again, send our result's seal         AuditMade, AuditAnnounced
-//!  provider has revealed  open the seal                                 AuditRevealed
+//!  drawn                  fetch what the provider signs that it serves  AuditServed
+//!                         compute again, send our result's seal         AuditMade or ItemsAudited,
+//!                                                                       AuditAnnounced
+//!  it has said two things report it until the chain knows, and open no seal before that
+//!  provider has revealed  compare items, open the seal                  AuditCompared, AuditRevealed
 //!  Challengeable          see whether the output is served, or demand it
 //!  a dispute of ours      find a move, send it                          MoveMade, MoveSubmitted
 //!  a committee            draw ourselves, compute the number again,
@@ -55,6 +59,11 @@
 //! - Tasks and effects under way are bounded, by kind; what can no longer matter is stopped. Moves and
 //!   openings wait for neither fetching nor computing, and no client has more than half of the places for
 //!   fetching.
+//! - Of all moves and votes about one claim one is looked for at a time, the most urgent first: they come out
+//!   of one trace, so that many disputes at once take one place and one computation.
+//! - While the journal has no room but its reserve ([`Event::Room`]) nothing is bid, sealed or joined; what
+//!   was promised is opened, and moves are made.
+//! - No more audits of items are begun than could be computed in whole in the time for openings.
 //! - Bids are made while the promised work fits into the time to commit, by measured speed. Waiting for a
 //!   window is no work.
 
@@ -77,7 +86,8 @@ pub use config::{
     Config, FETCH_BYTES_PER_SECOND, NoBids, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts,
 };
 pub use messages::{
-    BidSeen, Drawn, Due, Effect, EffectKind, Event, Failure, Found, Record, Step, TaskSnapshot, key_of,
+    BidSeen, Confirmation, Drawn, Due, Effect, EffectKind, Event, Failure, Found, Record, Step, TaskSnapshot,
+    key_of,
 };
 pub use provider::{Progress, Provider, ProviderRole, ReplayError};
 pub use verifier::{AuditProgress, Verifier, VerifierRole};

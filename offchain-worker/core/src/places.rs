@@ -1,8 +1,10 @@
 //! How much is under way at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{AccountId, BlockNumber, Config, EffectKind};
+use surety_types::TaskId;
+
+use crate::{AccountId, BlockNumber, Config, DisputeRecord, EffectKind, Hash};
 
 /// Calls of one sort that are under way at once: those that open or move have places of their own. All sorts
 /// together fit into a signer's queue: a commitment or a move never finds it full of bids.
@@ -52,7 +54,7 @@ impl Wanted {
 /// What shares places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
-    /// Moves, openings and pieces: who is late with them loses stake.
+    /// Moves, openings, pieces and reports: who is late with them loses stake.
     Answering,
     /// A game does not wait for a task.
     FindingMove,
@@ -71,17 +73,45 @@ pub(crate) enum Class {
 impl Class {
     pub fn of(kind: EffectKind) -> Self {
         match kind {
-            EffectKind::Play(_) | EffectKind::Advance(_) => Self::Answering,
+            EffectKind::Play(_) | EffectKind::Advance(_) | EffectKind::Report(_) => Self::Answering,
             kind if kind.is_opening() => Self::Answering,
             EffectKind::ComputeMove(_) => Self::FindingMove,
             EffectKind::ComputeVote(_) => Self::Voting,
             EffectKind::Fetch | EffectKind::FetchAudit(_) | EffectKind::CompareAudit(_) => Self::Fetching,
-            EffectKind::Compute | EffectKind::Audit(_) => Self::Computing,
+            EffectKind::Compute | EffectKind::Audit(_) | EffectKind::CompareAll(_) => Self::Computing,
             EffectKind::Bid => Self::Offering,
             kind if kind.is_call() => Self::Calling,
             _ => Self::Looking,
         }
     }
+}
+
+/// Whose trace a move or a vote is found in: what somebody claims about a task, as far as an own view of it
+/// depends on that. All disputes about it need the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TraceKey {
+    task: TaskId,
+    output: Hash,
+    units: u32,
+}
+
+impl TraceKey {
+    pub fn of(record: &DisputeRecord) -> Self {
+        Self {
+            task: record.task,
+            output: record.claim.output,
+            units: record.claim.units,
+        }
+    }
+}
+
+/// What an effect has only a share of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shares<'a> {
+    /// Who posted its task.
+    pub client: Option<&'a AccountId>,
+    /// The trace that it is an answer from.
+    pub trace: Option<TraceKey>,
 }
 
 /// Places that are taken.
@@ -90,20 +120,24 @@ pub(crate) struct Places {
     taken: BTreeMap<Class, usize>,
     /// Fetches, by the client whose task they are for.
     fetching: BTreeMap<AccountId, usize>,
+    /// Traces that answers are being found in. The others wait, those that are due first before the others:
+    /// who opens many disputes about one claim has it computed once, and takes one place.
+    traces: BTreeSet<TraceKey>,
 }
 
 impl Places {
-    /// Counts what is under way for a task of `client`.
-    pub fn count(&mut self, kind: EffectKind, client: Option<&AccountId>) {
+    /// Counts what is under way.
+    pub fn count(&mut self, kind: EffectKind, shares: Shares<'_>) {
         let class = Class::of(kind);
         *self.taken.entry(class).or_default() += 1;
-        if let Some(client) = client.filter(|_| class == Class::Fetching) {
+        self.traces.extend(shares.trace);
+        if let Some(client) = shares.client.filter(|_| class == Class::Fetching) {
             *self.fetching.entry(client.clone()).or_default() += 1;
         }
     }
 
     /// Takes a place, if there is one.
-    pub fn take(&mut self, kind: EffectKind, client: Option<&AccountId>, config: &Config) -> bool {
+    pub fn take(&mut self, kind: EffectKind, shares: Shares<'_>, config: &Config) -> bool {
         let class = Class::of(kind);
         let places = match class {
             Class::Answering | Class::Calling => CALLS_MAX,
@@ -117,13 +151,15 @@ impl Places {
         // One that answers slowly, or never, leaves places for the others.
         let share = (config.fetching_max / 2).max(1);
         let has_its_share = class == Class::Fetching
-            && client
+            && shares
+                .client
                 .and_then(|client| self.fetching.get(client))
                 .is_some_and(|fetching| *fetching >= share);
-        if is_full || has_its_share {
+        let is_computed = shares.trace.is_some_and(|trace| self.traces.contains(&trace));
+        if is_full || has_its_share || is_computed {
             return false;
         }
-        self.count(kind, client);
+        self.count(kind, shares);
         true
     }
 }

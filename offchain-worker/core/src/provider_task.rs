@@ -1,7 +1,10 @@
 //! One task on this provider: what we promised, what the chain shows, and what follows from the two.
 
 use sp_core::H256;
-use surety_types::task::{Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState};
+use surety_types::{
+    ContentHash,
+    task::{Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState},
+};
 
 use crate::{
     AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Record, RoundRecord, TaskSnapshot,
@@ -9,7 +12,8 @@ use crate::{
     attempts::Attempts,
     duel::Duels,
     inputs::InputDemands,
-    places::{Clocks, Wanted},
+    places::{Clocks, TraceKey, Wanted},
+    provider::confirmations::Confirmations,
     schedule::Subject,
 };
 
@@ -28,6 +32,8 @@ pub(crate) struct ProviderTask {
     pub bid: Option<Bid<Balance>>,
     /// Journalled.
     pub result: Option<SealedResult>,
+    /// The blob of its trace's leaves. Journalled.
+    pub leaves: Option<ContentHash>,
     /// No result will come of it: the input is faulty, or the chain holds a commitment that is not ours.
     pub abandoned: bool,
     /// Stake that has to be free for it in the draw, in plancks, as the chain said last.
@@ -42,6 +48,7 @@ pub(crate) struct ProviderTask {
     pub absence: Absence,
     pub duels: Duels,
     pub inputs: InputDemands,
+    pub confirmations: Confirmations,
     pub attempts: Attempts,
 }
 
@@ -89,14 +96,15 @@ impl ProviderTask {
         }
     }
 
-    /// What a state asks of us for the task itself, and for its output.
+    /// What a state asks of us for the task itself, for its output, and about who has confirmed it.
     fn wants_in(&self, seen: &TaskSnapshot, stash: &AccountId, clock: BlockNumber) -> Vec<Wanted> {
         let wanted = match self.want_of(seen, stash, clock) {
             Want::Do(kind, by) => Some(Wanted::new(kind, by)),
             _ => None,
         };
         let demanded = self.demanded(seen, stash, clock);
-        wanted.into_iter().chain(demanded).collect()
+        let confirmed = self.confirmations.wants(seen, stash, self.leaves.is_some());
+        wanted.into_iter().chain(demanded).chain(confirmed).collect()
     }
 
     /// The piece of an input to demand that cannot be had.
@@ -277,6 +285,9 @@ impl Subject for ProviderTask {
         if self.absence.is_likely_over() {
             wants.retain(|wanted| wanted.kind.is_opening());
         }
+        if config.is_short_of_room {
+            wants.retain(|wanted| wanted.kind != EffectKind::Bid);
+        }
         let Some(best) = &self.best else { return wants };
         let in_best = self.wants_in(best, &config.stash, clocks.best);
         wants.retain(|wanted| match wanted.kind {
@@ -306,6 +317,10 @@ impl Subject for ProviderTask {
 
     fn client(&self) -> Option<&AccountId> {
         self.seen.as_ref().map(|seen| &seen.task.client)
+    }
+
+    fn trace(&self, kind: EffectKind) -> Option<TraceKey> {
+        self.duels.trace(kind)
     }
 
     /// Chooses the piece of an input to demand.
@@ -371,6 +386,11 @@ impl Subject for ProviderTask {
                 number,
                 segment: self.inputs.made(number)?,
             },
+            EffectKind::CheckConfirmation(_) | EffectKind::Refute(_) => {
+                // Which block has an opening is only certain once that is final.
+                let seen = self.seen.as_ref()?;
+                return self.confirmations.effect(kind, seen, stash, self.leaves);
+            }
             EffectKind::Forget => Effect::Forget { task },
             other => return self.duels.effect(other, task, spec),
         })

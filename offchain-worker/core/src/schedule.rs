@@ -7,7 +7,7 @@ use surety_types::TaskId;
 use crate::{
     AccountId, BlockNumber, Config, Due, Effect, EffectKind, Record, Step,
     attempts::{Attempts, Pace},
-    places::{Clocks, Places, Wanted},
+    places::{Clocks, Places, Shares, TraceKey, Wanted},
 };
 
 /// What is left of the running clock when even a first attempt is urgent.
@@ -23,6 +23,8 @@ pub(crate) trait Subject {
     fn sees_best(&self) -> bool;
     /// Who posted it.
     fn client(&self) -> Option<&AccountId>;
+    /// The trace that an effect of that kind is an answer from.
+    fn trace(&self, kind: EffectKind) -> Option<TraceKey>;
     /// Makes up its mind about an effect that is to start, once and for all. What is new has to be
     /// journalled.
     fn prepare(&mut self, _: EffectKind, _: &Config, _at: BlockNumber) -> Option<Record> {
@@ -59,7 +61,7 @@ pub(crate) fn schedule<S: Subject>(
         step.effects
             .extend(stopped.map(|kind| undated(Effect::Cancel { task: *task, kind })));
         for kind in subject.attempts().under_way() {
-            places.count(kind, subject.client());
+            places.count(kind, shares(subject, kind));
         }
         let ready = wants.into_iter().filter(|wanted| {
             let pace = Pace {
@@ -70,13 +72,16 @@ pub(crate) fn schedule<S: Subject>(
         });
         wanted.extend(ready.map(|wanted| (wanted, *task)));
     }
-    // What is due first comes first: fetching and computing have few places.
-    wanted.sort_unstable_by_key(|(wanted, task)| (wanted.class(), wanted.by, *task, wanted.kind));
+    // What is owed comes first, and what is due first of that: fetching and computing have few places.
+    wanted.sort_unstable_by_key(|(wanted, task)| {
+        let is_owed = wanted.kind.is_owed();
+        (wanted.class(), !is_owed, wanted.by, *task, wanted.kind)
+    });
     for (wanted, task) in wanted {
         let Some(subject) = subjects.get_mut(&task) else {
             continue;
         };
-        if !places.take(wanted.kind, subject.client(), config) {
+        if !places.take(wanted.kind, shares(subject, wanted.kind), config) {
             continue;
         }
         step.records
@@ -86,6 +91,13 @@ pub(crate) fn schedule<S: Subject>(
                 .push(due(effect, wanted, subject.attempts(), moment.clocks, config));
             subject.attempts_mut().start(wanted.kind);
         }
+    }
+}
+
+fn shares<S: Subject>(subject: &S, kind: EffectKind) -> Shares<'_> {
+    Shares {
+        client: subject.client(),
+        trace: subject.trace(kind),
     }
 }
 

@@ -11,7 +11,9 @@ use surety_types::{TaskId, task::TaskSpec, trust::AuditProof, trust::DisputeId};
 
 use crate::{
     AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord, Effect, EffectKind, Hash, Purpose,
-    Record, TaskSnapshot, attempts::Attempts, places::Wanted,
+    Record, TaskSnapshot,
+    attempts::Attempts,
+    places::{TraceKey, Wanted},
 };
 
 /// Committees of disputes about a task in which we are no party.
@@ -165,6 +167,15 @@ impl Seats {
         })
     }
 
+    /// The trace that an answer is found in.
+    pub fn trace(&self, kind: EffectKind) -> Option<TraceKey> {
+        let EffectKind::ComputeVote(dispute) = kind else {
+            return None;
+        };
+        let (record, _) = self.0.get(&dispute)?.seen.as_ref()?;
+        Some(TraceKey::of(record))
+    }
+
     /// Whether we are drawn for a ballot. One that is past counts for nothing.
     pub fn take_draw(&mut self, dispute: DisputeId, ballot: u32, proof: Option<AuditProof>) {
         if let Some(seat) = self.0.get_mut(&dispute) {
@@ -273,6 +284,7 @@ impl Seat {
             // The same, in time for what comes.
             Shown::Candidate => self.value.is_none().then_some(EffectKind::ComputeVote(id)),
             Shown::Opened => None,
+            Shown::Nothing if config.is_short_of_room => None,
             // Nobody can draw itself yet.
             Shown::Nothing if committee.draw.seed.is_none() && *committee.state.stage() == Stage::Drawing => {
                 None
@@ -298,7 +310,9 @@ impl Seat {
             // One that we do not remember cannot be opened with another answer.
             Shown::Sealed(shown) => shown == seal,
             Shown::Candidate | Shown::Opened => false,
-            Shown::Nothing => self.is_ours(committee, &config.stash) == Some(true),
+            Shown::Nothing => {
+                !config.is_short_of_room && self.is_ours(committee, &config.stash) == Some(true)
+            }
         };
         wanted.then_some(SealedVote {
             ballot,

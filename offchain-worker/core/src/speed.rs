@@ -37,7 +37,17 @@ impl Speeds {
         of.millis = kept(of.millis).saturating_add(millis.max(1));
     }
 
-    /// Milliseconds of computing that a task takes at most.
+    /// Milliseconds of computing that a task takes at most, as far as that was measured.
+    pub fn measured(&self, spec: &TaskSpec) -> Option<u64> {
+        let of = self.0.get(&(spec.model, spec.operation))?;
+        let needed = u128::from(spec.units_max)
+            .saturating_mul(1000)
+            .saturating_mul(of.millis.into());
+        let millis = needed.div_ceil(u128::from(of.milliunits).max(1));
+        Some(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
+
+    /// The same, for which the owner's word counts until it is measured.
     pub fn millis(&self, spec: &TaskSpec, offer: &Offer) -> u64 {
         let key = (spec.model, spec.operation);
         let measured = self.0.get(&key).copied().unwrap_or_default();
@@ -81,6 +91,7 @@ mod tests {
     #[test]
     fn the_owners_word_counts_until_it_is_measured() {
         let mut speeds = Speeds::default();
+        assert_eq!(speeds.measured(&spec(100)), None);
         assert_eq!(speeds.millis(&spec(100), &offer(20)), 5_000);
         assert_eq!(speeds.millis(&spec(100), &offer(0)), 100_000);
         for _ in 0..20 {
@@ -89,6 +100,11 @@ mod tests {
         }
         let millis = speeds.millis(&spec(100), &offer(20));
         assert!((45_000..=50_000).contains(&millis), "{millis}");
+        let measured = speeds.measured(&spec(100));
+        assert!(
+            measured.is_some_and(|millis| (49_990..=50_000).contains(&millis)),
+            "{measured:?}"
+        );
         // Another operation is another matter.
         let generate = TaskSpec {
             operation: Operation::Generate,
@@ -104,6 +120,7 @@ mod tests {
             speeds.measure(H256([1; 32]), Operation::Embed, u32::MAX, u64::MAX);
         }
         speeds.millis(&spec(u32::MAX), &offer(u32::MAX));
+        assert!(speeds.measured(&spec(u32::MAX)) > Some(u64::from(u32::MAX)));
         speeds.measure(H256([1; 32]), Operation::Embed, 0, 0);
     }
 }

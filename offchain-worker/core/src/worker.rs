@@ -119,6 +119,7 @@ impl<R: Role> Worker<R> {
                     }
                 }
             }
+            Event::Room { is_short } => self.config.is_short_of_room = is_short,
             other => R::hear(self, other, &mut step),
         }
         R::promise(self, &mut step);

@@ -4,8 +4,8 @@
 
 use sp_core::H256;
 use surety_dispute_game::bisection::{
-    Cell, Clocks, Game, Judgement, LeafKind, LeafShape, Length, Move, Referee, Roots, RowsShape, Shape, Side,
-    Trace, defend,
+    Cell, Clocks, Game, Judgement, LeafKind, LeafShape, Length, Missing, Move, Referee, Roots, RowsShape,
+    Shape, Side, Trace, defend,
 };
 use surety_proofs::{commitment, merkle_root};
 use surety_types::{
@@ -65,6 +65,10 @@ struct Nobody;
 
 impl Referee for Nobody {
     fn opening_bytes(&self, _: &Cell) -> Option<u32> {
+        None
+    }
+
+    fn needed(&self, _: &Cell) -> Option<Missing> {
         None
     }
 
@@ -342,4 +346,72 @@ fn what_is_demanded_of_us_is_shown_while_there_is_time() {
         segment: 4,
     };
     assert_eq!(effects(&ours), vec![supply]);
+}
+
+/// A dispute about `claim` in which the provider has so many blocks left.
+fn with_time(claim: ResultClaim, blocks: u32) -> DisputeRecord {
+    DisputeRecord {
+        game: Game::new(claim.trace_root, &Words, Clocks::equal(blocks)).unwrap(),
+        claim,
+        ..dispute()
+    }
+}
+
+/// Disputes in which moves are looked for.
+fn looked_for(step: &Step) -> Vec<u32> {
+    let moves = step.effects.iter().filter_map(|due| match due.effect.kind() {
+        EffectKind::ComputeMove(dispute) => Some(dispute),
+        _ => None,
+    });
+    moves.collect()
+}
+
+#[test]
+fn disputes_about_one_claim_wait_for_one_computation_in_the_order_of_their_clocks() {
+    let time = |dispute: u32| 1_000 + 100 * ((dispute * 7) % 16);
+    let mut disputes: Vec<_> = (0..16)
+        .map(|dispute| (dispute, with_time(claim(), time(dispute))))
+        .collect();
+    // Another claim has a trace of its own, and waits for none of them.
+    let other = ResultClaim {
+        output: H256([8; 32]),
+        ..claim()
+    };
+    disputes.push((99, with_time(other, 9_000)));
+    let mut provider = Provider::new(config(), Vec::new()).unwrap();
+    let mut step = see(&mut provider, 11, challenged(disputes.clone()));
+    let mut order = Vec::new();
+    assert_eq!(looked_for(&step).len(), 2, "one of each claim");
+    assert!(looked_for(&step).contains(&99));
+    while let Some(next) = looked_for(&step).into_iter().find(|dispute| *dispute != 99) {
+        assert!(!order.contains(&next));
+        order.push(next);
+        let ready = Event::MoveReady {
+            task: TASK,
+            dispute: next,
+            number: 0,
+            played: post(u64::from(next) + 1),
+        };
+        step = provider.step(11, ready);
+    }
+    let mut expected: Vec<_> = (0..16).collect();
+    expected.sort_by_key(|dispute| time(*dispute));
+    assert_eq!(order, expected);
+}
+
+#[test]
+fn a_dispute_that_ends_while_its_move_is_looked_for_makes_way_for_the_next() {
+    let disputes: Vec<_> = (1..=3)
+        .map(|dispute| (dispute, with_time(claim(), 1_000 * dispute)))
+        .collect();
+    let mut provider = Provider::new(config(), Vec::new()).unwrap();
+    let step = see(&mut provider, 11, challenged(disputes.clone()));
+    assert_eq!(looked_for(&step), [1]);
+    let step = see(&mut provider, 12, challenged(disputes[1..].to_vec()));
+    let stopped = Effect::Cancel {
+        task: TASK,
+        kind: EffectKind::ComputeMove(1),
+    };
+    assert!(effects(&step).contains(&stopped), "{:?}", step.effects);
+    assert_eq!(looked_for(&step), [2]);
 }

@@ -11,7 +11,7 @@ use surety_types::{
     ContentHash,
     model::{ModelFamily, ModelManifest, Operation, Tier},
     task::ResultClaim,
-    trust::ItemsFound,
+    trust::{ItemLeaves, ItemsFound},
 };
 
 use crate::{
@@ -148,6 +148,24 @@ pub trait Engine: Send + Sync {
     ) -> bool {
         let _ = (job, own, claim, shown);
         false
+    }
+
+    /// How many leaves a job's trace has; nothing where none can be told one from the other.
+    fn leaf_count(&self, job: &Job) -> Option<u32> {
+        let _ = job;
+        None
+    }
+
+    /// The first of these items of which a trace with these leaves has others than were found: which of them
+    /// it is, from 0, and its leaves there.
+    fn refuted_item(
+        &self,
+        job: &Job,
+        own: (&[u32], &ItemsFound),
+        leaves: &[ContentHash],
+    ) -> Option<(u32, ItemLeaves)> {
+        let _ = (job, own, leaves);
+        None
     }
 
     /// The leaves under the trace root of [`Engine::audit`]'s claim, in their order.

@@ -9,7 +9,7 @@ use std::{ops::ControlFlow, sync::Arc};
 use common::{embed_job, synthetic};
 use proptest::prelude::*;
 use surety_engine::{Engine, EngineError, Event, Job, exact::ExactBert};
-use surety_model_trace::item_root;
+use surety_model_trace::{Layout, TaskFacts, item_root, shown_item};
 use surety_proofs::{content_hash, merkle_root};
 use surety_types::{ContentHash, model::ModelFamily, task::ResultClaim, trust::ItemsFound};
 
@@ -119,9 +119,49 @@ fn a_wrong_item_is_seen_by_whoever_drew_it_and_by_nobody_else() {
 }
 
 #[test]
+fn a_guess_is_refuted_by_the_leaves_of_a_trace_as_the_chain_reads_them_and_nothing_else_is() {
+    let (engine, job) = (engine(), job(&lines(10)));
+    let (claim, leaves, _) = provided(&engine, &job);
+    assert_eq!(engine.leaf_count(&job), Some(leaves.len() as u32));
+    let layout = {
+        let manifest = engine.manifest();
+        let facts = TaskFacts {
+            family: manifest.family,
+            operation: job.operation,
+            input: content_hash(&job.input),
+            input_bytes: job.input.len() as u32,
+            units_max: job.units_max,
+            stop: manifest.text.stop.clone(),
+            units: claim.units,
+            output: claim.output,
+        };
+        Layout::new(&manifest.exact.as_ref().unwrap().architecture, facts).unwrap()
+    };
+    let items = [2, 5, 9];
+    let right = found(&engine, &job, &items);
+    assert!(engine.refuted_item(&job, (&items, &right), &leaves).is_none());
+    for (place, item) in items.into_iter().enumerate() {
+        let mut guessed = right.clone();
+        guessed[place].leaves = ContentHash::repeat_byte(7);
+        let refuted = engine.refuted_item(&job, (&items, &guessed), &leaves);
+        let (refuted, shown) = refuted.unwrap();
+        assert_eq!(refuted as usize, place);
+        let root = shown_item(&layout, &claim.trace_root, item, &shown);
+        assert_eq!(root, Some(right[place].leaves));
+        // Leaves that are no trace of this job show nothing.
+        assert!(
+            engine
+                .refuted_item(&job, (&items, &guessed), &leaves[1..])
+                .is_none()
+        );
+    }
+}
+
+#[test]
 fn nothing_of_a_generation_is_computed_alone() {
     let engine = common::generating::engine(synthetic::llama(6, true));
     let job = common::generating::job(&common::generating::request("once", 3));
     let refused = engine.audit_items(&job, &[0], &mut go_on);
     assert!(matches!(refused, Err(EngineError::NoItems)));
+    assert_eq!(engine.leaf_count(&job), None);
 }

@@ -5,7 +5,13 @@
 
 mod common;
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{
+    ops::ControlFlow,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use common::{
     embed_job,
@@ -155,7 +161,7 @@ fn play(
 /// The cell that a game has come to.
 fn cell_of(state: &State) -> Cell {
     match state {
-        State::Opening { cell } | State::NeedsCommittee { cell } => *cell,
+        State::Opening { cell } | State::Evidence { cell, .. } | State::NeedsCommittee { cell } => *cell,
         other => panic!("{other:?}"),
     }
 }
@@ -336,4 +342,35 @@ fn a_trace_is_stopped_through_its_sink() {
         .unwrap();
     assert!(matches!(own.leaves(), Err(EngineError::Cancelled)));
     assert!(matches!(own.steps(1), Err(EngineError::Cancelled)));
+}
+
+/// What all games about a claim ask for: the steps of every leaf.
+#[test]
+fn one_pass_is_enough_for_the_rows_of_all_leaves() {
+    let (engine, job) = (
+        synthetic_llama(22, true),
+        job(&request("Once upon a time there was", 40)),
+    );
+    let outcome = run(&engine, &job);
+    let passes = Arc::new(AtomicUsize::new(0));
+    let counted = passes.clone();
+    let sink = move |event: Event| {
+        let starts = matches!(event, Event::Progress { done: 0, total } if total > 1);
+        counted.fetch_add(usize::from(starts), Ordering::SeqCst);
+        ControlFlow::Continue(())
+    };
+    let claimed = Claimed::whole(outcome.output.clone(), outcome.claim.units);
+    let mut own = engine
+        .clone()
+        .trace(job.clone(), claimed, Box::new(sink))
+        .unwrap();
+    let leaves = own.leaves().unwrap().to_vec();
+    assert_eq!(passes.load(Ordering::SeqCst), 1);
+    let computed = |leaf: &u32| matches!(own.layout().part(*leaf), Some(Part::Rows { .. }));
+    let computed: Vec<u32> = (0..leaves.len() as u32).filter(computed).collect();
+    assert!(computed.len() > 8, "{computed:?}");
+    for leaf in computed {
+        assert_eq!(own.steps(leaf).unwrap().last(), leaves.get(leaf as usize));
+    }
+    assert_eq!(passes.load(Ordering::SeqCst), 2);
 }

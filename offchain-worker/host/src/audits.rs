@@ -6,18 +6,18 @@ use std::{
 };
 
 use surety_audit_economics::{AuditInput, AuditThreshold};
-use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, VrfDraw, When, is_signed};
+use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, VrfDraw, When};
 use surety_engine::{EngineError, Job, content_hash};
-use surety_network::{Bytes, OutputLocation, PlaneError, Statement, Ticket};
+use surety_network::{Bytes, Statement, Ticket};
 use surety_proofs::{SEGMENT_BYTES, SegmentOpening, merkle_root};
 use surety_types::{
     ContentHash, TaskId,
     model::Operation,
     multiaddr::Endpoint,
-    task::{MemberProgress, ResultClaim, TaskSpec},
+    task::{ResultClaim, TaskSpec},
     trust::{AuditProof, ItemsFound},
 };
-use surety_worker_core::{Drawn, Event, Failure, Found};
+use surety_worker_core::{Drawn, Event, Failure, Found, Record};
 
 use super::{
     Tools,
@@ -25,39 +25,27 @@ use super::{
     effect_error::{EffectError, chain_class},
     effects::submit,
     jobs::{Task, failed},
+    served::{self, Source},
     work::{fetch_blob, leaves_of, own_blob},
 };
 
+/// Bytes of a leaf of a trace.
+const HASH_BYTES: u64 = 32;
+
 /// What is remembered of audits between their steps. Nothing of it is missed after a restart: the steps are
-/// repeated.
+/// repeated, and what was kept is kept again.
 #[derive(Default)]
 pub struct Audits {
-    known: Mutex<BTreeMap<(TaskId, AccountId), Known>>,
+    /// That we have drawn ourselves.
+    proofs: Mutex<BTreeMap<(TaskId, AccountId), AuditProof>>,
     /// Inputs and outputs that are kept from making room for others: whoever confirms a result may have to
     /// show what it was about.
     kept: Mutex<BTreeMap<TaskId, BTreeSet<ContentHash>>>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Known {
-    /// That we have drawn ourselves.
-    proof: Option<AuditProof>,
-    /// What the provider says that its output is.
-    output: Option<ContentHash>,
-}
-
 impl Audits {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(TaskId, AccountId), Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note(&self, task: TaskId, provider: &AccountId, note: impl FnOnce(&mut Known)) {
-        note(self.lock().entry((task, provider.clone())).or_default());
-    }
-
-    fn known(&self, task: TaskId, provider: &AccountId) -> Known {
-        let known = self.lock().get(&(task, provider.clone())).copied();
-        known.unwrap_or_default()
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(TaskId, AccountId), AuditProof>> {
+        self.proofs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets a task. Returns what was kept for it.
@@ -83,9 +71,42 @@ pub(super) async fn keep(tools: &Tools, task: TaskId, content: ContentHash, blob
     }
 }
 
+/// Tasks of which we have said something about others' results, by what a journal holds, and the outputs that
+/// that was about.
+pub(super) fn audited(records: &[Record]) -> BTreeMap<TaskId, BTreeSet<ContentHash>> {
+    let mut audited = BTreeMap::<_, BTreeSet<_>>::new();
+    for record in records {
+        match record {
+            Record::AuditServed { task, statement, .. } => {
+                let output = statement.statement.output;
+                audited.entry(*task).or_default().insert(output);
+            }
+            Record::AuditMade { task, .. } | Record::ItemsAudited { task, .. } => {
+                audited.entry(*task).or_default();
+            }
+            Record::Finished { task, .. } => drop(audited.remove(task)),
+            _ => {}
+        }
+    }
+    audited
+}
+
+/// After a restart: keeps outputs again that were audited, where they are still here. They are shown to
+/// nobody else.
+pub(super) async fn restore(tools: &Tools, audited: &BTreeMap<TaskId, BTreeSet<ContentHash>>) {
+    for (task, outputs) in audited {
+        for hash in outputs {
+            match own_blob(tools, *hash).await {
+                Ok(blob) => keep(tools, *task, *hash, blob).await,
+                Err(e) => tracing::warn!(task, error = %e, "an output that was audited is not here"),
+            }
+        }
+    }
+}
+
 /// What we show to those who have what we audit, or play about.
 pub(super) fn ticket(tools: &Tools, task: TaskId, provider: &AccountId) -> Option<Ticket> {
-    let proof = tools.audits.known(task, provider).proof;
+    let proof = tools.audits.lock().get(&(task, provider.clone())).copied();
     let draw = proof.map(|proof| (provider.clone(), proof));
     let genesis = tools.chain.info().genesis;
     surety_access::ticket(&tools.signer, &genesis, &tools.plane.peer_id(), task, draw)
@@ -103,9 +124,7 @@ pub(super) async fn draw(
             tracing::info!(task = of.id, ours = drawn.is_some(), "drawn");
             let (task, provider) = (input.task, input.provider);
             if let Some(Drawn { proof, .. }) = drawn {
-                tools
-                    .audits
-                    .note(task, &provider, |known| known.proof = Some(proof));
+                tools.audits.lock().insert((task, provider.clone()), proof);
             }
             Event::Drawn {
                 task,
@@ -139,22 +158,44 @@ async fn try_draw(
     Ok(threshold.draws(&output).then_some(Drawn { proof, output }))
 }
 
-/// Fetches what an audit needs.
-pub(super) async fn fetch(tools: &Tools, of: Task, provider: AccountId, spec: TaskSpec) -> Event {
+/// Fetches what an audit needs: of an output the one that the provider has signed before, if it has.
+pub(super) async fn fetch(
+    tools: &Tools,
+    of: Task,
+    provider: AccountId,
+    (spec, output): (TaskSpec, Option<ContentHash>),
+) -> Event {
     let (task, kind) = (of.id, of.kind);
-    match needed(tools, of, &provider, &spec).await {
-        Ok((_, _, Some(statement))) => Event::AuditFetched {
+    match try_fetch(tools, of, &provider, (&spec, output)).await {
+        Ok(Some(statement)) => Event::AuditFetched {
             task,
             provider,
             statement,
         },
-        Ok(_) => Event::EffectDone { task, kind },
-        Err(error) => {
-            let reason = error.to_string();
-            tracing::warn!(task, reason, "cannot fetch what is to be audited");
-            failed(task, kind, error.class())
-        }
+        Ok(None) => Event::EffectDone { task, kind },
+        Err(error) => cannot(of, "cannot fetch what is to be audited", &error),
     }
+}
+
+/// Returns the provider's word where it has given one that was not known.
+async fn try_fetch(
+    tools: &Tools,
+    of: Task,
+    provider: &AccountId,
+    (spec, output): (&TaskSpec, Option<ContentHash>),
+) -> Result<Option<Statement>, EffectError> {
+    let from = Source::of(tools, of, provider).await?;
+    let input = input(tools, of, spec, &from.endpoints, from.ticket.clone()).await?;
+    keep(tools, of.id, spec.input, input).await;
+    // Embeddings follow from the input alone.
+    if spec.operation == Operation::Embed {
+        return Ok(None);
+    }
+    let (blob, statement) = served::signed_output(tools, of, (spec, output), &from).await?;
+    if let Some(blob) = blob {
+        keep(tools, of.id, content_hash(&blob), blob).await;
+    }
+    Ok(statement)
 }
 
 /// Computes a task again, or these items of it, and says what comes of it.
@@ -162,7 +203,7 @@ pub(super) async fn audit(
     tools: &Tools,
     of: Task,
     provider: AccountId,
-    spec: TaskSpec,
+    (spec, output): (TaskSpec, Option<ContentHash>),
     items: Option<Vec<u32>>,
 ) -> Event {
     let task = of.id;
@@ -172,7 +213,8 @@ pub(super) async fn audit(
         {
             return Ok(Found::Items(found));
         }
-        whole(tools, of, &provider, &spec).await.map(Found::Whole)
+        let found = whole(tools, of, &provider, (&spec, output)).await;
+        found.map(Found::Whole)
     };
     match audited.await {
         Ok(found) => {
@@ -190,7 +232,7 @@ pub(super) async fn audit(
     }
 }
 
-fn cannot(of: Task, what: &str, error: &EffectError) -> Event {
+pub(super) fn cannot(of: Task, what: &str, error: &EffectError) -> Event {
     let reason = error.to_string();
     tracing::warn!(task = of.id, reason, "{what}");
     failed(of.id, of.kind, error.class())
@@ -204,7 +246,7 @@ async fn some_items(
     spec: &TaskSpec,
     items: Vec<u32>,
 ) -> Result<Option<ItemsFound>, EffectError> {
-    let (input, ..) = needed(tools, of, provider, spec).await?;
+    let input = own_input(tools, of, provider, spec).await?;
     let ticket = tools.engines.audit_items(&spec.model, job(spec, &input), items)?;
     match ticket.await {
         Ok(found) => Ok(Some(found)),
@@ -213,25 +255,33 @@ async fn some_items(
     }
 }
 
-/// Sees whether a provider's result shows what we have found of our items: by what it serves, or by computing
-/// all of it.
+/// Sees whether a provider's result shows what we have found of our items, by what it serves.
 pub(super) async fn compare(
     tools: &Tools,
     of: Task,
     provider: AccountId,
     spec: TaskSpec,
-    (claim, own): (ResultClaim, (Vec<u32>, ItemsFound)),
-    is_whole: bool,
+    shown: (ResultClaim, (Vec<u32>, ItemsFound)),
 ) -> Event {
+    let compared = is_shown(tools, of, &provider, &spec, shown).await;
+    told(of, provider, compared)
+}
+
+/// The same by computing all of it.
+pub(super) async fn compare_all(
+    tools: &Tools,
+    of: Task,
+    provider: AccountId,
+    spec: TaskSpec,
+    claim: ResultClaim,
+) -> Event {
+    let computed = whole(tools, of, &provider, (&spec, None)).await;
+    told(of, provider, computed.map(|computed| computed == claim))
+}
+
+fn told(of: Task, provider: AccountId, compared: Result<bool, EffectError>) -> Event {
     let task = of.id;
-    let compared = async {
-        if is_whole {
-            let computed = whole(tools, of, &provider, &spec).await?;
-            return Ok(computed == claim);
-        }
-        is_shown(tools, of, &provider, &spec, (claim, own)).await
-    };
-    match compared.await {
+    match compared {
         Ok(agrees) => {
             tracing::info!(task, agrees, "compared with what the provider says");
             Event::AuditCompared {
@@ -251,27 +301,22 @@ async fn is_shown(
     spec: &TaskSpec,
     (claim, (items, found)): (ResultClaim, (Vec<u32>, ItemsFound)),
 ) -> Result<bool, EffectError> {
-    let endpoints = endpoints(tools, provider).await?;
-    let ticket = ticket(tools, of.id, provider);
-    let mut said = Err(EffectError::NoEndpoints);
-    for endpoint in &endpoints {
-        said = match locate_output(tools, of, endpoint, ticket.as_ref()).await {
-            Ok(found) => found.leaves.ok_or(EffectError::NoLeaves),
-            Err(error) => Err(error.into()),
-        };
-        if said.is_ok() {
-            break;
-        }
-    }
-    let leaves = fetch_blob(tools, of, (said?, None), &endpoints, ticket.clone()).await?;
+    let from = Source::of(tools, of, provider).await?;
+    let said = served::leaves(tools, of, &from).await?;
+    let input = input(tools, of, spec, &from.endpoints, from.ticket.clone()).await?;
+    let (engine, job) = (tools.engines.get(&spec.model)?, job(spec, &input));
+    // Of so many hashes, and of nothing longer: what it serves besides is not taken.
+    let bytes = engine
+        .leaf_count(&job)
+        .map(|leaves| u64::from(leaves) * HASH_BYTES);
+    let wanted = (said, Some(bytes.ok_or(EffectError::NoLeaves)?));
+    let leaves = fetch_blob(tools, of, wanted, &from.endpoints, from.ticket.clone()).await?;
     let leaves = leaves_of(&leaves).ok_or(EffectError::NoLeaves)?;
     // Whoever shows the leaves of another trace shows none.
     if merkle_root(leaves.iter().copied()) != claim.trace_root {
         return Err(EffectError::NoLeaves);
     }
-    let input = input(tools, of, spec, &endpoints, ticket.clone()).await?;
-    let output = fetch_blob(tools, of, (claim.output, None), &endpoints, ticket).await?;
-    let (engine, job) = (tools.engines.get(&spec.model)?, job(spec, &input));
+    let output = served::output(tools, of, (spec, claim.output), &from).await?;
     let ticket = tools
         .engines
         .answer(move |_| Ok(engine.shows_items(&job, (&items, &found), &claim, (&leaves, &output))))?;
@@ -282,36 +327,32 @@ async fn whole(
     tools: &Tools,
     of: Task,
     provider: &AccountId,
-    spec: &TaskSpec,
+    (spec, output): (&TaskSpec, Option<ContentHash>),
 ) -> Result<ResultClaim, EffectError> {
-    // Mostly here already: it was fetched before.
-    let (input, output, _) = needed(tools, of, provider, spec).await?;
+    // Both are mostly here already: they were fetched before.
+    let input = own_input(tools, of, provider, spec).await?;
+    let output = match spec.operation {
+        Operation::Embed => Bytes::new(),
+        Operation::Generate => {
+            let signed = output.ok_or(EffectError::Unsigned)?;
+            let from = Source::of(tools, of, provider).await?;
+            served::output(tools, of, (spec, signed), &from).await?
+        }
+    };
     let ticket = tools
         .engines
         .audit(&spec.model, job(spec, &input), output.to_vec());
     Ok(ticket?.await.map_err(ComputeError::from)?)
 }
 
-/// The input, and where it matters the output, with the provider's word on it.
-async fn needed(
+async fn own_input(
     tools: &Tools,
     of: Task,
     provider: &AccountId,
     spec: &TaskSpec,
-) -> Result<(Bytes, Bytes, Option<Statement>), EffectError> {
-    let endpoints = endpoints(tools, provider).await?;
-    let ticket = ticket(tools, of.id, provider);
-    let input = input(tools, of, spec, &endpoints, ticket.clone()).await?;
-    let (output, statement) = match spec.operation {
-        // It follows from the input alone.
-        Operation::Embed => (Bytes::new(), None),
-        Operation::Generate => claimed_output(tools, of, provider, &endpoints, ticket).await?,
-    };
-    keep(tools, of.id, spec.input, input.clone()).await;
-    if spec.operation == Operation::Generate {
-        keep(tools, of.id, content_hash(&output), output.clone()).await;
-    }
-    Ok((input, output, statement))
+) -> Result<Bytes, EffectError> {
+    let from = Source::of(tools, of, provider).await?;
+    input(tools, of, spec, &from.endpoints, from.ticket).await
 }
 
 /// Where a provider's data plane answers.
@@ -333,90 +374,6 @@ pub(super) async fn input(
     Ok(fetch_blob(tools, of, (spec.input, bytes), &sources, ticket).await?)
 }
 
-/// Asks a provider for its output, at one of its addresses, for half of the time that is left: there may be
-/// other addresses, and the output has to be fetched.
-async fn locate_output(
-    tools: &Tools,
-    of: Task,
-    endpoint: &Endpoint,
-    ticket: Option<&Ticket>,
-) -> Result<OutputLocation, PlaneError> {
-    let time = of.time_left() / 2;
-    let answer = tools.plane.locate_output(of.id, endpoint, ticket);
-    match tokio::time::timeout(time, answer).await {
-        Ok(answer) => answer,
-        Err(_) => Err(PlaneError::OutOfTime {
-            what: format!("where the output of task {} is", of.id),
-            seconds: time.as_secs(),
-            attempts: Vec::new(),
-        }),
-    }
-}
-
-/// What a provider says that its output is: from the audit window on it tells whoever shows a draw.
-async fn claimed_output(
-    tools: &Tools,
-    of: Task,
-    provider: &AccountId,
-    endpoints: &[Endpoint],
-    ticket: Option<Ticket>,
-) -> Result<(Bytes, Option<Statement>), EffectError> {
-    if let Some(hash) = tools.audits.known(of.id, provider).output
-        && let Ok(blob) = own_blob(tools, hash).await
-    {
-        // Its word was taken down with it.
-        return Ok((blob, None));
-    }
-    let mut last = EffectError::NoEndpoints;
-    for endpoint in endpoints {
-        match locate_output(tools, of, endpoint, ticket.as_ref()).await {
-            // What nobody answers for is not served: it could be revealed as anything.
-            Ok(found) => match vouched(tools, of.id, provider, &found).await? {
-                None => last = EffectError::Unsigned,
-                Some(statement) => {
-                    let wanted = (found.hash, Some(found.bytes));
-                    let blob = fetch_blob(tools, of, wanted, endpoints, ticket).await?;
-                    tools
-                        .audits
-                        .note(of.id, provider, |known| known.output = Some(found.hash));
-                    return Ok((blob, Some(statement)));
-                }
-            },
-            Err(e) => last = e.into(),
-        }
-    }
-    Err(last)
-}
-
-/// The provider's word that this is what its commitment opens to, if that is a word that it can be convicted
-/// by.
-async fn vouched(
-    tools: &Tools,
-    task: TaskId,
-    provider: &AccountId,
-    found: &OutputLocation,
-) -> Result<Option<Statement>, ChainError> {
-    let Some(signed) = &found.statement else {
-        return Ok(None);
-    };
-    let info = tools.chain.task(When::Best, task).await?;
-    let members = info.and_then(|info| info.round).map(|round| round.members);
-    let mut members = members.into_iter().flatten();
-    let is_committed = members.any(|member| {
-        let committed = match member.progress {
-            MemberProgress::Committed(commitment) => commitment == signed.statement.commitment,
-            MemberProgress::Revealed(_) => true,
-            MemberProgress::Working => false,
-        };
-        member.provider == *provider && committed
-    });
-    let said = &signed.statement;
-    let is_this = said.task == task && said.provider == *provider && said.output == found.hash;
-    let is_signed = is_this && is_committed && is_signed(signed, &tools.chain.info().genesis);
-    let acts_for = tools.chain.agent_stash(When::Best, &signed.agent).await?;
-    Ok((is_signed && acts_for.as_ref() == Some(provider)).then(|| signed.clone()))
-}
-
 pub(super) fn job(spec: &TaskSpec, input: &Bytes) -> Job {
     Job {
         operation: spec.operation,
@@ -425,41 +382,19 @@ pub(super) fn job(spec: &TaskSpec, input: &Bytes) -> Job {
     }
 }
 
-/// Whether a provider serves what it has revealed: it says so itself, and delivers.
-pub(super) async fn check_data(tools: &Tools, of: Task, provider: AccountId, output: ContentHash) -> Event {
-    let (task, kind) = (of.id, of.kind);
-    match try_check_data(tools, of, &provider, output).await {
-        Ok(()) => Event::EffectDone { task, kind },
-        Err(error) => {
-            let reason = error.to_string();
-            tracing::warn!(task, reason, "an output cannot be had");
-            failed(task, kind, error.class())
-        }
-    }
-}
-
-async fn try_check_data(
+/// Whether a provider serves what it has revealed.
+pub(super) async fn check_data(
     tools: &Tools,
     of: Task,
-    provider: &AccountId,
-    output: ContentHash,
-) -> Result<(), EffectError> {
-    let endpoints = endpoints(tools, provider).await?;
-    let ticket = ticket(tools, of.id, provider);
-    let mut said = Err(EffectError::NoEndpoints);
-    for endpoint in &endpoints {
-        said = match locate_output(tools, of, endpoint, ticket.as_ref()).await {
-            Ok(found) if found.hash == output => Ok(()),
-            Ok(found) => Err(EffectError::OtherOutput(found.hash)),
-            Err(e) => Err(e.into()),
-        };
-        if said.is_ok() {
-            break;
-        }
+    provider: AccountId,
+    revealed: (TaskSpec, ContentHash),
+) -> Event {
+    let (task, kind) = (of.id, of.kind);
+    let (spec, output) = &revealed;
+    match served::check(tools, of, &provider, (spec, *output)).await {
+        Ok(()) => Event::EffectDone { task, kind },
+        Err(error) => cannot(of, "an output cannot be had", &error),
     }
-    said?;
-    fetch_blob(tools, of, (output, None), &endpoints, ticket).await?;
-    Ok(())
 }
 
 /// Shows a piece of our output on the chain: the last one, when there are not as many.

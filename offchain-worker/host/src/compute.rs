@@ -98,9 +98,11 @@ impl Engines {
         output: Vec<u8>,
     ) -> Result<Ticket<ResultClaim>, ComputeError> {
         let (engine, vitals) = (self.get(model)?, self.vitals.clone());
+        let noted = self.noted(model, job.operation);
         let audit = move |sink: &mut JobSink| engine.audit(&job, &output, sink);
         let finish = move |claim: ResultClaim, took| {
             vitals.metrics.computed("audit", took, claim.units);
+            noted(claim.units, took);
             claim
         };
         self.work(Priority::Audit, audit, finish)
@@ -114,13 +116,25 @@ impl Engines {
         items: Vec<u32>,
     ) -> Result<Ticket<ItemsFound>, ComputeError> {
         let (engine, vitals) = (self.get(model)?, self.vitals.clone());
+        let noted = self.noted(model, job.operation);
         let audit = move |sink: &mut JobSink| engine.audit_items(&job, &items, sink);
         let finish = move |found: ItemsFound, took| {
             let units = u32::try_from(found.len()).unwrap_or(u32::MAX);
             vitals.metrics.computed("audit", took, units);
+            noted(units, took);
             found
         };
         self.work(Priority::Audit, audit, finish)
+    }
+
+    /// Takes note of how fast an audit was. Auditing a generation is other work than making it.
+    fn noted(&self, model: &ModelId, operation: Operation) -> impl Fn(u32, Duration) + Send + use<> {
+        let (model, measured) = (*model, self.measured.clone());
+        move |units, took| {
+            if operation == Operation::Embed {
+                note(&measured, measurement(model, operation, units, took));
+            }
+        }
     }
 
     /// Queues one job.
@@ -143,6 +157,18 @@ impl Engines {
         let run = move |sink: &mut JobSink| engine.run(&job, sink);
         let finish = |outcome: Outcome, took| (outcome.claim.units, took);
         self.work(Priority::Inference, run, finish)
+    }
+
+    /// Queues one audit only to see how long it takes.
+    pub(super) fn sample_audit(
+        &self,
+        model: &ModelId,
+        job: Job,
+        output: Vec<u8>,
+    ) -> Result<Ticket<Duration>, ComputeError> {
+        let engine = self.get(model)?;
+        let audit = move |sink: &mut JobSink| engine.audit(&job, &output, sink);
+        self.work(Priority::Inference, audit, |_, took| took)
     }
 
     /// Takes note of how fast a sample was.

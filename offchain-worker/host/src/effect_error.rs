@@ -39,6 +39,9 @@ pub(super) enum EffectError {
     /// The chain knows no address of the provider.
     #[error("the provider has no endpoints")]
     NoEndpoints,
+    /// The block that is to have an auditor's opening has none that opens its seal.
+    #[error("the chain's block does not have what the auditor has opened")]
+    NoOpening,
     /// A provider serves nothing of its trace.
     #[error("it has no leaves of its trace to show")]
     NoLeaves,
@@ -58,6 +61,7 @@ impl EffectError {
             Self::Answer(_) => Failure::Failed,
             Self::NoEndpoints
             | Self::NoLeaves
+            | Self::NoOpening
             | Self::Unsigned
             | Self::NotServed(_)
             | Self::OtherOutput(_) => Failure::Failed,

@@ -7,7 +7,7 @@ use surety_types::{BLOCK_SECONDS, multiaddr::Endpoints};
 use surety_worker_core::{BlockNumber, Effect, Event, Failure};
 
 use super::{
-    Tools, audits,
+    Tools, audits, confirmations,
     effect_error::chain_class,
     jobs::{Task, failed},
     moves, votes,
@@ -37,27 +37,12 @@ pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, clien
             work::compute(tools, of.id, work).await
         }
         Effect::SubmitSupply { output, segment, .. } => audits::supply(tools, of, output, segment).await,
-        Effect::Draw {
-            input,
-            verifier_stake,
-            settled_by,
-        } => audits::draw(tools, of, input, (verifier_stake, settled_by)).await,
-        Effect::FetchAudit { provider, spec, .. } => audits::fetch(tools, of, provider, spec).await,
-        Effect::Audit {
-            provider,
-            spec,
-            items,
-            ..
-        } => audits::audit(tools, of, provider, spec, items).await,
-        Effect::CompareAudit {
-            provider,
-            spec,
-            claim,
-            own,
-            whole,
-            ..
-        } => audits::compare(tools, of, provider, spec, (claim, own), whole).await,
-        Effect::CheckData { provider, output, .. } => audits::check_data(tools, of, provider, output).await,
+        effect @ (Effect::Draw { .. }
+        | Effect::FetchAudit { .. }
+        | Effect::Audit { .. }
+        | Effect::CompareAudit { .. }
+        | Effect::CompareAll { .. }
+        | Effect::CheckData { .. }) => audit(tools, of, effect).await,
         Effect::ComputeMove {
             dispute,
             record,
@@ -82,6 +67,52 @@ pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, clien
     }
 }
 
+/// Those of a verifier about a provider's result.
+async fn audit(tools: &Tools, of: Task, effect: Effect) -> Event {
+    match effect {
+        Effect::Draw {
+            input,
+            verifier_stake,
+            settled_by,
+        } => audits::draw(tools, of, input, (verifier_stake, settled_by)).await,
+        Effect::FetchAudit {
+            provider,
+            spec,
+            output,
+            ..
+        } => audits::fetch(tools, of, provider, (spec, output)).await,
+        Effect::Audit {
+            provider,
+            spec,
+            output,
+            items,
+            ..
+        } => audits::audit(tools, of, provider, (spec, output), items).await,
+        Effect::CompareAudit {
+            provider,
+            spec,
+            claim,
+            own,
+            ..
+        } => audits::compare(tools, of, provider, spec, (claim, own)).await,
+        Effect::CompareAll {
+            provider,
+            spec,
+            claim,
+            ..
+        } => audits::compare_all(tools, of, provider, spec, claim).await,
+        Effect::CheckConfirmation { confirmation, .. } => confirmations::check(tools, of, confirmation).await,
+        Effect::CheckData {
+            provider,
+            spec,
+            output,
+            ..
+        } => audits::check_data(tools, of, provider, (spec, output)).await,
+        // There are no others.
+        _ => failed(of.id, of.kind, Failure::Permanent),
+    }
+}
+
 /// Effects that are calls and nothing else.
 fn call(effect: Effect, stash: &AccountId) -> Option<Call> {
     Some(match effect {
@@ -98,6 +129,14 @@ fn call(effect: Effect, stash: &AccountId) -> Option<Call> {
             claim,
             salt,
         },
+        Effect::SubmitInputDemand { task, segment, .. } => Call::DemandInput { task, segment },
+        other => return call_of_audit(other, stash),
+    })
+}
+
+/// Those about an audit, or what it found.
+fn call_of_audit(effect: Effect, stash: &AccountId) -> Option<Call> {
+    Some(match effect {
         Effect::SubmitAnnouncement {
             task,
             provider,
@@ -142,11 +181,20 @@ fn call(effect: Effect, stash: &AccountId) -> Option<Call> {
             provider,
             segment,
         },
-        Effect::SubmitReport { statement, .. } => Call::ReportEquivocation {
+        Effect::SubmitReport { statement, other, .. } => Call::ReportEquivocation {
             statement: Box::new(statement),
-            other: None,
+            other: other.map(Box::new),
         },
-        Effect::SubmitInputDemand { task, segment, .. } => Call::DemandInput { task, segment },
+        Effect::SubmitRefutation {
+            task,
+            verifier,
+            refutation,
+        } => Call::RefuteAudit {
+            task,
+            provider: stash.clone(),
+            verifier,
+            refutation,
+        },
         other => return call_in_dispute(other, stash),
     })
 }

@@ -193,6 +193,7 @@ impl Jobs {
         if let Some(input) = self.inputs.remove(&task) {
             self.tools.plane.release(input.hash).await;
         }
+        self.tools.traces.forget(task);
         for kept in self.tools.audits.forget(task) {
             self.tools.plane.release(kept).await;
         }
@@ -252,6 +253,10 @@ fn how_it_went(event: &Event) -> Option<(EffectKind, Option<&'static str>)> {
             EffectKind::CompareAudit(surety_worker_core::key_of(provider)),
             None,
         ),
+        Event::ConfirmationChecked { verifier, .. } => (
+            EffectKind::CheckConfirmation(surety_worker_core::key_of(verifier)),
+            None,
+        ),
         Event::MoveReady { dispute, .. } => (EffectKind::ComputeMove(*dispute), None),
         Event::SeatDrawn { dispute, .. } => (EffectKind::DrawSeat(*dispute), None),
         Event::VoteReady { dispute, .. } => (EffectKind::ComputeVote(*dispute), None),
@@ -259,9 +264,11 @@ fn how_it_went(event: &Event) -> Option<(EffectKind, Option<&'static str>)> {
         Event::EffectFailed { kind, failure, .. } => (*kind, Some(of(failure))),
         Event::Finalized { .. }
         | Event::Best { .. }
+        | Event::Room { .. }
         | Event::Measured { .. }
         | Event::Stake { .. }
         | Event::CommitWindow { .. }
+        | Event::OpeningWindow { .. }
         | Event::Barred { .. } => return None,
     })
 }

@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+mod audit_speed;
 mod audits;
 mod blocks;
 mod compute;
+mod confirmations;
 mod effect_error;
 mod effects;
 mod error;
@@ -13,6 +15,8 @@ mod moves;
 mod offers;
 mod outputs;
 mod retry;
+mod samples;
+mod served;
 mod slashes;
 mod speeds;
 mod stream;
@@ -23,13 +27,16 @@ mod votes;
 mod warm_up;
 mod work;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use surety_access::OwnOutputs;
 use surety_chain_client::{AccountId, Balance, Chain, Signer};
 use surety_journal::{JournalError, RecordLog};
 use surety_network::{DataPlane, PlaneError};
-use surety_types::{ModelId, model::Operation};
+use surety_types::{ContentHash, ModelId, TaskId, model::Operation};
 use surety_worker_core::{Effect, EffectKind, Event, Record, Role, Step, Worker};
 use tokio::{
     net::TcpListener,
@@ -62,7 +69,7 @@ pub struct Tools {
     pub plane: Arc<dyn DataPlane>,
     /// Loaded models.
     pub engines: Engines,
-    /// Traces of disputes that are being played.
+    /// Traces of the claims that disputes are played about.
     pub traces: Traces,
     /// What is remembered of audits from step to step.
     pub audits: Audits,
@@ -129,8 +136,12 @@ pub struct Host<C> {
     metrics: Option<Arc<TcpListener>>,
     speeds: Option<Speeds>,
     block: u32,
+    /// Tasks whose results the journal says that we have audited, with the outputs that we were shown.
+    audited: BTreeMap<TaskId, BTreeSet<ContentHash>>,
     /// Whether the inputs of our tasks are kept again.
     is_restored: bool,
+    /// Whether the core knows that the journal is down to its reserve.
+    is_short: bool,
 }
 
 impl<C: Core> Host<C> {
@@ -153,7 +164,9 @@ impl<C: Core> Host<C> {
             metrics: None,
             speeds: None,
             block: 0,
+            audited: audits::audited(records),
             is_restored: false,
+            is_short: false,
         }
     }
 
@@ -176,13 +189,15 @@ impl<C: Core> Host<C> {
     /// not beyond `stop`); when a part of the worker cannot be kept running.
     pub async fn run(mut self, mut stop: Stop) -> Result<()> {
         self.outputs.restore(&*self.tools.plane).await;
+        audits::restore(&self.tools, &self.audited).await;
         // One state ahead is enough: only the newest counts.
         let (sender, mut blocks) = mpsc::channel(1);
         let mut parts = self.start_parts(sender);
         for measured in self.speeds.iter().flat_map(Speeds::events).collect::<Vec<_>>() {
             self.step(measured, &mut stop).await?;
         }
-        let warm_up = tokio::spawn(warm_up::measure(self.tools.clone(), self.unmeasured()));
+        let (tools, unmeasured) = (self.tools.clone(), self.unmeasured());
+        let warm_up = tokio::spawn(async move { warm_up::measure(&tools.engines, unmeasured).await });
         let plane = self.tools.plane.clone();
         self.tools.vitals.part_started(DATA_PLANE);
         let result = loop {
@@ -263,13 +278,8 @@ impl<C: Core> Host<C> {
     }
 
     /// One turn: step, records, effects.
-    async fn take(&mut self, mut event: Event, stop: &mut Stop) -> Result<()> {
-        if let Event::Finalized { tasks, .. } = &mut event
-            && self.is_short_of_room()
-        {
-            // Nothing is bid without them.
-            tasks.iter_mut().for_each(|task| task.terms = None);
-        }
+    async fn take(&mut self, event: Event, stop: &mut Stop) -> Result<()> {
+        self.see_room(&event, stop).await?;
         match &event {
             Event::Finalized {
                 block,
@@ -283,9 +293,10 @@ impl<C: Core> Host<C> {
                 self.outputs.see(&self.tools, tasks).await;
                 if !self.is_restored {
                     let (outputs, stash) = (&self.outputs, &self.tools.stash);
-                    let ours = tasks
-                        .iter()
-                        .filter(|task| outputs.has(task.id) || outputs::is_member(task, stash));
+                    let ours = tasks.iter().filter(|task| {
+                        let is_audited = self.audited.contains_key(&task.id);
+                        is_audited || outputs.has(task.id) || outputs::is_member(task, stash)
+                    });
                     self.jobs.restore(ours).await;
                     self.is_restored = unread.is_empty();
                 }
@@ -340,6 +351,20 @@ impl<C: Core> Host<C> {
                 _ => {}
             }
             self.jobs.start(due);
+        }
+        Ok(())
+    }
+
+    /// Tells the core before each event whether there is room for new promises. Whether there is again is
+    /// looked at in each block: that takes the reserve up anew.
+    async fn see_room(&mut self, event: &Event, stop: &mut Stop) -> Result<()> {
+        if self.is_short && !matches!(event, Event::Finalized { .. }) {
+            return Ok(());
+        }
+        let is_short = self.is_short_of_room();
+        if is_short != self.is_short {
+            self.is_short = is_short;
+            self.step(Event::Room { is_short }, stop).await?;
         }
         Ok(())
     }
@@ -412,6 +437,7 @@ fn record_name(record: &Record) -> &'static str {
         Record::LeavesKept { .. } => "leaves of a trace kept",
         Record::ItemsAudited { .. } => "items audited",
         Record::AuditCompared { .. } => "audit compared",
+        Record::ConfirmationChecked { .. } => "confirmation checked",
     }
 }
 

@@ -3,12 +3,14 @@
 use std::{
     collections::VecDeque,
     ops::ControlFlow,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use surety_chain_client::{DisputeRecord, When};
 use surety_dispute_game::{
-    bisection::{CellValue, Game, Missing, Move, PARTS_MAX, PlayError, Side, State, challenge, defend},
+    bisection::{
+        CellValue, Game, Missing, Move, PARTS_MAX, PlayError, Side, State, Trace, challenge, defend,
+    },
     committee::own_value,
 };
 use surety_engine::{
@@ -20,7 +22,10 @@ use surety_types::{
     ContentHash, TaskId, model::Operation, multiaddr::Endpoint, task::TaskSpec, trust::DisputeId,
 };
 use surety_worker_core::Event;
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use tokio::{
+    sync::{Mutex as AsyncMutex, OwnedMutexGuard},
+    task::AbortHandle,
+};
 
 use super::{
     Tools,
@@ -31,7 +36,7 @@ use super::{
     work::fetch_brief,
 };
 
-/// Traces that are kept from move to move. One for each game that is played at once is enough.
+/// Claims whose traces are kept from move to move. One for each claim that is played about at once is enough.
 const TRACES_MAX: usize = 8;
 
 type Held = Arc<AsyncMutex<View>>;
@@ -39,14 +44,17 @@ type Held = Arc<AsyncMutex<View>>;
 /// Our view of one claim.
 #[derive(Default)]
 struct View {
-    /// Nothing before it is asked for.
+    /// Nothing before it is asked for, and after a panic in it.
     trace: Option<OwnTrace>,
+    /// Whether its leaves are computed, which takes as long as computing the task does.
+    is_computed: bool,
     /// The leave of the job that the trace computes for just now.
     leave: Arc<Mutex<Option<Leave>>>,
 }
 
 impl View {
-    /// Has it answer a question, in an engine's thread. What was broken off is begun anew the next time.
+    /// Has it answer a question, in an engine's thread. What is broken off loses nothing of what was computed
+    /// before.
     fn answer<T>(
         &mut self,
         sink: &JobSink,
@@ -54,30 +62,83 @@ impl View {
     ) -> Result<T, EngineError> {
         *self.leave.lock().unwrap_or_else(PoisonError::into_inner) = Some(sink.leave());
         // It was put there before.
-        let trace = self.trace.as_mut().ok_or(EngineError::Closed)?;
-        let answer = question(trace);
-        if matches!(answer, Err(EngineError::Cancelled)) {
-            self.trace = None;
-        }
+        let mut trace = self.trace.take().ok_or(EngineError::Closed)?;
+        let answer = question(&mut trace);
+        self.trace = Some(trace);
         answer
+    }
+}
+
+/// What our view of a claim depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Claim {
+    task: TaskId,
+    output: ContentHash,
+    units: u32,
+}
+
+impl Claim {
+    fn of(record: &DisputeRecord) -> Self {
+        Self {
+            task: record.task,
+            output: record.claim.output,
+            units: record.claim.units,
+        }
+    }
+}
+
+/// Our view of a claim, for all disputes about it.
+struct Kept {
+    claim: Claim,
+    view: Held,
+    /// What computes its leaves. It goes on when the dispute is over for which it was begun: the others need
+    /// them.
+    computing: Option<AbortHandle>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(computing) = &self.computing {
+            computing.abort();
+        }
     }
 }
 
 /// Our views of the claims in dispute.
 #[derive(Default)]
-pub struct Traces(Mutex<VecDeque<(DisputeId, Held)>>);
+pub struct Traces(Mutex<VecDeque<Kept>>);
 
 impl Traces {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The view that has been without a question for longest makes room for another.
-    fn of(&self, dispute: DisputeId) -> Held {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = held.iter().position(|(of, _)| *of == dispute);
-        let (_, view) = known.and_then(|at| held.remove(at)).unwrap_or_default();
-        held.push_back((dispute, view.clone()));
-        if held.len() > TRACES_MAX {
-            held.pop_front();
+    fn of(&self, claim: Claim) -> Held {
+        let mut all = self.lock();
+        let known = all.iter().position(|kept| kept.claim == claim);
+        let kept = known.and_then(|at| all.remove(at)).unwrap_or_else(|| Kept {
+            claim,
+            view: Held::default(),
+            computing: None,
+        });
+        let view = kept.view.clone();
+        all.push_back(kept);
+        if all.len() > TRACES_MAX {
+            all.pop_front();
         }
         view
+    }
+
+    fn note_computing(&self, claim: Claim, computing: AbortHandle) {
+        if let Some(kept) = self.lock().iter_mut().find(|kept| kept.claim == claim) {
+            kept.computing = Some(computing);
+        }
+    }
+
+    /// Lets go of a task's, and stops what computes them.
+    pub(super) fn forget(&self, task: TaskId) {
+        self.lock().retain(|kept| kept.claim.task != task);
     }
 }
 
@@ -91,7 +152,7 @@ pub(super) async fn find(
     spec: TaskSpec,
 ) -> Event {
     let (task, number) = (record.task, record.moves);
-    match try_find(tools, of, dispute, &record, side, &spec).await {
+    match try_find(tools, of, &record, side, &spec).await {
         Ok(played) => Event::MoveReady {
             task,
             dispute,
@@ -110,14 +171,14 @@ pub(super) async fn find(
 pub(super) async fn value(
     tools: &Tools,
     of: Task,
-    dispute: DisputeId,
     record: &DisputeRecord,
     spec: &TaskSpec,
 ) -> Result<Option<CellValue>, EffectError> {
     let State::NeedsCommittee { cell } = *record.game.state() else {
         return Err(EffectError::StillPlayable);
     };
-    let mut view = view(tools, of, dispute, record, spec).await?;
+    // A committee asks for one number: that takes no whole trace.
+    let mut view = view(tools, of, record, spec).await?;
     let ticket = tools.engines.answer(move |sink| {
         view.answer(sink, |trace| {
             let shape = trace.layout().clone();
@@ -130,18 +191,18 @@ pub(super) async fn value(
 async fn try_find(
     tools: &Tools,
     of: Task,
-    dispute: DisputeId,
     record: &DisputeRecord,
     side: Side,
     spec: &TaskSpec,
 ) -> Result<Move, EffectError> {
-    let mut view = match view(tools, of, dispute, record, spec).await {
+    let view = match view(tools, of, record, spec).await {
         // What nobody serves the defender has to show.
         Err(EffectError::NotServed(missing)) if side == Side::Challenger && record.game.asked().is_none() => {
             return Ok(Move::Ask(missing));
         }
         view => view?,
     };
+    let mut view = computed(tools, Claim::of(record), view).await?;
     let game = record.game.clone();
     let ticket = tools
         .engines
@@ -153,20 +214,41 @@ async fn finished<T>(ticket: Result<Ticket<T>, ComputeError>) -> Result<T, Effec
     ticket?.await.map_err(EffectError::Answer)
 }
 
-/// Our own view of the claim in dispute, kept from move to move.
+/// Our own view of the claim in dispute, kept from move to move and shared by all disputes about it.
 async fn view(
     tools: &Tools,
     of: Task,
-    dispute: DisputeId,
     record: &DisputeRecord,
     spec: &TaskSpec,
 ) -> Result<OwnedMutexGuard<View>, EffectError> {
-    let mut view = tools.traces.of(dispute).lock_owned().await;
+    let mut view = tools.traces.of(Claim::of(record)).lock_owned().await;
     if view.trace.is_none() {
         let leave = view.leave.clone();
         view.trace = Some(trace(tools, of, record, spec, leave).await?);
+        view.is_computed = false;
     }
     Ok(view)
+}
+
+/// The same with all leaves computed, once for all disputes: whoever opens and gives up one after the other
+/// does not have it begun anew.
+async fn computed(
+    tools: &Tools,
+    claim: Claim,
+    mut view: OwnedMutexGuard<View>,
+) -> Result<OwnedMutexGuard<View>, EffectError> {
+    if view.is_computed {
+        return Ok(view);
+    }
+    let ticket = tools.engines.answer(move |sink| {
+        view.answer(sink, |trace| trace.leaves().map(drop))?;
+        view.is_computed = true;
+        Ok(view)
+    })?;
+    let computing = tokio::spawn(ticket);
+    tools.traces.note_computing(claim, computing.abort_handle());
+    let computed = computing.await.unwrap_or(Err(EngineError::Cancelled));
+    computed.map_err(EffectError::Answer)
 }
 
 async fn trace(
@@ -252,15 +334,23 @@ fn play(game: &Game, side: Side, trace: &mut OwnTrace) -> Result<Move, EngineErr
 mod tests {
     use super::*;
 
+    fn claim(task: TaskId) -> Claim {
+        Claim {
+            task,
+            output: ContentHash::zero(),
+            units: 1,
+        }
+    }
+
     #[test]
     fn the_view_that_was_asked_longest_ago_makes_room() {
         let traces = Traces::default();
-        let views: Vec<Held> = (0..TRACES_MAX)
-            .map(|dispute| traces.of(dispute as DisputeId))
+        let views: Vec<Held> = (0..TRACES_MAX as TaskId)
+            .map(|task| traces.of(claim(task)))
             .collect();
-        let is_kept = |dispute: usize| Arc::ptr_eq(&views[dispute], &traces.of(dispute as DisputeId));
+        let is_kept = |task: usize| Arc::ptr_eq(&views[task], &traces.of(claim(task as TaskId)));
         assert!(is_kept(0));
-        drop(traces.of(99));
+        drop(traces.of(claim(99)));
         assert!((2..TRACES_MAX).chain([0]).all(is_kept));
         assert!(!is_kept(1));
     }

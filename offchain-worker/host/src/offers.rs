@@ -1,29 +1,33 @@
 //! Says on the chain which models a verifier audits: tasks are taken for models that enough of the verifiers'
-//! stake can audit.
+//! stake can audit, and auditors have as long as a reference machine says. Who is too slow for that says
+//! nothing, or takes back what it said.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use surety_chain_client::{BlockNumber, Call, ChainError, Until, When};
-use surety_types::ModelId;
+use surety_types::{ModelId, model::audit_speeds};
 
-use super::{Tools, retry::Backoff};
+use super::{Tools, audit_speed, retry::Backoff};
 
 /// Blocks between two looks: ten minutes. A verifier whose place another with more stake has taken tries
 /// again.
 const EVERY: BlockNumber = 300;
 
+/// Tokens that this machine audits in 1,000 seconds, by model.
+type Speeds = BTreeMap<ModelId, u64>;
+
 /// Sees to it for as long as it is polled. Said in vain it is said again after pauses that grow.
 pub(super) async fn keep(tools: Arc<Tools>) {
-    let mut backoff = Backoff::costly();
+    let (mut backoff, mut speeds) = (Backoff::costly(), Speeds::new());
     loop {
-        if let Err(e) = until_error(&tools).await {
+        if let Err(e) = until_error(&tools, &mut speeds).await {
             tracing::warn!(error = %e, "cannot say which models we audit, trying again");
         }
         backoff.wait().await;
     }
 }
 
-async fn until_error(tools: &Tools) -> Result<(), ChainError> {
+async fn until_error(tools: &Tools, speeds: &mut Speeds) -> Result<(), ChainError> {
     let mut blocks = tools.chain.finalized_blocks().await?;
     let mut next = 0;
     loop {
@@ -31,30 +35,51 @@ async fn until_error(tools: &Tools) -> Result<(), ChainError> {
         if block < next {
             continue;
         }
-        for model in missing(tools).await? {
-            let call = Call::OfferAudits { model, offered: true };
+        for (model, offered) in changes(tools, speeds).await? {
+            let call = Call::OfferAudits { model, offered };
             tools
                 .chain
                 .submit(&tools.signer, call, Until::Included.into())
                 .await?;
-            tracing::info!(?model, "said that we audit a model");
+            tracing::info!(?model, offered, "said whether we audit a model");
         }
         next = block.saturating_add(EVERY);
     }
 }
 
-/// Models that we can run, that the chain knows, and of which it does not know that we audit them.
-async fn missing(tools: &Tools) -> Result<Vec<ModelId>, ChainError> {
-    let mut models: Vec<ModelId> = tools.engines.offered().map(|(model, _)| model).collect();
-    models.sort_unstable();
-    models.dedup();
-    let mut missing = Vec::new();
-    for model in models {
-        let is_known = tools.chain.model(When::Finalized, &model).await?.is_some();
+/// Models of which the chain does not know that we audit them, or that we do not.
+async fn changes(tools: &Tools, speeds: &mut Speeds) -> Result<Vec<(ModelId, bool)>, ChainError> {
+    let mut changes = Vec::new();
+    for (model, registered) in tools.chain.models(When::Finalized).await? {
         let auditors = tools.chain.auditors(When::Finalized, &model).await?;
-        if is_known && !auditors.contains(&tools.stash) {
-            missing.push(model);
+        let offered = auditors.contains(&tools.stash);
+        let speed = tools.chain.audit_speed(When::Finalized, &model).await?;
+        let (reference, _) = audit_speeds(registered.manifest.work_per_token());
+        let own = own_speed(tools, model, speeds).await;
+        if audit_speed::is_in_time(own, speed.unwrap_or(reference), offered) != offered {
+            changes.push((model, !offered));
         }
     }
-    Ok(missing)
+    Ok(changes)
+}
+
+/// Measured once since the start, unless that fails. A model that is not here is audited at no speed at all.
+async fn own_speed(tools: &Tools, model: ModelId, speeds: &mut Speeds) -> u64 {
+    if tools.engines.get(&model).is_err() {
+        return 0;
+    }
+    if let Some(known) = speeds.get(&model) {
+        return *known;
+    }
+    match audit_speed::measure(&tools.engines, &model).await {
+        Ok(speed) => {
+            tracing::info!(?model, speed, "tokens that we audit in 1,000 seconds");
+            speeds.insert(model, speed);
+            speed
+        }
+        Err(e) => {
+            tracing::warn!(?model, error = %e, "how fast we audit it cannot be measured: we do not offer to");
+            0
+        }
+    }
 }

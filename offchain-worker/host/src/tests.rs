@@ -2,13 +2,18 @@
 #![allow(clippy::unwrap_used)]
 
 mod audits;
+mod confirmations;
 mod engine;
 mod generation;
 mod inputs;
+mod offers;
 mod openings;
 mod registration;
+mod served;
+mod sharing;
 mod showing;
 mod speeds;
+mod tiny;
 mod troubles;
 mod world;
 

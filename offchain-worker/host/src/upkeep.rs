@@ -45,7 +45,7 @@ async fn until_error(
         for (what, looked) in [
             ("what it has to bid by", event(stake(tools).await, events).await),
             ("whether it may bid", event(barred(tools).await, events).await),
-            ("how long work may take", event(window(tools).await, events).await),
+            ("how long work may take", tell_windows(tools, events).await),
             ("its money", show_funds(tools).await),
             ("whom to keep places for", name_peers(tools).await),
         ] {
@@ -84,12 +84,13 @@ async fn stake(tools: &Tools) -> Result<Event, ChainError> {
     })
 }
 
-/// Governance may change it, and a provider that does not know bids for what it cannot finish.
-async fn window(tools: &Tools) -> Result<Event, ChainError> {
+/// Governance may change them, and who does not know takes on what it cannot finish.
+async fn tell_windows(tools: &Tools, events: &mpsc::Sender<Event>) -> Result<(), ChainError> {
     let terms = tools.chain.provider_terms(When::Finalized).await?;
-    Ok(Event::CommitWindow {
-        seconds: terms.commit_window.saturating_mul(BLOCK_SECONDS),
-    })
+    let seconds = |blocks: BlockNumber| blocks.saturating_mul(BLOCK_SECONDS);
+    let (commit, opening) = (seconds(terms.commit_window), seconds(terms.opening_window));
+    event(Ok(Event::CommitWindow { seconds: commit }), events).await?;
+    event(Ok(Event::OpeningWindow { seconds: opening }), events).await
 }
 
 async fn barred(tools: &Tools) -> Result<Event, ChainError> {

@@ -64,7 +64,7 @@ pub(super) async fn compute(
     spec: TaskSpec,
 ) -> Event {
     let task = record.task;
-    match moves::value(tools, of, dispute, &record, &spec).await {
+    match moves::value(tools, of, &record, &spec).await {
         Ok(value) => {
             tracing::info!(task, dispute, ?value, "computed for a committee");
             Event::VoteReady {

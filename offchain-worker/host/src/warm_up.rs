@@ -1,26 +1,29 @@
 //! Measures what is on offer and was never measured on this machine, so that the first bids promise what it
 //! can do.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use surety_engine::Job;
+use surety_engine::{EngineError, Job};
 use surety_types::{ModelId, model::Operation};
 
-use super::{Engines, Tools, compute::ComputeError};
+use super::{Engines, compute::ComputeError, samples};
 
 /// Sentences to embed, or tokens to make, in one sample after the other. Many of the last kind: of a fast
 /// model a few tokens say less than what is assumed of any.
 const SIZES: [u32; 8] = [4, 16, 64, 64, 64, 64, 64, 64];
+
+/// Tokens of a sentence.
+const SENTENCE_TOKENS: u32 = 16;
 
 /// Samples that take so long together say enough.
 const ENOUGH: Duration = Duration::from_millis(500);
 
 /// Runs samples of each kind until they say enough, and notes them together, as with any work. Nothing is
 /// kept of less: if the worker stops in the middle of it, it measures again.
-pub(super) async fn measure(tools: Arc<Tools>, unknown: Vec<(ModelId, Operation)>) {
+pub(super) async fn measure(engines: &Engines, unknown: Vec<(ModelId, Operation)>) {
     for (model, operation) in unknown {
-        match all_samples(&tools.engines, model, operation).await {
-            Ok((units, took)) => tools.engines.note(model, operation, units, took),
+        match all_samples(engines, model, operation).await {
+            Ok((units, took)) => engines.note(model, operation, units, took),
             Err(e) => tracing::warn!(?model, ?operation, error = %e, "its speed cannot be measured"),
         }
     }
@@ -33,12 +36,17 @@ async fn all_samples(
     operation: Operation,
 ) -> Result<(u32, Duration), ComputeError> {
     let [first, others @ ..] = SIZES;
-    let (mut units, mut took) = engines.sample(&model, sample(operation, first))?.await?;
+    let (mut units, mut took) = engines
+        .sample(&model, sample(engines, &model, operation, first)?)?
+        .await?;
     for size in others {
         if took >= ENOUGH {
             break;
         }
-        match engines.sample(&model, sample(operation, size))?.await {
+        match engines
+            .sample(&model, sample(engines, &model, operation, size)?)?
+            .await
+        {
             Ok((more, longer)) => {
                 units = units.saturating_add(more);
                 took = took.saturating_add(longer);
@@ -53,14 +61,11 @@ async fn all_samples(
     Ok((units, took))
 }
 
-fn sample(operation: Operation, size: u32) -> Job {
-    let input = match operation {
-        Operation::Embed => "a sentence that says how fast this machine is\n".repeat(size as usize),
-        Operation::Generate => format!(r#"{{"prompt":"How fast is this machine?","max_tokens":{size}}}"#),
+fn sample(engines: &Engines, model: &ModelId, operation: Operation, size: u32) -> Result<Job, ComputeError> {
+    let engine = engines.get(model)?;
+    let job = match operation {
+        Operation::Embed => samples::embed(engine.manifest(), size, SENTENCE_TOKENS),
+        Operation::Generate => samples::generate(engine.manifest(), size),
     };
-    Job {
-        operation,
-        input: input.into_bytes(),
-        units_max: u32::MAX,
-    }
+    Ok(job.ok_or(EngineError::OperationNotOffered(operation))?)
 }

@@ -25,7 +25,7 @@ use super::{
 const FETCH_SECONDS: u64 = 30;
 
 /// What a blob of unknown size is taken for: the largest that the chain lets anybody ask for.
-const BYTES_MAX: u64 = 64 << 20;
+pub(super) const BYTES_MAX: u64 = 64 << 20;
 
 /// How long a fetch may take in all: as much as its size needs, and never beyond its deadline. One of unknown
 /// size leaves half of the time for what is to be done with it.
@@ -55,9 +55,35 @@ pub(super) async fn fetch_blob(
         bytes,
         timeout: Some(time_for(bytes, of.time_left())),
         ticket,
+        ..FetchOptions::default()
     };
+    fetch_timed(tools, hash, sources, &options).await
+}
+
+/// The same of a blob that has no more than so many bytes.
+pub(super) async fn fetch_at_most(
+    tools: &Tools,
+    of: Task,
+    (hash, bytes_max): (ContentHash, u64),
+    sources: &[Endpoint],
+    ticket: Option<Ticket>,
+) -> Result<Bytes, PlaneError> {
+    let options = FetchOptions {
+        timeout: Some(time_for(Some(bytes_max), of.time_left())),
+        ticket,
+        ..FetchOptions::at_most(bytes_max)
+    };
+    fetch_timed(tools, hash, sources, &options).await
+}
+
+async fn fetch_timed(
+    tools: &Tools,
+    hash: ContentHash,
+    sources: &[Endpoint],
+    options: &FetchOptions,
+) -> Result<Bytes, PlaneError> {
     let started = Instant::now();
-    let blob = tools.plane.fetch(hash, sources, &options).await?;
+    let blob = tools.plane.fetch(hash, sources, options).await?;
     let metrics = &tools.vitals.metrics;
     metrics.fetch_seconds.observe(started.elapsed().as_secs_f64());
     Ok(blob)
@@ -76,6 +102,7 @@ pub(super) async fn fetch_brief(
         bytes: None,
         timeout: Some(Duration::from_secs(FETCH_SECONDS).min(of.time_left() / 8)),
         ticket,
+        ..FetchOptions::default()
     };
     Ok(tools.plane.fetch(hash, sources, &options).await?)
 }

@@ -256,10 +256,16 @@ fn every_kind() -> Vec<Record> {
         Record::AuditCompared {
             task,
             at,
-            provider,
+            provider: provider.clone(),
             agrees: true,
         },
         served,
+        Record::ConfirmationChecked {
+            task,
+            at,
+            verifier: provider,
+            refutation: None,
+        },
     ]
 }
 
@@ -284,6 +290,7 @@ fn numbered(record: &Record) -> (u8, u64) {
         Record::ItemsAudited { .. } => (14, 4),
         Record::AuditCompared { .. } => (15, 4),
         Record::AuditServed { .. } => (16, 4),
+        Record::ConfirmationChecked { .. } => (17, 4),
     }
 }
 

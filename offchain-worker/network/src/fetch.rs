@@ -1,8 +1,7 @@
 //! Putting a blob together from peers' chunks.
 //!
 //! The blob's outline is asked for first: its chunks' content hashes, which lead to the blob's own. From then
-//! on every chunk is checked as it arrives, and what one peer has delivered is not asked of the next. Of a
-//! peer that speaks no outlines (`/surety/blob/2`) the blob is checked at the end, and kept only as a whole.
+//! on every chunk is checked as it arrives, and what one peer has delivered is not asked of the next.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::{
     access::Ticket,
     address::endpoint_text,
     outline,
-    plane::{Attempt, PeerError},
+    plane::{Attempt, FetchOptions, PeerError},
     wire::{CHUNK_BYTES, Request, Response, Wanted},
 };
 
@@ -39,8 +38,11 @@ pub(crate) struct Fetch<'a> {
     ticket: Option<Ticket>,
     /// The size, if whoever fetches knows it.
     expected: Option<u64>,
-    /// The chunks' content hashes; they lead to `hash`. Certain where the size is known.
-    outline: Option<Vec<ContentHash>>,
+    /// The most that it may be.
+    bytes_max: u64,
+    /// The chunks' content hashes; they lead to `hash`. Certain where the size is known; empty until anybody
+    /// has said.
+    outline: Vec<ContentHash>,
     blob: Vec<u8>,
     /// How many chunks at the start of `blob` are checked.
     checked: usize,
@@ -50,21 +52,21 @@ pub(crate) struct Fetch<'a> {
 }
 
 impl<'a> Fetch<'a> {
-    pub(crate) fn new(
-        limits: &'a Limits,
-        hash: ContentHash,
-        bytes_expected: Option<u64>,
-        ticket: Option<Ticket>,
-    ) -> Self {
+    pub(crate) fn new(limits: &'a Limits, hash: ContentHash, options: &FetchOptions) -> Self {
+        let is_one = |bytes: u64| outline::chunks_of(bytes) == 1;
         Self {
             limits,
             hash,
-            ticket,
-            expected: bytes_expected,
+            ticket: options.ticket.clone(),
+            expected: options.bytes,
+            bytes_max: limits.blob_bytes_max.min(options.bytes_max.unwrap_or(u64::MAX)),
             // A blob of one chunk is its own outline.
-            outline: bytes_expected
-                .filter(|bytes| outline::chunks_of(*bytes) == 1)
-                .map(|_| vec![hash]),
+            outline: options
+                .bytes
+                .filter(|bytes| is_one(*bytes))
+                .map(|_| hash)
+                .into_iter()
+                .collect(),
             blob: Vec::new(),
             checked: 0,
             attempts: Vec::new(),
@@ -122,21 +124,20 @@ impl<'a> Fetch<'a> {
     }
 
     /// Goes on by this outline, with the chunks that are the same in the one before.
-    fn take_outline(&mut self, outline: Option<Vec<ContentHash>>) {
-        let before = self.outline.as_deref().unwrap_or_default();
-        let now = outline.as_deref().unwrap_or_default();
-        let same = before.iter().zip(now).take_while(|(a, b)| a == b).count();
+    fn take_outline(&mut self, outline: Vec<ContentHash>) {
+        let both = self.outline.iter().zip(&outline);
+        let same = both.take_while(|(a, b)| a == b).count();
         self.checked = self.checked.min(same);
         self.outline = outline;
     }
 
     async fn ask_one(&mut self, net: &impl Ask, endpoint: &Endpoint) -> Result<(), PeerError> {
-        let mut source = Source::new(net, endpoint, self.limits, self.ticket.clone());
+        let mut source = Source::new(net, endpoint, (self.limits, self.bytes_max), self.ticket.clone());
         // Each peer has its own word on a size that is not known: an outline does not prove it. It does not
         // prove either how many chunks there are, since nodes further up lead to the same hash; so each peer
         // has its own outline, too.
         let mut total = self.expected;
-        if self.expected.is_none() || self.outline.is_none() {
+        if self.expected.is_none() || self.outline.is_empty() {
             let outline = source.outline(self.hash, &mut total).await?;
             self.take_outline(outline);
         }
@@ -147,23 +148,17 @@ impl<'a> Fetch<'a> {
             let bytes = source
                 .chunk(self.hash, self.blob.len() as u64, &mut total)
                 .await?;
-            if let Some(outline) = &self.outline {
-                if total.map(outline::chunks_of) != Some(outline.len() as u64)
-                    || outline.get(self.checked) != Some(&content_hash(&bytes))
-                {
-                    return Err(PeerError::WrongHash);
-                }
-                self.checked += 1;
+            if total.map(outline::chunks_of) != Some(self.outline.len() as u64)
+                || self.outline.get(self.checked) != Some(&content_hash(&bytes))
+            {
+                return Err(PeerError::WrongHash);
             }
+            self.checked += 1;
             self.blob.extend_from_slice(&bytes);
             if total == Some(self.blob.len() as u64) {
-                break;
+                return Ok(());
             }
         }
-        if self.outline.is_none() && content_hash(&self.blob) != self.hash {
-            return Err(PeerError::WrongHash);
-        }
-        Ok(())
     }
 }
 
@@ -172,6 +167,7 @@ struct Source<'a, N> {
     net: &'a N,
     endpoint: &'a Endpoint,
     limits: &'a Limits,
+    bytes_max: u64,
     ticket: Option<Ticket>,
     started: Instant,
     /// Received from this peer.
@@ -179,39 +175,41 @@ struct Source<'a, N> {
 }
 
 impl<'a, N: Ask> Source<'a, N> {
-    fn new(net: &'a N, endpoint: &'a Endpoint, limits: &'a Limits, ticket: Option<Ticket>) -> Self {
+    fn new(
+        net: &'a N,
+        endpoint: &'a Endpoint,
+        (limits, bytes_max): (&'a Limits, u64),
+        ticket: Option<Ticket>,
+    ) -> Self {
         Self {
             net,
             endpoint,
             limits,
+            bytes_max,
             ticket,
             started: Instant::now(),
             bytes: 0,
         }
     }
 
-    /// The blob's chunks, if the peer speaks of such, and its word on the size.
+    /// The blob's chunks, and the peer's word on the size.
     async fn outline(
         &mut self,
         hash: ContentHash,
         total: &mut Option<u64>,
-    ) -> Result<Option<Vec<ContentHash>>, PeerError> {
+    ) -> Result<Vec<ContentHash>, PeerError> {
         let answer = self.ask(Wanted::Outline { hash }, CHUNK_BYTES.into()).await?;
-        let (said, chunks) = match answer {
-            Response::Outline { total, chunks } => (total, Some(chunks)),
-            Response::Chunk { total, bytes } if bytes.is_empty() => (total, None),
-            other => return Err(instead(&other)),
+        let Response::Outline { total: said, chunks } = answer else {
+            return Err(instead(&answer));
         };
-        check_total(said, *total, self.limits.blob_bytes_max)?;
+        check_total(said, *total, self.bytes_max)?;
         *total = Some(said);
-        if let Some(chunks) = &chunks {
-            if chunks.len() as u64 != outline::chunks_of(said) {
-                let reason = format!("{} chunks of {said} bytes", chunks.len());
-                return Err(PeerError::Protocol(reason));
-            }
-            if outline::root(chunks) != Some(hash) {
-                return Err(PeerError::WrongHash);
-            }
+        if chunks.len() as u64 != outline::chunks_of(said) {
+            let reason = format!("{} chunks of {said} bytes", chunks.len());
+            return Err(PeerError::Protocol(reason));
+        }
+        if outline::root(&chunks) != Some(hash) {
+            return Err(PeerError::WrongHash);
         }
         Ok(chunks)
     }
@@ -231,7 +229,7 @@ impl<'a, N: Ask> Source<'a, N> {
         let Response::Chunk { total: said, bytes } = answer else {
             return Err(instead(&answer));
         };
-        check_total(said, *total, self.limits.blob_bytes_max)?;
+        check_total(said, *total, self.bytes_max)?;
         *total = Some(said);
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         if bytes.len() as u64 != said.saturating_sub(offset).min(len.into()) {

@@ -1,7 +1,8 @@
 //! A data plane within one process, for tests of what is built on it.
 //!
 //! The same peers may read the same things as over libp2p, and who may not is told the same. There is no disk
-//! and no limit. An endpoint's whole text stands for its peer's id, and need not be an address.
+//! and no limit; a test says when a store is full. An endpoint's whole text stands for its peer's id, and
+//! need not be an address.
 
 use std::{
     collections::HashMap,
@@ -28,6 +29,8 @@ const POLL_WAIT: Duration = Duration::from_millis(100);
 
 struct Peer {
     blobs: HashMap<ContentHash, Bytes>,
+    /// How often each is pinned.
+    pins: HashMap<ContentHash, u32>,
     grants: Grants<Endpoint>,
     outputs: HashMap<TaskId, (Announcement, Audience<Endpoint>)>,
     streams: HashMap<TaskId, (StreamReader, Audience<Endpoint>)>,
@@ -40,6 +43,7 @@ impl Default for Peer {
     fn default() -> Self {
         Self {
             blobs: HashMap::new(),
+            pins: HashMap::new(),
             grants: Grants::new(Limits::default().grants_max),
             outputs: HashMap::new(),
             streams: HashMap::new(),
@@ -70,6 +74,28 @@ impl MemoryNet {
     pub fn set_down(&self, endpoint: &Endpoint, down: bool) {
         if let Some(peer) = self.peers().get_mut(endpoint) {
             peer.down = down;
+        }
+    }
+
+    /// A peer's process has ended: its blobs are still there, and nobody has pinned them.
+    pub fn restart(&self, endpoint: &Endpoint) {
+        if let Some(peer) = self.peers().get_mut(endpoint) {
+            peer.pins.clear();
+        }
+    }
+
+    /// Whether a peer has a blob.
+    pub fn has(&self, endpoint: &Endpoint, hash: &ContentHash) -> bool {
+        let peers = self.peers();
+        peers
+            .get(endpoint)
+            .is_some_and(|peer| peer.blobs.contains_key(hash))
+    }
+
+    /// A peer's store is full, and makes room: what nobody has pinned is gone.
+    pub fn fill(&self, endpoint: &Endpoint) {
+        if let Some(Peer { blobs, pins, .. }) = self.peers().get_mut(endpoint) {
+            blobs.retain(|hash, _| pins.get(hash).is_some_and(|pins| *pins > 0));
         }
     }
 
@@ -149,8 +175,9 @@ impl MemoryPlane {
             self.let_in(endpoint, hash, None, options.ticket.as_ref()).await?;
         }
         let found = bytes.len() as u64;
-        match options.bytes {
-            Some(expected) if expected != found => Err(PeerError::WrongSize { found, expected }),
+        match (options.bytes, options.bytes_max) {
+            (Some(expected), _) if expected != found => Err(PeerError::WrongSize { found, expected }),
+            (_, Some(max)) if found > max => Err(PeerError::TooLarge { bytes: found, max }),
             _ => Ok(bytes),
         }
     }
@@ -217,11 +244,19 @@ impl DataPlane for MemoryPlane {
         let hash = content_hash(&bytes);
         self.change(|peer| {
             peer.blobs.insert(hash, bytes);
+            *peer.pins.entry(hash).or_default() += 1;
             hash
         })
     }
 
-    async fn release(&self, _: ContentHash) {}
+    async fn release(&self, hash: ContentHash) {
+        self.change(|peer| {
+            if let Some(pins) = peer.pins.get_mut(&hash) {
+                *pins = pins.saturating_sub(1);
+            }
+        })
+        .ok();
+    }
 
     async fn grant(&self, task: TaskId, hash: ContentHash, readers: Readers<'_>) -> Result<(), PlaneError> {
         self.change(|peer| peer.grants.insert(task, hash, audience(readers)))
@@ -242,7 +277,10 @@ impl DataPlane for MemoryPlane {
         let mut attempts = Vec::new();
         for endpoint in sources {
             match self.fetch_from(hash, endpoint, options).await {
-                Ok(bytes) => return self.publish(bytes.clone()).await.map(|_| bytes),
+                Ok(bytes) => {
+                    self.change(|peer| peer.blobs.insert(hash, bytes.clone()))?;
+                    return Ok(bytes);
+                }
                 Err(fault) => attempts.push(Attempt {
                     endpoint: endpoint_text(endpoint),
                     fault,

@@ -161,7 +161,7 @@ impl Node {
         options: &FetchOptions,
     ) -> Result<Bytes, PlaneError> {
         let time = options.timeout.unwrap_or(self.limits.fetch_timeout);
-        let mut fetch = Fetch::new(&self.limits, hash, options.bytes, options.ticket.clone());
+        let mut fetch = Fetch::new(&self.limits, hash, options);
         let outcome = tokio::time::timeout(time, fetch.run(&Asking(self), sources)).await;
         let attempts = fetch.into_attempts();
         self.shared.tally.sources_failed.add(attempts.len() as u64);

@@ -76,6 +76,9 @@ pub struct OutputLocation {
 pub struct FetchOptions {
     /// Its size in bytes, where that is known. A peer that offers another is not asked on.
     pub bytes: Option<u64>,
+    /// The most that it may have, where that is known and its size is not; never more than
+    /// [`crate::Limits::blob_bytes_max`]. A peer that offers more is not asked on.
+    pub bytes_max: Option<u64>,
     /// For all of it, waiting for a place and all sources included; [`crate::Limits::fetch_timeout`] when
     /// nothing is said.
     pub timeout: Option<Duration>,
@@ -88,6 +91,14 @@ impl FetchOptions {
     pub fn sized(bytes: u64) -> Self {
         Self {
             bytes: Some(bytes),
+            ..Self::default()
+        }
+    }
+
+    /// A blob of so many bytes at most.
+    pub fn at_most(bytes: u64) -> Self {
+        Self {
+            bytes_max: Some(bytes),
             ..Self::default()
         }
     }

@@ -20,7 +20,7 @@ use crate::{
     places::Places,
     plane::PlaneError,
     shared::Shared,
-    wire::{BLOBS, BLOBS_2, STREAMS},
+    wire::{BLOBS, STREAMS},
 };
 
 pub(crate) fn build(key: Keypair, limits: &Limits, shared: &Shared) -> Result<Swarm<Behaviour>, PlaneError> {
@@ -52,11 +52,7 @@ pub(crate) fn build(key: Keypair, limits: &Limits, shared: &Shared) -> Result<Sw
         })
         .with_behaviour(|_| Behaviour {
             places,
-            // The newest first: it is taken where the other peer speaks it, too.
-            blobs: request_response::Behaviour::new(
-                [(BLOBS, ProtocolSupport::Full), (BLOBS_2, ProtocolSupport::Full)],
-                blobs_config,
-            ),
+            blobs: request_response::Behaviour::new([(BLOBS, ProtocolSupport::Full)], blobs_config),
             streams: request_response::Behaviour::new([(STREAMS, ProtocolSupport::Full)], streams_config),
             ping: ping::Behaviour::new(ping::Config::new().with_timeout(request_timeout)),
         })

@@ -1,12 +1,7 @@
-//! `/surety/blob/3`, its elder `/surety/blob/2`, and `/surety/stream/1`: messages and their framing.
+//! `/surety/blob/3` and `/surety/stream/1`: messages and their framing.
 //!
 //! One request and one response a substream. A frame is its length as `u32`, little endian, then SCALE. The
 //! length is checked before anything is allocated.
-//!
-//! Version 3 of the blob protocol adds to version 2 a ticket after each request, outlines, leaves of
-//! traces, and [`Response::Refused`]. A peer speaks both and prefers 3. What version 2 has no words for is
-//! left out: a ticket is not sent, an outline is asked for as an empty part (the answer tells the size), a
-//! refusal reads "not found". Who may read what is the same in both.
 
 use std::{io, marker::PhantomData};
 
@@ -23,9 +18,6 @@ use crate::{
 
 /// Blobs, and which blob is a task's output.
 pub(crate) const BLOBS: StreamProtocol = StreamProtocol::new("/surety/blob/3");
-
-/// The same without tickets, outlines and refusals.
-pub(crate) const BLOBS_2: StreamProtocol = StreamProtocol::new("/surety/blob/2");
 
 /// Tokens of tasks that are being computed.
 pub(crate) const STREAMS: StreamProtocol = StreamProtocol::new("/surety/stream/1");
@@ -62,7 +54,7 @@ pub(crate) enum Wanted {
     },
     /// The hash of the output for a task of the chain with this genesis.
     Output { genesis: ContentHash, task: TaskId },
-    /// The size of a blob and the content hashes of its chunks. Not in version 2.
+    /// The size of a blob and the content hashes of its chunks.
     Outline { hash: ContentHash },
 }
 
@@ -77,7 +69,7 @@ pub(crate) enum Response {
         hash: ContentHash,
         bytes: u64,
         statement: Option<Statement>,
-        /// The blob of its trace's leaves. Not in version 2.
+        /// The blob of its trace's leaves.
         leaves: Option<ContentHash>,
     },
     /// There is no such thing here.
@@ -86,9 +78,9 @@ pub(crate) enum Response {
     Busy,
     /// The request makes no sense.
     Malformed,
-    /// It is here, and not for whoever asked. Not in version 2.
+    /// It is here, and not for whoever asked.
     Refused,
-    /// The blob's size and the content hash of each [`CHUNK_BYTES`] of it. Not in version 2.
+    /// The blob's size and the content hash of each [`CHUNK_BYTES`] of it.
     Outline { total: u64, chunks: Vec<ContentHash> },
 }
 
@@ -119,25 +111,9 @@ pub(crate) trait Messages: Send + 'static {
     type Response: Encode + Decode + Send;
     const REQUEST_BYTES_MAX: u32;
     const RESPONSE_BYTES_MAX: u32;
-
-    fn request_to_bytes(_: &StreamProtocol, request: &Self::Request) -> Vec<u8> {
-        request.encode()
-    }
-
-    fn request_from_bytes(_: &StreamProtocol, mut bytes: &[u8]) -> Result<Self::Request, codec::Error> {
-        Self::Request::decode_all(&mut bytes)
-    }
-
-    fn response_to_bytes(_: &StreamProtocol, response: &Self::Response) -> Vec<u8> {
-        response.encode()
-    }
-
-    fn response_from_bytes(_: &StreamProtocol, mut bytes: &[u8]) -> Result<Self::Response, codec::Error> {
-        Self::Response::decode_all(&mut bytes)
-    }
 }
 
-/// Those of `/surety/blob/3` and `/surety/blob/2`.
+/// Those of `/surety/blob/3`.
 pub(crate) enum Blobs {}
 
 impl Messages for Blobs {
@@ -145,63 +121,7 @@ impl Messages for Blobs {
     type Response = Response;
     const REQUEST_BYTES_MAX: u32 = REQUEST_BYTES_MAX;
     const RESPONSE_BYTES_MAX: u32 = RESPONSE_BYTES_MAX;
-
-    fn request_to_bytes(protocol: &StreamProtocol, request: &Request) -> Vec<u8> {
-        if *protocol != BLOBS_2 {
-            return request.encode();
-        }
-        match &request.wanted {
-            Wanted::Outline { hash } => {
-                let empty = Wanted::Blob {
-                    hash: *hash,
-                    offset: 0,
-                    len: 0,
-                };
-                empty.encode()
-            }
-            wanted => wanted.encode(),
-        }
-    }
-
-    fn request_from_bytes(protocol: &StreamProtocol, mut bytes: &[u8]) -> Result<Request, codec::Error> {
-        if *protocol != BLOBS_2 {
-            return Request::decode_all(&mut bytes);
-        }
-        match Wanted::decode_all(&mut bytes)? {
-            Wanted::Outline { .. } => Err("version 2 has no outlines".into()),
-            wanted => Ok(Request { wanted, ticket: None }),
-        }
-    }
-
-    fn response_to_bytes(protocol: &StreamProtocol, response: &Response) -> Vec<u8> {
-        match response {
-            Response::Refused if *protocol == BLOBS_2 => Response::NotFound.encode(),
-            Response::Output {
-                hash,
-                bytes,
-                statement,
-                ..
-            } if *protocol == BLOBS_2 => (OUTPUT_INDEX, hash, bytes, statement).encode(),
-            response => response.encode(),
-        }
-    }
-
-    fn response_from_bytes(protocol: &StreamProtocol, mut bytes: &[u8]) -> Result<Response, codec::Error> {
-        if *protocol != BLOBS_2 || bytes.first() != Some(&OUTPUT_INDEX) {
-            return Response::decode_all(&mut bytes);
-        }
-        let (_, hash, bytes, statement) = <(u8, _, _, _)>::decode_all(&mut bytes)?;
-        Ok(Response::Output {
-            hash,
-            bytes,
-            statement,
-            leaves: None,
-        })
-    }
 }
-
-/// Index of [`Response::Output`].
-const OUTPUT_INDEX: u8 = 1;
 
 /// Those of `/surety/stream/1`.
 pub(crate) enum Streams {}
@@ -234,46 +154,44 @@ impl<M: Messages> Codec for ScaleCodec<M> {
     type Request = M::Request;
     type Response = M::Response;
 
-    async fn read_request<T>(&mut self, protocol: &StreamProtocol, io: &mut T) -> io::Result<M::Request>
+    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<M::Request>
     where
         T: AsyncRead + Unpin + Send,
     {
         let frame = read_frame(io, M::REQUEST_BYTES_MAX).await?;
-        M::request_from_bytes(protocol, &frame).map_err(not_scale)
+        M::Request::decode_all(&mut frame.as_slice()).map_err(not_scale)
     }
 
-    async fn read_response<T>(&mut self, protocol: &StreamProtocol, io: &mut T) -> io::Result<M::Response>
+    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<M::Response>
     where
         T: AsyncRead + Unpin + Send,
     {
         let frame = read_frame(io, M::RESPONSE_BYTES_MAX).await?;
-        M::response_from_bytes(protocol, &frame).map_err(not_scale)
+        M::Response::decode_all(&mut frame.as_slice()).map_err(not_scale)
     }
 
     async fn write_request<T>(
         &mut self,
-        protocol: &StreamProtocol,
+        _: &StreamProtocol,
         io: &mut T,
         request: M::Request,
     ) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
-        let frame = M::request_to_bytes(protocol, &request);
-        write_frame(io, &frame, M::REQUEST_BYTES_MAX).await
+        write_frame(io, &request.encode(), M::REQUEST_BYTES_MAX).await
     }
 
     async fn write_response<T>(
         &mut self,
-        protocol: &StreamProtocol,
+        _: &StreamProtocol,
         io: &mut T,
         response: M::Response,
     ) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
-        let frame = M::response_to_bytes(protocol, &response);
-        write_frame(io, &frame, M::RESPONSE_BYTES_MAX).await
+        write_frame(io, &response.encode(), M::RESPONSE_BYTES_MAX).await
     }
 }
 
@@ -281,26 +199,13 @@ impl<M: Messages> Codec for ScaleCodec<M> {
 /// written again. They always are; for the fuzz target `wire`.
 #[doc(hidden)]
 pub fn reads_back(bytes: &[u8]) -> bool {
-    let same = |again: Option<Vec<u8>>| again.is_none_or(|again| again == bytes);
-    let request = |protocol: &StreamProtocol| {
-        let read = Blobs::request_from_bytes(protocol, bytes).ok();
-        same(read.map(|request| Blobs::request_to_bytes(protocol, &request)))
-    };
-    let response = |protocol: &StreamProtocol| {
-        let read = Blobs::response_from_bytes(protocol, bytes).ok();
-        // A refusal is none in version 2.
-        let known = read.filter(|response| *protocol == BLOBS || *response != Response::Refused);
-        same(known.map(|response| Blobs::response_to_bytes(protocol, &response)))
-    };
-    fn again<M: Encode + DecodeAll>(mut bytes: &[u8]) -> Option<Vec<u8>> {
-        M::decode_all(&mut bytes).ok().map(|message| message.encode())
+    fn is_same<M: Encode + DecodeAll>(bytes: &[u8]) -> bool {
+        M::decode_all(&mut &*bytes).map_or(true, |message| message.encode() == bytes)
     }
-    request(&BLOBS)
-        && request(&BLOBS_2)
-        && response(&BLOBS)
-        && response(&BLOBS_2)
-        && same(again::<PageRequest>(bytes))
-        && same(again::<PageResponse>(bytes))
+    is_same::<Request>(bytes)
+        && is_same::<Response>(bytes)
+        && is_same::<PageRequest>(bytes)
+        && is_same::<PageResponse>(bytes)
 }
 
 fn invalid(reason: String) -> io::Error {

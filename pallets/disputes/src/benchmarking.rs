@@ -18,6 +18,7 @@ use surety_pallet_results::{
 };
 use surety_pallet_trust_lock::{Records, fill_convictions};
 use surety_types::{
+    limits::DISPUTES_MAX,
     task::ResultClaim,
     traits::DrawVerifier,
     trust::{AuditState, Party},
@@ -52,8 +53,9 @@ mod benchmarks {
     fn challenge() {
         let said = disputable::<T>();
         at::<T>(One::one());
-        let round = challengeable::<T>(&said, |_| None);
+        let mut round = challengeable::<T>(&said, |_| None);
         let challenger: T::AccountId = account("challenger", 0, 0);
+        all_but_one_dispute::<T>(&mut round, &said);
         // The bond holds what a committee costs as well.
         for _ in 0..200 {
             surety_pallet_results::asset::endow::<T>(&challenger, stake::<T>());
@@ -63,7 +65,7 @@ mod benchmarks {
         #[extrinsic_call]
         _(RawOrigin::Signed(challenger), TASK, account("provider", 0, 0));
 
-        assert!(Disputes::<T>::contains_key(0));
+        assert!(Disputes::<T>::contains_key(DISPUTES_MAX - 1));
     }
 
     #[benchmark]
@@ -106,19 +108,23 @@ mod benchmarks {
         assert!(Disputes::<T>::get(0).is_some_and(|dispute| dispute.prepaid.is_some()));
     }
 
+    /// The part is the last that a committee waits for.
     #[benchmark]
     fn show_part() {
         let (due, part) = largest_part();
         let blob = due.blob;
+        let dispute = waiting::<T>();
 
         #[block]
         {
             if due.is(&part) {
                 Results::<T>::keep_part(TASK, &blob, part);
+                Pallet::<T>::convene(0, &dispute, &cell());
             }
         }
 
         assert!(Shown::<T>::contains_key(TASK, (blob.content, blob.bytes, 3)));
+        assert!(Committees::<T>::contains_key(0));
     }
 
     /// Time is over, and as many further disputes are opened as are opened at once.

@@ -73,9 +73,11 @@ impl<T: Config> Pallet<T> {
     fn seat_draw(dispute: &DisputeOf<T>) -> SeatDrawOf<T> {
         // Heights, like the randomness of epochs.
         let begun_at = frame_system::Pallet::<T>::block_number();
+        let seasoned = begun_at.saturating_sub(T::SeatSeasoning::get().into());
         SeatDraw {
             begun_at,
-            settled_by: begun_at.saturating_sub(T::SeatSeasoning::get().into()),
+            // The cell is known as long before as its defender takes to show what members need.
+            settled_by: seasoned.min(dispute.opened_at),
             epoch_randomness: T::EpochRandomness::get(),
             verifier_stake: Self::electorate(dispute),
             seed: None,

@@ -23,6 +23,7 @@ mod matching;
 mod showing;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
+mod undecided;
 pub mod weights;
 
 pub use committee::SUSPENDED_AT_ONCE;
@@ -395,6 +396,8 @@ pub mod pallet {
         AlreadyRevealed,
         /// Claim and salt do not open the seal.
         SealMismatch,
+        /// The account challenges this claim already. When that is over, it may again.
+        AlreadyChallenging,
     }
 
     #[pallet::call]
@@ -403,10 +406,11 @@ pub mod pallet {
         /// is put on hold. The challenger plays whoever stands by the result, one after the other: providers,
         /// and when no provider answers for it any more, auditors that confirmed it. The bond is returned
         /// when nobody is left, unless the challenger loses: then half goes to the defender and half is
-        /// burned.
+        /// burned. An account has one challenge of a claim at a time.
         ///
         /// # Errors
-        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotDisputable`, `TooManyDisputes`; the currency's own.
+        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotDisputable`, `AlreadyChallenging`,
+        /// `TooManyDisputes`; the currency's own.
         #[pallet::call_index(0)]
         #[pallet::weight(<T as Config>::WeightInfo::challenge())]
         pub fn challenge(origin: OriginFor<T>, task: TaskId, provider: T::AccountId) -> DispatchResult {
@@ -419,7 +423,8 @@ pub mod pallet {
         ///
         /// A challenger that has not got the input or the claimed output may ask for it, once, and puts the
         /// price on hold; its opponent then shows it, in its own time. Who wins bears nothing of that. What
-        /// can be read on chain already is asked for in vain, and free of charge.
+        /// can be read on chain already is asked for in vain, and free of charge. What a committee needs the
+        /// defender shows as well, before it is called together, and for nothing.
         ///
         /// With its number a move that is sent twice, because it seemed lost, is refused the second time: two
         /// moves later it might be a legal one, and a wrong one.

@@ -1,19 +1,23 @@
 //! What a challenger has not got is shown by its defender, for all to read. The challenger puts the price on
 //! hold, and the loser bears it.
+//!
+//! What the members of a committee need is shown before they are asked, or a defender could serve it to its
+//! challenger alone and leave the dispute undecided. Nobody puts a price on hold for that: a challenger
+//! without money for it would lose by it.
 
 use frame_support::{dispatch::DispatchResult, traits::Get};
 use sp_runtime::traits::{Saturating, Zero};
 use surety_dispute_game::{
-    bisection::{Game, Missing, Move, Shape, Side, missing_blobs},
+    bisection::{Game, Missing, Move, Shape, Side, State, missing_blobs},
     dispute::Prepaid,
 };
 use surety_pallet_results::{Pallet as Results, asset};
-use surety_types::trust::DisputeId;
+use surety_types::{TaskId, trust::DisputeId};
 
 use crate::{Config, DisputeOf, Event, HoldReason, Pallet};
 
 impl<T: Config> Pallet<T> {
-    /// Carries out what such a move means beside the game, which is `after` it.
+    /// Carries out what a move means for what is shown, beside the game, which is `after` it.
     pub(crate) fn note_showing(
         player: &T::AccountId,
         (id, dispute): (DisputeId, &mut DisputeOf<T>),
@@ -27,16 +31,17 @@ impl<T: Config> Pallet<T> {
                     after.note_all_shown();
                     return Ok(());
                 }
-                Self::prepay(player, (id, dispute), missing, shape)
+                Self::prepay(player, (id, dispute), missing, shape)?;
             }
             Move::Supply(part) => {
                 if let Some(due) = dispute.game.due_part(shape) {
                     Results::<T>::keep_part(dispute.task, &due.blob, part);
                 }
-                Ok(())
             }
-            _ => Ok(()),
+            _ => {}
         }
+        skip_shown::<T>(dispute.task, after, shape);
+        Ok(())
     }
 
     fn prepay(
@@ -87,5 +92,15 @@ impl<T: Config> Pallet<T> {
             paid,
             returned,
         });
+    }
+}
+
+/// What members of a committee need and can read already is not shown again.
+fn skip_shown<T: Config>(task: TaskId, game: &mut Game, shape: &impl Shape) {
+    while matches!(game.state(), State::Evidence { .. })
+        && let Some(due) = game.due_part(shape)
+        && Results::<T>::is_shown(task, &due.blob)
+    {
+        game.note_part_shown();
     }
 }

@@ -2,7 +2,8 @@
 
 mod committees;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
+use codec::Encode;
 use frame_support::ensure;
 use sp_runtime::{
     TryRuntimeError,
@@ -26,6 +27,7 @@ impl<T: Config> Pallet<T> {
         Rounds::<T>::iter()
             .try_for_each(|(task, round)| disputes_1_disputes_are_those_of_their_rounds::<T>(task, &round))?;
         disputes_1_disputes_have_rounds::<T>()?;
+        disputes_9_challenges_of_an_account_are_of_different_claims::<T>()?;
         disputes_2_holds_are_bonds::<T>()?;
         disputes_8_holds_are_prices_of_showing::<T>()?;
         Rounds::<T>::iter()
@@ -84,6 +86,19 @@ fn disputes_5_places_are_those_of_challengers<T: Config>(
             && round.challenges <= limits::CHALLENGES_MAX,
         "DISPUTES-5: places of challengers that are not theirs"
     );
+    Ok(())
+}
+
+fn disputes_9_challenges_of_an_account_are_of_different_claims<T: Config>() -> Result<(), TryRuntimeError> {
+    let mut seen = BTreeSet::new();
+    for dispute in Disputes::<T>::iter_values() {
+        if let Party::Account(challenger) = dispute.challenger {
+            ensure!(
+                seen.insert((challenger, dispute.task, dispute.claim.encode())),
+                "DISPUTES-9: an account challenges a claim twice at a time"
+            );
+        }
+    }
     Ok(())
 }
 

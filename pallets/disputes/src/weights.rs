@@ -4,7 +4,7 @@ use frame_support::weights::Weight;
 
 /// Weights of the calls and of what time brings about, at the bounds.
 pub trait WeightInfo {
-    /// A challenge of a full round.
+    /// A challenge of a full round, the last that there is room for.
     fn challenge() -> Weight;
 
     /// The longest opening of a product in int8: it is computed again, and who loses is convicted in a full
@@ -20,7 +20,8 @@ pub trait WeightInfo {
     /// A challenger asks for what it has not got, in a full round.
     fn play_ask() -> Weight;
 
-    /// The longest part of content is found to be what is due, and is kept.
+    /// The longest part of content is found to be what is due, and is kept; a committee that waited for it is
+    /// called together.
     fn show_part() -> Weight;
 
     /// Any move: which cell it opens is not known before it is read. A part is shown in a move that reads and

@@ -10,7 +10,7 @@ use std::{cell::Cell as Slot, convert::Infallible};
 use sp_core::H256;
 use sp_runtime::DispatchError;
 use surety_dispute_game::bisection::{
-    Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
+    Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Missing, Referee, Roots, RowsShape, Shape, Trace,
 };
 use surety_proofs::{Proof, merkle_root, row_digest, rows_digest};
 use surety_types::{TaskId, task::ResultClaim, trust::ItemLeaves};
@@ -180,6 +180,11 @@ impl Shape for ToyClaimReferee {
 impl Referee for ToyClaimReferee {
     fn opening_bytes(&self, cell: &Cell) -> Option<u32> {
         (cell.leaf > 0).then_some(4)
+    }
+
+    /// There is no input.
+    fn needed(&self, _: &Cell) -> Option<Missing> {
+        Some(Missing::Output)
     }
 
     fn judge(&self, cell: &Cell, _: &Roots, opening: &[u8]) -> Judgement {

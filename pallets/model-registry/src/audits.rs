@@ -69,6 +69,7 @@ impl<T: Config> Pallet<T> {
         Ok(ModelAudits {
             speed: AuditSpeeds::<T>::get(model).unwrap_or(reference),
             item_tokens: manifest.item_tokens(),
+            items_alone: manifest.has_items_alone(),
             able: able.try_into().unwrap_or(u128::MAX),
         })
     }

@@ -65,6 +65,20 @@ impl<T: Config> Pallet<T> {
         slash
     }
 
+    /// Notes of a provider that has lost as much as this costs that it said two things, too. It loses nothing
+    /// more. But if it could keep this from being shown, by losing to a friend first, auditors to which it
+    /// had shown another output would have to play for that.
+    pub(crate) fn note_equivocation(task: TaskId, round: &mut RoundOf<T>, provider: &T::AccountId) {
+        if let Ok(member) = Self::member(round, provider) {
+            member.fault = Some(FaultKind::Equivocation);
+        }
+        Self::wake_disputes(round);
+        Self::void_audits(round, provider);
+        if Self::is_shared(round, provider) {
+            Self::reopen_challenges(task, round);
+        }
+    }
+
     /// Ends the audits that differ from what a provider revealed that said two things: its auditors may have
     /// been shown another one, and have sealed what is right of that. Whoever confirmed what it revealed
     /// still stands by it. Of embeddings auditors are shown nothing, and seal what they have computed.

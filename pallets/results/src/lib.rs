@@ -542,7 +542,7 @@ pub mod pallet {
         WrongSigner,
         /// The signature is not of this statement for this chain.
         BadSignature,
-        /// The provider was found at fault before, as gravely.
+        /// The provider was found at fault before, as gravely; or it was shown that it said two things.
         AlreadyAtFault,
         /// The task's input has no such piece.
         NoSuchSegment,
@@ -684,12 +684,14 @@ pub mod pallet {
 
         /// Shows that a provider signed two different statements about one task, or, without the second one,
         /// a statement that is not what it committed to or revealed on chain. Anybody may; who does gets the
-        /// finder's share of the slash. Possible as long as the task has its round.
+        /// finder's share of the slash. Of a provider that has lost as much before it is only noted; those of
+        /// its audits are void all the same that differ from what it revealed. Possible as long as the task
+        /// has its round.
         ///
         /// # Errors
         /// `UnknownRound`, `NotMember`, `AlreadyAtFault`, `NoEquivocation`, `WrongSigner`, `BadSignature`.
         #[pallet::call_index(6)]
-        #[pallet::weight(<T as Config>::WeightInfo::report_equivocation())]
+        #[pallet::weight((<T as Config>::WeightInfo::report_equivocation(), DispatchClass::Operational))]
         pub fn report_equivocation(
             origin: OriginFor<T>,
             statement: SignedStatement<T::AccountId>,

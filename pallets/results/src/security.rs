@@ -44,6 +44,8 @@ impl<T: Config> Pallet<T> {
             item_tokens: audits.item_tokens,
             speed: audits.speed,
             able: Self::able(audits.able),
+            // No position of a generation can be computed without those before it.
+            sampled: spec.operation == Operation::Embed && audits.items_alone,
         };
         let (policy, mut security) = (Self::audit_policy(&audits), spec.security);
         if security.value_at_risk > 0 {
@@ -82,8 +84,7 @@ impl<T: Config> Pallet<T> {
         (security, audits): (&Security, &AuditTerms),
         expected: FixedU128,
     ) -> Result<u32, Refusal> {
-        if audits.operation == Operation::Generate {
-            // No position can be computed without those before it.
+        if !audits.sampled {
             return Self::audit_policy(audits)
                 .items(1, expected, &terms(price, security), 0)
                 .map(|_| u32::MAX);

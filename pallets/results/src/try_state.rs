@@ -32,7 +32,8 @@ impl<T: Config> Pallet<T> {
             results_10_input_is_demanded_by_who_waits_for_it::<T>(&round)?;
             results_11_who_was_late_owes_its_opening::<T>(&round)?;
             results_12_auditors_are_drawn_with_a_seed::<T>(&round)?;
-            results_13_a_lock_is_lost_once::<T>(&round)
+            results_13_a_lock_is_lost_once::<T>(&round)?;
+            results_15_nobody_plays_for_what_it_was_shown::<T>(&round)
         })?;
         results_7_holds_are_prices_of_demands::<T>()?;
         results_8_contexts_are_of_rounds::<T>()?;
@@ -265,6 +266,23 @@ fn results_14_what_is_shown_is_of_rounds<T: Config>() -> Result<(), TryRuntimeEr
             .iter()
             .all(|(task, count)| Rounds::<T>::contains_key(task) && *count <= SHOWN_MAX),
         "RESULTS-14: content is kept of a task without a round, or more of it than is forgotten at once"
+    );
+    Ok(())
+}
+
+fn results_15_nobody_plays_for_what_it_was_shown<T: Config>(
+    round: &RoundOf<T>,
+) -> Result<(), TryRuntimeError> {
+    let is_two_faced = |provider: &T::AccountId| {
+        let mut members = round.members.iter();
+        members.any(|member| member.provider == *provider && member.fault == Some(FaultKind::Equivocation))
+    };
+    let differs = |state: &AuditState| matches!(state, AuditState::Differs | AuditState::Disputed(_));
+    let mut audits = round.audits.iter();
+    ensure!(
+        !Pallet::<T>::is_shown_to_auditors(round)
+            || !audits.any(|audit| differs(&audit.state) && is_two_faced(&audit.provider)),
+        "RESULTS-15: an audit that differs from what a provider revealed that said two things"
     );
     Ok(())
 }

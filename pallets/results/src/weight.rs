@@ -29,7 +29,8 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Most that one of the calls weighs for which blocks keep room, because somebody loses money for being
-    /// late with it: moves, commitments, announcements, demands of input, pieces of data, openings.
+    /// late with it: moves, commitments, announcements, demands of input, pieces of data, openings, reports
+    /// of equivocation.
     pub fn answer_weight() -> Weight {
         let reveal =
             <T as Config>::WeightInfo::reveal().saturating_add(<T as Config>::WeightInfo::authorize_reveal());
@@ -43,6 +44,7 @@ impl<T: Config> Pallet<T> {
             .max(<T as Config>::WeightInfo::supply())
             .max(<T as Config>::WeightInfo::demand_input())
             .max(<T as Config>::WeightInfo::supply_input())
+            .max(<T as Config>::WeightInfo::report_equivocation())
             .max(reveal)
             .max(audit)
             .max(T::Disputes::answer_weight())

@@ -7,7 +7,8 @@
 //! ```text
 //!        ┌──────────── Post, Name, until it is one leaf, step, row or segment ─────┐
 //!  leaves of the trace ─Enter─> steps ────────> rows ──> segments ─Show, Pick─> cell ───────Open──────> Over
-//!                      └─────── a fixed leaf ───────────────^                     └─> NeedsCommittee ───^
+//!                      └─────── a fixed leaf ───────────────^     Evidence <──────┴─> NeedsCommittee ───^
+//!                                                                    └─── Supply ────────^
 //! ```
 //!
 //! The **defender** posts the children of the node in dispute, at most [`CHILDREN_MAX`]; the game refuses
@@ -18,7 +19,8 @@
 //! one that is fixed, the defender has lost. How long a leaf is may be a word of leaf 0, which is shown
 //! with the entry. At last the defender shows a segment, the challenger picks a cell, the defender opens
 //! it, and a [`Referee`] decides. A cell that no block can compute again ends play in
-//! [`State::NeedsCommittee`]: somebody else decides.
+//! [`State::NeedsCommittee`]: somebody else decides. What those have to have for it, beside the model, the
+//! defender shows before they are asked: the tokens of a generation, its prompt.
 //!
 //! **The honest side wins**, whatever the other does. An honest defender can always go on, and what it opens
 //! is right wherever the challenger led it. An honest challenger keeps the node in dispute different from its
@@ -50,16 +52,18 @@ mod player;
 mod referee;
 mod shape;
 mod showing;
+mod state;
 
 pub use bounds::opening_room;
 pub use clock::Clocks;
+pub use game::Game;
 pub(crate) use game::value;
-pub use game::{Game, Level, Place, State};
 pub use moves::{Children, Entry, GameError, Move, Outcome, Reason, Side, StepsOpening};
 pub use player::{PlayError, Trace, challenge, defend};
 pub use referee::{Cell, CellValue, Judgement, Referee, Roots};
 pub use shape::{LeafKind, LeafShape, Length, RowsShape, Shape};
 pub use showing::{Asked, Blob, DuePart, Missing, missing_blobs, missing_parts};
+pub use state::{Level, Place, State};
 
 pub use surety_proofs::{PARTS_MAX, PartOpening};
 

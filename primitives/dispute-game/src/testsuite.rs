@@ -2,4 +2,5 @@
 //! and a computation that is small enough to be disputed a million times.
 
 pub mod dice;
+pub mod generation;
 pub mod toy;

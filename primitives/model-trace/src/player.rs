@@ -88,12 +88,17 @@ pub(super) struct Unfolded {
     pub digests: Digests,
 }
 
-/// Plays over a trace: unfolds the leaf that a game goes into, and opens cells. One leaf is kept at a time.
+/// Plays over a trace: unfolds the leaf that a game goes into, and opens cells. One leaf is kept at a time,
+/// and those [before it](Self::keeping) that there is room for.
 #[derive(Clone, Debug)]
 pub struct Player<R> {
     pub(super) layout: Layout,
     pub(super) records: R,
     pub(super) unfolded: Option<Unfolded>,
+    /// Others that were unfolded before, the last used last.
+    pub(super) kept: Vec<Unfolded>,
+    /// Most bytes that these may take.
+    room: usize,
     altered: Option<Altered>,
 }
 
@@ -117,7 +122,24 @@ impl<R: Records> Player<R> {
             layout,
             records,
             unfolded: None,
+            kept: Vec::new(),
+            room: 0,
             altered: None,
+        }
+    }
+
+    /// Keeps leaves that were unfolded before while they take no more than so many bytes: several games
+    /// about one claim go into different ones.
+    pub const fn keeping(mut self, bytes: usize) -> Self {
+        self.room = bytes;
+        self
+    }
+
+    /// Makes place for another leaf.
+    fn set_aside(&mut self) {
+        self.kept.extend(self.unfolded.take());
+        while !self.kept.is_empty() && memory(&self.kept) > self.room {
+            self.kept.remove(0);
         }
     }
 
@@ -135,6 +157,7 @@ impl<R: Records> Player<R> {
         byte: u32,
     ) -> Result<H256, PlayerError<R::Error>> {
         self.unfolded = None;
+        self.kept.clear();
         self.altered = None;
         let mut leaves = self.records.leaves().map_err(PlayerError::Records)?.to_vec();
         let place = leaves.get_mut(leaf as usize).ok_or(Missing)?;
@@ -196,6 +219,11 @@ impl<R: Records> Player<R> {
             .as_ref()
             .is_none_or(|unfolded| unfolded.leaf != leaf)
         {
+            self.set_aside();
+            let known = self.kept.iter().position(|unfolded| unfolded.leaf == leaf);
+            self.unfolded = known.map(|at| self.kept.remove(at));
+        }
+        if self.unfolded.is_none() {
             let length = self.length(leaf)?;
             let plan = self.layout.plan(leaf, length).ok_or(Missing)?;
             let reads: Vec<u32> = plan.reads().collect();
@@ -314,6 +342,15 @@ impl<R: Records> Trace for Player<R> {
         }
         self.opening(at)
     }
+}
+
+/// Bytes that leaves take in memory, but for their digests, which are a few of a hundred.
+pub(super) fn memory(unfolded: &[Unfolded]) -> usize {
+    unfolded
+        .iter()
+        .flat_map(|unfolded| &unfolded.steps)
+        .map(Rows::memory)
+        .sum()
 }
 
 impl Unfolded {

@@ -7,7 +7,7 @@ use core::ops::Range;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 use surety_exact::{HEAD_PRECISION, Precision};
-use surety_types::model::ModelFamily;
+use surety_types::model::{ModelFamily, Operation};
 
 use crate::{
     compute::{NO_NUMBER, Stop, cell, told},
@@ -21,7 +21,7 @@ use crate::{
     steps::{Op, Step},
     tensors::{Tensor, scales},
 };
-use surety_dispute_game::bisection::{Cell, CellValue, Judgement, Referee, Roots};
+use surety_dispute_game::bisection::{Cell, CellValue, Judgement, Missing, Referee, Roots};
 use surety_proofs::{Proof, SEGMENT_BYTES, WeightOpening, weight_row_leaf};
 
 /// Judges cells of one claim.
@@ -86,6 +86,14 @@ impl Referee for CellReferee<'_> {
             Ok(_) => Some(measure.bytes),
             Err(Stop::NoSuchPlace | Stop::Input(TooLong)) => None,
         }
+    }
+
+    /// A generation's tokens each depend on those before them; an embedding depends on its input alone.
+    fn needed(&self, _: &Cell) -> Option<Missing> {
+        Some(match self.layout.facts().operation {
+            Operation::Generate => Missing::Both,
+            Operation::Embed => Missing::Input,
+        })
     }
 
     fn judge(&self, at: &Cell, roots: &Roots, opening: &[u8]) -> Judgement {

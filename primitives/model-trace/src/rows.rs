@@ -104,6 +104,17 @@ impl Rows {
         Some(Self::Bytes { row_bytes, bytes })
     }
 
+    /// Bytes that they take in memory.
+    pub fn memory(&self) -> usize {
+        match self {
+            Self::Real { values, .. } => size_of_val(values.as_slice()),
+            Self::Quantized { q, scales, .. } => {
+                size_of_val(q.as_slice()).saturating_add(size_of_val(scales.as_slice()))
+            }
+            Self::Bytes { bytes, .. } => bytes.len(),
+        }
+    }
+
     /// Appends a row, from its cells.
     pub(super) fn push(&mut self, cells: &[CellValue]) {
         let bytes: Vec<u8> = cells

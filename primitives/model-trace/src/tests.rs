@@ -6,6 +6,7 @@ mod bounds;
 mod faults;
 mod games;
 mod hostile;
+mod kept;
 mod liar;
 mod plain;
 mod shapes;

@@ -3,7 +3,7 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::{ConstU32, H256};
-use sp_runtime::{BoundedVec, FixedU128, Permill};
+use sp_runtime::BoundedVec;
 
 use crate::{
     ContentHash, ModelId, TaskId,
@@ -13,6 +13,10 @@ use crate::{
     multiaddr::Endpoints,
     trust::{Audit, FaultKind, InputDemand, OpenDispute, SlashId},
 };
+
+mod audits;
+
+pub use audits::{AuditRate, AuditTerms};
 
 /// A list with one entry per provider of a task.
 pub type PerMember<T> = BoundedVec<T, ConstU32<{ limits::REDUNDANCY_MAX }>>;
@@ -61,57 +65,6 @@ pub struct Security {
     pub level: SecurityLevel,
     /// What a wrong answer could be worth to somebody else, in plancks. Providers lock stake accordingly.
     pub value_at_risk: u128,
-}
-
-/// How a task's results are audited, as it was fixed when it was posted.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
-)]
-pub struct AuditTerms {
-    /// What is asked of the model.
-    pub operation: Operation,
-    /// Size of the input, in bytes.
-    pub input_bytes: u32,
-    /// Most tokens of an item.
-    pub item_tokens: u32,
-    /// Tokens that the model's reference machine audits in 1,000 seconds.
-    pub speed: u32,
-    /// Part of all verifiers' stake that could audit the model (w).
-    pub able: Permill,
-}
-
-impl Default for AuditTerms {
-    /// Everybody is able to, and in no time.
-    fn default() -> Self {
-        Self {
-            operation: Operation::Embed,
-            input_bytes: 0,
-            item_tokens: 1,
-            speed: u32::MAX,
-            able: Permill::one(),
-        }
-    }
-}
-
-/// How the result of one provider is audited, fixed when it gets the task.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
-)]
-pub struct AuditRate {
-    /// Auditors expected (`lambda`).
-    pub expected: FixedU128,
-    /// Items that each of them computes; all of them where the task has no more.
-    pub items: u32,
-}
-
-impl Default for AuditRate {
-    /// No auditors, of the whole.
-    fn default() -> Self {
-        Self {
-            expected: FixedU128::from_u32(0),
-            items: u32::MAX,
-        }
-    }
 }
 
 /// What the client wants computed.

@@ -58,8 +58,8 @@ pub struct Audit<AccountId, Balance> {
     pub bond: Balance,
     /// The output with which the verifier drew itself: says which items are its own.
     pub draw: H256,
-    /// The seal, once it was opened as one over items.
-    pub items: Option<H256>,
+    /// Once its seal was opened as one over items.
+    pub items: Option<ItemsOpened>,
     /// How far it is.
     pub state: AuditState,
 }
@@ -70,6 +70,17 @@ impl<AccountId, Balance> Audit<AccountId, Balance> {
     pub const fn stands_by_all(&self) -> bool {
         matches!(self.state, AuditState::Confirmed) && self.items.is_none()
     }
+}
+
+/// That an audit's seal was opened as one over items, and where that can be read.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct ItemsOpened {
+    /// The seal.
+    pub seal: H256,
+    /// Height of the block that has the opening.
+    pub block: u32,
 }
 
 /// What an auditor found of one item.
@@ -106,6 +117,19 @@ pub struct ItemLeaves {
     pub leaves: BoundedVec<H256, ConstU32<LAYERS_MAX>>,
     /// The hashes that lead from them to the root, from left to right.
     pub siblings: BoundedVec<H256, ConstU32<ITEM_SIBLINGS_MAX>>,
+}
+
+/// What shows that an auditor of items confirmed what it had not computed.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Refutation {
+    /// What it opened its seal with.
+    pub found: ItemsFound,
+    /// The answer that it gave.
+    pub answer: AuditAnswer,
+    /// Which of its own items has other leaves in the provider's trace, from 0.
+    pub place: u32,
+    /// That item's leaves there.
+    pub shown: ItemLeaves,
 }
 
 /// A side of a dispute.

@@ -25,11 +25,13 @@ pub struct BidTerms<Balance> {
     pub lock: Balance,
 }
 
-/// Parameters that providers work by, as they are now.
+/// Parameters that providers and verifiers work by, as they are now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
 pub struct ProviderTerms<BlockNumber> {
     /// Blocks since its last heartbeat for which a provider counts as available.
     pub heartbeat_window: BlockNumber,
     /// Blocks of the running clock for computing and committing.
     pub commit_window: BlockNumber,
+    /// The same for opening the seal of an audit, from the verdict on, at least.
+    pub opening_window: BlockNumber,
 }

@@ -116,5 +116,6 @@ pub(crate) fn provider_terms() -> ProviderTerms<BlockNumber> {
     ProviderTerms {
         heartbeat_window: dynamic::provider_registry::HeartbeatWindow::get(),
         commit_window: dynamic::results::CommitWindow::get(),
+        opening_window: dynamic::results::OpeningWindow::get(),
     }
 }

@@ -15,7 +15,7 @@ use sp_runtime::{
     traits::{AccountIdConversion, Verify},
 };
 use surety_dispute_game::{
-    bisection::{Cell, Judgement, LeafShape, Referee, Roots, RowsShape, Shape},
+    bisection::{Cell, Judgement, LeafShape, Missing, Referee, Roots, RowsShape, Shape},
     dispute::DisputeView,
 };
 use surety_model_trace::{CellReferee, Layout, TaskFacts, shown_item};
@@ -309,6 +309,10 @@ impl Shape for ExactClaimReferee {
 impl Referee for ExactClaimReferee {
     fn opening_bytes(&self, cell: &Cell) -> Option<u32> {
         CellReferee::new(&self.layout, self.weight_root).opening_bytes(cell)
+    }
+
+    fn needed(&self, cell: &Cell) -> Option<Missing> {
+        CellReferee::new(&self.layout, self.weight_root).needed(cell)
     }
 
     fn judge(&self, cell: &Cell, roots: &Roots, opening: &[u8]) -> Judgement {

@@ -137,6 +137,19 @@ impl Chain {
         })
     }
 
+    /// A block of calls, of which its author leaves out what is not valid. Returns how each of them went.
+    pub fn any_block(
+        &mut self,
+        calls: Vec<(Sr25519Keyring, RuntimeCall)>,
+    ) -> Vec<Result<Result<(), DispatchError>, TransactionValidityError>> {
+        self.block_with(|| {
+            calls
+                .into_iter()
+                .map(|(signer, call)| apply(extrinsic(signer, call)))
+                .collect()
+        })
+    }
+
     /// A block of what `fill` applies between its inherents and its end.
     fn block_with<R>(&mut self, fill: impl FnOnce() -> R) -> R {
         self.slot += 1;

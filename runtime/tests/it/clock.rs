@@ -14,7 +14,7 @@ use surety_pallet_finality_clock::{Finalized, Notes};
 use surety_pallet_results::Call as ResultsCall;
 use surety_pallet_staking::Error as StakingError;
 use surety_pallet_trust_lock::{Records, Slashes};
-use surety_proofs::SegmentOpening;
+use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
 use surety_runtime::{
     BlockNumber, Results, Runtime, RuntimeCall, System, TransactionPayment, TrustLock,
     configs::{
@@ -223,6 +223,16 @@ fn answers() -> Vec<RuntimeCall> {
     let opening = SegmentOpening::new(&[7; 2_000], 0).unwrap();
     let who = provider.account();
     let (claim, salt) = (right(), H256::zero());
+    let signed = SignedStatement {
+        statement: CommitStatement {
+            task: 0,
+            provider: who.clone(),
+            commitment: salt,
+            output: salt,
+        },
+        agent: who.clone(),
+        signature: [0; 64],
+    };
     vec![
         provider.opened(0).1,
         provider.reveals(0, &claim).1,
@@ -266,6 +276,11 @@ fn answers() -> Vec<RuntimeCall> {
         }
         .into(),
         ResultsCall::demand_input { task: 0, segment: 0 }.into(),
+        ResultsCall::report_equivocation {
+            statement: signed.clone(),
+            other: Some(signed),
+        }
+        .into(),
     ]
 }
 

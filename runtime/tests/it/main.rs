@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod anything;
 mod chain;
 mod clock;
 mod committee;

@@ -72,7 +72,8 @@ pub fn manifest() -> ModelManifest {
         tier: Tier::HardwareClass,
         operations: vec![Operation::Embed].try_into().unwrap(),
         weights: hash(1),
-        weights_bytes: 90_868_376,
+        // So small that all of a task is audited within the shortest window.
+        weights_bytes: 1_000_000,
         text: TextForm {
             tokenizer: hash(2),
             ..TextForm::default()

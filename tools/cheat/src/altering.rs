@@ -4,13 +4,9 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use surety_engine::{Claimed, Engine, EngineError, Event, Job, Outcome, Sink, content_hash, exact::OwnTrace};
 use surety_model_trace::{Layout, Op, Part};
-use surety_types::{
-    ContentHash,
-    model::{ModelManifest, Operation},
-    task::ResultClaim,
-};
+use surety_types::{ContentHash, model::ModelManifest, task::ResultClaim};
 
-/// What is altered: of the claim, of the trace behind it, and of the output where that is vectors.
+/// What is altered: of the trace, of the claim that stands on it, and with `Output` of what is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alteration {
     /// The lowest bit of the last number of the output.
@@ -66,7 +62,7 @@ impl AlteringEngine {
     }
 }
 
-/// Which byte of vectors is changed: the lowest of the last number.
+/// Which byte of an output is changed: the lowest of its last number, of a generation that of its last token.
 fn altered_byte(output_bytes: usize) -> Option<usize> {
     output_bytes.checked_sub(4)
 }
@@ -92,7 +88,7 @@ impl Engine for AlteringEngine {
         let Outcome {
             mut output, claim, ..
         } = self.engine.run(job, sink)?;
-        if self.alteration == Alteration::Output && job.operation == Operation::Embed {
+        if self.alteration == Alteration::Output {
             let byte = altered_byte(output.len()).and_then(|at| output.get_mut(at));
             *byte.ok_or(EngineError::NotInTrace)? ^= 1;
         }

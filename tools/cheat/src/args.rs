@@ -24,8 +24,8 @@ impl CheatCli {
     pub fn check(&self) -> Result<(), clap::Error> {
         let fits = match (&self.surety.command, self.cheat) {
             (_, None) => true,
-            (Command::Provider(ProviderCommand::Up(_)), Some(cheat)) => cheat.is_providers(),
-            (Command::Verifier(_), Some(cheat)) => !cheat.is_providers(),
+            (Command::Provider(ProviderCommand::Up(_)), Some(cheat)) => !cheat.is_verifiers_alone(),
+            (Command::Verifier(_), Some(cheat)) => cheat == Cheat::Abort || cheat.is_verifiers_alone(),
             (_, Some(_)) => false,
         };
         if fits {
@@ -55,6 +55,14 @@ pub enum Cheat {
     CommitWithoutReveal,
     /// Provider: reveal, and serve nothing.
     WithheldData,
+    /// Provider: say something wrong, serve it to nobody, and show it in no dispute.
+    WithheldOutput,
+    /// Provider: serve auditors another output than the one that is revealed.
+    TwoFaced,
+    /// Provider: say something wrong, and have others take all the places that there are.
+    Crowding,
+    /// Provider and verifier: commit, or seal an audit, and open nothing.
+    Abort,
     /// Verifier: announce audits without computing anything.
     Lazy,
     /// Verifier: challenge a result that is right.
@@ -62,8 +70,8 @@ pub enum Cheat {
 }
 
 impl Cheat {
-    fn is_providers(self) -> bool {
-        !matches!(self, Self::Lazy | Self::FalseChallenge)
+    fn is_verifiers_alone(self) -> bool {
+        matches!(self, Self::Lazy | Self::FalseChallenge)
     }
 }
 
@@ -105,6 +113,9 @@ mod tests {
         ));
         assert!(is_taken("surety-cheat provider up --crash-at mid-generation"));
         assert!(!is_taken("surety-cheat provider up --cheat lazy"));
+        assert!(is_taken("surety-cheat provider up --stash x --cheat abort"));
+        assert!(is_taken("surety-cheat verifier up --stash x --cheat abort"));
+        assert!(!is_taken("surety-cheat verifier up --stash x --cheat two-faced"));
         assert!(!is_taken("surety-cheat verifier up --cheat model-swap"));
         assert!(!is_taken("surety-cheat task list --cheat model-swap"));
         assert!(is_taken("surety-cheat task list"));

@@ -12,17 +12,23 @@ use surety_types::{
     TaskId,
     task::{MemberProgress, ResultClaim, RoundPhase},
 };
-use surety_worker_core::{Due, Effect, EffectKind, Event, Failure, Found, Step, TaskSnapshot};
+use surety_worker_core::{DisputeRecord, Due, Effect, EffectKind, Event, Failure, Found, Step, TaskSnapshot};
+
+use crate::crowd::Crowd;
 
 /// What is done instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deceit {
     /// Commits to what another one committed to.
     CopiedResult,
-    /// Never opens a commitment.
-    CommitWithoutReveal,
+    /// Never opens a commitment, or the seal of an audit.
+    OpensNothing,
     /// Shows nothing of an output that is demanded on the chain.
     WithheldData,
+    /// Shows nothing of an output in a dispute, and makes every other move.
+    WithheldOutput,
+    /// Has a crowd take all places, and plays against the others alone.
+    Crowding,
     /// Makes audits up, and never opens them.
     Lazy,
     /// Challenges the first right result it sees, and plays on as if it had found something.
@@ -39,6 +45,7 @@ pub struct DeceivingCore {
     /// In the newest best block: what somebody else has committed to.
     others: BTreeMap<TaskId, Hash>,
     has_challenged: bool,
+    crowd: Option<Crowd>,
 }
 
 /// What comes of an effect.
@@ -59,7 +66,17 @@ impl DeceivingCore {
             stash: tools.stash.clone(),
             others: BTreeMap::new(),
             has_challenged: false,
+            crowd: None,
         }
+    }
+
+    /// The crowd, which is called together when there is something to see.
+    fn crowd(&mut self) -> &mut Crowd {
+        self.crowd.get_or_insert_with(|| {
+            let crowd = Crowd::new(self.chain.clone(), &self.signer);
+            crowd.pay(&self.signer);
+            crowd
+        })
     }
 
     fn see(&mut self, event: &Event) {
@@ -77,8 +94,18 @@ impl DeceivingCore {
                     self.submit(call);
                 }
             }
+            (Deceit::Crowding, event) => {
+                let stash = self.stash.clone();
+                self.crowd().see(event, &stash);
+            }
             _ => {}
         }
+    }
+
+    /// Whether a dispute is one that only takes a place.
+    fn is_of_crowd(&self, record: &DisputeRecord) -> bool {
+        let crowd = self.crowd.as_ref();
+        crowd.is_some_and(|crowd| crowd.has(record.challenger.account()))
     }
 
     fn submit(&self, call: Call) {
@@ -96,10 +123,25 @@ impl DeceivingCore {
     fn instead(&self, effect: Effect) -> Instead {
         let (task, kind) = (effect.task(), effect.kind());
         match (self.deceit, effect) {
-            (Deceit::CommitWithoutReveal, Effect::SubmitReveal { .. })
+            (
+                Deceit::OpensNothing,
+                Effect::SubmitReveal { .. }
+                | Effect::SubmitAuditReveal { .. }
+                | Effect::SubmitItemsReveal { .. },
+            )
             | (Deceit::WithheldData, Effect::SubmitSupply { .. })
+            | (
+                Deceit::WithheldOutput,
+                Effect::SubmitMove {
+                    played: Move::Supply(_),
+                    ..
+                },
+            )
             | (Deceit::Lazy, Effect::SubmitAuditReveal { .. } | Effect::SubmitItemsReveal { .. }) => {
                 tracing::error!(task, ?kind, "left out, as --cheat demands");
+                failed(task, kind, Failure::Permanent)
+            }
+            (Deceit::Crowding, Effect::ComputeMove { ref record, .. }) if self.is_of_crowd(record) => {
                 failed(task, kind, Failure::Permanent)
             }
             (Deceit::CopiedResult, Effect::SubmitCommit { .. }) => match self.others.get(&task) {

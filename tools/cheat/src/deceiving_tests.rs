@@ -52,6 +52,7 @@ fn played(deceit: Deceit, others: &[(TaskId, Hash)], effects: Vec<Vec<Effect>>) 
         signer,
         others: others.iter().copied().collect(),
         has_challenged: false,
+        crowd: None,
     };
     let step = core.step(5, Event::InputReady { task: 1 });
     let heard = heard.lock().unwrap().split_off(1);
@@ -87,7 +88,7 @@ fn carried_out(step: Step) -> Vec<Effect> {
 
 #[test]
 fn who_keeps_silent_hears_that_it_cannot_speak_and_does_everything_else() {
-    let (step, heard) = played(Deceit::CommitWithoutReveal, &[], vec![vec![commit(1), reveal()]]);
+    let (step, heard) = played(Deceit::OpensNothing, &[], vec![vec![commit(1), reveal()]]);
     let failed = Event::EffectFailed {
         task: 1,
         kind: EffectKind::Reveal,
@@ -139,11 +140,13 @@ fn a_lazy_auditor_announces_what_it_has_made_up_and_never_opens_it() {
         task,
         provider: of.clone(),
         spec: spec.clone(),
+        output: None,
     };
     let audit = Effect::Audit {
         task,
         provider: of.clone(),
         spec,
+        output: None,
         items: None,
     };
     let announce = Effect::SubmitAnnouncement {
@@ -180,8 +183,56 @@ fn a_lazy_auditor_announces_what_it_has_made_up_and_never_opens_it() {
 
 #[test]
 fn the_honest_parts_of_a_cheat_stay() {
-    for deceit in [Deceit::WithheldData, Deceit::FalseChallenge, Deceit::Lazy] {
+    for deceit in [
+        Deceit::WithheldData,
+        Deceit::WithheldOutput,
+        Deceit::FalseChallenge,
+        Deceit::Lazy,
+    ] {
         let (step, heard) = played(deceit, &[], vec![vec![commit(1), reveal()]]);
         assert_eq!((carried_out(step).len(), heard.len()), (2, 0), "{deceit:?}");
     }
+}
+
+#[test]
+fn who_shows_nothing_in_a_dispute_makes_every_other_move() {
+    let submit = |played| Effect::SubmitMove {
+        task: 1,
+        dispute: 2,
+        number: 3,
+        played,
+    };
+    let showing = submit(Move::Supply(Default::default()));
+    let other = submit(Move::Post(Default::default()));
+    let (step, heard) = played(Deceit::WithheldOutput, &[], vec![vec![showing, other.clone()]]);
+    assert_eq!(carried_out(step), [other]);
+    let failed = Event::EffectFailed {
+        task: 1,
+        kind: EffectKind::Play(2),
+        failure: Failure::Permanent,
+    };
+    assert_eq!(heard, [failed]);
+}
+
+#[test]
+fn who_seals_and_opens_nothing_has_computed() {
+    let provider = AccountId::new([4; 32]);
+    let open = Effect::SubmitAuditReveal {
+        task: 1,
+        provider: provider.clone(),
+        claim: claim(),
+        salt: Hash::zero(),
+    };
+    let announce = Effect::SubmitAnnouncement {
+        task: 1,
+        provider,
+        proof: AuditProof {
+            pre_output: [0; 32],
+            proof: [0; 64],
+        },
+        seal: Hash::zero(),
+    };
+    let effects = vec![vec![announce.clone(), open]];
+    let (step, heard) = played(Deceit::OpensNothing, &[], effects);
+    assert_eq!((carried_out(step), heard.len()), (vec![announce], 1));
 }

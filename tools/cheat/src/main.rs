@@ -4,6 +4,7 @@ mod altering;
 mod args;
 mod coarse;
 mod crashing;
+mod crowd;
 mod deceiving;
 mod plane;
 mod worker;

@@ -12,7 +12,7 @@ use crate::{
     coarse::open_coarse,
     crashing::CrashingLog,
     deceiving::{Deceit, DeceivingCore},
-    plane::BadPlane,
+    plane::{BadPlane, Faces, Serving},
 };
 
 /// A worker that does one thing wrong, or dies at one point, or both.
@@ -21,11 +21,30 @@ pub struct BadWorker {
     pub crash_at: Option<CrashPoint>,
 }
 
+impl BadWorker {
+    fn deceit(&self) -> Option<Deceit> {
+        Some(match self.cheat? {
+            Cheat::CopiedResult => Deceit::CopiedResult,
+            Cheat::CommitWithoutReveal | Cheat::Abort => Deceit::OpensNothing,
+            Cheat::WithheldData => Deceit::WithheldData,
+            Cheat::WithheldOutput => Deceit::WithheldOutput,
+            Cheat::Crowding => Deceit::Crowding,
+            Cheat::Lazy => Deceit::Lazy,
+            Cheat::FalseChallenge => Deceit::FalseChallenge,
+            Cheat::AlteredOutput
+            | Cheat::AlteredActivation
+            | Cheat::AlteredToken
+            | Cheat::ModelSwap
+            | Cheat::TwoFaced => return None,
+        })
+    }
+}
+
 impl Assembly for BadWorker {
     fn engine(&self, files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
         let alteration = match self.cheat {
             Some(Cheat::ModelSwap) => return open_coarse(files),
-            Some(Cheat::AlteredOutput) => Alteration::Output,
+            Some(Cheat::AlteredOutput | Cheat::WithheldOutput | Cheat::Crowding) => Alteration::Output,
             Some(Cheat::AlteredActivation) => Alteration::Activation,
             Some(Cheat::AlteredToken) => Alteration::Token,
             _ => return open(files),
@@ -34,26 +53,18 @@ impl Assembly for BadWorker {
     }
 
     fn worker(&self, mut parts: WorkerParts) -> WorkerParts {
-        let deceit = match self.cheat {
-            Some(Cheat::CopiedResult) => Some(Deceit::CopiedResult),
-            Some(Cheat::CommitWithoutReveal) => Some(Deceit::CommitWithoutReveal),
-            Some(Cheat::WithheldData) => Some(Deceit::WithheldData),
-            Some(Cheat::Lazy) => Some(Deceit::Lazy),
-            Some(Cheat::FalseChallenge) => Some(Deceit::FalseChallenge),
-            _ => None,
-        };
-        if let Some(deceit) = deceit {
+        if let Some(deceit) = self.deceit() {
             parts.core = Box::new(DeceivingCore::new(parts.core, deceit, &parts.tools));
         }
-        let withholds = self.cheat == Some(Cheat::WithheldData);
+        let serving = match self.cheat {
+            Some(Cheat::WithheldData) => Serving::Lost,
+            Some(Cheat::WithheldOutput) => Serving::Hidden,
+            Some(Cheat::TwoFaced) => Serving::TwoFaced(Box::new(Faces::new(&parts.tools))),
+            _ => Serving::Honest,
+        };
         let crashes = self.crash_at == Some(CrashPoint::MidGeneration);
-        if withholds || crashes {
-            let plane = parts.tools.plane;
-            parts.tools.plane = Arc::new(BadPlane {
-                plane,
-                withholds,
-                crashes,
-            });
+        if crashes || !matches!(serving, Serving::Honest) {
+            parts.tools.plane = Arc::new(BadPlane::new(parts.tools.plane, serving, crashes));
         }
         if let Some(point) = self.crash_at {
             parts.journal = Arc::new(CrashingLog::new(parts.journal, point));

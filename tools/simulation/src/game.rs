@@ -1,11 +1,15 @@
 //! Disputes, played to the end over the [`Toy`](crate::toy) computation.
 
 use codec::Encode;
-use surety_dispute_game::bisection::{Clocks, Game, Move, Outcome, Side, State, challenge, defend};
-
-use surety_dispute_game::testsuite::{
-    dice::Dice,
-    toy::{Alteration, Computed, Toy},
+use surety_dispute_game::{
+    bisection::{
+        Clocks, Game, Missing, Move, Outcome, Referee, Shape, Side, State, Trace, challenge, defend,
+    },
+    testsuite::{
+        dice::Dice,
+        generation::{Generated, WithOutput, any_output},
+        toy::{Alteration, Computed, Toy},
+    },
 };
 
 /// How a challenger plays.
@@ -21,6 +25,17 @@ pub enum Challenger {
     Overloads,
     /// It gives up at once.
     Concedes,
+}
+
+/// Whether a challenger has got what the result is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// It has been served, or can be computed.
+    Served,
+    /// It has not, and asks for it. It is shown.
+    Shown,
+    /// It has not, and asks for it. The defender makes every other move.
+    Withheld,
 }
 
 /// A dispute that is over.
@@ -49,30 +64,58 @@ pub struct Dispute {
     pub censored: Option<(Side, f64)>,
     /// The defender never moves.
     pub silent: bool,
+    /// What the challenger has got.
+    pub output: Output,
 }
 
 impl Dispute {
+    /// Between one with this clock and an honest one that has computed it all, uncensored.
+    pub const fn of(right: bool, challenger: Challenger, clock: u32) -> Self {
+        Self {
+            right,
+            challenger,
+            clock,
+            censored: None,
+            silent: false,
+            output: Output::Served,
+        }
+    }
+
     /// Plays it. None when a move was refused that should not have been: a bug.
     pub fn play(&self, dice: &mut Dice) -> Option<Played> {
         let seed = dice.number();
         let alteration = (!self.right).then(|| Alteration::any(dice));
-        let mut defender = Computed::new(seed, alteration);
+        let defender = Computed::new(seed, alteration);
         let computes = self.challenger == Challenger::Computes;
-        let mut challenger = computes.then(|| Computed::new(seed, None));
-        let mut game = Game::new(defender.root(), &Toy, Clocks::equal(self.clock)).ok()?;
-        let mut played = Played {
-            outcome: Outcome {
-                winner: Side::Defender,
-                reason: surety_dispute_game::bisection::Reason::TimeOut,
-            },
-            moves: 0,
-            bytes: 0,
-            blocks: 0,
-        };
+        let challenger = computes.then(|| Computed::new(seed, None));
+        if self.output == Output::Served {
+            let game = Game::new(defender.root(), &Toy, Clocks::equal(self.clock)).ok()?;
+            return self.play_game(game, &Toy, (defender, challenger), dice);
+        }
+        let output = any_output(dice);
+        let shape = Generated::new(&output);
+        let defender = WithOutput::new(defender, output.clone());
+        let challenger = challenger.map(|computed| WithOutput::new(computed, output));
+        let game = Game::new(defender.root(), &shape, Clocks::equal(self.clock)).ok()?;
+        self.play_game(game, &shape, (defender, challenger), dice)
+    }
+
+    fn play_game<S: Shape + Referee, T: Trace>(
+        &self,
+        mut game: Game,
+        shape: &S,
+        (mut defender, mut challenger): (T, Option<T>),
+        dice: &mut Dice,
+    ) -> Option<Played> {
+        let (mut moves, mut bytes, mut blocks) = (0, 0, 0);
         loop {
             if let Some(outcome) = game.outcome() {
-                played.outcome = outcome;
-                return Some(played);
+                return Some(Played {
+                    outcome,
+                    moves,
+                    bytes,
+                    blocks,
+                });
             }
             let Some(side) = game.to_move() else {
                 // Not computable in a block: the input, on which a committee of the task's verifiers sees
@@ -86,18 +129,21 @@ impl Dispute {
                 continue;
             };
             let waited = self.waits(side, &game, dice);
-            played.blocks += waited.min(game.clocks().left(side));
+            blocks += waited.min(game.clocks().left(side));
             game.tick(waited);
             if game.outcome().is_some() {
                 continue;
             }
             let next = match side {
-                Side::Defender => defend(&game, &Toy, &mut defender).ok()?,
+                Side::Defender => defend(&game, shape, &mut defender).ok()?,
                 Side::Challenger => self.challenge(&game, challenger.as_mut(), dice)?,
             };
-            played.moves += 1;
-            played.bytes += u32::try_from(next.encoded_size()).ok()?;
-            game.step(side, next, &Toy, &Toy).ok()?;
+            moves += 1;
+            // What is shown of an output has a limit of its own.
+            if !matches!(next, Move::Supply(_)) {
+                bytes += u32::try_from(next.encoded_size()).ok()?;
+            }
+            game.step(side, next, shape, shape).ok()?;
         }
     }
 
@@ -107,7 +153,9 @@ impl Dispute {
             // As long as it can without losing, at the first time of asking.
             return game.clocks().left(side).saturating_sub(1).max(1);
         }
-        if side == Side::Defender && self.silent {
+        let is_asked = game.asked().is_some_and(|asked| asked.is_owed());
+        let withholds = self.output == Output::Withheld && is_asked;
+        if side == Side::Defender && (self.silent || withholds) {
             return game.clocks().left(side);
         }
         let left_out = self.censored.filter(|(whose, _)| *whose == side);
@@ -118,7 +166,10 @@ impl Dispute {
         blocks
     }
 
-    fn challenge(&self, game: &Game, own: Option<&mut Computed>, dice: &mut Dice) -> Option<Move> {
+    fn challenge<T: Trace>(&self, game: &Game, own: Option<&mut T>, dice: &mut Dice) -> Option<Move> {
+        if self.output != Output::Served && game.asked().is_none() {
+            return Some(Move::Ask(Missing::Output));
+        }
         match self.challenger {
             Challenger::Computes => challenge(game, own?).ok(),
             Challenger::Concedes => Some(Move::Concede),

@@ -12,3 +12,4 @@ pub mod report;
 pub mod rules;
 pub mod run;
 pub mod strategies;
+pub mod troubles;

@@ -16,7 +16,7 @@ use surety_types::task::ResultClaim;
 
 use crate::{
     books::{Books, Role},
-    game::{Challenger, Dispute, Played},
+    game::{Challenger, Dispute, Output, Played},
     rules::{Market, REWARD, Rules},
 };
 use surety_dispute_game::testsuite::dice::Dice;
@@ -34,6 +34,10 @@ pub struct Tally {
     pub convicted: u64,
     /// Slashes, and bonds lost, of somebody who had done nothing wrong.
     pub honest_slashes: u64,
+    /// Standstills of finality.
+    pub stalls: u64,
+    /// Tasks that were refused when they were posted.
+    pub refusals: u64,
     /// Honest auditors that were kept off the network until their bonds were lost.
     pub honest_fines: u64,
     /// Disputes played.
@@ -52,6 +56,8 @@ impl Tally {
         self.audited += other.audited;
         self.convicted += other.convicted;
         self.honest_slashes += other.honest_slashes;
+        self.stalls += other.stalls;
+        self.refusals += other.refusals;
         self.honest_fines += other.honest_fines;
         self.disputes += other.disputes;
         self.blocks_max = self.blocks_max.max(other.blocks_max);
@@ -217,11 +223,8 @@ impl<'a> Life<'a> {
     pub fn dispute(&mut self, right: bool, challenger: Challenger) -> Side {
         let honest = if right { Side::Defender } else { Side::Challenger };
         let dispute = Dispute {
-            right,
-            challenger,
-            clock: self.rules.blocks.clock,
             censored: (self.censored > 0.0).then_some((honest, self.censored)),
-            silent: false,
+            ..Dispute::of(right, challenger, self.rules.blocks.clock)
         };
         self.played(dispute)
     }
@@ -388,6 +391,30 @@ impl<'a> Life<'a> {
                 false
             }
         }
+    }
+
+    /// Verifiers that were drawn, and served no output, generate themselves and contradict a wrong result.
+    /// Whether it ends in a conviction.
+    pub fn found_without_output(&mut self, honest: u32, output: Output) -> bool {
+        for _ in 0..honest {
+            self.work(Role::Verifier);
+        }
+        let accuracy = self.rules.policy.accuracy.deconstruct() as f64 / 1e18;
+        if honest == 0 || !self.dice.chance(accuracy) {
+            return false;
+        }
+        let dispute = Dispute {
+            output,
+            ..Dispute::of(false, Challenger::Computes, self.rules.blocks.clock)
+        };
+        // What was shown is paid by whoever loses.
+        self.transact(Role::Verifier);
+        if self.played(dispute) == Side::Challenger {
+            return true;
+        }
+        let bond = self.rules.challenge_bond(self.market);
+        self.forfeit(Role::Verifier, bond, Role::Provider, false);
+        false
     }
 
     /// Verifiers that confirmed what lost are played by `finder`, and lose: they have computed nothing.

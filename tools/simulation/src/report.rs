@@ -91,12 +91,12 @@ pub fn report(rules: &Rules, seed: u64, size: Size, said: &dyn Fn(&str)) -> Resu
     said(&pay::text(&paid));
     let (refusals, refused_wrongly) = pay::refusals(rules, seed, size.tasks);
     let (stalls, late) = pay::stalls(rules, seed, size.tasks);
-    let slashed = |value: &Value, key: &str| value.get(key).and_then(Value::as_u64).unwrap_or(0);
+    let count = |value: &Value, key: &str| value.get(key).and_then(Value::as_u64).unwrap_or(0);
     let sum = |key: &str| {
         strategies
             .iter()
             .chain([&honest])
-            .map(|value| slashed(value, key))
+            .map(|value| count(value, key))
             .sum::<u64>()
     };
     Ok(json!({
@@ -112,9 +112,9 @@ pub fn report(rules: &Rules, seed: u64, size: Size, said: &dyn Fn(&str)) -> Resu
         "snowflake": snowflake,
         "bytes": bytes::json(),
         "audit_pay_over_cost": pay::over_cost(&paid),
-        "refusals_simulated": refusals,
+        "refusals_simulated": refusals + count(&honest, "refusals"),
         "refusals_wrong": refused_wrongly,
-        "stalls_simulated": stalls,
+        "stalls_simulated": stalls + count(&honest, "stalls"),
         "stalls_late": late,
         "what_if": what_if(rules, seed, size)?,
         "market": market(rules)?,
@@ -136,6 +136,8 @@ fn honest(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
             ("honest_tasks", tally.honest_tasks),
             ("honest_slashes", tally.honest_slashes),
             ("disputes", tally.disputes),
+            ("stalls", tally.stalls),
+            ("refusals", tally.refusals),
         ] {
             let before = whole.get(key).and_then(Value::as_u64).unwrap_or(0);
             whole.insert(key.into(), (before + value).into());

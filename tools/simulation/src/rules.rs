@@ -39,6 +39,8 @@ pub struct Rules {
     pub demand_price: u128,
     /// Whether keys and stake of auditors have to be older than what anybody can know of the draw.
     pub seasoned: bool,
+    /// Whether windows are counted on a clock that stands still while finality does.
+    pub running_clock: bool,
     /// Windows in blocks.
     pub blocks: Blocks,
     /// A lock that is not planned, in plancks: for trying others.
@@ -69,6 +71,7 @@ impl Default for Rules {
             bid_deposit: REWARD,
             demand_price: REWARD / 100,
             seasoned: true,
+            running_clock: true,
             blocks: Blocks::default(),
             lock: None,
         }

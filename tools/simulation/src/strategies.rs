@@ -8,6 +8,7 @@ mod challengers;
 mod clients;
 mod draws;
 mod providers;
+mod showing;
 
 use crate::{
     books::Role,
@@ -116,12 +117,26 @@ pub const STRATEGIES: &[Strategy] = &[
     auditor("lazy auditor, guesses", "lazy auditor", auditors::guesses),
     auditor("lazy auditor, hides", "lazy auditor", auditors::hides),
     auditor("lazy auditor, no show", "lazy auditor", auditors::no_show),
+    auditor(
+        "aborting auditor",
+        "aborting when an audit shows up",
+        auditors::aborts,
+    ),
+    provider(
+        "aborting provider",
+        "aborting when an audit shows up",
+        providers::aborts,
+    ),
     auditor("false audit", "false disputes and delay", auditors::accuses),
     ring("collusion", "collusion of providers", providers::collusion),
     Strategy {
         cheat: &[Role::Provider],
         baseline: providers::sybils_honest,
         ..provider("sybils", "sybils", providers::sybils)
+    },
+    Strategy {
+        baseline: providers::three_honest,
+        ..provider("crowded bids", "sybils", providers::crowds_bids)
     },
     Strategy {
         cheat: &[Role::Client, Role::Challenger],
@@ -141,6 +156,11 @@ pub const STRATEGIES: &[Strategy] = &[
         challengers::false_dispute,
     ),
     challenger("delay", "false disputes and delay", challengers::delay),
+    challenger(
+        "asking for nothing",
+        "false disputes and delay",
+        showing::asks_for_nothing,
+    ),
     client(
         "withheld input",
         "client withholding input",
@@ -155,6 +175,26 @@ pub const STRATEGIES: &[Strategy] = &[
         "withheld trace",
         "provider withholding trace",
         providers::withholds_trace,
+    ),
+    provider(
+        "withheld output",
+        "withheld output in a dispute",
+        showing::withholds_output,
+    ),
+    provider(
+        "output shown when asked",
+        "withheld output in a dispute",
+        showing::shows_when_asked,
+    ),
+    provider(
+        "two faces, a wrong one revealed",
+        "two-faced data plane",
+        showing::reveals_another,
+    ),
+    provider(
+        "two faces, a wrong one served",
+        "two-faced data plane",
+        showing::serves_another,
     ),
     client(
         "denied delivery",

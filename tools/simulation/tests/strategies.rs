@@ -98,7 +98,18 @@ fn an_honest_provider_among_hostile_others_is_never_slashed() {
         assert_eq!(outcome.tally.honest_slashes, 0);
         assert_eq!(outcome.tally.convicted, 0);
         assert!(outcome.tally.disputes > 1_000);
+        assert!(outcome.tally.stalls > 5_000 && outcome.tally.refusals > 1_000);
     }
+}
+
+#[test]
+fn where_windows_were_counted_in_blocks_a_standstill_would_cost_the_honest_what_they_have_at_stake() {
+    let rules = Rules {
+        running_clock: false,
+        ..Rules::default()
+    };
+    let outcome = run(&HONEST, &rules, &Market::with_corrupt(0), 7, TASKS).unwrap();
+    assert!(outcome.tally.honest_slashes > 100);
 }
 
 #[test]
@@ -214,6 +225,14 @@ fn an_auditor_that_did_not_compute_cannot_confirm() {
 }
 
 #[test]
+fn sealing_and_never_opening_costs_whoever_does_it_more_than_it_saves() {
+    loses("aborting auditor");
+    loses("aborting provider");
+    let outcome = play("aborting provider", &Rules::default(), &Market::with_corrupt(33));
+    assert_eq!(outcome.tally.convicted, outcome.tally.audited);
+}
+
+#[test]
 fn an_auditor_that_hides_forgoes_its_pay() {
     // Rare, and each time a loss: with ten times as many tasks it is seen at every corrupt part.
     for corrupt in CORRUPT {
@@ -241,6 +260,11 @@ fn sybils_gain_no_seats_that_they_do_not_pay_for() {
 }
 
 #[test]
+fn taking_all_places_for_bids_buys_seats_that_are_audited_like_any() {
+    loses("crowded bids");
+}
+
+#[test]
 fn challenging_ones_own_right_answer_refunds_nothing() {
     loses("self-challenge");
 }
@@ -255,6 +279,7 @@ fn false_disputes_and_delays_cost_their_bond() {
     loses("false dispute");
     loses("delay");
     loses("false audit");
+    loses("asking for nothing");
 }
 
 #[test]
@@ -269,6 +294,24 @@ fn a_provider_that_withholds_output_or_trace_is_convicted() {
     loses("withheld trace");
     let outcome = play("withheld data", &Rules::default(), &Market::with_corrupt(33));
     assert_eq!(outcome.tally.convicted, TASKS);
+}
+
+#[test]
+fn an_output_that_is_withheld_in_a_dispute_loses_by_time_and_one_that_is_shown_by_its_cell() {
+    loses("withheld output");
+    loses("output shown when asked");
+    let convicted = |name| {
+        let outcome = play(name, &Rules::default(), &Market::with_corrupt(33));
+        outcome.tally.convicted
+    };
+    // Nothing is to be had by showing or not: the same draws find both.
+    assert_eq!(convicted("withheld output"), convicted("output shown when asked"));
+}
+
+#[test]
+fn who_serves_another_output_than_it_reveals_loses_whichever_of_them_is_right() {
+    loses("two faces, a wrong one revealed");
+    loses("two faces, a wrong one served");
 }
 
 #[test]

@@ -14,20 +14,14 @@ use surety_simulation::{
     break_even::curve,
     bytes::{Cost, SIGNED_BYTES, UNSIGNED_BYTES, dearest, happy_calls, happy_task, real_sizes, way},
     committees::{self, Counted},
-    game::{Challenger, Dispute},
+    game::{Challenger, Dispute, Output},
     pay::{KINDS, refusals, stalls, table, text},
     report::{Size, report, what_if},
     rules::{Market, REWARD, Rules},
 };
 
 fn dispute(right: bool, challenger: Challenger) -> Dispute {
-    Dispute {
-        right,
-        challenger,
-        clock: 600,
-        censored: None,
-        silent: false,
-    }
+    Dispute::of(right, challenger, 600)
 }
 
 #[test]
@@ -114,6 +108,35 @@ fn a_silent_defender_loses_by_time_and_a_delayer_takes_no_more_than_its_clock() 
     let played = dispute(true, Challenger::Delays).play(&mut dice).unwrap();
     assert_eq!(played.outcome.reason, Reason::TimeOut);
     assert!(played.blocks < 2 * 600);
+}
+
+#[test]
+fn who_has_not_got_the_output_is_shown_it_or_wins_by_time() {
+    let mut dice = Dice::new(1, 4);
+    let with = |output, right, challenger| Dispute {
+        output,
+        ..dispute(right, challenger)
+    };
+    for _ in 0..100 {
+        let withheld = with(Output::Withheld, false, Challenger::Computes).play(&mut dice);
+        let outcome = withheld.unwrap().outcome;
+        assert_eq!(
+            (outcome.winner, outcome.reason),
+            (Side::Challenger, Reason::TimeOut)
+        );
+        let shown = with(Output::Shown, false, Challenger::Computes).play(&mut dice);
+        let outcome = shown.unwrap().outcome;
+        assert_eq!(
+            (outcome.winner, outcome.reason),
+            (Side::Challenger, Reason::Judged)
+        );
+        // Two parts and the question are three moves more; who asks an honest defender has won nothing.
+        let right = with(Output::Shown, true, Challenger::Guesses).play(&mut dice);
+        assert_eq!(right.unwrap().outcome.winner, Side::Defender);
+        // It had to be forced: a right result that is not shown loses, too.
+        let hidden = with(Output::Withheld, true, Challenger::Guesses).play(&mut dice);
+        assert_eq!(hidden.unwrap().outcome.winner, Side::Challenger);
+    }
 }
 
 #[test]

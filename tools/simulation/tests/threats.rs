@@ -11,7 +11,7 @@ use std::{
 use surety_simulation::strategies::STRATEGIES;
 
 /// Those that strategies play. The page has more.
-const THREATS: [&str; 29] = [
+const THREATS: [&str; 32] = [
     "wrong result",
     "wrong items",
     "copying",
@@ -23,6 +23,8 @@ const THREATS: [&str; 29] = [
     "false disputes and delay",
     "client withholding input",
     "provider withholding trace",
+    "withheld output in a dispute",
+    "two-faced data plane",
     "client denying delivery",
     "equivocation",
     "front-run challenges",
@@ -41,6 +43,7 @@ const THREATS: [&str; 29] = [
     "flood",
     "losing on purpose",
     "a lesser fault as a shield",
+    "aborting when an audit shows up",
 ];
 
 fn root() -> PathBuf {

@@ -28,9 +28,9 @@ use tokio::sync::watch;
 
 use crate::{
     Balance, BidTerms, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent, ChainInfo,
-    CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, OpenTasks, Parameter, ProviderRecord,
-    ProviderTerms, RegisteredModel, Signer, SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord,
-    TrustInfo, Until, When,
+    CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening, OpenTasks,
+    Parameter, ProviderRecord, ProviderTerms, RegisteredModel, Signer, SlashRecord, StakeInfo, SubmitOptions,
+    TaskInfo, TaskRecord, TrustInfo, Until, When,
 };
 
 use faults::{Faults, Kind};
@@ -305,6 +305,10 @@ impl Chain for FakeChain {
         })
     }
 
+    async fn audit_speed(&self, when: When, model: &ModelId) -> Result<Option<u32>, ChainError> {
+        self.read(when, |state| state.audit_speeds.get(model).copied())
+    }
+
     async fn stake(&self, when: When, stash: &AccountId32) -> Result<Option<StakeInfo>, ChainError> {
         self.read(when, |state| state.stakes.get(stash).cloned())
     }
@@ -373,10 +377,32 @@ impl Chain for FakeChain {
         })
     }
 
+    async fn commit_note(
+        &self,
+        when: When,
+        task: TaskId,
+        provider: &AccountId32,
+    ) -> Result<Option<CommitRecord>, ChainError> {
+        self.read(when, |state| {
+            state.commit_notes.get(&(task, provider.clone())).cloned()
+        })
+    }
+
     async fn shown(&self, when: When, task: TaskId, content: ContentHash) -> Result<Vec<u8>, ChainError> {
         self.read(when, |state| {
             state.shown.get(&(task, content)).cloned().unwrap_or_default()
         })
+    }
+
+    async fn items_opened(
+        &self,
+        block: BlockNumber,
+        task: TaskId,
+        provider: &AccountId32,
+        verifier: &AccountId32,
+    ) -> Result<Option<ItemsOpening>, ChainError> {
+        let key = (block, task, provider.clone(), verifier.clone());
+        self.read(When::Best, |state| state.openings.get(&key).cloned())
     }
 
     async fn slashes(&self, when: When) -> Result<Vec<(SlashId, SlashRecord)>, ChainError> {

@@ -3,15 +3,17 @@
 use sp_core::{H256, crypto::AccountId32};
 use surety_audit_economics::{AuditInput, answer_hashes, audit_seal, items_seal};
 use surety_dispute_game::committee::{Candidate, Entry};
-use surety_proofs::commitment;
+use surety_proofs::{commitment, merkle_root};
 use surety_types::{
     TaskId,
     task::{Assignment, AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState},
-    trust::{Audit, AuditProof, AuditState, DisputeId, FaultKind},
+    trust::{
+        Audit, AuditAnswer, AuditProof, AuditState, DisputeId, FaultKind, ItemsFound, ItemsOpened, Refutation,
+    },
 };
 
 use super::state::{Applied, FakeState, fault, task_event};
-use crate::{Balance, BlockNumber, Call, ChainError, Refusal, RoundRecord, checked_draw};
+use crate::{Balance, BlockNumber, Call, ChainError, CommitRecord, Refusal, RoundRecord, checked_draw};
 
 impl FakeState {
     /// What a call does to a round; nothing for calls that do nothing to any.
@@ -47,13 +49,13 @@ impl FakeState {
                 verifier,
                 found,
                 answer,
-            } => self.reveal_audit(verifier, *task, provider, |_| {
-                let answers = answer_hashes(answer);
-                (
-                    items_seal(*task, provider, verifier, found, &answers),
-                    answer.agrees,
-                )
-            }),
+            } => self.reveal_items(*task, (provider, verifier), (found, answer)),
+            Call::RefuteAudit {
+                task,
+                provider,
+                verifier,
+                refutation,
+            } => self.refute_audit(*task, (provider, verifier), refutation),
             Call::Demand { task, .. } => Ok(vec![task_event("Results", "DataDemanded", *task)]),
             Call::Supply { task, .. } => Ok(vec![task_event("Results", "DataSupplied", *task)]),
             Call::DemandInput { task, segment } => self.demand_input(who, *task, *segment),
@@ -120,6 +122,9 @@ impl FakeState {
             return Err(fault("Results", "AlreadyCommitted"));
         }
         member.progress = MemberProgress::Committed(commitment);
+        let agent = who.clone();
+        let note = CommitRecord { agent, commitment };
+        self.commit_notes.insert((task, stash), note);
         Ok(vec![task_event("Results", "Committed", task)])
     }
 
@@ -193,11 +198,9 @@ impl FakeState {
         provider: &AccountId32,
         opened: impl FnOnce(&RoundRecord) -> (H256, bool),
     ) -> Applied {
-        let round = self.rounds.get_mut(&task).ok_or(Refusal::Call)?;
+        let round = self.rounds.get(&task).ok_or(Refusal::Call)?;
         let (opened, agrees) = opened(round);
-        let mut audits = round.audits.iter_mut();
-        let audit = audits.find(|audit| audit.verifier == *verifier && audit.provider == *provider);
-        let audit = audit.ok_or(Refusal::Call)?;
+        let audit = self.audit(task, provider, verifier).ok_or(Refusal::Call)?;
         match audit.state {
             AuditState::Sealed(seal) if seal == opened => {}
             AuditState::Sealed(_) => return Err(Refusal::BadProof.into()),
@@ -208,6 +211,60 @@ impl FakeState {
             false => AuditState::Differs,
         };
         Ok(vec![task_event("Results", "AuditRevealed", task)])
+    }
+
+    fn reveal_items(
+        &mut self,
+        task: TaskId,
+        (provider, verifier): (&AccountId32, &AccountId32),
+        (found, answer): (&ItemsFound, &AuditAnswer),
+    ) -> Applied {
+        let seal = items_seal(task, provider, verifier, found, &answer_hashes(answer));
+        let events = self.reveal_audit(verifier, task, provider, |_| (seal, answer.agrees))?;
+        // The best state is that of the block to come.
+        let block = self.number.saturating_add(1);
+        if let Some(audit) = self.audit(task, provider, verifier) {
+            audit.items = Some(ItemsOpened { seal, block });
+        }
+        let key = (block, task, provider.clone(), verifier.clone());
+        self.openings.insert(key, (found.clone(), *answer));
+        Ok(events)
+    }
+
+    /// Takes the leaves that are shown for those of the trace.
+    fn refute_audit(
+        &mut self,
+        task: TaskId,
+        (provider, verifier): (&AccountId32, &AccountId32),
+        refutation: &Refutation,
+    ) -> Applied {
+        let answers = answer_hashes(&refutation.answer);
+        let seal = items_seal(task, provider, verifier, &refutation.found, &answers);
+        let audit = self.audit(task, provider, verifier);
+        let audit = audit.ok_or_else(|| fault("Results", "NotAuditor"))?;
+        if audit.state != AuditState::Confirmed {
+            return Err(fault("Results", "NothingRefuted"));
+        }
+        if audit.items.is_none_or(|opened| opened.seal != seal) {
+            return Err(fault("Results", "SealMismatch"));
+        }
+        let shown = merkle_root(refutation.shown.leaves.iter().copied());
+        let sealed = refutation.found.get(refutation.place as usize);
+        if sealed.is_none_or(|sealed| sealed.leaves == shown) {
+            return Err(fault("Results", "NothingRefuted"));
+        }
+        audit.state = AuditState::Over;
+        Ok(vec![task_event("TrustLock", "SlashDeferred", task)])
+    }
+
+    fn audit(
+        &mut self,
+        task: TaskId,
+        provider: &AccountId32,
+        verifier: &AccountId32,
+    ) -> Option<&mut Audit<AccountId32, Balance>> {
+        let mut audits = self.rounds.get_mut(&task)?.audits.iter_mut();
+        audits.find(|audit| audit.verifier == *verifier && audit.provider == *provider)
     }
 
     /// Ends the commit window of a task: auditors may draw themselves.

@@ -15,10 +15,10 @@ use surety_types::{
 };
 
 use crate::{
-    Balance, BidRecord, BidTerms, BlockNumber, Call, ChainError, ChainEvent, CommitteeRecord, DemandRecord,
-    DispatchFault, DisputeRecord, EventField, Funds, OpenTask, OpenTasks, Parameter, PartlyRead,
-    ProviderRecord, ProviderTerms, Refusal, RegisteredModel, RoundRecord, SlashRecord, StakeInfo, TaskRecord,
-    TrustInfo, chain::is_open,
+    Balance, BidRecord, BidTerms, BlockNumber, Call, ChainError, ChainEvent, CommitRecord, CommitteeRecord,
+    DemandRecord, DispatchFault, DisputeRecord, EventField, Funds, ItemsOpening, OpenTask, OpenTasks,
+    Parameter, PartlyRead, ProviderRecord, ProviderTerms, Refusal, RegisteredModel, RoundRecord, SlashRecord,
+    StakeInfo, TaskRecord, TrustInfo, chain::is_open,
 };
 
 /// Blocks for which bids are taken, and for which they are opened.
@@ -28,6 +28,7 @@ const BID_WINDOW: BlockNumber = 8;
 const PROVIDER_TERMS: ProviderTerms = ProviderTerms {
     heartbeat_window: 300,
     commit_window: 300,
+    opening_window: 10_800,
 };
 
 /// Everything the fake chain keeps.
@@ -49,6 +50,8 @@ pub struct FakeState {
     pub models: BTreeMap<ModelId, RegisteredModel>,
     /// Who said that it audits a model.
     pub auditors: BTreeMap<ModelId, Vec<AccountId32>>,
+    /// How fast the reference machines of models are, where their owners have said so.
+    pub audit_speeds: BTreeMap<ModelId, u32>,
     /// Stakes by stash.
     pub stakes: BTreeMap<AccountId32, StakeInfo>,
     /// Stashes by confirmed agent.
@@ -69,8 +72,12 @@ pub struct FakeState {
     pub committees: BTreeMap<DisputeId, CommitteeRecord>,
     /// Demands by task and provider. The test puts them there.
     pub demands: BTreeMap<(TaskId, AccountId32), DemandRecord>,
+    /// What providers committed to, by task and stash.
+    pub commit_notes: BTreeMap<(TaskId, AccountId32), CommitRecord>,
     /// What has been shown of contents of tasks. The test puts it there.
     pub shown: BTreeMap<(TaskId, ContentHash), Vec<u8>>,
+    /// What auditors have opened of their items, by block, task, provider and verifier.
+    pub openings: BTreeMap<(BlockNumber, TaskId, AccountId32, AccountId32), ItemsOpening>,
     /// Slashes that wait. The test puts them there.
     pub slashes: BTreeMap<SlashId, SlashRecord>,
     /// What is remembered of stashes.
@@ -153,6 +160,7 @@ impl FakeState {
             | Call::AnnounceAudit { .. }
             | Call::RevealAudit { .. }
             | Call::RevealItems { .. }
+            | Call::RefuteAudit { .. }
             | Call::Demand { .. }
             | Call::Supply { .. }
             | Call::DemandInput { .. }

@@ -3,7 +3,7 @@
 use sp_core::{H256, crypto::AccountId32};
 use surety_dispute_game::bisection::{Entry, Move, StepsOpening};
 use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
-use surety_types::trust::{AuditAnswer, AuditProof, ItemFound, ItemsFound};
+use surety_types::trust::{AuditAnswer, AuditProof, ItemFound, ItemLeaves, ItemsFound, Refutation};
 
 use super::{HASH, account, claim};
 use crate::Call;
@@ -11,31 +11,8 @@ use crate::Call;
 /// One call of each kind.
 pub(super) fn calls() -> Vec<Call> {
     let (task, dispute, provider) = (3, 7, account());
-    let mut calls = vec![
-        Call::AnnounceAudit {
-            task,
-            provider: provider.clone(),
-            proof: proof(),
-            seal: HASH,
-        },
-        Call::RevealAudit {
-            task,
-            provider: provider.clone(),
-            verifier: account(),
-            claim: claim(),
-            salt: HASH,
-        },
-        Call::RevealItems {
-            task,
-            provider: provider.clone(),
-            verifier: account(),
-            found: ItemsFound::truncate_from(vec![ItemFound::default()]),
-            answer: AuditAnswer {
-                agrees: true,
-                salt: HASH,
-                other: HASH,
-            },
-        },
+    let mut calls = of_audits();
+    calls.extend([
         Call::Challenge {
             task,
             provider: provider.clone(),
@@ -69,7 +46,7 @@ pub(super) fn calls() -> Vec<Call> {
             value: HASH,
             salt: HASH,
         },
-    ];
+    ]);
     calls.extend(opening().map(|opening| Call::Supply {
         task,
         output_bytes: 1,
@@ -108,5 +85,61 @@ fn statement() -> SignedStatement<AccountId32> {
         },
         agent: account(),
         signature: [1; 64],
+    }
+}
+
+fn of_audits() -> Vec<Call> {
+    let (task, provider) = (3, account());
+    vec![
+        Call::AnnounceAudit {
+            task,
+            provider: provider.clone(),
+            proof: proof(),
+            seal: HASH,
+        },
+        Call::RevealAudit {
+            task,
+            provider: provider.clone(),
+            verifier: account(),
+            claim: claim(),
+            salt: HASH,
+        },
+        Call::RevealItems {
+            task,
+            provider: provider.clone(),
+            verifier: account(),
+            found: found(),
+            answer: answer(),
+        },
+        Call::RefuteAudit {
+            task,
+            provider: provider.clone(),
+            verifier: account(),
+            refutation: Box::new(refutation()),
+        },
+    ]
+}
+
+fn found() -> ItemsFound {
+    ItemsFound::truncate_from(vec![ItemFound::default()])
+}
+
+fn answer() -> AuditAnswer {
+    AuditAnswer {
+        agrees: true,
+        salt: HASH,
+        other: HASH,
+    }
+}
+
+fn refutation() -> Refutation {
+    Refutation {
+        found: found(),
+        answer: answer(),
+        place: 1,
+        shown: ItemLeaves {
+            leaves: vec![HASH].try_into().unwrap_or_default(),
+            siblings: vec![HASH].try_into().unwrap_or_default(),
+        },
     }
 }

@@ -13,7 +13,7 @@ use surety_types::{
     provider::DeviceProfile,
     stake::Role,
     task::{Bid, ResultClaim, TaskSpec},
-    trust::{AuditAnswer, AuditProof, ItemsFound},
+    trust::{AuditAnswer, AuditProof, ItemLeaves, ItemsFound},
 };
 
 #[derive(TypeInfo)]
@@ -159,6 +159,14 @@ pub enum ResultsCall {
         verifier: AccountId32,
         found: ItemsFound,
         answer: AuditAnswer,
+    },
+    refute_audit {
+        task: u64,
+        provider: AccountId32,
+        verifier: AccountId32,
+        opened: (ItemsFound, AuditAnswer),
+        place: u32,
+        shown: ItemLeaves,
     },
     demand {
         task: u64,

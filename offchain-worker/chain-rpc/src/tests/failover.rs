@@ -6,7 +6,7 @@ use codec::Encode;
 use sp_core::{H256, crypto::AccountId32};
 
 use super::{fixture::runtime, node::Node};
-use crate::{RpcChain, RpcConfig, blocks::Blocks, runtime::Entry};
+use crate::{RpcChain, RpcConfig, blocks::Blocks, entries::Entry};
 use surety_chain_client::{BlockStream, Chain, ChainError, ErrorClass, OpenTasks, TaskRecord, When, sample};
 
 fn config(nodes: &[&Node]) -> RpcConfig {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use codec::{Compact, Encode};
 use scale_info::{MetaType, TypeInfo, meta_type};
 use sp_core::{H256, crypto::AccountId32};
-use sp_runtime::{MultiAddress, MultiSignature};
+use sp_runtime::{MultiAddress, MultiSignature, generic::Era};
 use subxt::{
     ext::frame_metadata::{RuntimeMetadataPrefixed, v14, v15},
     metadata::Metadata,
@@ -17,8 +17,8 @@ use surety_types::{model::ModelManifest, task::Bid};
 pub use super::calls::*;
 use crate::runtime::Runtime;
 use surety_chain_client::{
-    ChainError, CommitteeRecord, DemandRecord, DisputeRecord, ProviderRecord, RoundRecord, SlashRecord,
-    StakeInfo, TaskInfo, TaskRecord, TrustInfo,
+    ChainError, CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, ProviderRecord, RoundRecord,
+    SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo,
 };
 
 #[derive(TypeInfo, Encode)]
@@ -170,6 +170,7 @@ fn provider_pallets() -> [v15::PalletMetadata; 3] {
     let entries = vec![
         ("Models", blake::<H256, (AccountId32, ModelManifest, u128)>()),
         ("Auditors", blake::<H256, Vec<AccountId32>>()),
+        ("AuditSpeeds", blake::<H256, u32>()),
     ];
     let models = pallet(52, "ModelRegistry", meta_type::<ModelCall>(), entries);
     [staking, providers, models]
@@ -198,6 +199,7 @@ fn trust_pallets() -> [v15::PalletMetadata; 4] {
     let entries = vec![
         ("Rounds", by_task::<RoundRecord>()),
         ("Demands", by_task_and_stash::<DemandRecord>()),
+        ("CommitNotes", by_task_and_stash::<CommitRecord>()),
     ];
     let results = pallet(56, "Results", meta_type::<ResultsCall>(), entries);
     let entries = vec![
@@ -231,7 +233,7 @@ fn extrinsic() -> v15::ExtrinsicMetadata {
             extension("CheckSpecVersion", nothing(), meta_type::<u32>()),
             extension("CheckTxVersion", nothing(), meta_type::<u32>()),
             extension("CheckGenesis", nothing(), meta_type::<H256>()),
-            extension("CheckMortality", meta_type::<[u8; 2]>(), meta_type::<H256>()),
+            extension("CheckMortality", meta_type::<Era>(), meta_type::<H256>()),
             extension("CheckNonce", meta_type::<Compact<u32>>(), nothing()),
             extension("CheckWeight", nothing(), nothing()),
             extension(

@@ -7,6 +7,7 @@ mod failover;
 mod fixture;
 mod node;
 mod nonces;
+mod openings;
 mod pool;
 mod proxy;
 mod reveals;
@@ -23,7 +24,7 @@ use subxt::ext::frame_metadata::{v14, v15};
 
 use super::{
     RpcChain, RpcConfig,
-    runtime::Entry,
+    entries::Entry,
     sign::{Terms, sign, unsigned},
 };
 use fixture::*;

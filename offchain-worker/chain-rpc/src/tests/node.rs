@@ -20,7 +20,7 @@ use sp_crypto_hashing::{blake2_256, twox_128};
 use tokio::sync::watch;
 
 use super::{fixture, pool::Answer};
-use crate::runtime::{Entry, Runtime};
+use crate::{entries::Entry, runtime::Runtime};
 
 /// What a node knows and does.
 pub struct State {

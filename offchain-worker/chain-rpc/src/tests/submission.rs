@@ -10,7 +10,7 @@ use super::{
     pool::{Answer, era, terms},
     reveals::reveal,
 };
-use crate::{RpcChain, RpcConfig, runtime::Entry};
+use crate::{RpcChain, RpcConfig, entries::Entry};
 use surety_chain_client::{Call, Chain, ChainError, ErrorClass, Refusal, Signer, SubmitOptions, Until};
 
 pub fn signer() -> Signer {

@@ -14,10 +14,7 @@ use super::{
     node::{Node, Older},
     pool::Answer,
 };
-use crate::{
-    RpcChain, RpcConfig,
-    runtime::{Entry, Runtime},
-};
+use crate::{RpcChain, RpcConfig, entries::Entry, runtime::Runtime};
 use surety_chain_client::{Call, Chain, ChainError, ErrorClass, PartlyRead, Signer, Until, When, sample};
 
 /// The bid of a later runtime: fields in another order, one more at the end.

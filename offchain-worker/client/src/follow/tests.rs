@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
-use surety_chain_client::{AccountId, FakeChain, Hash, ProviderRecord, RoundRecord, Signer, TaskRecord};
+use surety_chain_client::{
+    AccountId, CommitRecord, FakeChain, Hash, ProviderRecord, RoundRecord, Signer, TaskRecord,
+};
 use surety_engine::{
     Embeddings, content_hash,
     generation::{FinishReason, Generation},
@@ -167,6 +169,11 @@ impl World {
             .unwrap();
         self.chain.change(|state| {
             state.agents.insert(agent.account().clone(), account(index));
+            let note = CommitRecord {
+                agent: agent.account().clone(),
+                commitment: Hash::zero(),
+            };
+            state.commit_notes.insert((TASK, account(index)), note);
             let round = state.rounds.get_mut(&TASK).unwrap();
             round.members[usize::from(index)].progress = MemberProgress::Committed(Hash::zero());
         });

@@ -8,9 +8,10 @@ use surety_types::{
     model::Operation,
     multiaddr::Endpoints,
     task::{Bid, ResultClaim, TaskSpec},
-    trust::{AuditAnswer, AuditProof, DisputeId, ItemsFound},
+    trust::{AuditAnswer, AuditProof, DisputeId, ItemsFound, Refutation},
 };
 
+use super::Confirmation;
 use crate::{AccountId, Balance, BlockNumber, DisputeRecord, Hash};
 
 /// Something to be done, after the records of the same step are durable.
@@ -97,6 +98,8 @@ pub enum Effect {
         provider: AccountId,
         /// What was to be done.
         spec: TaskSpec,
+        /// The output that the provider has signed before: it and no other.
+        output: Option<ContentHash>,
     },
     /// Compute somebody's task again, from what was fetched for it.
     Audit {
@@ -106,12 +109,14 @@ pub enum Effect {
         provider: AccountId,
         /// What was to be done.
         spec: TaskSpec,
+        /// The output that the provider has signed.
+        output: Option<ContentHash>,
         /// Our items, in ascending order, where not all of it is ours. A model whose items cannot be computed
         /// alone is computed in whole.
         items: Option<Vec<u32>>,
     },
-    /// Find out whether a provider's result shows what we found of our items: by what it serves of its trace
-    /// and its output, or by computing all of it.
+    /// Find out whether a provider's result shows what we found of our items, by what it serves of its trace
+    /// and its output.
     CompareAudit {
         /// Task id.
         task: TaskId,
@@ -123,8 +128,17 @@ pub enum Effect {
         claim: ResultClaim,
         /// Our items, and what we found of them.
         own: (Vec<u32>, ItemsFound),
-        /// It serves nothing: all is to be computed.
-        whole: bool,
+    },
+    /// The same of a provider that serves nothing, by computing all of it.
+    CompareAll {
+        /// Task id.
+        task: TaskId,
+        /// Stash of the provider whose result it is.
+        provider: AccountId,
+        /// What was to be done.
+        spec: TaskSpec,
+        /// What the provider says.
+        claim: ResultClaim,
     },
     /// Say on the chain that we audit, with our own result sealed.
     SubmitAnnouncement {
@@ -165,6 +179,8 @@ pub enum Effect {
         task: TaskId,
         /// Provider's stash.
         provider: AccountId,
+        /// What was to be done.
+        spec: TaskSpec,
         /// The output's hash.
         output: ContentHash,
     },
@@ -248,7 +264,8 @@ pub enum Effect {
         /// The seal's salt.
         salt: Hash,
     },
-    /// Report a provider that has revealed something else than it had handed over, and signed.
+    /// Report a provider that has signed two different things of what it handed over, or revealed something
+    /// else.
     SubmitReport {
         /// Task id.
         task: TaskId,
@@ -256,6 +273,25 @@ pub enum Effect {
         provider: AccountId,
         /// What it had signed.
         statement: SignedStatement<AccountId>,
+        /// What else it had; nothing: it is held against what it revealed.
+        other: Option<SignedStatement<AccountId>>,
+    },
+    /// Find out whether an auditor that confirmed our result by its items has sealed what our trace has of
+    /// them.
+    CheckConfirmation {
+        /// Task id.
+        task: TaskId,
+        /// The auditor's word, and what it is held against.
+        confirmation: Confirmation,
+    },
+    /// Show on the chain that an auditor has confirmed what it never computed.
+    SubmitRefutation {
+        /// Task id.
+        task: TaskId,
+        /// Auditor's stash.
+        verifier: AccountId,
+        /// What shows it.
+        refutation: Box<Refutation>,
     },
     /// Demand a piece of a task's input on the chain.
     SubmitInputDemand {
@@ -280,8 +316,8 @@ pub enum Effect {
     },
 }
 
-/// The kinds of [`Effect`], with what of a task they are about: a provider by [`crate::key_of`], a dispute,
-/// or a segment.
+/// The kinds of [`Effect`], with what of a task they are about: a provider or an auditor by
+/// [`crate::key_of`], a dispute, or a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EffectKind {
     /// [`Effect::SubmitBid`].
@@ -308,6 +344,8 @@ pub enum EffectKind {
     Announce(Hash),
     /// [`Effect::CompareAudit`].
     CompareAudit(Hash),
+    /// [`Effect::CompareAll`].
+    CompareAll(Hash),
     /// [`Effect::SubmitAuditReveal`] and [`Effect::SubmitItemsReveal`].
     AuditReveal(Hash),
     /// [`Effect::CheckData`].
@@ -332,6 +370,10 @@ pub enum EffectKind {
     DemandInput(u32),
     /// [`Effect::SubmitReport`].
     Report(Hash),
+    /// [`Effect::CheckConfirmation`].
+    CheckConfirmation(Hash),
+    /// [`Effect::SubmitRefutation`].
+    Refute(Hash),
     /// [`Effect::Cancel`].
     Cancel,
     /// [`Effect::Forget`].
@@ -348,8 +390,19 @@ impl EffectKind {
                 | Self::FetchAudit(_)
                 | Self::Audit(_)
                 | Self::CompareAudit(_)
+                | Self::CheckConfirmation(_)
+                | Self::CompareAll(_)
                 | Self::ComputeMove(_)
                 | Self::ComputeVote(_)
+        )
+    }
+
+    /// Whether it is needed for what was promised: without it stake is lost, so that it comes before work of
+    /// its sort that is not, and is never given up.
+    pub fn is_owed(self) -> bool {
+        matches!(
+            self,
+            Self::ComputeMove(_) | Self::CompareAudit(_) | Self::CompareAll(_)
         )
     }
 
@@ -363,10 +416,10 @@ impl EffectKind {
         !is_local
     }
 
-    /// Whether it offers what nobody has a right to: no stake is lost without it, so that it is worth no tip,
-    /// nor a second fee.
+    /// Whether it offers what nobody has a right to: no stake of ours is lost without it, so that it is worth
+    /// no tip, nor a second fee.
     pub fn is_offer(self) -> bool {
-        matches!(self, Self::Bid | Self::Announce(_))
+        matches!(self, Self::Bid | Self::Announce(_) | Self::Refute(_))
     }
 
     /// Whether it shows what was sealed or promised before. It can be sent twice without harm, so that it
@@ -395,6 +448,7 @@ impl Effect {
             Self::Audit { provider, .. } => EffectKind::Audit(key_of(provider)),
             Self::SubmitAnnouncement { provider, .. } => EffectKind::Announce(key_of(provider)),
             Self::CompareAudit { provider, .. } => EffectKind::CompareAudit(key_of(provider)),
+            Self::CompareAll { provider, .. } => EffectKind::CompareAll(key_of(provider)),
             Self::SubmitAuditReveal { provider, .. } | Self::SubmitItemsReveal { provider, .. } => {
                 EffectKind::AuditReveal(key_of(provider))
             }
@@ -408,6 +462,10 @@ impl Effect {
             Self::SubmitJoin { dispute, .. } => EffectKind::Join(*dispute),
             Self::SubmitVote { dispute, .. } => EffectKind::Vote(*dispute),
             Self::SubmitReport { provider, .. } => EffectKind::Report(key_of(provider)),
+            Self::CheckConfirmation { confirmation, .. } => {
+                EffectKind::CheckConfirmation(key_of(&confirmation.verifier))
+            }
+            Self::SubmitRefutation { verifier, .. } => EffectKind::Refute(key_of(verifier)),
             Self::SubmitInputDemand { number, .. } => EffectKind::DemandInput(*number),
             Self::Cancel { .. } => EffectKind::Cancel,
             Self::Forget { .. } => EffectKind::Forget,
@@ -430,6 +488,7 @@ impl Effect {
             | Self::Audit { task, .. }
             | Self::SubmitAnnouncement { task, .. }
             | Self::CompareAudit { task, .. }
+            | Self::CompareAll { task, .. }
             | Self::SubmitAuditReveal { task, .. }
             | Self::SubmitItemsReveal { task, .. }
             | Self::CheckData { task, .. }
@@ -440,6 +499,8 @@ impl Effect {
             | Self::SubmitJoin { task, .. }
             | Self::SubmitVote { task, .. }
             | Self::SubmitReport { task, .. }
+            | Self::CheckConfirmation { task, .. }
+            | Self::SubmitRefutation { task, .. }
             | Self::SubmitInputDemand { task, .. }
             | Self::Cancel { task, .. }
             | Self::Forget { task } => *task,

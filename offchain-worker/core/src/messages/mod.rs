@@ -9,8 +9,8 @@ use surety_proofs::SignedStatement;
 use surety_types::{
     ContentHash, ModelId, TaskId,
     model::Operation,
-    task::ResultClaim,
-    trust::{AuditProof, DisputeId, ItemsFound},
+    task::{ResultClaim, TaskSpec},
+    trust::{AuditProof, DisputeId, ItemsFound, ItemsOpened, Refutation},
     view::BidTerms,
 };
 
@@ -70,6 +70,23 @@ pub enum Found {
     Items(ItemsFound),
 }
 
+/// An auditor's word that our result is right, by some of its items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confirmation {
+    /// Auditor's stash.
+    pub verifier: AccountId,
+    /// What was to be done.
+    pub spec: TaskSpec,
+    /// What we have revealed.
+    pub claim: ResultClaim,
+    /// Content hash of the blob of its trace's leaves.
+    pub leaves: ContentHash,
+    /// The auditor's items, in ascending order.
+    pub items: Vec<u32>,
+    /// Which block has what it opened.
+    pub opened: ItemsOpened,
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -116,10 +133,21 @@ pub enum Event {
         /// In seconds.
         seconds: u32,
     },
+    /// How long the chain gives an auditor to open its seal. Governance may have changed it.
+    OpeningWindow {
+        /// In seconds.
+        seconds: u32,
+    },
     /// Whether the chain takes bids of ours.
     Barred {
         /// Our suspension or our time in jail lasts up to and including this time of the running clock.
         until: Option<BlockNumber>,
+    },
+    /// Whether the journal is down to its reserve. What was promised is kept in that, so nothing new is
+    /// promised meanwhile.
+    Room {
+        /// It is.
+        is_short: bool,
     },
     /// The input of a task is here, and is what its hash says.
     InputReady {
@@ -158,7 +186,8 @@ pub enum Event {
         /// That we are; nothing when we are not.
         drawn: Option<Drawn>,
     },
-    /// What an audit takes is here, and the provider has signed what it handed over.
+    /// The provider has signed what it hands over for an audit. What the audit takes is here, unless it had
+    /// signed something else before.
     AuditFetched {
         /// Task id.
         task: TaskId,
@@ -184,6 +213,16 @@ pub enum Event {
         provider: AccountId,
         /// Whether it does.
         agrees: bool,
+    },
+    /// It is known whether an auditor that confirmed our result by its items has sealed what our trace has of
+    /// them.
+    ConfirmationChecked {
+        /// Task id.
+        task: TaskId,
+        /// Auditor's stash.
+        verifier: AccountId,
+        /// What shows that it has not; nothing when it has.
+        refutation: Option<Box<Refutation>>,
     },
     /// The next move in a dispute has been found.
     MoveReady {
@@ -236,7 +275,7 @@ pub enum Event {
 }
 
 /// What a failure means for the next attempt. A call to the chain is sent again until its deadline, whatever
-/// it is; only a bid and an announcement end with [`Failure::Failed`].
+/// it is; only a bid, an announcement and a refutation end with [`Failure::Failed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// It cost nothing: not in any block, or its fate is unknown, or nobody was there. Tried again within two

@@ -6,7 +6,7 @@ use surety_proofs::SignedStatement;
 use surety_types::{
     ContentHash, TaskId,
     task::{Bid, ResultClaim},
-    trust::{DisputeId, ItemsFound},
+    trust::{DisputeId, ItemsFound, Refutation},
 };
 
 use crate::{AccountId, Balance, BlockNumber, Hash};
@@ -192,7 +192,8 @@ pub enum Record {
         /// Whether it does.
         agrees: bool,
     },
-    /// A provider has signed what it handed over for an audit. It has to reveal that.
+    /// A provider has signed what it handed over for an audit. It has to reveal that. A second one says
+    /// something else.
     AuditServed {
         /// Task id.
         task: TaskId,
@@ -202,6 +203,17 @@ pub enum Record {
         provider: AccountId,
         /// Its word.
         statement: SignedStatement<AccountId>,
+    },
+    /// We know whether an auditor that confirmed our result by its items has sealed what our trace has.
+    ConfirmationChecked {
+        /// Task id.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// Auditor's stash.
+        verifier: AccountId,
+        /// What we show of it; nothing where it has.
+        refutation: Option<Box<Refutation>>,
     },
 }
 
@@ -225,7 +237,8 @@ impl Record {
             | Self::LeavesKept { task, .. }
             | Self::ItemsAudited { task, .. }
             | Self::AuditCompared { task, .. }
-            | Self::AuditServed { task, .. } => *task,
+            | Self::AuditServed { task, .. }
+            | Self::ConfirmationChecked { task, .. } => *task,
         }
     }
 
@@ -248,7 +261,8 @@ impl Record {
             | Self::LeavesKept { at, .. }
             | Self::ItemsAudited { at, .. }
             | Self::AuditCompared { at, .. }
-            | Self::AuditServed { at, .. } => *at,
+            | Self::AuditServed { at, .. }
+            | Self::ConfirmationChecked { at, .. } => *at,
         }
     }
 }

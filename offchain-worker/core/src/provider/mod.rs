@@ -1,5 +1,6 @@
 //! All tasks of one provider.
 
+pub(crate) mod confirmations;
 mod load;
 mod replay;
 
@@ -11,10 +12,12 @@ use surety_proofs::commitment;
 use surety_types::{
     ContentHash, TaskId,
     task::{MemberProgress, ResultClaim},
+    trust::Refutation,
 };
 
 use crate::{
-    Balance, BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, Step, TaskSnapshot,
+    AccountId, Balance, BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, Step, TaskSnapshot,
+    key_of,
     provider_task::{ProviderTask, SealedResult, Want, member, owes_opening},
     schedule::{Subject, undated},
     speed::Speeds,
@@ -202,6 +205,7 @@ impl Provider {
         let (stash, clock) = (&self.config.stash, self.clocks.finalized);
         let bid = match entry.want_of(&snapshot, stash, clock) {
             // It would be refused, for a fee.
+            Want::Consider if self.config.is_short_of_room => None,
             Want::Consider if self.role.barred_until.is_some_and(|until| clock <= until) => None,
             Want::Consider => self.bid_for(&snapshot, load),
             Want::AdoptBid(seal) => self.bid_sealed_as(&snapshot, seal),
@@ -272,6 +276,11 @@ impl Provider {
                     }
                 }
             }
+            Event::ConfirmationChecked {
+                task,
+                verifier,
+                refutation,
+            } => self.take_check(task, verifier, refutation, step),
             Event::Measured {
                 model,
                 operation,
@@ -284,12 +293,31 @@ impl Provider {
             // Taken before, and a verifier's.
             Event::Finalized { .. }
             | Event::Best { .. }
+            | Event::Room { .. }
             | Event::Drawn { .. }
             | Event::AuditFetched { .. }
             | Event::AuditReady { .. }
             | Event::AuditCompared { .. }
+            | Event::OpeningWindow { .. }
             | Event::SeatDrawn { .. }
             | Event::VoteReady { .. } => {}
+        }
+    }
+
+    /// The only place where it is decided whom we accuse.
+    fn take_check(
+        &mut self,
+        task: TaskId,
+        verifier: AccountId,
+        refutation: Option<Box<Refutation>>,
+        step: &mut Step,
+    ) {
+        if let Some(entry) = self.tasks.get_mut(&task) {
+            let kind = EffectKind::CheckConfirmation(key_of(&verifier));
+            entry.attempts.succeed(kind, self.now, &self.config);
+            let at = (task, self.block);
+            step.records
+                .extend(entry.confirmations.take(at, verifier, refutation));
         }
     }
 
@@ -365,6 +393,7 @@ impl Provider {
         }
         let ours = sealed.commitment;
         entry.result = Some(sealed);
+        entry.leaves = leaves;
         step.records.push(Record::ResultMade {
             task,
             at: self.block,

@@ -40,7 +40,6 @@ impl Provider {
         entry.absence.end(record.at());
         match record {
             Record::BidMade { bid, .. } => {
-                let entry = self.tasks.entry(task).or_default();
                 if entry.bid.as_ref().is_some_and(|made| *made != bid) {
                     return Err(ReplayError::Contradiction { task });
                 }
@@ -66,8 +65,14 @@ impl Provider {
                 }
                 entry.result = Some(sealed);
             }
-            // The data plane's.
-            Record::LeavesKept { .. } => {}
+            Record::LeavesKept { leaves, .. } => entry.leaves = Some(leaves),
+            Record::ConfirmationChecked {
+                verifier, refutation, ..
+            } => {
+                if !entry.confirmations.replay(&verifier, refutation) {
+                    return Err(ReplayError::Contradiction { task });
+                }
+            }
             Record::CommitSubmitted { at, .. } => self.replay_done(task, EffectKind::Commit, at),
             Record::RevealSubmitted { at, .. } => self.replay_done(task, EffectKind::Reveal, at),
             record @ (Record::MoveMade { .. } | Record::MoveSubmitted { .. }) => {
@@ -76,10 +81,7 @@ impl Provider {
                     return Err(ReplayError::Contradiction { task });
                 }
             }
-            Record::InputMissed { since, demands, .. } => {
-                let entry = self.tasks.entry(task).or_default();
-                entry.inputs.replay_failure(since, demands);
-            }
+            Record::InputMissed { since, demands, .. } => entry.inputs.replay_failure(since, demands),
             Record::InputDemandMade { number, segment, .. } => {
                 let entry = self.tasks.entry(task).or_default();
                 if !entry.inputs.replay(number, segment) {

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use surety_audit_economics::{AuditInput, drawn_items};
-use surety_proofs::SignedStatement;
+use surety_audit_economics::AuditInput;
 use surety_types::{
-    model::Operation,
-    task::{MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState},
+    task::{ResultClaim, RoundMember, RoundPhase, TaskState},
     trust::{Audit, AuditState, FaultKind},
 };
 
-use super::sealed::SealedResult;
+use super::{sealed::SealedResult, served::Served};
 use crate::{
     AccountId, Balance, BlockNumber, Config, Drawn, Effect, EffectKind, Found, Hash, Purpose, RoundRecord,
     TaskSnapshot,
@@ -18,7 +16,7 @@ use crate::{
     attempts::Attempts,
     duel::Duels,
     key_of,
-    places::{Clocks, Wanted},
+    places::{Clocks, TraceKey, Wanted},
     schedule::Subject,
     seat::Seats,
 };
@@ -28,13 +26,8 @@ use crate::{
 const DATA_ATTEMPTS: u32 = 15;
 /// The same where the time for demands is nearly over.
 const DATA_ATTEMPTS_NEAR: u32 = 3;
-/// Times that a report is sent before our seal is opened all the same.
-const REPORT_ATTEMPTS: u32 = 5;
 /// Pieces among which the one that is demanded is chosen. A shorter output shows its last instead.
 const DEMAND_SEGMENTS: u32 = 64;
-
-/// Times that a provider's leaves are looked for before all is computed.
-const COMPARE_ATTEMPTS: u32 = 5;
 
 /// Whether a result is ours to audit.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +47,9 @@ pub(crate) struct Check {
     /// Journalled. Whether the provider's result shows what we found of our items.
     pub agrees: Option<bool>,
     /// What its provider has signed that it handed over. Journalled.
-    pub served: Option<SignedStatement<AccountId>>,
+    pub served: Served,
+    /// There is room for all that an audit of items may come to.
+    pub fits: bool,
     /// What computing again takes is here. A restart asks for it again.
     pub is_fetched: bool,
     /// Its output was found.
@@ -77,7 +72,7 @@ pub(crate) struct AuditTask {
     pub attempts: Attempts,
 }
 
-type Member = RoundMember<AccountId, Balance>;
+pub(super) type Member = RoundMember<AccountId, Balance>;
 
 impl AuditTask {
     pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config, block: BlockNumber) {
@@ -100,6 +95,11 @@ impl AuditTask {
         }
     }
 
+    /// As finalised state shows it.
+    pub fn seen(&self) -> Option<&TaskSnapshot> {
+        self.seen.as_ref()
+    }
+
     fn round(&self) -> Option<&RoundRecord> {
         self.seen.as_ref()?.round.as_ref()
     }
@@ -113,7 +113,9 @@ impl AuditTask {
 
     /// Whether there is nothing in it for us, before a committee is drawn.
     pub fn is_idle(&self, config: &Config, clocks: Clocks) -> bool {
-        let ours = |check: &Check| check.sealed.is_some() || matches!(check.draw, Draw::Ours(_));
+        let ours = |check: &Check| {
+            check.sealed.is_some() || check.served.is_some() || matches!(check.draw, Draw::Ours(_))
+        };
         let audits = |round: &RoundRecord| {
             let mut audits = round.audits.iter();
             audits.any(|audit| audit.verifier == config.stash)
@@ -176,11 +178,19 @@ impl AuditTask {
         let Some(round) = &seen.round else {
             return Vec::new();
         };
-        let of = |member| {
-            let (by, kind) = self.want(seen, round, member, config, clock)?;
-            Some(Wanted::new(kind, by))
+        let of = |member: &Member| {
+            let report = self.to_report(round, member, config, clock);
+            // Void once it is known what the provider has said before, and due in the end all the same.
+            let waits = |wanted: &Wanted| {
+                let is_due =
+                    round.openings_until.is_some() && wanted.by <= clock.saturating_add(config.near_blocks);
+                report.is_some() && matches!(wanted.kind, EffectKind::AuditReveal(_)) && !is_due
+            };
+            let found = self.want(seen, round, member, config, clock);
+            let found = found.map(|(by, kind)| Wanted::new(kind, by));
+            [report, found.filter(|wanted| !waits(wanted))]
         };
-        round.members.iter().filter_map(of).collect()
+        round.members.iter().flat_map(of).flatten().collect()
     }
 
     fn want(
@@ -202,9 +212,10 @@ impl AuditTask {
             RoundPhase::Committing { .. } => return None,
             RoundPhase::Auditing { .. } if round.awaits_seed() => return None,
             RoundPhase::Auditing { until } => {
-                let kind = match (shown, &member.progress) {
-                    (None, MemberProgress::Committed(_)) if clock < *until => to_announce(key, check)?,
-                    (Some(_), _) if check.is_none_or(|check| check.sealed.is_none()) => to_audit(key, check),
+                let may_announce = member.owes_opening() && clock < *until && !config.is_short_of_room;
+                let kind = match shown {
+                    None if may_announce => self.to_announce(key)?,
+                    Some(_) if check.is_none_or(|check| check.sealed.is_none()) => to_audit(key, check),
                     _ => return None,
                 };
                 return Some((*until, kind));
@@ -212,13 +223,10 @@ impl AuditTask {
             RoundPhase::Revealing { until } => (*until, false),
             RoundPhase::Challengeable { until, .. } => (*until, true),
         };
-        if let Some(kind) = self.to_report(key, check, member) {
-            return Some((until, kind));
-        }
         // However late it is by our clock: as long as the chain shows that it is owed, it is tried.
         if let Some(AuditState::Sealed(seal)) = shown.map(|shown| &shown.state) {
             let by = round.openings_until.filter(|_| is_challengeable);
-            if let Some(kind) = to_reveal(key, check, *seal, member) {
+            if let Some(kind) = self.to_reveal(key, check, *seal, member) {
                 return Some((by.unwrap_or(until), kind));
             }
         }
@@ -235,14 +243,61 @@ impl AuditTask {
         Some((until, kind))
     }
 
-    /// A provider that has revealed another output than it had signed is reported before our seal over that
-    /// is opened: it is void then. Not for ever, should the chain not take it.
-    fn to_report(&self, key: Hash, check: Option<&Check>, member: &Member) -> Option<EffectKind> {
-        let (served, revealed) = (check?.served.as_ref()?, member.claim()?);
-        let known = member.fault == Some(FaultKind::Equivocation);
-        let kind = EffectKind::Report(key);
-        let is_due = !known && served.statement.output != revealed.output;
-        (is_due && self.attempts.count(kind) < REPORT_ATTEMPTS).then_some(kind)
+    /// A provider that has said two things is reported until the chain knows it, for as long as anything of
+    /// ours depends on that.
+    fn to_report(
+        &self,
+        round: &RoundRecord,
+        member: &Member,
+        config: &Config,
+        clock: BlockNumber,
+    ) -> Option<Wanted> {
+        let key = key_of(&member.provider);
+        self.checks.get(&key)?.served.evidence(member.claim())?;
+        let until = match round.phase {
+            RoundPhase::Committing { .. } => return None,
+            RoundPhase::Auditing { until }
+            | RoundPhase::Revealing { until }
+            | RoundPhase::Challengeable { until, .. } => round.openings_until.unwrap_or(until).max(until),
+        };
+        let is_open = round.audits.iter().any(|audit| {
+            let is_ours = audit.verifier == config.stash && audit.provider == member.provider;
+            is_ours && audit.state != AuditState::Over
+        });
+        let is_known = member.fault == Some(FaultKind::Equivocation);
+        let is_due = !is_known && (is_open || clock <= until);
+        is_due.then(|| Wanted::new(EffectKind::Report(key), until))
+    }
+
+    /// What there is to do while audits can be announced.
+    fn to_announce(&self, key: Hash) -> Option<EffectKind> {
+        let Some(check) = self.checks.get(&key) else {
+            return Some(EffectKind::Draw(key));
+        };
+        match (&check.draw, &check.sealed) {
+            (Draw::Unknown, _) => Some(EffectKind::Draw(key)),
+            (Draw::NotOurs, _) => None,
+            (Draw::Ours(_), None) if self.is_sampled(key) && !check.is_taken() => None,
+            (Draw::Ours(_), None) => Some(to_audit(key, Some(check))),
+            (Draw::Ours(_), Some(_)) => Some(EffectKind::Announce(key)),
+        }
+    }
+
+    /// What there is to do about a seal of ours on the chain. It is opened only once the provider has
+    /// revealed.
+    fn to_reveal(&self, key: Hash, check: Option<&Check>, seal: Hash, member: &Member) -> Option<EffectKind> {
+        match check.and_then(|check| check.sealed.as_ref()) {
+            // The journal was lost: computing again may find what we said.
+            None => Some(to_audit(key, check)),
+            Some(sealed) if sealed.seal != seal || member.claim().is_none() => None,
+            Some(sealed) => {
+                let is_known = check.is_some_and(|check| check.agrees.is_some());
+                Some(match sealed.found {
+                    Found::Items(_) if !is_known => self.comparing(key),
+                    _ => EffectKind::AuditReveal(key),
+                })
+            }
+        }
     }
 
     /// What there is to do about an output: it is looked for so often, and then demanded.
@@ -281,42 +336,6 @@ impl AuditTask {
             input,
             verifier_stake: draw.verifier_stake,
             settled_by: draw.settled_by,
-        })
-    }
-
-    /// Which items of a provider's result are ours; nothing where all of them are.
-    fn own_items(&self, key: Hash, config: &Config) -> Option<Vec<u32>> {
-        let spec = &self.seen.as_ref()?.task.spec;
-        let mut members = self.round()?.members.iter();
-        let member = members.find(|member| key_of(&member.provider) == key)?;
-        if spec.operation != Operation::Embed || member.audits.items >= spec.units_max {
-            return None;
-        }
-        let output = match self.audit_shown(&member.provider, &config.stash) {
-            Some(shown) => shown.draw.0,
-            None => match self.checks.get(&key)?.draw {
-                Draw::Ours(drawn) => drawn.output,
-                _ => return None,
-            },
-        };
-        Some(drawn_items(&output, spec.units_max, member.audits.items))
-    }
-
-    fn comparison(&self, seen: &TaskSnapshot, key: Hash, config: &Config) -> Option<Effect> {
-        let sealed = self.checks.get(&key)?.sealed.as_ref()?;
-        let Found::Items(found) = &sealed.found else {
-            return None;
-        };
-        let provider = self.provider(key)?;
-        let mut members = seen.round.as_ref()?.members.iter();
-        let member = members.find(|member| member.provider == provider)?;
-        Some(Effect::CompareAudit {
-            task: seen.id,
-            spec: seen.task.spec.clone(),
-            claim: member.claim()?.clone(),
-            own: (self.own_items(key, config)?, found.clone()),
-            whole: self.attempts.count(EffectKind::CompareAudit(key)) >= COMPARE_ATTEMPTS,
-            provider,
         })
     }
 
@@ -380,6 +399,10 @@ impl Subject for AuditTask {
         self.seen.as_ref().map(|seen| &seen.task.client)
     }
 
+    fn trace(&self, kind: EffectKind) -> Option<TraceKey> {
+        self.duels.trace(kind).or_else(|| self.seats.trace(kind))
+    }
+
     fn effect(&self, kind: EffectKind, config: &Config) -> Option<Effect> {
         let seen = self.best.as_ref().or(self.seen.as_ref())?;
         let (task, spec) = (seen.id, &seen.task.spec);
@@ -389,14 +412,16 @@ impl Subject for AuditTask {
                 task,
                 provider: self.provider(key)?,
                 spec: spec.clone(),
+                output: self.checks.get(&key).and_then(|check| check.served.output()),
             },
             EffectKind::Audit(key) => Effect::Audit {
                 task,
                 provider: self.provider(key)?,
                 spec: spec.clone(),
+                output: self.checks.get(&key).and_then(|check| check.served.output()),
                 items: self.own_items(key, config),
             },
-            EffectKind::CompareAudit(key) => self.comparison(seen, key, config)?,
+            EffectKind::CompareAudit(_) | EffectKind::CompareAll(_) => self.comparison(seen, kind, config)?,
             EffectKind::Announce(key) => {
                 let check = self.checks.get(&key)?;
                 let (Draw::Ours(drawn), Some(sealed)) = (&check.draw, &check.sealed) else {
@@ -414,14 +439,21 @@ impl Subject for AuditTask {
                 let provider = self.provider(key)?;
                 check.sealed.clone()?.opening(task, provider, check.agrees)?
             }
-            EffectKind::Report(key) => Effect::SubmitReport {
-                task,
-                provider: self.provider(key)?,
-                statement: self.checks.get(&key)?.served.clone()?,
-            },
+            EffectKind::Report(key) => {
+                let provider = self.provider(key)?;
+                let revealed = revealed(seen, &provider);
+                let (statement, other) = self.checks.get(&key)?.served.evidence(revealed)?;
+                Effect::SubmitReport {
+                    task,
+                    provider,
+                    statement,
+                    other,
+                }
+            }
             EffectKind::CheckData(key) => Effect::CheckData {
                 task,
                 provider: self.provider(key)?,
+                spec: spec.clone(),
                 output: self.claim(key)?.output,
             },
             EffectKind::Demand(key) => Effect::SubmitDemand {
@@ -437,19 +469,6 @@ impl Subject for AuditTask {
     }
 }
 
-/// What there is to do while audits can be announced.
-fn to_announce(key: Hash, check: Option<&Check>) -> Option<EffectKind> {
-    let Some(check) = check else {
-        return Some(EffectKind::Draw(key));
-    };
-    match (&check.draw, &check.sealed) {
-        (Draw::Unknown, _) => Some(EffectKind::Draw(key)),
-        (Draw::NotOurs, _) => None,
-        (Draw::Ours(_), None) => Some(to_audit(key, Some(check))),
-        (Draw::Ours(_), Some(_)) => Some(EffectKind::Announce(key)),
-    }
-}
-
 /// What there is to do for a result of our own.
 fn to_audit(key: Hash, check: Option<&Check>) -> EffectKind {
     if check.is_some_and(|check| check.is_fetched) {
@@ -459,20 +478,10 @@ fn to_audit(key: Hash, check: Option<&Check>) -> EffectKind {
     }
 }
 
-/// What there is to do about a seal of ours on the chain. It is opened only once the provider has revealed.
-fn to_reveal(key: Hash, check: Option<&Check>, seal: Hash, member: &Member) -> Option<EffectKind> {
-    match check.and_then(|check| check.sealed.as_ref()) {
-        // The journal was lost: computing again may find what we said.
-        None => Some(to_audit(key, check)),
-        Some(sealed) if sealed.seal != seal || member.claim().is_none() => None,
-        Some(sealed) => {
-            let is_known = check.is_some_and(|check| check.agrees.is_some());
-            Some(match sealed.found {
-                Found::Items(_) if !is_known => EffectKind::CompareAudit(key),
-                _ => EffectKind::AuditReveal(key),
-            })
-        }
-    }
+/// What a provider has revealed.
+pub(super) fn revealed<'a>(seen: &'a TaskSnapshot, provider: &AccountId) -> Option<&'a ResultClaim> {
+    let mut members = seen.round.as_ref()?.members.iter();
+    members.find(|member| member.provider == *provider)?.claim()
 }
 
 fn segment(salt: Hash) -> u32 {

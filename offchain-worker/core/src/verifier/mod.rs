@@ -1,7 +1,10 @@
 //! All audits of one verifier.
 
 mod audit_task;
+mod items;
+mod load;
 mod sealed;
+mod served;
 
 use std::collections::BTreeSet;
 
@@ -13,6 +16,7 @@ use crate::{
     AccountId, BlockNumber, Drawn, Effect, EffectKind, Event, Failure, Found, Hash, Purpose, Record,
     ReplayError, Step, TaskSnapshot, key_of,
     schedule::undated,
+    speed::Speeds,
     worker::{Duties, Worker},
 };
 use audit_task::{AuditTask, Check, Draw};
@@ -26,6 +30,8 @@ pub type Verifier = Worker<VerifierRole>;
 pub struct VerifierRole {
     /// Tasks in which there is nothing for us.
     passed: BTreeSet<TaskId>,
+    /// How long audits take here.
+    speeds: Speeds,
 }
 
 impl Duties for VerifierRole {
@@ -48,6 +54,7 @@ impl Duties for VerifierRole {
     }
 
     fn promise(worker: &mut Verifier, step: &mut Step) {
+        worker.take_duties();
         for (task, entry) in &mut worker.tasks {
             step.records
                 .extend(entry.seats.make(*task, worker.block, &worker.config));
@@ -137,7 +144,7 @@ impl Verifier {
                 provider, statement, ..
             } => {
                 let check = entry.checks.entry(key_of(&provider)).or_default();
-                check.served.get_or_insert(statement);
+                check.served.take(&statement);
             }
             record @ (Record::MoveMade { .. } | Record::MoveSubmitted { .. }) => {
                 if !entry.duels.replay(record, &self.config, &mut entry.attempts) {
@@ -154,6 +161,7 @@ impl Verifier {
             | Record::BidMade { .. }
             | Record::ResultMade { .. }
             | Record::LeavesKept { .. }
+            | Record::ConfirmationChecked { .. }
             | Record::CommitSubmitted { .. }
             | Record::RevealSubmitted { .. }
             | Record::InputMissed { .. }
@@ -224,7 +232,8 @@ impl Verifier {
         let (config, clocks, passed) = (&self.config, self.clocks, &mut self.role.passed);
         self.tasks.retain(|task, entry| {
             let is_idle = entry.is_idle(config, clocks);
-            if is_idle {
+            // What is not taken up for want of room only, may be later.
+            if is_idle && !config.is_short_of_room {
                 passed.insert(*task);
             }
             !is_idle
@@ -306,14 +315,22 @@ impl Verifier {
             }
             Event::EffectDone { task, kind } => self.take_success(task, kind, step),
             Event::EffectFailed { task, kind, failure } => self.take_failure(task, kind, failure),
+            Event::Measured {
+                model,
+                operation,
+                units,
+                millis,
+            } => self.role.speeds.measure(model, operation, units, millis),
+            Event::OpeningWindow { seconds } => self.config.opening_seconds = seconds,
             // Taken before, and a provider's.
             Event::Finalized { .. }
             | Event::Best { .. }
+            | Event::Room { .. }
             | Event::InputReady { .. }
             | Event::InputFailed { .. }
             | Event::ResultReady { .. }
             | Event::ComputeFailed { .. }
-            | Event::Measured { .. }
+            | Event::ConfirmationChecked { .. }
             | Event::Stake { .. }
             | Event::CommitWindow { .. }
             | Event::Barred { .. } => {}
@@ -355,7 +372,7 @@ impl Verifier {
     }
 
     /// What a provider has signed is journalled before anything is said about it: who shows others something
-    /// else is convicted by it.
+    /// else, or us after a restart, is convicted by it.
     fn take_fetched(
         &mut self,
         task: TaskId,
@@ -368,9 +385,10 @@ impl Verifier {
             return;
         };
         let key = key_of(&provider);
-        let check = entry.checks.entry(key).or_default();
-        if check.served.is_none() {
-            check.served = Some(statement.clone());
+        let (check, kind) = (entry.checks.entry(key).or_default(), EffectKind::FetchAudit(key));
+        let is_news = check.served.take(&statement);
+        let is_other = check.served.output() != Some(statement.statement.output);
+        if is_news {
             step.records.push(Record::AuditServed {
                 task,
                 at,
@@ -378,7 +396,10 @@ impl Verifier {
                 statement,
             });
         }
-        self.take_success(task, EffectKind::FetchAudit(key), step);
+        match is_other {
+            true => self.take_failure(task, kind, Failure::Failed),
+            false => self.take_success(task, kind, step),
+        }
     }
 
     /// The only place where a result of ours comes into being.
@@ -390,6 +411,10 @@ impl Verifier {
         let shown = entry.seal_shown(&provider, stash);
         let check = entry.checks.entry(key).or_default();
         if check.sealed.is_some() {
+            return;
+        }
+        if self.config.is_short_of_room && shown.is_none() {
+            self.take_failure(task, EffectKind::Audit(key), Failure::Refused);
             return;
         }
         let salts = [Purpose::Audit(key), Purpose::Differing(key)];
@@ -413,8 +438,9 @@ impl Verifier {
             return;
         };
         let key = key_of(&provider);
-        let kind = EffectKind::CompareAudit(key);
-        entry.attempts.succeed(kind, self.now, &self.config);
+        for kind in [EffectKind::CompareAudit(key), EffectKind::CompareAll(key)] {
+            entry.attempts.succeed(kind, self.now, &self.config);
+        }
         let check = entry.checks.entry(key).or_default();
         if check.agrees.is_some() {
             return;

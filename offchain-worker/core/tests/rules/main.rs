@@ -378,3 +378,26 @@ fn a_journal_that_contradicts_itself_or_is_of_another_stash_is_refused() {
         Some(ReplayError::WrongStash { task: 1 })
     );
 }
+
+#[test]
+fn nothing_is_bid_for_while_there_is_no_room_for_promises() {
+    let mut provider = provider(Vec::new());
+    // This bid is made and not sent yet: its call got lost.
+    let made = see(&mut provider, 10, vec![bidding(1)]);
+    assert_eq!(kinds(&made), [EffectKind::Bid]);
+    let lost = Event::EffectFailed {
+        task: 1,
+        kind: EffectKind::Bid,
+        failure: surety_worker_core::Failure::Refused,
+    };
+    provider.step(10, lost);
+    provider.step(10, Event::Room { is_short: true });
+    let short = see(&mut provider, 13, vec![bidding(1), bidding(2), working(4)]);
+    // What was promised before is worked for.
+    assert_eq!(kinds(&short), [EffectKind::Fetch]);
+    assert_eq!(short.records, []);
+    let again = provider.step(13, Event::Room { is_short: false });
+    assert_eq!(kinds(&again), [EffectKind::Bid]);
+    let again = see(&mut provider, 14, vec![bidding(1), bidding(2), working(4)]);
+    assert_eq!(kinds(&again), [EffectKind::Bid]);
+}

@@ -377,7 +377,7 @@ impl Life {
                 self.later(Event::EffectDone { task, kind });
             }
             Effect::Audit { provider, items, .. } => self.audit(provider, items),
-            Effect::CompareAudit { provider, claim, .. } => {
+            Effect::CompareAudit { provider, claim, .. } | Effect::CompareAll { provider, claim, .. } => {
                 assert_eq!(claim, self.claim());
                 self.later(Event::AuditCompared {
                     task,

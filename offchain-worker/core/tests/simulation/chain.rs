@@ -20,6 +20,7 @@ use surety_worker_core::{
 };
 
 use crate::{
+    auditors::Confirmations,
     client::{Client, Inputs},
     faults::{Fate, Faults},
     host::Outcome,
@@ -54,6 +55,7 @@ pub enum Extrinsic {
     Commit(TaskId, H256),
     Reveal(TaskId, ResultClaim, H256),
     DemandInput(TaskId, u32),
+    Refute(TaskId),
 }
 
 /// An extrinsic on its way.
@@ -106,6 +108,7 @@ pub struct Chain {
     faults: Faults,
     pub pool: Vec<Sent>,
     pub inputs: Inputs,
+    pub confirmations: Confirmations,
     windows: Windows,
     tasks: BTreeMap<TaskId, Sim>,
     history: VecDeque<State>,
@@ -131,6 +134,7 @@ impl Chain {
                 client,
                 ..Default::default()
             },
+            confirmations: Confirmations::default(),
             windows,
             tasks: BTreeMap::new(),
             history: VecDeque::new(),
@@ -283,6 +287,10 @@ impl Chain {
             let round = sim.round.as_mut();
             return round.is_some_and(|round| inputs.demand(id, segment, round, now));
         }
+        if let Extrinsic::Refute(_) = extrinsic {
+            let round = sim.round.as_mut();
+            return round.is_some_and(|round| self.confirmations.refute(id, round));
+        }
         let member = sim.round.as_mut().and_then(|round| {
             let member = round.members.iter_mut().find(|m| m.provider == stash())?;
             let opens = match round.phase {
@@ -368,6 +376,8 @@ impl Chain {
                     windows,
                     self.drawn.get_mut(&id).unwrap_or(&mut fortune),
                 );
+                let confirmations = &mut self.confirmations;
+                confirmations.pass(id, round, (self.number, now), windows.challenge, random);
                 if is_over {
                     self.tasks.remove(&id);
                 }
@@ -454,7 +464,8 @@ fn task_of(extrinsic: &Extrinsic) -> TaskId {
         | Extrinsic::OpenBid(task, _)
         | Extrinsic::Commit(task, _)
         | Extrinsic::Reveal(task, ..)
-        | Extrinsic::DemandInput(task, _) => *task,
+        | Extrinsic::DemandInput(task, _)
+        | Extrinsic::Refute(task) => *task,
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use sp_core::H256;
 use surety_dispute_game::testsuite::toy::{Computed, Toy};
 use surety_dispute_game::{
-    bisection::{Cell, Clocks, Game, Judgement, Referee, Roots, Side, State, challenge, defend},
+    bisection::{Cell, Clocks, Game, Judgement, Missing, Referee, Roots, Side, State, challenge, defend},
     committee::{Candidate, CommitteeState, DisputeCommittee, SeatDraw, own_value, value_hash, windows},
     quorum_streak::{Decision, Stage, seal},
 };
@@ -40,6 +40,10 @@ struct NoBlock;
 
 impl Referee for NoBlock {
     fn opening_bytes(&self, _: &Cell) -> Option<u32> {
+        None
+    }
+
+    fn needed(&self, _: &Cell) -> Option<Missing> {
         None
     }
 

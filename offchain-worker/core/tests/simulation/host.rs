@@ -12,10 +12,11 @@ use surety_types::{
 };
 use surety_worker_core::{
     BlockNumber, Config, Effect, EffectKind, Event, Failure, Offer, Policy, Provider, Record, SecretSalts,
-    Step, TaskSnapshot,
+    Step, TaskSnapshot, key_of,
 };
 
 use crate::{
+    auditors::checked,
     chain::{Chain, Extrinsic, Seen, Sent, stash},
     faults::{Fate, Faults, passing},
     random::Random,
@@ -41,6 +42,9 @@ impl Job {
         match self.event {
             Event::InputReady { task } => Some((task, EffectKind::Fetch)),
             Event::ResultReady { task, .. } => Some((task, EffectKind::Compute)),
+            Event::ConfirmationChecked {
+                task, ref verifier, ..
+            } => Some((task, EffectKind::CheckConfirmation(key_of(verifier)))),
             _ => None,
         }
     }
@@ -238,6 +242,20 @@ impl Host {
                     Event::ResultReady { task, claim, leaves }
                 }
             }
+            Event::ConfirmationChecked {
+                task, ref verifier, ..
+            } => {
+                let kind = EffectKind::CheckConfirmation(key_of(verifier));
+                self.under_way.remove(&(task, kind));
+                match fails {
+                    true => Event::EffectFailed {
+                        task,
+                        kind,
+                        failure: passing(random),
+                    },
+                    false => job.event,
+                }
+            }
             other => other,
         };
         self.feed(event, chain, random);
@@ -311,7 +329,7 @@ impl Host {
                 let event = Event::ResultReady {
                     task,
                     claim,
-                    leaves: None,
+                    leaves: Some(H256::zero()),
                 };
                 self.jobs.push(Job { due, event });
             }
@@ -338,6 +356,11 @@ impl Host {
                 let demand = Extrinsic::DemandInput(task, segment);
                 self.send(demand, task, kind, chain, random);
             }
+            Effect::CheckConfirmation { confirmation, .. } => {
+                let event = checked(task, confirmation);
+                self.jobs.push(Job { due, event });
+            }
+            Effect::SubmitRefutation { .. } => self.send(Extrinsic::Refute(task), task, kind, chain, random),
             Effect::Cancel { kind, .. } => {
                 let known = self.under_way.remove(&(task, kind));
                 assert!(known.is_some(), "{kind:?} of task {task} is not under way");

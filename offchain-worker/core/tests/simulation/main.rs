@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod audit;
+mod auditors;
 mod chain;
 mod client;
 mod committee;
@@ -19,6 +20,7 @@ mod records;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use auditors::Auditor;
 use chain::{Chain, Windows};
 use client::Client;
 use faults::Faults;
@@ -48,8 +50,12 @@ fn run(seed: u64, windows: Windows, faults: Faults, tasks: u64) -> (Chain, Host)
 }
 
 fn run_for(client: Client, seed: u64, windows: Windows, faults: Faults, tasks: u64) -> (Chain, Host) {
+    let chain = Chain::new(windows, tasks, client, faults);
+    live(seed, chain, faults)
+}
+
+fn live(seed: u64, mut chain: Chain, faults: Faults) -> (Chain, Host) {
     let mut random = Random::new(seed);
-    let mut chain = Chain::new(windows, tasks, client, faults);
     let mut host = Host::new(seed, faults);
     while !chain.is_over() {
         chain.produce(&mut random, &mut host.outcomes);
@@ -205,6 +211,45 @@ fn a_client_that_is_cut_off_and_shows_a_piece_gets_its_result() {
     });
 }
 
+/// Lives in which whoever confirms a result does so in time to be refuted.
+fn confirmed(auditor: Auditor, seed: u64, faults: Faults) -> Chain {
+    let windows = Windows {
+        challenge: 150,
+        ..GENEROUS
+    };
+    let mut chain = Chain::new(windows, 4, Client::Honest, faults);
+    chain.confirmations.auditor = auditor;
+    let (chain, host) = live(seed, chain, faults);
+    host.check_said_one_thing();
+    chain.check_nobody_convicted();
+    chain
+}
+
+#[test]
+fn an_auditor_that_guesses_what_it_seals_is_refuted_in_time() {
+    let mut guessed = 0;
+    each_life(|seed| {
+        for faults in [Faults::NONE, Faults::MANY].into_iter().filter(|_| few(seed)) {
+            let chain = confirmed(Auditor::Guesses, seed, faults);
+            assert_eq!(chain.confirmations.refuted, chain.confirmations.made);
+            guessed += chain.confirmations.made.len();
+        }
+    });
+    assert!(guessed > 0 || is_repeated());
+}
+
+#[test]
+fn an_honest_auditor_is_never_accused() {
+    let mut made = 0;
+    each_life(|seed| {
+        if few(seed) {
+            let chain = confirmed(Auditor::Honest, seed, Faults::MANY);
+            made += chain.confirmations.made.len();
+        }
+    });
+    assert!(made > 0 || is_repeated());
+}
+
 #[test]
 fn without_faults_a_liar_is_audited_and_loses_its_dispute() {
     each_life(|seed| audit::Life::new(seed, Faults::NONE).run());
@@ -220,7 +265,7 @@ fn is_repeated() -> bool {
     std::env::var("SURETY_SIMULATION_SEED").is_ok()
 }
 
-/// Each is a life of several verifiers: fewer do.
+/// Such lives are long, or of several verifiers: fewer do.
 fn few(seed: u64) -> bool {
     seed.is_multiple_of(10) || is_repeated()
 }

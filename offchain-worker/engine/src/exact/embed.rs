@@ -5,6 +5,7 @@ mod items;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use surety_dispute_game::bisection::Shape;
 use surety_exact::ArithmeticError;
 use surety_kernels::Packed;
 use surety_model_trace::{Layout, TaskFacts, TraceShape};
@@ -14,7 +15,7 @@ use surety_types::{
     input::{IdBounds, InputReader},
     model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,
-    trust::ItemsFound,
+    trust::{ItemLeaves, ItemsFound},
 };
 
 use super::{
@@ -176,9 +177,13 @@ impl ExactBert {
         if job.operation != Operation::Embed || !self.manifest.operations.contains(&job.operation) {
             return Err(EngineError::OperationNotOffered(job.operation));
         }
+        self.layout(job).map(drop)
+    }
+
+    /// Where everything is in a trace of a job, whatever its output.
+    fn layout(&self, job: &Job) -> Result<Layout, EngineError> {
         let facts = self.facts(job, job.units_max, ContentHash::zero());
-        Layout::new(&self.architecture, facts)?;
-        Ok(())
+        Ok(Layout::new(&self.architecture, facts)?)
     }
 
     /// Some items' results, in their order.
@@ -253,6 +258,19 @@ impl Engine for ExactBert {
         shown: (&[ContentHash], &[u8]),
     ) -> bool {
         self.has_items(job, own, claim, shown)
+    }
+
+    fn leaf_count(&self, job: &Job) -> Option<u32> {
+        self.layout(job).ok().map(|layout| layout.leaves())
+    }
+
+    fn refuted_item(
+        &self,
+        job: &Job,
+        own: (&[u32], &ItemsFound),
+        leaves: &[ContentHash],
+    ) -> Option<(u32, ItemLeaves)> {
+        self.item_with_others(job, own, leaves)
     }
 
     fn leaves(&self, job: &Job, _: &[u8], sink: &mut dyn Sink) -> Result<Vec<ContentHash>, EngineError> {

@@ -1,6 +1,7 @@
 //! A verifier beside a provider.
 
 use surety_chain_client::Call;
+use surety_network::{Announcement, Bytes, DataPlane, FetchOptions, Readers};
 use surety_types::{
     ContentHash, TaskId,
     model::Operation,
@@ -47,7 +48,7 @@ async fn committed(world: &World) -> (Running, TaskId) {
 }
 
 /// The same, each auditor with so many items.
-async fn committed_to(world: &World, input: &[u8], items: u32) -> (Running, TaskId) {
+pub async fn committed_to(world: &World, input: &[u8], items: u32) -> (Running, TaskId) {
     let provider = world.start();
     let task = world.post(input).await;
     world.bid_and_assign(task).await;
@@ -60,13 +61,13 @@ async fn committed_to(world: &World, input: &[u8], items: u32) -> (Running, Task
     (provider, task)
 }
 
-async fn until_revealed(world: &World, task: TaskId) {
+pub async fn until_revealed(world: &World, task: TaskId) {
     world.chain.open_reveals(task, 999);
     world.chain.finalize();
     world.until_revealed(task).await;
 }
 
-async fn until_audit_revealed(world: &World, task: TaskId) {
+pub async fn until_audit_revealed(world: &World, task: TaskId) {
     until_revealed(world, task).await;
     world
         .until(|| {
@@ -118,7 +119,7 @@ async fn a_verifier_that_was_killed_opens_the_seal_that_it_had_made() {
 }
 
 /// A task of ten items, of which a verifier has announced an audit of three; and how often the engine ran.
-async fn announced_items(world: &World) -> (Running, Running, TaskId, usize) {
+pub async fn announced_items(world: &World) -> (Running, Running, TaskId, usize) {
     let (provider, task) = committed_to(world, b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n", 3).await;
     let runs = world.engine_runs();
     let verifier = world.start_verifier();
@@ -147,6 +148,34 @@ async fn all_is_computed_where_the_provider_shows_nothing() {
     let opened = items_revealed(&world);
     assert_eq!((opened[0].0, opened[0].1.agrees), (3, true));
     assert!(world.engine_runs() > runs);
+    verifier.stop().await;
+    provider.stop().await;
+}
+
+/// Has the provider announce another blob for its trace's leaves, which anybody may read.
+async fn announce_leaves(world: &World, task: TaskId, leaves: Vec<u8>) -> ContentHash {
+    let (plane, output) = (world.provider_plane(), world.output(task).await);
+    let hash = plane.publish(Bytes::from(leaves)).await.unwrap();
+    let announcement = Announcement::new(output).traced(Some(hash));
+    let told = plane.announce_output(task, announcement, Readers::Everyone);
+    told.await.unwrap();
+    plane.grant(task, hash, Readers::Everyone).await.unwrap();
+    hash
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_is_fetched_of_leaves_than_the_task_has() {
+    let world = World::new().await;
+    let (provider, verifier, task, runs) = announced_items(&world).await;
+    // Ten items and the output have a leaf each.
+    let long = announce_leaves(&world, task, vec![7; 32 * 12]).await;
+    until_audit_revealed(&world, task).await;
+    let opened = items_revealed(&world);
+    assert_eq!((opened[0].0, opened[0].1.agrees), (3, true));
+    assert!(world.engine_runs() > runs, "as where nothing is served");
+    let (plane, options) = (world.auditor_plane(), FetchOptions::default());
+    let kept = plane.fetch(long, &[], &options).await;
+    assert!(kept.is_err(), "it was fetched");
     verifier.stop().await;
     provider.stop().await;
 }

@@ -1,7 +1,10 @@
 //! An engine that does what tests want to see.
 
 use std::{
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -9,13 +12,13 @@ use surety_engine::{
     Engine, EngineError, Event, Job, Outcome, Sink, content_hash,
     generation::{FinishReason, Generation},
 };
-use surety_proofs::merkle_root;
+use surety_proofs::{Proof, merkle_root};
 use surety_types::{
     ContentHash,
     input::{IdBounds, InputReader, ShapeFault, Work},
     model::{ModelFamily, ModelManifest, Operation, Tier},
     task::ResultClaim,
-    trust::{ItemFound, ItemsFound},
+    trust::{ItemFound, ItemLeaves, ItemsFound},
 };
 
 /// What it pretends to have.
@@ -31,6 +34,8 @@ pub struct Puppet {
     runs: AtomicUsize,
     ended: AtomicUsize,
     tokens_let: AtomicUsize,
+    /// The outputs that it was to audit.
+    audited: Mutex<Vec<ContentHash>>,
 }
 
 impl Default for Puppet {
@@ -40,6 +45,7 @@ impl Default for Puppet {
             runs: AtomicUsize::new(0),
             ended: AtomicUsize::new(0),
             tokens_let: AtomicUsize::new(0),
+            audited: Mutex::default(),
         }
     }
 }
@@ -52,6 +58,10 @@ impl Puppet {
     /// Whether no job runs any more: one that was cancelled goes on until it notices.
     pub fn is_idle(&self) -> bool {
         self.ended.load(Ordering::SeqCst) == self.runs()
+    }
+
+    pub fn audited(&self) -> Vec<ContentHash> {
+        self.audited.lock().unwrap().clone()
     }
 
     pub fn let_tokens(&self, count: usize) {
@@ -80,7 +90,7 @@ impl Puppet {
         match job.operation {
             Operation::Embed if job.input.starts_with(b"refuse") => Err(ShapeFault::TooShort.into()),
             Operation::Embed => {
-                let units = job.input.iter().filter(|b| **b == b'\n').count() as u32;
+                let units = lines(job);
                 Ok((format!("{units} items").into_bytes(), units))
             }
             Operation::Generate => self.generate(job, sink),
@@ -123,7 +133,7 @@ impl Engine for Puppet {
         let made = self.make(job, sink);
         self.ended.fetch_add(1, Ordering::SeqCst);
         let (output, units) = made?;
-        let mut leaves: Vec<_> = (0..units).map(|item| item_leaf(job, item)).collect();
+        let mut leaves: Vec<_> = (0..units).map(|item| item_leaf(&job.input, item)).collect();
         leaves.push(content_hash(&output));
         let claim = ResultClaim {
             output: content_hash(&output),
@@ -137,12 +147,39 @@ impl Engine for Puppet {
         })
     }
 
+    fn audit(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<ResultClaim, EngineError> {
+        self.audited.lock().unwrap().push(content_hash(output));
+        self.run(job, sink).map(|outcome| outcome.claim)
+    }
+
     fn audit_items(&self, job: &Job, items: &[u32], _: &mut dyn Sink) -> Result<ItemsFound, EngineError> {
         let found = items.iter().map(|item| ItemFound {
-            leaves: item_leaf(job, *item),
+            leaves: item_root(item_leaf(&job.input, *item)),
             row: ContentHash::zero(),
         });
         Ok(ItemsFound::truncate_from(found.collect()))
+    }
+
+    fn leaf_count(&self, job: &Job) -> Option<u32> {
+        Some(lines(job) + 1)
+    }
+
+    fn refuted_item(
+        &self,
+        _: &Job,
+        (items, found): (&[u32], &ItemsFound),
+        leaves: &[ContentHash],
+    ) -> Option<(u32, ItemLeaves)> {
+        let mut own = (0..).zip(items.iter().zip(found));
+        own.find_map(|(place, (item, found))| {
+            let leaf = leaves[*item as usize];
+            let proof = Proof::new(leaves, *item).unwrap();
+            let shown = ItemLeaves {
+                leaves: vec![leaf].try_into().unwrap(),
+                siblings: proof.0.to_vec().try_into().unwrap(),
+            };
+            (item_root(leaf) != found.leaves).then_some((place, shown))
+        })
     }
 
     fn shows_items(
@@ -153,12 +190,22 @@ impl Engine for Puppet {
         (leaves, _): (&[ContentHash], &[u8]),
     ) -> bool {
         let mut own = items.iter().zip(found);
-        own.all(|(item, found)| leaves.get(*item as usize) == Some(&found.leaves))
+        own.all(|(item, found)| leaves.get(*item as usize).copied().map(item_root) == Some(found.leaves))
     }
 }
 
-fn item_leaf(job: &Job, item: u32) -> ContentHash {
-    content_hash(&[&job.input[..], &item.to_le_bytes()].concat())
+fn lines(job: &Job) -> u32 {
+    job.input.iter().filter(|b| **b == b'\n').count() as u32
+}
+
+/// What is sealed of an item of one leaf.
+pub fn item_root(leaf: ContentHash) -> ContentHash {
+    merkle_root(core::iter::once(leaf))
+}
+
+/// What is in its trace of an item.
+pub fn item_leaf(input: &[u8], item: u32) -> ContentHash {
+    content_hash(&[input, &item.to_le_bytes()].concat())
 }
 
 pub fn manifest() -> ModelManifest {

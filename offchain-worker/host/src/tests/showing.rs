@@ -59,6 +59,10 @@ impl Referee for Leaves {
         None
     }
 
+    fn needed(&self, _: &Cell) -> Option<Missing> {
+        None
+    }
+
     fn judge(&self, _: &Cell, _: &Roots, _: &[u8]) -> Judgement {
         Judgement::Unproven
     }

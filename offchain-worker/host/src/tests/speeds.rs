@@ -2,15 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, PoolConfig};
-use surety_types::model::Operation;
+use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, Outcome, PoolConfig, Sink};
+use surety_types::{
+    input::{IdBounds, InputReader, Work, encode_items, encode_prompt},
+    model::{Activation, Architecture, ExactForm, ModelManifest, Operation, Precision, Tier},
+    task::ResultClaim,
+};
 use surety_worker_core::Event;
 
 use super::{
     engine::{Puppet, manifest},
     generation::request,
 };
-use crate::{Engines, Vitals};
+use crate::{Engines, Vitals, warm_up};
 
 /// What a job is measured to take that stands aside for this work, in milliseconds.
 async fn measured_beneath(
@@ -47,4 +51,113 @@ async fn what_a_job_stands_aside_for_does_not_make_its_kind_of_work_look_slow() 
     };
     let millis = measured_beneath(slow_move).await;
     assert!(millis < 400, "{millis}");
+}
+
+/// Takes what each engine takes, computes nothing, and says how much that was.
+struct Strict(ModelManifest, IdBounds);
+
+impl Strict {
+    fn check(&self, job: &Job) -> Result<u32, EngineError> {
+        let Self(_, bounds) = self;
+        let work = Work {
+            operation: job.operation,
+            input_bytes: job.input.len() as u32,
+            units_max: job.units_max,
+        };
+        work.check_shape(Some(bounds.positions))?;
+        let reader = InputReader::new(&job.input, *bounds);
+        // What no honest client would send is read as something else.
+        let (sent, units) = match job.operation {
+            Operation::Embed => {
+                let items: Vec<_> = (0..job.units_max).map(|item| reader.item(item)).collect();
+                (encode_items(&items, bounds), job.units_max)
+            }
+            Operation::Generate => {
+                let (prompt, settings) = (reader.prompt(), reader.settings());
+                let units = prompt.len() as u32 + settings.new_tokens(work.room(bounds.positions));
+                (encode_prompt(&prompt, &settings, bounds), units)
+            }
+        };
+        assert_eq!(sent.as_ref(), Ok(&job.input));
+        Ok(units)
+    }
+}
+
+impl Engine for Strict {
+    fn manifest(&self) -> &ModelManifest {
+        &self.0
+    }
+
+    fn run(&self, job: &Job, _: &mut dyn Sink) -> Result<Outcome, EngineError> {
+        let units = self.check(job)?;
+        Ok(Outcome {
+            output: Vec::new(),
+            claim: ResultClaim {
+                output: Default::default(),
+                trace_root: Default::default(),
+                units,
+            },
+            leaves: Vec::new(),
+        })
+    }
+}
+
+pub fn engines_of(engine: impl Engine + 'static) -> Engines {
+    let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 }).unwrap();
+    let engine: Arc<dyn Engine> = Arc::new(engine);
+    Engines::new(pool, [engine], Arc::new(Vitals::new().unwrap()))
+}
+
+/// A model of the exact tier with so many tokens and positions.
+pub fn exact(vocabulary: u32, positions: u32) -> ModelManifest {
+    let architecture = Architecture {
+        vocabulary,
+        width: 4,
+        layers: 1,
+        heads: 1,
+        kv_heads: 1,
+        head_dim: 4,
+        inner: 4,
+        positions,
+        epsilon: 1,
+        activation: Activation::Gelu,
+        smoothed: Default::default(),
+        tied: false,
+        precision: Precision::Int8,
+    };
+    ModelManifest {
+        tier: Tier::Exact,
+        exact: Some(ExactForm {
+            weight_root: Default::default(),
+            architecture,
+        }),
+        ..manifest()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_never_measured_is_measured_on_inputs_that_any_model_takes() {
+    let of_manifest = IdBounds {
+        vocabulary: 30_000,
+        positions: 512,
+    };
+    let small = [(1, 2), (5, 3), (100, 20), (50_000, 4_096)];
+    let small = small.map(|(vocabulary, positions)| {
+        let bounds = IdBounds {
+            vocabulary,
+            positions,
+        };
+        (exact(vocabulary, positions), bounds)
+    });
+    for (manifest, bounds) in small.into_iter().chain([(manifest(), of_manifest)]) {
+        let (model, engines) = (manifest.id(), engines_of(Strict(manifest, bounds)));
+        let unknown = Operation::ALL.map(|operation| (model, operation)).to_vec();
+        warm_up::measure(&engines, unknown).await;
+        let measured = engines.take_measured().into_iter().map(|event| match event {
+            Event::Measured { operation, units, .. } => (operation, units > 0),
+            other => panic!("{other:?}"),
+        });
+        let both = Operation::ALL.map(|operation| (operation, true));
+        assert_eq!(measured.collect::<Vec<_>>(), both, "{bounds:?}");
+    }
 }

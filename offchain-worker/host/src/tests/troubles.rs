@@ -1,6 +1,12 @@
 //! What chain and node do to a worker in bad times: nothing that was right is lost by it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use surety_chain_client::{Call, ChainError, Refusal};
 use surety_journal::{JournalError, RecordLog};
@@ -290,16 +296,29 @@ impl RecordLog for Full {
     }
 }
 
-/// A disk that filled up: what is written goes into the reserve.
-struct Reserve;
+/// A disk that filled up: what is written goes into the reserve, until somebody makes room.
+struct Reserve {
+    is_full: AtomicBool,
+    records: Mutex<Vec<Record>>,
+}
+
+impl Default for Reserve {
+    fn default() -> Self {
+        Self {
+            is_full: AtomicBool::new(true),
+            records: Mutex::default(),
+        }
+    }
+}
 
 impl RecordLog for Reserve {
-    fn append(&self, _: &[Record]) -> Result<(), JournalError> {
+    fn append(&self, records: &[Record]) -> Result<(), JournalError> {
+        self.records.lock().unwrap().extend_from_slice(records);
         Ok(())
     }
 
     fn is_short_of_room(&self) -> bool {
-        true
+        self.is_full.load(Ordering::SeqCst)
     }
 }
 
@@ -307,7 +326,7 @@ impl RecordLog for Reserve {
 async fn who_is_down_to_its_journals_reserve_bids_for_nothing_and_says_why() {
     let world = World::new().await;
     let (stop, stopped) = watch::channel(false);
-    let host = tokio::spawn(world.host(Arc::new(Reserve), &[]).run(stopped));
+    let host = tokio::spawn(world.host(Arc::<Reserve>::default(), &[]).run(stopped));
     world.post(b"one\n").await;
     world.pass(20).await;
     let calls = world.chain.calls();
@@ -319,6 +338,31 @@ async fn who_is_down_to_its_journals_reserve_bids_for_nothing_and_says_why() {
     );
     stop.send(true).unwrap();
     host.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_down_to_its_journals_reserve_seals_nothing_until_there_is_room() {
+    let world = World::new().await;
+    let provider = world.start();
+    let task = world.post(b"one\n").await;
+    world.bid_and_assign(task).await;
+    world.output(task).await;
+    world.chain.open_audits(task, 9_999);
+    let log = Arc::<Reserve>::default();
+    let verifier = world.start_verifier_on(log.clone(), &[]);
+    // Long after everybody else would have sealed.
+    world.pass(40).await;
+    assert!(log.records.lock().unwrap().is_empty());
+    log.is_full.store(false, Ordering::SeqCst);
+    let announced = |(_, call): &(_, Call)| matches!(call, Call::AnnounceAudit { .. });
+    world
+        .until(|| {
+            world.chain.finalize();
+            world.chain.calls().iter().any(announced)
+        })
+        .await;
+    verifier.stop().await;
+    provider.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

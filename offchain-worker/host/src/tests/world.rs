@@ -11,9 +11,10 @@ use surety_chain_client::{Call, Chain, FakeChain, Hash, ProviderTerms, Signer, U
 use surety_engine::{Engine, EnginePool, PoolConfig};
 use surety_journal::{Journal, RecordLog};
 use surety_network::{
-    Bytes, DataPlane, Readers,
+    Announcement, Bytes, DataPlane, Readers,
     memory::{MemoryNet, MemoryPlane},
 };
+use surety_proofs::CommitStatement;
 use surety_types::{
     ContentHash, TaskId,
     model::Operation,
@@ -109,30 +110,59 @@ impl World {
     pub fn start_verifier(&self) -> Running {
         let journal = Journal::open(&self.dir.path().join("auditor.redb")).unwrap();
         let records = journal.load().unwrap();
-        let stash = Signer::from_uri("//Auditor").unwrap().account().clone();
-        let config = Config::new(stash.clone(), NoBids, SecretSalts::new([8; 32]));
-        let core = Verifier::new(config, records.clone()).unwrap();
-        let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 });
-        let engine: Arc<dyn Engine> = self.engine.clone();
-        let (vitals, outputs) = (Arc::new(Vitals::new().unwrap()), Arc::<OwnOutputs>::default());
-        let tools = Tools {
-            chain: Arc::new(self.chain.clone()),
-            signer: self.auditor.clone(),
-            stash,
-            plane: self.auditor_plane.clone(),
-            engines: Engines::new(pool.unwrap(), [engine], vitals.clone()),
-            traces: Traces::default(),
-            audits: Audits::default(),
-            outputs: outputs.clone(),
-            tip_max: TIP_MAX,
-            vitals,
-        };
-        let host = Host::new(tools, Beside::Slashes, core, Arc::new(journal), &records);
+        self.start_verifier_on(Arc::new(journal), &records)
+    }
+
+    /// Starts a verifier that writes its records there.
+    pub fn start_verifier_on(&self, log: Arc<dyn RecordLog>, records: &[Record]) -> Running {
+        let config = Config::new(self.auditor(), NoBids, SecretSalts::new([8; 32]));
+        let core = Verifier::new(config, records.to_vec()).unwrap();
+        let tools = self.auditor_tools();
+        let host = Host::new(tools, Beside::Slashes, core, log, records);
         let (stop, stopped) = watch::channel(false);
         Running {
             stop,
             host: tokio::spawn(async move { host.run(stopped).await.unwrap() }),
         }
+    }
+
+    /// What a verifier works with.
+    pub fn auditor_tools(&self) -> Tools {
+        let (vitals, outputs) = (Arc::new(Vitals::new().unwrap()), Arc::<OwnOutputs>::default());
+        let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 });
+        let engine: Arc<dyn Engine> = self.engine.clone();
+        Tools {
+            chain: Arc::new(self.chain.clone()),
+            signer: self.auditor.clone(),
+            stash: self.auditor(),
+            plane: self.auditor_plane.clone(),
+            engines: Engines::new(pool.unwrap(), [engine], vitals.clone()),
+            traces: Traces::default(),
+            audits: Audits::default(),
+            outputs,
+            tip_max: TIP_MAX,
+            vitals,
+        }
+    }
+
+    /// The provider, or whoever has its key, serves this as its output of a task, with a word on it by that
+    /// key.
+    pub async fn serve(&self, task: TaskId, output: &[u8], key: &Signer) -> ContentHash {
+        let hash = self.provider_plane.publish(Bytes::copy_from_slice(output)).await;
+        let hash = hash.unwrap();
+        let note = (task, self.stash().clone());
+        let commitment = self.chain.change(|state| state.commit_notes[&note].commitment);
+        let statement = CommitStatement {
+            task,
+            provider: self.stash().clone(),
+            commitment,
+            output: hash,
+        };
+        let signed = key.sign_statement(statement, &self.chain.info().genesis);
+        let told = Announcement::new(hash).signed(signed);
+        let served = self.provider_plane.announce_output(task, told, Readers::Everyone);
+        served.await.unwrap();
+        hash
     }
 
     async fn prepare_provider(&self) {
@@ -193,6 +223,7 @@ impl World {
             state.provider_terms = Some(ProviderTerms {
                 heartbeat_window: heartbeat_blocks * 3,
                 commit_window: 300,
+                opening_window: 10_800,
             });
         });
         let journal = Journal::open(&self.journal_path()).unwrap();
@@ -381,6 +412,29 @@ impl World {
     /// The stash of the verifier.
     pub fn auditor(&self) -> surety_chain_client::AccountId {
         Signer::from_uri("//Auditor").unwrap().account().clone()
+    }
+
+    /// Its agent.
+    pub fn auditor_agent(&self) -> &Signer {
+        &self.auditor
+    }
+
+    pub fn auditor_plane(&self) -> Arc<MemoryPlane> {
+        self.auditor_plane.clone()
+    }
+
+    pub fn provider_plane(&self) -> Arc<MemoryPlane> {
+        self.provider_plane.clone()
+    }
+
+    /// The key that acts for the provider.
+    pub fn agent(&self) -> &Signer {
+        &self.agent
+    }
+
+    /// The outputs that auditors were to compute again.
+    pub fn audited(&self) -> Vec<ContentHash> {
+        self.engine.audited()
     }
 
     pub fn rival_plane(&self) -> Arc<MemoryPlane> {

@@ -287,6 +287,7 @@ fn kind_name(kind: EffectKind) -> &'static str {
         EffectKind::Audit(_) => "audit",
         EffectKind::Announce(_) => "announce",
         EffectKind::CompareAudit(_) => "compare_audit",
+        EffectKind::CompareAll(_) => "compare_all",
         EffectKind::AuditReveal(_) => "audit_reveal",
         EffectKind::CheckData(_) => "check_data",
         EffectKind::Demand(_) => "demand",
@@ -299,6 +300,8 @@ fn kind_name(kind: EffectKind) -> &'static str {
         EffectKind::Vote(_) => "vote",
         EffectKind::DemandInput(_) => "demand_input",
         EffectKind::Report(_) => "report",
+        EffectKind::CheckConfirmation(_) => "check_confirmation",
+        EffectKind::Refute(_) => "refute",
         EffectKind::Cancel => "cancel",
         EffectKind::Forget => "forget",
     }

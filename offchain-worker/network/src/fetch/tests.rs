@@ -93,17 +93,6 @@ fn honest(blob: &[u8], wanted: &Wanted) -> Result<Response, PeerError> {
     })
 }
 
-/// What an honest peer answers that speaks version 2.
-fn elder(blob: &[u8], wanted: &Wanted) -> Result<Response, PeerError> {
-    match wanted {
-        Wanted::Outline { .. } => Ok(Response::Chunk {
-            total: blob.len() as u64,
-            bytes: Vec::new(),
-        }),
-        wanted => honest(blob, wanted),
-    }
-}
-
 /// The same with the bytes of chunks altered.
 fn altered(answer: Result<Response, PeerError>) -> Result<Response, PeerError> {
     answer.map(|response| match response {
@@ -125,8 +114,13 @@ fn limits() -> Limits {
 
 /// The blob, or the faults in order.
 async fn fetch(net: &Net, limits: &Limits, bytes: Option<u64>) -> Result<Vec<u8>, Vec<PeerError>> {
+    let options = bytes.map_or_else(FetchOptions::default, FetchOptions::sized);
+    fetch_with(net, limits, &options).await
+}
+
+async fn fetch_with(net: &Net, limits: &Limits, options: &FetchOptions) -> Result<Vec<u8>, Vec<PeerError>> {
     let endpoints = net.endpoints();
-    let mut fetch = Fetch::new(limits, content_hash(&blob()), bytes, None);
+    let mut fetch = Fetch::new(limits, content_hash(&blob()), options);
     match fetch.run(net, &endpoints).await {
         Some(bytes) => Ok(bytes),
         None => Err(fetch.into_attempts().into_iter().map(|a| a.fault).collect()),
@@ -148,11 +142,9 @@ async fn final_fault(
 async fn an_honest_peer_delivers_whether_the_size_is_known_or_not() {
     let size = Some(blob().len() as u64);
     for bytes in [None, size] {
-        for answer in [honest, elder] {
-            let net = Net::new(vec![peer(move |wanted| answer(&blob(), wanted))]);
-            assert_eq!(fetch(&net, &limits(), bytes).await.unwrap(), blob());
-            assert_eq!(net.offsets(0), [0, MIB, 2 * MIB]);
-        }
+        let net = Net::new(vec![peer(|wanted| honest(&blob(), wanted))]);
+        assert_eq!(fetch(&net, &limits(), bytes).await.unwrap(), blob());
+        assert_eq!(net.offsets(0), [0, MIB, 2 * MIB]);
     }
 }
 
@@ -186,17 +178,6 @@ async fn a_liar_is_found_out_at_its_first_chunk_and_spoils_nothing() {
 }
 
 #[tokio::test]
-async fn an_unchecked_part_is_not_mixed_with_another_peers() {
-    let half = |wanted: &Wanted| match wanted {
-        Wanted::Blob { offset: MIB.., .. } => Err(PeerError::TimedOut),
-        wanted => altered(elder(&blob(), wanted)),
-    };
-    let net = Net::new(vec![peer(half), peer(|wanted| elder(&blob(), wanted))]);
-    assert_eq!(fetch(&net, &limits(), None).await.unwrap(), blob());
-    assert_eq!(net.offsets(1), [0, MIB, 2 * MIB]);
-}
-
-#[tokio::test]
 async fn a_word_on_the_size_that_no_outline_proves_binds_nobody_else() {
     // The last chunk is longer, they say: the outline is the same.
     let liar = |wanted: &Wanted| match honest(&blob(), wanted)? {
@@ -224,6 +205,21 @@ async fn an_outline_of_fewer_chunks_that_leads_to_the_same_hash_spoils_nothing()
     };
     let net = Net::new(vec![peer(liar), peer(|wanted| honest(&blob(), wanted))]);
     assert_eq!(fetch(&net, &limits(), None).await.unwrap(), blob());
+}
+
+#[tokio::test]
+async fn a_blob_that_is_longer_than_it_may_be_is_not_read() {
+    let size = blob().len() as u64;
+    let net = || Net::new(vec![peer(|wanted| honest(&blob(), wanted))]);
+    let (enough, short) = (net(), net());
+    let fetched = fetch_with(&enough, &limits(), &FetchOptions::at_most(size)).await;
+    assert_eq!(fetched, Ok(blob()));
+    let refused = fetch_with(&short, &limits(), &FetchOptions::at_most(size - 1)).await;
+    let fault = PeerError::TooLarge {
+        bytes: size,
+        max: size - 1,
+    };
+    assert_eq!((refused, short.offsets(0)), (Err(vec![fault]), vec![]));
 }
 
 #[tokio::test]
@@ -262,7 +258,7 @@ async fn a_peer_that_breaks_the_protocol_is_not_asked_again() {
     let fault = final_fault(|_| Ok(Response::Malformed)).await;
     assert!(matches!(fault, PeerError::Protocol(_)), "{fault}");
     // Another size with each chunk.
-    let changing = final_fault(|wanted| match elder(&blob(), wanted)? {
+    let changing = final_fault(|wanted| match honest(&blob(), wanted)? {
         Response::Chunk { total, bytes } if !bytes.is_empty() => Ok(Response::Chunk {
             total: total + 1,
             bytes,
@@ -271,7 +267,7 @@ async fn a_peer_that_breaks_the_protocol_is_not_asked_again() {
     });
     assert!(matches!(changing.await, PeerError::WrongSize { .. }));
     assert_eq!(
-        final_fault(|wanted| altered(elder(&blob(), wanted))).await,
+        final_fault(|wanted| altered(honest(&blob(), wanted))).await,
         PeerError::WrongHash
     );
 }
@@ -311,7 +307,7 @@ async fn who_trickles_or_stalls_is_given_up_and_what_it_delivered_is_kept() {
     ]);
     let started = Instant::now();
     let endpoints = net.endpoints();
-    let mut fetch = Fetch::new(&limits, content_hash(&blob()), None, None);
+    let mut fetch = Fetch::new(&limits, content_hash(&blob()), &FetchOptions::default());
     let fetched = fetch.run(&net, &endpoints).await.unwrap();
     assert_eq!(fetched, blob());
     let faults: Vec<_> = fetch.into_attempts().into_iter().map(|a| a.fault).collect();
@@ -336,7 +332,7 @@ async fn who_was_being_asked_when_the_time_was_up_is_named() {
         slow_peer(Duration::from_secs(3600), |wanted| honest(&blob(), wanted)),
     ]);
     let (endpoints, limits) = (net.endpoints(), limits());
-    let mut fetch = Fetch::new(&limits, content_hash(&blob()), None, None);
+    let mut fetch = Fetch::new(&limits, content_hash(&blob()), &FetchOptions::default());
     let cut = tokio::time::timeout(Duration::from_millis(50), fetch.run(&net, &endpoints)).await;
     assert!(cut.is_err());
     let faults: Vec<_> = fetch.into_attempts().into_iter().map(|a| a.fault).collect();

@@ -107,8 +107,7 @@ impl Drop for Hostile {
 }
 
 pub async fn hostile(manner: Manner) -> Hostile {
-    let protocols =
-        ["/surety/blob/3", "/surety/blob/2"].map(|p| (StreamProtocol::new(p), ProtocolSupport::Full));
+    let protocols = [(StreamProtocol::new("/surety/blob/3"), ProtocolSupport::Full)];
     let config = request_response::Config::default().with_request_timeout(Duration::from_secs(600));
     let codec = Bad(manner.clone());
     let mut swarm = SwarmBuilder::with_new_identity()

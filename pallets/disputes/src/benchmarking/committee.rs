@@ -19,7 +19,7 @@ use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{limits::VOTERS_MAX, stake::Role, traits::StakeLedger, trust::Party};
 
 use super::setup::{differing, dispute_about, lonely};
-use crate::{CommitteeOf, Committees, Config, Disputes, Pallet, SUSPENDED_AT_ONCE};
+use crate::{CommitteeOf, Committees, Config, DisputeOf, Disputes, Pallet, SUSPENDED_AT_ONCE};
 
 const QUESTION: H256 = H256::repeat_byte(5);
 
@@ -33,7 +33,7 @@ fn claimed() -> CellValue {
 
 /// A dispute that waits for others to decide about a cell, in a full round. Auditors contradict its
 /// challenger, who loses, or is in the dark. Nobody else stands by what that says.
-fn waiting<T: Config>() {
+pub(super) fn waiting<T: Config>() -> DisputeOf<T> {
     let said = disputable::<T>();
     let mut round = challengeable::<T>(&said, |seat| (seat == 1).then(|| lonely(&said)));
     differing::<T>(&mut round, &account("provider", 1, 0));
@@ -44,22 +44,27 @@ fn waiting<T: Config>() {
         let dispute = dispute.as_mut().expect("it was opened just before");
         dispute.game = referred(&dispute.game);
         dispute.referred_at = Some(TrustLock::<T>::now());
-    });
+        dispute.clone()
+    })
 }
 
-/// The same game at a cell that no block can compute: its state is the first thing that is encoded, and the
-/// first variant has no data.
-fn referred(game: &Game) -> Game {
-    const NEEDS_COMMITTEE: u8 = 6;
-    let cell = Cell {
+/// What nobody can compute.
+pub(super) fn cell() -> Cell {
+    Cell {
         leaf: 0,
         length: 1,
         step: 0,
         row: 0,
         cell: 0,
         value: claimed(),
-    };
-    let mut encoded = (NEEDS_COMMITTEE, cell).encode();
+    }
+}
+
+/// The same game at a cell that no block can compute: its state is the first thing that is encoded, and the
+/// first variant has no data.
+fn referred(game: &Game) -> Game {
+    const NEEDS_COMMITTEE: u8 = 6;
+    let mut encoded = (NEEDS_COMMITTEE, cell()).encode();
     encoded.extend(game.encode().into_iter().skip(1));
     Game::decode(&mut encoded.as_slice()).expect("it is a game")
 }

@@ -14,6 +14,7 @@ use surety_pallet_results::{
 };
 use surety_pallet_trust_lock::{Pallet as TrustLock, fill_convictions};
 use surety_types::{
+    limits,
     stake::Role,
     task::ResultClaim,
     traits::StakeLedger,
@@ -101,6 +102,31 @@ pub(super) fn differing<T: Config>(round: &mut RoundOf<T>, provider: &T::Account
     for audit in others.filter(|audit| audit.provider == *provider) {
         audit.state = AuditState::Over;
     }
+}
+
+/// All disputes that a round has room for but the one of the last challenger, all of them by others.
+pub(super) fn all_but_one_dispute<T: Config>(round: &mut RoundOf<T>, claim: &ResultClaim) {
+    let party = |place| Party::Account(account("another challenger", place, 0));
+    dispute_about::<T>(round, (claim, &[]), party(0), Clocks::equal(100));
+    let first = Disputes::<T>::get(0).expect("it was opened just before");
+    for id in 1..limits::DISPUTES_MAX.saturating_sub(1) {
+        let challenger = party(id);
+        Disputes::<T>::insert(
+            id,
+            Dispute {
+                challenger,
+                ..first.clone()
+            },
+        );
+        let open = OpenDispute {
+            id,
+            due: first.ticked_at,
+            defender: Some(0),
+            challenger: None,
+        };
+        frame_support::assert_ok!(round.disputes.try_push(open));
+    }
+    NextDisputeId::<T>::put(limits::DISPUTES_MAX.saturating_sub(1));
 }
 
 /// Whether the first provider's result was proven wrong.

@@ -5,7 +5,7 @@ use sp_runtime::traits::Saturating;
 use surety_pallet_results::{Pallet as Results, RoundOf, Rounds, asset};
 use surety_types::{TaskId, limits, task::ResultClaim, trust::Party};
 
-use crate::{Config, Error, HoldReason, Pallet};
+use crate::{Config, Disputes, Error, HoldReason, Pallet};
 
 impl<T: Config> Pallet<T> {
     /// What a challenge in this round puts on hold.
@@ -41,6 +41,10 @@ impl<T: Config> Pallet<T> {
         Results::<T>::member(&mut round, provider)?;
         let matchup = Self::matchup_of(&round, provider, Party::Account(challenger.clone()))
             .ok_or(Error::<T>::NotDisputable)?;
+        ensure!(
+            !Self::is_challenging(&round, &challenger, &matchup.claim),
+            Error::<T>::AlreadyChallenging
+        );
         let game = Self::new_game(task, &round, &matchup.claim).ok_or(Error::<T>::NotDisputable)?;
         ensure!(!Self::are_places_taken(&round), Error::<T>::TooManyDisputes);
         let bonds = Self::challenge_bonds(task, &round, &matchup.claim);
@@ -49,6 +53,19 @@ impl<T: Config> Pallet<T> {
         Self::open_dispute(task, &mut round, matchup, bonds, game);
         Rounds::<T>::insert(task, round);
         Ok(())
+    }
+
+    /// Whether an account has a challenge of this claim on record, whoever defends it. One after the other it
+    /// plays all that stand by it; more at once would only cost them time.
+    fn is_challenging(round: &RoundOf<T>, account: &T::AccountId, claim: &ResultClaim) -> bool {
+        let mut open = round.disputes.iter();
+        open.any(|open| {
+            let dispute = Disputes::<T>::get(open.id);
+            dispute.is_some_and(|dispute| {
+                dispute.claim == *claim
+                    && matches!(&dispute.challenger, Party::Account(other) if other == account)
+            })
+        })
     }
 
     /// Whether nobody else can challenge now.

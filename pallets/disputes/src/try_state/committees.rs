@@ -2,7 +2,11 @@
 
 use frame_support::ensure;
 use sp_runtime::TryRuntimeError;
-use surety_dispute_game::{bisection::State, committee::value_hash};
+use surety_dispute_game::{
+    bisection::{Cell, Missing, Referee, State, missing_blobs, missing_parts},
+    committee::value_hash,
+};
+use surety_pallet_results::{DisputeContexts, DisputeReferee, Pallet as Results};
 use surety_types::trust::DisputeId;
 
 use crate::{CommitteeOf, Committees, Config, DisputeOf, Disputes, FundOf};
@@ -20,10 +24,13 @@ fn disputes_3_committees_are_of_games_that_wait<T: Config>(
 ) -> Result<DisputeOf<T>, TryRuntimeError> {
     let dispute = Disputes::<T>::get(id).ok_or("DISPUTES-3: a committee without a dispute")?;
     match (dispute.game.state(), &committee.fund) {
-        (State::NeedsCommittee { cell }, None) => ensure!(
-            committee.claimed == value_hash(Some(cell.value)),
-            "DISPUTES-3: a committee about another value than the defender's"
-        ),
+        (State::NeedsCommittee { cell }, None) => {
+            ensure!(
+                committee.claimed == value_hash(Some(cell.value)),
+                "DISPUTES-3: a committee about another value than the defender's"
+            );
+            disputes_10_committees_can_read_what_they_need::<T>(&dispute, cell)?;
+        }
         (State::Over(_), Some(fund)) => disputes_7_funds_pay_what_they_have::<T>(&dispute, fund)?,
         _ => return Err("DISPUTES-3: a committee about a game that can be played".into()),
     }
@@ -32,6 +39,24 @@ fn disputes_3_committees_are_of_games_that_wait<T: Config>(
         "DISPUTES-3: a suspension before there is a decision"
     );
     Ok(dispute)
+}
+
+fn disputes_10_committees_can_read_what_they_need<T: Config>(
+    dispute: &DisputeOf<T>,
+    cell: &Cell,
+) -> Result<(), TryRuntimeError> {
+    let context = DisputeContexts::<T>::get(dispute.task);
+    let referee = context.and_then(|context| T::Referee::claim_referee(&context, &dispute.claim));
+    let referee = referee.ok_or("DISPUTES-10: a committee about a claim that has no referee")?;
+    let showable = |missing: &Missing| missing_parts(*missing, &referee).is_some();
+    let Some(missing) = referee.needed(cell).filter(showable) else {
+        return Ok(());
+    };
+    ensure!(
+        missing_blobs(missing, &referee).all(|blob| Results::<T>::is_shown(dispute.task, &blob)),
+        "DISPUTES-10: a committee that cannot read what it needs"
+    );
+    Ok(())
 }
 
 fn disputes_7_funds_pay_what_they_have<T: Config>(

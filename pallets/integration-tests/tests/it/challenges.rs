@@ -310,6 +310,35 @@ fn a_place_that_is_freed_while_others_are_free_moves_no_window() {
     });
 }
 
+#[test]
+fn no_account_takes_more_than_one_place_against_a_claim() {
+    after(&[8, 8], || {
+        assert_ok!(challenge(STRANGER, 1));
+        let held = MONEY - money(STRANGER);
+        // Whoever it names: it plays all that stand by the claim anyway.
+        for provider in [1, 2] {
+            assert_noop!(challenge(STRANGER, provider), DisputesError::AlreadyChallenging);
+        }
+        assert_eq!((round().unwrap().challenges, MONEY - money(STRANGER)), (1, held));
+        assert_ok!(challenge(STRANGER + 1, 1));
+        // It wins against both.
+        play_out(&[(1, 8), (2, 8), (STRANGER, 9), (STRANGER + 1, 9)]);
+        assert_eq!((faults().len(), money(STRANGER)), (2, MONEY));
+    });
+}
+
+#[test]
+fn who_is_done_with_a_claim_may_challenge_it_again_and_others_at_any_time() {
+    after(&[8, 7], || {
+        assert_ok!(challenge(STRANGER, 1));
+        assert_ok!(challenge(STRANGER, 2));
+        give_up(STRANGER);
+        assert_ok!(challenge(STRANGER, 1));
+        assert_noop!(challenge(STRANGER, 1), DisputesError::AlreadyChallenging);
+        assert_noop!(challenge(STRANGER, 2), DisputesError::AlreadyChallenging);
+    });
+}
+
 proptest! {
     #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(100)))]
 

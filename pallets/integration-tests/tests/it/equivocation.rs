@@ -2,6 +2,7 @@
 
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
+use surety_dispute_game::bisection::Move;
 use surety_pallet_results::Rounds;
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
@@ -9,13 +10,14 @@ use surety_types::{
     stake::Role,
     task::{FailureReason, Verdict},
     traits::Jail,
-    trust::{AuditState, FaultKind},
+    trust::{AuditState, DisputeId, FaultKind},
 };
 
 use super::{after, revealed, revealed_with};
 use surety_pallet_integration_tests::*;
 
 const REPORTER: AccountId = FIRST_STRANGER;
+const FRIEND: AccountId = FIRST_STRANGER + 1;
 
 /// A round of stashes 1 and 2 in its audit window; both have committed to 9.
 fn committed(test: impl FnOnce()) {
@@ -265,6 +267,74 @@ fn a_seal_over_another_output_that_opens_after_the_report_is_void() {
     two_faced(|| {
         assert_ok!(report(shown_another(), None));
         assert_ok!(reveal_audit(SHOWN_ANOTHER, 1, 7));
+    });
+}
+
+/// Stash 1 gives up to a friend that challenges it, so that it cannot be convicted again. The friend goes on
+/// against whoever says the same.
+fn loses_to_a_friend() {
+    assert_ok!(challenge(FRIEND, 1));
+    assert_ok!(play(agent_of(1), game_of_friend(), Move::Concede));
+    assert_eq!(faults().last(), Some(&(1, FaultKind::LostDispute)));
+    pass(1);
+}
+
+fn game_of_friend() -> DisputeId {
+    let of_friend = |dispute: &DisputeOf<Test>| *dispute.challenger.account() == FRIEND;
+    let mut open = disputes().into_iter();
+    open.find(|(_, dispute)| of_friend(dispute)).unwrap().0
+}
+
+/// The friend cannot win against who is right, and stash 1 has lost once.
+fn friend_loses() {
+    pass(1);
+    assert_eq!(pairs(), [(2, FRIEND)]);
+    play_out(&[(2, 9), (FRIEND, 7)]);
+    assert_eq!(slashes().iter().filter(|slash| slash.offender == 1).count(), 1);
+}
+
+#[test]
+fn losing_to_a_friend_keeps_no_report_from_freeing_an_auditor_that_plays() {
+    two_faced(|| {
+        assert_ok!(reveal_audit(SHOWN_ANOTHER, 1, 7));
+        loses_to_a_friend();
+        assert!(pairs().contains(&(2, SHOWN_ANOTHER)), "{:?}", pairs());
+        assert_ok!(report(shown_another(), None));
+        refused(shown_another(), None, ResultsError::AlreadyAtFault);
+        friend_loses();
+    });
+}
+
+#[test]
+fn losing_to_a_friend_keeps_no_report_from_voiding_a_seal_that_opens_later() {
+    two_faced(|| {
+        loses_to_a_friend();
+        assert_ok!(report(shown_another(), None));
+        assert_ok!(reveal_audit(SHOWN_ANOTHER, 1, 7));
+        friend_loses();
+    });
+}
+
+#[test]
+fn a_report_after_a_loss_costs_nothing_more_and_gives_everybody_the_whole_window() {
+    TestExt::new().round_of(2).execute_with(|| {
+        generates();
+        revealed(&[8, 8]);
+        loses_to_a_friend();
+        let id = game_of_friend();
+        assert_ok!(play(agent_of(2), id, next_move(id, 8)));
+        assert_ok!(play(FRIEND, id, Move::Concede));
+        let (slash, lost) = (slashes(), TrustLock::is_jailed(&1));
+        pass(CHALLENGE_WINDOW - 2);
+        let mut lie = promise(1, TASK, 8);
+        lie.output = H256::repeat_byte(1);
+        assert_ok!(report(signed_by(agent_of(1), lie, &genesis()), None));
+        assert_eq!((slashes(), TrustLock::is_jailed(&1)), (slash, lost));
+        pass(CHALLENGE_WINDOW - 1);
+        assert_ok!(challenge(FIRST_STRANGER, 2));
+        play_out(&[(2, 8), (FIRST_STRANGER, 9)]);
+        pass(200);
+        assert!(MockStake::slashed(2) > 0);
     });
 }
 

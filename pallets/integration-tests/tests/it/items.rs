@@ -1,63 +1,27 @@
 //! Audits of some of a task's items.
 
 use codec::Encode;
-use frame_support::{BoundedVec, assert_noop, assert_ok, dispatch::DispatchResult};
+use frame_support::{assert_noop, assert_ok, dispatch::DispatchResult};
 use sp_core::H256;
-use surety_audit_economics::{answer_hash, items_seal};
+use surety_audit_economics::answer_hash;
 use surety_pallet_test_kit::{MockOutcome, MockStake};
-use surety_proofs::{Proof, merkle_root};
-use surety_types::trust::{AuditAnswer, AuditState, FaultKind, ItemFound, ItemLeaves, ItemsFound};
+use surety_types::trust::{
+    AuditAnswer, AuditState, FaultKind, ItemFound, ItemLeaves, ItemsFound, ItemsOpened,
+};
 
-use surety_pallet_integration_tests::*;
+use surety_pallet_integration_tests::{
+    item_shown as shown, items_answer as answer, items_found as found, refute as refute_audit, *,
+};
 
 const VERIFIER: AccountId = FIRST_VERIFIER;
 const STRANGER: AccountId = FIRST_STRANGER;
 
-/// Of the items each auditor has one.
-const OWN: u32 = 1;
-
-/// What the verifier has found of its item, of a computation that came to `result`.
-fn found(result: u8) -> ItemsFound {
-    let leaves = trace_leaves(result);
-    let leaf = leaves[ITEM_LEAF as usize];
-    ItemsFound::truncate_from(vec![ItemFound {
-        leaves: merkle_root(core::iter::once(leaf)),
-        row: H256::repeat_byte(result),
-    }])
-}
-
-fn salts() -> [H256; 2] {
-    [H256::repeat_byte(1), H256::repeat_byte(2)]
-}
-
 fn seal(found: &ItemsFound) -> H256 {
-    items_seal(
-        TASK,
-        &1,
-        &VERIFIER,
-        found,
-        &salts().map(|salt| answer_hash(&salt)),
-    )
-}
-
-fn answer(agrees: bool) -> AuditAnswer {
-    let [yes, no] = salts();
-    let (salt, other) = if agrees { (yes, no) } else { (no, yes) };
-    AuditAnswer {
-        agrees,
-        salt,
-        other: answer_hash(&other),
-    }
+    seal_of_items(VERIFIER, 1, found)
 }
 
 fn opening(found: &ItemsFound, answer: AuditAnswer) -> ResultsCall {
-    ResultsCall::reveal_items {
-        task: TASK,
-        provider: 1,
-        verifier: VERIFIER,
-        found: found.clone(),
-        answer,
-    }
+    opening_items(VERIFIER, 1, found, answer)
 }
 
 fn open_items(found: &ItemsFound, answer: AuditAnswer) -> DispatchResult {
@@ -68,7 +32,7 @@ fn open_items(found: &ItemsFound, answer: AuditAnswer) -> DispatchResult {
 fn audited(said: u8, result: u8, test: impl FnOnce()) {
     TestExt::new().round_of(1).execute_with(|| {
         Rounds::<Test>::mutate(TASK, |round| {
-            round.as_mut().unwrap().members[0].audits.items = OWN
+            round.as_mut().unwrap().members[0].audits.items = OWN_ITEMS
         });
         all_commit(&[(1, said)]);
         assert_ok!(announce_sealed(VERIFIER, 1, seal(&found(result))));
@@ -87,6 +51,13 @@ fn an_auditor_of_items_that_agrees_is_paid() {
     audited(9, 9, || {
         assert_ok!(open_items(&found(9), answer(true)));
         assert_eq!(state(), AuditState::Confirmed);
+        // Where the opening can be read, for whoever would refute it.
+        let block = u32::try_from(System::block_number()).unwrap();
+        let opened = ItemsOpened {
+            seal: seal(&found(9)),
+            block,
+        };
+        assert_eq!(round().unwrap().audits[0].items, Some(opened));
         assert_noop!(open_items(&found(9), answer(true)), ResultsError::AlreadyRevealed);
         pass(200);
         assert_eq!(MockOutcome::audits_to_pay(TASK), [(1, VERIFIER)]);
@@ -166,7 +137,7 @@ fn nobody_confirms_less_than_was_its_own() {
     ] {
         TestExt::new().round_of(1).execute_with(|| {
             Rounds::<Test>::mutate(TASK, |round| {
-                round.as_mut().unwrap().members[0].audits.items = OWN
+                round.as_mut().unwrap().members[0].audits.items = OWN_ITEMS
             });
             let mut less = found(9);
             change(&mut less);
@@ -212,29 +183,8 @@ fn who_confirmed_its_items_is_not_asked_about_others() {
     });
 }
 
-/// What shows an item of a trace of this result.
-fn shown(result: u8) -> ItemLeaves {
-    let leaves = trace_leaves(result);
-    let leaf = ITEM_LEAF;
-    let proof = Proof::new(&leaves, leaf).unwrap();
-    ItemLeaves {
-        leaves: BoundedVec::truncate_from(vec![leaves[leaf as usize]]),
-        siblings: BoundedVec::truncate_from(proof.0.to_vec()),
-    }
-}
-
 fn refute(found: ItemsFound, place: u32, shown: ItemLeaves) -> DispatchResult {
-    send_as(
-        STRANGER,
-        ResultsCall::refute_audit {
-            task: TASK,
-            provider: 1,
-            verifier: VERIFIER,
-            opened: (found, answer(true)),
-            place,
-            shown,
-        },
-    )
+    refute_audit((VERIFIER, 1), found, place, shown)
 }
 
 #[test]
@@ -244,7 +194,7 @@ fn a_lazy_auditor_that_confirms_what_it_has_not_computed_loses_its_bond() {
     let seal_of_guess = seal(&guessed);
     TestExt::new().round_of(1).execute_with(|| {
         Rounds::<Test>::mutate(TASK, |round| {
-            round.as_mut().unwrap().members[0].audits.items = OWN
+            round.as_mut().unwrap().members[0].audits.items = OWN_ITEMS
         });
         all_commit(&[(1, 9)]);
         assert_ok!(announce_sealed(VERIFIER, 1, seal_of_guess));

@@ -40,6 +40,7 @@ const AUDITS: ModelAudits = ModelAudits {
     speed: 1_000_000,
     item_tokens: 512,
     able: u128::MAX,
+    items_alone: true,
 };
 
 fn level(redundancy: u32, security: Security) -> Result<SecurityLevel, DispatchError> {
@@ -262,6 +263,48 @@ fn auditors_have_as_long_as_the_dearest_audit_takes() {
         let seeded = AUDIT_WINDOW.max(16);
         assert_eq!(until, System::block_number() + seeded);
     });
+}
+
+/// Items that each auditor of a task has, and the time that there is for them, in blocks.
+fn audited(units: u32, audits: ModelAudits) -> (u32, BlockNumber) {
+    let mut told = None;
+    TestExt::new().execute_with(|| {
+        let spec = spec(units, 1, Security::default());
+        let (_, terms) = Results::secure(PRICE, &spec, audits).unwrap();
+        let assignments = PerMember::truncate_from(vec![Assignment {
+            provider: 1,
+            price: PRICE,
+        }]);
+        assert_ok!(Results::open(
+            TASK,
+            units,
+            Security::default(),
+            terms,
+            &assignments
+        ));
+        all_commit(&[(1, 9)]);
+        let round = round().unwrap();
+        let RoundPhase::Auditing { until } = round.phase else {
+            panic!("auditing has begun");
+        };
+        told = Some((round.members[0].audits.items, until - System::block_number()));
+    });
+    told.unwrap()
+}
+
+#[test]
+fn where_no_item_is_computed_alone_each_auditor_has_all_and_the_time_for_all() {
+    let slow = ModelAudits {
+        speed: 50_000,
+        ..AUDITS
+    };
+    assert_eq!(audited(100, slow).0, 1);
+    let whole = ModelAudits {
+        items_alone: false,
+        ..slow
+    };
+    // 100 items of 512 tokens, three times over at 50 a second, and a second for the input.
+    assert_eq!(audited(100, whole), (u32::MAX, 3_073_u64.div_ceil(2)));
 }
 
 #[test]

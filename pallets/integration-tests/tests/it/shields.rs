@@ -181,7 +181,11 @@ fn silence_does_not_shield_from_what_was_signed_and_the_lock_is_taken_once() {
 fn a_graver_fault_is_not_taken_for_a_lesser_one_or_twice() {
     after(&[9, 9, 8], || {
         play_out(&[(1, 9), (3, 8)]);
+        // Noted once, and nothing more is taken.
+        let lost = slashes();
+        assert_ok!(report(promised(3, 7), None));
         assert_noop!(report(promised(3, 7), None), ResultsError::AlreadyAtFault);
+        assert_eq!(slashes(), lost);
         assert_eq!(faults(), [(3, FaultKind::WrongResult)]);
         assert_eq!(slashes()[0].finder, Some(1));
         assert_ne!(claim(8).trace_root, H256::zero());

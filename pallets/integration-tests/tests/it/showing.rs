@@ -141,6 +141,90 @@ fn each_side_bears_half_of_a_showing_in_a_dispute_that_nobody_decides() {
     });
 }
 
+/// Both sides play until the defender is to show what a committee needs.
+fn play_to_evidence() {
+    while to_move(0).is_some() && next_move(0, TOO_LARGE) != part(TOO_LARGE) {
+        assert!(play_round(&[(1, TOO_LARGE), (STRANGER, 9)]));
+    }
+}
+
+/// Stash 1 is wrong in what no block can compute. It has served its challenger, which asks for nothing, and
+/// they come to the cell.
+fn served_alone(test: impl FnOnce()) {
+    after(&[TOO_LARGE], || {
+        assert_ok!(challenge(STRANGER, 1));
+        play_to_evidence();
+        test();
+    });
+}
+
+#[test]
+fn a_liar_cannot_serve_its_challenger_and_not_the_committee() {
+    served_alone(|| {
+        assert_eq!(
+            (committee(), Results::shown(TASK, claim(TOO_LARGE).output)),
+            (None, None)
+        );
+        assert_eq!(to_move(0).map(|party| player_of(&party)), Some(agent_of(1)));
+        assert_noop!(play(agent_of(1), 0, part(7)), DisputesError::WrongMove);
+        assert_noop!(play(STRANGER, 0, part(TOO_LARGE)), DisputesError::NotNow);
+        assert_ok!(play(agent_of(1), 0, part(TOO_LARGE)));
+        assert!(sitting().is_some() && disputes()[0].1.referred_at.is_some());
+        let shown = Results::shown(TASK, claim(TOO_LARGE).output);
+        assert_eq!(shown, Some(output(TOO_LARGE)));
+        ballot(&votes(7, |_| other_value()));
+        assert_eq!(faults(), [(1, FaultKind::WrongResult)]);
+        pass(100);
+        assert_eq!(money(STRANGER), MONEY);
+    });
+}
+
+#[test]
+fn stake_that_comes_while_a_committee_waits_for_its_evidence_has_no_vote() {
+    after(&[TOO_LARGE], || {
+        assert_ok!(challenge(STRANGER, 1));
+        assert_ok!(play(agent_of(1), 0, next_move(0, TOO_LARGE)));
+        pass(3);
+        play_to_evidence();
+        pass(3);
+        assert_ok!(play(agent_of(1), 0, part(TOO_LARGE)));
+        // Old enough for the committee, and a block younger than the dispute.
+        let late = FIRST_VERIFIER + 7;
+        MockStake::settle(late, SEASONING);
+        assert_noop!(join(late, claimed()), DisputesError::Unsettled);
+        MockStake::settle(late, SEASONING + 1);
+        assert_ok!(join(late, claimed()));
+    });
+}
+
+#[test]
+fn a_liar_that_shows_a_committee_nothing_loses_by_its_own_time() {
+    served_alone(|| {
+        pass(u64::from(CLOCK) + 1);
+        assert_eq!(
+            (faults(), money(STRANGER)),
+            (vec![(1, FaultKind::LostDispute)], MONEY)
+        );
+    });
+}
+
+#[test]
+fn what_was_shown_before_a_committee_is_not_shown_again() {
+    after(&[TOO_LARGE, TOO_LARGE], || {
+        assert_ok!(challenge(STRANGER, 1));
+        assert_ok!(challenge(STRANGER + 1, 1));
+        asked(0, (agent_of(1), TOO_LARGE), STRANGER);
+        let supply = |number| next_move(number, TOO_LARGE) == part(TOO_LARGE);
+        assert!(supply(0));
+        assert_ok!(play(agent_of(1), 0, part(TOO_LARGE)));
+        while to_move(0).is_some() || to_move(1).is_some() {
+            assert!(![0, 1].into_iter().any(supply));
+            assert!(play_round(&[(1, TOO_LARGE), (STRANGER, 9), (STRANGER + 1, 9)]));
+        }
+        assert_eq!(Committees::<Test>::iter().count(), 2);
+    });
+}
+
 #[test]
 fn whose_side_has_no_money_cannot_ask() {
     TestExt::new().round_of(2).execute_with(|| {

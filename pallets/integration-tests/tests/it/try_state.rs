@@ -4,11 +4,13 @@ use frame_support::{assert_ok, traits::fungible::MutateHold};
 use sp_core::H256;
 use surety_types::{
     limits::AUDITS_PER_MEMBER_MAX,
+    model::Operation,
     task::{AuditDraw, FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
-    trust::{Audit, AuditState, FaultKind},
+    trust::{Audit, AuditState, FaultKind, Party},
 };
 
 use surety_pallet_integration_tests::*;
+use surety_pallet_results::Shown;
 
 /// Corrupts the round that `prepare` leaves, and expects the checker to say `id`.
 #[track_caller]
@@ -257,6 +259,23 @@ fn a_slash_without_a_fault_and_a_lock_beside_a_slash_are_noticed() {
 }
 
 #[test]
+fn an_audit_that_differs_from_a_provider_that_said_two_things_is_noticed() {
+    let audited = || {
+        all_committed();
+        assert_ok!(announce(FIRST_VERIFIER, 1, 7));
+        pass(AUDIT_WINDOW + 1);
+        all_reveal(&[(1, 9), (2, 9), (3, 8)]);
+        Rounds::<Test>::mutate(TASK, |round| {
+            round.as_mut().unwrap().terms.operation = Operation::Generate;
+        });
+        assert_ok!(report(promised(1, 7), None));
+    };
+    assert_noticed("RESULTS-15", audited, |round| {
+        round.audits[0].state = AuditState::Differs;
+    });
+}
+
+#[test]
 fn slashes_that_the_sweep_has_lost_are_noticed() {
     assert_damage_noticed("TRUST-1", convicted, || SlashesSweptTo::<Test>::put(2));
     assert_damage_noticed("TRUST-1", convicted, || SlashesSweptTo::<Test>::put(1));
@@ -412,7 +431,7 @@ fn content_of_no_round_and_a_price_of_no_showing_are_noticed() {
 
     assert_damage_noticed("RESULTS-14", fresh, || {
         let bytes = surety_proofs::PartOpening::new(&[1], 0).unwrap().bytes;
-        surety_pallet_results::Shown::<Test>::insert(TASK + 1, (H256::zero(), 1u32, 0u8), bytes);
+        Shown::<Test>::insert(TASK + 1, (H256::zero(), 1u32, 0u8), bytes);
     });
     let asked = || {
         super::revealed(&[9]);
@@ -438,4 +457,35 @@ fn content_of_no_round_and_a_price_of_no_showing_are_noticed() {
             );
         });
     }
+}
+
+#[test]
+fn two_challenges_of_a_claim_by_one_account_are_noticed() {
+    let challenged = || {
+        challengeable();
+        for stranger in [FIRST_STRANGER, FIRST_STRANGER + 1] {
+            assert_ok!(challenge(stranger, 1));
+        }
+    };
+    assert_damage_noticed("DISPUTES-9", challenged, || {
+        let (newest, _) = disputes().pop().unwrap();
+        DisputeStorage::<Test>::mutate(newest, |dispute| {
+            dispute.as_mut().unwrap().challenger = Party::Account(FIRST_STRANGER);
+        });
+    });
+}
+
+#[test]
+fn a_committee_that_cannot_read_what_it_needs_is_noticed() {
+    let referred = || {
+        challengeable();
+        assert_ok!(challenge(FIRST_STRANGER, 1));
+        play_out(&[(1, 9), (2, 9), (3, 8), (FIRST_STRANGER, TOO_LARGE)]);
+        assert!(Committees::<Test>::iter().next().is_some());
+    };
+    assert_damage_noticed("DISPUTES-10", referred, || {
+        let shown: Vec<_> = Shown::<Test>::iter_key_prefix(TASK).collect();
+        assert!(!shown.is_empty());
+        shown.into_iter().for_each(|key| Shown::<Test>::remove(TASK, key));
+    });
 }

@@ -2,9 +2,14 @@
 
 use frame_support::{assert_noop, assert_ok};
 use surety_pallet_test_kit::MockStake;
-use surety_types::{limits::MODEL_AUDITORS_MAX, stake::Role, traits::ModelCatalog};
+use surety_types::{
+    limits::MODEL_AUDITORS_MAX,
+    model::{Architecture, ExactForm, ModelFamily, Tier},
+    stake::Role,
+    traits::ModelCatalog,
+};
 
-use crate::{AuditSpeeds, Auditors, Error, mock::*};
+use crate::{AuditSpeeds, Auditors, Error, Models, mock::*};
 
 fn with_model(test: impl FnOnce(surety_types::ModelId)) {
     let model = manifest("MiniLM");
@@ -91,5 +96,29 @@ fn the_reference_speed_is_the_owners_to_set_within_reason() {
         for tokens in [0, reference / 10 - 1, reference * 101] {
             assert_noop!(set(1, tokens), Error::<Test>::ImplausibleSpeed);
         }
+    });
+}
+
+#[test]
+fn items_can_be_computed_alone_on_the_exact_tier_and_nowhere_else() {
+    with_model(|model| {
+        let registered = Models::<Test>::get(model).unwrap();
+        let items_alone = |tier, has_form: bool| {
+            let mut entry = registered.clone();
+            entry.manifest.tier = tier;
+            entry.manifest.exact = has_form.then(|| ExactForm {
+                weight_root: Default::default(),
+                architecture: Architecture::largest(ModelFamily::Bert),
+            });
+            Models::<Test>::insert(model, entry);
+            let audits = ModelRegistry::audits(&model).unwrap();
+            // Under its own id again.
+            Models::<Test>::insert(model, registered.clone());
+            audits.items_alone
+        };
+        assert!(items_alone(Tier::Exact, true));
+        assert!(!items_alone(Tier::Exact, false));
+        assert!(!items_alone(Tier::HardwareClass, true));
+        assert!(!items_alone(Tier::Tolerance, false));
     });
 }

@@ -9,7 +9,7 @@ use surety_pallet_trust_lock::{Offence, Pallet as TrustLock};
 use surety_types::{
     limits::{AUDIT_ITEMS_MAX, AUDITS_MAX, FINDERS_MAX, REDUNDANCY_MAX},
     task::{MemberProgress, ResultClaim, RoundPhase},
-    trust::{Audit, AuditAnswer, AuditState, FaultKind, ItemFound, ItemsFound},
+    trust::{Audit, AuditAnswer, AuditState, FaultKind, ItemFound, ItemsFound, ItemsOpened},
 };
 
 use super::setup::{TASK, agent_of, challengeable, claim, disputable, full_round};
@@ -151,7 +151,7 @@ pub(super) fn refuted<T: Config>() -> Call<T> {
         provider: provider.clone(),
         bond: One::one(),
         draw: Default::default(),
-        items: Some(seal),
+        items: Some(ItemsOpened { seal, block: 0 }),
         state: AuditState::Confirmed,
     }));
     Rounds::<T>::insert(TASK, round);

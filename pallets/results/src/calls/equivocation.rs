@@ -30,10 +30,7 @@ impl<T: Config> Pallet<T> {
         let mut round = Self::round(task)?;
         let member = Self::member(&mut round, &provider)?.clone();
         let kind = FaultKind::Equivocation;
-        ensure!(
-            member.fault.is_none_or(|known| kind.is_graver_than(known)),
-            Error::<T>::AlreadyAtFault
-        );
+        ensure!(member.fault != Some(kind), Error::<T>::AlreadyAtFault);
         ensure!(
             Self::contradicts(&one, other.as_ref(), &member),
             Error::<T>::NoEquivocation
@@ -42,7 +39,11 @@ impl<T: Config> Pallet<T> {
             ensure!(Self::is_of_agent(signed), Error::<T>::WrongSigner);
             ensure!(Self::is_signed(signed), Error::<T>::BadSignature);
         }
-        Self::convict_provider(task, &mut round, &provider, kind, Some(reporter.clone()));
+        if member.fault.is_none_or(|known| kind.is_graver_than(known)) {
+            Self::convict_provider(task, &mut round, &provider, kind, Some(reporter.clone()));
+        } else {
+            Self::note_equivocation(task, &mut round, &provider);
+        }
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {
             Self::update_verdict(task, &mut round);
             T::Clock::wake_after(task, TrustLock::<T>::now());

@@ -8,11 +8,12 @@ use frame_support::{
     weights::Weight,
 };
 use sp_core::H256;
+use sp_runtime::SaturatedConversion;
 use surety_audit_economics::{answer_hashes, drawn_items, items_seal};
 use surety_types::{
     TaskId,
     opening::pooled,
-    trust::{AuditAnswer, AuditState, FaultKind, ItemLeaves, ItemsFound},
+    trust::{AuditAnswer, AuditState, FaultKind, ItemLeaves, ItemsFound, ItemsOpened},
 };
 
 use super::audits::is_of;
@@ -31,7 +32,8 @@ impl<T: Config> Pallet<T> {
         ensure!(Self::ensure_audits_open(&round).is_ok(), Error::<T>::WrongPhase);
         let seal = Self::ensure_opens_items(&round, task, (provider, verifier), &found, answer)?;
         if let Some(audit) = Self::audit(&mut round, verifier, provider) {
-            audit.items = Some(seal);
+            let block = frame_system::Pallet::<T>::block_number().saturated_into();
+            audit.items = Some(ItemsOpened { seal, block });
         }
         Self::deposit_event(Event::ItemsRevealed {
             task,
@@ -114,7 +116,8 @@ impl<T: Config> Pallet<T> {
         let audit = Self::audit(&mut round, &verifier, &provider).ok_or(Error::<T>::NotAuditor)?;
         ensure!(audit.state == AuditState::Confirmed, Error::<T>::NothingRefuted);
         let seal = items_seal(task, &provider, &verifier, found, &answer_hashes(answer));
-        ensure!(audit.items == Some(seal), Error::<T>::SealMismatch);
+        let opened = audit.items.is_some_and(|opened| opened.seal == seal);
+        ensure!(opened, Error::<T>::SealMismatch);
         let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
         let drawn = drawn_items(&audit.draw.0, said.units, count);
         let of_place = drawn.get(place as usize).zip(found.get(place as usize));

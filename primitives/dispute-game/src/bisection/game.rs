@@ -7,87 +7,13 @@ use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 
 use super::cut::{Span, parent};
-use super::shape::{playable_leaves, playable_rows, playable_steps};
+use super::shape::{playable_leaves, playable_steps};
 use super::{
-    Asked, Cell, CellValue, Children, Clocks, DuePart, Entry, GameError, Judgement, LeafKind, Length,
-    Missing, Move, Outcome, Reason, Referee, Roots, RowsShape, Shape, Side, moves::shown_length,
+    Asked, Cell, CellValue, Children, Clocks, DuePart, Entry, GameError, Judgement, LeafKind, Length, Level,
+    Missing, Move, Outcome, Place, Reason, Referee, Roots, Shape, Side, State, moves::shown_length,
     opening_room,
 };
 use surety_proofs::{PartOpening, SEGMENT_BYTES, Segment};
-
-/// Where a game stands.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
-pub enum State {
-    /// The defender is to post the children of the node in dispute.
-    Posting,
-    /// The challenger is to name one of `children`.
-    Naming {
-        /// What was posted.
-        children: Children,
-    },
-    /// The defender is to enter the leaf in dispute.
-    Entering,
-    /// The defender is to show the segment in dispute.
-    Showing,
-    /// The challenger is to pick a byte of `bytes`.
-    Picking {
-        /// What was shown.
-        bytes: Segment,
-    },
-    /// The defender is to open the cell.
-    Opening {
-        /// What is in dispute.
-        cell: Cell,
-    },
-    /// No block can compute the cell again: the game waits for [`Game::decided`], and nobody's time runs.
-    NeedsCommittee {
-        /// What is in dispute.
-        cell: Cell,
-    },
-    /// Nothing more is to be done.
-    Over(Outcome),
-}
-
-/// Which of the trees a game is in.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
-)]
-pub enum Level {
-    /// That of the leaves of the trace.
-    #[default]
-    Leaves,
-    /// That of the steps of a leaf.
-    Steps,
-    /// That of the rows of a step.
-    Rows,
-    /// That of the segments of a row.
-    Segments,
-}
-
-/// How far down a game has come. What it has not come to is 0.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
-)]
-pub struct Place {
-    /// The tree that it is in, or was in last.
-    pub level: Level,
-    /// The leaf of the trace.
-    pub leaf: u32,
-    /// How long the leaf is.
-    pub length: u32,
-    /// The step of the leaf; 0 where it is fixed.
-    pub step: u32,
-    /// The row of the step.
-    pub row: u32,
-    /// The segment of the row.
-    pub segment: u32,
-}
-
-impl Place {
-    fn rows(&self, shape: &impl Shape) -> Result<RowsShape, GameError> {
-        playable_rows(shape, self.leaf, self.length, self.step).ok_or(GameError::Shape)
-    }
-}
 
 /// A dispute between two sides about the root of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
@@ -143,7 +69,11 @@ impl Game {
     pub const fn to_move(&self) -> Option<Side> {
         match self.state {
             State::Naming { .. } | State::Picking { .. } if self.owes_showing() => Some(Side::Defender),
-            State::Posting | State::Entering | State::Showing | State::Opening { .. } => Some(Side::Defender),
+            State::Posting
+            | State::Entering
+            | State::Showing
+            | State::Opening { .. }
+            | State::Evidence { .. } => Some(Side::Defender),
             State::Naming { .. } | State::Picking { .. } => Some(Side::Challenger),
             State::NeedsCommittee { .. } | State::Over(_) => None,
         }
@@ -154,9 +84,30 @@ impl Game {
         self.asked
     }
 
-    /// What the defender is to show next, before the challenger goes on.
+    /// What the defender is to show next, before the challenger goes on or a committee is called together.
     pub fn due_part(&self, shape: &impl Shape) -> Option<DuePart> {
-        self.asked.filter(|_| self.outcome().is_none())?.due(shape)
+        match &self.state {
+            State::Over(_) => None,
+            State::Evidence { owed, .. } => owed.due(shape),
+            _ => self.asked?.due(shape),
+        }
+    }
+
+    /// The part that is due has been shown, here or in another game.
+    pub fn note_part_shown(&mut self) {
+        match &mut self.state {
+            State::Evidence { cell, owed } => {
+                owed.note_shown();
+                if !owed.is_owed() {
+                    self.state = State::NeedsCommittee { cell: *cell };
+                }
+            }
+            _ => {
+                if let Some(asked) = &mut self.asked {
+                    asked.note_shown();
+                }
+            }
+        }
     }
 
     /// What was asked for is there for everybody to read: it was shown in another game.
@@ -283,9 +234,7 @@ impl Game {
         if !due.is(part) {
             return Err(GameError::WrongHash);
         }
-        if let Some(asked) = &mut self.asked {
-            asked.note_shown();
-        }
+        self.note_part_shown();
         Ok(())
     }
 
@@ -429,10 +378,13 @@ impl Game {
         let fits = referee
             .opening_bytes(&cell)
             .is_some_and(|bytes| Some(bytes) <= room);
-        self.state = if fits {
-            State::Opening { cell }
-        } else {
-            State::NeedsCommittee { cell }
+        // What nobody can be made to show in a game, members have to get elsewhere.
+        let needed = referee.needed(&cell);
+        let owed = needed.and_then(|missing| Asked::new(missing, shape).ok());
+        self.state = match owed {
+            _ if fits => State::Opening { cell },
+            Some(owed) => State::Evidence { cell, owed },
+            None => State::NeedsCommittee { cell },
         };
         Ok(())
     }

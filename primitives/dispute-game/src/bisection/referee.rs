@@ -4,6 +4,8 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::H256;
 
+use super::Missing;
+
 /// The cell that a game came to, and what the defender says it is.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
@@ -65,6 +67,10 @@ pub trait Referee {
     /// The game compares it with [`opening_room`](super::opening_room): a cell whose opening could be too
     /// long needs a committee.
     fn opening_bytes(&self, cell: &Cell) -> Option<u32>;
+
+    /// What others have to have, beside the model, to compute `cell` in their own view of the claim. The
+    /// defender shows it before a committee is asked.
+    fn needed(&self, cell: &Cell) -> Option<Missing>;
 
     /// Judges `cell`. Its inputs have to be proven from `roots`, from the claim or from the model's weights,
     /// and have to come before the cell.

@@ -68,8 +68,11 @@ impl Match {
             false => self.bytes += size,
         }
         assert!(self.bytes <= BYTES_MAX as usize);
-        assert!(self.shown <= 1 + SHOWING_BYTES_MAX);
-        if let State::Opening { cell } | State::NeedsCommittee { cell } = self.game.state() {
+        // What a committee needs may have been asked for before: a driver has it shown once.
+        assert!(self.shown <= 1 + 2 * SHOWING_BYTES_MAX);
+        if let State::Opening { cell } | State::Evidence { cell, .. } | State::NeedsCommittee { cell } =
+            self.game.state()
+        {
             self.cell = Some(*cell);
         }
         Ok(())

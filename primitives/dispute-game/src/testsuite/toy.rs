@@ -9,7 +9,7 @@
 
 use super::dice::Dice;
 use crate::bisection::{
-    Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
+    Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Missing, Referee, Roots, RowsShape, Shape, Trace,
 };
 use alloc::{vec, vec::Vec};
 use codec::{Decode, Encode};
@@ -140,6 +140,24 @@ impl Computed {
         merkle_root(self.leaves.iter().copied())
     }
 
+    /// What shows a cell's input, in a trace of these leaves.
+    pub(super) fn open_among(&mut self, cell: &Cell, leaves: Vec<H256>) -> Result<Vec<u8>, Infallible> {
+        let before = cell.leaf.saturating_sub(1);
+        let (leaf, step, digests, place) = match cell.step {
+            0 => (before, STEPS - 1, leaves, before),
+            _ => (cell.leaf, 0, self.steps(cell.leaf)?, 0),
+        };
+        let row = self.row(leaf, step, cell.row)?;
+        let of_rows = self.rows(leaf, step)?;
+        let opened = CellOpening::new(&of_rows, cell.row, &row, 4 * cell.cell);
+        let proof = Proof::new(&digests, place);
+        let digest = digests.get(place as usize).copied();
+        Ok(match (digest, proof, opened) {
+            (Some(digest), Some(proof), Some(opened)) => (digest, proof, opened).encode(),
+            _ => Vec::new(),
+        })
+    }
+
     fn words(&self, leaf: u32, step: u32) -> &Words {
         let of_leaf = (leaf as usize)
             .checked_sub(1)
@@ -179,24 +197,8 @@ impl Trace for Computed {
     }
 
     fn open(&mut self, cell: &Cell) -> Result<Vec<u8>, Infallible> {
-        let (leaf, step, digests, place) = match cell.step {
-            0 => (
-                cell.leaf.saturating_sub(1),
-                STEPS - 1,
-                self.leaves.clone(),
-                cell.leaf.saturating_sub(1),
-            ),
-            _ => (cell.leaf, 0, self.steps(cell.leaf)?, 0),
-        };
-        let row = self.row(leaf, step, cell.row)?;
-        let of_rows = self.rows(leaf, step)?;
-        let opened = CellOpening::new(&of_rows, cell.row, &row, 4 * cell.cell);
-        let proof = Proof::new(&digests, place);
-        let digest = digests.get(place as usize).copied();
-        Ok(match (digest, proof, opened) {
-            (Some(digest), Some(proof), Some(opened)) => (digest, proof, opened).encode(),
-            _ => Vec::new(),
-        })
+        let leaves = self.leaves.clone();
+        self.open_among(cell, leaves)
     }
 }
 
@@ -205,23 +207,32 @@ impl Referee for Toy {
         (cell.leaf > 0).then_some(512)
     }
 
+    fn needed(&self, _: &Cell) -> Option<Missing> {
+        None
+    }
+
     fn judge(&self, cell: &Cell, roots: &Roots, opening: &[u8]) -> Judgement {
-        let Some(x) = input_of(cell, roots, opening) else {
-            return Judgement::Unproven;
-        };
-        if CellValue::Word(step(cell.leaf, cell.step, x).to_le_bytes()) == cell.value {
-            Judgement::Holds
-        } else {
-            Judgement::Refuted
-        }
+        judge_among(cell, roots, opening, LEAVES)
+    }
+}
+
+/// What a referee finds of a cell in a trace of so many leaves.
+pub(super) fn judge_among(cell: &Cell, roots: &Roots, opening: &[u8], leaves: u32) -> Judgement {
+    let Some(x) = input_of(cell, roots, opening, leaves) else {
+        return Judgement::Unproven;
+    };
+    if CellValue::Word(step(cell.leaf, cell.step, x).to_le_bytes()) == cell.value {
+        Judgement::Holds
+    } else {
+        Judgement::Refuted
     }
 }
 
 /// The input of a computed cell, if the opening proves it.
-fn input_of(cell: &Cell, roots: &Roots, mut opening: &[u8]) -> Option<u32> {
+fn input_of(cell: &Cell, roots: &Roots, mut opening: &[u8], leaves: u32) -> Option<u32> {
     let (digest, proof, opened) = Opening::decode(&mut opening).ok()?;
     let (root, place, among) = match cell.step {
-        0 => (roots.trace, cell.leaf.checked_sub(1)?, LEAVES),
+        0 => (roots.trace, cell.leaf.checked_sub(1)?, leaves),
         _ => (roots.steps?, 0, STEPS),
     };
     if opened.row.row != cell.row || !proof.verify(&root, &digest, place, among) {

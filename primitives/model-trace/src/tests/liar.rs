@@ -71,7 +71,9 @@ pub fn play(
         };
         bytes += codec::Encode::encoded_size(&played) as u32;
         game.step(side, played, layout, referee).unwrap();
-        if let State::Opening { cell } | State::NeedsCommittee { cell } = game.state() {
+        if let State::Opening { cell } | State::Evidence { cell, .. } | State::NeedsCommittee { cell } =
+            game.state()
+        {
             found = Some(*cell);
         }
     }

@@ -2,7 +2,7 @@
 
 use core::ops::RangeInclusive;
 
-use super::{Activation, Architecture, ModelFamily, ModelManifest};
+use super::{Activation, Architecture, ModelFamily, ModelManifest, Tier};
 
 /// Positions at which attention is metered: a token of a longer sequence costs more than is metered here, as
 /// the slack in windows has to cover.
@@ -24,6 +24,8 @@ pub struct ModelAudits {
     pub item_tokens: u32,
     /// Bonded stake of verifiers that said that they audit the model, in plancks.
     pub able: u128,
+    /// Whether an item can be computed alone, and held against what a provider says of it.
+    pub items_alone: bool,
 }
 
 impl Architecture {
@@ -59,6 +61,12 @@ impl ModelManifest {
             Some(exact) => exact.architecture.work_per_token(self.family),
             None => (self.weights_bytes / 4).max(1),
         }
+    }
+
+    /// Whether an item can be computed alone, and held against what a provider says of it: on the exact tier,
+    /// where a trace has leaves of each.
+    pub fn has_items_alone(&self) -> bool {
+        self.tier == Tier::Exact && self.exact.is_some()
     }
 
     /// Most tokens of one item.

@@ -36,6 +36,14 @@ pub fn no_show(life: &mut Life) {
     life.slash(Role::Crony, bond * u128::from(drawn), Role::Pool, true);
 }
 
+/// Audits, announces, and never opens what it has sealed: somebody would rather not see it.
+pub fn aborts(life: &mut Life) {
+    let drawn = life.right_result(Role::Provider, Cronies::Hide).cronies;
+    life.audit(Role::Crony, drawn);
+    let bond = REWARD * life.rules.audit_rewards;
+    life.slash(Role::Crony, bond * u128::from(drawn), Role::Pool, true);
+}
+
 /// Says of a right result that it is wrong.
 pub fn accuses(life: &mut Life) {
     life.right_result(Role::Provider, Cronies::Accuse);

@@ -85,8 +85,14 @@ pub fn floods(life: &mut Life) {
 }
 
 /// An honest provider whose auditors, if corrupt, accuse it, whose client denies delivery, whom others
-/// challenge now and then, and whose moves are censored.
+/// challenge now and then, and whose moves are censored. Now and then finality stands still, and its client
+/// has been refused before.
 pub fn all_against_one(life: &mut Life) {
+    match life.dice.below(10) {
+        0..3 => life.stall(),
+        3..6 => life.post_somewhere(),
+        _ => {}
+    }
     life.censored = f64::from(life.market.corrupt) / 100.0;
     life.right_result(Role::Provider, Cronies::Accuse);
     let bond = life.rules.challenge_bond(life.market);

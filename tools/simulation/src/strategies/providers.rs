@@ -3,6 +3,7 @@
 use surety_audit_economics::drawn_items;
 use surety_dispute_game::{Agreement, agreement, bisection::Side};
 use surety_proofs::commitment;
+use surety_types::limits::BIDS_MAX;
 
 use crate::{
     books::Role,
@@ -146,6 +147,43 @@ pub fn sybils_honest(life: &mut Life) {
     }
 }
 
+/// All places for bids are taken by names of one cheat, so that all seats are its own, and say the same.
+pub fn crowds_bids(life: &mut Life) {
+    // A bid and its opening.
+    for _ in 0..2 * BIDS_MAX {
+        life.transact(Role::Provider);
+    }
+    let drawn = life.draw();
+    life.books.pay(Role::World, Role::Provider, life.market.outside);
+    let claims: Vec<_> = (0..3).map(|_| life.claim(false)).collect();
+    let is_agreed = matches!(agreement(&claims, 3), Agreement::Reached { supporters: 3, .. });
+    let convicted = is_agreed && life.found(drawn.honest);
+    for _ in 0..3 {
+        life.judged(convicted, Drawn::default(), Cronies::Work, Role::Verifier);
+    }
+}
+
+/// Three seats with honest work.
+pub fn three_honest(life: &mut Life) {
+    for _ in 0..3 {
+        life.work(Role::Provider);
+        life.settle(Role::Provider, true);
+    }
+}
+
+/// A wrong result that is opened only where nobody honest has announced an audit of it.
+pub fn aborts(life: &mut Life) {
+    let sealed = life.commit(Role::Provider, life.claim(false));
+    let drawn = life.draw();
+    if drawn.honest > 0 {
+        life.audit(Role::Verifier, drawn.honest);
+        return life.no_reveal(Role::Provider, true);
+    }
+    life.books.pay(Role::World, Role::Provider, life.market.outside);
+    life.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
+    life.judged(false, drawn, Cronies::Work, Role::Verifier);
+}
+
 /// Nobody gets the output, so that nobody can see that it is wrong. The client demands it on chain.
 pub fn withholds_data(life: &mut Life) {
     let sealed = life.commit(Role::Provider, life.claim(false));
@@ -163,11 +201,8 @@ pub fn withholds_trace(life: &mut Life) {
     life.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
     life.audit(Role::Verifier, drawn.honest);
     let dispute = Dispute {
-        right: false,
-        challenger: Challenger::Computes,
-        clock: life.rules.blocks.clock,
-        censored: None,
         silent: true,
+        ..Dispute::of(false, Challenger::Computes, life.rules.blocks.clock)
     };
     let convicted = drawn.honest > 0 && life.played(dispute) == Side::Challenger;
     life.judged(convicted, drawn, Cronies::Work, Role::Verifier);

@@ -229,6 +229,10 @@ impl Teller<'_> {
             State::Showing => format!("comes to one piece; {place}"),
             State::Picking { bytes } => format!("shows {} bytes; {place}", bytes.len()),
             State::Opening { .. } => "points at the first number that differs".into(),
+            State::Evidence { .. } => {
+                "no block can compute the number again, and what a committee needs for it is to be shown"
+                    .into()
+            }
             State::NeedsCommittee { .. } => "points at a number that no block can compute again".into(),
             State::Over(_) => "ends it".into(),
         }

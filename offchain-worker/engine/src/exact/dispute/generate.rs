@@ -93,6 +93,13 @@ impl Work for GenerateWork {
         self.own(sink).map(|own| own.leaves.clone())
     }
 
+    fn bytes_of_pass(&self) -> Option<usize> {
+        let shape = self.engine.model.trace_shape();
+        let rows = (0..shape.strides()).filter_map(|stride| shape.row_bytes(stride));
+        let row: usize = rows.map(|bytes| bytes as usize).sum();
+        Some(row.saturating_mul(self.fed.len()))
+    }
+
     fn rows(&mut self, parts: &[Part], sink: &mut dyn Sink) -> Result<Vec<Option<Rows>>, EngineError> {
         let mut states = self.states(parts, sink)?;
         let mut found = Vec::with_capacity(parts.len());

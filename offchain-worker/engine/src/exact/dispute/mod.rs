@@ -13,7 +13,7 @@ use std::{
     sync::OnceLock,
 };
 
-use surety_dispute_game::bisection::{Cell, Trace};
+use surety_dispute_game::bisection::{Cell, Shape, Trace};
 use surety_kernels::Packed;
 use surety_model_trace::{Layout, Part, Player, PlayerError, Records, Rows, Tensor, WeightRow};
 use surety_models::{
@@ -37,6 +37,11 @@ pub(super) trait Work: Send {
     /// The leaves of the own trace.
     fn leaves(&mut self, sink: &mut dyn Sink) -> Result<Vec<ContentHash>, EngineError>;
 
+    /// How many bytes of rows one pass gives, where one gives those of all leaves.
+    fn bytes_of_pass(&self) -> Option<usize> {
+        None
+    }
+
     /// What the own trace records of some parts, in their order.
     fn rows(&mut self, parts: &[Part], sink: &mut dyn Sink) -> Result<Vec<Option<Rows>>, EngineError>;
 
@@ -50,8 +55,13 @@ pub(super) trait Work: Send {
     fn parts(&self) -> Parts<'_, Packed>;
 }
 
+/// Most bytes of rows that are kept of a trace, but for those that are needed at once.
+const ROWS_BYTES_MAX: usize = 64 << 20;
+/// Most bytes of leaves that were unfolded and are not just being looked at.
+const UNFOLDED_BYTES_MAX: usize = 64 << 20;
+
 /// The own view of a claim's trace. Nothing is computed before it is asked for; what was asked for last is
-/// kept, so that a game's next move costs little.
+/// kept, so that a game's next move costs little, and the next game about the same claim as well.
 pub struct OwnTrace(Player<Recomputed>);
 
 impl OwnTrace {
@@ -62,9 +72,10 @@ impl OwnTrace {
             sink,
             leaves: None,
             rows: BTreeMap::new(),
+            loads: 0,
             weights: OnceLock::new(),
         };
-        Self(Player::new(layout, records))
+        Self(Player::new(layout, records).keeping(UNFOLDED_BYTES_MAX))
     }
 
     /// What the claim's trace is made of: the shape of a game about it.
@@ -113,13 +124,22 @@ impl Trace for OwnTrace {
     }
 }
 
-/// What a trace records, of which a few leaves at a time are in memory.
+/// Rows of a leaf in memory.
+struct Loaded {
+    rows: Rows,
+    /// When they were asked for last.
+    used: u64,
+}
+
+/// What a trace records, of which as many leaves are in memory as there is room for.
 struct Recomputed {
     layout: Layout,
     work: Box<dyn Work>,
     sink: Box<dyn Sink + Send>,
     leaves: Option<Vec<ContentHash>>,
-    rows: BTreeMap<u32, Rows>,
+    rows: BTreeMap<u32, Loaded>,
+    /// How often leaves were asked for.
+    loads: u64,
     /// The leaves under the weight root.
     weights: OnceLock<Vec<Digest>>,
 }
@@ -136,24 +156,32 @@ impl Records for Recomputed {
 
     fn load(&mut self, leaves: &[u32]) -> Result<(), EngineError> {
         let wanted: BTreeSet<u32> = leaves.iter().copied().collect();
-        let missing = wanted.iter().filter(|leaf| !self.rows.contains_key(leaf));
-        let missing: Vec<u32> = missing.copied().collect();
+        self.loads += 1;
+        let mut missing = Vec::new();
+        for leaf in &wanted {
+            match self.rows.get_mut(leaf) {
+                Some(loaded) => loaded.used = self.loads,
+                None => missing.push(*leaf),
+            }
+        }
         if missing.is_empty() {
             return Ok(());
         }
         report(&mut *self.sink, 0, 1)?;
-        self.rows.retain(|leaf, _| wanted.contains(leaf));
+        missing.extend(self.beside(&missing));
         let parts: Option<Vec<Part>> = missing.iter().map(|leaf| self.layout.part(*leaf)).collect();
         let parts = parts.ok_or(EngineError::NotInTrace)?;
         let found = self.work.rows(&parts, &mut *self.sink)?;
+        let used = self.loads;
         let found = missing.into_iter().zip(found);
         self.rows
-            .extend(found.filter_map(|(leaf, rows)| Some((leaf, rows?))));
+            .extend(found.filter_map(|(leaf, rows)| Some((leaf, Loaded { rows: rows?, used }))));
+        self.make_room(&wanted);
         Ok(())
     }
 
     fn rows(&self, leaf: u32) -> Option<&Rows> {
-        self.rows.get(&leaf)
+        self.rows.get(&leaf).map(|loaded| &loaded.rows)
     }
 
     fn output(&self) -> Option<&Rows> {
@@ -179,6 +207,36 @@ impl Records for Recomputed {
             leaves: u32::try_from(leaves.len()).ok()?,
             proof: Proof(path(leaves, index).try_into().ok()?),
         })
+    }
+}
+
+impl Recomputed {
+    /// Leaves that come out of the same pass and are not at hand: games about one claim go into different
+    /// ones, and no further pass is made for them. None where there is no room for them all.
+    fn beside(&self, missing: &[u32]) -> Vec<u32> {
+        let is_of_pass = |leaf: &u32| matches!(self.layout.part(*leaf), Some(Part::Rows { .. }));
+        let fits = |bytes: usize| bytes <= ROWS_BYTES_MAX;
+        if !missing.iter().any(is_of_pass) || !self.work.bytes_of_pass().is_some_and(fits) {
+            return Vec::new();
+        }
+        let all = (0..self.layout.leaves()).filter(is_of_pass);
+        all.filter(|leaf| !self.rows.contains_key(leaf) && !missing.contains(leaf))
+            .collect()
+    }
+
+    /// Drops what was not asked for for longest, and is not wanted now.
+    fn make_room(&mut self, wanted: &BTreeSet<u32>) {
+        let mut bytes: usize = self.rows.values().map(|loaded| loaded.rows.memory()).sum();
+        let others = self.rows.iter().filter(|(leaf, _)| !wanted.contains(leaf));
+        let mut others: Vec<_> = others.map(|(leaf, loaded)| (loaded.used, *leaf)).collect();
+        others.sort_unstable();
+        for (_, leaf) in others {
+            if bytes <= ROWS_BYTES_MAX {
+                break;
+            }
+            let dropped = self.rows.remove(&leaf);
+            bytes -= dropped.map_or(0, |loaded| loaded.rows.memory());
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Some of a job's items, computed by themselves, and held against what a provider says of them.
 
-use surety_model_trace::{embeddings_header, item_root};
+use surety_dispute_game::bisection::Shape;
+use surety_model_trace::{embeddings_header, item_root, item_span, show_item};
 use surety_proofs::{content_hash, merkle_root};
 use surety_types::{
     ContentHash,
     task::ResultClaim,
-    trust::{ItemFound, ItemsFound},
+    trust::{ItemFound, ItemLeaves, ItemsFound},
 };
 
 use super::{ExactBert, Item, Scratch, batches, count};
@@ -74,6 +75,26 @@ impl ExactBert {
             && leaves.first() == Some(&blob_hash(&job.input))
             && items.len() == found.len()
             && items.iter().zip(found).all(has)
+    }
+
+    /// The first of these items of which a trace with these leaves has others than were found.
+    pub(super) fn item_with_others(
+        &self,
+        job: &Job,
+        (items, found): (&[u32], &ItemsFound),
+        leaves: &[ContentHash],
+    ) -> Option<(u32, ItemLeaves)> {
+        let layout = self.layout(job).ok()?;
+        if leaves.len() != layout.leaves() as usize {
+            return None;
+        }
+        let mut own = (0u32..).zip(items.iter().zip(found));
+        own.find_map(|(place, (item, found))| {
+            let span = item_span(&layout, *item)?;
+            let ours = leaves.get(span.start as usize..span.end as usize)?;
+            let shown = || show_item(&layout, *item, leaves).map(|shown| (place, shown));
+            (item_root(ours) != found.leaves).then(shown)?
+        })
     }
 }
 

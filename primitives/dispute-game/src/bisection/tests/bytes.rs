@@ -41,6 +41,10 @@ impl Referee for Wild {
         self.bytes
     }
 
+    fn needed(&self, _: &Cell) -> Option<Missing> {
+        None
+    }
+
     fn judge(&self, _: &Cell, _: &Roots, _: &[u8]) -> Judgement {
         self.judgement
     }

@@ -51,6 +51,10 @@ impl Referee for Largest {
         opening_room(self, 1, 0, 0)
     }
 
+    fn needed(&self, _: &Cell) -> Option<Missing> {
+        None
+    }
+
     fn judge(&self, _: &Cell, _: &Roots, _: &[u8]) -> Judgement {
         Judgement::Holds
     }

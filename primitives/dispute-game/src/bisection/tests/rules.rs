@@ -46,7 +46,7 @@ fn refused(game: &mut Match, side: Side, played: Move) -> GameError {
 
 #[test]
 fn every_state_ends_by_time_alone_or_needs_a_committee() {
-    let mut seen = [false; 8];
+    let mut seen = [false; 9];
     for game in courses() {
         let mut game = game.game;
         seen[game.state().encode()[0] as usize] = true;
@@ -70,7 +70,7 @@ fn every_state_ends_by_time_alone_or_needs_a_committee() {
             (None, state) => assert_eq!(state, State::Over(ended(Side::Challenger, Reason::Judged))),
         }
     }
-    assert_eq!(seen, [true; 8]);
+    assert_eq!(seen, [true; 9]);
 }
 
 #[test]
@@ -258,6 +258,10 @@ struct Takes(Option<u32>, Judgement);
 impl Referee for Takes {
     fn opening_bytes(&self, _: &Cell) -> Option<u32> {
         self.0
+    }
+
+    fn needed(&self, _: &Cell) -> Option<Missing> {
+        None
     }
 
     fn judge(&self, _: &Cell, _: &Roots, _: &[u8]) -> Judgement {

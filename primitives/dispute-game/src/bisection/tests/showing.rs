@@ -2,32 +2,34 @@
 
 use super::*;
 use alloc::vec::Vec;
+use sp_core::H256;
 use surety_proofs::{PartOpening, content_hash, row_digest};
 
 /// A prompt, an answer, and a leaf between them that is computed.
+#[derive(Clone)]
 struct Answer {
     prompt: Vec<u8>,
     answer: Vec<u8>,
+    leaves: [H256; 3],
 }
 
 impl Answer {
     fn new(prompt: usize, answer: usize) -> Self {
+        let prompt = vec![3; prompt];
+        let answer: Vec<u8> = (0..answer).map(|at| (at / 5) as u8).collect();
+        let between = surety_proofs::rows_digest(core::iter::once(&ROW[..]));
         Self {
-            prompt: vec![3; prompt],
-            answer: (0..answer).map(|at| (at / 5) as u8).collect(),
+            leaves: [content_hash(&prompt), between, content_hash(&answer)],
+            prompt,
+            answer,
         }
     }
 
     fn game(&self) -> Game {
-        let leaves = [
-            content_hash(&self.prompt),
-            row_digest(&[1]),
-            content_hash(&self.answer),
-        ];
-        let root = surety_proofs::merkle_root(leaves.into_iter());
+        let root = surety_proofs::merkle_root(self.leaves.into_iter());
         let mut game = Game::new(root, self, Clocks::equal(BLOCKS)).unwrap();
-        let post = Move::Post(leaves.to_vec().try_into().unwrap());
-        game.step(Side::Defender, post, self, &NoCell).unwrap();
+        let post = Move::Post(self.leaves.to_vec().try_into().unwrap());
+        game.step(Side::Defender, post, self, &NoCell::default()).unwrap();
         game
     }
 
@@ -69,11 +71,17 @@ impl Shape for Answer {
     }
 }
 
-struct NoCell;
+/// No block computes a cell of it, and who does needs this.
+#[derive(Default)]
+struct NoCell(Option<Missing>);
 
 impl Referee for NoCell {
     fn opening_bytes(&self, _: &Cell) -> Option<u32> {
         None
+    }
+
+    fn needed(&self, _: &Cell) -> Option<Missing> {
+        self.0
     }
 
     fn judge(&self, _: &Cell, _: &Roots, _: &[u8]) -> Judgement {
@@ -82,7 +90,7 @@ impl Referee for NoCell {
 }
 
 fn step(game: &mut Game, side: Side, played: Move, shape: &Answer) -> Result<(), GameError> {
-    game.step(side, played, shape, &NoCell).map(drop)
+    game.step(side, played, shape, &NoCell::default()).map(drop)
 }
 
 #[test]
@@ -181,4 +189,95 @@ fn only_who_names_asks_and_nobody_for_a_leaf_of_unknown_length() {
     let mut challenger = truth;
     let outcome = game.play_faithfully(&mut defender, &mut challenger, Side::Challenger);
     assert_eq!(outcome.winner, Side::Challenger);
+}
+
+/// The only row of the leaf between prompt and answer.
+const ROW: [u8; 4] = [1, 0, 0, 0];
+
+impl Trace for Answer {
+    type Error = core::convert::Infallible;
+
+    fn leaves(&mut self) -> Result<&[H256], Self::Error> {
+        Ok(&self.leaves)
+    }
+
+    fn steps(&mut self, leaf: u32) -> Result<Vec<H256>, Self::Error> {
+        Ok(vec![self.leaves[leaf as usize]])
+    }
+
+    fn rows(&mut self, leaf: u32, step: u32) -> Result<Vec<H256>, Self::Error> {
+        self.row(leaf, step, 0).map(|row| vec![row_digest(&row)])
+    }
+
+    fn row(&mut self, leaf: u32, _: u32, _: u32) -> Result<Vec<u8>, Self::Error> {
+        Ok(match leaf {
+            0 => self.prompt.clone(),
+            1 => ROW.to_vec(),
+            _ => self.answer.clone(),
+        })
+    }
+
+    fn open(&mut self, _: &Cell) -> Result<Vec<u8>, Self::Error> {
+        Ok(Vec::new())
+    }
+}
+
+/// A game in which the challenger has picked a cell of the leaf between prompt and answer, for members who
+/// need this.
+fn referred(mut trace: Answer, needed: Option<Missing>) -> (Answer, Game) {
+    let shape = trace.clone();
+    let mut game = shape.game();
+    while !matches!(
+        game.state(),
+        State::Evidence { .. } | State::NeedsCommittee { .. }
+    ) {
+        let (side, played) = match game.state() {
+            State::Naming { .. } => (Side::Challenger, Move::Name(1)),
+            State::Picking { .. } => (Side::Challenger, Move::Pick(0)),
+            _ => (Side::Defender, defend(&game, &shape, &mut trace).unwrap()),
+        };
+        game.step(side, played, &shape, &NoCell(needed)).unwrap();
+    }
+    (shape, game)
+}
+
+#[test]
+fn no_committee_is_asked_before_it_can_read_all_that_it_needs() {
+    let (shape, mut game) = referred(Answer::new(700, 16_392), Some(Missing::Both));
+    let mut trace = shape.clone();
+    for _ in 0..4 {
+        assert_eq!(game.to_move(), Some(Side::Defender));
+        assert_eq!(game.decided(Side::Defender), Err(GameError::NotNow));
+        let early = step(&mut game, Side::Challenger, Move::Pick(0), &shape);
+        assert_eq!(early, Err(GameError::NotNow));
+        let other = shape.part(&[9; 700], 0);
+        assert_eq!(
+            step(&mut game, Side::Defender, other, &shape),
+            Err(GameError::WrongHash)
+        );
+        let part = defend(&game, &shape, &mut trace).unwrap();
+        step(&mut game, Side::Defender, part, &shape).unwrap();
+    }
+    assert!(matches!(game.state(), State::NeedsCommittee { .. }));
+    assert_eq!((game.to_move(), game.due_part(&shape)), (None, None));
+}
+
+#[test]
+fn who_keeps_from_a_committee_what_it_needs_loses_by_time() {
+    let (shape, mut game) = referred(Answer::new(700, 300), Some(Missing::Output));
+    // What it has not shown, but others have, it need not show.
+    let mut shown = game.clone();
+    shown.note_part_shown();
+    assert!(matches!(shown.state(), State::NeedsCommittee { .. }));
+    game.tick(BLOCKS);
+    assert_eq!(game.outcome(), Some(ended(Side::Challenger, Reason::TimeOut)));
+    assert_eq!(game.due_part(&shape), None);
+}
+
+#[test]
+fn what_cannot_be_shown_in_a_game_holds_up_no_committee() {
+    for needed in [None, Some(Missing::Both)] {
+        let (_, game) = referred(Answer::new(700, 40_000), needed);
+        assert!(matches!(game.state(), State::NeedsCommittee { .. }));
+    }
 }

@@ -325,6 +325,10 @@ impl Referee for Judge {
         (self.0.too_large != Some(cell.leaf)).then(|| 1 + 1500 * inputs.len() as u32)
     }
 
+    fn needed(&self, _: &Cell) -> Option<Missing> {
+        Some(Missing::Input)
+    }
+
     fn judge(&self, cell: &Cell, roots: &Roots, opening: &[u8]) -> Judgement {
         if cell.leaf == 0 {
             // It is the task's, or nobody would be asked.

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod served;
+mod wholes;
+
 use sp_core::H256;
 use surety_types::{
     model::Operation,
@@ -328,4 +331,123 @@ fn an_output_is_looked_for_over_minutes_and_then_demanded_by_who_has_audited_it(
         }
     }
     panic!("never demanded");
+}
+
+/// A committee that all verifiers are summoned to.
+fn summoned() -> TaskSnapshot {
+    use surety_dispute_game::{
+        bisection::{Clocks, Game},
+        committee::{CommitteeState, DisputeCommittee, SeatDraw, windows},
+        testsuite::toy::Toy,
+    };
+    use surety_types::trust::Party;
+
+    let dispute = surety_worker_core::DisputeRecord {
+        task: 1,
+        defender: Party::Provider(provider()),
+        challenger: Party::Account(AccountId::new([7; 32])),
+        claim: claim(),
+        game: Game::new(claim().trace_root, &Toy, Clocks::equal(10)).unwrap(),
+        bond: 1,
+        committee_bond: 0,
+        prepaid: None,
+        moves: 9,
+        opened_at: 1,
+        ticked_at: 1,
+        referred_at: Some(10),
+    };
+    let committee = DisputeCommittee {
+        state: CommitteeState::of_all(H256([6; 32]), windows(100, 100)),
+        claimed: H256([5; 32]),
+        draw: SeatDraw {
+            begun_at: 1,
+            settled_by: 1,
+            epoch_randomness: H256::zero(),
+            verifier_stake: 1,
+            seed: None,
+        },
+        candidates: Default::default(),
+        ticked_at: 10,
+        suspended: 0,
+        fund: None,
+    };
+    let mut snapshot = auditing(1, 5);
+    snapshot.disputes = vec![(3, dispute)];
+    snapshot.committees = vec![(3, committee)];
+    snapshot
+}
+
+#[test]
+fn nothing_is_sealed_while_there_is_no_room_for_promises() {
+    let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
+    let room = |verifier: &mut Verifier, is_short| {
+        let step = verifier.step(10, Event::Room { is_short });
+        assert_eq!(step.records, []);
+        effects(&step)
+    };
+    // An audit of ours is being computed when the disk fills up.
+    let first = see(&mut verifier, 10, vec![auditing(2, 1_000)]);
+    let (fetch, _) = draw(&mut verifier, first, |_| true);
+    let done = Event::EffectDone {
+        task: 2,
+        kind: fetch[0].kind(),
+    };
+    let audit = effects(&verifier.step(10, done));
+    let kind = audit[0].kind();
+    assert_eq!(room(&mut verifier, true), [Effect::Cancel { task: 2, kind }]);
+    let ready = || Event::AuditReady {
+        task: 2,
+        provider: provider(),
+        found: Found::Whole(claim()),
+    };
+    assert_eq!(verifier.step(10, ready()), Step::default());
+    let tasks = || vec![auditing(2, 1_000), auditing(3, 1_000), summoned()];
+    assert_eq!(see(&mut verifier, 11, tasks()), []);
+    // With room again all of it is taken up.
+    let again = room(&mut verifier, false);
+    let mut kinds: Vec<_> = again.iter().map(Effect::kind).collect();
+    kinds.extend(see(&mut verifier, 20, tasks()).iter().map(Effect::kind));
+    assert!(kinds.contains(&kind), "{kinds:?}");
+    assert!(kinds.contains(&EffectKind::ComputeVote(3)), "{kinds:?}");
+    let draws = kinds.iter().filter(|kind| matches!(kind, EffectKind::Draw(_)));
+    assert_eq!(draws.count(), 1, "{kinds:?}");
+}
+
+#[test]
+fn what_was_sealed_before_is_opened_with_or_without_room() {
+    let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
+    let first = see(&mut verifier, 10, vec![auditing(1, 20)]);
+    let (fetch, _) = draw(&mut verifier, first, |_| true);
+    let done = Event::EffectDone {
+        task: 1,
+        kind: fetch[0].kind(),
+    };
+    verifier.step(11, done);
+    let ready = Event::AuditReady {
+        task: 1,
+        provider: provider(),
+        found: Found::Whole(claim()),
+    };
+    let [Effect::SubmitAnnouncement { seal, .. }] = effects(&verifier.step(12, ready))[..] else {
+        panic!("no announcement");
+    };
+    verifier.step(12, Event::Room { is_short: true });
+    let mut owed = auditing(1, 20);
+    let round = owed.round.as_mut().unwrap();
+    let audit = Audit {
+        verifier: stash(),
+        provider: provider(),
+        bond: 1,
+        draw: Default::default(),
+        items: None,
+        state: AuditState::Sealed(seal),
+    };
+    round.audits.try_push(audit).unwrap();
+    round.phase = RoundPhase::Revealing { until: 30 };
+    round.members[0].progress = MemberProgress::Revealed(claim());
+    let opened = see(&mut verifier, 21, vec![owed]);
+    assert!(
+        matches!(opened.as_slice(), [Effect::SubmitAuditReveal { .. }]),
+        "{opened:?}"
+    );
 }

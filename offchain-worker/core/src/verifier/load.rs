@@ -1,0 +1,66 @@
+//! How much a verifier may have to compute at once.
+//!
+//! Whoever has computed some items and is shown nothing of the provider's trace computes all, or loses its
+//! bond. Several silent providers at once must not make that more than the time for openings has room for:
+//! each audit of items counts as work of the whole from when it is begun until it is compared.
+
+use surety_audit_economics::AuditWork;
+use surety_types::TaskId;
+
+use super::{Verifier, audit_task::AuditTask};
+use crate::{Hash, TaskSnapshot};
+
+/// How much of the time for openings is filled, in per cent. The rest is for looking for what is not served,
+/// and for an audit that has begun.
+const FILLED_PERCENT: u64 = 75;
+
+impl Verifier {
+    /// Takes on audits of items that fit, in the order of their tasks.
+    pub(super) fn take_duties(&mut self) {
+        let places = self.config.computing_max.max(1) as u64;
+        let seconds = u64::from(self.config.opening_seconds).saturating_mul(places);
+        let room = seconds.saturating_mul(10 * FILLED_PERCENT);
+        let (stash, clock) = (&self.config.stash, self.clocks.finalized);
+        let mut millis = 0u64;
+        let mut offered: Vec<(TaskId, Hash, u64)> = Vec::new();
+        for (task, entry) in &self.tasks {
+            let duties: Vec<_> = entry.duties(stash, clock).collect();
+            let Some(seen) = entry.seen().filter(|_| !duties.is_empty()) else {
+                continue;
+            };
+            let whole = self.millis_of_all(seen);
+            for (key, is_taken) in duties {
+                match is_taken {
+                    true => millis = millis.saturating_add(whole),
+                    false => offered.push((*task, key, whole)),
+                }
+            }
+        }
+        for (task, key, whole) in offered {
+            let all = millis.saturating_add(whole);
+            if all > room {
+                continue;
+            }
+            millis = all;
+            self.tasks
+                .entry(task)
+                .and_modify(|entry: &mut AuditTask| entry.take_on(key));
+        }
+    }
+
+    /// Milliseconds that all of a task takes: as audits have taken here, or as long as the chain gives them.
+    fn millis_of_all(&self, seen: &TaskSnapshot) -> u64 {
+        let (spec, audits) = (&seen.task.spec, &seen.task.audits);
+        let measured = self.role.speeds.measured(spec);
+        measured.unwrap_or_else(|| {
+            let work = AuditWork {
+                operation: spec.operation,
+                units_max: spec.units_max,
+                input_bytes: audits.input_bytes,
+                item_tokens: audits.item_tokens,
+                speed: audits.speed,
+            };
+            u64::from(work.seconds(u32::MAX)).saturating_mul(1000)
+        })
+    }
+}

@@ -1,0 +1,196 @@
+//! Audits of items of which all may have to be computed, because their providers show nothing.
+
+use surety_types::{ContentHash, trust::ItemFound};
+use surety_worker_core::Record;
+
+use super::*;
+
+/// Milliseconds that one of its items takes.
+const ITEM_MILLIS: u64 = 1_000;
+/// That of fifty.
+const ALL_SECONDS: u32 = 50;
+
+/// A task of fifty items, three of them ours.
+fn sampled(id: u64) -> TaskSnapshot {
+    let mut task = auditing(id, 1_000);
+    let round = task.round.as_mut().unwrap();
+    round.members[0].audits.items = 3;
+    task
+}
+
+/// A verifier that knows how fast it is, and has room for so many wholes.
+fn verifier_for(wholes: u32, journal: Vec<Record>) -> Verifier {
+    let mut verifier = Verifier::new(config(), journal).unwrap();
+    let measured = Event::Measured {
+        model: H256([2; 32]),
+        operation: Operation::Embed,
+        units: 10,
+        millis: 10 * ITEM_MILLIS,
+    };
+    verifier.step(1, measured);
+    // Three quarters of it are filled.
+    let seconds = wholes * ALL_SECONDS * 4 / 3 + 1;
+    verifier.step(1, Event::OpeningWindow { seconds });
+    verifier
+}
+
+fn fetches(effects: &[Effect]) -> Vec<u64> {
+    let fetches = effects
+        .iter()
+        .filter(|effect| matches!(effect, Effect::FetchAudit { .. }));
+    fetches.map(Effect::task).collect()
+}
+
+fn items() -> Found {
+    let found = ItemFound {
+        leaves: ContentHash::repeat_byte(1),
+        row: ContentHash::repeat_byte(2),
+    };
+    Found::Items(vec![found; 3].try_into().unwrap())
+}
+
+/// Has an audit sealed. Returns the seal.
+fn seal(verifier: &mut Verifier, journal: &mut Vec<Record>, task: u64) -> H256 {
+    let kind = EffectKind::FetchAudit(surety_worker_core::key_of(&provider()));
+    verifier.step(11, Event::EffectDone { task, kind });
+    let ready = Event::AuditReady {
+        task,
+        provider: provider(),
+        found: items(),
+    };
+    let step = verifier.step(12, ready);
+    journal.extend(step.records.clone());
+    let mut seals = effects(&step).into_iter().filter_map(|effect| match effect {
+        Effect::SubmitAnnouncement { seal, task: of, .. } => (of == task).then_some(seal),
+        _ => None,
+    });
+    seals.next_back().unwrap()
+}
+
+/// The provider has revealed, and the seal is on the chain.
+fn to_open(id: u64, seal: H256) -> TaskSnapshot {
+    let mut task = sampled(id);
+    let round = task.round.as_mut().unwrap();
+    round.members[0].progress = MemberProgress::Revealed(claim());
+    let verdict = Verdict::Failed(FailureReason::NoAgreement);
+    round.phase = RoundPhase::Challengeable { until: 400, verdict };
+    round.openings_until = Some(5_000);
+    let audit = Audit {
+        verifier: stash(),
+        provider: provider(),
+        bond: 1,
+        draw: Default::default(),
+        items: None,
+        state: AuditState::Sealed(seal),
+    };
+    round.audits.try_push(audit).unwrap();
+    task
+}
+
+#[test]
+fn no_more_audits_of_items_are_begun_than_could_be_computed_whole_in_the_time_for_openings() {
+    let mut verifier = verifier_for(4, Vec::new());
+    let tasks: Vec<_> = (1..=10).map(sampled).collect();
+    let first = see(&mut verifier, 10, tasks.clone());
+    let (begun, _) = draw(&mut verifier, first, |_| true);
+    assert_eq!(fetches(&begun), [1, 2, 3, 4]);
+    let mut journal = Vec::new();
+    let seals: Vec<_> = (1..=4)
+        .map(|task| seal(&mut verifier, &mut journal, task))
+        .collect();
+    assert_eq!(fetches(&see(&mut verifier, 13, tasks.clone())), [0; 0]);
+
+    // What is compared makes room, and what its provider shows nothing of does not.
+    let mut seen = tasks.clone();
+    for (task, seal) in seals.iter().enumerate() {
+        seen[task] = to_open(task as u64 + 1, *seal);
+    }
+    assert_eq!(fetches(&see(&mut verifier, 14, seen.clone())), [0; 0]);
+    let compared = Event::AuditCompared {
+        task: 2,
+        provider: provider(),
+        agrees: true,
+    };
+    let begun = effects(&verifier.step(15, compared));
+    assert_eq!(fetches(&begun), [5]);
+
+    // A restart knows what it has promised.
+    let mut verifier = verifier_for(4, journal);
+    let first = see(&mut verifier, 20, seen);
+    let (begun, _) = draw(&mut verifier, first, |_| true);
+    assert_eq!(fetches(&begun), [0; 0]);
+}
+
+#[test]
+fn audits_of_all_are_begun_whatever_may_have_to_be_computed_later() {
+    let mut verifier = verifier_for(1, Vec::new());
+    let mut tasks: Vec<_> = (1..=3).map(sampled).collect();
+    for task in &mut tasks[1..] {
+        task.round.as_mut().unwrap().members[0].audits.items = u32::MAX;
+    }
+    let first = see(&mut verifier, 10, tasks);
+    let (begun, _) = draw(&mut verifier, first, |_| true);
+    assert_eq!(fetches(&begun), [1, 2, 3]);
+}
+
+/// What takes the machine, of what was started.
+fn computing(effects: &[Effect]) -> Vec<(u64, bool)> {
+    let computing = effects.iter().filter_map(|effect| match effect {
+        Effect::CompareAll { task, .. } => Some((*task, true)),
+        Effect::Audit { task, .. } => Some((*task, false)),
+        _ => None,
+    });
+    computing.collect()
+}
+
+#[test]
+fn silent_providers_are_compared_whole_one_after_the_other_and_before_new_audits() {
+    let mut verifier = verifier_for(10, Vec::new());
+    let first = see(&mut verifier, 10, (1..=3).map(sampled).collect());
+    draw(&mut verifier, first, |_| true);
+    let mut journal = Vec::new();
+    let seals: Vec<_> = (1..=3)
+        .map(|task| seal(&mut verifier, &mut journal, task))
+        .collect();
+    let mut seen: Vec<_> = (1..).zip(seals).map(|(task, seal)| to_open(task, seal)).collect();
+    let (mut looked, mut begun) = (0, Vec::new());
+    for block in 20..200 {
+        let mut started = see(&mut verifier, block, seen.clone());
+        while let Some(effect) = started.pop() {
+            begun.extend(computing(std::slice::from_ref(&effect)));
+            if let Effect::CompareAudit { task, .. } = effect {
+                looked += 1;
+                let (kind, failure) = (effect.kind(), Failure::Failed);
+                let failed = Event::EffectFailed { task, kind, failure };
+                started.extend(effects(&verifier.step(block, failed)));
+            }
+        }
+    }
+    assert_eq!((looked, begun.len()), (15, 1), "{begun:?}");
+
+    // A new one that has to be done much sooner.
+    let mut urgent = auditing(4, 500);
+    urgent.round.as_mut().unwrap().members[0].audits.items = u32::MAX;
+    seen.push(urgent);
+    let first = see(&mut verifier, 200, seen);
+    let (fetched, _) = draw(&mut verifier, first, |_| true);
+    assert_eq!(fetches(&fetched), [4]);
+    let kind = fetched[0].kind();
+    let mut started = effects(&verifier.step(200, Event::EffectDone { task: 4, kind }));
+    let mut order = begun;
+    for _ in 0..3 {
+        assert_eq!(computing(&started), [(0, false); 0]);
+        let (task, is_whole) = *order.last().unwrap();
+        assert!(is_whole);
+        let compared = Event::AuditCompared {
+            task,
+            provider: provider(),
+            agrees: true,
+        };
+        started = effects(&verifier.step(201, compared));
+        order.extend(computing(&started));
+        started.clear();
+    }
+    order.sort_unstable();
+    assert_eq!(order, [(1, true), (2, true), (3, true), (4, false)]);
+}
