@@ -1,7 +1,7 @@
 """Runs the commands that documents show, as they stand there.
 
-Every block that begins with ```sh is run, those of one document one after the other in one shell, in a folder that has
-this checkout's examples. A comment right before a block says what is different about it:
+Every block that begins with ```sh or ```js is run, those of one document one after the other in one shell, in a folder
+that has this checkout's examples; what is JavaScript by Node, where `tests/js` has its libraries. A comment right before a block says what is different about it:
 
     <!-- commands: not run, WHY -->
     <!-- commands: the last goes on, what follows waits for "TEXT" -->
@@ -16,10 +16,12 @@ from dataclasses import dataclass
 import support
 from devnet_lib.processes import child_options, end_of
 
-FENCE = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(sh|js)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!-- commands: (.*) -->\n\Z")
 NOT_RUN = re.compile(r"not run, (.+)")
 GOES_ON = re.compile(r'the last goes on, what follows waits for "(.+)"')
+# What JavaScript imports is there.
+JS = support.REPO / "tests" / "js"
 # For the whole of a document.
 SECONDS_MAX = 900
 SAID_SECONDS = 120
@@ -73,7 +75,10 @@ def blocks(document):
 
 def _block(document, text, found):
     name = document.relative_to(support.REPO) if document.is_relative_to(support.REPO) else document.name
-    block = Block(f"{name}:{text.count(chr(10), 0, found.start()) + 1}", found[1])
+    language, code = found.groups()
+    if language == "js":
+        code = f"(cd {shlex.quote(str(JS))} && node --input-type=module --eval {shlex.quote(code)})\n"
+    block = Block(f"{name}:{text.count(chr(10), 0, found.start()) + 1}", code)
     comment = COMMENT.search(text[: found.start()])
     if comment is None:
         return block

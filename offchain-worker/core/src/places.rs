@@ -77,7 +77,10 @@ impl Class {
             kind if kind.is_opening() => Self::Answering,
             EffectKind::ComputeMove(_) => Self::FindingMove,
             EffectKind::ComputeVote(_) => Self::Voting,
-            EffectKind::Fetch | EffectKind::FetchAudit(_) | EffectKind::CompareAudit(_) => Self::Fetching,
+            EffectKind::Fetch
+            | EffectKind::FetchAudit(_)
+            | EffectKind::CompareAudit(_)
+            | EffectKind::CheckConfirmation(_) => Self::Fetching,
             EffectKind::Compute | EffectKind::Audit(_) | EffectKind::CompareAll(_) => Self::Computing,
             EffectKind::Bid => Self::Offering,
             kind if kind.is_call() => Self::Calling,

@@ -43,6 +43,7 @@ pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, clien
         | Effect::CompareAudit { .. }
         | Effect::CompareAll { .. }
         | Effect::CheckData { .. }) => audit(tools, of, effect).await,
+        Effect::CheckConfirmation { confirmation, .. } => confirmations::check(tools, of, confirmation).await,
         Effect::ComputeMove {
             dispute,
             record,
@@ -101,7 +102,6 @@ async fn audit(tools: &Tools, of: Task, effect: Effect) -> Event {
             claim,
             ..
         } => audits::compare_all(tools, of, provider, spec, claim).await,
-        Effect::CheckConfirmation { confirmation, .. } => confirmations::check(tools, of, confirmation).await,
         Effect::CheckData {
             provider,
             spec,

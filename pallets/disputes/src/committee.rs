@@ -26,6 +26,7 @@ use surety_dispute_game::{
     committee::{CANDIDATES_EXPECTED, CommitteeState, SeatDraw, question, value_hash, windows},
     quorum_streak::Stage,
 };
+use surety_pallet_results::Pallet as Results;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
     stake::Role,
@@ -108,7 +109,7 @@ impl<T: Config> Pallet<T> {
             return;
         }
         let output = entropy.as_ref().map(|(output, _)| output);
-        let seed = seat_seed(id, &draw.epoch_randomness, output);
+        let seed = seat_seed(&Results::<T>::genesis(), id, &draw.epoch_randomness, output);
         draw.seed = Some(seed);
         Self::deposit_event(Event::SeatsSeeded { dispute: id, seed });
     }

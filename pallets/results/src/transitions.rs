@@ -218,7 +218,7 @@ impl<T: Config> Pallet<T> {
             return;
         }
         let output = entropy.as_ref().map(|(output, _)| output);
-        let seed = audit_seed(task, &draw.epoch_randomness, output);
+        let seed = audit_seed(&Self::genesis(), task, &draw.epoch_randomness, output);
         draw.seed = Some(seed);
         let until = TrustLock::<T>::window_end(Self::audit_window(round));
         round.phase = RoundPhase::Auditing { until };

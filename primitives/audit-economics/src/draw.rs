@@ -66,20 +66,26 @@ impl<AccountId: Encode> AuditInput<AccountId> {
     }
 }
 
-/// `blake2_256(SCALE("audit seed", epoch_randomness, entropy, task))`: what the auditors of a task draw
-/// themselves with. The entropy is the VRF output of a block's author; none where blocks have none for long.
-pub fn audit_seed(task: TaskId, epoch_randomness: &H256, entropy: Option<&H256>) -> H256 {
+/// `blake2_256(SCALE("audit seed", genesis, epoch_randomness, entropy, task))`: what the auditors of a task
+/// draw themselves with. The entropy is the VRF output of a block's author; none where blocks have none for
+/// long. The genesis is the chain's: nobody with one key on two chains draws the same on both.
+pub fn audit_seed(genesis: &H256, task: TaskId, epoch_randomness: &H256, entropy: Option<&H256>) -> H256 {
     H256(blake2_256(
-        &(b"audit seed", epoch_randomness, entropy, task).encode(),
+        &(b"audit seed", genesis, epoch_randomness, entropy, task).encode(),
     ))
 }
 
-/// `blake2_256(SCALE("seat seed", epoch_randomness, entropy, dispute))`: what members of a dispute's
-/// committee draw themselves with in all its ballots. The entropy is as in [`audit_seed`], of a block after
-/// the move that called for the committee: neither side knows what it chooses.
-pub fn seat_seed(dispute: DisputeId, epoch_randomness: &H256, entropy: Option<&H256>) -> H256 {
+/// `blake2_256(SCALE("seat seed", genesis, epoch_randomness, entropy, dispute))`: what members of a
+/// dispute's committee draw themselves with in all its ballots. The entropy is as in [`audit_seed`], of a
+/// block after the move that called for the committee: neither side knows what it chooses.
+pub fn seat_seed(
+    genesis: &H256,
+    dispute: DisputeId,
+    epoch_randomness: &H256,
+    entropy: Option<&H256>,
+) -> H256 {
     H256(blake2_256(
-        &(b"seat seed", epoch_randomness, entropy, dispute).encode(),
+        &(b"seat seed", genesis, epoch_randomness, entropy, dispute).encode(),
     ))
 }
 

@@ -415,18 +415,19 @@ proptest! {
 }
 
 #[test]
-fn task_epoch_and_entropy_count_in_the_seed() {
-    let [epoch, entropy, other] = [1, 2, 3].map(H256::repeat_byte);
+fn chain_task_epoch_and_entropy_count_in_the_seed() {
+    let [chain, epoch, entropy, other] = [0, 1, 2, 3].map(H256::repeat_byte);
     let seeds = [
-        audit_seed(7, &epoch, Some(&entropy)),
-        audit_seed(8, &epoch, Some(&entropy)),
-        audit_seed(7, &other, Some(&entropy)),
-        audit_seed(7, &epoch, Some(&other)),
-        audit_seed(7, &epoch, None),
+        audit_seed(&chain, 7, &epoch, Some(&entropy)),
+        audit_seed(&other, 7, &epoch, Some(&entropy)),
+        audit_seed(&chain, 8, &epoch, Some(&entropy)),
+        audit_seed(&chain, 7, &other, Some(&entropy)),
+        audit_seed(&chain, 7, &epoch, Some(&other)),
+        audit_seed(&chain, 7, &epoch, None),
     ];
     let different: std::collections::BTreeSet<_> = seeds.into_iter().collect();
     assert_eq!(different.len(), seeds.len());
-    assert_eq!(audit_seed(7, &epoch, Some(&entropy)), seeds[0]);
+    assert_eq!(audit_seed(&chain, 7, &epoch, Some(&entropy)), seeds[0]);
 }
 
 /// Probability that at least `least` of `verifiers` are drawn, of whom `expected` are in the mean.

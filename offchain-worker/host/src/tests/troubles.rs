@@ -275,6 +275,10 @@ async fn what_cannot_be_read_is_looked_after_again_and_the_rest_meanwhile() {
         assert_eq!(events.recv().await, Some(Event::Stake { free: 1000 }));
         assert_eq!(events.recv().await, Some(Event::Barred { until: None }));
         assert_eq!(events.recv().await, Some(Event::CommitWindow { seconds: 600 }));
+        assert_eq!(
+            events.recv().await,
+            Some(Event::OpeningWindow { seconds: 21_600 })
+        );
         for _ in 0..10 {
             world.chain.finalize();
         }

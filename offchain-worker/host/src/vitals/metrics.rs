@@ -17,7 +17,7 @@ const SECONDS: [f64; 14] = [
     0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0, 1_800.0, 3_600.0,
 ];
 
-/// A worker's figures. Documented in `docs/operating.md`.
+/// A worker's figures. Documented in `docs/guides/monitoring.md`.
 pub struct Metrics {
     registry: Registry,
     blocks: IntGaugeVec,

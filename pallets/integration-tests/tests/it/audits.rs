@@ -69,7 +69,7 @@ fn all_but_the_seed_is_fixed_with_the_last_commitment_and_the_seed_by_the_block_
         MockStake::bond(VERIFIER, agent_of(VERIFIER), Role::Verifier, BOND);
         pass(SEED_BLOCKS);
         let seeded = round().unwrap().draw.unwrap();
-        let seed = audit_seed(TASK, &randomness, Some(&MockEntropy::output_of(11)));
+        let seed = audit_seed(&genesis(), TASK, &randomness, Some(&MockEntropy::output_of(11)));
         assert_eq!(
             seeded,
             AuditDrawOf::<Test> {
@@ -110,7 +110,7 @@ fn without_entropy_for_long_auditors_draw_themselves_with_the_epochs_randomness(
         assert!(round().unwrap().awaits_seed());
         events();
         pass(1);
-        let seed = audit_seed(TASK, &EpochRandomness::get(), None);
+        let seed = audit_seed(&genesis(), TASK, &EpochRandomness::get(), None);
         let until = System::block_number() + AUDIT_WINDOW;
         assert_eq!(
             events(),
@@ -140,6 +140,7 @@ fn whoever_asks_and_whenever_gets_the_same_seed() {
     };
     let expected = |block| {
         audit_seed(
+            &genesis(),
             TASK,
             &EpochRandomness::get(),
             Some(&MockEntropy::output_of(block)),

@@ -54,7 +54,7 @@ fn after_the_last_commitment_the_audit_window_opens_with_its_seed() {
         assert_eq!(phase(), Some((PhaseName::Auditing, until)));
         assert_eq!(MockClock::last_wake(TASK), Some(until));
         let entropy = MockEntropy::output_of(4);
-        let seed = audit_seed(TASK, &EpochRandomness::get(), Some(&entropy));
+        let seed = audit_seed(&genesis(), TASK, &EpochRandomness::get(), Some(&entropy));
         assert_eq!(
             events(),
             [RuntimeEvent::Results(ResultsEvent::AuditorsSeeded {

@@ -250,7 +250,8 @@ fn what_is_drawn_with_comes_from_a_block_after_the_move_that_called_for_it() {
         pass(SEED_BLOCKS);
         let seed = committee().unwrap().draw.seed.unwrap();
         let (output, _) = MockEntropy::first_after(draw.begun_at).unwrap();
-        let expected = surety_audit_economics::seat_seed(DISPUTE, &draw.epoch_randomness, Some(&output));
+        let expected =
+            surety_audit_economics::seat_seed(&genesis(), DISPUTE, &draw.epoch_randomness, Some(&output));
         assert_eq!(seed, expected);
         assert!(
             events().contains(&RuntimeEvent::Disputes(DisputesEvent::SeatsSeeded {

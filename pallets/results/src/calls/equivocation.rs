@@ -106,7 +106,7 @@ impl<T: Config> Pallet<T> {
     }
 
     /// The hash of the first block, which names the chain. It is never pruned.
-    pub(crate) fn genesis() -> H256 {
+    pub fn genesis() -> H256 {
         let hash = frame_system::Pallet::<T>::block_hash(BlockNumberFor::<T>::zero());
         // Of other lengths than 32 bytes there are none.
         let mut genesis = H256::zero();
