@@ -7,10 +7,14 @@
 use std::{cmp::Ordering, collections::BTreeMap};
 
 use surety_dispute_game::bisection::{Move, Side};
-use surety_types::{TaskId, task::TaskSpec, trust::DisputeId};
+use surety_types::{
+    TaskId,
+    task::{ResultClaim, TaskSpec},
+    trust::DisputeId,
+};
 
 use crate::{
-    BlockNumber, Config, DisputeRecord, Effect, EffectKind, Record, TaskSnapshot,
+    BlockNumber, Config, DisputeRecord, Effect, EffectKind, KeptView, Record, TaskSnapshot,
     attempts::Attempts,
     places::{TraceKey, Wanted},
 };
@@ -71,16 +75,23 @@ impl Duels {
         })
     }
 
-    pub fn effect(&self, kind: EffectKind, task: TaskId, spec: &TaskSpec) -> Option<Effect> {
+    /// The effect of that kind. `kept` says which own view of a claim is kept.
+    pub fn effect(
+        &self,
+        kind: EffectKind,
+        (task, spec): (TaskId, &TaskSpec),
+        kept: impl FnOnce(&ResultClaim) -> Option<KeptView>,
+    ) -> Option<Effect> {
         let of = |dispute: DisputeId| self.0.get(&dispute);
         Some(match kind {
             EffectKind::ComputeMove(dispute) => {
                 let (side, record) = of(dispute)?.seen.clone()?;
                 Effect::ComputeMove {
                     dispute,
-                    record: Box::new(record),
                     side,
                     spec: spec.clone(),
+                    view: kept(&record.claim),
+                    record: Box::new(record),
                 }
             }
             EffectKind::Play(dispute) => {

@@ -86,8 +86,8 @@ pub use config::{
     Config, FETCH_BYTES_PER_SECOND, NoBids, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts,
 };
 pub use messages::{
-    BidSeen, Confirmation, Drawn, Due, Effect, EffectKind, Event, Failure, Found, Record, Step, TaskSnapshot,
-    key_of,
+    BidSeen, Confirmation, Drawn, Due, Effect, EffectKind, Event, Failure, Found, KeptView, Record, Step,
+    TaskSnapshot, key_of,
 };
 pub use provider::{Progress, Provider, ProviderRole, ReplayError};
 pub use verifier::{AuditProgress, Verifier, VerifierRole};

@@ -3,11 +3,12 @@
 use sp_core::H256;
 use surety_types::{
     ContentHash,
-    task::{Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState},
+    model::Operation,
+    task::{Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec, TaskState},
 };
 
 use crate::{
-    AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Record, RoundRecord, TaskSnapshot,
+    AccountId, Balance, BlockNumber, Config, Effect, EffectKind, KeptView, Record, RoundRecord, TaskSnapshot,
     absence::Absence,
     attempts::Attempts,
     duel::Duels,
@@ -125,6 +126,21 @@ impl ProviderTask {
             _ => return None,
         };
         Some(Wanted::new(kind, until))
+    }
+
+    /// Our own view of a claim, where it is the trace that we have kept: of what we have said, and of whatever
+    /// else is said of embeddings. A generation's follows the tokens that are claimed.
+    fn kept(&self, spec: &TaskSpec, claim: &ResultClaim) -> Option<KeptView> {
+        let ours = &self.result.as_ref()?.claim;
+        let is_same = match spec.operation {
+            Operation::Embed => claim.units == ours.units,
+            Operation::Generate => claim == ours,
+        };
+        let kept = self.leaves.filter(|_| is_same);
+        kept.map(|leaves| KeptView {
+            leaves,
+            output: ours.output,
+        })
     }
 
     /// Whether finalised state says that nothing will ever be asked of us again.
@@ -392,7 +408,11 @@ impl Subject for ProviderTask {
                 return self.confirmations.effect(kind, seen, stash, self.leaves);
             }
             EffectKind::Forget => Effect::Forget { task },
-            other => return self.duels.effect(other, task, spec),
+            other => {
+                return self
+                    .duels
+                    .effect(other, (task, spec), |claim| self.kept(spec, claim));
+            }
         })
     }
 }

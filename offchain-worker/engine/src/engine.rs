@@ -53,6 +53,17 @@ pub struct Claimed {
     pub bytes: Vec<u8>,
     /// Units of work.
     pub units: u32,
+    /// The own view of it, as far as that is known already.
+    pub known: Option<View>,
+}
+
+/// What takes a pass over all of a job to find of its trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The leaves of the trace.
+    pub leaves: Vec<ContentHash>,
+    /// The output, where the trace is not one of a generation: that follows the output which is claimed.
+    pub output: Vec<u8>,
 }
 
 impl Claimed {
@@ -62,6 +73,7 @@ impl Claimed {
             output: content_hash(&bytes),
             bytes,
             units,
+            known: None,
         }
     }
 }
@@ -148,6 +160,25 @@ pub trait Engine: Send + Sync {
     ) -> bool {
         let _ = (job, own, claim, shown);
         false
+    }
+
+    /// The own view of a claim of which these items are the only ones that were computed: all the others are
+    /// as the claim has them, shown by the leaves of its trace and its output. Whoever has found another
+    /// result of one of these items can challenge the claim with it, and computes no more than them.
+    ///
+    /// Nothing where what is shown has another form than the job's.
+    ///
+    /// # Errors
+    /// Those of [`Engine::audit_items`].
+    fn view_by_items(
+        &self,
+        job: &Job,
+        items: &[u32],
+        shown: (&[ContentHash], &[u8]),
+        sink: &mut dyn Sink,
+    ) -> Result<Option<View>, EngineError> {
+        let _ = (job, items, shown, sink);
+        Ok(None)
     }
 
     /// How many leaves a job's trace has; nothing where none can be told one from the other.

@@ -310,6 +310,53 @@ fn an_embedding_that_is_not_the_model_s_is_found_in_the_output() {
     assert_eq!(value(&shape, &blob, cell.cell), cell.value);
 }
 
+/// Whoever has computed some items alone, and is shown the rest, plays with that.
+#[test]
+fn a_wrong_item_is_challenged_by_whoever_has_computed_that_item_alone() {
+    let (engine, job) = (synthetic_bert(24), embed_job("a b\nc\nd e f\ng"));
+    let outcome = run(&engine, &job);
+    let right = (&outcome.leaves, &outcome.output);
+    let strides = (outcome.leaves.len() - 2) / 4;
+    let (mut leaves, mut output) = (outcome.leaves.clone(), outcome.output.clone());
+    // The third of four items: its last leaf, and the last number of its row.
+    leaves[3 * strides] = ContentHash::repeat_byte(1);
+    let row = engine.manifest().exact.as_ref().unwrap().architecture.width as usize * 4;
+    let at = output.len() - row - 4;
+    output[at] ^= 1;
+    *leaves.last_mut().unwrap() = content_hash(&output);
+
+    let shown = (&leaves[..], &output[..]);
+    let by = |items: &[u32]| engine.view_by_items(&job, items, shown, &mut go_on).unwrap();
+    let own = by(&[0, 2]).unwrap();
+    assert_eq!((&own.leaves, &own.output), right);
+    // Who has others sees none of it.
+    let other = by(&[1, 3]).unwrap();
+    assert_eq!((&other.leaves[..], &other.output[..]), shown);
+    let cut = (&leaves[1..], &output[..]);
+    assert_eq!(engine.view_by_items(&job, &[2], cut, &mut go_on).unwrap(), None);
+
+    let passes = Arc::new(AtomicUsize::new(0));
+    let counted = passes.clone();
+    let sink = move |event: Event| {
+        let starts = matches!(event, Event::Progress { done: 0, total } if total > 1);
+        counted.fetch_add(usize::from(starts), Ordering::SeqCst);
+        ControlFlow::Continue(())
+    };
+    let claimed = Claimed {
+        known: Some(own),
+        ..Claimed::whole(output, 4)
+    };
+    let mut own = engine.clone().trace(job, claimed, Box::new(sink)).unwrap();
+    // But for that of the output, which is claimed wrong.
+    let last = outcome.leaves.len() - 1;
+    assert_eq!(own.leaves().unwrap(), &outcome.leaves[..last]);
+    let item = 1 + 2 * strides as u32;
+    let steps = own.steps(item).unwrap();
+    assert_eq!(steps.last(), Some(&outcome.leaves[item as usize]));
+    assert!(!own.rows(last as u32, 0).unwrap().is_empty());
+    assert_eq!(passes.load(Ordering::SeqCst), 0);
+}
+
 #[test]
 fn a_claim_about_another_number_of_items_has_no_trace() {
     let (engine, job) = (synthetic_bert(24), embed_job("a b\nc"));

@@ -7,7 +7,7 @@ use std::{
 
 use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, VrfDraw, When};
-use surety_engine::{EngineError, Job, content_hash};
+use surety_engine::{EngineError, Job, View, content_hash};
 use surety_network::{Bytes, Statement, Ticket};
 use surety_proofs::{SEGMENT_BYTES, SegmentOpening, merkle_root};
 use surety_types::{
@@ -17,7 +17,7 @@ use surety_types::{
     task::{ResultClaim, TaskSpec},
     trust::{AuditProof, ItemsFound},
 };
-use surety_worker_core::{Drawn, Event, Failure, Found, Record};
+use surety_worker_core::{Drawn, Event, Failure, Found, KeptView, Record};
 
 use super::{
     Tools,
@@ -26,7 +26,7 @@ use super::{
     effects::submit,
     jobs::{Task, failed},
     served::{self, Source},
-    work::{fetch_blob, leaves_of, own_blob},
+    work::{fetch_blob, leaves_blob, leaves_of, own_blob},
 };
 
 /// Bytes of a leaf of a trace.
@@ -80,6 +80,10 @@ pub(super) fn audited(records: &[Record]) -> BTreeMap<TaskId, BTreeSet<ContentHa
             Record::AuditServed { task, statement, .. } => {
                 let output = statement.statement.output;
                 audited.entry(*task).or_default().insert(output);
+            }
+            Record::ViewKept { task, view, .. } => {
+                let KeptView { leaves, output } = *view;
+                audited.entry(*task).or_default().extend([leaves, output]);
             }
             Record::AuditMade { task, .. } | Record::ItemsAudited { task, .. } => {
                 audited.entry(*task).or_default();
@@ -276,18 +280,19 @@ pub(super) async fn compare_all(
     claim: ResultClaim,
 ) -> Event {
     let computed = whole(tools, of, &provider, (&spec, None)).await;
-    told(of, provider, computed.map(|computed| computed == claim))
+    told(of, provider, computed.map(|computed| (computed == claim, None)))
 }
 
-fn told(of: Task, provider: AccountId, compared: Result<bool, EffectError>) -> Event {
+fn told(of: Task, provider: AccountId, compared: Result<(bool, Option<KeptView>), EffectError>) -> Event {
     let task = of.id;
     match compared {
-        Ok(agrees) => {
+        Ok((agrees, view)) => {
             tracing::info!(task, agrees, "compared with what the provider says");
             Event::AuditCompared {
                 task,
                 provider,
                 agrees,
+                view,
             }
         }
         Err(error) => cannot(of, "cannot compare what was audited", &error),
@@ -300,7 +305,7 @@ async fn is_shown(
     provider: &AccountId,
     spec: &TaskSpec,
     (claim, (items, found)): (ResultClaim, (Vec<u32>, ItemsFound)),
-) -> Result<bool, EffectError> {
+) -> Result<(bool, Option<KeptView>), EffectError> {
     let from = Source::of(tools, of, provider).await?;
     let said = served::leaves(tools, of, &from).await?;
     let input = input(tools, of, spec, &from.endpoints, from.ticket.clone()).await?;
@@ -317,10 +322,35 @@ async fn is_shown(
         return Err(EffectError::NoLeaves);
     }
     let output = served::output(tools, of, (spec, claim.output), &from).await?;
-    let ticket = tools
-        .engines
-        .answer(move |_| Ok(engine.shows_items(&job, (&items, &found), &claim, (&leaves, &output))))?;
-    Ok(ticket.await.map_err(ComputeError::from)?)
+    let ticket = tools.engines.answer(move |sink| {
+        let shown = (&leaves[..], &output[..]);
+        if engine.shows_items(&job, (&items, &found), &claim, shown) {
+            return Ok((true, None));
+        }
+        // Of another number of units there is another trace.
+        match claim.units == job.units_max {
+            true => Ok((false, engine.view_by_items(&job, &items, shown, sink)?)),
+            false => Ok((false, None)),
+        }
+    })?;
+    let (agrees, view) = ticket.await.map_err(ComputeError::from)?;
+    let view = match view {
+        Some(view) => Some(keep_view(tools, of.id, view).await),
+        None => None,
+    };
+    Ok((agrees, view))
+}
+
+/// Keeps what we play with, for as long as the task is watched.
+async fn keep_view(tools: &Tools, task: TaskId, view: View) -> KeptView {
+    let (leaves, output) = (leaves_blob(&view.leaves), Bytes::from(view.output));
+    let kept = KeptView {
+        leaves: content_hash(&leaves),
+        output: content_hash(&output),
+    };
+    keep(tools, task, kept.leaves, leaves).await;
+    keep(tools, task, kept.output, output).await;
+    kept
 }
 
 async fn whole(

@@ -49,7 +49,8 @@ pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, clien
             record,
             side,
             spec,
-        } => moves::find(tools, of, dispute, *record, side, spec).await,
+            view,
+        } => moves::find(tools, of, dispute, *record, (side, spec, view)).await,
         Effect::DrawSeat {
             input,
             verifier_stake,

@@ -434,7 +434,7 @@ fn record_name(record: &Record) -> &'static str {
         Record::VoteMade { .. } => "answer for a committee made",
         Record::InputMissed { .. } => "input missed",
         Record::InputDemandMade { .. } => "piece of an input to demand chosen",
-        Record::LeavesKept { .. } => "leaves of a trace kept",
+        Record::LeavesKept { .. } | Record::ViewKept { .. } => "leaves of a trace kept",
         Record::ItemsAudited { .. } => "items audited",
         Record::AuditCompared { .. } => "audit compared",
         Record::ConfirmationChecked { .. } => "confirmation checked",

@@ -21,7 +21,7 @@ use surety_proofs::parts;
 use surety_types::{
     ContentHash, TaskId, model::Operation, multiaddr::Endpoint, task::TaskSpec, trust::DisputeId,
 };
-use surety_worker_core::Event;
+use surety_worker_core::{Event, KeptView};
 use tokio::{
     sync::{Mutex as AsyncMutex, OwnedMutexGuard},
     task::AbortHandle,
@@ -33,11 +33,14 @@ use super::{
     compute::ComputeError,
     effect_error::EffectError,
     jobs::{Task, failed},
-    work::fetch_brief,
+    work::{fetch_brief, leaves_of, own_blob},
 };
 
-/// Claims whose traces are kept from move to move. One for each claim that is played about at once is enough.
-const TRACES_MAX: usize = 8;
+/// Claims of which our views are kept from move to move. They hold inputs, outputs and leaves: what it takes
+/// a whole pass to compute.
+const VIEWS_MAX: usize = 32;
+/// Most bytes of rows that all views keep together, but for those that are being asked.
+const ROWS_BYTES_MAX: usize = 512 << 20;
 
 type Held = Arc<AsyncMutex<View>>;
 
@@ -96,6 +99,28 @@ struct Kept {
     computing: Option<AbortHandle>,
 }
 
+impl Kept {
+    /// Whether nobody asks it anything, and nothing is computed for it.
+    fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.view) == 1 && self.computing.as_ref().is_none_or(AbortHandle::is_finished)
+    }
+
+    /// Has it forget its rows where there is no room for them. Returns how much is left.
+    fn keep_rows_within(&self, room: usize) -> usize {
+        let Ok(mut view) = self.view.try_lock() else {
+            return room;
+        };
+        let Some(trace) = &mut view.trace else { return room };
+        match room.checked_sub(trace.row_bytes()) {
+            Some(left) => left,
+            None => {
+                trace.forget_rows();
+                0
+            }
+        }
+    }
+}
+
 impl Drop for Kept {
     fn drop(&mut self) {
         if let Some(computing) = &self.computing {
@@ -113,7 +138,9 @@ impl Traces {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The view that has been without a question for longest makes room for another.
+    /// Those that have been without a question for longest give their rows back, and make room for others
+    /// where there are too many: never one that is being computed, or others' claims could keep it from
+    /// getting done.
     fn of(&self, claim: Claim) -> Held {
         let mut all = self.lock();
         let known = all.iter().position(|kept| kept.claim == claim);
@@ -124,8 +151,13 @@ impl Traces {
         });
         let view = kept.view.clone();
         all.push_back(kept);
-        if all.len() > TRACES_MAX {
-            all.pop_front();
+        all.iter()
+            .rev()
+            .fold(ROWS_BYTES_MAX, |room, kept| kept.keep_rows_within(room));
+        if all.len() > VIEWS_MAX
+            && let Some(idle) = all.iter().position(Kept::is_idle)
+        {
+            all.remove(idle);
         }
         view
     }
@@ -148,11 +180,10 @@ pub(super) async fn find(
     of: Task,
     dispute: DisputeId,
     record: DisputeRecord,
-    side: Side,
-    spec: TaskSpec,
+    (side, spec, kept): (Side, TaskSpec, Option<KeptView>),
 ) -> Event {
     let (task, number) = (record.task, record.moves);
-    match try_find(tools, of, &record, side, &spec).await {
+    match try_find(tools, of, &record, side, (&spec, kept)).await {
         Ok(played) => Event::MoveReady {
             task,
             dispute,
@@ -178,7 +209,7 @@ pub(super) async fn value(
         return Err(EffectError::StillPlayable);
     };
     // A committee asks for one number: that takes no whole trace.
-    let mut view = view(tools, of, record, spec).await?;
+    let mut view = view(tools, of, record, (spec, None)).await?;
     let ticket = tools.engines.answer(move |sink| {
         view.answer(sink, |trace| {
             let shape = trace.layout().clone();
@@ -193,9 +224,9 @@ async fn try_find(
     of: Task,
     record: &DisputeRecord,
     side: Side,
-    spec: &TaskSpec,
+    about: (&TaskSpec, Option<KeptView>),
 ) -> Result<Move, EffectError> {
-    let view = match view(tools, of, record, spec).await {
+    let view = match view(tools, of, record, about).await {
         // What nobody serves the defender has to show.
         Err(EffectError::NotServed(missing)) if side == Side::Challenger && record.game.asked().is_none() => {
             return Ok(Move::Ask(missing));
@@ -219,12 +250,12 @@ async fn view(
     tools: &Tools,
     of: Task,
     record: &DisputeRecord,
-    spec: &TaskSpec,
+    about: (&TaskSpec, Option<KeptView>),
 ) -> Result<OwnedMutexGuard<View>, EffectError> {
     let mut view = tools.traces.of(Claim::of(record)).lock_owned().await;
     if view.trace.is_none() {
         let leave = view.leave.clone();
-        view.trace = Some(trace(tools, of, record, spec, leave).await?);
+        view.trace = Some(trace(tools, of, record, about, leave).await?);
         view.is_computed = false;
     }
     Ok(view)
@@ -255,7 +286,7 @@ async fn trace(
     tools: &Tools,
     of: Task,
     record: &DisputeRecord,
-    spec: &TaskSpec,
+    (spec, kept): (&TaskSpec, Option<KeptView>),
     leave: Arc<Mutex<Option<Leave>>>,
 ) -> Result<OwnTrace, EffectError> {
     let claimant = record.defender.claimant();
@@ -268,6 +299,10 @@ async fn trace(
         output: record.claim.output,
         bytes: bytes.to_vec(),
         units: record.claim.units,
+        known: match kept {
+            Some(kept) => known(tools, record.task, spec.operation, kept).await,
+            None => None,
+        },
     };
     let sink = Box::new(move |_: EngineEvent| {
         let leave = leave.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -275,6 +310,34 @@ async fn trace(
     });
     let trace = engine.trace(job(spec, &input), claimed, sink);
     trace.map_err(EffectError::Trace)
+}
+
+/// What we have kept of our own view; nothing where it is not there any more. It is computed then.
+async fn known(
+    tools: &Tools,
+    task: TaskId,
+    operation: Operation,
+    kept: KeptView,
+) -> Option<surety_engine::View> {
+    let read = async {
+        let leaves = own_blob(tools, kept.leaves).await?;
+        let output = match operation {
+            Operation::Embed => own_blob(tools, kept.output).await?.to_vec(),
+            Operation::Generate => Vec::new(),
+        };
+        let leaves = leaves_of(&leaves).ok_or(EffectError::NoLeaves)?;
+        Ok::<_, EffectError>(surety_engine::View { leaves, output })
+    };
+    let known = read.await;
+    if let Err(error) = &known {
+        let reason = error.to_string();
+        tracing::warn!(
+            task,
+            reason,
+            "what was kept to play with is gone, and is computed again"
+        );
+    }
+    known.ok()
 }
 
 /// The input, and of a generation the claimed output: ours, or somebody's, or what was shown on chain.
@@ -345,13 +408,24 @@ mod tests {
     #[test]
     fn the_view_that_was_asked_longest_ago_makes_room() {
         let traces = Traces::default();
-        let views: Vec<Held> = (0..TRACES_MAX as TaskId)
-            .map(|task| traces.of(claim(task)))
+        let views: Vec<_> = (0..VIEWS_MAX as TaskId)
+            .map(|task| Arc::downgrade(&traces.of(claim(task))))
             .collect();
-        let is_kept = |task: usize| Arc::ptr_eq(&views[task], &traces.of(claim(task as TaskId)));
-        assert!(is_kept(0));
+        drop(traces.of(claim(0)));
         drop(traces.of(claim(99)));
-        assert!((2..TRACES_MAX).chain([0]).all(is_kept));
+        let is_kept = |task: usize| views[task].strong_count() > 0;
+        assert!((2..VIEWS_MAX).chain([0]).all(is_kept));
         assert!(!is_kept(1));
+    }
+
+    #[test]
+    fn a_view_that_is_being_asked_makes_room_for_no_other() {
+        let traces = Traces::default();
+        let asked = traces.of(claim(0));
+        for task in 1..100 {
+            drop(traces.of(claim(task)));
+        }
+        assert!(Arc::ptr_eq(&asked, &traces.of(claim(0))));
+        assert_eq!(traces.lock().len(), VIEWS_MAX);
     }
 }

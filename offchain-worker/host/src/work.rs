@@ -202,17 +202,16 @@ async fn try_compute(
     // On disk before core hears of the result: what is committed to can be delivered.
     let output = Bytes::from(outcome.output);
     tools.plane.publish(output).await?;
-    // Of a generation nobody audits a part.
-    let is_sampled = work.operation == Operation::Embed && !outcome.leaves.is_empty();
-    let leaves = match is_sampled {
-        true => Some(tools.plane.publish(leaves_blob(&outcome.leaves)).await?),
-        false => None,
+    // Auditors of items are shown them, and we play with them.
+    let leaves = match outcome.leaves.is_empty() {
+        false => Some(tools.plane.publish(leaves_blob(&outcome.leaves)).await?),
+        true => None,
     };
     Ok((outcome.claim, leaves))
 }
 
 /// The blob of a trace's leaves.
-fn leaves_blob(leaves: &[ContentHash]) -> Bytes {
+pub(super) fn leaves_blob(leaves: &[ContentHash]) -> Bytes {
     leaves.iter().flat_map(|leaf| leaf.0).collect()
 }
 

@@ -19,7 +19,7 @@ use surety_types::{
     task::{Bid, ResultClaim},
     trust::{ItemFound, ItemsFound},
 };
-use surety_worker_core::Record;
+use surety_worker_core::{KeptView, Record};
 
 use crate::{
     Journal, JournalError,
@@ -263,8 +263,17 @@ fn every_kind() -> Vec<Record> {
         Record::ConfirmationChecked {
             task,
             at,
-            verifier: provider,
+            verifier: provider.clone(),
             refutation: None,
+        },
+        Record::ViewKept {
+            task,
+            at,
+            provider,
+            view: KeptView {
+                leaves: H256([9; 32]),
+                output: H256([8; 32]),
+            },
         },
     ]
 }
@@ -291,6 +300,7 @@ fn numbered(record: &Record) -> (u8, u64) {
         Record::AuditCompared { .. } => (15, 4),
         Record::AuditServed { .. } => (16, 4),
         Record::ConfirmationChecked { .. } => (17, 4),
+        Record::ViewKept { .. } => (18, 4),
     }
 }
 

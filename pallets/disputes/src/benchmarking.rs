@@ -119,7 +119,7 @@ mod benchmarks {
         {
             if due.is(&part) {
                 Results::<T>::keep_part(TASK, &blob, part);
-                Pallet::<T>::convene(0, &dispute, &cell());
+                Pallet::<T>::convene(0, &dispute, &cell(), 0);
             }
         }
 

@@ -40,10 +40,14 @@ use crate::{CommitteeOf, Committees, Config, DisputeOf, Event, Pallet, SeatDrawO
 pub const SUSPENDED_AT_ONCE: u32 = 8;
 
 impl<T: Config> Pallet<T> {
-    /// Calls verifiers together about the cell that a dispute has come to.
-    pub(crate) fn convene(id: DisputeId, dispute: &DisputeOf<T>, cell: &Cell) {
+    /// Calls verifiers together about the cell that a dispute has come to. To find what is there may take
+    /// computing all of the task.
+    pub(crate) fn convene(id: DisputeId, dispute: &DisputeOf<T>, cell: &Cell, time_for_all: u32) {
         let asked = question(id, dispute.task, &dispute.claim, cell);
-        let windows = windows(T::SeatWindow::get(), T::VoteWindow::get());
+        let windows = windows(
+            T::SeatWindow::get().saturating_add(time_for_all),
+            T::VoteWindow::get(),
+        );
         // A draw among so few would ask nearly all of them, and could be short of members for no fault of
         // anybody.
         let all_at_once = T::Stake::stashes_in(Role::Verifier) < CANDIDATES_EXPECTED;

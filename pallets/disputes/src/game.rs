@@ -60,7 +60,7 @@ impl<T: Config> Pallet<T> {
             number: dispute.moves,
             next: dispute.game.to_move(),
         });
-        Self::note_cell(id, &mut dispute);
+        Self::note_cell(&round, id, &mut dispute);
         match dispute.game.outcome() {
             Some(outcome) => Self::finish(&mut round, id, dispute, Some(outcome)),
             None => Self::store(&mut round, id, dispute),
@@ -156,7 +156,7 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    fn note_cell(id: DisputeId, dispute: &mut DisputeOf<T>) {
+    fn note_cell(round: &RoundOf<T>, id: DisputeId, dispute: &mut DisputeOf<T>) {
         let (cell, needs_committee) = match dispute.game.state() {
             State::Opening { cell } => (*cell, false),
             State::NeedsCommittee { cell } => (*cell, true),
@@ -164,7 +164,8 @@ impl<T: Config> Pallet<T> {
         };
         if needs_committee {
             dispute.referred_at = Some(TrustLock::<T>::now());
-            Self::convene(id, dispute, &cell);
+            let time_for_all = Results::<T>::time_for_all(round).saturated_into();
+            Self::convene(id, dispute, &cell, time_for_all);
         }
         Self::deposit_event(Event::CellReached {
             dispute: id,
@@ -220,6 +221,12 @@ impl<T: Config> Pallet<T> {
 
     fn close_moot(round: &mut RoundOf<T>, id: DisputeId, mut dispute: DisputeOf<T>) {
         let task = dispute.task;
+        // An auditor that plays is over elsewhere in one way alone: its seal is void, for a lie of the
+        // provider's. That is nobody's loss in this game, and it bears nothing of it.
+        if matches!(dispute.challenger, Party::Auditor { .. }) && !stands::<T>(round, &dispute.challenger) {
+            Self::close(round, id, &dispute, (None, Some(Side::Challenger)));
+            return Self::after_dispute(task, round);
+        }
         let loser = if stands::<T>(round, &dispute.defender) {
             Side::Challenger
         } else {

@@ -26,6 +26,8 @@ impl<T: Config> RoundDisputes<RoundOf<T>> for Pallet<T> {
     fn answer_weight() -> Weight {
         let vote = <T as Config>::WeightInfo::reveal_vote()
             .saturating_add(<T as Config>::WeightInfo::authorize_reveal_vote());
-        <T as Config>::WeightInfo::play().max(vote)
+        <T as Config>::WeightInfo::play()
+            .max(<T as Config>::WeightInfo::join_committee())
+            .max(vote)
     }
 }

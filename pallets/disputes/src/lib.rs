@@ -477,7 +477,7 @@ pub mod pallet {
         /// `NotVerifierAgent`, `InJail`, `UnknownDispute`, `Moot`, `NoCommittee`, `IsParty`, `StaleBallot`,
         /// `NotNow`, `AlreadySeated`, `WasAbsent`, `Unsettled`, `NotDrawn`, `Outranked`.
         #[pallet::call_index(4)]
-        #[pallet::weight(<T as Config>::WeightInfo::join_committee())]
+        #[pallet::weight((<T as Config>::WeightInfo::join_committee(), DispatchClass::Operational))]
         pub fn join_committee(
             origin: OriginFor<T>,
             dispute: DisputeId,

@@ -758,7 +758,7 @@ pub mod pallet {
         /// # Errors
         /// `UnknownRound`, `NotRevealed`, `NotAuditor`, `SealMismatch`, `NotDisputable`, `NothingRefuted`.
         #[pallet::call_index(10)]
-        #[pallet::weight(<T as Config>::WeightInfo::refute_audit())]
+        #[pallet::weight((<T as Config>::WeightInfo::refute_audit(), DispatchClass::Operational))]
         pub fn refute_audit(
             origin: OriginFor<T>,
             task: TaskId,

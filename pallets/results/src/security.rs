@@ -44,6 +44,7 @@ impl<T: Config> Pallet<T> {
             item_tokens: audits.item_tokens,
             speed: audits.speed,
             able: Self::able(audits.able),
+            verifier_stake: T::Stake::bonded_in_all(Role::Verifier).into(),
             // No position of a generation can be computed without those before it.
             sampled: spec.operation == Operation::Embed && audits.items_alone,
         };

@@ -199,12 +199,22 @@ impl<T: Config> Pallet<T> {
             begun_at,
             settled_by: begun_at.saturating_sub(T::VerifierSeasoning::get().into()),
             epoch_randomness: T::EpochRandomness::get(),
-            verifier_stake: T::Stake::bonded_in_all(Role::Verifier),
+            verifier_stake: Self::drawn_stake(round),
             seed: None,
         });
         let until = TrustLock::<T>::window_end(Self::audit_window(round));
         Self::set_phase(task, round, RoundPhase::Auditing { until });
         T::Clock::wake_with_entropy(task, begun_at);
+    }
+
+    /// What the stake of a verifier is held against in the draw: all that there was when the task was posted,
+    /// or less. Who bonds more just before the draw is not in it, and must not make others' part smaller.
+    fn drawn_stake(round: &RoundOf<T>) -> T::Balance {
+        let now = T::Stake::bonded_in_all(Role::Verifier);
+        match round.terms.verifier_stake {
+            0 => now,
+            posted => now.min(posted.into()),
+        }
     }
 
     /// Opens the audit window, once there is what auditors draw themselves with. A chain whose blocks have

@@ -135,6 +135,18 @@ impl<R: Records> Player<R> {
         self
     }
 
+    /// Bytes that unfolded leaves take.
+    pub fn unfolded_bytes(&self) -> usize {
+        memory(&self.kept).saturating_add(memory(self.unfolded.as_slice()))
+    }
+
+    /// Forgets every leaf that was unfolded. What is asked for later is unfolded again.
+    pub fn fold(&mut self) -> &mut R {
+        self.unfolded = None;
+        self.kept = Vec::new();
+        &mut self.records
+    }
+
     /// Makes place for another leaf.
     fn set_aside(&mut self) {
         self.kept.extend(self.unfolded.take());

@@ -27,7 +27,7 @@ use surety_types::{
     TaskId,
     task::{RoundPhase, TaskState},
     traits::Jail,
-    trust::AuditProof,
+    trust::{AuditAnswer, AuditProof, ItemLeaves},
 };
 
 use crate::{chain::Chain, market::*};
@@ -279,6 +279,32 @@ fn answers() -> Vec<RuntimeCall> {
         ResultsCall::report_equivocation {
             statement: signed.clone(),
             other: Some(signed),
+        }
+        .into(),
+        ResultsCall::refute_audit {
+            task: 0,
+            provider: PROVIDERS[0].account(),
+            verifier: PROVIDERS[0].account(),
+            opened: (
+                Default::default(),
+                AuditAnswer {
+                    agrees: true,
+                    salt,
+                    other: salt,
+                },
+            ),
+            place: 0,
+            shown: ItemLeaves {
+                leaves: Default::default(),
+                siblings: Default::default(),
+            },
+        }
+        .into(),
+        DisputesCall::join_committee {
+            dispute: 0,
+            ballot: 0,
+            proof: None,
+            seal: salt,
         }
         .into(),
     ]

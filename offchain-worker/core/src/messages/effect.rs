@@ -11,7 +11,7 @@ use surety_types::{
     trust::{AuditAnswer, AuditProof, DisputeId, ItemsFound, Refutation},
 };
 
-use super::Confirmation;
+use super::{Confirmation, KeptView};
 use crate::{AccountId, Balance, BlockNumber, DisputeRecord, Hash};
 
 /// Something to be done, after the records of the same step are durable.
@@ -203,6 +203,8 @@ pub enum Effect {
         side: Side,
         /// The task it is about.
         spec: TaskSpec,
+        /// Our own view, where it is kept: nothing is computed for it then.
+        view: Option<KeptView>,
     },
     /// Play a move.
     SubmitMove {

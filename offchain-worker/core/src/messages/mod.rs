@@ -20,7 +20,7 @@ use crate::{
 };
 
 pub use effect::{Effect, EffectKind, key_of};
-pub use record::Record;
+pub use record::{KeptView, Record};
 
 /// A task as one block's state shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,6 +213,8 @@ pub enum Event {
         provider: AccountId,
         /// Whether it does.
         agrees: bool,
+        /// What we play about it with, where it does not.
+        view: Option<KeptView>,
     },
     /// It is known whether an auditor that confirmed our result by its items has sealed what our trace has of
     /// them.

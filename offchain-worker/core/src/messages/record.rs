@@ -215,6 +215,26 @@ pub enum Record {
         /// What we show of it; nothing where it has.
         refutation: Option<Box<Refutation>>,
     },
+    /// What we play with about a claim of which we have computed some items alone.
+    ViewKept {
+        /// Task id.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// Stash of the provider whose result it is.
+        provider: AccountId,
+        /// Where it is.
+        view: KeptView,
+    },
+}
+
+/// Blobs of our own view of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct KeptView {
+    /// The leaves of the trace.
+    pub leaves: ContentHash,
+    /// The output.
+    pub output: ContentHash,
 }
 
 impl Record {
@@ -238,7 +258,8 @@ impl Record {
             | Self::ItemsAudited { task, .. }
             | Self::AuditCompared { task, .. }
             | Self::AuditServed { task, .. }
-            | Self::ConfirmationChecked { task, .. } => *task,
+            | Self::ConfirmationChecked { task, .. }
+            | Self::ViewKept { task, .. } => *task,
         }
     }
 
@@ -262,7 +283,8 @@ impl Record {
             | Self::ItemsAudited { at, .. }
             | Self::AuditCompared { at, .. }
             | Self::AuditServed { at, .. }
-            | Self::ConfirmationChecked { at, .. } => *at,
+            | Self::ConfirmationChecked { at, .. }
+            | Self::ViewKept { at, .. } => *at,
         }
     }
 }

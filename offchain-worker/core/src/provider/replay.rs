@@ -93,6 +93,7 @@ impl Provider {
             | Record::AuditMade { .. }
             | Record::ItemsAudited { .. }
             | Record::AuditCompared { .. }
+            | Record::ViewKept { .. }
             | Record::AuditAnnounced { .. }
             | Record::AuditRevealed { .. }
             | Record::AuditServed { .. }

@@ -10,8 +10,8 @@ use surety_types::{
 
 use super::{sealed::SealedResult, served::Served};
 use crate::{
-    AccountId, Balance, BlockNumber, Config, Drawn, Effect, EffectKind, Found, Hash, Purpose, RoundRecord,
-    TaskSnapshot,
+    AccountId, Balance, BlockNumber, Config, Drawn, Effect, EffectKind, Found, Hash, KeptView, Purpose,
+    RoundRecord, TaskSnapshot,
     absence::Absence,
     attempts::Attempts,
     duel::Duels,
@@ -46,6 +46,8 @@ pub(crate) struct Check {
     pub sealed: Option<SealedResult>,
     /// Journalled. Whether the provider's result shows what we found of our items.
     pub agrees: Option<bool>,
+    /// What we play about it with, where our items are others. Journalled.
+    pub view: Option<KeptView>,
     /// What its provider has signed that it handed over. Journalled.
     pub served: Served,
     /// There is room for all that an audit of items may come to.
@@ -339,6 +341,17 @@ impl AuditTask {
         })
     }
 
+    /// Our own view of a claim, where we have found other items than those that somebody showed of it.
+    fn kept(&self, claim: &ResultClaim) -> Option<KeptView> {
+        let said = self
+            .round()?
+            .members
+            .iter()
+            .filter(|member| member.claim() == Some(claim));
+        let mut views = said.filter_map(|member| self.checks.get(&key_of(&member.provider))?.view);
+        views.next()
+    }
+
     fn claim(&self, key: Hash) -> Option<&ResultClaim> {
         let mut members = self.round()?.members.iter();
         members
@@ -462,7 +475,7 @@ impl Subject for AuditTask {
                 segment: segment(config.salts.salt(task, Purpose::Demand(key))),
             },
             other => {
-                let of_duels = self.duels.effect(other, task, spec);
+                let of_duels = self.duels.effect(other, (task, spec), |claim| self.kept(claim));
                 return of_duels.or_else(|| self.seats.effect(other, task, spec));
             }
         })

@@ -37,19 +37,22 @@ impl AuditTask {
         Some(drawn_items(&output, units_max, member.audits.items))
     }
 
-    /// Audits of items that may come to computing all: those that were taken on and are not compared, and
-    /// those that we could take on now. With whether they were.
+    /// Audits of items that may come to computing all: those that were taken on and are not compared, or are
+    /// played about, and those that we could take on now. With whether they were.
     pub fn duties(&self, stash: &AccountId, clock: BlockNumber) -> impl Iterator<Item = (Hash, bool)> {
         let checks = self.checks.iter().filter(|(key, _)| self.is_sampled(**key));
         checks.filter_map(move |(key, check)| {
             let phase = &self.seen()?.round.as_ref()?.phase;
             let shown = self.audit_shown(&self.member(*key)?.provider, stash);
-            let is_open = match shown {
-                Some(audit) => matches!(audit.state, AuditState::Sealed(_)),
-                None => matches!(phase, RoundPhase::Auditing { until } if clock < *until),
+            let is_open = match shown.map(|audit| &audit.state) {
+                Some(AuditState::Sealed(_) | AuditState::Differs | AuditState::Disputed(_)) => true,
+                Some(_) => false,
+                None => {
+                    let is_open = matches!(phase, RoundPhase::Auditing { until } if clock < *until);
+                    is_open && matches!(check.draw, Draw::Ours(_))
+                }
             };
-            let is_ours = shown.is_some() || matches!(check.draw, Draw::Ours(_));
-            (is_open && is_ours && check.may_take_all()).then_some((*key, check.is_taken()))
+            (is_open && check.may_take_all()).then_some((*key, check.is_taken()))
         })
     }
 
@@ -102,12 +105,14 @@ impl Check {
         self.fits || self.sealed.is_some()
     }
 
-    /// Whether all may have to be computed for it.
+    /// Whether all may have to be computed for it: to compare what nobody shows, or to play about it without
+    /// what the provider has shown.
     fn may_take_all(&self) -> bool {
         let is_whole = self
             .sealed
             .as_ref()
             .is_some_and(|sealed| matches!(sealed.found, Found::Whole(_)));
-        !is_whole && self.agrees.is_none()
+        let is_played_alone = self.agrees == Some(false) && self.view.is_none();
+        !is_whole && (self.agrees.is_none() || is_played_alone)
     }
 }

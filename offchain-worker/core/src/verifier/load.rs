@@ -48,19 +48,21 @@ impl Verifier {
         }
     }
 
-    /// Milliseconds that all of a task takes: as audits have taken here, or as long as the chain gives them.
+    /// Milliseconds that all of a task takes: what audits have taken here, and no less than the chain takes it
+    /// for. Speed is measured by items, and those of others may have been shorter.
     fn millis_of_all(&self, seen: &TaskSnapshot) -> u64 {
         let (spec, audits) = (&seen.task.spec, &seen.task.audits);
-        let measured = self.role.speeds.measured(spec);
-        measured.unwrap_or_else(|| {
-            let work = AuditWork {
-                operation: spec.operation,
-                units_max: spec.units_max,
-                input_bytes: audits.input_bytes,
-                item_tokens: audits.item_tokens,
-                speed: audits.speed,
-            };
-            u64::from(work.seconds(u32::MAX)).saturating_mul(1000)
-        })
+        let work = AuditWork {
+            operation: spec.operation,
+            units_max: spec.units_max,
+            input_bytes: audits.input_bytes,
+            item_tokens: audits.item_tokens,
+            speed: audits.speed,
+        };
+        let expected = u64::from(work.seconds(u32::MAX)).saturating_mul(1000);
+        self.role
+            .speeds
+            .measured(spec)
+            .map_or(expected, |measured| measured.max(expected))
     }
 }

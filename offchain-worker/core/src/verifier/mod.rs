@@ -13,8 +13,8 @@ use surety_proofs::SignedStatement;
 use surety_types::{TaskId, trust::DisputeId};
 
 use crate::{
-    AccountId, BlockNumber, Drawn, Effect, EffectKind, Event, Failure, Found, Hash, Purpose, Record,
-    ReplayError, Step, TaskSnapshot, key_of,
+    AccountId, BlockNumber, Drawn, Effect, EffectKind, Event, Failure, Found, Hash, KeptView, Purpose,
+    Record, ReplayError, Step, TaskSnapshot, key_of,
     schedule::undated,
     speed::Speeds,
     worker::{Duties, Worker},
@@ -131,6 +131,9 @@ impl Verifier {
                     return Err(ReplayError::Contradiction { task });
                 }
                 check.agrees = Some(agrees);
+            }
+            Record::ViewKept { provider, view, .. } => {
+                entry.checks.entry(key_of(&provider)).or_default().view = Some(view);
             }
             Record::AuditAnnounced { provider, at, .. } => {
                 let kind = EffectKind::Announce(key_of(&provider));
@@ -287,7 +290,8 @@ impl Verifier {
                 task,
                 provider,
                 agrees,
-            } => self.take_comparison(task, provider, agrees, step),
+                view,
+            } => self.take_comparison(task, provider, (agrees, view), step),
             Event::MoveReady {
                 task,
                 dispute,
@@ -433,7 +437,13 @@ impl Verifier {
     }
 
     /// The only place where it is decided how a seal over items is opened.
-    fn take_comparison(&mut self, task: TaskId, provider: AccountId, agrees: bool, step: &mut Step) {
+    fn take_comparison(
+        &mut self,
+        task: TaskId,
+        provider: AccountId,
+        (agrees, view): (bool, Option<KeptView>),
+        step: &mut Step,
+    ) {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
@@ -445,10 +455,17 @@ impl Verifier {
         if check.agrees.is_some() {
             return;
         }
-        check.agrees = Some(agrees);
+        (check.agrees, check.view) = (Some(agrees), view);
+        let at = self.block;
+        step.records.extend(view.map(|view| Record::ViewKept {
+            task,
+            at,
+            provider: provider.clone(),
+            view,
+        }));
         step.records.push(Record::AuditCompared {
             task,
-            at: self.block,
+            at,
             provider,
             agrees,
         });

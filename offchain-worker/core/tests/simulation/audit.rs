@@ -383,6 +383,7 @@ impl Life {
                     task,
                     provider,
                     agrees: false,
+                    view: None,
                 });
             }
             Effect::ComputeMove {

@@ -1,7 +1,7 @@
 //! Audits of items of which all may have to be computed, because their providers show nothing.
 
 use surety_types::{ContentHash, trust::ItemFound};
-use surety_worker_core::Record;
+use surety_worker_core::{KeptView, Record};
 
 use super::*;
 
@@ -110,6 +110,7 @@ fn no_more_audits_of_items_are_begun_than_could_be_computed_whole_in_the_time_fo
         task: 2,
         provider: provider(),
         agrees: true,
+        view: None,
     };
     let begun = effects(&verifier.step(15, compared));
     assert_eq!(fetches(&begun), [5]);
@@ -119,6 +120,44 @@ fn no_more_audits_of_items_are_begun_than_could_be_computed_whole_in_the_time_fo
     let first = see(&mut verifier, 20, seen);
     let (begun, _) = draw(&mut verifier, first, |_| true);
     assert_eq!(fetches(&begun), [0; 0]);
+}
+
+#[test]
+fn an_audit_that_is_played_about_with_what_was_shown_makes_room_and_one_that_takes_all_does_not() {
+    let view = KeptView {
+        leaves: H256::repeat_byte(1),
+        output: H256::repeat_byte(2),
+    };
+    for (view, next) in [(None, vec![]), (Some(view), vec![5])] {
+        let mut verifier = verifier_for(4, Vec::new());
+        let tasks: Vec<_> = (1..=10).map(sampled).collect();
+        let first = see(&mut verifier, 10, tasks.clone());
+        draw(&mut verifier, first, |_| true);
+        let mut journal = Vec::new();
+        let mut seen = tasks;
+        for task in 1..=4 {
+            let seal = seal(&mut verifier, &mut journal, task);
+            seen[task as usize - 1] = to_open(task, seal);
+        }
+        see(&mut verifier, 14, seen.clone());
+        let compared = Event::AuditCompared {
+            task: 2,
+            provider: provider(),
+            agrees: false,
+            view,
+        };
+        let step = verifier.step(15, compared);
+        journal.extend(step.records.clone());
+        let mut begun = effects(&step);
+        seen[1].round.as_mut().unwrap().audits[0].state = AuditState::Differs;
+        begun.extend(see(&mut verifier, 16, seen.clone()));
+        assert_eq!(fetches(&begun), next[..]);
+
+        let mut verifier = verifier_for(4, journal);
+        let first = see(&mut verifier, 20, seen);
+        let (begun, _) = draw(&mut verifier, first, |_| true);
+        assert_eq!(fetches(&begun), next[..]);
+    }
 }
 
 #[test]
@@ -186,6 +225,7 @@ fn silent_providers_are_compared_whole_one_after_the_other_and_before_new_audits
             task,
             provider: provider(),
             agrees: true,
+            view: None,
         };
         started = effects(&verifier.step(201, compared));
         order.extend(computing(&started));

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     embeddings::Embeddings,
-    engine::{Claimed, Engine, Job, Outcome, Sink, report},
+    engine::{Claimed, Engine, Job, Outcome, Sink, View, report},
     error::EngineError,
     trace::claim,
 };
@@ -260,6 +260,16 @@ impl Engine for ExactBert {
         self.has_items(job, own, claim, shown)
     }
 
+    fn view_by_items(
+        &self,
+        job: &Job,
+        items: &[u32],
+        shown: (&[ContentHash], &[u8]),
+        sink: &mut dyn Sink,
+    ) -> Result<Option<View>, EngineError> {
+        self.with_own_items(job, items, shown, sink)
+    }
+
     fn leaf_count(&self, job: &Job) -> Option<u32> {
         self.layout(job).ok().map(|layout| layout.leaves())
     }
@@ -286,8 +296,9 @@ impl Engine for ExactBert {
         self.check(&job)?;
         let facts = self.facts(&job, claimed.units, claimed.output);
         let layout = Layout::new(&self.architecture, facts)?;
-        let work = EmbedWork::new(self, job);
-        Ok(OwnTrace::new(layout, Box::new(work), sink))
+        let (leaves, output) = claimed.known.map(|known| (known.leaves, known.output)).unzip();
+        let work = EmbedWork::new(self, job, output);
+        Ok(OwnTrace::new(layout, Box::new(work), sink, leaves))
     }
 }
 

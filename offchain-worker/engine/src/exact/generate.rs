@@ -233,7 +233,8 @@ impl Engine for ExactLlama {
         let facts = self.facts(&task, claimed.units, claimed.output);
         let layout = Layout::new(&self.architecture, facts)?;
         let work = GenerateWork::new(self, task, &claimed.bytes, claimed.units)?;
-        Ok(OwnTrace::new(layout, Box::new(work), sink))
+        let leaves = claimed.known.map(|known| known.leaves);
+        Ok(OwnTrace::new(layout, Box::new(work), sink, leaves))
     }
 }
 

@@ -10,12 +10,13 @@ use surety_dispute_game::bisection::{
 use surety_engine::{Engine, EnginePool, Job, PoolConfig};
 use surety_model_trace::Layout;
 use surety_types::{
+    ContentHash,
     input::{Settings, encode_prompt},
     model::Operation,
     task::TaskSpec,
     trust::{DisputeId, Party},
 };
-use surety_worker_core::{EffectKind, Event};
+use surety_worker_core::{EffectKind, Event, KeptView};
 
 use super::{
     tiny::{BOUNDS, Counting},
@@ -55,6 +56,7 @@ struct Challenged {
     layout: Layout,
     record: DisputeRecord,
     output: Vec<u8>,
+    leaves: Vec<ContentHash>,
     input: Vec<u8>,
 }
 
@@ -103,6 +105,7 @@ impl Challenged {
             layout,
             record,
             output: outcome.output,
+            leaves: outcome.leaves,
             input,
         };
         challenged.show(true);
@@ -130,15 +133,13 @@ impl Challenged {
             game: game.clone(),
             ..self.record.clone()
         };
+        self.defends_claim(dispute, record, None).await
+    }
+
+    async fn defends_claim(&self, dispute: DisputeId, record: DisputeRecord, kept: Option<KeptView>) -> Move {
         let of = move_of(record.task, dispute);
-        let found = find(
-            &self.tools,
-            of,
-            dispute,
-            record,
-            Side::Defender,
-            self.spec.clone(),
-        );
+        let about = (Side::Defender, self.spec.clone(), kept);
+        let found = find(&self.tools, of, dispute, record, about);
         match found.await {
             Event::MoveReady { played, .. } => played,
             other => panic!("{other:?}"),
@@ -204,6 +205,63 @@ async fn sixteen_false_challenges_at_once_take_one_computation() {
     assert!(games.iter().all(is_referred));
     // One for all leaves of the trace, and one for what they record.
     assert_eq!(provider.engine.passes(), 2);
+}
+
+/// With the leaves that were kept when each was computed, that takes a pass or two over each, however long it goes
+/// round.
+#[tokio::test(flavor = "multi_thread")]
+async fn challenges_of_many_right_results_at_once_take_no_computation_of_their_traces() {
+    const TASKS: u64 = 20;
+    let provider = Challenged::new().await;
+    let leaves: Vec<u8> = provider.leaves.iter().flat_map(|leaf| leaf.0).collect();
+    let leaves = provider.tools.plane.publish(leaves.into()).await.unwrap();
+    let output = provider.record.claim.output;
+    let kept = Some(KeptView { leaves, output });
+    for task in 0..TASKS {
+        provider.world.chain.change(|state| {
+            let shown = [(provider.spec.input, &provider.input), (output, &provider.output)];
+            let shown = shown.map(|(hash, bytes)| ((1_000 + task, hash), bytes.clone()));
+            state.shown.extend(shown);
+        });
+    }
+    provider.world.chain.finalize();
+    let mut games: Vec<_> = (0..TASKS)
+        .map(|task| DisputeRecord {
+            task: 1_000 + task,
+            ..provider.record.clone()
+        })
+        .collect();
+    let mut moves = 0;
+    loop {
+        let is_open = |record: &&mut DisputeRecord| record.game.to_move() == Some(Side::Defender);
+        let before = moves;
+        for record in games.iter_mut().filter(is_open) {
+            let played = provider
+                .defends_claim(record.task as DisputeId, record.clone(), kept)
+                .await;
+            moves += 1;
+            let game = &mut record.game;
+            game.step(Side::Defender, played, &provider.layout, &NoBlock)
+                .unwrap();
+            let named = match game.state() {
+                State::Naming { children } => Move::Name((record.task % children.len() as u64) as u8),
+                State::Picking { .. } => Move::Pick(0),
+                _ => continue,
+            };
+            game.step(Side::Challenger, named, &provider.layout, &NoBlock)
+                .unwrap();
+        }
+        if moves == TASKS {
+            assert_eq!(provider.engine.passes(), 0);
+        }
+        if moves == before {
+            break;
+        }
+    }
+    assert!(moves > 4 * TASKS, "{moves}");
+    // One for the rows of each, and one where its tokens are asked for.
+    let passes = provider.engine.passes();
+    assert!(passes <= 2 * TASKS as usize, "{passes}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

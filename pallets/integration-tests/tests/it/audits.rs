@@ -138,9 +138,11 @@ fn whoever_asks_and_whenever_gets_the_same_seed() {
         });
         seed.unwrap()
     };
+    let mut chain = H256::zero();
+    TestExt::new().execute_with(|| chain = genesis());
     let expected = |block| {
         audit_seed(
-            &genesis(),
+            &chain,
             TASK,
             &EpochRandomness::get(),
             Some(&MockEntropy::output_of(block)),

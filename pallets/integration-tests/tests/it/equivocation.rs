@@ -2,7 +2,7 @@
 
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
-use surety_dispute_game::bisection::Move;
+use surety_dispute_game::{bisection::Move, quorum_streak};
 use surety_pallet_results::Rounds;
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
@@ -267,6 +267,44 @@ fn a_seal_over_another_output_that_opens_after_the_report_is_void() {
     two_faced(|| {
         assert_ok!(report(shown_another(), None));
         assert_ok!(reveal_audit(SHOWN_ANOTHER, 1, 7));
+    });
+}
+
+#[test]
+fn an_auditor_whose_seal_is_void_pays_for_nothing_in_a_game_with_another() {
+    TestExt::new().round_of(2).execute_with(|| {
+        generates();
+        // Wrong in the tokens, which no block can compute.
+        let lie = TOO_LARGE + 1;
+        revealed_with(&[(SHOWN_ANOTHER, 1, lie)], &[9, 9]);
+        assert_ok!(reveal_audit(SHOWN_ANOTHER, 1, lie));
+        let (first, _) = disputes()[0];
+        assert_ok!(play(agent_of(1), first, Move::Concede));
+        pass(1);
+        assert_eq!(pairs(), [(2, SHOWN_ANOTHER)]);
+        play_out(&[(2, 9), (SHOWN_ANOTHER, lie)]);
+        let (dispute, _) = disputes()[0];
+        let question = Committees::<Test>::get(dispute).unwrap().state.question();
+        for verifier in FIRST_VERIFIER + 1..FIRST_VERIFIER + 5 {
+            let value = H256::repeat_byte(1);
+            let seal = quorum_streak::seal(question, 0, &verifier, value, salt_of(verifier));
+            let call = DisputesCall::join_committee {
+                dispute,
+                ballot: 0,
+                proof: None,
+                seal,
+            };
+            assert_ok!(send(verifier, call));
+        }
+        let mut shown = promise(1, TASK, 9);
+        shown.output = claim(lie).output;
+        assert_ok!(report(signed_by(agent_of(1), shown, &genesis()), None));
+        pass(1);
+        assert_eq!((pairs(), Committees::<Test>::get(dispute)), (vec![], None));
+        assert_eq!(MockStake::locked(SHOWN_ANOTHER), 0);
+        pass(200);
+        assert_eq!(MockStake::slashed(SHOWN_ANOTHER), 0);
+        assert_eq!(decision(), Some(agreed(9, &[2], &[1], &[])));
     });
 }
 

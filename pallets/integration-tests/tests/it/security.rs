@@ -308,6 +308,50 @@ fn where_no_item_is_computed_alone_each_auditor_has_all_and_the_time_for_all() {
 }
 
 #[test]
+fn a_committee_has_time_to_compute_all() {
+    TestExt::new().round_of(2).execute_with(|| {
+        Rounds::<Test>::mutate(TASK, |round| {
+            round.as_mut().unwrap().terms = AuditTerms {
+                item_tokens: 512,
+                input_bytes: 10_000,
+                speed: 1_000_000,
+                ..Default::default()
+            };
+        });
+        // Wrong in the tokens.
+        let lie = TOO_LARGE + 1;
+        all_commit(&[(1, 9), (2, lie)]);
+        pass(AUDITING + 1);
+        all_reveal(&[(1, 9), (2, lie)]);
+        play_out(&[(1, 9), (2, lie)]);
+        pass(SEED_BLOCKS);
+        let more = 39 - u32::try_from(AUDIT_WINDOW).unwrap();
+        assert_eq!(committee().unwrap().state.left(), SEAT_WINDOW + more);
+    });
+}
+
+#[test]
+fn stake_that_is_bonded_before_the_draw_lowers_nobodys_odds() {
+    TestExt::new().execute_with(|| {
+        let (all, more) = (MockStake::bonded_in_all(Role::Verifier), 1_000 * BOND);
+        let assignments = PerMember::truncate_from(vec![Assignment {
+            provider: 1,
+            price: PRICE,
+        }]);
+        let terms = AuditTerms {
+            verifier_stake: all,
+            ..Default::default()
+        };
+        let opened = Results::open(TASK, UNITS_MAX, Security::default(), terms, &assignments);
+        assert_ok!(opened);
+        let newcomer = FIRST_VERIFIER + VERIFIERS;
+        MockStake::bond(newcomer, agent_of(newcomer), Role::Verifier, more);
+        all_commit(&[(1, 9)]);
+        assert_eq!(round().unwrap().draw.unwrap().verifier_stake, all);
+    });
+}
+
+#[test]
 fn whoever_plays_or_is_shown_nothing_has_time_to_compute_all() {
     TestExt::new().round_of(2).execute_with(|| {
         Rounds::<Test>::mutate(TASK, |round| {

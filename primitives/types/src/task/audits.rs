@@ -21,6 +21,8 @@ pub struct AuditTerms {
     pub speed: u32,
     /// Part of all verifiers' stake that could audit the model (w).
     pub able: Permill,
+    /// Stake of all verifiers, in plancks. More of it later lowers nobody's odds of auditing.
+    pub verifier_stake: u128,
     /// Whether an auditor may have some of the items and not all: not of a generation, nor of a model that
     /// computes no item alone.
     pub sampled: bool,
@@ -35,6 +37,7 @@ impl Default for AuditTerms {
             item_tokens: 1,
             speed: u32::MAX,
             able: Permill::one(),
+            verifier_stake: u128::MAX,
             sampled: true,
         }
     }

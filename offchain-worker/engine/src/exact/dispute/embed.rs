@@ -22,12 +22,9 @@ pub(in crate::exact) struct EmbedWork {
 }
 
 impl EmbedWork {
-    pub(in crate::exact) fn new(engine: Arc<ExactBert>, job: Job) -> Self {
-        Self {
-            engine,
-            job,
-            output: None,
-        }
+    /// With the output, where that is known.
+    pub(in crate::exact) fn new(engine: Arc<ExactBert>, job: Job, output: Option<Vec<u8>>) -> Self {
+        Self { engine, job, output }
     }
 
     fn output(&mut self, sink: &mut dyn Sink) -> Result<Option<Rows>, EngineError> {

@@ -65,12 +65,18 @@ const UNFOLDED_BYTES_MAX: usize = 64 << 20;
 pub struct OwnTrace(Player<Recomputed>);
 
 impl OwnTrace {
-    pub(super) fn new(layout: Layout, work: Box<dyn Work>, sink: Box<dyn Sink + Send>) -> Self {
+    /// Leaves that are known, and are as many as the trace has, are not computed.
+    pub(super) fn new(
+        layout: Layout,
+        work: Box<dyn Work>,
+        sink: Box<dyn Sink + Send>,
+        leaves: Option<Vec<ContentHash>>,
+    ) -> Self {
         let records = Recomputed {
+            leaves: leaves.filter(|leaves| leaves.len() == layout.leaves() as usize),
             layout: layout.clone(),
             work,
             sink,
-            leaves: None,
             rows: BTreeMap::new(),
             loads: 0,
             weights: OnceLock::new(),
@@ -81,6 +87,17 @@ impl OwnTrace {
     /// What the claim's trace is made of: the shape of a game about it.
     pub fn layout(&self) -> &Layout {
         self.0.layout()
+    }
+
+    /// Bytes that rows take.
+    pub fn row_bytes(&self) -> usize {
+        let rows = self.0.records().rows.values();
+        self.0.unfolded_bytes() + rows.map(|loaded| loaded.rows.memory()).sum::<usize>()
+    }
+
+    /// Gives the memory back that rows take. Leaves stay: they are what takes a whole pass to compute.
+    pub fn forget_rows(&mut self) {
+        self.0.fold().rows = BTreeMap::new();
     }
 
     /// Has this side play for a wrong trace, whose root is the answer: see `Player::alter`. For

@@ -9,9 +9,9 @@ use surety_types::{
     trust::{ItemFound, ItemLeaves, ItemsFound},
 };
 
-use super::{ExactBert, Item, Scratch, batches, count};
+use super::{Embedded, ExactBert, Item, Scratch, batches, count};
 use crate::{
-    engine::{Job, Sink, report},
+    engine::{Job, Sink, View, report},
     error::EngineError,
     exact::trace::hash::blob_hash,
 };
@@ -24,6 +24,17 @@ impl ExactBert {
         items: &[u32],
         sink: &mut dyn Sink,
     ) -> Result<ItemsFound, EngineError> {
+        let own = self.embedded(job, items, sink)?;
+        let found = own.iter().map(|embedded| ItemFound {
+            leaves: item_root(&embedded.leaves),
+            row: content_hash(&row_bytes(&embedded.row)),
+        });
+        let too_many = |_| EngineError::Compute("more items than an audit has".into());
+        found.collect::<Vec<_>>().try_into().map_err(too_many)
+    }
+
+    /// These items' results, and none of the others.
+    fn embedded(&self, job: &Job, items: &[u32], sink: &mut dyn Sink) -> Result<Vec<Embedded>, EngineError> {
         self.check(job)?;
         let input = self.reader(job);
         let own = items.iter().map(|index| Item {
@@ -35,14 +46,50 @@ impl ExactBert {
         let mut scratch = Scratch::default();
         for batch in batches(&own) {
             report(sink, count(found.len()), count(own.len()))?;
-            let embedded = self.batch(batch, &mut scratch)?.into_iter();
-            found.extend(embedded.map(|embedded| ItemFound {
-                leaves: item_root(&embedded.leaves),
-                row: row_hash(&embedded.row),
-            }));
+            found.extend(self.batch(batch, &mut scratch)?);
         }
-        let too_many = |_| EngineError::Compute("more items than an audit has".into());
-        found.try_into().map_err(too_many)
+        Ok(found)
+    }
+
+    /// What is shown, with these items as they are by our own computation.
+    pub(super) fn with_own_items(
+        &self,
+        job: &Job,
+        items: &[u32],
+        (leaves, output): (&[ContentHash], &[u8]),
+        sink: &mut dyn Sink,
+    ) -> Result<Option<View>, EngineError> {
+        let (strides, width) = (self.trace_shape().strides() as usize, self.model.width());
+        let Some(header) = embeddings_header(job.units_max, count(width)) else {
+            return Ok(None);
+        };
+        let units = job.units_max as usize;
+        if leaves.len() != units * strides + 2 || output.len() != header.len() + units * width * 4 {
+            return Ok(None);
+        }
+        let (mut leaves, mut output) = (leaves.to_vec(), output.to_vec());
+        for (item, own) in items.iter().zip(self.embedded(job, items, sink)?) {
+            let item = *item as usize;
+            let (leaf, row) = (1 + item * strides, header.len() + item * width * 4);
+            let (Some(leaves), Some(row)) = (
+                leaves.get_mut(leaf..leaf + strides),
+                output.get_mut(row..row + width * 4),
+            ) else {
+                return Ok(None);
+            };
+            leaves.copy_from_slice(&own.leaves);
+            row.copy_from_slice(&row_bytes(&own.row));
+        }
+        if let Some(shown) = output.get_mut(..header.len()) {
+            shown.copy_from_slice(&header);
+        }
+        if let Some(first) = leaves.first_mut() {
+            *first = blob_hash(&job.input);
+        }
+        if let Some(last) = leaves.last_mut() {
+            *last = content_hash(&output);
+        }
+        Ok(Some(View { leaves, output }))
     }
 
     /// Whether a claim, of this trace and this output, is the same in all that was found of a job's items.
@@ -99,7 +146,6 @@ impl ExactBert {
 }
 
 /// As the row stands in an output.
-fn row_hash(row: &[f32]) -> ContentHash {
-    let bytes: Vec<u8> = row.iter().flat_map(|value| value.to_le_bytes()).collect();
-    content_hash(&bytes)
+fn row_bytes(row: &[f32]) -> Vec<u8> {
+    row.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
