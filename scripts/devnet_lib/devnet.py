@@ -245,9 +245,7 @@ class Devnet:
     def generate(self, on_event=None, timeout=600, **options):
         """Has text generated, and returns the client's report."""
         args = self.generation_args(**options)
-        return self.client.follow(
-            *args, "--follow", on_event=on_event, on_line=self.console.detail, timeout=timeout
-        )
+        return self.client.follow(*args, "--follow", on_event=on_event, on_line=self.console.detail, timeout=timeout)
 
     def nearest(self, out, text=TEXT):
         """For every line of the text, the nearest other line by its vector."""

@@ -95,7 +95,8 @@ def _task(number, view):
 def judge(gathered, culprits=(), says=None):
     """What is not as it must be, as lists that are empty when everything is.
 
-    `culprits` are the stashes of the only ones that may lose; `says` tells, of a worker and a task, what its log has on it.
+    `culprits` are the stashes of the only ones that may lose; `says` tells, of a worker and a task, what its log has
+    on it.
     """
     says = says or (lambda _worker, _task: [])
     honest = [worker for worker in gathered["workers"] if worker["stash"] not in culprits]

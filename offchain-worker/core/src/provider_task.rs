@@ -128,8 +128,8 @@ impl ProviderTask {
         Some(Wanted::new(kind, until))
     }
 
-    /// Our own view of a claim, where it is the trace that we have kept: of what we have said, and of whatever
-    /// else is said of embeddings. A generation's follows the tokens that are claimed.
+    /// Our own view of a claim, where it is the trace that we have kept: of what we have said, and of
+    /// whatever else is said of embeddings. A generation's follows the tokens that are claimed.
     fn kept(&self, spec: &TaskSpec, claim: &ResultClaim) -> Option<KeptView> {
         let ours = &self.result.as_ref()?.claim;
         let is_same = match spec.operation {

@@ -48,8 +48,8 @@ impl Verifier {
         }
     }
 
-    /// Milliseconds that all of a task takes: what audits have taken here, and no less than the chain takes it
-    /// for. Speed is measured by items, and those of others may have been shorter.
+    /// Milliseconds that all of a task takes: what audits have taken here, and no less than the chain takes
+    /// it for. Speed is measured by items, and those of others may have been shorter.
     fn millis_of_all(&self, seen: &TaskSnapshot) -> u64 {
         let (spec, audits) = (&seen.task.spec, &seen.task.audits);
         let work = AuditWork {

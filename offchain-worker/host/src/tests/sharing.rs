@@ -207,8 +207,8 @@ async fn sixteen_false_challenges_at_once_take_one_computation() {
     assert_eq!(provider.engine.passes(), 2);
 }
 
-/// With the leaves that were kept when each was computed, that takes a pass or two over each, however long it goes
-/// round.
+/// With the leaves that were kept when each was computed, that takes a pass or two over each, however long it
+/// goes round.
 #[tokio::test(flavor = "multi_thread")]
 async fn challenges_of_many_right_results_at_once_take_no_computation_of_their_traces() {
     const TASKS: u64 = 20;
