@@ -1,8 +1,8 @@
 """Runs the commands that documents show, as they stand there.
 
 Every block that begins with ```sh or ```js is run, those of one document one after the other in one shell, in a folder
-that has this checkout's examples; JavaScript by Node, where `tests/js` has its libraries. A comment right before a block
-says what is different about it:
+that has this checkout's examples; JavaScript by Node, where `tests/js` has its libraries. A comment right before a
+block says what is different about it:
 
     <!-- commands: not run, WHY -->
     <!-- commands: the last goes on, what follows waits for "TEXT" -->
