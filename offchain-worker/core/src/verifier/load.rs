@@ -13,6 +13,8 @@ use crate::{Hash, TaskSnapshot};
 /// How much of the time for openings is filled, in per cent. The rest is for looking for what is not served,
 /// and for an audit that has begun.
 const FILLED_PERCENT: u64 = 75;
+/// Of an id in an input.
+const ID_BYTES: u32 = 4;
 
 impl Verifier {
     /// Takes on audits of items that fit, in the order of their tasks.
@@ -48,8 +50,10 @@ impl Verifier {
         }
     }
 
-    /// Milliseconds that all of a task takes: what audits have taken here, and no less than the chain takes
-    /// it for. Speed is measured by items, and those of others may have been shorter.
+    /// Milliseconds that all of a task takes: as audits have taken here, or as long as the chain gives them.
+    ///
+    /// Speed is measured by items, and those may have been shorter than this task's: no less is counted than
+    /// its tokens take a machine that is just fast enough to offer audits.
     fn millis_of_all(&self, seen: &TaskSnapshot) -> u64 {
         let (spec, audits) = (&seen.task.spec, &seen.task.audits);
         let work = AuditWork {
@@ -59,10 +63,14 @@ impl Verifier {
             item_tokens: audits.item_tokens,
             speed: audits.speed,
         };
-        let expected = u64::from(work.seconds(u32::MAX)).saturating_mul(1000);
-        self.role
-            .speeds
-            .measured(spec)
-            .map_or(expected, |measured| measured.max(expected))
+        match self.role.speeds.measured(spec) {
+            Some(measured) => measured.max(slowest_millis(spec.input_bytes / ID_BYTES, audits.speed)),
+            None => u64::from(work.seconds(u32::MAX)).saturating_mul(1000),
+        }
     }
+}
+
+/// What so many tokens take twice the reference machine's time, which does `speed` of them in 1,000 seconds.
+fn slowest_millis(tokens: u32, speed: u32) -> u64 {
+    u64::from(tokens).saturating_mul(2_000_000) / u64::from(speed).max(1)
 }
