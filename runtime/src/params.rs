@@ -190,13 +190,13 @@ pub mod dynamic {
         #[codec(index = 7)]
         pub static AuditBondMultiple: u32 = 20;
 
-        /// What a piece of output costs that is demanded on chain, in plancks.
+        /// What 1 KiB costs that is shown on chain because it was demanded, in plancks.
         #[codec(index = 8)]
         pub static SupplyPrice: Balance = 10 * MILLI_SURE;
 
-        /// Blocks in which a provider has to supply what was demanded.
+        /// Blocks in which a provider has to show what was demanded: the long clock, since it loses its lock.
         #[codec(index = 9)]
-        pub static SupplyWindow: BlockNumber = 30 * MINUTES;
+        pub static SupplyWindow: BlockNumber = 6 * HOURS;
 
         /// Blocks in which a client has to supply a piece of its input that was demanded. The round's
         /// deadline moves on by as much.

@@ -6,7 +6,7 @@ use codec::Compact;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::MultiAddress;
 use surety_dispute_game::bisection::Move;
-use surety_proofs::{SegmentOpening, SignedStatement};
+use surety_proofs::{PartOpening, SegmentOpening, SignedStatement};
 use surety_types::{
     ModelId, TaskId,
     model::ModelManifest,
@@ -14,7 +14,7 @@ use surety_types::{
     provider::DeviceProfile,
     stake::Role,
     task::{Bid, ResultClaim, TaskSpec},
-    trust::{AuditAnswer, AuditProof, DisputeId, ItemsFound, Refutation, SlashId},
+    trust::{AuditAnswer, AuditProof, Content, DemandedParts, DisputeId, ItemsFound, Refutation, SlashId},
 };
 
 use crate::chain::Balance;
@@ -189,23 +189,27 @@ pub enum Call {
         /// Whose result.
         provider: AccountId32,
     },
-    /// `Results.demand`: has a provider show a piece of its output on the chain.
+    /// `Results.demand`: has a provider show on the chain what it does not serve.
     Demand {
         /// Of which task.
         task: TaskId,
         /// Of which provider.
         provider: AccountId32,
-        /// Which 1 KiB of it, from 0.
-        segment: u32,
+        /// What of it.
+        parts: DemandedParts,
+        /// That the signer's verifier drew itself, before the reveal.
+        proof: Option<AuditProof>,
     },
     /// `Results.supply`: shows it.
     Supply {
         /// Of which task.
         task: TaskId,
-        /// Size of the whole output.
-        output_bytes: u32,
-        /// The piece, up to the output's hash.
-        opening: SegmentOpening,
+        /// What the part is of.
+        content: Content,
+        /// Size of all of that.
+        bytes: u32,
+        /// The part, up to the hash of all of it.
+        opening: PartOpening,
     },
     /// `Results.demand_input`: has a piece of a task's input shown on the chain.
     DemandInput {
@@ -351,8 +355,8 @@ impl Call {
                 &["task", "provider", "verifier", "opened", "place", "shown"],
             ),
             Self::Challenge { .. } => ("Disputes", "challenge", &["task", "provider"]),
-            Self::Demand { .. } => ("Results", "demand", &["task", "provider", "segment"]),
-            Self::Supply { .. } => ("Results", "supply", &["task", "output_bytes", "opening"]),
+            Self::Demand { .. } => ("Results", "demand", &["task", "provider", "parts", "proof"]),
+            Self::Supply { .. } => ("Results", "supply", &["task", "content", "bytes", "opening"]),
             Self::DemandInput { .. } => ("Results", "demand_input", &["task", "segment"]),
             Self::SupplyInput { .. } => ("Results", "supply_input", &["task", "opening"]),
             Self::Play { .. } => ("Disputes", "play", &["dispute", "number", "played"]),
@@ -449,13 +453,15 @@ impl Call {
             Self::Demand {
                 task,
                 provider,
-                segment,
-            } => args![task, provider, segment],
+                parts,
+                proof,
+            } => args![task, provider, parts, proof],
             Self::Supply {
                 task,
-                output_bytes,
+                content,
+                bytes,
                 opening,
-            } => args![task, output_bytes, opening],
+            } => args![task, content, bytes, opening],
             Self::DemandInput { task, segment } => args![task, segment],
             Self::SupplyInput { task, opening } => args![task, opening],
             Self::Play {

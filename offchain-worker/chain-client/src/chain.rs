@@ -317,13 +317,13 @@ pub trait Chain: Send + Sync {
     /// The committee of a dispute, while it sits.
     async fn committee(&self, when: When, dispute: DisputeId) -> Result<Option<CommitteeRecord>, ChainError>;
 
-    /// What a provider has to show of its output of a task.
-    async fn demand(
+    /// What a provider has to show on the chain of a task, oldest demand first.
+    async fn demands(
         &self,
         when: When,
         task: TaskId,
         provider: &AccountId32,
-    ) -> Result<Option<DemandRecord>, ChainError>;
+    ) -> Result<Vec<DemandRecord>, ChainError>;
 
     /// What a provider committed to in a round that goes on, and which of its agents did. What that key signs
     /// about the task counts for as long as the round lasts, whoever acts for the provider later.

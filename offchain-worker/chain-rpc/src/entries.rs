@@ -118,7 +118,7 @@ impl Entry {
             Self::Bids => Shape::of::<BidRecord>(),
             Self::Rounds => Shape::of::<RoundRecord>(),
             Self::Disputes => Shape::of::<DisputeRecord>(),
-            Self::Demands => Shape::of::<DemandRecord>(),
+            Self::Demands => Shape::of::<Vec<DemandRecord>>(),
             Self::CommitNotes => Shape::of::<CommitRecord>(),
             Self::Slashes => Shape::of::<SlashRecord>(),
             Self::Records => Shape::of::<TrustInfo>(),

@@ -398,14 +398,15 @@ impl Chain for RpcChain {
         self.0.all(when, Entry::Disputes).await
     }
 
-    async fn demand(
+    async fn demands(
         &self,
         when: When,
         task: TaskId,
         provider: &AccountId32,
-    ) -> Result<Option<DemandRecord>, ChainError> {
+    ) -> Result<Vec<DemandRecord>, ChainError> {
         let keys: [&[u8]; 2] = [&task.encode(), provider.as_ref()];
-        self.0.read(when, Entry::Demands, &keys).await
+        let demands: Option<Vec<_>> = self.0.read(when, Entry::Demands, &keys).await?;
+        Ok(demands.unwrap_or_default())
     }
 
     async fn commit_note(

@@ -3,7 +3,7 @@
 use std::{fmt::Write, path::Path};
 
 use surety_chain_client::{AccountId, Chain, TaskInfo, When, short};
-use surety_engine::{Embeddings, generation::Generation};
+use surety_engine::{Embeddings, content_hash, generation::Generation};
 use surety_network::{Bytes, DataPlane, FetchOptions, OutputLocation, Ticket};
 use surety_types::{
     ContentHash, TaskId,
@@ -89,9 +89,9 @@ pub struct Delivery {
     pub from: String,
 }
 
-/// Fetches the output from the first provider that has it. Those whose word it is taken on have signed it,
-/// and their statements are kept in `home`. The ticket is for providers who do not know this peer as the
-/// client.
+/// Fetches the output from the first provider that has it, or reads it where it was shown on the chain. Those
+/// whose word it is taken on have signed it, and their statements are kept in `home`. The ticket is for
+/// providers who do not know this peer as the client.
 ///
 /// # Errors
 /// What each provider did instead, one line each.
@@ -114,7 +114,19 @@ pub async fn fetch(
             }
         }
     }
-    Err(failures)
+    shown(chain, task, wanted).await.ok_or(failures)
+}
+
+/// What was shown on the chain because somebody was not served it.
+async fn shown(chain: &dyn Chain, task: TaskId, wanted: &Wanted) -> Option<Delivery> {
+    let hash = wanted.hash?;
+    let bytes = chain.shown(When::Best, task, hash).await.ok()?;
+    let is_it = content_hash(&bytes) == hash && check(wanted, &bytes).is_ok();
+    is_it.then(|| Delivery {
+        hash,
+        bytes: bytes.into(),
+        from: "the chain".into(),
+    })
 }
 
 async fn from_one(

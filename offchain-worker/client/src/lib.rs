@@ -2,6 +2,7 @@
 
 pub mod amount;
 pub mod deliver;
+pub mod demands;
 mod error;
 mod files;
 pub mod follow;

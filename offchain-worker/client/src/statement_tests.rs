@@ -63,6 +63,7 @@ impl World {
             let note = CommitRecord {
                 agent: agent().account().clone(),
                 commitment: COMMITMENT,
+                shown: None,
             };
             state
                 .commit_notes

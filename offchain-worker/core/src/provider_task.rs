@@ -1,10 +1,13 @@
 //! One task on this provider: what we promised, what the chain shows, and what follows from the two.
 
+use std::collections::BTreeMap;
+
 use sp_core::H256;
 use surety_types::{
     ContentHash,
     model::Operation,
     task::{Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec, TaskState},
+    trust::{Content, ContentPart},
 };
 
 use crate::{
@@ -105,7 +108,14 @@ impl ProviderTask {
         };
         let demanded = self.demanded(seen, stash, clock);
         let confirmed = self.confirmations.wants(seen, stash, self.leaves.is_some());
-        wanted.into_iter().chain(demanded).chain(confirmed).collect()
+        let mut all = Vec::new();
+        for wanted in wanted.into_iter().chain(demanded).chain(confirmed) {
+            // A result that was lost is computed again once, whatever it is needed for.
+            if all.iter().all(|other: &Wanted| other.kind != wanted.kind) {
+                all.push(wanted);
+            }
+        }
+        all
     }
 
     /// The piece of an input to demand that cannot be had.
@@ -116,16 +126,32 @@ impl ProviderTask {
         self.inputs.want(seen, config, clock, &self.attempts)
     }
 
-    /// The piece of our output that we have to show. Where the journal was lost, it is computed again.
-    fn demanded(&self, seen: &TaskSnapshot, stash: &AccountId, clock: BlockNumber) -> Option<Wanted> {
-        let (_, demand) = seen.demands.iter().find(|(provider, _)| provider == stash)?;
-        let until = demand.until;
-        let kind = match (&self.result, self.want_result(until)) {
-            (Some(_), _) => EffectKind::Supply(demand.segment),
-            (None, Want::Do(kind, _)) if clock <= until => kind,
-            _ => return None,
+    /// What we have to show on the chain. Where the journal was lost, it is computed again.
+    ///
+    /// One part of the output is shown after the other: whoever demands it before the reveal does not know
+    /// how many there are, and the last one stands for those that there are not.
+    fn demanded(&self, seen: &TaskSnapshot, stash: &AccountId, clock: BlockNumber) -> Vec<Wanted> {
+        let ours = || seen.demands.iter().filter(|(provider, _)| provider == stash);
+        let parts = ours().flat_map(|(_, demand)| demand.parts.iter().map(|part| (*part, demand.until)));
+        let mut wanted = BTreeMap::new();
+        for (part, until) in parts {
+            let soonest = wanted.entry(part).or_insert(until);
+            *soonest = until.min(*soonest);
+        }
+        let output = wanted
+            .keys()
+            .find(|part| part.content == Content::Output)
+            .copied();
+        wanted.retain(|part, _| part.content == Content::Input || Some(*part) == output);
+        let of_part = |(part, until): (ContentPart, BlockNumber)| {
+            let kind = match (&self.result, self.want_result(until)) {
+                (Some(_), _) => EffectKind::Supply(part),
+                (None, Want::Do(kind, _)) if clock <= until => kind,
+                _ => return None,
+            };
+            Some(Wanted::new(kind, until))
         };
-        Some(Wanted::new(kind, until))
+        wanted.into_iter().filter_map(of_part).collect()
     }
 
     /// Our own view of a claim, where it is the trace that we have kept: of what we have said, and of
@@ -232,8 +258,11 @@ impl ProviderTask {
         let (committing, opening) = match &round.phase {
             RoundPhase::Committing { until } => (Some(*until), None),
             RoundPhase::Auditing { .. } if round.awaits_seed() => (None, None),
-            // The first opening ends this phase, where nobody else has.
-            RoundPhase::Auditing { until } => (None, (clock > *until).then_some(*until)),
+            // The first opening ends this phase, where nobody else has. Auditors may wait for what they have
+            // demanded.
+            RoundPhase::Auditing { until } => {
+                (None, (clock > *until && round.demands == 0).then_some(*until))
+            }
             RoundPhase::Revealing { until } => (None, Some(*until)),
             // Missed, but still owed: only silence beyond this is a fault.
             RoundPhase::Challengeable { .. } => (None, round.openings_until),
@@ -392,10 +421,13 @@ impl Subject for ProviderTask {
                 let SealedResult { claim, salt, .. } = self.result.clone()?;
                 Effect::SubmitReveal { task, claim, salt }
             }
-            EffectKind::Supply(segment) => Effect::SubmitSupply {
+            EffectKind::Supply(part) => Effect::SubmitSupply {
                 task,
-                output: self.result.as_ref()?.claim.output,
-                segment,
+                part,
+                hash: match part.content {
+                    Content::Input => spec.input,
+                    Content::Output => self.result.as_ref()?.claim.output,
+                },
             },
             EffectKind::DemandInput(number) => Effect::SubmitInputDemand {
                 task,

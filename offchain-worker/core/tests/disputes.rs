@@ -14,7 +14,7 @@ use surety_types::{
         FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec, TaskState,
         Verdict,
     },
-    trust::{Demand, Party},
+    trust::{Content, ContentPart, Demand, DemandedParts, Party},
 };
 use surety_worker_core::{
     AccountId, Config, DisputeRecord, Effect, EffectKind, Event, NoBids, Provider, Record, RoundRecord,
@@ -326,26 +326,43 @@ fn what_is_demanded_of_us_is_shown_while_there_is_time() {
         commitment: commitment(TASK, &stash(), &claim(), &salt),
     };
     let demanded = |of: AccountId| {
-        let demand = Demand {
-            by: AccountId::new([8; 32]),
-            segment: 4,
-            price: 1,
-            until: 40,
+        let demand = |by: u8, parts: &[(Content, u32)]| {
+            let parts = parts.iter().map(|(content, part)| ContentPart {
+                content: *content,
+                part: *part,
+            });
+            let demand = Demand {
+                demander: AccountId::new([by; 32]),
+                by: AccountId::new([by; 32]),
+                parts: DemandedParts::truncate_from(parts.collect()),
+                price: 1,
+                until: 40,
+            };
+            (of.clone(), demand)
         };
         let mut snapshot = challenged(Vec::new());
-        snapshot.demands = vec![(of, demand)];
+        snapshot.demands = vec![
+            demand(8, &[(Content::Output, 5), (Content::Output, 4)]),
+            demand(9, &[(Content::Output, 4), (Content::Input, 1)]),
+        ];
         snapshot
     };
     let mut provider = Provider::new(config(), vec![result]).unwrap();
     let others = see(&mut provider, 20, demanded(AccountId::new([3; 32])));
     assert_eq!(effects(&others), vec![]);
     let ours = see(&mut provider, 21, demanded(stash()));
-    let supply = Effect::SubmitSupply {
+    // One part of the output after the other, and each once, whoever has demanded it.
+    let supply = |content, part, hash| Effect::SubmitSupply {
         task: TASK,
-        output: claim().output,
-        segment: 4,
+        part: ContentPart { content, part },
+        hash,
     };
-    assert_eq!(effects(&ours), vec![supply]);
+    let input = challenged(Vec::new()).task.spec.input;
+    let expected = vec![
+        supply(Content::Input, 1, input),
+        supply(Content::Output, 4, claim().output),
+    ];
+    assert_eq!(effects(&ours), expected);
 }
 
 /// A dispute about `claim` in which the provider has so many blocks left.

@@ -9,13 +9,13 @@ use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, VrfDraw, When};
 use surety_engine::{EngineError, Job, View, content_hash};
 use surety_network::{Bytes, Statement, Ticket};
-use surety_proofs::{SEGMENT_BYTES, SegmentOpening, merkle_root};
+use surety_proofs::{PartOpening, merkle_root, parts};
 use surety_types::{
     ContentHash, TaskId,
     model::Operation,
     multiaddr::Endpoint,
     task::{ResultClaim, TaskSpec},
-    trust::{AuditProof, ItemsFound},
+    trust::{AuditProof, ContentPart, ItemsFound},
 };
 use surety_worker_core::{Drawn, Event, Failure, Found, KeptView, Record};
 
@@ -25,6 +25,7 @@ use super::{
     effect_error::{EffectError, chain_class},
     effects::submit,
     jobs::{Task, failed},
+    moves::shown,
     served::{self, Source},
     work::{fetch_blob, leaves_blob, leaves_of, own_blob},
 };
@@ -171,35 +172,71 @@ pub(super) async fn fetch(
 ) -> Event {
     let (task, kind) = (of.id, of.kind);
     match try_fetch(tools, of, &provider, (&spec, output)).await {
-        Ok(Some(statement)) => Event::AuditFetched {
+        Ok(Fetched::Signed(statement)) => Event::AuditFetched {
             task,
             provider,
-            statement,
+            statement: *statement,
         },
-        Ok(None) => Event::EffectDone { task, kind },
+        Ok(Fetched::Shown(output)) => Event::AuditShown {
+            task,
+            provider,
+            output,
+        },
+        Ok(Fetched::Known) => Event::EffectDone { task, kind },
         Err(error) => cannot(of, "cannot fetch what is to be audited", &error),
     }
 }
 
-/// Returns the provider's word where it has given one that was not known.
+/// What an audit takes is here.
+enum Fetched {
+    /// And nothing else is new.
+    Known,
+    /// And the provider has given its word, which was not known.
+    Signed(Box<Statement>),
+    /// And the provider has shown this output on chain.
+    Shown(ContentHash),
+}
+
+/// What can be read on chain is not looked for with peers.
 async fn try_fetch(
     tools: &Tools,
     of: Task,
     provider: &AccountId,
     (spec, output): (&TaskSpec, Option<ContentHash>),
-) -> Result<Option<Statement>, EffectError> {
+) -> Result<Fetched, EffectError> {
     let from = Source::of(tools, of, provider).await?;
-    let input = input(tools, of, spec, &from.endpoints, from.ticket.clone()).await?;
+    let input = match shown(tools, of.id, spec.input).await? {
+        Some(input) => input,
+        None => input(tools, of, spec, &from.endpoints, from.ticket.clone()).await?,
+    };
     keep(tools, of.id, spec.input, input).await;
     // Embeddings follow from the input alone.
     if spec.operation == Operation::Embed {
-        return Ok(None);
+        return Ok(Fetched::Known);
+    }
+    if let Some((output, blob)) = shown_output(tools, of.id, provider).await? {
+        keep(tools, of.id, output, blob).await;
+        return Ok(Fetched::Shown(output));
     }
     let (blob, statement) = served::signed_output(tools, of, (spec, output), &from).await?;
     if let Some(blob) = blob {
         keep(tools, of.id, content_hash(&blob), blob).await;
     }
-    Ok(statement)
+    Ok(statement.map_or(Fetched::Known, |statement| Fetched::Signed(Box::new(statement))))
+}
+
+/// The output that a provider has shown on chain before the reveal, once all of it can be read there.
+async fn shown_output(
+    tools: &Tools,
+    task: TaskId,
+    provider: &AccountId,
+) -> Result<Option<(ContentHash, Bytes)>, EffectError> {
+    let note = tools.chain.commit_note(When::Finalized, task, provider).await?;
+    let Some(named) = note.and_then(|note| note.shown) else {
+        return Ok(None);
+    };
+    let blob = shown(tools, task, named.content).await?;
+    Ok(blob.map(|blob| (named.content, blob)))
 }
 
 /// Computes a task again, or these items of it, and says what comes of it.
@@ -427,28 +464,28 @@ pub(super) async fn check_data(
     }
 }
 
-/// Shows a piece of our output on the chain: the last one, when there are not as many.
-pub(super) async fn supply(tools: &Tools, of: Task, output: ContentHash, segment: u32) -> Event {
-    let fetched = own_blob(tools, output).await;
+/// Shows a part of an input or of our output on the chain: the last one, when there are not as many.
+pub(super) async fn supply(tools: &Tools, of: Task, part: ContentPart, hash: ContentHash) -> Event {
+    let ContentPart { content, part } = part;
+    let fetched = own_blob(tools, hash).await;
     let opening = fetched.map_err(|e| e.to_string()).and_then(|blob| {
-        let last = blob.len().div_ceil(SEGMENT_BYTES as usize).saturating_sub(1);
-        let segment = segment.min(u32::try_from(last).unwrap_or(u32::MAX));
         let bytes = u32::try_from(blob.len()).map_err(|e| e.to_string())?;
-        let opening = SegmentOpening::new(&blob, segment).ok_or("the output is empty")?;
+        let last = parts(bytes).saturating_sub(1);
+        let opening = PartOpening::new(&blob, part.min(last)).ok_or("there is nothing of it")?;
         Ok((bytes, opening))
     });
     match opening {
-        Ok((output_bytes, opening)) => {
-            let task = of.id;
+        Ok((bytes, opening)) => {
             let call = Call::Supply {
-                task,
-                output_bytes,
+                task: of.id,
+                content,
+                bytes,
                 opening,
             };
             submit(tools, of, call).await
         }
         Err(reason) => {
-            tracing::error!(task = of.id, reason, "cannot show a piece of the output");
+            tracing::error!(task = of.id, reason, "cannot show what is demanded");
             failed(of.id, of.kind, Failure::Failed)
         }
     }

@@ -252,17 +252,17 @@ impl Reader<'_> {
             contest.disputes.extend(found.disputes);
             contest.committees.extend(found.committees);
         }
-        // A provider shows its own output; an auditor looks after those of all that it may have audited.
+        // A provider shows what it has; an auditor has demanded of anybody, also before the round knows it.
         let members = round.members.iter().filter(|member| {
             let is_ours = !self.bids || member.provider == self.tools.stash;
-            round.demands > 0 && concerns && is_ours
+            round.demands > 0 && is_ours
         });
         let demands: Vec<_> = members
-            .map(|member| self.read_demand(when, open.id, &member.provider))
+            .map(|member| self.read_demands(when, open.id, &member.provider))
             .collect();
         let mut demands = stream::iter(demands).buffered(QUESTIONS_AT_ONCE);
-        while let Some(demand) = demands.try_next().await? {
-            contest.demands.extend(demand);
+        while let Some(found) = demands.try_next().await? {
+            contest.demands.extend(found);
         }
         Ok(contest)
     }
@@ -282,14 +282,15 @@ impl Reader<'_> {
         Ok(contest)
     }
 
-    async fn read_demand(
+    async fn read_demands(
         &self,
         when: When,
         task: TaskId,
         provider: &AccountId,
-    ) -> Result<Option<(AccountId, DemandRecord)>, ChainError> {
-        let found = self.tools.chain.demand(when, task, provider).await?;
-        Ok(found.map(|found| (provider.clone(), found)))
+    ) -> Result<Vec<(AccountId, DemandRecord)>, ChainError> {
+        let found = self.tools.chain.demands(when, task, provider).await?;
+        let of_provider = found.into_iter().map(|demand| (provider.clone(), demand));
+        Ok(of_provider.collect())
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, clien
             };
             work::compute(tools, of.id, work).await
         }
-        Effect::SubmitSupply { output, segment, .. } => audits::supply(tools, of, output, segment).await,
+        Effect::SubmitSupply { part, hash, .. } => audits::supply(tools, of, part, hash).await,
         effect @ (Effect::Draw { .. }
         | Effect::FetchAudit { .. }
         | Effect::Audit { .. }
@@ -176,11 +176,13 @@ fn call_of_audit(effect: Effect, stash: &AccountId) -> Option<Call> {
         Effect::SubmitDemand {
             task,
             provider,
-            segment,
+            parts,
+            proof,
         } => Call::Demand {
             task,
             provider,
-            segment,
+            parts,
+            proof,
         },
         Effect::SubmitReport { statement, other, .. } => Call::ReportEquivocation {
             statement: Box::new(statement),

@@ -245,7 +245,7 @@ fn how_it_went(event: &Event) -> Option<(EffectKind, Option<&'static str>)> {
         Event::ResultReady { .. } => (EffectKind::Compute, None),
         Event::ComputeFailed { failure, .. } => (EffectKind::Compute, Some(of(failure))),
         Event::Drawn { provider, .. } => (EffectKind::Draw(surety_worker_core::key_of(provider)), None),
-        Event::AuditFetched { provider, .. } => {
+        Event::AuditFetched { provider, .. } | Event::AuditShown { provider, .. } => {
             (EffectKind::FetchAudit(surety_worker_core::key_of(provider)), None)
         }
         Event::AuditReady { provider, .. } => (EffectKind::Audit(surety_worker_core::key_of(provider)), None),

@@ -376,7 +376,11 @@ pub(super) async fn content(
 }
 
 /// Content that has been shown on chain, whole.
-async fn shown(tools: &Tools, task: TaskId, content: ContentHash) -> Result<Option<Bytes>, EffectError> {
+pub(super) async fn shown(
+    tools: &Tools,
+    task: TaskId,
+    content: ContentHash,
+) -> Result<Option<Bytes>, EffectError> {
     let shown = tools.chain.shown(When::Finalized, task, content).await?;
     Ok((!shown.is_empty() && content_hash(&shown) == content).then(|| shown.into()))
 }

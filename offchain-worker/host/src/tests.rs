@@ -15,6 +15,7 @@ mod showing;
 mod speeds;
 mod tiny;
 mod troubles;
+mod unserved;
 mod world;
 
 use surety_chain_client::{Call, Chain, When, is_signed};

@@ -4,6 +4,7 @@
 mod audits;
 mod checks;
 mod committee;
+mod demands;
 mod inputs;
 mod items;
 mod parameters;
@@ -14,6 +15,7 @@ mod toy;
 pub use audits::*;
 pub use checks::*;
 pub use committee::*;
+pub use demands::*;
 pub use inputs::*;
 pub use items::*;
 pub use parameters::*;
@@ -21,8 +23,8 @@ pub use play::*;
 pub use statements::*;
 pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber, send_opening, validity_of};
 pub use toy::{
-    CLAIMED_UNITS, IMPOSSIBLE_UNITS, ITEM_LEAF, Model, TOO_LARGE, ToyReferee, ToyTrace, claim, output,
-    set_model, set_truth, trace_leaves, truth,
+    CLAIMED_UNITS, IMPOSSIBLE_UNITS, ITEM_LEAF, Model, OUTPUT_BYTES, TOO_LARGE, ToyReferee, ToyTrace, claim,
+    output, set_model, set_truth, trace_leaves, truth,
 };
 
 use frame_support::{

@@ -1,11 +1,13 @@
 //! The calls, and what time brings about, in the rounds that cost most. They need real signatures, draws and
 //! games, and run over the runtime alone (`scripts/weights`).
 
+mod demands;
 mod inputs;
 mod openings;
 pub mod setup;
 
 use alloc::vec::Vec;
+use demands::*;
 use frame_benchmarking::v2::*;
 use frame_support::traits::{Get, UnfilteredDispatchable, fungible::Inspect};
 use frame_system::RawOrigin;
@@ -15,19 +17,17 @@ use setup::*;
 use sp_core::H256;
 use sp_runtime::traits::{One, Zero};
 use surety_pallet_trust_lock::{NextSlashId, Pallet as TrustLock, Records, Slashes, fill_convictions};
-use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
+use surety_proofs::{CommitStatement, SignedStatement};
 use surety_types::{
-    limits::{AUDITS_MAX, AUDITS_PER_MEMBER_MAX, BIDS_MAX, REDUNDANCY_MAX},
+    limits::{AUDITS_MAX, AUDITS_PER_MEMBER_MAX, BIDS_MAX, DEMANDS_MAX, REDUNDANCY_MAX},
     model::Operation,
     stake::Role,
     task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
     traits::{BlockEntropy, DrawVerifier, SignatureVerifier, StakeLedger, TaskOutcome, TaskTrust},
-    trust::{AuditState, Demand, FaultKind},
+    trust::{AuditState, Content, ContentPart, DemandedParts, FaultKind},
 };
 
-use crate::{
-    Call, Config, Demands, HoldReason, Pallet, Rounds, SHOWN_MAX, asset, late::CONVICTED_AT_ONCE, verdict,
-};
+use crate::{Call, Config, Demands, Pallet, Rounds, SHOWN_MAX, asset, late::CONVICTED_AT_ONCE, verdict};
 
 fn is_disputed<T: Config>() -> bool {
     Rounds::<T>::get(TASK).is_some_and(|round| !round.disputes.is_empty())
@@ -189,6 +189,7 @@ mod benchmarks {
         #[block]
         {
             if let Some(round) = Rounds::<T>::get(TASK) {
+                Pallet::<T>::forget_shown(TASK);
                 Pallet::<T>::close(TASK, &round);
             }
         }
@@ -343,61 +344,47 @@ mod benchmarks {
         assert!(NextSlashId::<T>::get() > 0);
     }
 
-    /// By the client, in the place of somebody else.
+    /// By a drawn auditor, the last that a provider has a place for: one sr25519 VRF is verified.
     #[benchmark]
     fn demand() {
-        at::<T>(One::one());
-        let round = challengeable::<T>(&claim(0), |_| None);
-        Rounds::<T>::insert(TASK, round);
-        let by: T::AccountId = account("client", 0, 0);
-        asset::endow::<T>(&by, stake::<T>());
-        T::Outcome::post_for_benchmark(TASK, &by, Default::default());
+        let (agent, proof) = T::Draws::for_benchmark();
+        let (verifier, agent) = verifier_of::<T>(agent);
+        asset::endow::<T>(&agent, stake::<T>());
+        at::<T>(SETTLED.into());
         let provider: T::AccountId = account("provider", 0, 0);
-        let other: T::AccountId = account("other", 0, 0);
-        let price = T::SupplyPrice::get();
-        asset::endow::<T>(&other, stake::<T>());
-        frame_support::assert_ok!(asset::hold::<T>(HoldReason::Demand, &other, price));
-        let displaced = Demand {
-            by: other,
-            segment: 1,
-            price,
-            until: TrustLock::<T>::now(),
-        };
-        Demands::<T>::insert(TASK, &provider, displaced);
+        let round = demanding_round::<T>(&provider, &everything(), DEMANDS_MAX - 1);
+        Rounds::<T>::insert(TASK, round);
+        post::<T>();
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(by), TASK, provider.clone(), 0);
-
-        assert_eq!(
-            Demands::<T>::get(TASK, provider).map(|wanted| wanted.segment),
-            Some(0)
+        _(
+            RawOrigin::Signed(agent),
+            TASK,
+            provider.clone(),
+            everything(),
+            Some(proof),
         );
+
+        let demands = Demands::<T>::get(TASK, provider);
+        assert!(demands.iter().any(|demand| demand.demander == verifier));
     }
 
-    /// A segment of an output of more than a mebibyte, whose length a referee knows.
+    /// A part of the largest input, which as many have demanded as can, and nothing else.
     #[benchmark]
     fn supply() {
         let (provider, agent) = agent_of::<T>(0);
-        let (said, output) = embedded::<T>();
-        let round = challengeable::<T>(&said, |_| None);
-        Rounds::<T>::insert(TASK, round);
-        let by: T::AccountId = account("client", 0, 0);
-        let price = T::Balance::from(1_000_000u32);
-        asset::endow::<T>(&by, price);
-        frame_support::assert_ok!(asset::hold::<T>(HoldReason::Demand, &by, price));
-        let until = TrustLock::<T>::now();
-        let demanded = Demand {
-            by,
-            segment: 5,
-            price,
-            until,
+        let part = largest_part();
+        let wanted = ContentPart {
+            content: Content::Input,
+            part: part.part,
         };
-        Demands::<T>::insert(TASK, &provider, demanded);
-        let opening = SegmentOpening::new(&output, 5).expect("there is such a segment");
-        let output_bytes = output.len() as u32;
+        let parts = DemandedParts::truncate_from(alloc::vec![wanted]);
+        let round = demanding_round::<T>(&provider, &parts, DEMANDS_MAX);
+        Rounds::<T>::insert(TASK, round);
+        post::<T>();
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(agent), TASK, output_bytes, opening);
+        _(RawOrigin::Signed(agent), TASK, Content::Input, INPUT_BYTES, part);
 
         assert!(!Demands::<T>::contains_key(TASK, provider));
     }

@@ -8,6 +8,9 @@ mod items;
 mod openings;
 mod work;
 
+#[cfg(any(feature = "std", feature = "try-runtime", feature = "runtime-benchmarks"))]
+pub(crate) use data::held;
+
 use frame_support::ensure;
 use sp_runtime::DispatchError;
 use surety_pallet_trust_lock::Pallet as TrustLock;

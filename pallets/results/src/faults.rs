@@ -62,6 +62,10 @@ impl<T: Config> Pallet<T> {
         if kind.is_grave() && Self::is_shared(round, provider) {
             Self::reopen_challenges(task, round);
         }
+        if round.demands > 0 {
+            // Whatever else was demanded of it is moot.
+            T::Clock::wake_after(task, TrustLock::<T>::now());
+        }
         slash
     }
 

@@ -39,8 +39,10 @@ pub use transitions::accepted;
 pub use types::{PhaseName, describe};
 pub use weights::WeightInfo;
 
+use frame_support::{BoundedVec, traits::ConstU32};
 use frame_system::pallet_prelude::BlockNumberFor;
 use surety_types::{
+    limits,
     task::{AuditDraw, Round, RoundMember},
     trust::{Audit, Demand, InputDemand},
 };
@@ -70,6 +72,9 @@ pub type DemandOf<T> = Demand<
     BlockNumberFor<T>,
 >;
 
+/// All demands on one provider that are open, oldest first.
+pub type DemandsOf<T> = BoundedVec<DemandOf<T>, ConstU32<{ limits::DEMANDS_MAX }>>;
+
 /// A demand of input in this runtime's types.
 pub type InputDemandOf<T> = InputDemand<
     <T as frame_system::Config>::AccountId,
@@ -88,12 +93,15 @@ pub mod pallet {
     use frame_system::pallet_prelude::*;
     use sp_core::H256;
     use sp_runtime::{FixedU128, Permill};
-    use surety_proofs::{PART_BYTES, SegmentOpening, SignedStatement};
+    use surety_proofs::{PART_BYTES, PartOpening, SegmentOpening, SignedStatement};
     use surety_types::{
         ContentHash, TaskId,
         task::{ResultClaim, Verdict},
         traits::{BlockEntropy, DrawVerifier, SignatureVerifier, TaskClock, TaskOutcome},
-        trust::{AuditAnswer, AuditProof, CommitNote, FaultKind, ItemLeaves, ItemsFound},
+        trust::{
+            AuditAnswer, AuditProof, CommitNote, Content, ContentPart, DemandedParts, FaultKind, ItemLeaves,
+            ItemsFound,
+        },
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
@@ -190,11 +198,11 @@ pub mod pallet {
         /// How many times a provider's price its auditor locks.
         type AuditBondMultiple: Get<u32>;
 
-        /// What a piece of output or input costs that is demanded on chain, in plancks. For its provider, or
+        /// What 1 KiB costs that is shown on chain because it was demanded, in plancks. For its provider, or
         /// the client.
         type SupplyPrice: Get<Self::Balance>;
 
-        /// Blocks in which a provider has to supply what was demanded.
+        /// Blocks in which a provider has to show what was demanded.
         type SupplyWindow: Get<BlockNumberFor<Self>>;
 
         /// Blocks in which a piece of a task's input has to be supplied that was demanded. The round's
@@ -211,7 +219,7 @@ pub mod pallet {
     /// Why money is held.
     #[pallet::composite_enum]
     pub enum HoldReason {
-        /// For a piece of output or input that was demanded.
+        /// For content that was demanded.
         Demand,
     }
 
@@ -225,10 +233,10 @@ pub mod pallet {
     #[pallet::storage]
     pub type DisputeContexts<T: Config> = StorageMap<_, Twox64Concat, TaskId, DisputeContextOf<T>>;
 
-    /// Pieces of output that are demanded, by task and the provider's stash: one at a time.
+    /// What providers have to show because somebody was not served it, by task and the provider's stash.
     #[pallet::storage]
     pub type Demands<T: Config> =
-        StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, DemandOf<T>>;
+        StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, DemandsOf<T>, ValueQuery>;
 
     /// Parts of inputs and outputs that were shown on chain, by task, content hash, length in bytes and
     /// place, while the round lasts.
@@ -238,7 +246,7 @@ pub mod pallet {
         Twox64Concat,
         TaskId,
         Blake2_128Concat,
-        (ContentHash, u32, u8),
+        (ContentHash, u32, u32),
         BoundedVec<u8, ConstU32<PART_BYTES>>,
     >;
 
@@ -392,27 +400,31 @@ pub mod pallet {
             /// Whether it says that the provider's result has the same.
             agrees: bool,
         },
-        /// A piece of output has to be supplied on chain.
+        /// A provider has to show what it has on chain.
         DataDemanded {
             /// Task id.
             task: TaskId,
             /// Provider's stash.
             provider: T::AccountId,
-            /// Account that demands it and pays for it.
+            /// The client's account, or the stash of the auditor that demands it.
             by: T::AccountId,
-            /// Number of the piece of 1 KiB, from 0.
-            segment: u32,
+            /// What it has to show: nobody has before.
+            parts: DemandedParts,
             /// Last time for it.
             until: BlockNumberFor<T>,
         },
-        /// A piece of output was supplied. It is in the extrinsic.
+        /// A provider has shown something that was demanded. It can be read while the round lasts.
         DataSupplied {
             /// Task id.
             task: TaskId,
             /// Provider's stash.
             provider: T::AccountId,
-            /// Number of the piece of 1 KiB, from 0.
-            segment: u32,
+            /// What it has shown.
+            part: ContentPart,
+            /// Hash of the content that it is a part of.
+            shown: ContentHash,
+            /// Length of that, in bytes.
+            bytes: u32,
         },
         /// A piece of a task's input has to be supplied on chain. The time for commitments moves on
         /// meanwhile.
@@ -520,13 +532,14 @@ pub mod pallet {
         NothingRefuted,
         /// The provider's result has no trace that can be played over, or no longer counts.
         NotDisputable,
-        /// Something else has to be supplied first, by the provider or of the input.
+        /// The signer has demanded something of the provider that is not shown yet, or a piece of the input
+        /// has to be supplied first.
         AlreadyDemanded,
-        /// The task has all the demands that it can take, or the provider has demanded all the input it can.
+        /// The provider has all the demands that it can have, or has demanded all the input it can.
         TooManyDemands,
         /// Nothing is demanded of the provider, or of the input.
         NotDemanded,
-        /// This is not the piece of the output or input that was demanded.
+        /// This is nothing that was demanded, or not of that content.
         WrongSegment,
         /// More is at risk than the stake of all providers could secure.
         ValueAtRiskTooHigh,
@@ -546,6 +559,8 @@ pub mod pallet {
         AlreadyAtFault,
         /// The task's input has no such piece.
         NoSuchSegment,
+        /// Only the task's client, and verifiers that audit the provider, demand what it has.
+        MayNotDemand,
         /// A majority has committed: the input is to be had.
         EnoughCommitted,
     }
@@ -644,28 +659,33 @@ pub mod pallet {
             Self::do_reveal_audit(task, &provider, &verifier, claim, salt)
         }
 
-        /// Demands that a provider shows a piece of its output on chain. Anybody may, one piece at a time; a
-        /// demand of the task's client takes the place of anybody else's, which gets its price back. Costs a
-        /// price that the provider earns by it. A provider that does not supply it in time has withheld it,
-        /// and loses its lock.
+        /// Demands that a provider shows on chain what it does not serve: parts of the task's input, or of
+        /// its output. In the first audit window a verifier that drew itself does, with the `proof` that it
+        /// announces with; after the reveal the task's client, and verifiers that audit the provider. Each
+        /// makes one demand at a time, and puts the price on hold; each side bears half of it. A provider
+        /// that does not show all of it in time has withheld it, and loses its lock. What can be read on
+        /// chain already costs nothing.
         ///
         /// # Errors
-        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `AlreadyDemanded`, `TooManyDemands`; the
-        /// currency's own.
+        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `MayNotDemand`, those of
+        /// [`Pallet::announce_audit`], `AlreadyDemanded`, `TooManyDemands`, `NoSuchSegment`; the currency's
+        /// own.
         #[pallet::call_index(4)]
-        #[pallet::weight(<T as Config>::WeightInfo::demand())]
+        #[pallet::weight((<T as Config>::WeightInfo::demand(), DispatchClass::Operational))]
         pub fn demand(
             origin: OriginFor<T>,
             task: TaskId,
             provider: T::AccountId,
-            segment: u32,
+            parts: DemandedParts,
+            proof: Option<AuditProof>,
         ) -> DispatchResult {
             let by = ensure_signed(origin)?;
-            Self::do_demand(by, task, &provider, segment)
+            Self::do_demand(by, task, &provider, parts, proof.as_ref())
         }
 
-        /// Supplies, for the signer's stash, the piece of output that was demanded: of an output of
-        /// `output_bytes` bytes. The last piece does where the output has fewer.
+        /// Shows, for the signer's stash, a part of what was demanded of it, for everybody to read: of an
+        /// input or output of `bytes` bytes. The last part does where the output has fewer. Before the reveal
+        /// the first part names the output: a provider that reveals another one has said two things.
         ///
         /// # Errors
         /// `NotProviderAgent`, `UnknownRound`, `NotMember`, `NotDemanded`, `WrongPhase` when it is too late,
@@ -675,18 +695,19 @@ pub mod pallet {
         pub fn supply(
             origin: OriginFor<T>,
             task: TaskId,
-            output_bytes: u32,
-            opening: SegmentOpening,
+            content: Content,
+            bytes: u32,
+            opening: PartOpening,
         ) -> DispatchResult {
             let agent = ensure_signed(origin)?;
-            Self::do_supply(&agent, task, output_bytes, &opening)
+            Self::do_supply(&agent, task, (content, bytes), opening)
         }
 
         /// Shows that a provider signed two different statements about one task, or, without the second one,
-        /// a statement that is not what it committed to or revealed on chain. Anybody may; who does gets the
-        /// finder's share of the slash. Of a provider that has lost as much before it is only noted; those of
-        /// its audits are void all the same that differ from what it revealed. Possible as long as the task
-        /// has its round.
+        /// a statement that is not what it committed to, showed or revealed on chain. Anybody may; who does
+        /// gets the finder's share of the slash. Of a provider that has lost as much before it is only noted;
+        /// those of its audits are void all the same that differ from what it revealed. Possible as long as
+        /// the task has its round.
         ///
         /// # Errors
         /// `UnknownRound`, `NotMember`, `AlreadyAtFault`, `NoEquivocation`, `WrongSigner`, `BadSignature`.

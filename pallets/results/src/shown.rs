@@ -9,20 +9,24 @@ use surety_types::{ContentHash, TaskId, limits};
 
 use crate::{Config, Pallet, Shown};
 
-/// Most parts that are kept of one task: of its input, and of an output of each of its providers.
+/// Most parts that are forgotten in one step: the input of a generation, and an output of each provider.
 pub const SHOWN_MAX: u32 = PARTS_MAX.saturating_mul(limits::REDUNDANCY_MAX.saturating_add(1));
 
 impl<T: Config> Pallet<T> {
     /// Keeps a part that was shown to be of content that is so long. What is shown of another length under
     /// the same hash is something else: providers may contradict each other there.
     pub fn keep_part(task: TaskId, blob: &Blob, shown: PartOpening) {
-        let part = u8::try_from(shown.part).unwrap_or(u8::MAX);
-        Shown::<T>::insert(task, (blob.content, blob.bytes, part), shown.bytes);
+        Shown::<T>::insert(task, (blob.content, blob.bytes, shown.part), shown.bytes);
     }
 
     /// Whether all of some content can be read on chain.
     pub fn is_shown(task: TaskId, blob: &Blob) -> bool {
         places(blob).all(|part| Shown::<T>::contains_key(task, (blob.content, blob.bytes, part)))
+    }
+
+    /// Whether a part of some content can be read on chain.
+    pub(crate) fn is_part_shown(task: TaskId, blob: &Blob, part: u32) -> bool {
+        Shown::<T>::contains_key(task, (blob.content, blob.bytes, part))
     }
 
     /// Some content, once all of it has been shown.
@@ -35,12 +39,14 @@ impl<T: Config> Pallet<T> {
         Some(parts.flat_map(BoundedVec::into_inner).collect())
     }
 
-    /// Forgets what was shown of a task. Says how many parts that were.
-    pub(crate) fn forget_shown(task: TaskId) -> u32 {
-        Shown::<T>::clear_prefix(task, SHOWN_MAX, None).unique
+    /// Forgets what was shown of a task, so much of it at a time. Says how many parts that were, and whether
+    /// there are more.
+    pub(crate) fn forget_shown(task: TaskId) -> (u32, bool) {
+        let cleared = Shown::<T>::clear_prefix(task, SHOWN_MAX, None);
+        (cleared.unique, cleared.maybe_cursor.is_some())
     }
 }
 
-fn places(blob: &Blob) -> core::ops::Range<u8> {
-    0..u8::try_from(parts(blob.bytes)).unwrap_or(u8::MAX)
+fn places(blob: &Blob) -> core::ops::Range<u32> {
+    0..parts(blob.bytes)
 }

@@ -8,7 +8,8 @@
 //!                time                              Challengeable, Failed(NotEnoughResults)
 //!                time, input demanded in vain      none: locks released, Failed(InputWithheld) handed over
 //! Auditing       entropy, or none for long         Auditing, its window begins
-//!                time                              Revealing
+//!                a demand is met                   Auditing, its window begins again
+//!                time, nothing demanded            Revealing
 //! Revealing      all commitments opened, or time   Challengeable
 //! Challengeable  time, nothing open                none: locks released, verdict handed over
 //! ```
@@ -19,6 +20,10 @@
 //!
 //! Time is that of `BlockNumberProvider`, which may stand still, and may leap. Entropy comes with blocks, and
 //! nobody waits for it longer than [`ENTROPY_PATIENCE_BLOCKS`] of them.
+//!
+//! What is demanded in the first audit window is shown, or its provider convicted, before `Auditing` ends: by
+//! the supply window at the latest. The window begins again with the last showing, in which nothing can be
+//! demanded, so it ends by time whatever is demanded.
 //!
 //! While a piece of the input is demanded, `Committing` ends later: by the input window for each of the few
 //! demands that a member may make. A demand's time is over before the phase's.
@@ -131,8 +136,13 @@ impl<T: Config> Pallet<T> {
             Rounds::<T>::insert(task, round);
             return Ok(look);
         }
+        if Self::end_demand(task, &mut round) {
+            T::Clock::wake_after(task, TrustLock::<T>::now());
+            Rounds::<T>::insert(task, round);
+            return Ok(Self::phase_weight());
+        }
         let (_, until) = describe(&round.phase);
-        if !TrustLock::<T>::has_passed(until) {
+        if !TrustLock::<T>::has_passed(until) || round.demands > 0 {
             return Ok(look);
         }
         match &round.phase {
@@ -160,7 +170,7 @@ impl<T: Config> Pallet<T> {
             && !Self::end_demand(task, &mut round)
             && !Self::convict_silent(task, &mut round)
         {
-            let is_quiet = round.disputes.is_empty() && !Self::has_demands(task);
+            let is_quiet = round.disputes.is_empty() && round.demands == 0;
             if !is_over || !is_quiet {
                 return goes_on;
             }
@@ -169,7 +179,7 @@ impl<T: Config> Pallet<T> {
                 return goes_on;
             }
             if !Self::convict_absent(task, &mut round) {
-                return Self::close_and_tell(task, &round);
+                return Self::close_by_steps(task, &round);
             }
         }
         T::Clock::wake_after(task, TrustLock::<T>::now());
@@ -177,10 +187,16 @@ impl<T: Config> Pallet<T> {
         goes_on
     }
 
-    fn close_and_tell(task: TaskId, round: &RoundOf<T>) -> Result<Weight, DispatchError> {
+    /// Forgets what was shown, a bounded part of it in one step, and closes the round with the last.
+    fn close_by_steps(task: TaskId, round: &RoundOf<T>) -> Result<Weight, DispatchError> {
+        let (parts, has_more) = Self::forget_shown(task);
+        if has_more {
+            T::Clock::wake_after(task, TrustLock::<T>::now());
+            return Ok(<T as Config>::WeightInfo::close(0, parts));
+        }
         let verdict = verdict::verdict(round);
         let audits = audits_to_pay::<T>(round, &verdict);
-        let parts = Self::close(task, round);
+        Self::close(task, round);
         let outcome = T::Outcome::decided(task, verdict, &audits)?;
         let audits = u32::try_from(round.audits.len()).unwrap_or(u32::MAX);
         Ok(outcome.saturating_add(<T as Config>::WeightInfo::close(audits, parts)))
@@ -232,6 +248,7 @@ impl<T: Config> Pallet<T> {
         draw.seed = Some(seed);
         let until = TrustLock::<T>::window_end(Self::audit_window(round));
         round.phase = RoundPhase::Auditing { until };
+        round.demands_until = Some(until);
         T::Clock::wake_after(task, until);
         Self::deposit_event(Event::AuditorsSeeded {
             task,
@@ -286,9 +303,8 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Releases the locks, makes good for a wrong verdict that was announced, and forgets the round. Says how
-    /// many parts of content were shown.
-    pub(crate) fn close(task: TaskId, round: &RoundOf<T>) -> u32 {
+    /// Releases the locks, makes good for a wrong verdict that was announced, and forgets the round.
+    pub(crate) fn close(task: TaskId, round: &RoundOf<T>) {
         let verdict = verdict::verdict(round);
         for member in &round.members {
             T::Stake::unlock(&member.provider, member.lock);
@@ -306,7 +322,6 @@ impl<T: Config> Pallet<T> {
         DisputeContexts::<T>::remove(task);
         Self::forget_commitments(task, &round.members);
         Self::deposit_event(Event::RoundClosed { task });
-        Self::forget_shown(task)
     }
 
     /// Pays the client as much as the dearest of those who told it a wrong result would have got.
@@ -319,7 +334,11 @@ impl<T: Config> Pallet<T> {
         TrustLock::<T>::insure(task, client, price);
     }
 
-    fn enter_phase(task: TaskId, round: &mut RoundOf<T>, phase: RoundPhase<T::AccountId, BlockNumberFor<T>>) {
+    pub(crate) fn enter_phase(
+        task: TaskId,
+        round: &mut RoundOf<T>,
+        phase: RoundPhase<T::AccountId, BlockNumberFor<T>>,
+    ) {
         T::Clock::wake_after(task, describe(&phase).1);
         Self::set_phase(task, round, phase);
     }

@@ -6,6 +6,7 @@ use sp_runtime::{
     TryRuntimeError,
     traits::{Saturating, Zero},
 };
+use surety_proofs::parts;
 use surety_types::{
     limits,
     task::{MemberProgress, RoundPhase},
@@ -13,8 +14,8 @@ use surety_types::{
 };
 
 use crate::{
-    CommitNotes, Config, Demands, DisputeContexts, HoldReason, Pallet, RoundOf, Rounds, SHOWN_MAX, Shown,
-    asset, verdict,
+    CommitNotes, Config, Demands, DisputeContexts, HoldReason, MemberOf, Pallet, RoundOf, Rounds, Shown,
+    asset, calls::held, verdict,
 };
 
 impl<T: Config> Pallet<T> {
@@ -130,7 +131,8 @@ fn results_5_audits_are_one_of_a_pair<T: Config>(round: &RoundOf<T>) -> Result<(
 
 fn results_7_holds_are_prices_of_demands<T: Config>() -> Result<(), TryRuntimeError> {
     let mut prices = BTreeMap::<T::AccountId, T::Balance>::new();
-    let of_outputs = Demands::<T>::iter_values().map(|demand| (demand.by, demand.price));
+    let open = Demands::<T>::iter_values().flatten();
+    let of_outputs = open.map(|demand| (demand.by.clone(), held(&demand)));
     let of_inputs = Rounds::<T>::iter_values().filter_map(|round| round.input_demand);
     for (by, price) in of_outputs.chain(of_inputs.map(|demand| (demand.by, demand.price))) {
         let sum = prices.entry(by).or_insert_with(Zero::zero);
@@ -140,10 +142,35 @@ fn results_7_holds_are_prices_of_demands<T: Config>() -> Result<(), TryRuntimeEr
         asset::are_recorded::<T>(HoldReason::Demand, &prices),
         "RESULTS-7: a hold differs from the prices of demands"
     );
-    for (task, _, _) in Demands::<T>::iter() {
+    let mut counts = BTreeMap::<_, usize>::new();
+    for (task, _, demands) in Demands::<T>::iter() {
+        let count = counts.entry(task).or_default();
+        *count = count.saturating_add(demands.len());
         ensure!(
             Rounds::<T>::contains_key(task),
             "RESULTS-7: a demand without a round"
+        );
+        for (place, demand) in demands.iter().enumerate() {
+            let mut earlier = demands.iter().take(place);
+            ensure!(
+                !demand.parts.is_empty() && earlier.all(|other| other.demander != demand.demander),
+                "RESULTS-7: a demand for nothing, or two of one demander"
+            );
+        }
+    }
+    for (task, round) in Rounds::<T>::iter() {
+        let count = counts.get(&task).copied().unwrap_or_default();
+        ensure!(
+            usize::try_from(round.demands) == Ok(count),
+            "RESULTS-7: a round that counts other demands than there are"
+        );
+        let is_asked = matches!(
+            round.phase,
+            RoundPhase::Auditing { .. } | RoundPhase::Challengeable { .. }
+        );
+        ensure!(
+            is_asked || count == 0,
+            "RESULTS-7: something is demanded in a phase in which nothing can be"
         );
     }
     Ok(())
@@ -256,17 +283,27 @@ fn results_13_a_lock_is_lost_once<T: Config>(round: &RoundOf<T>) -> Result<(), T
 }
 
 fn results_14_what_is_shown_is_of_rounds<T: Config>() -> Result<(), TryRuntimeError> {
-    let mut parts = BTreeMap::<_, u32>::new();
-    for (task, _) in Shown::<T>::iter_keys() {
-        let count = parts.entry(task).or_default();
-        *count = count.saturating_add(1);
+    for (task, (_, bytes, part)) in Shown::<T>::iter_keys() {
+        ensure!(
+            Rounds::<T>::contains_key(task) && part < parts(bytes),
+            "RESULTS-14: content is kept of a task without a round, or a part that its content has not"
+        );
     }
-    ensure!(
-        parts
-            .iter()
-            .all(|(task, count)| Rounds::<T>::contains_key(task) && *count <= SHOWN_MAX),
-        "RESULTS-14: content is kept of a task without a round, or more of it than is forgotten at once"
-    );
+    for (task, provider, note) in CommitNotes::<T>::iter() {
+        let Some(shown) = note.shown else { continue };
+        let revealed = Rounds::<T>::get(task).and_then(|round| {
+            let mut members = round.members.into_iter();
+            members.find(|member| member.provider == provider)
+        });
+        let is_other = |member: &MemberOf<T>| {
+            let claim = member.claim();
+            claim.is_some_and(|claim| claim.output != shown.content) && !member.has_lost()
+        };
+        ensure!(
+            !revealed.as_ref().is_some_and(is_other),
+            "RESULTS-14: a provider stands that has shown another output than it revealed"
+        );
+    }
     Ok(())
 }
 

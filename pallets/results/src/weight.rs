@@ -29,8 +29,8 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Most that one of the calls weighs for which blocks keep room, because somebody loses money for being
-    /// late with it: moves, seats in committees, commitments, announcements, demands of input, pieces of
-    /// data, openings, reports of equivocation, refutations.
+    /// late with it: moves, seats in committees, commitments, announcements, demands, what is shown,
+    /// openings, reports of equivocation, refutations.
     pub fn answer_weight() -> Weight {
         let reveal =
             <T as Config>::WeightInfo::reveal().saturating_add(<T as Config>::WeightInfo::authorize_reveal());
@@ -41,6 +41,7 @@ impl<T: Config> Pallet<T> {
         <T as Config>::WeightInfo::commit()
             .max(<T as Config>::WeightInfo::announce_audit())
             .max(items)
+            .max(<T as Config>::WeightInfo::demand())
             .max(<T as Config>::WeightInfo::supply())
             .max(<T as Config>::WeightInfo::demand_input())
             .max(<T as Config>::WeightInfo::supply_input())

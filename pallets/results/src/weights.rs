@@ -31,10 +31,10 @@ pub trait WeightInfo {
     /// Weight of `refute_audit`.
     fn refute_audit() -> Weight;
 
-    /// A demand to a provider of a full round.
+    /// A demand of a drawn auditor, the last that a provider of a full round has a place for.
     fn demand() -> Weight;
 
-    /// The largest piece of output is supplied.
+    /// A part of the largest input is shown, which everybody has demanded who can.
     fn supply() -> Weight;
 
     /// The most members are found at fault that one step of a full round takes, for silence.

@@ -54,8 +54,11 @@ pub const CHALLENGES_MAX: u32 = 16;
 /// Most verifiers that share in the finder's part of one slash: all auditors of the result.
 pub const FINDERS_MAX: u32 = AUDITS_PER_MEMBER_MAX;
 
-/// Most pieces of output that others than its client demand of the providers of one task, of all of them.
-pub const DEMANDS_MAX: u32 = 32;
+/// Most parts of content that one demand names: of a generation those are all of prompt and output.
+pub const DEMAND_PARTS_MAX: u32 = 4;
+
+/// Most demands on one provider that are open at once: one of each of its auditors, and of the client.
+pub const DEMANDS_MAX: u32 = AUDITS_PER_MEMBER_MAX + 1;
 
 /// Most pieces of a task's input that one of its providers may demand, one after the other. A member of its
 /// own cannot use up those of another, and each moves the round's deadline on.

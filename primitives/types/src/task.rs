@@ -404,8 +404,10 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub disputes: BoundedVec<OpenDispute<BlockNumber>, ConstU32<{ limits::DISPUTES_MAX }>>,
     /// Challenges that are played now by accounts that are neither providers nor auditors of the round.
     pub challenges: u32,
-    /// Pieces of output that others than the client have demanded so far.
+    /// Demands on its providers that are open.
     pub demands: u32,
+    /// Last time for demands before the reveal: the end of the first audit window. Set with the seed.
+    pub demands_until: Option<BlockNumber>,
     /// The first output that a verdict accepted, if one did: what the client was told.
     pub announced: Option<ContentHash>,
     /// How it is watched and secured.
@@ -433,6 +435,7 @@ impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
             disputes: BoundedVec::default(),
             challenges: 0,
             demands: 0,
+            demands_until: None,
             announced: None,
             security: Security::default(),
             terms: AuditTerms::default(),

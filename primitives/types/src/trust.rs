@@ -8,8 +8,8 @@ use sp_core::H256;
 use sp_runtime::{BoundedVec, Perbill, Perquintill, traits::ConstU32};
 
 use crate::{
-    TaskId,
-    limits::{AUDIT_ITEMS_MAX, FINDERS_MAX, ITEM_SIBLINGS_MAX, JAIL_TERMS_MAX, LAYERS_MAX},
+    ContentHash, TaskId,
+    limits::{AUDIT_ITEMS_MAX, DEMAND_PARTS_MAX, FINDERS_MAX, ITEM_SIBLINGS_MAX, JAIL_TERMS_MAX, LAYERS_MAX},
 };
 
 /// Disputes are numbered in the order in which they were opened, from 0.
@@ -374,17 +374,79 @@ impl<BlockNumber: Copy + Ord> JailTerms<BlockNumber> {
     }
 }
 
-/// A piece of a provider's output that it has to show on chain.
+/// What a provider of a task has to have.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Encode,
+    Decode,
+    DecodeWithMemTracking,
+    MaxEncodedLen,
+    TypeInfo,
+)]
+pub enum Content {
+    /// The task's input: whoever has committed has it.
+    Input,
+    /// The provider's output.
+    Output,
+}
+
+/// A part of 8 KiB of what a provider has.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Encode,
+    Decode,
+    DecodeWithMemTracking,
+    MaxEncodedLen,
+    TypeInfo,
+)]
+pub struct ContentPart {
+    /// What it is a part of.
+    pub content: Content,
+    /// Which part, from 0.
+    pub part: u32,
+}
+
+/// What one demand asks for.
+pub type DemandedParts = BoundedVec<ContentPart, ConstU32<DEMAND_PARTS_MAX>>;
+
+/// What a provider has to show on chain because somebody has not been served it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Demand<AccountId, Balance, BlockNumber> {
-    /// Account that demands it and pays for it.
+    /// The client's account, or an auditor's stash. Gets the finder's share where nothing is shown.
+    pub demander: AccountId,
+    /// Account that pays for it: the client's, or the auditor's agent.
     pub by: AccountId,
-    /// Which 1 KiB of the output, from 0.
-    pub segment: u32,
-    /// What it pays for it, in plancks. On hold on its account.
+    /// What has not been shown yet.
+    pub parts: DemandedParts,
+    /// What each part costs, in plancks. On hold on the account that pays.
     pub price: Balance,
     /// Last time for the provider.
     pub until: BlockNumber,
+}
+
+/// The output of which a provider has shown a part before it revealed any.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct OutputShown<AccountId> {
+    /// Its content hash.
+    pub content: ContentHash,
+    /// Its length.
+    pub bytes: u32,
+    /// Who had it shown: finds the provider at fault if that reveals another one.
+    pub demander: AccountId,
 }
 
 /// A piece of a task's input that somebody has to show on chain, or the client has withheld it.
@@ -432,4 +494,6 @@ pub struct CommitNote<AccountId> {
     pub agent: AccountId,
     /// The commitment.
     pub commitment: H256,
+    /// The output that it has shown an auditor on chain before the reveal.
+    pub shown: Option<OutputShown<AccountId>>,
 }

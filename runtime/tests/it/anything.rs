@@ -13,13 +13,14 @@ use surety_pallet_disputes::Call as DisputesCall;
 use surety_pallet_results::{Call as ResultsCall, Rounds};
 use surety_pallet_staking::Call as StakingCall;
 use surety_pallet_task_auction::{Call as AuctionCall, NextTaskId};
-use surety_proofs::{CommitStatement, PartOpening, SegmentOpening, SignedStatement};
+use surety_proofs::{CommitStatement, PartOpening, SignedStatement};
 use surety_runtime::{Runtime, RuntimeCall, units::SURE};
 use surety_types::{
     TaskId,
     stake::Role,
     task::{ResultClaim, RoundPhase, TaskSpec, TaskState},
     traits::Escrow,
+    trust::{AuditProof, Content, ContentPart, DemandedParts},
 };
 
 use crate::{
@@ -125,7 +126,11 @@ impl<'a> Anything<'a> {
             (_, Some(RoundPhase::Committing { .. })) => {
                 Some(provider.commits(task, &self.claim_of(task, &provider)))
             }
-            (_, Some(RoundPhase::Auditing { .. })) => self.announcement(task, &provider),
+            (_, Some(RoundPhase::Auditing { .. })) => match self.dice.below(4) {
+                0 => Some(self.contradiction(task, &provider)),
+                1 => Some(self.demand(task, &provider)),
+                _ => self.announcement(task, &provider),
+            },
             (_, Some(RoundPhase::Revealing { .. })) => {
                 Some(provider.reveals(task, &self.claim_of(task, &provider)))
             }
@@ -136,6 +141,19 @@ impl<'a> Anything<'a> {
 
     fn announcement(&mut self, task: TaskId, provider: &Provider) -> Option<(Sr25519Keyring, RuntimeCall)> {
         let (verifier, agent) = VERIFIER;
+        let proof = self.proof(task, provider)?;
+        let claim = self.players[self.dice.below(2) as usize].1.clone();
+        let announce = ResultsCall::announce_audit {
+            task,
+            provider: provider.account(),
+            proof,
+            seal: audit_seal(task, &provider.account(), &account(verifier), &claim, &hash(7)),
+        };
+        Some((agent, announce.into()))
+    }
+
+    /// What the verifier draws itself with, once there is a seed.
+    fn proof(&mut self, task: TaskId, provider: &Provider) -> Option<AuditProof> {
         let round = self.chain.query(|| Rounds::<Runtime>::get(task))?;
         let input = AuditInput {
             seed: round.draw?.seed?,
@@ -143,15 +161,24 @@ impl<'a> Anything<'a> {
             provider: provider.account(),
         };
         let transcript = vrf::VrfTranscript::new(draw::LABEL, &draw::borrowed(&input.fields()));
-        let signed = agent.pair().vrf_sign(&transcript.into_sign_data());
-        let claim = self.players[self.dice.below(2) as usize].1.clone();
-        let announce = ResultsCall::announce_audit {
+        let signed = VERIFIER.1.pair().vrf_sign(&transcript.into_sign_data());
+        Some(codec::Decode::decode(&mut &signed.encode()[..]).unwrap())
+    }
+
+    /// The verifier demands, or somebody who may not.
+    fn demand(&mut self, task: TaskId, provider: &Provider) -> (Sr25519Keyring, RuntimeCall) {
+        let who = anybody(&mut self.dice);
+        let proof = self.proof(task, provider);
+        let content = [Content::Input, Content::Output][self.dice.below(2) as usize];
+        let parts = (0..=self.dice.below(3)).map(|part| ContentPart { content, part });
+        let demand = ResultsCall::demand {
             task,
             provider: provider.account(),
-            proof: codec::Decode::decode(&mut &signed.encode()[..]).unwrap(),
-            seal: audit_seal(task, &provider.account(), &account(verifier), &claim, &hash(7)),
+            parts: DemandedParts::truncate_from(parts.collect()),
+            proof,
         };
-        Some((agent, announce.into()))
+        let by = if proof.is_some() { VERIFIER.1 } else { who };
+        (by, demand.into())
     }
 
     /// Opens an audit, reports, refutes, demands, supplies or challenges.
@@ -159,7 +186,7 @@ impl<'a> Anything<'a> {
         let who = anybody(&mut self.dice);
         let stash = provider.account();
         let output = self.world.trace.own().unwrap();
-        let segment = self.dice.below(3);
+        let part = self.dice.below(3);
         let call = match self.dice.below(8) {
             0 => ResultsCall::reveal_audit {
                 task,
@@ -172,15 +199,19 @@ impl<'a> Anything<'a> {
             1 => ResultsCall::demand {
                 task,
                 provider: stash,
-                segment,
+                parts: DemandedParts::truncate_from(vec![ContentPart {
+                    content: Content::Output,
+                    part,
+                }]),
+                proof: None,
             }
             .into(),
-            2 => match SegmentOpening::new(&output, segment) {
+            2 => match PartOpening::new(&output, part) {
                 Some(opening) => {
-                    let output_bytes = output.len() as u32;
                     let supply = ResultsCall::supply {
                         task,
-                        output_bytes,
+                        content: Content::Output,
+                        bytes: output.len() as u32,
                         opening,
                     };
                     return (provider.agent, supply.into());

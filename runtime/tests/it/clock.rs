@@ -14,7 +14,7 @@ use surety_pallet_finality_clock::{Finalized, Notes};
 use surety_pallet_results::Call as ResultsCall;
 use surety_pallet_staking::Error as StakingError;
 use surety_pallet_trust_lock::{Records, Slashes};
-use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
+use surety_proofs::{CommitStatement, PartOpening, SegmentOpening, SignedStatement};
 use surety_runtime::{
     BlockNumber, Results, Runtime, RuntimeCall, System, TransactionPayment, TrustLock,
     configs::{
@@ -27,7 +27,7 @@ use surety_types::{
     TaskId,
     task::{RoundPhase, TaskState},
     traits::Jail,
-    trust::{AuditAnswer, AuditProof, ItemLeaves},
+    trust::{AuditAnswer, AuditProof, Content, ItemLeaves},
 };
 
 use crate::{chain::Chain, market::*};
@@ -259,8 +259,16 @@ fn answers() -> Vec<RuntimeCall> {
         .into(),
         ResultsCall::supply {
             task: 0,
-            output_bytes: 2_000,
-            opening: opening.clone(),
+            content: Content::Output,
+            bytes: 8_192,
+            opening: PartOpening::new(&[7; 8_192], 0).unwrap(),
+        }
+        .into(),
+        ResultsCall::demand {
+            task: 0,
+            provider: who.clone(),
+            parts: Default::default(),
+            proof: None,
         }
         .into(),
         ResultsCall::supply_input { task: 0, opening }.into(),

@@ -122,6 +122,7 @@ fn no_window_that_costs_money_is_shorter_than_a_line_may_be_down() {
     }
     preset("testnet", || {
         assert!(results::OpeningWindow::get() >= 6 * HOURS);
+        assert!(results::SupplyWindow::get() >= 6 * HOURS);
         // Who opens as late as can be still has its share of a slash.
         assert!(trust_lock::SlashDeferral::get() >= results::OpeningWindow::get());
         // Nobody loses by missing it, but an audit that is not made protects nobody.
@@ -134,13 +135,15 @@ fn no_window_that_costs_money_is_shorter_than_a_line_may_be_down() {
 fn stake_stays_until_nothing_can_come_of_what_it_did() {
     for name in genesis_config_presets::preset_names() {
         preset(&name, || {
-            // A result is opened as late as can be, its auditor opens as late as can be, and the dispute
-            // takes all its time.
+            // What auditors demand before the reveal is shown as late as can be, a result is opened as late
+            // as can be, its auditor opens as late as can be, the dispute takes all its time, and what the
+            // client demands its own.
             // In each of them all of the task may have to be computed.
             let all = results::AuditWindowMax::get();
             let openings = 2 * (results::OpeningWindow::get() + all);
             let dispute = 2 * (disputes::DisputeClock::get() + all) + disputes::DecisionWindow::get();
-            let longest = results::ChallengeWindow::get() + openings + dispute;
+            let demands = 2 * results::SupplyWindow::get() + all;
+            let longest = results::ChallengeWindow::get() + openings + dispute + demands;
             assert!(staking::UnbondingPeriod::get() > longest, "{name}: {longest}");
         });
     }

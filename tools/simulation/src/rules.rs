@@ -35,8 +35,10 @@ pub struct Rules {
     pub audit_pay: AuditPay,
     /// Lost with a bid that is not opened, in plancks.
     pub bid_deposit: u128,
-    /// What a demand for one segment pays its supplier, in plancks.
+    /// What showing 1 KiB on chain costs, in plancks. Each side bears half of what was demanded.
     pub demand_price: u128,
+    /// Whether auditors demand on chain what they are not served.
+    pub auditors_demand: bool,
     /// Whether keys and stake of auditors have to be older than what anybody can know of the draw.
     pub seasoned: bool,
     /// Whether windows are counted on a clock that stands still while finality does.
@@ -70,6 +72,7 @@ impl Default for Rules {
             audit_pay: AuditPay::default(),
             bid_deposit: REWARD,
             demand_price: REWARD / 100,
+            auditors_demand: true,
             seasoned: true,
             running_clock: true,
             blocks: Blocks::default(),

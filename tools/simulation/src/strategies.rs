@@ -187,6 +187,16 @@ pub const STRATEGIES: &[Strategy] = &[
         showing::shows_when_asked,
     ),
     provider(
+        "withheld from auditors",
+        "provider that serves auditors nothing",
+        showing::withholds_from_auditors,
+    ),
+    provider(
+        "shown to auditors on demand",
+        "provider that serves auditors nothing",
+        showing::shows_on_demand,
+    ),
+    provider(
         "two faces, a wrong one revealed",
         "two-faced data plane",
         showing::reveals_another,

@@ -309,6 +309,23 @@ fn an_output_that_is_withheld_in_a_dispute_loses_by_time_and_one_that_is_shown_b
 }
 
 #[test]
+fn a_provider_that_serves_no_auditor_is_convicted_and_would_go_unseen_if_they_could_not_demand() {
+    loses("withheld from auditors");
+    loses("shown to auditors on demand");
+    let served_by_good_will = Rules {
+        auditors_demand: false,
+        ..Rules::default()
+    };
+    let outcome = play(
+        "withheld from auditors",
+        &served_by_good_will,
+        &Market::with_corrupt(10),
+    );
+    assert!(outcome.profit() > 1.0, "{}", outcome.profit());
+    assert_eq!(outcome.tally.convicted, 0);
+}
+
+#[test]
 fn who_serves_another_output_than_it_reveals_loses_whichever_of_them_is_right() {
     loses("two faces, a wrong one revealed");
     loses("two faces, a wrong one served");

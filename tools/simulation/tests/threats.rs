@@ -11,7 +11,7 @@ use std::{
 use surety_simulation::strategies::STRATEGIES;
 
 /// Those that strategies play. The page has more.
-const THREATS: [&str; 32] = [
+const THREATS: [&str; 33] = [
     "wrong result",
     "wrong items",
     "copying",
@@ -24,6 +24,7 @@ const THREATS: [&str; 32] = [
     "client withholding input",
     "provider withholding trace",
     "withheld output in a dispute",
+    "provider that serves auditors nothing",
     "two-faced data plane",
     "client denying delivery",
     "equivocation",

@@ -4,6 +4,7 @@
 //! It follows the pallets only as far as a worker can see, and never moves money. Deadlines are the test's to
 //! keep: [`FakeChain::assign`], [`FakeChain::open_reveals`] and [`FakeChain::settle`] move a task on.
 
+mod demands;
 mod faults;
 mod inputs;
 mod rounds;
@@ -366,14 +367,15 @@ impl Chain for FakeChain {
         self.read(when, |state| state.disputes.clone().into_iter().collect())
     }
 
-    async fn demand(
+    async fn demands(
         &self,
         when: When,
         task: TaskId,
         provider: &AccountId32,
-    ) -> Result<Option<DemandRecord>, ChainError> {
+    ) -> Result<Vec<DemandRecord>, ChainError> {
         self.read(when, |state| {
-            state.demands.get(&(task, provider.clone())).cloned()
+            let demands = state.demands.get(&(task, provider.clone()));
+            demands.cloned().unwrap_or_default()
         })
     }
 

@@ -56,8 +56,18 @@ impl FakeState {
                 verifier,
                 refutation,
             } => self.refute_audit(*task, (provider, verifier), refutation),
-            Call::Demand { task, .. } => Ok(vec![task_event("Results", "DataDemanded", *task)]),
-            Call::Supply { task, .. } => Ok(vec![task_event("Results", "DataSupplied", *task)]),
+            Call::Demand {
+                task,
+                provider,
+                parts,
+                ..
+            } => self.demand(who, *task, provider, parts),
+            Call::Supply {
+                task,
+                content,
+                bytes,
+                opening,
+            } => self.supply(who, *task, (*content, *bytes), opening),
             Call::DemandInput { task, segment } => self.demand_input(who, *task, *segment),
             Call::SupplyInput { task, opening } => self.supply_input(*task, opening),
             Call::ReportEquivocation { statement, .. } => {
@@ -123,7 +133,11 @@ impl FakeState {
         }
         member.progress = MemberProgress::Committed(commitment);
         let agent = who.clone();
-        let note = CommitRecord { agent, commitment };
+        let note = CommitRecord {
+            agent,
+            commitment,
+            shown: None,
+        };
         self.commit_notes.insert((task, stash), note);
         Ok(vec![task_event("Results", "Committed", task)])
     }
@@ -271,6 +285,7 @@ impl FakeState {
     pub(super) fn open_audits(&mut self, id: TaskId, until: BlockNumber) {
         if let Some(round) = self.rounds.get_mut(&id) {
             round.phase = RoundPhase::Auditing { until };
+            round.demands_until = Some(until);
             round.draw = Some(AuditDraw {
                 begun_at: self.number,
                 settled_by: self.number,

@@ -70,11 +70,11 @@ pub struct FakeState {
     pub unreadable_funds: bool,
     /// Committees that sit. The test puts them there; seats are taken and answers opened.
     pub committees: BTreeMap<DisputeId, CommitteeRecord>,
-    /// Demands by task and provider. The test puts them there.
-    pub demands: BTreeMap<(TaskId, AccountId32), DemandRecord>,
+    /// Demands by task and provider.
+    pub demands: BTreeMap<(TaskId, AccountId32), Vec<DemandRecord>>,
     /// What providers committed to, by task and stash.
     pub commit_notes: BTreeMap<(TaskId, AccountId32), CommitRecord>,
-    /// What has been shown of contents of tasks. The test puts it there.
+    /// What has been shown of contents of tasks.
     pub shown: BTreeMap<(TaskId, ContentHash), Vec<u8>>,
     /// What auditors have opened of their items, by block, task, provider and verifier.
     pub openings: BTreeMap<(BlockNumber, TaskId, AccountId32, AccountId32), ItemsOpening>,

@@ -2,8 +2,11 @@
 
 use sp_core::{H256, crypto::AccountId32};
 use surety_dispute_game::bisection::{Entry, Move, StepsOpening};
-use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
-use surety_types::trust::{AuditAnswer, AuditProof, ItemFound, ItemLeaves, ItemsFound, Refutation};
+use surety_proofs::{CommitStatement, PartOpening, SegmentOpening, SignedStatement};
+use surety_types::trust::{
+    AuditAnswer, AuditProof, Content, ContentPart, DemandedParts, ItemFound, ItemLeaves, ItemsFound,
+    Refutation,
+};
 
 use super::{HASH, account, claim};
 use crate::Call;
@@ -20,7 +23,8 @@ pub(super) fn calls() -> Vec<Call> {
         Call::Demand {
             task,
             provider,
-            segment: 1,
+            parts: parts(),
+            proof: Some(proof()),
         },
         Call::DemandInput { task, segment: 1 },
         Call::Play {
@@ -47,13 +51,19 @@ pub(super) fn calls() -> Vec<Call> {
             salt: HASH,
         },
     ]);
-    calls.extend(opening().map(|opening| Call::Supply {
+    calls.extend(PartOpening::new(&[1; 10_000], 1).map(|opening| Call::Supply {
         task,
-        output_bytes: 1,
+        content: Content::Output,
+        bytes: 1,
         opening,
     }));
     calls.extend(opening().map(|opening| Call::SupplyInput { task, opening }));
     calls
+}
+
+pub(super) fn parts() -> DemandedParts {
+    let part = |content| ContentPart { content, part: 1 };
+    DemandedParts::truncate_from(vec![part(Content::Input), part(Content::Output)])
 }
 
 fn opening() -> Option<SegmentOpening> {

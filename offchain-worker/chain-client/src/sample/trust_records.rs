@@ -105,8 +105,9 @@ pub fn disputes() -> Vec<DisputeRecord> {
 /// A demand.
 pub fn demand() -> DemandRecord {
     DemandRecord {
+        demander: account(),
         by: account(),
-        segment: 1,
+        parts: super::trust::parts(),
         price: 1,
         until: 1,
     }

@@ -6,14 +6,14 @@ use scale_info::TypeInfo;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::MultiAddress;
 use surety_dispute_game::bisection::Move;
-use surety_proofs::{SegmentOpening, SignedStatement};
+use surety_proofs::{PartOpening, SegmentOpening, SignedStatement};
 use surety_types::{
     model::ModelManifest,
     multiaddr::Endpoints,
     provider::DeviceProfile,
     stake::Role,
     task::{Bid, ResultClaim, TaskSpec},
-    trust::{AuditAnswer, AuditProof, ItemLeaves, ItemsFound},
+    trust::{AuditAnswer, AuditProof, Content, DemandedParts, ItemLeaves, ItemsFound},
 };
 
 #[derive(TypeInfo)]
@@ -171,12 +171,14 @@ pub enum ResultsCall {
     demand {
         task: u64,
         provider: AccountId32,
-        segment: u32,
+        parts: DemandedParts,
+        proof: Option<AuditProof>,
     },
     supply {
         task: u64,
-        output_bytes: u32,
-        opening: SegmentOpening,
+        content: Content,
+        bytes: u32,
+        opening: PartOpening,
     },
     report_equivocation {
         statement: SignedStatement<AccountId32>,

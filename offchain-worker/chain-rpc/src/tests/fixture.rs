@@ -198,7 +198,7 @@ fn trust_pallets() -> [v15::PalletMetadata; 4] {
     let clock = pallet(55, "FinalityClock", meta_type::<Nothing>(), entries);
     let entries = vec![
         ("Rounds", by_task::<RoundRecord>()),
-        ("Demands", by_task_and_stash::<DemandRecord>()),
+        ("Demands", by_task_and_stash::<Vec<DemandRecord>>()),
         ("CommitNotes", by_task_and_stash::<CommitRecord>()),
     ];
     let results = pallet(56, "Results", meta_type::<ResultsCall>(), entries);

@@ -93,7 +93,7 @@ fn every_record_is_read_as_the_runtime_of_today_writes_it() {
     reads(&runtime, Entry::Providers, [records::provider()]);
     reads(&runtime, Entry::Ledgers, [records::stake()]);
     reads(&runtime, Entry::Models, [records::model()]);
-    reads(&runtime, Entry::Demands, [trust_records::demand()]);
+    reads(&runtime, Entry::Demands, [vec![trust_records::demand()]]);
     reads(&runtime, Entry::Slashes, [trust_records::slash()]);
     reads(&runtime, Entry::Records, [trust_records::record()]);
     let view = records::task_view();

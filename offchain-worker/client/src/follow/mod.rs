@@ -24,6 +24,7 @@ use tokio::{
 
 use crate::{
     deliver::{self, Delivery, decided, wanted},
+    demands::Demander,
     error::{ClientError, Result},
     grants::Grants,
     inputs::Supplier,
@@ -76,6 +77,8 @@ pub struct Follow<S> {
     pub leave_at_result: bool,
     /// Answers demands for the input, where it is ours.
     pub supplier: Option<Supplier>,
+    /// Has the output shown on the chain that nobody serves, where the task is ours.
+    pub demander: Option<Demander>,
     /// Lets providers read the input, where it is ours.
     pub grants: Option<Grants>,
     /// Shown to providers who do not know this peer as the client.
@@ -379,7 +382,12 @@ impl<S: Screen + Clone + 'static> Run<S> {
         if let Some(job) = self.fetching.take_if(|job| job.is_finished()) {
             match job.await.map_err(|e| ClientError::Internal(e.to_string()))? {
                 Ok(delivery) => self.take_delivery(delivery)?,
-                Err(attempts) => self.last_attempts = attempts,
+                Err(attempts) => {
+                    self.last_attempts = attempts;
+                    if let Some(demander) = &mut self.follow.demander {
+                        demander.note_failure();
+                    }
+                }
             }
             self.next_fetch = Instant::now() + DELIVERY_PAUSE;
         }
@@ -397,6 +405,13 @@ impl<S: Screen + Clone + 'static> Run<S> {
                 // Gone already is as good: it must not be taken for the result.
                 std::fs::remove_file(path).ok();
             }
+        }
+        if let Some(demander) = self.follow.demander.as_mut().filter(|_| self.delivery.is_none()) {
+            let said = demander
+                .see(&self.follow.chain, self.follow.task, info, &wanted)
+                .await?;
+            let texts = self.steps.new_ones(said.into_iter().collect());
+            self.say(&texts);
         }
         let idle = self.delivery.is_none() && self.fetching.is_none();
         if idle && !wanted.providers.is_empty() && Instant::now() >= self.next_fetch {

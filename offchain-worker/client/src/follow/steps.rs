@@ -172,11 +172,11 @@ fn data_text(event: &ChainEvent, now: Now) -> Option<String> {
     };
     match event.name.as_str() {
         "DataDemanded" => Some(format!(
-            "{} has to show piece {} of its output on the chain",
+            "{} has to show on the chain what it does not serve; there is time {}",
             provider()?,
-            event.field::<u32>("segment")?
+            left(event.field("until")?, now)
         )),
-        "DataSupplied" => Some(format!("{} has shown a piece of its output", provider()?)),
+        "DataSupplied" => Some(format!("{} has shown a part of what it has", provider()?)),
         "InputDemanded" => Some(format!(
             "{} cannot get the input: piece {} of it has to be shown on the chain; there is time {}",
             provider()?,

@@ -1,4 +1,7 @@
 #![allow(clippy::unwrap_used)]
+
+mod demands;
+
 use surety_chain_client::{
     AccountId, CommitRecord, FakeChain, Hash, ProviderRecord, RoundRecord, Signer, TaskRecord,
 };
@@ -114,6 +117,7 @@ impl World {
             show_tokens: false,
             leave_at_result: false,
             supplier: None,
+            demander: None,
             grants: Some(Grants::default()),
             ticket: None,
             text: None,
@@ -172,6 +176,7 @@ impl World {
             let note = CommitRecord {
                 agent: agent.account().clone(),
                 commitment: Hash::zero(),
+                shown: None,
             };
             state.commit_notes.insert((TASK, account(index)), note);
             let round = state.rounds.get_mut(&TASK).unwrap();

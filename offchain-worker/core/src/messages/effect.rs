@@ -8,7 +8,7 @@ use surety_types::{
     model::Operation,
     multiaddr::Endpoints,
     task::{Bid, ResultClaim, TaskSpec},
-    trust::{AuditAnswer, AuditProof, DisputeId, ItemsFound, Refutation},
+    trust::{AuditAnswer, AuditProof, ContentPart, DemandedParts, DisputeId, ItemsFound, Refutation},
 };
 
 use super::{Confirmation, KeptView};
@@ -71,14 +71,14 @@ pub enum Effect {
         /// The commitment's salt.
         salt: Hash,
     },
-    /// Show a piece of our output on the chain.
+    /// Show a part of the input, or of our output, on the chain. Of content that has fewer the last one does.
     SubmitSupply {
         /// Task id.
         task: TaskId,
-        /// The output's hash.
-        output: ContentHash,
-        /// Which 1 KiB of it, from 0.
-        segment: u32,
+        /// Which part.
+        part: ContentPart,
+        /// The hash of what it is a part of.
+        hash: ContentHash,
     },
     /// Find out whether we are to audit a result: evaluate the VRF of the agent's key, and compare it with
     /// our chances.
@@ -184,14 +184,16 @@ pub enum Effect {
         /// The output's hash.
         output: ContentHash,
     },
-    /// Demand a piece of an output on the chain.
+    /// Demand on the chain what a provider does not serve.
     SubmitDemand {
         /// Task id.
         task: TaskId,
         /// Provider's stash.
         provider: AccountId,
-        /// Which 1 KiB of it, from 0.
-        segment: u32,
+        /// What of it.
+        parts: DemandedParts,
+        /// That we are drawn: before the reveal.
+        proof: Option<AuditProof>,
     },
     /// Find our next move in a dispute.
     ComputeMove {
@@ -319,7 +321,7 @@ pub enum Effect {
 }
 
 /// The kinds of [`Effect`], with what of a task they are about: a provider or an auditor by
-/// [`crate::key_of`], a dispute, or a segment.
+/// [`crate::key_of`], a dispute, or a part of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EffectKind {
     /// [`Effect::SubmitBid`].
@@ -335,7 +337,7 @@ pub enum EffectKind {
     /// [`Effect::SubmitReveal`].
     Reveal,
     /// [`Effect::SubmitSupply`].
-    Supply(u32),
+    Supply(ContentPart),
     /// [`Effect::Draw`].
     Draw(Hash),
     /// [`Effect::FetchAudit`].
@@ -444,7 +446,7 @@ impl Effect {
             Self::Compute { .. } => EffectKind::Compute,
             Self::SubmitCommit { .. } => EffectKind::Commit,
             Self::SubmitReveal { .. } => EffectKind::Reveal,
-            Self::SubmitSupply { segment, .. } => EffectKind::Supply(*segment),
+            Self::SubmitSupply { part, .. } => EffectKind::Supply(*part),
             Self::Draw { input, .. } => EffectKind::Draw(key_of(&input.provider)),
             Self::FetchAudit { provider, .. } => EffectKind::FetchAudit(key_of(provider)),
             Self::Audit { provider, .. } => EffectKind::Audit(key_of(provider)),

@@ -196,6 +196,15 @@ pub enum Event {
         /// Its word.
         statement: SignedStatement<AccountId>,
     },
+    /// The provider has shown its output on the chain, and what the audit takes is here.
+    AuditShown {
+        /// Task id.
+        task: TaskId,
+        /// Stash of the provider whose result it is.
+        provider: AccountId,
+        /// The output.
+        output: ContentHash,
+    },
     /// A result has been computed again, or our items of it.
     AuditReady {
         /// Task id.

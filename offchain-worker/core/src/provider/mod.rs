@@ -296,6 +296,7 @@ impl Provider {
             | Event::Room { .. }
             | Event::Drawn { .. }
             | Event::AuditFetched { .. }
+            | Event::AuditShown { .. }
             | Event::AuditReady { .. }
             | Event::AuditCompared { .. }
             | Event::OpeningWindow { .. }

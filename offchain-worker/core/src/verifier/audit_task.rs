@@ -8,10 +8,10 @@ use surety_types::{
     trust::{Audit, AuditState, FaultKind},
 };
 
-use super::{sealed::SealedResult, served::Served};
+use super::{sealed::SealedResult, served::Served, unserved::is_demanded};
 use crate::{
-    AccountId, Balance, BlockNumber, Config, Drawn, Effect, EffectKind, Found, Hash, KeptView, Purpose,
-    RoundRecord, TaskSnapshot,
+    AccountId, Balance, BlockNumber, Config, Drawn, Effect, EffectKind, Found, Hash, KeptView, RoundRecord,
+    TaskSnapshot,
     absence::Absence,
     attempts::Attempts,
     duel::Duels,
@@ -26,8 +26,6 @@ use crate::{
 const DATA_ATTEMPTS: u32 = 15;
 /// The same where the time for demands is nearly over.
 const DATA_ATTEMPTS_NEAR: u32 = 3;
-/// Pieces among which the one that is demanded is chosen. A shorter output shows its last instead.
-const DEMAND_SEGMENTS: u32 = 64;
 
 /// Whether a result is ours to audit.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +40,8 @@ pub(crate) enum Draw {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Check {
     pub draw: Draw,
+    /// When we knew that it is ours, on the running clock.
+    pub drawn_at: Option<BlockNumber>,
     /// Journalled.
     pub sealed: Option<SealedResult>,
     /// Journalled. Whether the provider's result shows what we found of our items.
@@ -82,6 +82,9 @@ impl AuditTask {
         self.duels.see(&snapshot.disputes, config, &mut self.attempts);
         let (disputes, committees) = (&snapshot.disputes, &snapshot.committees);
         self.seats.see(disputes, committees, config, &mut self.attempts);
+        if let Some(before) = self.seen.take() {
+            self.note_shown(&before, &snapshot, &config.stash);
+        }
         self.seen = Some(snapshot);
     }
 
@@ -190,7 +193,8 @@ impl AuditTask {
             };
             let found = self.want(seen, round, member, config, clock);
             let found = found.map(|(by, kind)| Wanted::new(kind, by));
-            [report, found.filter(|wanted| !waits(wanted))]
+            let demand = self.to_demand(seen, (round, member), config, clock);
+            [report, found.filter(|wanted| !waits(wanted)), demand]
         };
         round.members.iter().flat_map(of).flatten().collect()
     }
@@ -241,7 +245,7 @@ impl AuditTask {
         } else {
             DATA_ATTEMPTS
         };
-        let kind = self.to_check(seen, key, check?, member, attempts)?;
+        let kind = self.to_check((seen, config), key, check?, member, attempts)?;
         Some((until, kind))
     }
 
@@ -305,7 +309,7 @@ impl AuditTask {
     /// What there is to do about an output: it is looked for so often, and then demanded.
     fn to_check(
         &self,
-        seen: &TaskSnapshot,
+        (seen, config): (&TaskSnapshot, &Config),
         key: Hash,
         check: &Check,
         member: &Member,
@@ -319,9 +323,8 @@ impl AuditTask {
         if self.attempts.count(looked) < attempts || self.attempts.is_under_way(looked) {
             return Some(looked);
         }
-        let mut demands = seen.demands.iter();
-        let demanded = demands.any(|(provider, _)| *provider == member.provider);
-        (!demanded).then_some(EffectKind::Demand(key))
+        let is_open = is_demanded(seen, &member.provider, &config.stash);
+        (!is_open).then_some(EffectKind::Demand(key))
     }
 
     fn draw(&self, key: Hash) -> Option<Effect> {
@@ -469,11 +472,7 @@ impl Subject for AuditTask {
                 spec: spec.clone(),
                 output: self.claim(key)?.output,
             },
-            EffectKind::Demand(key) => Effect::SubmitDemand {
-                task,
-                provider: self.provider(key)?,
-                segment: segment(config.salts.salt(task, Purpose::Demand(key))),
-            },
+            EffectKind::Demand(key) => self.demand(seen, key, config)?,
             other => {
                 let of_duels = self.duels.effect(other, (task, spec), |claim| self.kept(claim));
                 return of_duels.or_else(|| self.seats.effect(other, task, spec));
@@ -495,9 +494,4 @@ fn to_audit(key: Hash, check: Option<&Check>) -> EffectKind {
 pub(super) fn revealed<'a>(seen: &'a TaskSnapshot, provider: &AccountId) -> Option<&'a ResultClaim> {
     let mut members = seen.round.as_ref()?.members.iter();
     members.find(|member| member.provider == *provider)?.claim()
-}
-
-fn segment(salt: Hash) -> u32 {
-    let [a, b, c, d, ..] = salt.0;
-    u32::from_le_bytes([a, b, c, d]) % DEMAND_SEGMENTS
 }

@@ -5,11 +5,11 @@ mod items;
 mod load;
 mod sealed;
 mod served;
+mod unserved;
 
 use std::collections::BTreeSet;
 
 use surety_dispute_game::bisection::Move;
-use surety_proofs::SignedStatement;
 use surety_types::{TaskId, trust::DisputeId};
 
 use crate::{
@@ -281,6 +281,11 @@ impl Verifier {
                 provider,
                 statement,
             } => self.take_fetched(task, provider, statement, step),
+            Event::AuditShown {
+                task,
+                provider,
+                output,
+            } => self.take_shown(task, &provider, output, step),
             Event::AuditReady {
                 task,
                 provider,
@@ -372,38 +377,9 @@ impl Verifier {
         entry
             .attempts
             .succeed(EffectKind::Draw(key), self.now, &self.config);
-        entry.checks.entry(key).or_default().draw = drawn.map_or(Draw::NotOurs, Draw::Ours);
-    }
-
-    /// What a provider has signed is journalled before anything is said about it: who shows others something
-    /// else, or us after a restart, is convicted by it.
-    fn take_fetched(
-        &mut self,
-        task: TaskId,
-        provider: AccountId,
-        statement: SignedStatement<AccountId>,
-        step: &mut Step,
-    ) {
-        let at = self.block;
-        let Some(entry) = self.tasks.get_mut(&task) else {
-            return;
-        };
-        let key = key_of(&provider);
-        let (check, kind) = (entry.checks.entry(key).or_default(), EffectKind::FetchAudit(key));
-        let is_news = check.served.take(&statement);
-        let is_other = check.served.output() != Some(statement.statement.output);
-        if is_news {
-            step.records.push(Record::AuditServed {
-                task,
-                at,
-                provider,
-                statement,
-            });
-        }
-        match is_other {
-            true => self.take_failure(task, kind, Failure::Failed),
-            false => self.take_success(task, kind, step),
-        }
+        let check = entry.checks.entry(key).or_default();
+        check.draw = drawn.map_or(Draw::NotOurs, Draw::Ours);
+        check.drawn_at = Some(self.clocks.finalized);
     }
 
     /// The only place where a result of ours comes into being.
@@ -471,7 +447,7 @@ impl Verifier {
         });
     }
 
-    fn take_failure(&mut self, task: TaskId, kind: EffectKind, failure: Failure) {
+    pub(super) fn take_failure(&mut self, task: TaskId, kind: EffectKind, failure: Failure) {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
@@ -482,7 +458,7 @@ impl Verifier {
         }
     }
 
-    fn take_success(&mut self, task: TaskId, kind: EffectKind, step: &mut Step) {
+    pub(super) fn take_success(&mut self, task: TaskId, kind: EffectKind, step: &mut Step) {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };

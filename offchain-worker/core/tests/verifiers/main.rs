@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod served;
+mod unserved;
 mod wholes;
 
 use sp_core::H256;

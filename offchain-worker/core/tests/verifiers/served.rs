@@ -22,13 +22,13 @@ fn signed(output: u8) -> Statement {
     }
 }
 
-fn generating() -> TaskSnapshot {
+pub fn generating() -> TaskSnapshot {
     let mut task = auditing(1, 20);
     task.task.spec.operation = Operation::Generate;
     task
 }
 
-fn fetched(output: u8) -> Event {
+pub fn fetched(output: u8) -> Event {
     Event::AuditFetched {
         task: 1,
         provider: provider(),
@@ -37,7 +37,7 @@ fn fetched(output: u8) -> Event {
 }
 
 /// Our result when the output is the one that was shown.
-fn found(output: u8) -> ResultClaim {
+pub fn found(output: u8) -> ResultClaim {
     ResultClaim {
         output: H256([output; 32]),
         ..claim()
@@ -45,14 +45,14 @@ fn found(output: u8) -> ResultClaim {
 }
 
 /// A verifier that plays one task, and whatever its journal holds.
-struct Auditor {
-    verifier: Verifier,
-    journal: Vec<Record>,
+pub struct Auditor {
+    pub verifier: Verifier,
+    pub journal: Vec<Record>,
 }
 
 impl Auditor {
     /// It has drawn itself, and is asked to fetch what it audits.
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut auditor = Self {
             verifier: Verifier::new(config(), Vec::new()).unwrap(),
             journal: Vec::new(),
@@ -61,18 +61,18 @@ impl Auditor {
         auditor
     }
 
-    fn draws(&mut self) -> Vec<Effect> {
+    pub fn draws(&mut self) -> Vec<Effect> {
         let first = see(&mut self.verifier, 10, vec![generating()]);
         draw(&mut self.verifier, first, |_| true).0
     }
 
-    fn hear(&mut self, block: u32, event: Event) -> Vec<Effect> {
+    pub fn hear(&mut self, block: u32, event: Event) -> Vec<Effect> {
         let step = self.verifier.step(block, event);
         self.journal.extend(step.records.clone());
         effects(&step)
     }
 
-    fn see(&mut self, block: u32, task: &TaskSnapshot) -> Vec<Effect> {
+    pub fn see(&mut self, block: u32, task: &TaskSnapshot) -> Vec<Effect> {
         let (clock, tasks) = (block, vec![task.clone()]);
         let unread = Vec::new();
         self.hear(
@@ -86,7 +86,7 @@ impl Auditor {
         )
     }
 
-    fn restart(&mut self) {
+    pub fn restart(&mut self) {
         self.verifier = Verifier::new(config(), self.journal.clone()).unwrap();
     }
 
@@ -105,7 +105,7 @@ impl Auditor {
     }
 }
 
-fn fetch(output: Option<u8>) -> Effect {
+pub fn fetch(output: Option<u8>) -> Effect {
     Effect::FetchAudit {
         task: 1,
         provider: provider(),
@@ -114,7 +114,7 @@ fn fetch(output: Option<u8>) -> Effect {
     }
 }
 
-fn report(statement: u8, other: Option<u8>) -> Effect {
+pub fn report(statement: u8, other: Option<u8>) -> Effect {
     Effect::SubmitReport {
         task: 1,
         provider: provider(),
@@ -123,7 +123,7 @@ fn report(statement: u8, other: Option<u8>) -> Effect {
     }
 }
 
-fn failed(kind: EffectKind, failure: Failure) -> Event {
+pub fn failed(kind: EffectKind, failure: Failure) -> Event {
     Event::EffectFailed {
         task: 1,
         kind,
@@ -132,7 +132,7 @@ fn failed(kind: EffectKind, failure: Failure) -> Event {
 }
 
 /// The provider reveals this output; our seal is on the chain.
-fn revealed(output: u8, seal: H256, phase: RoundPhase<AccountId, u32>) -> TaskSnapshot {
+pub fn revealed(output: u8, seal: H256, phase: RoundPhase<AccountId, u32>) -> TaskSnapshot {
     let mut task = generating();
     let round = task.round.as_mut().unwrap();
     round.members[0].progress = MemberProgress::Revealed(found(output));
@@ -152,7 +152,7 @@ fn revealed(output: u8, seal: H256, phase: RoundPhase<AccountId, u32>) -> TaskSn
     task
 }
 
-fn challengeable() -> RoundPhase<AccountId, u32> {
+pub fn challengeable() -> RoundPhase<AccountId, u32> {
     let verdict = Verdict::Failed(FailureReason::NoAgreement);
     RoundPhase::Challengeable { until: 100, verdict }
 }

@@ -1,123 +1,112 @@
-//! Pieces of output that were withheld are demanded on chain.
+//! What a provider reveals and serves nobody is demanded on chain.
 
-use frame_support::{assert_noop, assert_ok, dispatch::DispatchResult, traits::fungible::Mutate};
-use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
-use surety_proofs::SegmentOpening;
-use surety_types::{limits::DEMANDS_MAX, task::Verdict, trust::FaultKind};
+use frame_support::{assert_noop, assert_ok, traits::fungible::Mutate};
+use surety_pallet_test_kit::{MockClock, MockStake};
+use surety_types::{
+    task::Verdict,
+    trust::{Content, ContentPart, FaultKind},
+};
 
-use super::after;
+use super::{after, revealed_with};
 use surety_pallet_integration_tests::*;
 
-const CLIENT: AccountId = FIRST_STRANGER;
-
-fn demand(by: AccountId, provider: AccountId, segment: u32) -> DispatchResult {
-    send_as(
-        by,
-        ResultsCall::demand {
-            task: TASK,
-            provider,
-            segment,
-        },
-    )
-}
-
-fn supply(provider: AccountId, bytes: &[u8], segment: u32) -> DispatchResult {
-    let opening = SegmentOpening::new(bytes, segment).unwrap();
-    let output_bytes = bytes.len() as u32;
-    send(
-        provider,
-        ResultsCall::supply {
-            task: TASK,
-            output_bytes,
-            opening,
-        },
-    )
+/// After the reveal of these results the client has money.
+fn demanding(results: &[u8], test: impl FnOnce()) {
+    after(results, || {
+        endow_demanders();
+        test();
+    });
 }
 
 #[test]
-fn a_piece_that_is_supplied_is_paid_for() {
-    after(&[9, 9], || {
+fn a_part_that_is_shown_costs_each_side_half() {
+    demanding(&[9, 9], || {
         events();
-        assert_ok!(demand(CLIENT, 2, 1));
+        assert_ok!(demand(CLIENT, 2, of_output([0])));
         let until = System::block_number() + SUPPLY_WINDOW;
         assert_eq!(MockClock::last_wake(TASK), Some(until));
-        assert_eq!(money(CLIENT), MONEY - SUPPLY_PRICE);
+        assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE);
         let before = money(2);
-        assert_ok!(supply(2, &output(9), 1));
-        assert_eq!(money(2), before + SUPPLY_PRICE);
-        let (task, provider, segment) = (TASK, 2, 1);
-        assert_eq!(
-            events(),
-            [
-                RuntimeEvent::Results(ResultsEvent::DataDemanded {
-                    task,
-                    provider,
-                    by: CLIENT,
-                    segment,
-                    until
-                }),
-                RuntimeEvent::Results(ResultsEvent::DataSupplied {
-                    task,
-                    provider,
-                    segment
-                }),
-            ]
-        );
+        assert_ok!(show_output(2, 9));
+        assert_eq!(money(2), before + PART_PRICE / 2);
+        assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE / 2);
+        let (task, provider, content) = (TASK, 2, Content::Output);
+        let told = [
+            ResultsEvent::DataDemanded {
+                task,
+                provider,
+                by: CLIENT,
+                parts: of_output([0]),
+                until,
+            },
+            ResultsEvent::DataSupplied {
+                task,
+                provider,
+                part: ContentPart { content, part: 0 },
+                shown: claim(9).output,
+                bytes: OUTPUT_BYTES,
+            },
+        ];
+        assert_eq!(events(), told.map(RuntimeEvent::Results));
+        assert_eq!(Results::shown(TASK, claim(9).output), Some(output(9)));
         pass(CHALLENGE_WINDOW + 1);
         assert_eq!(decision(), Some(agreed(9, &[1, 2], &[], &[])));
     });
 }
 
 #[test]
-fn the_last_piece_answers_for_pieces_that_there_are_not() {
-    after(&[9], || {
-        assert_ok!(demand(CLIENT, 1, 7));
-        assert_noop!(supply(1, &output(9), 1), ResultsError::WrongSegment);
-        assert_ok!(supply(1, &output(9), 2));
+fn the_last_part_answers_for_parts_that_there_are_not() {
+    demanding(&[9], || {
+        assert_ok!(demand(CLIENT, 1, of_output([3, 7, 5])));
+        assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE);
+        assert_ok!(show_output(1, 9));
     });
 }
 
 #[test]
-fn nothing_but_the_piece_itself_will_do() {
-    after(&[9], || {
-        assert_noop!(supply(1, &output(9), 0), ResultsError::NotDemanded);
-        assert_ok!(demand(CLIENT, 1, 1));
-        assert_noop!(supply(1, &output(8), 1), ResultsError::WrongSegment);
-        assert_noop!(supply(1, &output(9), 0), ResultsError::WrongSegment);
+fn nothing_but_the_part_itself_will_do() {
+    demanding(&[9], || {
+        assert_noop!(show_output(1, 9), ResultsError::NotDemanded);
+        assert_ok!(demand(CLIENT, 1, of_output([0])));
+        assert_noop!(show_output(1, 8), ResultsError::WrongSegment);
+        let shown = |content, bytes: &[u8]| show(1, content, bytes, 0);
+        assert_noop!(shown(Content::Input, &output(9)), ResultsError::WrongSegment);
         // The claim says how long the output is.
-        assert_noop!(supply(1, &output(9)[..2_000], 1), ResultsError::WrongSegment);
-        assert_noop!(supply(2, &output(9), 1), ResultsError::NotMember);
         assert_noop!(
-            supply(FIRST_VERIFIER, &output(9), 1),
-            ResultsError::NotProviderAgent
+            shown(Content::Output, &output(9)[..2_000]),
+            ResultsError::WrongSegment
         );
-        assert_ok!(supply(1, &output(9), 1));
+        assert_noop!(show_output(2, 9), ResultsError::NotMember);
+        assert_noop!(show_output(FIRST_VERIFIER, 9), ResultsError::NotProviderAgent);
+        assert_ok!(show_output(1, 9));
     });
 }
 
 #[test]
 fn who_withholds_its_output_loses_its_lock_and_the_price_comes_back() {
-    after(&[9, 9, 9], || {
-        assert_ok!(demand(CLIENT, 2, 0));
+    demanding(&[9, 9, 9], || {
+        assert_ok!(demand(CLIENT, 2, of_output([0])));
         pass_unattended(SUPPLY_WINDOW + 1);
-        assert_noop!(supply(2, &output(9), 0), ResultsError::WrongPhase);
+        assert_noop!(show_output(2, 9), ResultsError::WrongPhase);
         pass(1);
         assert_eq!(faults(), [(2, FaultKind::WithheldData)]);
         assert_eq!(slashes()[0].finder, Some(CLIENT));
-        assert_eq!((slashes()[0].lock, money(CLIENT)), (LOCK, MONEY));
+        assert_eq!((slashes()[0].lock, money(CLIENT)), (LOCK, MONEY + 1));
         pass(CHALLENGE_WINDOW + 1);
         assert_eq!(decision(), Some(agreed(9, &[1, 3], &[2], &[])));
     });
 }
 
 #[test]
-fn a_round_waits_for_what_was_demanded() {
-    after(&[9], || {
+fn a_round_waits_for_what_was_demanded_and_no_longer() {
+    demanding(&[9], || {
         pass(CHALLENGE_WINDOW);
-        assert_ok!(demand(CLIENT, 1, 0));
+        assert_ok!(demand(CLIENT, 1, of_output([0])));
         pass(SUPPLY_WINDOW);
         assert!(round().is_some());
-        assert_ok!(supply(1, &output(9), 0));
+        assert_ok!(show_output(1, 9));
+        // Not when the time for it would have been over.
+        assert_eq!(MockClock::last_wake(TASK), Some(System::block_number()));
         pass(1);
         assert_eq!(phase(), None);
     });
@@ -125,125 +114,125 @@ fn a_round_waits_for_what_was_demanded() {
 
 #[test]
 fn a_demand_on_somebody_who_was_convicted_is_dropped() {
-    after(&[8, 9], || {
-        assert_ok!(demand(CLIENT, 1, 0));
+    demanding(&[8, 9], || {
+        assert_ok!(demand(CLIENT, 1, of_output([0])));
         play_out(&[(1, 8), (2, 9)]);
         pass(2);
         assert_eq!(Demands::<Test>::iter().count(), 0);
-        assert_eq!(money(CLIENT), MONEY);
+        assert_eq!(money(CLIENT), MONEY + 1);
         assert_eq!(faults(), [(1, FaultKind::WrongResult)]);
     });
 }
 
 #[test]
-fn demands_are_one_at_a_time_bounded_and_in_time() {
+fn demands_are_made_in_time_one_at_a_time_and_by_those_whom_it_concerns() {
     TestExt::new().round_of(1).execute_with(|| {
-        assert_noop!(demand(CLIENT, 1, 0), ResultsError::WrongPhase);
-        assert_noop!(
-            send_as(
-                CLIENT,
-                ResultsCall::demand {
-                    task: 99,
-                    provider: 1,
-                    segment: 0
-                }
-            ),
-            ResultsError::UnknownRound
-        );
-        super::revealed(&[9]);
-        assert_noop!(demand(CLIENT, 2, 0), ResultsError::NotMember);
-        assert_ok!(demand(CLIENT, 1, 0));
-        assert_noop!(demand(CLIENT, 1, 1), ResultsError::AlreadyDemanded);
-        assert_ok!(supply(1, &output(9), 0));
-        for _ in 1..DEMANDS_MAX {
-            assert_ok!(demand(CLIENT, 1, 0));
-            assert_ok!(supply(1, &output(9), 0));
-        }
-        assert_noop!(demand(CLIENT, 1, 0), ResultsError::TooManyDemands);
+        endow_demanders();
+        let auditor = FIRST_VERIFIER;
+        assert_noop!(demand(CLIENT, 1, of_output([0])), ResultsError::WrongPhase);
+        revealed_with(&[(auditor, 1, 9)], &[9]);
+        let one = || of_output([0]);
+        assert_noop!(demand(CLIENT, 2, one()), ResultsError::NotMember);
+        assert_noop!(demand(FIRST_STRANGER, 1, one()), ResultsError::MayNotDemand);
+        let other = agent_of(FIRST_VERIFIER + 1);
+        assert_noop!(demand(other, 1, one()), ResultsError::MayNotDemand);
+        assert_ok!(demand(CLIENT, 1, one()));
+        assert_noop!(demand(CLIENT, 1, one()), ResultsError::AlreadyDemanded);
+        // An auditor's demand is beside the client's, and one showing serves both.
+        assert_ok!(demand(agent_of(auditor), 1, one()));
+        assert_ok!(show_output(1, 9));
+        assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE / 2);
+        assert_eq!(money(agent_of(auditor)), MONEY);
+        // What is there costs nothing.
+        assert_ok!(demand(CLIENT, 1, one()));
+        assert_eq!(round().unwrap().demands, 0);
+        assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE / 2);
+    });
+    TestExt::new().execute_with(|| {
+        assert_noop!(demand(CLIENT, 1, of_output([0])), ResultsError::UnknownRound);
     });
 }
 
 #[test]
-fn the_client_comes_before_whoever_would_keep_it_out() {
+fn who_cannot_pay_demands_nothing() {
     after(&[9], || {
-        let owner = MockOutcome::CLIENT;
-        let _ = <Balances as Mutate<_>>::mint_into(&owner, MONEY);
-        let before = (money(owner), money(CLIENT));
-        // A friend of the provider uses up what strangers may demand, and then some.
-        for _ in 1..DEMANDS_MAX {
-            assert_ok!(demand(CLIENT, 1, 0));
-            assert_ok!(supply(1, &output(9), 0));
-        }
-        assert_ok!(demand(CLIENT, 1, 0));
-        let paid = SUPPLY_PRICE * Balance::from(DEMANDS_MAX - 1);
-        for segment in 0..3 {
-            assert_ok!(demand(owner, 1, segment));
-            // Whom it took the place of has its price back, and cannot take it again.
-            assert_eq!(money(CLIENT), before.1 - paid);
-            assert_noop!(demand(owner, 1, 0), ResultsError::AlreadyDemanded);
-            assert_ok!(supply(1, &output(9), segment));
-        }
-        assert_eq!(money(owner), before.0 - 3 * SUPPLY_PRICE);
-        assert_noop!(demand(CLIENT, 1, 0), ResultsError::TooManyDemands);
+        let refused = demand(CLIENT, 1, of_output([0]));
+        assert!(refused.is_err());
+        assert_eq!(Demands::<Test>::iter().count(), 0);
     });
 }
 
 #[test]
-fn a_round_waits_for_what_its_client_demanded_and_whoever_withholds_it_is_convicted() {
-    after(&[9], || {
-        let owner = MockOutcome::CLIENT;
-        let _ = <Balances as Mutate<_>>::mint_into(&owner, MONEY);
-        pass(CHALLENGE_WINDOW);
-        assert_ok!(demand(owner, 1, 0));
-        pass(SUPPLY_WINDOW);
-        assert!(round().is_some());
-        pass(2);
+fn input_can_be_demanded_of_any_size_and_part() {
+    demanding(&[9], || {
+        let input: Vec<u8> = (0..100_000u32).map(|at| (at / 5) as u8).collect();
+        surety_pallet_test_kit::MockOutcome::set_input(TASK, (surety_proofs::content_hash(&input), 100_000));
+        assert_noop!(demand(CLIENT, 1, of_input([13])), ResultsError::NoSuchSegment);
+        assert_ok!(demand(CLIENT, 1, of_input([12, 3, 3])));
+        assert_eq!(money(CLIENT), MONEY + 1 - 2 * PART_PRICE);
+        let part = |part| show(1, Content::Input, &input, part);
+        assert_noop!(part(4), ResultsError::WrongSegment);
+        assert_ok!(part(3));
+        assert_noop!(part(3), ResultsError::WrongSegment);
+        assert_eq!(round().unwrap().demands, 1);
+        assert_ok!(part(12));
+        assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE);
+        assert_eq!(money(1), 1 + PART_PRICE);
+    });
+}
+
+#[test]
+fn what_is_shown_in_part_is_withheld_and_only_that_part_is_paid_for() {
+    demanding(&[9, 9, 9], || {
+        let input: Vec<u8> = (0..20_000u32).map(|at| (at / 5) as u8).collect();
+        surety_pallet_test_kit::MockOutcome::set_input(TASK, (surety_proofs::content_hash(&input), 20_000));
+        assert_ok!(demand(CLIENT, 1, of_input(0..3)));
+        assert_ok!(show(1, Content::Input, &input, 1));
+        pass(SUPPLY_WINDOW + 2);
         assert_eq!(faults(), [(1, FaultKind::WithheldData)]);
+        assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE / 2);
     });
 }
 
 #[test]
-fn a_stranger_does_not_take_the_clients_place() {
-    after(&[9], || {
-        let owner = MockOutcome::CLIENT;
-        let _ = <Balances as Mutate<_>>::mint_into(&owner, MONEY);
-        assert_ok!(demand(owner, 1, 0));
-        assert_noop!(demand(CLIENT, 1, 0), ResultsError::AlreadyDemanded);
-    });
-}
-
-#[test]
-fn a_round_ends_when_what_it_waited_for_is_supplied() {
-    after(&[9], || {
-        pass(CHALLENGE_WINDOW);
-        assert_ok!(demand(CLIENT, 1, 0));
-        pass(2);
-        assert_ok!(supply(1, &output(9), 0));
-        // Not when the time for it would have been over.
-        assert_eq!(MockClock::last_wake(TASK), Some(System::block_number()));
+fn what_was_shown_is_forgotten_with_the_round_however_much_it_is() {
+    demanding(&[9], || {
+        let input: Vec<u8> = (0..600_000u32).map(|at| (at / 5) as u8).collect();
+        surety_pallet_test_kit::MockOutcome::set_input(TASK, (surety_proofs::content_hash(&input), 600_000));
+        let _ = <Balances as Mutate<_>>::mint_into(&CLIENT, MONEY);
+        for first in (0..72).step_by(4) {
+            assert_ok!(demand(CLIENT, 1, of_input(first..first + 4)));
+            for part in first..first + 4 {
+                assert_ok!(show(1, Content::Input, &input, part));
+            }
+        }
+        pass(CHALLENGE_WINDOW + 1);
+        assert_eq!(decision(), Some(agreed(9, &[1], &[], &[])));
+        assert_eq!(surety_pallet_results::Shown::<Test>::iter().count(), 0);
     });
 }
 
 #[test]
 fn of_who_did_not_reveal_nothing_can_be_demanded() {
     TestExt::new().round_of(3).execute_with(|| {
+        endow_demanders();
         all_commit(&[(1, 9), (2, 9), (3, 9)]);
         pass(AUDIT_WINDOW + 1);
         all_reveal(&[(1, 9), (2, 9)]);
         pass(REVEAL_WINDOW + 1);
-        assert_noop!(demand(CLIENT, 3, 0), ResultsError::NotRevealed);
+        assert_noop!(demand(CLIENT, 3, of_output([0])), ResultsError::NotRevealed);
     });
 }
 
 #[test]
 fn a_lone_provider_that_withholds_fails_the_task_and_the_client_is_insured() {
-    after(&[9], || {
-        assert_ok!(demand(CLIENT, 1, 0));
+    demanding(&[9], || {
+        assert_ok!(demand(CLIENT, 1, of_output([0])));
         pass(SUPPLY_WINDOW + CHALLENGE_WINDOW + 3);
         assert!(matches!(decision(), Some(Verdict::Failed(_))));
         // The verdict that was announced did not hold.
-        assert_eq!(money(900), 1 + PRICE);
+        assert_eq!(money(CLIENT), MONEY + 1 + PRICE);
         assert_eq!(money(POOL), POOL_MONEY - PRICE);
-        assert_eq!(MockStake::bonded(900), 0);
+        assert_eq!(MockStake::bonded(CLIENT), 0);
     });
 }

@@ -3,10 +3,8 @@
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
 use surety_dispute_game::{bisection::Move, quorum_streak};
-use surety_pallet_results::Rounds;
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
-    model::Operation,
     stake::Role,
     task::{FailureReason, Verdict},
     traits::Jail,
@@ -219,13 +217,6 @@ fn a_dispute_of_who_is_convicted_is_over() {
 
 /// A verifier that was shown 7 by stash 1, which reveals 9 like stash 2.
 const SHOWN_ANOTHER: AccountId = FIRST_VERIFIER;
-
-/// Has the task be one of generation, of which auditors are shown the output.
-fn generates() {
-    Rounds::<Test>::mutate(TASK, |round| {
-        round.as_mut().unwrap().terms.operation = Operation::Generate;
-    });
-}
 
 fn two_faced(test: impl FnOnce()) {
     TestExt::new().round_of(2).execute_with(|| {

@@ -8,8 +8,10 @@ use frame_support::traits::fungible::Mutate;
 use proptest::{collection::vec, prelude::*};
 use surety_dispute_game::bisection::{Move, Side};
 use surety_pallet_test_kit::{MockOutcome, MockStake};
-use surety_proofs::SegmentOpening;
-use surety_types::{task::Verdict, trust::AuditProof};
+use surety_types::{
+    task::Verdict,
+    trust::{AuditProof, Content, ContentPart, DemandedParts},
+};
 
 use audits::{AuditStep, Audits, any_audit_step};
 use showing::{ShowingStep, any_showing_step};
@@ -30,8 +32,10 @@ enum Step {
     /// Opens what it has sealed, if anything.
     RevealAudit(AccountId, AccountId),
     Challenge(AccountId, AccountId),
-    Demand(AccountId, AccountId, u32),
-    Supply(AccountId, u8, u32),
+    Demand(AccountId, AccountId, DemandedParts),
+    /// A verifier demands before the reveal.
+    DemandUnserved(AccountId, AccountId, DemandedParts),
+    Supply(AccountId, Content, u8),
     DemandInput(AccountId, u32),
     SupplyJunk(u32),
     /// Plays what a side with this result would, in one of the open disputes.
@@ -84,8 +88,11 @@ fn any_step(members: AccountId) -> impl Strategy<Value = Step> {
         3 => (verifier(), member(), result()).prop_map(|(who, of, result)| Step::Announce(who, of, result)),
         3 => (verifier(), member()).prop_map(|(who, of)| Step::RevealAudit(who, of)),
         3 => (stranger(), member()).prop_map(|(who, of)| Step::Challenge(who, of)),
-        2 => (demander(), member(), 0u32..4).prop_map(|(who, of, piece)| Step::Demand(who, of, piece)),
-        1 => (member(), result(), 0u32..3).prop_map(|(who, result, piece)| Step::Supply(who, result, piece)),
+        2 => (demander(), member(), any_parts()).prop_map(|(who, of, parts)| Step::Demand(who, of, parts)),
+        2 => (verifier(), member(), any_parts())
+            .prop_map(|(who, of, parts)| Step::DemandUnserved(who, of, parts)),
+        1 => (member(), any_content(), result())
+            .prop_map(|(who, content, result)| Step::Supply(who, content, result)),
         2 => (member(), 0u32..4).prop_map(|(who, piece)| Step::DemandInput(who, piece)),
         1 => (0u32..3).prop_map(Step::SupplyJunk),
         10 => (dispute(), result()).prop_map(|(id, result)| Step::Play(id, result)),
@@ -99,6 +106,15 @@ fn any_step(members: AccountId) -> impl Strategy<Value = Step> {
         6 => any_audit_step(members).prop_map(Step::Audit),
         5 => (1u64..4).prop_map(Step::Pass),
     ]
+}
+
+fn any_content() -> impl Strategy<Value = Content> {
+    prop_oneof![1 => Just(Content::Input), 2 => Just(Content::Output)]
+}
+
+fn any_parts() -> impl Strategy<Value = DemandedParts> {
+    let part = (any_content(), 0u32..3).prop_map(|(content, part)| ContentPart { content, part });
+    vec(part, 0..5).prop_map(DemandedParts::truncate_from)
 }
 
 /// A round that has come as far as its disputes before anybody does what it likes: what each seat says,
@@ -191,18 +207,13 @@ impl World {
             }
             Step::RevealAudit(who, of) => tried(RESULTS.map(|result| reveal_audit(who, of, result))),
             Step::Challenge(who, of) => tried(challenge(who, of)),
-            Step::Demand(who, provider, segment) => {
-                let task = TASK;
-                tried(send_as(
-                    who,
-                    ResultsCall::demand {
-                        task,
-                        provider,
-                        segment,
-                    },
-                ));
+            Step::Demand(who, provider, parts) => tried(demand(who, provider, parts)),
+            Step::DemandUnserved(who, provider, parts) => {
+                if round().is_some_and(|round| round.draw.is_some()) {
+                    tried(demand_unserved(who, provider, parts));
+                }
             }
-            Step::Supply(who, result, segment) if !self.is_honest(who) => supply(who, result, segment),
+            Step::Supply(who, content, result) if !self.is_honest(who) => supply(who, content, result),
             Step::Supply(..) => {}
             Step::DemandInput(who, segment) if !self.is_honest(who) => tried(demand_input(who, segment)),
             Step::DemandInput(..) => {}
@@ -240,9 +251,10 @@ impl World {
         for stash in &self.honest {
             tried(commit(*stash, TRUTH));
             tried(reveal(*stash, TRUTH));
-            if Demands::<Test>::contains_key(TASK, stash) {
-                let wanted = Demands::<Test>::get(TASK, stash).map(|demand| demand.segment);
-                supply(*stash, TRUTH, wanted.unwrap_or_default().min(2));
+            for demand in Demands::<Test>::get(TASK, stash) {
+                for wanted in demand.parts {
+                    supply(*stash, wanted.content, TRUTH);
+                }
             }
         }
         self.audit_honestly();
@@ -303,18 +315,11 @@ fn announce_undrawn(who: AccountId, provider: AccountId) {
     assert!(announced.is_err());
 }
 
-fn supply(who: AccountId, result: u8, segment: u32) {
-    let bytes = output(result);
-    if let Some(opening) = SegmentOpening::new(&bytes, segment) {
-        let output_bytes = bytes.len() as u32;
-        tried(send(
-            who,
-            ResultsCall::supply {
-                task: TASK,
-                output_bytes,
-                opening,
-            },
-        ));
+/// There is one part of each.
+fn supply(who: AccountId, content: Content, result: u8) {
+    match content {
+        Content::Input => tried(show(who, content, &input(), 0)),
+        Content::Output => tried(show_output(who, result)),
     }
 }
 

@@ -33,6 +33,7 @@ mod slashes;
 mod threats;
 mod time;
 mod try_state;
+mod unserved;
 mod verdict;
 
 use surety_pallet_integration_tests::*;

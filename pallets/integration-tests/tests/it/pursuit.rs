@@ -306,12 +306,8 @@ fn an_auditor_that_differs_goes_on_though_its_provider_conceded_to_a_friend_befo
 fn who_confirmed_what_a_provider_withholds_answers_for_it_to_who_differs() {
     opened(&[(HONEST, 1, 9), (CRONY, 1, 8)], &[8], || {
         // It would rather have withheld than lied.
-        let demand = ResultsCall::demand {
-            task: TASK,
-            provider: 1,
-            segment: 0,
-        };
-        assert_ok!(send_as(FRIEND, demand));
+        endow_demanders();
+        assert_ok!(demand(CLIENT, 1, of_output([0])));
         for _ in 0..=SUPPLY_WINDOW {
             if pairs() == [(1, HONEST)] && to_move(0).is_some_and(|party| *party.account() == HONEST) {
                 play_out(&[(HONEST, 9)]);

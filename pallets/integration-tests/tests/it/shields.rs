@@ -131,13 +131,13 @@ fn what_nobody_could_decide_twice_convicts_nobody() {
 #[test]
 fn an_undecided_dispute_does_not_shield_from_a_demand() {
     let before = || {
-        let demand = ResultsCall::demand {
-            task: TASK,
-            provider: 1,
-            segment: 0,
-        };
+        endow_demanders();
+        post_input();
         pass(CHALLENGE_WINDOW);
-        assert_ok!(send_as(STRANGER, demand));
+        // Its output it has shown in the game.
+        assert_ok!(demand(CLIENT, 1, of_output([0])));
+        assert_eq!(money(CLIENT), MONEY + 1);
+        assert_ok!(demand(CLIENT, 1, of_input([0])));
     };
     undecided(&[], &[], before, || {
         pass(SUPPLY_WINDOW);

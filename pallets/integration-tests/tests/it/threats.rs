@@ -164,25 +164,10 @@ fn a_provider_that_withholds_its_trace_runs_out_of_time() {
 #[test]
 fn a_client_that_denies_delivery_can_be_answered_on_chain() {
     after(&[9], || {
-        let provider = 1;
-        assert_ok!(send_as(
-            STRANGER,
-            ResultsCall::demand {
-                task: TASK,
-                provider,
-                segment: 2
-            }
-        ));
-        let opening = surety_proofs::SegmentOpening::new(&output(9), 2).unwrap();
-        assert_ok!(send(
-            1,
-            ResultsCall::supply {
-                task: TASK,
-                output_bytes: 2_500,
-                opening
-            }
-        ));
-        assert_eq!(money(1), 1 + SUPPLY_PRICE);
+        endow_demanders();
+        assert_ok!(demand(CLIENT, 1, of_output([0])));
+        assert_ok!(show_output(1, 9));
+        assert_eq!(money(1), 1 + PART_PRICE / 2);
     });
 }
 

@@ -6,7 +6,7 @@ use surety_types::{
     limits::AUDITS_PER_MEMBER_MAX,
     model::Operation,
     task::{AuditDraw, FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
-    trust::{Audit, AuditState, FaultKind, Party},
+    trust::{Audit, AuditState, FaultKind, OutputShown, Party},
 };
 
 use surety_pallet_integration_tests::*;
@@ -217,20 +217,18 @@ fn holds_that_are_not_bonds_or_prices_are_noticed() {
     });
     let demanded = || {
         challengeable();
-        let (task, provider, segment) = (TASK, 1, 0);
-        let call = ResultsCall::demand {
-            task,
-            provider,
-            segment,
-        };
-        assert_ok!(send_as(FIRST_STRANGER, call));
+        endow_demanders();
+        assert_ok!(demand(CLIENT, 1, of_output([0])));
     };
     assert_damage_noticed("RESULTS-7", demanded, || {
-        Demands::<Test>::mutate(TASK, 1, |demand| demand.as_mut().unwrap().price -= 1);
+        Demands::<Test>::mutate(TASK, 1, |demands| demands[0].price -= 1);
     });
     assert_damage_noticed("RESULTS-7", demanded, || {
-        let demand = Demands::<Test>::take(TASK, 1).unwrap();
-        Demands::<Test>::insert(TASK + 1, 1, demand);
+        let demands = Demands::<Test>::take(TASK, 1);
+        Demands::<Test>::insert(TASK + 1, 1, demands);
+    });
+    assert_damage_noticed("RESULTS-7", demanded, || {
+        Rounds::<Test>::mutate(TASK, |round| round.as_mut().unwrap().demands = 0);
     });
 }
 
@@ -431,7 +429,20 @@ fn content_of_no_round_and_a_price_of_no_showing_are_noticed() {
 
     assert_damage_noticed("RESULTS-14", fresh, || {
         let bytes = surety_proofs::PartOpening::new(&[1], 0).unwrap().bytes;
-        Shown::<Test>::insert(TASK + 1, (H256::zero(), 1u32, 0u8), bytes);
+        Shown::<Test>::insert(TASK + 1, (H256::zero(), 1u32, 0u32), bytes);
+    });
+    assert_damage_noticed("RESULTS-14", challengeable, || {
+        let bytes = surety_proofs::PartOpening::new(&[1], 0).unwrap().bytes;
+        Shown::<Test>::insert(TASK, (H256::zero(), 1u32, 1u32), bytes);
+    });
+    assert_damage_noticed("RESULTS-14", challengeable, || {
+        CommitNotes::<Test>::mutate(TASK, 1, |note| {
+            note.as_mut().unwrap().shown = Some(OutputShown {
+                content: H256::zero(),
+                bytes: 1,
+                demander: FIRST_VERIFIER,
+            });
+        });
     });
     let asked = || {
         super::revealed(&[9]);

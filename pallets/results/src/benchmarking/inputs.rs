@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use frame_benchmarking::v2::account;
 use sp_core::H256;
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{SEGMENT_BYTES, SegmentOpening, content_hash};
+use surety_proofs::{PartOpening, SEGMENT_BYTES, SegmentOpening, content_hash};
 use surety_types::{
     task::{MemberProgress, RoundPhase},
     traits::TaskOutcome,
@@ -16,10 +16,21 @@ use crate::{Config, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds, asset};
 /// What is demanded of the input.
 const SEGMENT: u32 = 5;
 
-/// Makes a task known whose input is as long as one can be by default: 16 MiB. Returns the piece that is
-/// demanded of it.
+/// How long an input can be by default: 16 MiB.
+pub(super) const INPUT_BYTES: u32 = 16 * 1024 * SEGMENT_BYTES;
+
+fn largest() -> Vec<u8> {
+    alloc::vec![7; INPUT_BYTES as usize]
+}
+
+/// A part of it.
+pub(super) fn largest_part() -> PartOpening {
+    PartOpening::new(&largest(), SEGMENT).expect("there is such a part")
+}
+
+/// Makes a task known whose input is as long as one can be. Returns the piece that is demanded of it.
 pub(super) fn post<T: Config>() -> SegmentOpening {
-    let input: Vec<u8> = core::iter::repeat_n(7u8, 16 * 1024 * SEGMENT_BYTES as usize).collect();
+    let input = largest();
     let client = account("client", 0, 0);
     asset::endow::<T>(&client, T::Balance::from(1u32));
     T::Outcome::post_for_benchmark(TASK, &client, (content_hash(&input), input.len() as u32));

@@ -30,24 +30,10 @@ impl<T: Config> Pallet<T> {
         proof: &AuditProof,
         seal: H256,
     ) -> DispatchResult {
-        let verifier = Self::verifier_of(agent)?;
-        ensure!(!TrustLock::<T>::is_jailed(&verifier), Error::<T>::InJail);
         let mut round = Self::round(task)?;
-        let (draw, seed) = Self::drawing(&round)?;
-        ensure!(Self::is_settled(&verifier, &draw), Error::<T>::Unsettled);
-        let member = Self::member(&mut round, provider)?.clone();
-        ensure!(member.owes_opening(), Error::<T>::NotDisputable);
-        Self::ensure_place(&round, &verifier, provider)?;
-        let input = AuditInput {
-            seed,
-            task,
-            provider: provider.clone(),
-        };
-        let expected = member.audits.expected;
-        let stake = T::Stake::bonded(&verifier, Role::Verifier);
-        let threshold = AuditThreshold::weighted(expected, stake.into(), draw.verifier_stake.into());
-        let output = Self::drawn(agent, &input, threshold, proof).ok_or(Error::<T>::NotDrawn)?;
-        let bond = member.price.saturating_mul(T::AuditBondMultiple::get().into());
+        let (verifier, output) = Self::drawn_auditor(agent, task, &mut round, provider, proof)?;
+        let price = Self::member(&mut round, provider)?.price;
+        let bond = price.saturating_mul(T::AuditBondMultiple::get().into());
         let audit = Audit {
             verifier: verifier.clone(),
             provider: provider.clone(),
@@ -67,6 +53,34 @@ impl<T: Config> Pallet<T> {
             seal,
         });
         Ok(())
+    }
+
+    /// The verifier that an agent shows to be drawn for a provider's result, now that audits can be
+    /// announced, and to have sealed nothing about it yet; and the output that it drew itself with.
+    pub(crate) fn drawn_auditor(
+        agent: &T::AccountId,
+        task: TaskId,
+        round: &mut RoundOf<T>,
+        provider: &T::AccountId,
+        proof: &AuditProof,
+    ) -> Result<(T::AccountId, [u8; 32]), DispatchError> {
+        let verifier = Self::verifier_of(agent)?;
+        ensure!(!TrustLock::<T>::is_jailed(&verifier), Error::<T>::InJail);
+        let (draw, seed) = Self::drawing(round)?;
+        ensure!(Self::is_settled(&verifier, &draw), Error::<T>::Unsettled);
+        let member = Self::member(round, provider)?;
+        ensure!(member.owes_opening(), Error::<T>::NotDisputable);
+        let expected = member.audits.expected;
+        Self::ensure_place(round, &verifier, provider)?;
+        let input = AuditInput {
+            seed,
+            task,
+            provider: provider.clone(),
+        };
+        let stake = T::Stake::bonded(&verifier, Role::Verifier);
+        let threshold = AuditThreshold::weighted(expected, stake.into(), draw.verifier_stake.into());
+        let output = Self::drawn(agent, &input, threshold, proof).ok_or(Error::<T>::NotDrawn)?;
+        Ok((verifier, output))
     }
 
     /// Whoever calls: the opening proves that it is what the verifier sealed.
@@ -193,10 +207,17 @@ impl<T: Config> Pallet<T> {
         Ok(claim == said)
     }
 
+    /// Whether the audit window of a round is over: its time has passed, and nothing is demanded that
+    /// auditors wait for.
+    pub(crate) fn is_audited(round: &RoundOf<T>) -> bool {
+        let is_over =
+            matches!(round.phase, RoundPhase::Auditing { until } if TrustLock::<T>::has_passed(until));
+        is_over && !round.awaits_seed() && round.demands == 0
+    }
+
     /// What auditors draw themselves with now, and its seed, if they may.
     fn drawing(round: &RoundOf<T>) -> Result<(AuditDrawOf<T>, H256), DispatchError> {
-        let is_open =
-            matches!(round.phase, RoundPhase::Auditing { until } if !TrustLock::<T>::has_passed(until));
+        let is_open = matches!(round.phase, RoundPhase::Auditing { .. }) && !Self::is_audited(round);
         let draw = round.draw.clone().filter(|_| is_open);
         let seeded = draw.and_then(|draw| draw.seed.map(|seed| (draw, seed)));
         Ok(seeded.ok_or(Error::<T>::WrongPhase)?)

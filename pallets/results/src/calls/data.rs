@@ -1,144 +1,354 @@
-//! Pieces of output, demanded and supplied on chain.
+//! What a provider has and does not serve is demanded on chain, and shown there for everybody to read.
+//!
+//! A drawn auditor that is served nothing demands before the reveal, with the proof of its draw; the client,
+//! and auditors of the round, demand after it. The round does not go on to the reveal while something is
+//! demanded, and its audit window begins again with each demand that was met. Demands are made in the first
+//! window alone, so the phase ends by time, whatever is demanded.
 
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
+use sp_runtime::{
+    DispatchError,
+    traits::{Saturating, Zero},
+};
+use surety_dispute_game::bisection::Blob;
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{SegmentOpening, segments};
+use surety_proofs::{PART_SEGMENTS, PARTS_MAX, PartOpening, parts};
 use surety_types::{
-    TaskId, limits,
-    task::ResultClaim,
-    traits::{TaskClock, TaskOutcome},
-    trust::{Demand, FaultKind},
+    ContentHash, TaskId,
+    stake::Role,
+    task::RoundPhase,
+    traits::{StakeLedger, TaskClock, TaskOutcome},
+    trust::{AuditProof, AuditState, Content, ContentPart, Demand, DemandedParts, FaultKind, OutputShown},
 };
 
 use crate::{
-    Config, Demands, DisputeContexts, DisputeReferee, Error, Event, HoldReason, Pallet, RoundOf, Rounds,
-    asset,
+    CommitNotes, Config, DemandOf, Demands, DemandsOf, DisputeContexts, DisputeReferee, Error, Event,
+    HoldReason, MemberOf, Pallet, RoundOf, Rounds, asset,
 };
+
+/// What is known of content before somebody shows it.
+#[derive(Default)]
+struct Known {
+    content: Option<ContentHash>,
+    bytes: Option<u32>,
+}
+
+impl Known {
+    fn blob(&self) -> Option<Blob> {
+        let (content, bytes) = (self.content?, self.bytes?);
+        Some(Blob { content, bytes })
+    }
+}
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_demand(
         by: T::AccountId,
         task: TaskId,
         provider: &T::AccountId,
-        segment: u32,
+        wanted: DemandedParts,
+        proof: Option<&AuditProof>,
     ) -> DispatchResult {
         let mut round = Self::round(task)?;
-        Self::ensure_challengeable(&round)?;
-        let member = Self::member(&mut round, provider)?;
-        ensure!(member.disputable_claim().is_some(), Error::<T>::NotRevealed);
-        let client = T::Outcome::client(task);
-        let is_clients = |by: &T::AccountId| client.as_ref() == Some(by);
-        if !is_clients(&by) {
-            ensure!(round.demands < limits::DEMANDS_MAX, Error::<T>::TooManyDemands);
-            round.demands = round.demands.saturating_add(1);
+        let demander = match proof {
+            Some(proof) => Self::unserved_auditor(&by, task, &mut round, provider, proof),
+            None => Self::entitled(&by, task, &mut round, provider),
+        }?;
+        let mut demands = Demands::<T>::get(task, provider);
+        ensure!(
+            demands.iter().all(|open| open.demander != demander),
+            Error::<T>::AlreadyDemanded
+        );
+        let member = Self::member(&mut round, provider)?.clone();
+        let wanted = Self::still_missing(task, &round, &member, wanted)?;
+        if wanted.is_empty() {
+            // Whoever had not seen yet that it was shown has lost nothing.
+            return Ok(());
         }
-        if let Some(other) = Demands::<T>::get(task, provider) {
-            // Whoever pays for the output comes first: a provider that withholds it could demand of itself
-            // for ever.
-            ensure!(
-                is_clients(&by) && !is_clients(&other.by),
-                Error::<T>::AlreadyDemanded
-            );
-            asset::release::<T>(HoldReason::Demand, &other.by, other.price);
-        }
-        let price = T::SupplyPrice::get();
-        asset::hold::<T>(HoldReason::Demand, &by, price)?;
-        let until = TrustLock::<T>::window_end(T::SupplyWindow::get());
         let demand = Demand {
-            by: by.clone(),
-            segment,
-            price,
-            until,
+            demander: demander.clone(),
+            by,
+            price: T::SupplyPrice::get().saturating_mul(PART_SEGMENTS.into()),
+            until: TrustLock::<T>::window_end(T::SupplyWindow::get()),
+            parts: wanted,
         };
-        Demands::<T>::insert(task, provider, demand);
+        asset::hold::<T>(HoldReason::Demand, &demand.by, held(&demand))?;
+        let (parts, until) = (demand.parts.clone(), demand.until);
+        demands.try_push(demand).map_err(|_| Error::<T>::TooManyDemands)?;
+        Demands::<T>::insert(task, provider, demands);
+        round.demands = round.demands.saturating_add(1);
         Rounds::<T>::insert(task, round);
         T::Clock::wake_after(task, until);
         Self::deposit_event(Event::DataDemanded {
             task,
             provider: provider.clone(),
-            by,
-            segment,
+            by: demander,
+            parts,
             until,
         });
         Ok(())
     }
 
+    /// The verifier that an agent demands for in the audit window: one that drew itself, and has sealed
+    /// nothing yet.
+    fn unserved_auditor(
+        agent: &T::AccountId,
+        task: TaskId,
+        round: &mut RoundOf<T>,
+        provider: &T::AccountId,
+        proof: &AuditProof,
+    ) -> Result<T::AccountId, DispatchError> {
+        let (verifier, _) = Self::drawn_auditor(agent, task, round, provider, proof)?;
+        let until = round.demands_until;
+        let is_open = until.is_some_and(|until| !TrustLock::<T>::has_passed(until));
+        ensure!(is_open, Error::<T>::WrongPhase);
+        Ok(verifier)
+    }
+
+    /// Who demands after the reveal: the task's client, or a verifier that audits the provider.
+    fn entitled(
+        by: &T::AccountId,
+        task: TaskId,
+        round: &mut RoundOf<T>,
+        provider: &T::AccountId,
+    ) -> Result<T::AccountId, DispatchError> {
+        Self::ensure_challengeable(round)?;
+        let member = Self::member(round, provider)?;
+        ensure!(member.disputable_claim().is_some(), Error::<T>::NotRevealed);
+        if T::Outcome::client(task).as_ref() == Some(by) {
+            return Ok(by.clone());
+        }
+        let verifier = T::Stake::stash_of(by, Role::Verifier).ok_or(Error::<T>::MayNotDemand)?;
+        let audit = Self::audit(round, &verifier, provider);
+        ensure!(
+            audit.is_some_and(|audit| audit.state != AuditState::Over),
+            Error::<T>::MayNotDemand
+        );
+        Ok(verifier)
+    }
+
+    /// Those of the parts that nobody has shown yet, each once. Of an output that has fewer the last one
+    /// does.
+    fn still_missing(
+        task: TaskId,
+        round: &RoundOf<T>,
+        member: &MemberOf<T>,
+        wanted: DemandedParts,
+    ) -> Result<DemandedParts, DispatchError> {
+        let known = |content| Self::known(task, member, content);
+        let (input, output) = (known(Content::Input).blob(), known(Content::Output).blob());
+        let mut missing = DemandedParts::default();
+        for ContentPart { content, part } in wanted {
+            let blob = match content {
+                Content::Input => {
+                    let blob = input.ok_or(Error::<T>::UnknownRound)?;
+                    ensure!(part < parts(blob.bytes), Error::<T>::NoSuchSegment);
+                    Some(blob)
+                }
+                Content::Output => {
+                    // Embeddings follow from their input.
+                    let is_needed = member.claim().is_some() || Self::is_shown_to_auditors(round);
+                    ensure!(is_needed, Error::<T>::NotRevealed);
+                    output
+                }
+            };
+            let part = blob.map_or(part, |blob| at_most_last(part, blob.bytes));
+            let wanted = ContentPart { content, part };
+            let is_shown = blob.is_some_and(|blob| Self::is_part_shown(task, &blob, part));
+            if !is_shown && !missing.contains(&wanted) {
+                // As many as were named at most.
+                let _ = missing.try_push(wanted);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// What is known of the task's input, or of a provider's output: as it has revealed it, or shown it
+    /// before.
+    fn known(task: TaskId, member: &MemberOf<T>, content: Content) -> Known {
+        let known = |content, bytes| Known {
+            content: Some(content),
+            bytes,
+        };
+        match (content, member.claim()) {
+            (Content::Input, _) => T::Outcome::input(task)
+                .map(|(input, bytes)| known(input, Some(bytes)))
+                .unwrap_or_default(),
+            (Content::Output, Some(claim)) => {
+                let context = DisputeContexts::<T>::get(task);
+                let bytes = context.and_then(|context| T::Referee::output_bytes(&context, claim));
+                known(claim.output, bytes)
+            }
+            (Content::Output, None) => CommitNotes::<T>::get(task, &member.provider)
+                .and_then(|note| note.shown)
+                .map(|shown| known(shown.content, Some(shown.bytes)))
+                .unwrap_or_default(),
+        }
+    }
+
     pub(crate) fn do_supply(
         agent: &T::AccountId,
         task: TaskId,
-        output_bytes: u32,
-        opening: &SegmentOpening,
+        (content, bytes): (Content, u32),
+        opening: PartOpening,
     ) -> DispatchResult {
         let provider = Self::provider_of(agent)?;
         let mut round = Self::round(task)?;
-        let claim = Self::member(&mut round, &provider)?.claim().cloned();
-        let demand = Demands::<T>::get(task, &provider).ok_or(Error::<T>::NotDemanded)?;
-        ensure!(!TrustLock::<T>::has_passed(demand.until), Error::<T>::WrongPhase);
-        let claim = claim.ok_or(Error::<T>::NotRevealed)?;
+        let member = Self::member(&mut round, &provider)?.clone();
+        let mut demands = Demands::<T>::get(task, &provider);
+        ensure!(!demands.is_empty(), Error::<T>::NotDemanded);
+        ensure!(demands.iter().any(is_open::<T>), Error::<T>::WrongPhase);
+
+        let shown = opening.content(bytes).ok_or(Error::<T>::WrongSegment)?;
+        let known = Self::known(task, &member, content);
+        let is_it = known.content.is_none_or(|content| content == shown)
+            && known.bytes.is_none_or(|known| known == bytes);
+        let is_new = known.content.is_none();
         ensure!(
-            Self::is_piece(task, &claim, demand.segment, output_bytes, opening),
+            is_it && (!is_new || parts(bytes) <= PARTS_MAX),
             Error::<T>::WrongSegment
         );
-        Demands::<T>::remove(task, &provider);
-        asset::hand_over::<T>(HoldReason::Demand, &demand.by, &provider, demand.price);
+        let part = ContentPart {
+            content,
+            part: opening.part,
+        };
+        let open = demands.len();
+        let demander =
+            Self::settle_part(&provider, &mut demands, (part, bytes)).ok_or(Error::<T>::WrongSegment)?;
+        if is_new {
+            Self::note_output_shown(task, &provider, (shown, bytes), demander);
+        }
+        let blob = Blob {
+            content: shown,
+            bytes,
+        };
+        Self::keep_part(task, &blob, opening);
+        let met = open.saturating_sub(demands.len());
+        Self::put_demands(task, &mut round, &provider, (demands, met));
+        if met > 0 {
+            Self::audit_again(task, &mut round);
+        }
+        Rounds::<T>::insert(task, round);
         // It may be the last thing that the round waits for.
         T::Clock::wake_after(task, TrustLock::<T>::now());
         Self::deposit_event(Event::DataSupplied {
             task,
             provider,
-            segment: opening.segment,
+            part,
+            shown,
+            bytes,
         });
         Ok(())
     }
 
-    /// Whether `opening` is the piece of the claim's output that was asked for, or its last one when it has
-    /// fewer.
-    fn is_piece(
+    /// A part of content of so many bytes is shown: the first that demanded it bears half of what it costs,
+    /// the provider the other half, and nobody else anything. Returns who the first is, if there is any;
+    /// demands that are met are ended.
+    fn settle_part(
+        provider: &T::AccountId,
+        demands: &mut DemandsOf<T>,
+        (shown, bytes): (ContentPart, u32),
+    ) -> Option<T::AccountId> {
+        let answers = |wanted: &ContentPart| {
+            wanted.content == shown.content && at_most_last(wanted.part, bytes) == shown.part
+        };
+        let mut first = None;
+        for demand in demands.iter_mut().filter(|demand| is_open::<T>(demand)) {
+            let before = held(demand);
+            demand.parts.retain(|wanted| !answers(wanted));
+            let mut free = before.saturating_sub(held(demand));
+            if first.is_none() && !free.is_zero() {
+                let half = T::Balance::from(Into::<u128>::into(demand.price) / 2);
+                asset::hand_over::<T>(HoldReason::Demand, &demand.by, provider, half);
+                free = free.saturating_sub(half);
+                first = Some(demand.demander.clone());
+            }
+            asset::release::<T>(HoldReason::Demand, &demand.by, free);
+        }
+        demands.retain(|demand| !demand.parts.is_empty());
+        first
+    }
+
+    /// Holds a provider to the output of which it has shown a part before it has revealed any.
+    fn note_output_shown(
         task: TaskId,
-        claim: &ResultClaim,
-        wanted: u32,
-        output_bytes: u32,
-        opening: &SegmentOpening,
-    ) -> bool {
-        let last = segments(output_bytes).saturating_sub(1);
-        let length =
-            DisputeContexts::<T>::get(task).and_then(|context| T::Referee::output_bytes(&context, claim));
-        let length = length.unwrap_or(output_bytes);
-        length == output_bytes
-            && opening.segment == wanted.min(last)
-            && opening.row_digest(output_bytes) == Some(claim.output)
+        provider: &T::AccountId,
+        (content, bytes): (ContentHash, u32),
+        demander: T::AccountId,
+    ) {
+        if let Some(mut note) = CommitNotes::<T>::get(task, provider) {
+            note.shown = Some(OutputShown {
+                content,
+                bytes,
+                demander,
+            });
+            CommitNotes::<T>::insert(task, provider, note);
+        }
+    }
+
+    /// Writes the demands on a provider down that are left when so many were ended.
+    fn put_demands(
+        task: TaskId,
+        round: &mut RoundOf<T>,
+        provider: &T::AccountId,
+        (demands, ended): (DemandsOf<T>, usize),
+    ) {
+        let ended = u32::try_from(ended).unwrap_or(u32::MAX);
+        round.demands = round.demands.saturating_sub(ended);
+        if demands.is_empty() {
+            Demands::<T>::remove(task, provider);
+        } else {
+            Demands::<T>::insert(task, provider, demands);
+        }
+    }
+
+    /// Whoever was shown something before the reveal has the whole window to work with it.
+    fn audit_again(task: TaskId, round: &mut RoundOf<T>) {
+        if let RoundPhase::Auditing { until: before } = round.phase {
+            let until = TrustLock::<T>::window_end(Self::audit_window(round)).max(before);
+            Self::enter_phase(task, round, RoundPhase::Auditing { until });
+        }
     }
 
     /// Ends one demand of the round that is overdue, or whose provider no longer counts. Says whether there
     /// was one.
     pub(crate) fn end_demand(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        if round.demands == 0 {
+            return false;
+        }
         for member in &round.members.clone() {
-            let Some(demand) = Demands::<T>::get(task, &member.provider) else {
+            let mut demands = Demands::<T>::get(task, &member.provider);
+            let stands = member.owes_opening() || member.disputable_claim().is_some();
+            let is_due = |demand: &DemandOf<T>| !stands || TrustLock::<T>::has_passed(demand.until);
+            let Some(place) = demands.iter().position(is_due) else {
                 continue;
             };
-            let stands = member.disputable_claim().is_some();
-            if stands && !TrustLock::<T>::has_passed(demand.until) {
-                continue;
-            }
-            Demands::<T>::remove(task, &member.provider);
-            asset::release::<T>(HoldReason::Demand, &demand.by, demand.price);
-            if stands {
-                Self::convict_provider(
-                    task,
-                    round,
-                    &member.provider,
-                    FaultKind::WithheldData,
-                    Some(demand.by),
-                );
+            let demand = demands.remove(place);
+            Self::put_demands(task, round, &member.provider, (demands, 1));
+            asset::release::<T>(HoldReason::Demand, &demand.by, held(&demand));
+            // In a game, or by another provider.
+            let missing = Self::still_missing(task, round, member, demand.parts);
+            if stands && missing.is_ok_and(|missing| !missing.is_empty()) {
+                let (provider, finder) = (&member.provider, Some(demand.demander));
+                Self::convict_provider(task, round, provider, FaultKind::WithheldData, finder);
                 Self::update_verdict(task, round);
             }
             return true;
         }
         false
     }
+}
 
-    /// Whether something is demanded of a provider of the round.
-    pub(crate) fn has_demands(task: TaskId) -> bool {
-        Demands::<T>::iter_prefix_values(task).next().is_some()
-    }
+fn is_open<T: Config>(demand: &DemandOf<T>) -> bool {
+    !TrustLock::<T>::has_passed(demand.until)
+}
+
+/// What is on hold for a demand.
+pub(crate) fn held<A, B: Copy + Saturating + From<u32>, N>(demand: &Demand<A, B, N>) -> B {
+    let parts = u32::try_from(demand.parts.len()).unwrap_or(u32::MAX);
+    demand.price.saturating_mul(parts.into())
+}
+
+/// The last part stands for those that content of so many bytes has not.
+fn at_most_last(part: u32, bytes: u32) -> u32 {
+    part.min(parts(bytes).saturating_sub(1))
 }

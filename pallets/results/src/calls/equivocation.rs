@@ -13,12 +13,14 @@ use surety_proofs::SignedStatement;
 use surety_types::{
     TaskId,
     stake::Role,
-    task::{RoundMember, RoundPhase},
+    task::{ResultClaim, RoundMember, RoundPhase},
     traits::{SignatureVerifier, StakeLedger, TaskClock},
     trust::{CommitNote, FaultKind},
 };
 
-use crate::{CommitNotes, Config, Error, Event, MemberOf, Pallet, Rounds};
+use crate::{
+    CommitNotes, Config, DisputeContexts, DisputeReferee, Error, Event, MemberOf, Pallet, RoundOf, Rounds,
+};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_report_equivocation(
@@ -39,11 +41,7 @@ impl<T: Config> Pallet<T> {
             ensure!(Self::is_of_agent(signed), Error::<T>::WrongSigner);
             ensure!(Self::is_signed(signed), Error::<T>::BadSignature);
         }
-        if member.fault.is_none_or(|known| kind.is_graver_than(known)) {
-            Self::convict_provider(task, &mut round, &provider, kind, Some(reporter.clone()));
-        } else {
-            Self::note_equivocation(task, &mut round, &provider);
-        }
+        Self::find_two_faced(task, &mut round, &provider, reporter.clone());
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {
             Self::update_verdict(task, &mut round);
             T::Clock::wake_after(task, TrustLock::<T>::now());
@@ -57,10 +55,49 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
+    /// Finds a provider at fault that has said two things.
+    fn find_two_faced(task: TaskId, round: &mut RoundOf<T>, provider: &T::AccountId, finder: T::AccountId) {
+        let kind = FaultKind::Equivocation;
+        let known = Self::member(round, provider).ok().and_then(|member| member.fault);
+        if known.is_none_or(|known| kind.is_graver_than(known)) {
+            Self::convict_provider(task, round, provider, kind, Some(finder));
+        } else {
+            Self::note_equivocation(task, round, provider);
+        }
+    }
+
+    /// Whether a provider has shown another output on chain than it reveals. It is found at fault then, by
+    /// who had it shown.
+    pub(crate) fn compare_with_shown(
+        task: TaskId,
+        round: &mut RoundOf<T>,
+        provider: &T::AccountId,
+        claim: &ResultClaim,
+    ) {
+        let Some(shown) = CommitNotes::<T>::get(task, provider).and_then(|note| note.shown) else {
+            return;
+        };
+        let context = DisputeContexts::<T>::get(task);
+        let bytes = context.and_then(|context| T::Referee::output_bytes(&context, claim));
+        if shown.content != claim.output || bytes.is_some_and(|bytes| bytes != shown.bytes) {
+            Self::find_two_faced(task, round, provider, shown.demander.clone());
+            Self::deposit_event(Event::EquivocationReported {
+                task,
+                provider: provider.clone(),
+                by: shown.demander,
+            });
+        }
+    }
+
     /// Writes down what a provider commits to, and which of its agents did.
     pub fn note_commitment(task: TaskId, provider: &T::AccountId, agent: &T::AccountId, commitment: H256) {
         let agent = agent.clone();
-        CommitNotes::<T>::insert(task, provider, CommitNote { agent, commitment });
+        let note = CommitNote {
+            agent,
+            commitment,
+            shown: None,
+        };
+        CommitNotes::<T>::insert(task, provider, note);
     }
 
     /// Forgets it with the round.
@@ -86,8 +123,11 @@ impl<T: Config> Pallet<T> {
             None => {
                 let committed = CommitNotes::<T>::get(said.task, &said.provider);
                 let revealed = member.claim().map(|claim| claim.output);
-                committed.is_some_and(|note| note.commitment != said.commitment)
-                    || revealed.is_some_and(|output| output != said.output)
+                let is_other = |note: CommitNote<T::AccountId>| {
+                    let shown = note.shown.map(|shown| shown.content);
+                    note.commitment != said.commitment || shown.is_some_and(|output| output != said.output)
+                };
+                committed.is_some_and(is_other) || revealed.is_some_and(|output| output != said.output)
             }
         }
     }

@@ -50,9 +50,7 @@ impl<T: Config> Pallet<T> {
     /// first that is, when nobody has advanced the round.
     pub(crate) fn ensure_revealing(round: &RoundOf<T>) -> Result<(), InvalidTransaction> {
         match round.phase {
-            RoundPhase::Auditing { until } if !round.awaits_seed() && TrustLock::<T>::has_passed(until) => {
-                Ok(())
-            }
+            RoundPhase::Auditing { .. } if Self::is_audited(round) => Ok(()),
             RoundPhase::Committing { .. } | RoundPhase::Auditing { .. } => Err(InvalidTransaction::Future),
             RoundPhase::Revealing { .. } => Ok(()),
             RoundPhase::Challengeable { .. } => Self::ensure_openings_taken(round),

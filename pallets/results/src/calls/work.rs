@@ -65,8 +65,9 @@ impl<T: Config> Pallet<T> {
         Self::deposit_event(Event::Revealed {
             task,
             provider: provider.clone(),
-            claim,
+            claim: claim.clone(),
         });
+        Self::compare_with_shown(task, &mut round, &provider, &claim);
 
         let sealed = |member: &RoundMember<_, _>| matches!(member.progress, MemberProgress::Committed(_));
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {

@@ -30,6 +30,36 @@ pub fn shows_when_asked(life: &mut Life) {
     withholds(life, Output::Shown);
 }
 
+/// A wrong generation that no auditor is served before the reveal. One that was drawn demands it on chain.
+/// What the provider does not show there it has withheld.
+pub fn withholds_from_auditors(life: &mut Life) {
+    let sealed = life.commit(Role::Provider, life.claim(false));
+    let drawn = life.draw();
+    life.books.pay(Role::World, Role::Provider, life.market.outside);
+    if drawn.honest > 0 && life.rules.auditors_demand {
+        life.transact(Role::Verifier);
+        return life.convict(Role::Provider, Role::Verifier, true);
+    }
+    life.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
+    life.judged(false, drawn, Cronies::Confirm, Role::Verifier);
+}
+
+/// It shows it there, once for all of them, and is audited.
+pub fn shows_on_demand(life: &mut Life) {
+    let sealed = life.commit(Role::Provider, life.claim(false));
+    let drawn = life.draw();
+    life.books.pay(Role::World, Role::Provider, life.market.outside);
+    if drawn.honest > 0 {
+        life.transact(Role::Verifier);
+        life.transact(Role::Provider);
+        let price = life.rules.demand_price * u128::from(segments(OUTPUT_BYTES));
+        life.books.pay(Role::Verifier, Role::Provider, price / 2);
+    }
+    life.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
+    let convicted = life.found(drawn.honest);
+    life.judged(convicted, drawn, Cronies::Work, Role::Verifier);
+}
+
 /// Challenges a right result, and has its provider show on chain what it has got. Then it guesses.
 pub fn asks_for_nothing(life: &mut Life) {
     life.right_result(Role::Provider, Cronies::Work);

@@ -15,6 +15,7 @@ use serde::Serialize;
 use surety_chain_client::{AccountId, Call, Chain, Hash, TaskInfo, TaskRecord, When, address, short};
 use surety_client::{
     deliver::{self, Wanted, wanted_for_good},
+    demands::Demander,
     follow::{Follow, Told, story},
     grants::Grants,
     inputs::Supplier,
@@ -71,11 +72,11 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
     // The task says where its input is: it has to be served right there.
     data.listen = record.as_ref().map(|r| r.listen.clone()).unwrap_or_default();
     let node = context.node(&*chain, &data).await?;
-    let (mut supplier, mut grants) = (None, None);
+    let (mut signing, mut grants) = ((None, None), None);
     if record.is_some() {
         welcome(&chain, &node).await?;
         serve_input(context, &node, &info).await;
-        (supplier, grants) = (supplier_of(context), Some(Grants::default()));
+        (signing, grants) = (signing_of(context), Some(Grants::default()));
     }
     let ticket = ticket(context, &*chain, &node, task);
     let posted = record.and_then(|record| {
@@ -97,7 +98,8 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
         output_path: args.out.clone(),
         show_tokens: args.follow,
         leave_at_result: false,
-        supplier,
+        supplier: signing.0,
+        demander: signing.1,
         grants,
         ticket,
         text,
@@ -174,14 +176,17 @@ async fn serve_input(context: &Context, node: &Node, info: &TaskInfo) {
     }
 }
 
-/// Answers demands for the input of an own task, where there is a key to sign with.
-fn supplier_of(context: &Context) -> Option<Supplier> {
+/// Answers demands for the input of an own task, and demands its output, where there is a key to sign with.
+fn signing_of(context: &Context) -> (Option<Supplier>, Option<Demander>) {
     match context.key() {
-        Ok(key) => Some(Supplier::new(key.signer)),
+        Ok(key) => (
+            Some(Supplier::new(key.signer.clone())),
+            Some(Demander::new(key.signer)),
+        ),
         Err(e) => {
-            let text = format!("what is demanded of the input on the chain is not answered from here: {e}");
+            let text = format!("nothing is shown or demanded on the chain from here: {e}");
             context.out.step(&text);
-            None
+            (None, None)
         }
     }
 }

@@ -8,6 +8,7 @@ use std::{
 use serde::Serialize;
 use surety_chain_client::{Chain, RegisteredModel, When};
 use surety_client::{
+    demands::Demander,
     follow::{Follow, posted_text},
     grants::Grants,
     inputs::Supplier,
@@ -118,7 +119,8 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         output_path: args.out.clone(),
         show_tokens: args.follow,
         leave_at_result: args.until == UntilArg::Result,
-        supplier: Some(Supplier::new(key.signer)),
+        supplier: Some(Supplier::new(key.signer.clone())),
+        demander: Some(Demander::new(key.signer)),
         grants: Some(Grants::default()),
         ticket,
         text: Some(Arc::new(codec)),
@@ -240,8 +242,9 @@ fn remember(context: &Context, chain: &dyn Chain, task: TaskId, started: Instant
 const fn what_becomes_public(operation: Operation) -> &'static str {
     match operation {
         Operation::Generate => {
-            "in a dispute the whole answer and the whole prompt can be demanded on the public chain, as token ids \
-             that anybody with the model can read: post nothing that must stay private"
+            "the whole answer and the whole prompt can be demanded on the public chain, in a dispute or by an auditor \
+             that is served nothing, as token ids that anybody with the model can read: post nothing that must stay \
+             private"
         }
         Operation::Embed => {
             "pieces of the input and of the output can be demanded on the public chain, as token ids that anybody \

@@ -1,0 +1,82 @@
+//! A verifier that is served nothing, and a provider that has to show it on chain.
+
+use surety_chain_client::Call;
+use surety_types::{TaskId, model::Operation, trust::Content};
+
+use super::{audits::until_audit_revealed, generation::request, world::World};
+
+/// Blocks of an audit window. One passes in each look of a test at its world.
+const WINDOW: u32 = 400;
+
+fn demands(world: &World) -> usize {
+    let calls = world.chain.calls().into_iter();
+    calls
+        .filter(|(_, call)| matches!(call, Call::Demand { .. }))
+        .count()
+}
+
+fn shown(world: &World) -> Vec<Content> {
+    let calls = world.chain.calls().into_iter();
+    calls
+        .filter_map(|(_, call)| match call {
+            Call::Supply { content, .. } => Some(content),
+            _ => None,
+        })
+        .collect()
+}
+
+fn announced(world: &World) -> bool {
+    let mut calls = world.chain.calls().into_iter();
+    calls.any(|(_, call)| matches!(call, Call::AnnounceAudit { .. }))
+}
+
+/// A generation that its provider has committed to. Nobody can be reached any more.
+async fn committed(world: &World) -> (super::world::Running, TaskId) {
+    let provider = world.start();
+    let task = world.post_for(Operation::Generate, &request(3)).await;
+    world.bid_and_assign(task).await;
+    // Also for whoever audits it.
+    world.let_tokens(6);
+    world.output(task).await;
+    world.net.set_down(&world.client_endpoint(), true);
+    world.net.set_down(&world.provider_endpoint(), true);
+    let until = world.chain.change(|state| state.number) + WINDOW;
+    world.chain.open_audits(task, until);
+    world.chain.finalize();
+    (provider, task)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_serves_an_auditor_is_demanded_shown_on_chain_read_and_audited() {
+    let world = World::new().await;
+    let (provider, task) = committed(&world).await;
+    let verifier = world.start_verifier();
+    world
+        .until(|| {
+            world.chain.finalize();
+            demands(&world) > 0
+        })
+        .await;
+    // It goes on where it was, whoever is killed.
+    verifier.kill().await;
+    provider.kill().await;
+    let (provider, verifier) = (world.start(), world.start_verifier());
+    world
+        .until(|| {
+            world.chain.finalize();
+            world.chain.change(|state| {
+                let until = state.number + WINDOW;
+                let round = state.rounds.get_mut(&task).unwrap();
+                round.phase = surety_types::task::RoundPhase::Auditing { until };
+            });
+            announced(&world)
+        })
+        .await;
+    assert_eq!(demands(&world), 1);
+    let mut shown = shown(&world);
+    shown.sort();
+    assert_eq!(shown, [Content::Input, Content::Output]);
+    until_audit_revealed(&world, task).await;
+    verifier.stop().await;
+    provider.stop().await;
+}
