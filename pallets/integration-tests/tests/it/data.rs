@@ -1,7 +1,9 @@
 //! What a provider reveals and serves nobody is demanded on chain.
 
-use frame_support::{assert_noop, assert_ok, traits::fungible::Mutate};
-use surety_pallet_test_kit::{MockClock, MockStake};
+use frame_support::{assert_noop, assert_ok};
+use surety_pallet_results::{SHOWN_MAX, Shown};
+use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
+use surety_proofs::content_hash;
 use surety_types::{
     task::Verdict,
     trust::{Content, ContentPart, FaultKind},
@@ -166,7 +168,7 @@ fn who_cannot_pay_demands_nothing() {
 fn input_can_be_demanded_of_any_size_and_part() {
     demanding(&[9], || {
         let input: Vec<u8> = (0..100_000u32).map(|at| (at / 5) as u8).collect();
-        surety_pallet_test_kit::MockOutcome::set_input(TASK, (surety_proofs::content_hash(&input), 100_000));
+        MockOutcome::set_input(TASK, (content_hash(&input), 100_000));
         assert_noop!(demand(CLIENT, 1, of_input([13])), ResultsError::NoSuchSegment);
         assert_ok!(demand(CLIENT, 1, of_input([12, 3, 3])));
         assert_eq!(money(CLIENT), MONEY + 1 - 2 * PART_PRICE);
@@ -185,7 +187,7 @@ fn input_can_be_demanded_of_any_size_and_part() {
 fn what_is_shown_in_part_is_withheld_and_only_that_part_is_paid_for() {
     demanding(&[9, 9, 9], || {
         let input: Vec<u8> = (0..20_000u32).map(|at| (at / 5) as u8).collect();
-        surety_pallet_test_kit::MockOutcome::set_input(TASK, (surety_proofs::content_hash(&input), 20_000));
+        MockOutcome::set_input(TASK, (content_hash(&input), 20_000));
         assert_ok!(demand(CLIENT, 1, of_input(0..3)));
         assert_ok!(show(1, Content::Input, &input, 1));
         pass(SUPPLY_WINDOW + 2);
@@ -195,21 +197,33 @@ fn what_is_shown_in_part_is_withheld_and_only_that_part_is_paid_for() {
 }
 
 #[test]
-fn what_was_shown_is_forgotten_with_the_round_however_much_it_is() {
-    demanding(&[9], || {
+fn however_much_was_shown_is_forgotten_a_bounded_part_at_a_time() {
+    const PARTS: u32 = 72;
+    let mut ext = TestExt::new().round_of(1).build();
+    ext.execute_with(|| {
+        revealed_with(&[], &[9]);
+        endow_demanders();
         let input: Vec<u8> = (0..600_000u32).map(|at| (at / 5) as u8).collect();
-        surety_pallet_test_kit::MockOutcome::set_input(TASK, (surety_proofs::content_hash(&input), 600_000));
-        let _ = <Balances as Mutate<_>>::mint_into(&CLIENT, MONEY);
-        for first in (0..72).step_by(4) {
+        MockOutcome::set_input(TASK, (content_hash(&input), 600_000));
+        for first in (0..PARTS).step_by(4) {
             assert_ok!(demand(CLIENT, 1, of_input(first..first + 4)));
             for part in first..first + 4 {
                 assert_ok!(show(1, Content::Input, &input, part));
             }
         }
-        pass(CHALLENGE_WINDOW + 1);
-        assert_eq!(decision(), Some(agreed(9, &[1], &[], &[])));
-        assert_eq!(surety_pallet_results::Shown::<Test>::iter().count(), 0);
+        pass(CHALLENGE_WINDOW);
     });
+    let shown = || Shown::<Test>::iter().count() as u32;
+    for left in [PARTS - SHOWN_MAX, 0] {
+        // What one block writes counts for the next.
+        ext.commit_all().unwrap();
+        ext.execute_with(|| {
+            pass(1);
+            assert_eq!((shown(), round().is_some()), (left, left > 0));
+            check();
+        });
+    }
+    ext.execute_with(|| assert_eq!(decision(), Some(agreed(9, &[1], &[], &[]))));
 }
 
 #[test]
