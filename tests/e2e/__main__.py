@@ -26,7 +26,7 @@ CHEATS = [
 BESIDE = [
     ["test_5_chaos"],
     ["test_6_commands"],
-    ["test_0_verdict", "test_0_chaos", "test_3_finality", "test_0_scripts"],
+    ["test_0_verdict", "test_0_chaos", "test_0_release", "test_3_finality", "test_0_scripts"],
     *([cheat] for cheat in CHEATS),
 ]
 # In the order in which their tasks are posted: one spare provider after the other.

@@ -8,6 +8,7 @@ mod trust;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::{amount::Amount, prices::PriceArg};
 pub use security::{Level, SecurityArgs};
@@ -92,6 +93,24 @@ pub enum Command {
     Model(ModelCommand),
     /// Check that everything a provider or client needs is there
     Doctor(DoctorArgs),
+    /// Print what a shell completes these commands with
+    Completions(CompletionsArgs),
+    /// Write man pages of all commands
+    Man(ManArgs),
+}
+
+/// Flags of `surety completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// Which shell
+    pub shell: Shell,
+}
+
+/// Flags of `surety man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Folder to write them to; made if there is none
+    pub folder: PathBuf,
 }
 
 /// `surety provider`.

@@ -305,3 +305,17 @@ fn a_demonstration_model_is_trained_and_told_about() {
     assert!(text.exists());
     assert!(stderr(&output, case.home.path()).contains("choose another folder"));
 }
+
+#[test]
+fn every_command_has_a_man_page_and_is_completed() {
+    let home = tempfile::tempdir().unwrap();
+    let pages = home.path().join("man");
+    let written = surety(home.path(), &["man", pages.to_str().unwrap()]);
+    assert!(written.status.success(), "{}", stderr(&written, home.path()));
+    for page in ["surety", "surety-task-submit", "surety-provider-init"] {
+        let text = fs::read_to_string(pages.join(format!("{page}.1"))).unwrap();
+        assert!(text.contains(".SH SYNOPSIS"), "{page}");
+    }
+    let script = stdout(&surety(home.path(), &["completions", "bash"]));
+    assert!(script.contains("why-idle") && script.contains("--value-at-risk"));
+}

@@ -4,6 +4,7 @@ mod account;
 mod dispute;
 mod doctor;
 mod init;
+mod manual;
 mod model;
 mod provider;
 mod provider_status;
@@ -118,6 +119,11 @@ async fn dispatch(context: &Context, command: Command) -> Result<()> {
         Command::Dispute(command) => dispute::run(context, command).await,
         Command::Task(command) => task::run(context, command).await,
         Command::Account(command) => account::run(context, command).await,
+        Command::Completions(args) => {
+            manual::completions(args.shell);
+            Ok(())
+        }
+        Command::Man(args) => manual::pages(&args.folder),
         Command::Model(command) => model::run(context, command).await,
         Command::Doctor(args) => doctor::run(context, &args).await,
     }
