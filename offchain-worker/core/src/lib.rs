@@ -28,6 +28,7 @@
 //!  chain shows            we                                            record
 //!  Auditing, a seed       draw ourselves, or not
 //!  drawn                  fetch what the provider signs that it serves  AuditServed
+//!  half the time is over  demand it, and fetch it from the chain
 //!                         compute again, send our result's seal         AuditMade or ItemsAudited,
 //!                                                                       AuditAnnounced
 //!  it has said two things report it until the chain knows, and open no seal before that

@@ -32,7 +32,12 @@ impl AuditTask {
     ) -> Option<Wanted> {
         let until = round.demands_until?;
         let is_auditing = matches!(round.phase, RoundPhase::Auditing { .. }) && member.owes_opening();
-        if !is_auditing || clock >= until || is_demanded(seen, &member.provider, &config.stash) {
+        // Without room for what it comes to there is no audit.
+        if !is_auditing
+            || config.is_short_of_room
+            || clock >= until
+            || is_demanded(seen, &member.provider, &config.stash)
+        {
             return None;
         }
         let key = key_of(&member.provider);
