@@ -23,7 +23,7 @@ use surety_types::{
     model::Operation,
     stake::Role,
     task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
-    traits::{BlockEntropy, DrawVerifier, SignatureVerifier, StakeLedger, TaskOutcome, TaskTrust},
+    traits::{BlockEntropy, DrawVerifier, SignatureVerifier, StakeLedger, TaskTrust},
     trust::{AuditState, Content, ContentPart, DemandedParts, FaultKind},
 };
 
@@ -366,7 +366,7 @@ mod benchmarks {
         );
 
         let demands = Demands::<T>::get(TASK, provider);
-        assert!(demands.iter().any(|demand| demand.demander == verifier));
+        assert!(demands.iter().any(|open| open.demander == verifier));
     }
 
     /// A part of the largest input, which as many have demanded as can, and nothing else.
@@ -408,7 +408,7 @@ mod benchmarks {
         let mut round = challengeable::<T>(&claim(0), |_| None);
         // All of its auditors were shown another output.
         round.terms.operation = Operation::Generate;
-        lock_audits(&mut round, AUDITS_PER_MEMBER_MAX);
+        lock_audits::<T>(&mut round, AUDITS_PER_MEMBER_MAX);
         for audit in &mut round.audits {
             audit.provider = provider.clone();
             audit.state = AuditState::Differs;
