@@ -119,6 +119,15 @@ pub struct Funds {
     pub held: Balance,
 }
 
+/// How many calls an account has signed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Those in final blocks.
+    pub finalized: u32,
+    /// Those and all that are on their way, as far as the node knows.
+    pub all: u32,
+}
+
 /// A bid as the chain keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
 pub struct BidRecord {
@@ -263,6 +272,9 @@ pub trait Chain: Send + Sync {
     /// Every task the chain still keeps, finished ones included, newest first, at most `limit`.
     async fn recent_tasks(&self, when: When, limit: u32) -> Result<Vec<(TaskId, TaskRecord)>, ChainError>;
 
+    /// Every bid for a task, by who made it. They stay as long as the task does.
+    async fn bids(&self, when: When, task: TaskId) -> Result<Vec<(AccountId32, BidRecord)>, ChainError>;
+
     /// The provider that `stash` has registered.
     async fn provider(&self, when: When, stash: &AccountId32) -> Result<Option<ProviderRecord>, ChainError>;
 
@@ -293,6 +305,9 @@ pub trait Chain: Send + Sync {
 
     /// An account's money. Zero for accounts that do not exist.
     async fn funds(&self, when: When, account: &AccountId32) -> Result<Funds, ChainError>;
+
+    /// How many calls an account has signed so far, by whichever program.
+    async fn sent(&self, account: &AccountId32) -> Result<Sent, ChainError>;
 
     /// The most each of `redundancy` providers can be paid out of `cap`; nothing when `cap` is below the fee.
     async fn price_limit(
@@ -338,15 +353,15 @@ pub trait Chain: Send + Sync {
     /// all of it, which its hash tells.
     async fn shown(&self, when: When, task: TaskId, content: ContentHash) -> Result<Vec<u8>, ChainError>;
 
-    /// What a verifier opened of its items of a provider's result, in the block at that height; nothing where
-    /// that has no such opening.
+    /// What the block at that height says that a verifier opened of its items of a provider's result. The
+    /// author of a block may put calls of others before the one that was carried out: the seal tells which.
     async fn items_opened(
         &self,
         block: BlockNumber,
         task: TaskId,
         provider: &AccountId32,
         verifier: &AccountId32,
-    ) -> Result<Option<ItemsOpening>, ChainError>;
+    ) -> Result<Vec<ItemsOpening>, ChainError>;
 
     /// Slashes that wait to be carried out.
     async fn slashes(&self, when: When) -> Result<Vec<(SlashId, SlashRecord)>, ChainError>;

@@ -38,10 +38,10 @@ use surety_types::{
 };
 
 use surety_chain_client::{
-    Balance, BidTerms, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent, ChainInfo,
-    CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening, OpenTasks,
-    Parameter, ProviderRecord, ProviderTerms, RegisteredModel, Signer, SlashRecord, StakeInfo, SubmitOptions,
-    TaskInfo, TaskRecord, TrustInfo, When,
+    Balance, BidRecord, BidTerms, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent,
+    ChainInfo, CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening,
+    OpenTasks, Parameter, ProviderRecord, ProviderTerms, RegisteredModel, Sent, Signer, SlashRecord,
+    StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, When,
 };
 
 use attempts::Queues;
@@ -320,6 +320,10 @@ impl Chain for RpcChain {
         self.0.recent_tasks(when, limit).await
     }
 
+    async fn bids(&self, when: When, task: TaskId) -> Result<Vec<(AccountId32, BidRecord)>, ChainError> {
+        self.0.all_under(when, Entry::Bids, &[&task.encode()]).await
+    }
+
     async fn provider(&self, when: When, stash: &AccountId32) -> Result<Option<ProviderRecord>, ChainError> {
         self.0.read(when, Entry::Providers, &[stash.as_ref()]).await
     }
@@ -367,6 +371,10 @@ impl Chain for RpcChain {
             free: account.data.free,
             held: account.data.reserved,
         }))
+    }
+
+    async fn sent(&self, account: &AccountId32) -> Result<Sent, ChainError> {
+        self.0.sent(account).await
     }
 
     async fn price_limit(
@@ -429,7 +437,7 @@ impl Chain for RpcChain {
         task: TaskId,
         provider: &AccountId32,
         verifier: &AccountId32,
-    ) -> Result<Option<ItemsOpening>, ChainError> {
+    ) -> Result<Vec<ItemsOpening>, ChainError> {
         self.0.items_opened(block, (task, provider, verifier)).await
     }
 

@@ -9,11 +9,11 @@ use super::{
     Inner,
     attempts::Place,
     entries::{AccountInfo, Entry},
-    link::Rpc,
+    link::{Rpc, narrow},
     runtime::Runtime,
     sign::{ANCHOR_DEPTH, Terms, sign},
 };
-use surety_chain_client::{BlockRef, ChainError, Signer, When};
+use surety_chain_client::{BlockRef, ChainError, Sent, Signer, When};
 
 /// Most missing nonces that are filled at once.
 const GAP_MAX: u64 = 16;
@@ -62,7 +62,7 @@ impl Inner {
         signer: &Signer,
         basis: &Basis,
     ) -> Result<u64, ChainError> {
-        let (used, pooled) = (basis.used, self.pool_nonce(signer).await?);
+        let (used, pooled) = (basis.used, self.pool_nonce(signer.account()).await?);
         if pooled > used.saturating_add(POOLED_MAX) {
             let reason = format!("it has {pooled} for the next nonce of an account that has used {used}");
             return Err(self.link.implausible(reason));
@@ -71,10 +71,23 @@ impl Inner {
     }
 
     /// The nonce after those that the chain and the pool have seen without a gap.
-    async fn pool_nonce(&self, signer: &Signer) -> Result<u64, ChainError> {
-        let account = AccountId32((*signer.account()).clone().into());
+    async fn pool_nonce(&self, account: &crypto::AccountId32) -> Result<u64, ChainError> {
+        let account = AccountId32(account.clone().into());
         let ask = |rpc: Rpc| async move { rpc.system_account_next_index(&account).await };
         self.link.ask("reading the account's nonce", ask).await
+    }
+
+    pub(super) async fn sent(&self, account: &crypto::AccountId32) -> Result<Sent, ChainError> {
+        // What becomes final between the two questions is counted by both.
+        let all = narrow(self.pool_nonce(account).await?)?;
+        let known: Option<AccountInfo> = self
+            .read(When::Finalized, Entry::Account, &[account.as_ref()])
+            .await?;
+        let finalized = known.unwrap_or_default().nonce;
+        Ok(Sent {
+            finalized,
+            all: all.max(finalized),
+        })
     }
 
     /// The block that signatures count from. Its hash is all that is needed of it, not its state.
@@ -96,7 +109,7 @@ impl Inner {
         };
         let basis = self.basis(signer).await?;
         let _turn = place.turn().await;
-        let first = self.pool_nonce(signer).await?;
+        let first = self.pool_nonce(signer.account()).await?;
         let last = attempt.nonce.min(first.saturating_add(GAP_MAX));
         for nonce in first..last {
             tracing::warn!(

@@ -10,12 +10,12 @@ use super::{Inner, runtime::Runtime};
 use surety_chain_client::{BlockNumber, ChainError, ItemsOpening, When};
 
 impl Inner {
-    /// What a verifier opened of its items of a provider's result, in the block at that height.
+    /// What a block says that a verifier opened of its items of a provider's result.
     pub(super) async fn items_opened(
         &self,
         block: BlockNumber,
         audit: (TaskId, &AccountId32, &AccountId32),
-    ) -> Result<Option<ItemsOpening>, ChainError> {
+    ) -> Result<Vec<ItemsOpening>, ChainError> {
         let asked = async {
             // Blocks are kept for longer than their states, which would tell their runtime: the present one
             // has to do.
@@ -23,8 +23,8 @@ impl Inner {
             let runtime = self.runtime_of(head.hash).await?;
             let hash = self.link.block_hash(Some(block)).await?;
             let extrinsics = self.link.extrinsics(hash).await?;
-            let mut opened = extrinsics.iter().filter_map(|bytes| runtime.opens(bytes, audit));
-            opened.next().transpose()
+            let opened = extrinsics.iter().filter_map(|bytes| runtime.opens(bytes, audit));
+            opened.collect()
         };
         self.judged(asked).await
     }

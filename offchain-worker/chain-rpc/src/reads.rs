@@ -279,9 +279,20 @@ impl Inner {
         when: When,
         entry: Entry,
     ) -> Result<Vec<(K, V)>, ChainError> {
+        self.all_under(when, entry, &[]).await
+    }
+
+    /// Everything that can be read in the part of a map that has these first keys, in SCALE.
+    pub async fn all_under<K: Decode, V: Decode + TypeInfo + 'static>(
+        &self,
+        when: When,
+        entry: Entry,
+        first: &[&[u8]],
+    ) -> Result<Vec<(K, V)>, ChainError> {
         let question = |at: BlockRef| async move {
             let runtime = self.runtime_of(at.hash).await?;
-            let keys = self.keys(&runtime, at.hash, entry).await?;
+            let prefix = runtime.key(entry, first)?;
+            let keys = self.keys(at.hash, entry, &prefix).await?;
             if keys.is_empty() {
                 self.ensure_state(at).await?;
             }
@@ -292,7 +303,7 @@ impl Inner {
                 let Some(value) = value else {
                     continue;
                 };
-                let key = last_key::<K>(&runtime, entry, key)?;
+                let key = last_key::<K>(&runtime, entry, (&prefix, key))?;
                 match reader.read(&value) {
                     Ok(value) => all.push((key, value)),
                     Err(error) => report(&error),
@@ -310,7 +321,8 @@ impl Inner {
 
     async fn parameters_at(&self, at: BlockRef) -> Result<Vec<Parameter>, ChainError> {
         let runtime = self.runtime_of(at.hash).await?;
-        let keys = self.keys(&runtime, at.hash, Entry::Parameters).await?;
+        let prefix = runtime.prefix(Entry::Parameters);
+        let keys = self.keys(at.hash, Entry::Parameters, &prefix).await?;
         if keys.is_empty() {
             self.ensure_state(at).await?;
         }
@@ -329,20 +341,20 @@ impl Inner {
 
     /// Numbers of all tasks in a map by task, in ascending order.
     async fn task_ids(&self, runtime: &Runtime, hash: H256, entry: Entry) -> Result<Vec<TaskId>, ChainError> {
-        let mut ids = Vec::new();
-        for key in self.keys(runtime, hash, entry).await? {
-            ids.push(last_key(runtime, entry, &key)?);
+        let (mut ids, prefix) = (Vec::new(), runtime.prefix(entry));
+        for key in self.keys(hash, entry, &prefix).await? {
+            ids.push(last_key(runtime, entry, (&prefix, &key))?);
         }
         ids.sort_unstable();
         Ok(ids)
     }
 
-    async fn keys(&self, runtime: &Runtime, hash: H256, entry: Entry) -> Result<Vec<Vec<u8>>, ChainError> {
-        let prefix = runtime.prefix(entry);
+    /// Keys of an entry that begin with `prefix`.
+    async fn keys(&self, hash: H256, entry: Entry, prefix: &[u8]) -> Result<Vec<Vec<u8>>, ChainError> {
         let mut keys: Vec<Vec<u8>> = Vec::new();
         loop {
             let start = keys.last().map(Vec::as_slice);
-            let page = self.link.keys(hash, &prefix, PAGE, start).await?;
+            let page = self.link.keys(hash, prefix, PAGE, start).await?;
             let is_last = page.len() < PAGE as usize;
             keys.extend(page);
             if is_last {
@@ -418,8 +430,13 @@ impl<T> Found<T> {
     }
 }
 
-fn last_key<K: Decode>(runtime: &Runtime, entry: Entry, full: &[u8]) -> Result<K, ChainError> {
-    let key = runtime.last_key(entry, full)?;
+/// The last key of an entry's, behind `prefix`.
+fn last_key<K: Decode>(
+    runtime: &Runtime,
+    entry: Entry,
+    (prefix, full): (&[u8], &[u8]),
+) -> Result<K, ChainError> {
+    let key = runtime.last_key(entry, prefix, full)?;
     K::decode_all(&mut key.as_slice()).map_err(|error| ChainError::Decode {
         what: "a key of a map".into(),
         reason: error.to_string(),

@@ -282,8 +282,8 @@ impl Runtime {
         Ok(full)
     }
 
-    /// The last part of a key, as it was before hashing.
-    pub fn last_key(&self, entry: Entry, full: &[u8]) -> Result<Vec<u8>, ChainError> {
+    /// The last part of a key, as it was before hashing; `prefix` are the parts before it.
+    pub fn last_key(&self, entry: Entry, prefix: &[u8], full: &[u8]) -> Result<Vec<u8>, ChainError> {
         let (pallet, name, _) = entry.name();
         let hasher = self.entry(entry)?.keys().last().map(|key| key.hasher);
         let skipped = match hasher {
@@ -292,7 +292,7 @@ impl Runtime {
             Some(StorageHasher::Identity) => 0,
             _ => return Err(self.unfit(format!("the keys of {pallet}.{name} cannot be listed"))),
         };
-        let start = self.prefix(entry).len().saturating_add(skipped);
+        let start = prefix.len().saturating_add(skipped);
         let key = full.get(start..).ok_or_else(|| ChainError::Decode {
             what: format!("a key of {pallet}.{name}"),
             reason: "it is too short".into(),

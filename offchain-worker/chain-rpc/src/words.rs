@@ -118,7 +118,7 @@ impl Runtime {
     pub fn parameter(&self, full_key: &[u8], value: &[u8]) -> Result<Parameter, ChainError> {
         let entry = self.entry(Entry::Parameters)?;
         let types = self.metadata().types();
-        let key = self.last_key(Entry::Parameters, full_key)?;
+        let key = self.last_key(Entry::Parameters, &self.prefix(Entry::Parameters), full_key)?;
         let fault = |error: scale_value::scale::DecodeError| ChainError::Decode {
             what: "Parameters.Parameters".into(),
             reason: error.to_string(),

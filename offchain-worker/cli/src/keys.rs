@@ -1,7 +1,7 @@
 //! Key files: a secret URI in a file that only its owner can read. Secrets never come from arguments.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -87,25 +87,27 @@ pub fn load(path: &Path) -> Result<Key, KeyError> {
 /// When the file exists or cannot be written.
 pub fn create(path: &Path) -> Result<AccountId, KeyError> {
     let (_, phrase, _) = sr25519::Pair::generate_with_phrase(None);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let write = || -> io::Result<()> {
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        let mut file = options.open(path)?;
-        writeln!(file, "{phrase}")?;
-        file.sync_all()
-    };
-    write().map_err(|e| match e.kind() {
+    write_new(path, |file| writeln!(file, "{phrase}")).map_err(|e| match e.kind() {
         io::ErrorKind::AlreadyExists => KeyError::Exists {
             path: path.to_owned(),
         },
         _ => io_error(path, e),
     })?;
     Ok(load(path)?.signer.account().clone())
+}
+
+/// A file that only its owner can read, there whole or not at all, and never in the place of another.
+fn write_new(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    // Its mode is 0600 from the beginning.
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    write(file.as_file_mut())?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path).map_err(|e| e.error)?;
+    // The file's name has to be durable, too.
+    File::open(folder)?.sync_all()
 }
 
 /// Reads an address.
@@ -176,6 +178,20 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap().split_whitespace().count(), 12);
         assert!(matches!(create(&path), Err(KeyError::Exists { .. })));
         assert_eq!(load(&path).unwrap().signer.account(), &account);
+    }
+
+    #[test]
+    fn a_key_that_could_not_be_written_leaves_nothing_in_the_way_of_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        let killed = |file: &mut File| {
+            write!(file, "half of")?;
+            Err(io::Error::other("the disk is full"))
+        };
+        write_new(&path, killed).unwrap_err();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        create(&path).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]

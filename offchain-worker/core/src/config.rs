@@ -5,13 +5,17 @@ use std::{collections::BTreeMap, fmt};
 use codec::Encode;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_types::{ModelId, TaskId, model::Operation, task::TaskSpec, trust::DisputeId};
+use surety_types::{BLOCK_SECONDS, ModelId, TaskId, model::Operation, task::TaskSpec, trust::DisputeId};
 
 use crate::{AccountId, Balance, BlockNumber};
 
 /// The slowest that a source of blobs may be on the whole: one that trickles holds a place for no longer than
 /// that, and a bid allows that much time.
 pub const FETCH_BYTES_PER_SECOND: u32 = 256 << 10;
+
+/// Most of the running clock that is kept for opening a seal which waits for a report: ten blocks, in each of
+/// which the clock may move by six.
+const OPENING_KEPT: BlockNumber = 60;
 
 /// How a provider or a verifier works.
 pub struct Config {
@@ -77,6 +81,11 @@ impl Config {
             policy: Box::new(policy),
             salts: Box::new(salts),
         }
+    }
+
+    /// What is left of the time for openings when a seal waits for a report no longer: half of it at most.
+    pub(crate) fn kept_for_opening(&self) -> BlockNumber {
+        OPENING_KEPT.min(self.opening_seconds / BLOCK_SECONDS / 2)
     }
 
     /// Whether an account is the stash, or the key that signs for it.

@@ -65,16 +65,14 @@ async fn refutation(
         }))
 }
 
-/// What the auditor has opened its seal with.
+/// What the auditor has opened its seal with. The author of the block may have put any number of other calls
+/// that name it in front.
 async fn opening(tools: &Tools, of: Task, confirmation: &Confirmation) -> Result<ItemsOpening, EffectError> {
     let Confirmation { verifier, opened, .. } = confirmation;
-    let read = tools
-        .chain
-        .items_opened(opened.block, of.id, &tools.stash, verifier);
-    let (found, answer) = read.await?.ok_or(EffectError::NoOpening)?;
-    let seal = items_seal(of.id, &tools.stash, verifier, &found, &answer_hashes(&answer));
-    match seal == opened.seal {
-        true => Ok((found, answer)),
-        false => Err(EffectError::NoOpening),
-    }
+    let (task, stash) = (of.id, &tools.stash);
+    let read = tools.chain.items_opened(opened.block, task, stash, verifier);
+    let fits = |(found, answer): &ItemsOpening| {
+        items_seal(task, stash, verifier, found, &answer_hashes(answer)) == opened.seal
+    };
+    read.await?.into_iter().find(fits).ok_or(EffectError::NoOpening)
 }

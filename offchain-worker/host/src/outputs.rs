@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use surety_access::OwnOutputs;
-use surety_chain_client::{AccountId, Hash, RoundRecord};
+use surety_chain_client::{AccountId, Hash, RoundRecord, When};
 use surety_network::{Announcement, DataPlane, FetchOptions, PlaneError, Readers};
 use surety_proofs::CommitStatement;
 use surety_types::{
@@ -149,6 +149,26 @@ impl Outputs {
         let Some(output) = self.made.get_mut(&task).filter(|output| !output.is_announced) else {
             return;
         };
+        let note = tools.chain.commit_note(When::Best, task, &tools.stash).await;
+        match note.map(|note| note.map(|note| note.commitment)) {
+            Ok(Some(commitment)) if commitment == output.commitment => {}
+            // A block was replaced: it comes again.
+            Ok(None) => return,
+            // A journal was lost while another commitment was on its way. Signed now, this one would convict
+            // us.
+            Ok(Some(commitment)) => {
+                tracing::warn!(
+                    task,
+                    ?commitment,
+                    "the chain has another commitment: the output is not served"
+                );
+                return;
+            }
+            Err(e) => {
+                tracing::warn!(task, error = %e, "cannot see what we have committed to");
+                return;
+            }
+        }
         match output.tell(tools, task, client).await {
             Ok(()) => {
                 tracing::info!(task, "output can be fetched");

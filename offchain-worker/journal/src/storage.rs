@@ -287,6 +287,8 @@ fn is_promise(record: &Record) -> bool {
         Record::BidMade { .. }
             | Record::ResultMade { .. }
             | Record::AuditMade { .. }
+            | Record::ItemsAudited { .. }
+            | Record::AuditCompared { .. }
             | Record::AuditServed { .. }
             | Record::MoveMade { .. }
             | Record::VoteMade { .. }

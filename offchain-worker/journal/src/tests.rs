@@ -117,6 +117,31 @@ fn a_promise_for_a_task_that_was_finished_by_mistake_counts_again() {
 }
 
 #[test]
+fn every_kind_of_promise_counts_again_after_its_task_was_finished_by_mistake() {
+    for record in every_kind() {
+        let (_folder, path) = folder();
+        let journal = Journal::open(&path).unwrap();
+        journal.append(&[finished(1)]).unwrap();
+        journal.append(std::slice::from_ref(&record)).unwrap();
+        // How far something is binds nobody.
+        let is_note = matches!(
+            record,
+            Record::CommitSubmitted { .. }
+                | Record::RevealSubmitted { .. }
+                | Record::AuditAnnounced { .. }
+                | Record::AuditRevealed { .. }
+                | Record::MoveSubmitted { .. }
+                | Record::InputMissed { .. }
+                | Record::LeavesKept { .. }
+                | Record::ViewKept { .. }
+                | Record::ConfirmationChecked { .. }
+        );
+        let counts = !journal.load().unwrap().contains(&finished(1));
+        assert_eq!(counts, !is_note, "{record:?}");
+    }
+}
+
+#[test]
 fn a_second_opening_is_refused_while_the_first_lasts() {
     let (_folder, path) = folder();
     let first = Journal::open(&path).unwrap();

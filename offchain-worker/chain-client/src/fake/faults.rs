@@ -66,6 +66,18 @@ impl super::FakeChain {
         self.lock().faults.add(|_| true, Kind::LoseAfter, 1);
     }
 
+    /// The next `times` questions about a block come to `error`.
+    pub fn fail_next_reads(&self, error: ChainError, times: usize) {
+        self.fail_reads_after(0, error, times);
+    }
+
+    /// The next `answered` questions about a block are answered, and `times` after them come to `error`.
+    pub fn fail_reads_after(&self, answered: usize, error: ChainError, times: usize) {
+        let answers = std::iter::repeat_n(None, answered);
+        let faults = std::iter::repeat_n(Some(error), times);
+        self.lock().read_faults.extend(answers.chain(faults));
+    }
+
     /// One refusal of each kind, for tests that are to bear them all.
     pub fn refusals() -> Vec<Refusal> {
         let words = || "as the test says".to_string();

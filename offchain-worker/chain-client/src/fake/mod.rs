@@ -28,10 +28,10 @@ use surety_types::{
 use tokio::sync::watch;
 
 use crate::{
-    Balance, BidTerms, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent, ChainInfo,
-    CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening, OpenTasks,
-    Parameter, ProviderRecord, ProviderTerms, RegisteredModel, Signer, SlashRecord, StakeInfo, SubmitOptions,
-    TaskInfo, TaskRecord, TrustInfo, Until, When,
+    Balance, BidRecord, BidTerms, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent,
+    ChainInfo, CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening,
+    OpenTasks, Parameter, ProviderRecord, ProviderTerms, RegisteredModel, Sent, Signer, SlashRecord,
+    StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until, When,
 };
 
 use faults::{Faults, Kind};
@@ -55,7 +55,7 @@ struct Inner {
     attempts: Vec<(AccountId32, Call, SubmitOptions)>,
     faults: Faults,
     /// What the next questions about a block come to.
-    read_faults: VecDeque<ChainError>,
+    read_faults: VecDeque<Option<ChainError>>,
     unreachable: bool,
 }
 
@@ -113,12 +113,6 @@ impl FakeChain {
         block_ref(number)
     }
 
-    /// The next `times` questions about a block come to `error`.
-    pub fn fail_next_reads(&self, error: ChainError, times: usize) {
-        let faults = std::iter::repeat_n(error, times);
-        self.lock().read_faults.extend(faults);
-    }
-
     /// Cuts the node off, or brings it back.
     pub fn set_unreachable(&self, unreachable: bool) {
         self.lock().unreachable = unreachable;
@@ -171,7 +165,9 @@ impl FakeChain {
     fn read<T>(&self, when: When, read: impl FnOnce(&FakeState) -> T) -> Result<T, ChainError> {
         let mut inner = self.lock();
         inner.check_reachable()?;
-        if let (When::At(_), Some(fault)) = (when, inner.read_faults.pop_front()) {
+        if matches!(when, When::At(_))
+            && let Some(Some(fault)) = inner.read_faults.pop_front()
+        {
             return Err(fault);
         }
         match when {
@@ -199,6 +195,10 @@ impl Inner {
 
     fn carry_out(&mut self, who: &AccountId32, call: Call) -> Result<Vec<ChainEvent>, ChainError> {
         let events = self.best.apply(who, &call)?;
+        if !call.proves_itself() {
+            let sent = self.best.sent.entry(who.clone()).or_default();
+            *sent = sent.saturating_add(1);
+        }
         self.calls.push((who.clone(), call));
         let block = self.best.number.saturating_add(1);
         self.events
@@ -284,6 +284,13 @@ impl Chain for FakeChain {
         })
     }
 
+    async fn bids(&self, when: When, task: TaskId) -> Result<Vec<(AccountId32, BidRecord)>, ChainError> {
+        self.read(when, |state| {
+            let bids = state.bids.iter().filter(|((of, _), _)| *of == task);
+            bids.map(|((_, who), bid)| (who.clone(), bid.clone())).collect()
+        })
+    }
+
     async fn provider(&self, when: When, stash: &AccountId32) -> Result<Option<ProviderRecord>, ChainError> {
         self.read(when, |state| state.providers.get(stash).cloned())
     }
@@ -331,6 +338,14 @@ impl Chain for FakeChain {
             true => Err(unreadable("an account")),
             false => Ok(state.funds.get(account).copied().unwrap_or_default()),
         })?
+    }
+
+    async fn sent(&self, account: &AccountId32) -> Result<Sent, ChainError> {
+        let sent = |state: &FakeState| state.sent.get(account).copied().unwrap_or_default();
+        Ok(Sent {
+            finalized: self.read(When::Finalized, sent)?,
+            all: self.read(When::Best, sent)?,
+        })
     }
 
     async fn price_limit(
@@ -402,9 +417,11 @@ impl Chain for FakeChain {
         task: TaskId,
         provider: &AccountId32,
         verifier: &AccountId32,
-    ) -> Result<Option<ItemsOpening>, ChainError> {
+    ) -> Result<Vec<ItemsOpening>, ChainError> {
         let key = (block, task, provider.clone(), verifier.clone());
-        self.read(When::Best, |state| state.openings.get(&key).cloned())
+        self.read(When::Best, |state| {
+            state.openings.get(&key).cloned().unwrap_or_default()
+        })
     }
 
     async fn slashes(&self, when: When) -> Result<Vec<(SlashId, SlashRecord)>, ChainError> {

@@ -241,7 +241,10 @@ impl FakeState {
             audit.items = Some(ItemsOpened { seal, block });
         }
         let key = (block, task, provider.clone(), verifier.clone());
-        self.openings.insert(key, (found.clone(), *answer));
+        self.openings
+            .entry(key)
+            .or_default()
+            .push((found.clone(), *answer));
         Ok(events)
     }
 

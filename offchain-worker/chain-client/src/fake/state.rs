@@ -77,7 +77,7 @@ pub struct FakeState {
     /// What has been shown of contents of tasks.
     pub shown: BTreeMap<(TaskId, ContentHash), Vec<u8>>,
     /// What auditors have opened of their items, by block, task, provider and verifier.
-    pub openings: BTreeMap<(BlockNumber, TaskId, AccountId32, AccountId32), ItemsOpening>,
+    pub openings: BTreeMap<(BlockNumber, TaskId, AccountId32, AccountId32), Vec<ItemsOpening>>,
     /// Slashes that wait. The test puts them there.
     pub slashes: BTreeMap<SlashId, SlashRecord>,
     /// What is remembered of stashes.
@@ -86,6 +86,8 @@ pub struct FakeState {
     pub auditors_expected: u128,
     /// Money. Calls do not touch it.
     pub funds: BTreeMap<AccountId32, Funds>,
+    /// Calls that were signed, by account.
+    pub sent: BTreeMap<AccountId32, u32>,
     /// Parameters that differ from the defaults.
     pub parameters: Vec<Parameter>,
     /// Parameters that providers work by, where they are not 300 blocks each.

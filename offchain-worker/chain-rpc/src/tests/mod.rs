@@ -78,11 +78,20 @@ fn keys_are_those_of_the_chain() {
     );
     let key = runtime.key(Entry::Tasks, &[&7u64.encode()]).unwrap();
     assert_eq!(key.len(), 32 + 8 + 8);
-    assert_eq!(runtime.last_key(Entry::Tasks, &key).unwrap(), 7u64.encode());
+    assert_eq!(
+        runtime
+            .last_key(Entry::Tasks, &runtime.prefix(Entry::Tasks), &key)
+            .unwrap(),
+        7u64.encode()
+    );
     let (task, account) = (7u64.encode(), [1u8; 32]);
     let key = runtime.key(Entry::Bids, &[&task, &account]).unwrap();
     assert_eq!(key.len(), 32 + 8 + 8 + 16 + 32);
-    assert!(runtime.last_key(Entry::Tasks, &[0; 10]).is_err());
+    assert!(
+        runtime
+            .last_key(Entry::Tasks, &runtime.prefix(Entry::Tasks), &[0; 10])
+            .is_err()
+    );
 }
 
 #[test]

@@ -7,10 +7,10 @@ use serde_json::json;
 use super::{
     node::Node,
     pool::{Answer, terms},
-    submission::{SHORT, commit, connect, submit},
+    submission::{SHORT, commit, connect, signer, submit},
 };
 use crate::RpcChain;
-use surety_chain_client::{Call, ChainError};
+use surety_chain_client::{Call, Chain, ChainError, Sent};
 
 fn advance(task: u64) -> Call {
     Call::AdvanceTask { task }
@@ -119,4 +119,14 @@ async fn calls_of_a_signer_do_not_wait_for_one_another_while_their_node_is_slow(
         started.elapsed()
     );
     assert_eq!(nonces(&node), [0, 1, 2, 3]);
+}
+
+#[tokio::test]
+async fn what_is_on_its_way_is_told_from_what_is_final() {
+    let node = Node::start(1).await;
+    node.change(|state| (state.nonce, state.pool_nonce) = (4, Some(6)));
+    let chain = connect(&node, SHORT).await;
+    let account = signer().account().clone();
+    let expected = Sent { finalized: 4, all: 6 };
+    assert_eq!(chain.sent(&account).await, Ok(expected));
 }

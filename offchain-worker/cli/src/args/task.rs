@@ -16,9 +16,9 @@ use crate::{
 pub enum TaskCommand {
     /// Post a task, serve its input, and wait for the result
     Submit(Box<SubmitArgs>),
-    /// What a task is likely to cost, from what others like it have cost; posts nothing
+    /// What a task is likely to cost, from what providers have asked for others like it; posts nothing
     Quote(Box<SpecArgs>),
-    /// Follow a task to its end; serves its input, if it was submitted from this home
+    /// Follow a task to its end; serves its input, if that is here and the task is ours
     Watch(WatchArgs),
     /// Explain a task in words, step by step, from the chain's blocks: who did what, and who was not paid
     Explain(ExplainArgs),

@@ -1,11 +1,12 @@
 //! `surety provider init` and `surety verifier init`: from a new machine to one that can be started.
 //!
-//! Each step looks at what is there before it does anything: whoever is interrupted calls it again.
+//! Each step looks at what is there before it does anything: whoever is interrupted calls it again. What was
+//! sent before and is not final yet is waited for first, so that nothing is paid or bonded twice.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use serde::Serialize;
-use surety_chain_client::{AccountId, Balance, Call, Chain, Signer, StakeInfo, Until, When, address};
+use surety_chain_client::{AccountId, Balance, Call, Chain, Signer, StakeInfo, Until, When, address, short};
 use surety_host::machine;
 use surety_models::known;
 use surety_types::{ModelId, model::ModelManifest, stake::Role, task::TaskState};
@@ -18,7 +19,7 @@ use crate::{
     error::{CliError, Result},
     keys::{self, Key},
     models,
-    output::table,
+    output::{Output, table},
 };
 
 /// What an agent is given for fees, and below what it is given that.
@@ -54,17 +55,16 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
     let stash = key(context, &stash_key, "stash, which holds the stake")?;
     let funder = args.fund_from.as_deref().map(keys::load).transpose()?;
     let chain = context.chain().await?;
+    // A model that there is not is said before any money moves.
+    let wanted = Wanted::new(&*chain, args.model.as_deref()).await?;
     let setup = Setup {
-        context,
+        out: context.out,
         chain: &*chain,
         role,
         stash: stash.signer,
         agent: agent.signer,
     };
-    setup.fund(args.bond.0, funder.as_ref()).await?;
-    setup.bond(args.bond.0).await?;
-    setup.name_agent().await?;
-    let wanted = Wanted::new(&*chain, args.model.as_deref()).await?;
+    setup.prepare(args.bond.0, funder.as_ref()).await?;
     if let Some(name) = wanted.to_fetch(context) {
         context
             .out
@@ -105,7 +105,7 @@ fn key(context: &Context, path: &Path, whose: &str) -> Result<Key> {
 
 /// The accounts of a worker, and the chain that is to know them.
 struct Setup<'a> {
-    context: &'a Context,
+    out: Output,
     chain: &'a dyn Chain,
     role: Role,
     stash: Signer,
@@ -113,6 +113,39 @@ struct Setup<'a> {
 }
 
 impl Setup<'_> {
+    /// Sees to it that the stash has bonded, and that it and the agent agree on each other.
+    async fn prepare(&self, bond: Balance, funder: Option<&Key>) -> Result<()> {
+        let signers = [
+            Some(&self.stash),
+            Some(&self.agent),
+            funder.map(|key| &key.signer),
+        ];
+        for signer in signers.into_iter().flatten() {
+            self.settle(signer.account()).await?;
+        }
+        self.fund(bond, funder).await?;
+        self.bond(bond).await?;
+        self.name_agent().await
+    }
+
+    /// Waits until all that an account has sent so far is final: what is on its way would be sent again.
+    async fn settle(&self, account: &AccountId) -> Result<()> {
+        let (mut sent, mut blocks) = (
+            self.chain.sent(account).await?,
+            self.chain.finalized_blocks().await?,
+        );
+        let all = sent.all;
+        if sent.finalized < all {
+            let text = format!("waiting until what {} has sent before is final", short(account));
+            self.out.step(&text);
+        }
+        while sent.finalized < all {
+            blocks.next().await?;
+            sent = self.chain.sent(account).await?;
+        }
+        Ok(())
+    }
+
     async fn stake(&self) -> Result<Option<StakeInfo>> {
         Ok(self.chain.stake(When::Finalized, self.stash.account()).await?)
     }
@@ -122,7 +155,7 @@ impl Setup<'_> {
     }
 
     async fn send(&self, signer: &Signer, call: Call, what: &str) -> Result<()> {
-        self.context.out.step(what);
+        self.out.step(what);
         self.chain.submit(signer, call, Until::Finalized.into()).await?;
         Ok(())
     }
@@ -176,12 +209,12 @@ impl Setup<'_> {
 
     /// Waits until somebody has sent the stash what it needs.
     async fn wait_for(&self, needed: Balance, missing: Balance) -> Result<()> {
-        self.context.out.step(&format!(
+        self.out.step(&format!(
             "send {} to {}; this goes on by itself when they are there (Ctrl-C and the same command later do as well)",
             Amount(missing),
             address(self.stash.account())
         ));
-        let waiting = self.context.out.spinner();
+        let waiting = self.out.spinner();
         waiting.set_message("waiting for the money");
         while self.free(self.stash.account()).await? < needed {
             tokio::time::sleep(PAUSE).await;
@@ -310,5 +343,106 @@ impl Ready {
         }
         rows.add_row(["next", self.next]);
         rows.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use surety_chain_client::{FakeChain, Funds};
+
+    use super::*;
+
+    const BOND: Balance = 1_000 * SURE;
+
+    fn signer(name: &str) -> Signer {
+        Signer::from_uri(name).unwrap()
+    }
+
+    fn setup(chain: &FakeChain) -> Setup<'_> {
+        Setup {
+            out: Output::new(true),
+            chain,
+            role: Role::Provider,
+            stash: signer("//Stash"),
+            agent: signer("//Agent"),
+        }
+    }
+
+    /// To its end, while blocks become final.
+    async fn prepare(chain: &FakeChain, funder: Option<&Key>) {
+        let setup = setup(chain);
+        tokio::select! {
+            biased;
+            done = setup.prepare(BOND, funder) => done.unwrap(),
+            () = async {
+                for _ in 0..1_000 {
+                    chain.finalize();
+                    tokio::task::yield_now().await;
+                }
+            } => panic!("it does not end"),
+        }
+    }
+
+    fn give(chain: &FakeChain, who: &Signer, free: Balance) {
+        let funds = Funds { free, held: 0 };
+        chain.change(|state| state.funds.insert(who.account().clone(), funds));
+    }
+
+    /// What was sent, without who and to whom.
+    fn sent(chain: &FakeChain) -> Vec<String> {
+        let calls = chain.calls().into_iter();
+        calls.map(|(_, call)| call.name().call.to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn whoever_is_killed_while_calls_are_on_their_way_pays_and_bonds_once() {
+        let chain = FakeChain::new();
+        let funder = Key {
+            signer: signer("//Funder"),
+            salt_secret: [0; 32],
+        };
+        chain.finalize();
+        // The first attempt got as far as the money, and was killed before that was final.
+        let (stash, agent) = (signer("//Stash"), signer("//Agent"));
+        let transfer = |to: &Signer| Call::Transfer {
+            to: to.account().clone(),
+            amount: 1,
+        };
+        let included = Until::Included.into();
+        chain
+            .submit(&funder.signer, transfer(&stash), included)
+            .await
+            .unwrap();
+        give(&chain, &stash, 2 * BOND);
+        chain.submit(&stash, transfer(&agent), included).await.unwrap();
+        give(&chain, &agent, AGENT_FUNDS);
+        prepare(&chain, Some(&funder)).await;
+        let once = [
+            "transfer_keep_alive",
+            "transfer_keep_alive",
+            "bond",
+            "set_agent",
+            "confirm_agent",
+        ];
+        assert_eq!(sent(&chain), once);
+        prepare(&chain, Some(&funder)).await;
+        assert_eq!(sent(&chain), once, "all is there");
+    }
+
+    #[tokio::test]
+    async fn a_bond_that_is_on_its_way_is_not_bonded_again() {
+        let chain = FakeChain::new();
+        let (stash, agent) = (signer("//Stash"), signer("//Agent"));
+        give(&chain, &stash, 2 * BOND);
+        give(&chain, &agent, AGENT_FUNDS);
+        chain.finalize();
+        let call = Call::Bond {
+            role: Role::Provider,
+            amount: BOND,
+        };
+        chain.submit(&stash, call, Until::Included.into()).await.unwrap();
+        prepare(&chain, None).await;
+        assert_eq!(sent(&chain), ["bond", "set_agent", "confirm_agent"]);
     }
 }

@@ -32,7 +32,7 @@ pub async fn story(chain: &dyn Chain, task: TaskId, blocks: u32) -> Result<Vec<T
         let (events, info, clock) = match look(chain, task, block).await {
             Ok((events, Some(info), clock)) => (events, info, clock),
             // Older blocks are not kept.
-            Ok((_, None, _)) | Err(ChainError::Pruned { .. } | ChainError::Rpc { .. }) => continue,
+            Ok((_, None, _)) | Err(ChainError::Pruned { .. }) => continue,
             Err(e) => return Err(e.into()),
         };
         let mut texts = steps.events(task, &events, clock);

@@ -527,3 +527,17 @@ async fn a_task_is_explained_from_the_blocks_there_are() {
     let unknown = story(&world.chain, 77, 100).await.unwrap_err();
     assert!(matches!(unknown, ClientError::UnknownTask(77)));
 }
+
+#[tokio::test]
+async fn a_node_that_fails_is_not_taken_for_one_that_keeps_no_old_blocks() {
+    let world = World::new();
+    world.settle(settled(&output(1.0), 0));
+    let broken = ChainError::Rpc {
+        what: "a value".into(),
+        reason: "its database is broken".into(),
+    };
+    // Whether there is such a task is answered.
+    world.chain.fail_reads_after(1, broken, 1);
+    let failed = story(&world.chain, TASK, 100).await.unwrap_err();
+    assert!(failed.to_string().contains("its database is broken"), "{failed}");
+}

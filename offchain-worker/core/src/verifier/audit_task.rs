@@ -187,8 +187,8 @@ impl AuditTask {
             let report = self.to_report(round, member, config, clock);
             // Void once it is known what the provider has said before, and due in the end all the same.
             let waits = |wanted: &Wanted| {
-                let is_due =
-                    round.openings_until.is_some() && wanted.by <= clock.saturating_add(config.near_blocks);
+                let is_due = round.openings_until.is_some()
+                    && wanted.by <= clock.saturating_add(config.kept_for_opening());
                 report.is_some() && matches!(wanted.kind, EffectKind::AuditReveal(_)) && !is_due
             };
             let found = self.want(seen, round, member, config, clock);

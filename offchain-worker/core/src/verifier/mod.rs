@@ -3,6 +3,7 @@
 mod audit_task;
 mod items;
 mod load;
+mod progress;
 mod sealed;
 mod served;
 mod unserved;
@@ -19,8 +20,11 @@ use crate::{
     speed::Speeds,
     worker::{Duties, Worker},
 };
-use audit_task::{AuditTask, Check, Draw};
-use sealed::SealedResult;
+pub use progress::AuditProgress;
+
+use audit_task::{AuditTask, Draw};
+use progress::progress;
+use sealed::{SealedResult, owes_opening};
 
 /// Its state machine. See the crate's documentation for what it promises.
 pub type Verifier = Worker<VerifierRole>;
@@ -63,34 +67,6 @@ impl Duties for VerifierRole {
 
     fn stages(worker: &Verifier) -> impl Iterator<Item = &'static str> {
         worker.progress().map(|(_, _, progress)| progress.name())
-    }
-}
-
-/// How far an audit is, for people to look at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuditProgress {
-    /// We have not drawn ourselves yet.
-    Undrawn,
-    /// It is not ours to do.
-    NotOurs,
-    /// It is ours; there is no result yet.
-    Drawn,
-    /// There is a result; the chain does not show its seal yet.
-    Sealed,
-    /// The chain shows our audit.
-    Announced,
-}
-
-impl AuditProgress {
-    /// In one word, as metrics have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Undrawn => "undrawn",
-            Self::NotOurs => "not_ours",
-            Self::Drawn => "drawn",
-            Self::Sealed => "sealed",
-            Self::Announced => "announced",
-        }
     }
 }
 
@@ -204,6 +180,10 @@ impl Verifier {
         self.role.passed.retain(|task| listed.contains(task));
         let mut unknown = Vec::new();
         for snapshot in tasks {
+            // What is owed is not finished, whatever we took the chain's silence for.
+            if owes_opening(&snapshot, &self.config.stash) {
+                self.finished.remove(&snapshot.id);
+            }
             match self.tasks.get_mut(&snapshot.id) {
                 Some(entry) => entry.see(snapshot, &self.config, block),
                 None if !self.finished.contains_key(&snapshot.id) => unknown.push(snapshot),
@@ -480,18 +460,5 @@ impl Verifier {
             EffectKind::CheckData(key) => entry.checks.entry(key).or_default().is_served = true,
             _ => {}
         }
-    }
-}
-
-fn progress(entry: &AuditTask, key: Hash, check: &Check, stash: &AccountId) -> AuditProgress {
-    let shown = entry
-        .provider(key)
-        .and_then(|provider| entry.audit_shown(&provider, stash).cloned());
-    match (shown, &check.sealed, &check.draw) {
-        (Some(_), _, _) => AuditProgress::Announced,
-        (None, Some(_), _) => AuditProgress::Sealed,
-        (None, None, Draw::Ours(_)) => AuditProgress::Drawn,
-        (None, None, Draw::NotOurs) => AuditProgress::NotOurs,
-        (None, None, Draw::Unknown) => AuditProgress::Undrawn,
     }
 }

@@ -1,9 +1,12 @@
 //! What a verifier says of a result, sealed before it can see what the provider says.
 
 use surety_audit_economics::{answer_hash, audit_seal, items_seal};
-use surety_types::{TaskId, trust::AuditAnswer};
+use surety_types::{
+    TaskId,
+    trust::{AuditAnswer, AuditState},
+};
 
-use crate::{AccountId, BlockNumber, Effect, Found, Hash, Record};
+use crate::{AccountId, BlockNumber, Effect, Found, Hash, Record, TaskSnapshot};
 
 /// What we say of a result, once and for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,4 +99,10 @@ fn answer(agrees: bool, confirming: Hash, differing: Hash) -> AuditAnswer {
         salt,
         other: answer_hash(&other),
     }
+}
+
+/// Whether the chain waits for `stash` to open a seal.
+pub(super) fn owes_opening(seen: &TaskSnapshot, stash: &AccountId) -> bool {
+    let mut audits = seen.round.iter().flat_map(|round| round.audits.iter());
+    audits.any(|audit| audit.verifier == *stash && matches!(audit.state, AuditState::Sealed(_)))
 }

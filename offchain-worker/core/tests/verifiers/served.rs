@@ -238,7 +238,8 @@ fn a_seal_is_opened_in_time_whatever_becomes_of_the_report() {
     let revealing = revealed(9, seal, RoundPhase::Revealing { until: 30 });
     assert_eq!(auditor.see(29, &revealing), [report(7, None)]);
     let late = revealed(9, seal, challengeable());
-    let near = 1_000 - config().near_blocks;
+    // Ten blocks before the end, at the six that the clock may move in each.
+    let near = 1_000 - 60;
     assert_eq!(auditor.see(near - 1, &late), []);
     let opened = auditor.see(near, &late);
     assert!(
@@ -252,6 +253,57 @@ fn what_was_signed_and_revealed_alike_is_no_matter_for_a_report() {
     let mut auditor = Auditor::new();
     let seal = auditor.seal(7);
     let opened = auditor.see(20, &revealed(7, seal, RoundPhase::Revealing { until: 30 }));
+    assert!(
+        matches!(opened.as_slice(), [Effect::SubmitAuditReveal { .. }]),
+        "{opened:?}"
+    );
+}
+
+#[test]
+fn where_the_time_for_openings_is_short_a_seal_waits_for_half_of_it() {
+    let mut auditor = Auditor::new();
+    auditor.hear(10, Event::OpeningWindow { seconds: 120 });
+    let seal = auditor.seal(7);
+    let mut late = revealed(9, seal, challengeable());
+    late.round.as_mut().unwrap().openings_until = Some(80);
+    assert_eq!(auditor.see(49, &late), [report(7, None)]);
+    let opened = auditor.see(50, &late);
+    assert!(
+        matches!(opened.as_slice(), [Effect::SubmitAuditReveal { .. }]),
+        "{opened:?}"
+    );
+}
+
+#[test]
+fn a_seal_that_the_chain_waits_for_is_opened_by_who_took_its_task_for_finished() {
+    let mut auditor = Auditor::new();
+    let seal = auditor.seal(7);
+    let is_finished = |record: &Record| matches!(record, Record::Finished { .. });
+    let mut block = 12;
+    while !auditor.journal.iter().any(is_finished) {
+        block += 1;
+        auditor.hear(
+            block,
+            Event::Finalized {
+                block,
+                clock: block,
+                tasks: Vec::new(),
+                unread: Vec::new(),
+            },
+        );
+        assert!(block < 100, "it never gives up");
+    }
+    auditor.restart();
+    // The node is well again. What it lists owes the opening.
+    let task = revealed(7, seal, challengeable());
+    assert_eq!(auditor.see(block + 1, &task), [fetch(None)]);
+    auditor.hear(block + 2, fetched(7));
+    let ready = Event::AuditReady {
+        task: 1,
+        provider: provider(),
+        found: Found::Whole(found(7)),
+    };
+    let opened = auditor.hear(block + 3, ready);
     assert!(
         matches!(opened.as_slice(), [Effect::SubmitAuditReveal { .. }]),
         "{opened:?}"

@@ -159,6 +159,21 @@ async fn a_provider_that_was_killed_sends_the_refutation_that_it_had_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_its_blocks_author_put_in_front_hides_no_opening() {
+    let world = World::new().await;
+    let (provider, task, _) = guessed(&world).await;
+    world.chain.change(|state| {
+        let opened = state.openings.values_mut().next().unwrap();
+        let (found, mut answer) = opened[0].clone();
+        answer.agrees = false;
+        opened.insert(0, (found, answer));
+    });
+    until_refuted(&world).await;
+    assert_eq!(state(&world, task), AuditState::Over);
+    provider.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_auditor_that_has_computed_its_items_is_left_alone() {
     let world = World::new().await;
     let (provider, verifier, task, _) = announced_items(&world).await;

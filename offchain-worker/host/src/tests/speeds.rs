@@ -102,7 +102,7 @@ impl Engine for Strict {
     }
 }
 
-pub fn engines_of(engine: impl Engine + 'static) -> Engines {
+fn engines_of(engine: impl Engine + 'static) -> Engines {
     let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 }).unwrap();
     let engine: Arc<dyn Engine> = Arc::new(engine);
     Engines::new(pool, [engine], Arc::new(Vitals::new().unwrap()))

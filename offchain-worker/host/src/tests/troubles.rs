@@ -8,8 +8,9 @@ use std::{
     time::Duration,
 };
 
-use surety_chain_client::{Call, ChainError, Refusal};
+use surety_chain_client::{Call, ChainError, CommitRecord, Hash, Refusal};
 use surety_journal::{JournalError, RecordLog};
+use surety_network::DataPlane;
 use surety_types::{
     TaskId,
     model::Operation,
@@ -439,5 +440,43 @@ async fn a_worker_that_sees_the_chain_is_well_and_one_that_is_cut_off_says_so() 
         !later.healthy && later.reasons[0].contains("no new block"),
         "{later:?}"
     );
+    host.stop().await;
+}
+
+/// What the chain shows that the provider has committed to.
+fn show_commitment(world: &World, task: TaskId, commitment: Hash) {
+    world.chain.change(|state| {
+        let member = &mut state.rounds.get_mut(&task).unwrap().members[0];
+        member.progress = MemberProgress::Committed(commitment);
+        let agent = world.agent().account().clone();
+        let note = CommitRecord {
+            agent,
+            commitment,
+            shown: None,
+        };
+        state.commit_notes.insert((task, world.stash().clone()), note);
+    });
+    world.chain.finalize();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_is_signed_only_where_the_chain_has_its_commitment() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(b"one\n").await;
+    world.bid_and_assign_unfinalized(task).await;
+    world.chain.lose_next();
+    world.chain.finalize();
+    world.until(|| world.commitment(task).is_some()).await;
+    host.kill().await;
+    // One that was sent before the journal was lost, of other bytes, has come first.
+    show_commitment(&world, task, Hash::repeat_byte(3));
+    let (host, client) = (world.start(), world.client_plane());
+    world.pass(3).await;
+    let provider = world.provider_endpoint();
+    let served = client.locate_output(task, &provider, None).await;
+    assert!(served.is_err(), "{served:?}");
+    show_commitment(&world, task, world.commitment(task).unwrap());
+    world.output(task).await;
     host.stop().await;
 }

@@ -93,7 +93,7 @@ async fn look_back(chain: &dyn Chain, dispute: DisputeId, blocks: u32) -> Result
         let events = match chain.events(block.hash).await {
             Ok(events) => events,
             // Older blocks are not kept.
-            Err(ChainError::Pruned { .. } | ChainError::Rpc { .. }) => break,
+            Err(ChainError::Pruned { .. }) => break,
             Err(e) => return Err(e.into()),
         };
         let begins = events

@@ -1,18 +1,14 @@
 //! `surety task`: posting tasks, following them, and getting their results.
 
+mod own;
 mod quote;
 mod submit;
 mod work;
 
-use std::{
-    fs,
-    path::Path,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{fs, path::Path, sync::Arc};
 
 use serde::Serialize;
-use surety_chain_client::{AccountId, Call, Chain, Hash, TaskInfo, TaskRecord, When, address, short};
+use surety_chain_client::{AccountId, Call, Chain, TaskInfo, TaskRecord, When, address, short};
 use surety_client::{
     deliver::{self, Wanted, wanted_for_good},
     demands::Demander,
@@ -60,29 +56,25 @@ pub(super) async fn run(context: &Context, command: TaskCommand) -> Result<()> {
 async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
     let chain = context.chain().await?;
     let genesis = chain.info().genesis;
-    let task = named_or_newest(context, &genesis, args.task)?;
+    let task = named_or_newest(context, &*chain, args.task).await?;
     let info = known_task(&*chain, task).await?;
     let operation = info.task.spec.operation;
     if args.follow && operation != Operation::Generate {
         let text = format!("task {task} generates no text: there is nothing for --follow");
         return Err(CliError::Usage(text));
     }
-    let record = ClientRecord::load(&context.config.home, &genesis, task)?;
+    let own = own::own(context, &genesis, (task, &info.task))?;
     let mut data = context.config.task.clone();
     // The task says where its input is: it has to be served right there.
-    data.listen = record.as_ref().map(|r| r.listen.clone()).unwrap_or_default();
+    data.listen = own.as_ref().map(|own| own.listen.clone()).unwrap_or_default();
     let node = context.node(&*chain, &data).await?;
     let (mut signing, mut grants) = ((None, None), None);
-    if record.is_some() {
+    if own.is_some() {
         welcome(&chain, &node).await?;
         serve_input(context, &node, &info).await;
         (signing, grants) = (signing_of(context), Some(Grants::default()));
     }
     let ticket = ticket(context, &*chain, &node, task);
-    let posted = record.and_then(|record| {
-        let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        Some(age.saturating_sub(Duration::from_millis(record.posted_unix_ms)))
-    });
     let text = match operation {
         Operation::Generate => text_of(context, &*chain, &info).await,
         Operation::Embed => None,
@@ -94,7 +86,7 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
         home: context.config.home.clone(),
         task,
         operation,
-        age: posted,
+        age: own.and_then(|own| own.age),
         output_path: args.out.clone(),
         show_tokens: args.follow,
         leave_at_result: false,
@@ -109,7 +101,7 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
 
 async fn explain(context: &Context, args: &ExplainArgs) -> Result<()> {
     let chain = context.chain().await?;
-    let task = named_or_newest(context, &chain.info().genesis, args.task)?;
+    let task = named_or_newest(context, &*chain, args.task).await?;
     let told = story(&*chain, task, args.blocks).await?;
     context.out.result(&told, || {
         let line = |told: &Told| {
@@ -210,16 +202,18 @@ async fn codec_of(context: &Context, chain: &dyn Chain, info: &TaskInfo) -> Resu
 }
 
 /// The task that was named, or the newest that was submitted from this home.
-fn named_or_newest(context: &Context, genesis: &Hash, named: Option<TaskId>) -> Result<TaskId> {
+async fn named_or_newest(context: &Context, chain: &dyn Chain, named: Option<TaskId>) -> Result<TaskId> {
     let home = &context.config.home;
+    let key = context.key().ok();
+    own::adopt(home, chain, key.as_ref().map(|key| key.signer.account())).await?;
     let task = match named {
         Some(task) => Some(task),
-        None => ClientRecord::newest(home, genesis)?,
+        None => ClientRecord::newest(home, &chain.info().genesis)?,
     };
     task.ok_or_else(|| {
         let home = home.display();
         CliError::Usage(format!(
-            "no task of this chain was submitted from {home}: say which by its number"
+            "no task of this chain was submitted from {home}: say which by its number (surety task list --mine)"
         ))
     })
 }
@@ -255,7 +249,7 @@ fn check_result_flags(args: &ResultArgs, operation: Operation) -> Result<()> {
 
 async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
     let chain = context.chain().await?;
-    let task = named_or_newest(context, &chain.info().genesis, args.task)?;
+    let task = named_or_newest(context, &*chain, args.task).await?;
     let info = known_task(&*chain, task).await?;
     check_result_flags(args, info.task.spec.operation)?;
     let wanted = wanted_for_good(&info).ok_or_else(|| no_result(task, &info))?;

@@ -1,8 +1,14 @@
 //! `surety task quote`: what a task is likely to cost.
+//!
+//! By what providers have asked, not by what was paid: where few bid, each is paid all that the cap leaves
+//! for it, and a cap made of that would grow from task to task. Each provider counts once, however many tasks
+//! it has bid for.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
-use surety_chain_client::{Balance, Chain, TaskRecord, When};
-use surety_types::{ModelId, model::Operation, task::TaskState};
+use surety_chain_client::{AccountId, Balance, Chain, TaskRecord, When};
+use surety_types::{ModelId, TaskId, model::Operation};
 
 use super::{
     Context,
@@ -12,17 +18,17 @@ use super::{
 use crate::{
     amount::{Amount, Plancks},
     args::SpecArgs,
-    error::Result,
+    error::{CliError, Result},
     prices::Prices,
 };
 
-/// Tasks that are looked at.
+/// Tasks that are looked at, and those like this one of which bids are read.
 const TASKS_MAX: u32 = 256;
+const ALIKE_MAX: usize = 16;
 
-/// Of the prices that were paid, in percent: half of them are below what is likely, nine in ten below what
-/// the cap is made for.
-const LIKELY: usize = 50;
-const HIGH: usize = 90;
+/// No task is posted with a cap of its own accord where providers ask more than so many times what they ask
+/// when they are not told otherwise: whoever makes prices by the caps that it sees drives them no higher.
+const USUAL_TIMES_MAX: Balance = 10;
 
 /// Attempts to find the cap that leaves providers a price: doubled each time, at worst.
 const CAP_STEPS: u32 = 64;
@@ -32,14 +38,17 @@ const CAP_STEPS: u32 = 64;
 pub(super) struct Quote {
     units: u32,
     redundancy: u32,
-    /// Settled tasks that the price is from; none of them: it is what providers ask when they are not told.
-    tasks: usize,
-    /// For one provider.
+    /// Who has bid for tasks like it. Nobody: the price is what providers ask when they are not told.
+    providers: usize,
+    /// What is asked of one provider in the middle of all.
     price_per_unit: Plancks,
-    /// For all providers, with the fee.
+    /// What was asked is this often what providers ask when they are not told otherwise.
+    #[serde(skip)]
+    times_usual: Balance,
+    /// For all providers, with the fee. It is the cap where no more bid than are shortlisted.
     likely: Plancks,
-    /// Half as much again as the dearest tenth began at. What is not used comes back.
-    pub(super) cap: Plancks,
+    /// Half as much again as is asked. What is not used comes back.
+    cap: Plancks,
 }
 
 pub(super) async fn run(context: &Context, spec: &SpecArgs) -> Result<()> {
@@ -63,76 +72,102 @@ impl Quote {
         units: u32,
     ) -> Result<Self> {
         let when = When::At(chain.block(When::Finalized).await?.hash);
-        let mut like: Vec<TaskRecord> = chain
-            .recent_tasks(when, TASKS_MAX)
-            .await?
-            .into_iter()
-            .map(|t| t.1)
-            .collect();
-        like.retain(|task| task.spec.model == model && task.spec.operation == operation);
-        let mut prices = Vec::new();
-        let mut tasks = 0;
-        // What is watched more closely costs more: of its own level, if there are any.
+        let mut like = chain.recent_tasks(when, TASKS_MAX).await?;
+        like.retain(|(_, task)| task.spec.model == model && task.spec.operation == operation);
+        // What is watched more closely may cost more: of its own level, if there are any.
         let level = spec.security.security().level;
-        if like
-            .iter()
-            .any(|task| task.spec.security.level == level && !paid(task).is_empty())
-        {
-            like.retain(|task| task.spec.security.level == level);
+        let (alike, others): (Vec<_>, Vec<_>) = like
+            .into_iter()
+            .partition(|(_, task)| task.spec.security.level == level);
+        let mut prices = asked(chain, when, &alike).await?;
+        if prices.is_empty() {
+            prices = asked(chain, when, &others).await?;
         }
-        for paid in like.iter().map(paid).filter(|paid| !paid.is_empty()) {
-            tasks += 1;
-            prices.extend(paid);
-        }
-        prices.sort_unstable();
-        let asked = Prices::default().per_unit("", operation).0;
-        let [likely, high] = [LIKELY, HIGH].map(|share| quantile(&prices, share).unwrap_or(asked));
-        let all = |per_unit: Balance| per_unit.saturating_mul(units.into());
-        let with_room = all(high).saturating_mul(3).div_ceil(2);
+        let usual = Prices::default().per_unit("", operation).0.max(1);
+        let middle = prices.get(prices.len() / 2).copied().unwrap_or(usual);
+        let with_room = middle.saturating_mul(units.into()).saturating_mul(3).div_ceil(2);
+        let cap = cap_for(chain, when, with_room, spec.redundancy).await?;
+        // Who is drawn is paid what the first asks that is not on the shortlist, or all that the cap leaves.
+        let likely = match prices.get(shortlist(spec.redundancy)) {
+            Some(outside) => {
+                let price = outside.saturating_mul(units.into());
+                cap_for(chain, when, price, spec.redundancy).await?.min(cap)
+            }
+            None => cap,
+        };
         Ok(Self {
             units,
             redundancy: spec.redundancy,
-            tasks,
-            price_per_unit: Plancks(likely),
-            likely: Plancks(cap_for(chain, when, all(likely), spec.redundancy).await?),
-            cap: Plancks(cap_for(chain, when, with_room, spec.redundancy).await?),
+            providers: prices.len(),
+            price_per_unit: Plancks(middle),
+            times_usual: middle.div_ceil(usual),
+            likely: Plancks(likely),
+            cap: Plancks(cap),
         })
+    }
+
+    /// The cap of a task whose client has said none.
+    ///
+    /// # Errors
+    /// When so much is asked that the client has to say that it is right.
+    pub(super) fn default_cap(&self) -> Result<Amount> {
+        if self.times_usual > USUAL_TIMES_MAX {
+            return Err(CliError::Usage(format!(
+                "providers have asked {} a unit, over {USUAL_TIMES_MAX} times what they ask when they are not told \
+                 otherwise: say with --cap what the task may cost at most, such as --cap \"{}\"",
+                Amount(self.price_per_unit.0),
+                Amount(self.cap.0)
+            )));
+        }
+        Ok(Amount(self.cap.0))
     }
 
     /// For people.
     pub(super) fn text(&self) -> String {
-        let from = match self.tasks {
-            0 => {
-                "no task like it is known: by what providers ask when they are not told otherwise".to_owned()
-            }
-            tasks => format!("by {tasks} settled tasks like it"),
+        let from = match self.providers {
+            0 => "nobody has bid for a task like it: by what providers ask when they are not told otherwise"
+                .into(),
+            known => format!("by what {known} providers have asked for tasks like it"),
+        };
+        let likely = match self.likely == self.cap {
+            true => "with so few bids the cap itself is what is paid for units that are used".into(),
+            false => format!("likely {}", Amount(self.likely.0)),
         };
         format!(
-            "{} units for {} providers, {from}: likely {}, and a cap of {} leaves room; what is not used comes back",
+            "{} units for {} providers, {from}, {} a unit: a cap of {} leaves room, {likely}; a quarter of the cap is \
+             on hold beside it until the task is over",
             self.units,
             self.redundancy,
-            Amount(self.likely.0),
+            Amount(self.price_per_unit.0),
             Amount(self.cap.0)
         )
     }
 }
 
-/// What each provider was paid for one unit.
-fn paid(task: &TaskRecord) -> Vec<Balance> {
-    let TaskState::Settled { claim, payments, .. } = &task.state else {
-        return Vec::new();
-    };
-    let units = Balance::from(claim.units.max(1));
-    payments
-        .iter()
-        .map(|payment| payment.price.div_ceil(units))
-        .collect()
+/// What each provider asked last for one unit, in ascending order.
+async fn asked(chain: &dyn Chain, when: When, newest_first: &[(TaskId, TaskRecord)]) -> Result<Vec<Balance>> {
+    let mut asked: BTreeMap<AccountId, Balance> = BTreeMap::new();
+    for (id, task) in newest_first.iter().take(ALIKE_MAX) {
+        let units = Balance::from(task.spec.units_max.max(1));
+        for (provider, bid) in chain.bids(when, *id).await? {
+            if let Some(bid) = bid.opened {
+                asked.entry(provider).or_insert(bid.price.div_ceil(units));
+            }
+        }
+    }
+    let mut prices: Vec<_> = asked.into_values().collect();
+    prices.sort_unstable();
+    Ok(prices)
 }
 
-/// The value that `share` percent are not above; `sorted` is.
-fn quantile(sorted: &[Balance], share: usize) -> Option<Balance> {
-    let last = sorted.len().checked_sub(1)?;
-    sorted.get((last * share).div_ceil(100)).copied()
+/// How many bids the draw chooses from.
+fn shortlist(redundancy: u32) -> usize {
+    let shortlisted = if redundancy == 1 {
+        1
+    } else {
+        redundancy.saturating_mul(2)
+    };
+    usize::try_from(shortlisted).unwrap_or(usize::MAX)
 }
 
 /// The cap that leaves each provider `price`, and the chain its fee.
@@ -156,11 +191,13 @@ async fn cap_for(chain: &dyn Chain, when: When, price: Balance, redundancy: u32)
 mod tests {
     #![allow(clippy::unwrap_used)]
     use clap::Parser;
-    use surety_chain_client::{AccountId, FakeChain, sample};
-    use surety_types::task::{Assignment, SecurityLevel as Level};
+    use surety_chain_client::{BidRecord, FakeChain, Hash, sample};
+    use surety_types::task::{Assignment, Bid, SecurityLevel as Level, TaskState};
 
     use super::*;
     use crate::args::{Cli, Command, TaskCommand};
+
+    const USUAL: Balance = crate::SURE / 1000;
 
     fn spec(flags: &str) -> SpecArgs {
         let line = format!("surety task quote --file text --model m {flags}");
@@ -170,30 +207,42 @@ mod tests {
         }
     }
 
-    /// A chain with a settled task of each price for ten units, at a level, of the model of zeros.
-    fn chain(prices: &[(Balance, Level)]) -> FakeChain {
-        let chain = FakeChain::new();
+    /// A settled task of ten units, of the model of zeros: these providers have asked so much a unit, and the
+    /// first of them was paid so much a unit.
+    fn settle(chain: &FakeChain, level: Level, bids: &[(u8, Balance)], paid: Balance) {
+        let is_settled = |task: &TaskRecord| matches!(task.state, TaskState::Settled { .. });
+        let mut task = sample::records::tasks().into_iter().find(is_settled).unwrap();
+        (task.spec.model, task.spec.operation) = (ModelId::zero(), Operation::Embed);
+        (task.spec.security.level, task.spec.units_max) = (level, 10);
+        if let TaskState::Settled { claim, payments, .. } = &mut task.state {
+            claim.units = 10;
+            let payment = Assignment {
+                provider: AccountId::new([bids[0].0; 32]),
+                price: paid * 10,
+            };
+            *payments = vec![payment].try_into().unwrap();
+        }
         chain.change(|state| {
-            for (id, (price, level)) in (1..).zip(prices) {
-                let is_settled = |task: &TaskRecord| matches!(task.state, TaskState::Settled { .. });
-                let mut task = sample::records::tasks().into_iter().find(is_settled).unwrap();
-                (task.spec.model, task.spec.operation) = (ModelId::zero(), Operation::Embed);
-                task.spec.security.level = *level;
-                if let TaskState::Settled { claim, payments, .. } = &mut task.state {
-                    claim.units = 10;
-                    let payment = Assignment {
-                        provider: AccountId::new([1; 32]),
-                        price: price * 10,
-                    };
-                    *payments = vec![payment].try_into().unwrap();
-                }
-                state.tasks.insert(id, task);
+            let id = state.tasks.keys().next_back().map_or(0, |last| last + 1);
+            state.tasks.insert(id, task);
+            for (provider, price) in bids {
+                let bid = Bid {
+                    price: price * 10,
+                    seconds: 1,
+                    salt: Hash::zero(),
+                };
+                let record = BidRecord {
+                    seal: Hash::zero(),
+                    opened: Some(bid),
+                    deposit: 0,
+                };
+                state.bids.insert((id, AccountId::new([*provider; 32])), record);
             }
         });
         chain.finalize();
-        chain
     }
 
+    /// Of four units, on a chain without a fee.
     async fn quoted(chain: &FakeChain, model: ModelId, flags: &str) -> Quote {
         let spec = spec(flags);
         Quote::new(chain, &spec, Operation::Embed, model, 4)
@@ -202,36 +251,84 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_price_is_what_most_have_cost_and_the_cap_has_room_for_nearly_all() {
-        let prices: Vec<_> = (1..=11).map(|price| (price, Level::Standard)).collect();
-        let quote = quoted(&chain(&prices), ModelId::zero(), "--redundancy 2").await;
-        assert_eq!((quote.tasks, quote.price_per_unit), (11, Plancks(6)));
-        // Four units, two providers, and no fee on the fake chain.
+    async fn what_few_bidders_were_paid_makes_the_next_cap_no_higher() {
+        let (chain, bids) = (FakeChain::new(), [(1, USUAL), (2, USUAL), (3, USUAL)]);
+        let mut caps = Vec::new();
+        for _ in 0..5 {
+            let quote = quoted(&chain, ModelId::zero(), "").await;
+            // All that the cap leaves for each of three providers.
+            settle(&chain, Level::Standard, &bids, quote.cap.0 / 3 / 4);
+            caps.push(quote.cap.0);
+        }
+        assert_eq!(caps, [USUAL * 4 * 3 * 3 / 2; 5]);
+    }
+
+    #[tokio::test]
+    async fn a_provider_counts_once_however_much_it_asks_and_however_often() {
+        let chain = FakeChain::new();
+        settle(&chain, Level::Standard, &[(1, 10), (2, 11), (3, 12)], 12);
+        for _ in 0..8 {
+            settle(&chain, Level::Standard, &[(9, 1_000_000)], 1_000_000);
+        }
+        let quote = quoted(&chain, ModelId::zero(), "").await;
+        assert_eq!((quote.providers, quote.price_per_unit), (4, Plancks(12)));
+    }
+
+    #[tokio::test]
+    async fn with_more_bids_than_are_shortlisted_the_next_price_is_what_is_likely() {
+        let chain = FakeChain::new();
+        let bids: Vec<_> = (1..=9).map(|who| (who, Balance::from(who) + 100)).collect();
+        settle(&chain, Level::Standard, &bids, 105);
+        let quote = quoted(&chain, ModelId::zero(), "--redundancy 2").await;
+        // The shortlist has four.
+        assert_eq!(quote.likely, Plancks(105 * 4 * 2));
         assert_eq!(
-            (quote.likely, quote.cap),
-            (Plancks(6 * 4 * 2), Plancks(10 * 4 * 3 / 2 * 2))
+            (quote.price_per_unit, quote.cap),
+            (Plancks(105), Plancks(105 * 4 * 3 / 2 * 2))
         );
-        assert_eq!(serde_json::to_value(&quote).unwrap()["cap"], "120");
+        assert_eq!(serde_json::to_value(&quote).unwrap()["cap"], "1260");
+        assert!(!quote.text().contains("the cap itself"), "{}", quote.text());
+        let quote = quoted(&chain, ModelId::zero(), "--redundancy 5").await;
+        assert_eq!(quote.likely, quote.cap);
+        assert!(
+            quote.text().contains("the cap itself is what is paid"),
+            "{}",
+            quote.text()
+        );
     }
 
     #[tokio::test]
     async fn tasks_that_are_watched_alike_are_what_counts_where_there_are_any() {
-        let chain = chain(&[(1, Level::Basic), (9, Level::High)]);
+        let chain = FakeChain::new();
+        settle(&chain, Level::Basic, &[(1, 1)], 1);
+        settle(&chain, Level::High, &[(2, 9)], 9);
         let price = async |flags| quoted(&chain, ModelId::zero(), flags).await.price_per_unit;
         assert_eq!(price("--security high").await, Plancks(9));
         assert_eq!(price("--security basic").await, Plancks(1));
-        assert_eq!(
-            quoted(&chain, ModelId::zero(), "").await.tasks,
-            2,
-            "none of the standard level"
-        );
+        let quote = quoted(&chain, ModelId::zero(), "").await;
+        assert_eq!(quote.providers, 2, "none of the standard level");
     }
 
     #[tokio::test]
     async fn of_a_model_that_nobody_has_used_the_price_is_what_providers_ask() {
-        let quote = quoted(&chain(&[(5, Level::Standard)]), ModelId::repeat_byte(7), "").await;
-        let asked = Prices::default().per_unit("", Operation::Embed).0;
-        assert_eq!((quote.tasks, quote.price_per_unit), (0, Plancks(asked)));
-        assert!(quote.cap.0 >= asked * 4 * 3, "{}", quote.text());
+        let chain = FakeChain::new();
+        settle(&chain, Level::Standard, &[(1, 5)], 5);
+        let quote = quoted(&chain, ModelId::repeat_byte(7), "").await;
+        assert_eq!((quote.providers, quote.price_per_unit), (0, Plancks(USUAL)));
+        assert_eq!(quote.default_cap().unwrap(), Amount(USUAL * 4 * 3 * 3 / 2));
+    }
+
+    #[tokio::test]
+    async fn where_far_more_is_asked_than_usual_the_client_has_to_say_the_cap() {
+        let chain = FakeChain::new();
+        settle(&chain, Level::Standard, &[(1, USUAL * 10)], 1);
+        quoted(&chain, ModelId::zero(), "").await.default_cap().unwrap();
+        settle(&chain, Level::Standard, &[(1, USUAL * 10 + 1)], 1);
+        let refused = quoted(&chain, ModelId::zero(), "")
+            .await
+            .default_cap()
+            .unwrap_err();
+        assert!(refused.to_string().contains("--cap"), "{refused}");
+        assert_eq!(refused.exit_code(), 2);
     }
 }

@@ -1,21 +1,10 @@
 //! `surety task submit`.
 
-use std::{
-    sync::Arc,
-    time::{Instant, SystemTime},
-};
+use std::{sync::Arc, time::Instant};
 
 use serde::Serialize;
 use surety_chain_client::{Chain, RegisteredModel, When};
-use surety_client::{
-    demands::Demander,
-    follow::{Follow, posted_text},
-    grants::Grants,
-    inputs::Supplier,
-    post,
-    record::ClientRecord,
-    serve::welcome,
-};
+use surety_client::{demands::Demander, follow::Follow, grants::Grants, inputs::Supplier, serve::welcome};
 use surety_models::tokens::TextCodec;
 use surety_network::{Bytes, DataPlane, Node};
 use surety_types::{
@@ -27,6 +16,7 @@ use surety_types::{
 
 use super::{
     Context,
+    own::Posting,
     quote::Quote,
     to_its_end,
     work::{self, Encoded, Work},
@@ -35,7 +25,6 @@ use crate::{
     amount::Amount,
     args::{SpecArgs, SubmitArgs, UntilArg},
     error::{CliError, Result},
-    keys::Key,
     models,
 };
 
@@ -67,7 +56,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         None => {
             let quote = Quote::new(&*chain, &args.spec, operation, model, units_max).await?;
             context.out.step(&quote.text());
-            Amount(quote.cap.0)
+            quote.default_cap()?
         }
     };
     let node = context.node(&*chain, &context.config.task).await?;
@@ -88,16 +77,18 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
     };
     context.out.step(what_becomes_public(operation));
     let started = Instant::now();
-    let posted = post(context, &*chain, &key, spec, cap).await?;
-    let task = posted.task;
-    context.out.step(&posted_text(
+    let input_hash = format!("{input:?}");
+    let posting = Posting::new(context, &*chain, context.config.task.listen.clone());
+    let (task, block) = posting.post(&key.signer, spec, cap).await?;
+    let posted = Posted {
         task,
-        cap.0,
-        args.spec.redundancy,
-        units_max,
-        posted.block,
-    ));
-    remember(context, &*chain, task, started)?;
+        block,
+        input_hash,
+        sources: sources
+            .iter()
+            .map(|source| String::from_utf8_lossy(source).into_owned())
+            .collect(),
+    };
     if args.detach {
         node.stop().await;
         return context.out.result(&posted, || {
@@ -200,42 +191,6 @@ fn sources(node: &Node) -> Result<Endpoints> {
         ));
     }
     Endpoints::try_from(endpoints).map_err(|_| CliError::Internal("too many endpoints".into()))
-}
-
-async fn post(
-    context: &Context,
-    chain: &dyn Chain,
-    key: &Key,
-    spec: TaskSpec,
-    cap: Amount,
-) -> Result<Posted> {
-    let input = spec.input;
-    let sources = spec.sources.iter();
-    let sources = sources.map(|s| String::from_utf8_lossy(s).into_owned()).collect();
-    let waiting = context.out.spinner();
-    waiting.set_message("posting the task");
-    let posted = post::submit(chain, &key.signer, spec, cap.0).await?;
-    waiting.set_message("the task is posted, waiting until that is final");
-    let (task, block) = post::until_final(chain, posted, key.signer.account(), input).await?;
-    waiting.finish_and_clear();
-    Ok(Posted {
-        task,
-        block,
-        input_hash: format!("{input:?}"),
-        sources,
-    })
-}
-
-fn remember(context: &Context, chain: &dyn Chain, task: TaskId, started: Instant) -> Result<()> {
-    let posted = SystemTime::now()
-        .checked_sub(started.elapsed())
-        .and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok())
-        .unwrap_or_default();
-    let record = ClientRecord {
-        posted_unix_ms: u64::try_from(posted.as_millis()).unwrap_or(u64::MAX),
-        listen: context.config.task.listen.clone(),
-    };
-    Ok(record.save(&context.config.home, &chain.info().genesis, task)?)
 }
 
 /// What whoever posts such a task has to know before. What can be demanded on chain is public from then on.
