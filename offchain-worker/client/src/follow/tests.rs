@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod demands;
+mod failing;
+mod told;
 
 use surety_chain_client::{
     AccountId, CommitRecord, FakeChain, Hash, ProviderRecord, RoundRecord, Signer, TaskRecord,
@@ -425,57 +427,6 @@ async fn whoever_wants_no_more_than_the_result_leaves_when_it_is_decided_and_not
 }
 
 #[tokio::test]
-async fn a_failed_task_is_reported_and_has_no_result() {
-    let world = World::new();
-    world.settle(TaskState::Failed {
-        at: 3,
-        reason: FailureReason::NotEnoughResults,
-    });
-    let mut run = world.run();
-    let report = run.until_over().await.unwrap();
-    assert_eq!(
-        (report.state.as_str(), report.refund),
-        ("Failed", Some(Plancks(100)))
-    );
-    assert!(run.failure.take().unwrap().contains("too few"));
-}
-
-#[tokio::test]
-async fn an_output_that_nobody_has_is_an_error_that_names_everybody() {
-    let world = World::new();
-    world.settle(settled(&output(1.0), 0));
-    let mut run = world.run();
-    run.patience = Duration::from_secs(1);
-    let error = run.until_over().await.unwrap_err();
-    assert!(matches!(error, ClientError::Undelivered { task: TASK, .. }));
-    let text = error.to_string();
-    assert!(text.contains("does not have it"), "{text}");
-}
-
-#[tokio::test]
-async fn an_unknown_task_is_said_to_be_unknown() {
-    let world = World::new();
-    let mut run = world.run();
-    run.follow.task = 77;
-    let error = run.until_over().await.unwrap_err();
-    assert!(matches!(error, ClientError::UnknownTask(77)));
-}
-
-#[tokio::test]
-async fn a_node_that_is_away_for_a_moment_is_waited_for() {
-    let world = World::new();
-    world.chain.set_unreachable(true);
-    let script = async {
-        tokio::time::sleep(Duration::from_millis(1500)).await;
-        world.chain.set_unreachable(false);
-        world.settle(TaskState::Cancelled { at: 3 });
-    };
-    let mut run = world.run();
-    let report = with_script(&mut run, script).await.unwrap();
-    assert_eq!(report.state, "Cancelled");
-}
-
-#[tokio::test]
 async fn what_is_demanded_of_the_input_is_shown_on_the_chain() {
     let world = World::new();
     let input: Bytes = vec![7; 1_500].into();
@@ -511,33 +462,4 @@ async fn what_is_demanded_of_the_input_is_shown_on_the_chain() {
         .await
         .unwrap();
     assert_eq!(world.chain.calls().len(), 1);
-}
-
-#[tokio::test]
-async fn a_task_is_explained_from_the_blocks_there_are() {
-    let world = World::new();
-    let right = output(1.0);
-    world.commit(0, &right).await;
-    world.settle(settled(&right, 0));
-    let told = story(&world.chain, TASK, 100).await.unwrap();
-    let last = told.last().map(|told| told.text.as_str());
-    assert_eq!(last, Some("settled in block 3"));
-    let blocks: Vec<u32> = told.iter().map(|told| told.block).collect();
-    assert!(blocks.is_sorted(), "{blocks:?}");
-    let unknown = story(&world.chain, 77, 100).await.unwrap_err();
-    assert!(matches!(unknown, ClientError::UnknownTask(77)));
-}
-
-#[tokio::test]
-async fn a_node_that_fails_is_not_taken_for_one_that_keeps_no_old_blocks() {
-    let world = World::new();
-    world.settle(settled(&output(1.0), 0));
-    let broken = ChainError::Rpc {
-        what: "a value".into(),
-        reason: "its database is broken".into(),
-    };
-    // Whether there is such a task is answered.
-    world.chain.fail_reads_after(1, broken, 1);
-    let failed = story(&world.chain, TASK, 100).await.unwrap_err();
-    assert!(failed.to_string().contains("its database is broken"), "{failed}");
 }

@@ -1,0 +1,54 @@
+//! Tasks without a result, and nodes that do not answer.
+
+use super::*;
+
+#[tokio::test]
+async fn a_failed_task_is_reported_and_has_no_result() {
+    let world = World::new();
+    world.settle(TaskState::Failed {
+        at: 3,
+        reason: FailureReason::NotEnoughResults,
+    });
+    let mut run = world.run();
+    let report = run.until_over().await.unwrap();
+    assert_eq!(
+        (report.state.as_str(), report.refund),
+        ("Failed", Some(Plancks(100)))
+    );
+    assert!(run.failure.take().unwrap().contains("too few"));
+}
+
+#[tokio::test]
+async fn an_output_that_nobody_has_is_an_error_that_names_everybody() {
+    let world = World::new();
+    world.settle(settled(&output(1.0), 0));
+    let mut run = world.run();
+    run.patience = Duration::from_secs(1);
+    let error = run.until_over().await.unwrap_err();
+    assert!(matches!(error, ClientError::Undelivered { task: TASK, .. }));
+    let text = error.to_string();
+    assert!(text.contains("does not have it"), "{text}");
+}
+
+#[tokio::test]
+async fn an_unknown_task_is_said_to_be_unknown() {
+    let world = World::new();
+    let mut run = world.run();
+    run.follow.task = 77;
+    let error = run.until_over().await.unwrap_err();
+    assert!(matches!(error, ClientError::UnknownTask(77)));
+}
+
+#[tokio::test]
+async fn a_node_that_is_away_for_a_moment_is_waited_for() {
+    let world = World::new();
+    world.chain.set_unreachable(true);
+    let script = async {
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        world.chain.set_unreachable(false);
+        world.settle(TaskState::Cancelled { at: 3 });
+    };
+    let mut run = world.run();
+    let report = with_script(&mut run, script).await.unwrap();
+    assert_eq!(report.state, "Cancelled");
+}
