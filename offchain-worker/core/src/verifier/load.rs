@@ -4,7 +4,6 @@
 //! bond. Several silent providers at once must not make that more than the time for openings has room for:
 //! each audit of items counts as work of the whole from when it is begun until it is compared.
 
-use surety_audit_economics::AuditWork;
 use surety_types::TaskId;
 
 use super::{Verifier, audit_task::AuditTask};
@@ -50,23 +49,16 @@ impl Verifier {
         }
     }
 
-    /// Milliseconds that all of a task takes: as audits have taken here, or as long as the chain gives them.
-    ///
-    /// Speed is measured by items, and those may have been shorter than this task's: no less is counted than
-    /// its tokens take a machine that is just fast enough to offer audits.
+    /// Milliseconds that all of a task takes, as far as audits have been measured here. Speed is measured by
+    /// items, and those may have been shorter than this task's: no less is counted than its tokens take a
+    /// machine that is just fast enough to offer audits.
     fn millis_of_all(&self, seen: &TaskSnapshot) -> u64 {
-        let (spec, audits) = (&seen.task.spec, &seen.task.audits);
-        let work = AuditWork {
-            operation: spec.operation,
-            units_max: spec.units_max,
-            input_bytes: audits.input_bytes,
-            item_tokens: audits.item_tokens,
-            speed: audits.speed,
-        };
-        match self.role.speeds.measured(spec) {
-            Some(measured) => measured.max(slowest_millis(spec.input_bytes / ID_BYTES, audits.speed)),
-            None => u64::from(work.seconds(u32::MAX)).saturating_mul(1000),
-        }
+        let spec = &seen.task.spec;
+        let measured = self.role.speeds.measured(spec).unwrap_or(0);
+        measured.max(slowest_millis(
+            spec.input_bytes / ID_BYTES,
+            seen.task.audits.speed,
+        ))
     }
 }
 
