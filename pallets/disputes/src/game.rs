@@ -221,16 +221,15 @@ impl<T: Config> Pallet<T> {
 
     fn close_moot(round: &mut RoundOf<T>, id: DisputeId, mut dispute: DisputeOf<T>) {
         let task = dispute.task;
-        // An auditor that plays is over elsewhere in one way alone: its seal is void, for a lie of the
-        // provider's. That is nobody's loss in this game, and it bears nothing of it.
-        if matches!(dispute.challenger, Party::Auditor { .. }) && !stands::<T>(round, &dispute.challenger) {
-            Self::close(round, id, &dispute, (None, Some(Side::Challenger)));
-            return Self::after_dispute(task, round);
-        }
-        let loser = if stands::<T>(round, &dispute.defender) {
-            Side::Challenger
-        } else {
-            Side::Defender
+        let loser = match (&dispute.challenger, stands::<T>(round, &dispute.defender)) {
+            (_, false) => Side::Defender,
+            (Party::Auditor { .. }, true) => {
+                // An auditor that plays is over elsewhere in one way alone: its seal is void, for a lie of
+                // its provider's. In a game with another nobody has lost, and it bears nothing of it.
+                Self::close(round, id, &dispute, (None, Some(Side::Challenger)));
+                return Self::after_dispute(task, round);
+            }
+            _ => Side::Challenger,
         };
         // Why it lost elsewhere says nothing about the claim.
         let winds_up = Self::wind_up(round, id, &dispute, (loser, None));

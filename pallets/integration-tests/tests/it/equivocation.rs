@@ -261,41 +261,66 @@ fn a_seal_over_another_output_that_opens_after_the_report_is_void() {
     });
 }
 
-#[test]
-fn an_auditor_whose_seal_is_void_pays_for_nothing_in_a_game_with_another() {
+/// An auditor that was shown a lie by stash 1 plays `defender`, who says the right thing like stash 1 in the
+/// end, before a committee that has sealed, when stash 1 is reported. Returns the dispute and its members.
+fn voided_before_a_committee(defender: AccountId, test: impl FnOnce(DisputeId, Vec<AccountId>)) {
     TestExt::new().round_of(2).execute_with(|| {
         generates();
         // Wrong in the tokens, which no block can compute.
         let lie = TOO_LARGE + 1;
         revealed_with(&[(SHOWN_ANOTHER, 1, lie)], &[9, 9]);
         assert_ok!(reveal_audit(SHOWN_ANOTHER, 1, lie));
-        let (first, _) = disputes()[0];
-        assert_ok!(play(agent_of(1), first, Move::Concede));
-        pass(1);
-        assert_eq!(pairs(), [(2, SHOWN_ANOTHER)]);
-        play_out(&[(2, 9), (SHOWN_ANOTHER, lie)]);
+        if defender != 1 {
+            let (first, _) = disputes()[0];
+            assert_ok!(play(agent_of(1), first, Move::Concede));
+            pass(1);
+        }
+        assert_eq!(pairs(), [(defender, SHOWN_ANOTHER)]);
+        play_out(&[(defender, 9), (SHOWN_ANOTHER, lie)]);
         let (dispute, _) = disputes()[0];
         let question = Committees::<Test>::get(dispute).unwrap().state.question();
-        for verifier in FIRST_VERIFIER + 1..FIRST_VERIFIER + 5 {
-            let value = H256::repeat_byte(1);
-            let seal = quorum_streak::seal(question, 0, &verifier, value, salt_of(verifier));
+        let members: Vec<_> = (FIRST_VERIFIER + 1..FIRST_VERIFIER + 5).collect();
+        for verifier in &members {
+            let seal = quorum_streak::seal(question, 0, verifier, VALUE, salt_of(*verifier));
             let call = DisputesCall::join_committee {
                 dispute,
                 ballot: 0,
                 proof: None,
                 seal,
             };
-            assert_ok!(send(verifier, call));
+            assert_ok!(send(*verifier, call));
         }
         let mut shown = promise(1, TASK, 9);
         shown.output = claim(lie).output;
         assert_ok!(report(signed_by(agent_of(1), shown, &genesis()), None));
         pass(1);
-        assert_eq!((pairs(), Committees::<Test>::get(dispute)), (vec![], None));
+        test(dispute, members);
         assert_eq!(MockStake::locked(SHOWN_ANOTHER), 0);
         pass(200);
         assert_eq!(MockStake::slashed(SHOWN_ANOTHER), 0);
         assert_eq!(decision(), Some(agreed(9, &[2], &[1], &[])));
+    });
+}
+
+/// What members of the committee answer.
+const VALUE: H256 = H256([1; 32]);
+
+#[test]
+fn an_auditor_whose_seal_is_void_pays_for_nothing_in_a_game_with_another() {
+    voided_before_a_committee(2, |dispute, _| {
+        assert_eq!((pairs(), Committees::<Test>::get(dispute)), (vec![], None));
+    });
+}
+
+#[test]
+fn a_two_faced_provider_that_is_reported_pays_the_committee_of_its_own_game() {
+    voided_before_a_committee(1, |dispute, members| {
+        for verifier in &members {
+            assert_ok!(send_opening(opening_vote(dispute, *verifier, VALUE)));
+        }
+        pass(BlockNumber::from(VOTE_WINDOW) + 2);
+        assert_eq!(Committees::<Test>::get(dispute), None);
+        assert!(members.iter().all(|member| MockStake::awarded(*member) > 0));
     });
 }
 
