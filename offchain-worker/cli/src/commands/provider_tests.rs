@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use std::path::PathBuf;
 
-use surety_chain_client::{Chain, FakeChain, Signer, Until};
+use surety_chain_client::{Chain, ChainError, DispatchFault, FakeChain, Signer, Until};
 use surety_models::ModelStore;
 
 use super::*;
@@ -89,6 +89,40 @@ async fn a_nominated_agent_confirms_by_itself() {
         .await
         .unwrap();
     assert_eq!(found, *world.stash.account());
+    finalizing.abort();
+}
+
+fn not_nominated() -> ChainError {
+    ChainError::Dispatch(DispatchFault {
+        pallet: Some("Staking".into()),
+        name: "NotNominated".into(),
+        docs: String::new(),
+    })
+}
+
+#[tokio::test]
+async fn a_confirmation_that_came_after_another_of_ours_is_no_failure() {
+    let world = World::bonded(StakeRole::Provider).await.nominated().await;
+    let is_confirmation = |call: &Call| matches!(call, Call::ConfirmAgent { .. });
+    world.chain.refuse_next(is_confirmation, not_nominated(), 1);
+    let finalizing = world.finalizing();
+    let named = Some(world.stash.account());
+    let found = worker::find_stash(&world.chain, &world.agent, named).await;
+    assert_eq!(found.unwrap(), *world.stash.account());
+    finalizing.abort();
+}
+
+#[tokio::test]
+async fn a_confirmation_that_fails_in_block_after_block_is_told() {
+    let world = World::bonded(StakeRole::Provider).await.nominated().await;
+    let is_confirmation = |call: &Call| matches!(call, Call::ConfirmAgent { .. });
+    world.chain.refuse_next(is_confirmation, not_nominated(), 100);
+    let finalizing = world.finalizing();
+    let named = Some(world.stash.account());
+    let error = worker::find_stash(&world.chain, &world.agent, named)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("NotNominated"), "{error}");
     finalizing.abort();
 }
 

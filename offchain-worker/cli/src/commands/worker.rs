@@ -254,17 +254,21 @@ async fn confirm(chain: &dyn Chain, key: &Key, stash: &AccountId) -> Result<()> 
     tracing::info!(stash = %address(stash), "confirming to be its agent");
     let call = Call::ConfirmAgent { stash: stash.clone() };
     let mut blocks = chain.finalized_blocks().await?;
+    let mut refusals_left = REFUSALS_MAX;
     loop {
         if chain.agent_stash(When::Finalized, agent).await?.as_ref() == Some(stash) {
             return Ok(());
         }
         // A block may have been replaced by one without it.
         if chain.agent_stash(When::Best, agent).await?.as_ref() != Some(stash) {
-            match chain
-                .submit(&key.signer, call.clone(), Until::Included.into())
-                .await
-            {
+            let sent = chain.submit(&key.signer, call.clone(), Until::Included.into());
+            match sent.await {
                 Err(e @ ChainError::Unknown { .. }) => tracing::warn!(error = %e, "confirmation"),
+                // Perhaps because the one of the replaced block came first: it is in the pool again.
+                Err(e @ (ChainError::Dispatch(_) | ChainError::Rejected(_))) if refusals_left > 0 => {
+                    refusals_left = refusals_left.saturating_sub(1);
+                    tracing::warn!(error = %e, "confirmation, looking again at the next final block");
+                }
                 other => drop(other?),
             }
         }
@@ -275,6 +279,9 @@ async fn confirm(chain: &dyn Chain, key: &Key, stash: &AccountId) -> Result<()> 
         }
     }
 }
+
+/// How often a confirmation that is refused is made again.
+const REFUSALS_MAX: u32 = 3;
 
 /// How often it is said that finality is waited for.
 const FINALITY_WORD: Duration = Duration::from_secs(30);
