@@ -117,20 +117,30 @@ impl Duels {
         Some(TraceKey::of(record))
     }
 
-    /// The only place where a move comes into being.
-    pub fn take_move(&mut self, dispute: DisputeId, number: u32, played: &Move) -> bool {
-        let Some(duel) = self.0.get_mut(&dispute) else {
-            return false;
-        };
+    /// The only place where a move comes into being. Returns what is to be journalled of it.
+    pub fn take_move(
+        &mut self,
+        (task, at): (TaskId, BlockNumber),
+        dispute: DisputeId,
+        number: u32,
+        played: Move,
+    ) -> Option<Record> {
+        let duel = self.0.get_mut(&dispute)?;
         let due = duel
             .seen
             .as_ref()
             .is_some_and(|(side, record)| record.moves == number && record.game.to_move() == Some(*side));
         if !due || duel.made.as_ref().is_some_and(|(made, _)| *made >= number) {
-            return false;
+            return None;
         }
         duel.made = Some((number, played.clone()));
-        true
+        Some(Record::MoveMade {
+            task,
+            at,
+            dispute,
+            number,
+            played,
+        })
     }
 
     /// The record that our move has been sent.

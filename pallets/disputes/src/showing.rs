@@ -99,7 +99,7 @@ impl<T: Config> Pallet<T> {
 fn skip_shown<T: Config>(task: TaskId, game: &mut Game, shape: &impl Shape) {
     while matches!(game.state(), State::Evidence { .. })
         && let Some(due) = game.due_part(shape)
-        && Results::<T>::is_shown(task, &due.blob)
+        && Results::<T>::is_part_shown(task, &due.blob, due.part)
     {
         game.note_part_shown();
     }

@@ -25,7 +25,7 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Whether a part of some content can be read on chain.
-    pub(crate) fn is_part_shown(task: TaskId, blob: &Blob, part: u32) -> bool {
+    pub fn is_part_shown(task: TaskId, blob: &Blob, part: u32) -> bool {
         Shown::<T>::contains_key(task, (blob.content, blob.bytes, part))
     }
 

@@ -197,7 +197,6 @@ fn of_strategy(strategy: &Strategy, rules: &Rules, seed: u64, size: Size) -> Res
 /// # Errors
 /// The [`Refusal`] of a market in which no lock would do.
 pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
-    let find = |name: &str| STRATEGIES.iter().find(|strategy| strategy.name == name);
     let changed = |change: fn(&mut Rules)| {
         let mut rules = rules.clone();
         change(&mut rules);
@@ -216,63 +215,68 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
         silence: REWARD,
         ..basic.clone()
     };
-    let tries = [
-        (
+    let play = |what: &str, name: &str, rules: &Rules, market: &Market| {
+        let outcome = run(named(name), rules, market, seed, size.tasks / 4)?;
+        Ok(json!({
+            "what": what,
+            "strategy": name,
+            "corrupt_percent": market.corrupt,
+            "profit_in_r": outcome.profit(),
+            "error": outcome.error(),
+        }))
+    };
+    let found = [
+        play(
             "a fault that nobody could decide about shields from others",
             "lesser fault",
             &judged_only,
             &standard,
         ),
-        (
+        play(
             "an audit that confirms is not paid",
             "lazy auditor, hides",
             &unpaid,
             &standard,
         ),
-        (
+        play(
             "nobody is audited",
             "wrong result",
             &rules.without_audits(),
             &standard,
         ),
-        (
+        play(
             "stake unbonds within the challenge window",
             "unbonding",
             &soon,
             &standard,
         ),
-        (
+        play(
             "keys may be younger than the seed",
             "key grinding",
             &young,
             &standard,
         ),
-        (
+        play(
             "basic level, silencing an auditor for hours costs 12 R",
             "auditor denial of service",
             rules,
             &basic,
         ),
-        (
+        play(
             "basic level, silencing an auditor for hours costs 1 R",
             "auditor denial of service",
             rules,
             &cheap,
         ),
     ];
-    let mut found = Vec::new();
-    for (what, name, rules, market) in tries {
-        let Some(strategy) = find(name) else { continue };
-        let outcome = run(strategy, rules, market, seed, size.tasks / 4)?;
-        found.push(json!({
-            "what": what,
-            "strategy": name,
-            "corrupt_percent": market.corrupt,
-            "profit_in_r": outcome.profit(),
-            "error": outcome.error(),
-        }));
-    }
-    Ok(found.into())
+    found.into_iter().collect()
+}
+
+/// The strategy of that name.
+fn named(name: &str) -> &'static Strategy {
+    let mut strategies = STRATEGIES.iter();
+    let found = strategies.find(|strategy| strategy.name == name);
+    found.expect("a strategy that is played")
 }
 
 /// The market and the locks, in rewards.

@@ -262,18 +262,11 @@ impl Provider {
                 played,
             } => {
                 if let Some(entry) = self.tasks.get_mut(&task) {
-                    entry
-                        .attempts
-                        .succeed(EffectKind::ComputeMove(dispute), self.now, &self.config);
-                    if entry.duels.take_move(dispute, number, &played) {
-                        step.records.push(Record::MoveMade {
-                            task,
-                            at: self.block,
-                            dispute,
-                            number,
-                            played,
-                        });
-                    }
+                    let kind = EffectKind::ComputeMove(dispute);
+                    entry.attempts.succeed(kind, self.now, &self.config);
+                    let at = (task, self.block);
+                    step.records
+                        .extend(entry.duels.take_move(at, dispute, number, played));
                 }
             }
             Event::ConfirmationChecked {

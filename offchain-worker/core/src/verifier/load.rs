@@ -2,11 +2,12 @@
 //!
 //! Whoever has computed some items and is shown nothing of the provider's trace computes all, or loses its
 //! bond. Several silent providers at once must not make that more than the time for openings has room for:
-//! each audit of items counts as work of the whole from when it is begun until it is compared.
+//! each audit of items counts as work of the whole from when it is begun until it is compared, or until the
+//! game about it is over where it is played without what the provider has shown.
 
 use surety_types::TaskId;
 
-use super::{Verifier, audit_task::AuditTask};
+use super::Verifier;
 use crate::{Hash, TaskSnapshot};
 
 /// How much of the time for openings is filled, in per cent. The rest is for looking for what is not served,
@@ -43,9 +44,9 @@ impl Verifier {
                 continue;
             }
             millis = all;
-            self.tasks
-                .entry(task)
-                .and_modify(|entry: &mut AuditTask| entry.take_on(key));
+            if let Some(entry) = self.tasks.get_mut(&task) {
+                entry.take_on(key);
+            }
         }
     }
 

@@ -10,8 +10,7 @@ mod unserved;
 
 use std::collections::BTreeSet;
 
-use surety_dispute_game::bisection::Move;
-use surety_types::{TaskId, trust::DisputeId};
+use surety_types::TaskId;
 
 use crate::{
     AccountId, BlockNumber, Drawn, Effect, EffectKind, Event, Failure, Found, Hash, KeptView, Purpose,
@@ -277,30 +276,8 @@ impl Verifier {
                 agrees,
                 view,
             } => self.take_comparison(task, provider, (agrees, view), step),
-            Event::MoveReady {
-                task,
-                dispute,
-                number,
-                played,
-            } => self.take_move((task, dispute), number, played, step),
-            Event::SeatDrawn {
-                task,
-                dispute,
-                ballot,
-                proof,
-            } => {
-                if let Some(entry) = self.tasks.get_mut(&task) {
-                    let kind = EffectKind::DrawSeat(dispute);
-                    entry.attempts.succeed(kind, self.now, &self.config);
-                    entry.seats.take_draw(dispute, ballot, proof);
-                }
-            }
-            Event::VoteReady { task, dispute, value } => {
-                if let Some(entry) = self.tasks.get_mut(&task) {
-                    let kind = EffectKind::ComputeVote(dispute);
-                    entry.attempts.succeed(kind, self.now, &self.config);
-                    entry.seats.take_value(dispute, value);
-                }
+            answer @ (Event::MoveReady { .. } | Event::SeatDrawn { .. } | Event::VoteReady { .. }) => {
+                self.take_answer(answer, step);
             }
             Event::EffectDone { task, kind } => self.take_success(task, kind, step),
             Event::EffectFailed { task, kind, failure } => self.take_failure(task, kind, failure),
@@ -326,27 +303,45 @@ impl Verifier {
         }
     }
 
-    fn take_move(
-        &mut self,
-        (task, dispute): (TaskId, DisputeId),
-        number: u32,
-        played: Move,
-        step: &mut Step,
-    ) {
-        let Some(entry) = self.tasks.get_mut(&task) else {
-            return;
-        };
-        let kind = EffectKind::ComputeMove(dispute);
-        entry.attempts.succeed(kind, self.now, &self.config);
-        if entry.duels.take_move(dispute, number, &played) {
-            step.records.push(Record::MoveMade {
+    /// Takes in what was found for a dispute.
+    fn take_answer(&mut self, answer: Event, step: &mut Step) {
+        match answer {
+            Event::MoveReady {
                 task,
-                at: self.block,
                 dispute,
                 number,
                 played,
-            });
+            } => {
+                let at = (task, self.block);
+                if let Some(entry) = self.succeeded(task, EffectKind::ComputeMove(dispute)) {
+                    step.records
+                        .extend(entry.duels.take_move(at, dispute, number, played));
+                }
+            }
+            Event::SeatDrawn {
+                task,
+                dispute,
+                ballot,
+                proof,
+            } => {
+                if let Some(entry) = self.succeeded(task, EffectKind::DrawSeat(dispute)) {
+                    entry.seats.take_draw(dispute, ballot, proof);
+                }
+            }
+            Event::VoteReady { task, dispute, value } => {
+                if let Some(entry) = self.succeeded(task, EffectKind::ComputeVote(dispute)) {
+                    entry.seats.take_value(dispute, value);
+                }
+            }
+            _ => {}
         }
+    }
+
+    /// The task of an effect that went well.
+    fn succeeded(&mut self, task: TaskId, kind: EffectKind) -> Option<&mut AuditTask> {
+        let entry = self.tasks.get_mut(&task)?;
+        entry.attempts.succeed(kind, self.now, &self.config);
+        Some(entry)
     }
 
     fn take_draw(&mut self, task: TaskId, provider: &AccountId, drawn: Option<Drawn>) {

@@ -41,12 +41,12 @@ impl<T: Config> Pallet<T> {
         Results::<T>::member(&mut round, provider)?;
         let matchup = Self::matchup_of(&round, provider, Party::Account(challenger.clone()))
             .ok_or(Error::<T>::NotDisputable)?;
+        ensure!(!Self::are_places_taken(&round), Error::<T>::TooManyDisputes);
         ensure!(
             !Self::is_challenging(&round, &challenger, &matchup.claim),
             Error::<T>::AlreadyChallenging
         );
         let game = Self::new_game(task, &round, &matchup.claim).ok_or(Error::<T>::NotDisputable)?;
-        ensure!(!Self::are_places_taken(&round), Error::<T>::TooManyDisputes);
         let bonds = Self::challenge_bonds(task, &round, &matchup.claim);
         asset::hold::<T>(HoldReason::Challenge, &challenger, bonds.0)?;
         round.challenges = round.challenges.saturating_add(1);

@@ -5,6 +5,7 @@
 //! demanded, and its audit window begins again with each demand that was met. Demands are made in the first
 //! window alone, so the phase ends by time, whatever is demanded.
 
+use alloc::vec::Vec;
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::{
     DispatchError,
@@ -22,8 +23,8 @@ use surety_types::{
 };
 
 use crate::{
-    CommitNotes, Config, DemandOf, Demands, DemandsOf, DisputeContexts, DisputeReferee, Error, Event,
-    HoldReason, MemberOf, Pallet, RoundOf, Rounds, asset,
+    CommitNotes, Config, DemandOf, Demands, DemandsOf, Error, Event, HoldReason, MemberOf, Pallet, RoundOf,
+    Rounds, asset,
 };
 
 /// What is known of content before somebody shows it.
@@ -59,7 +60,8 @@ impl<T: Config> Pallet<T> {
             Error::<T>::AlreadyDemanded
         );
         let member = Self::member(&mut round, provider)?.clone();
-        let wanted = Self::still_missing(task, &round, &member, wanted)?;
+        Self::ensure_can_be_wanted(task, &round, &member, &wanted)?;
+        let wanted = Self::still_missing(task, &member, &wanted);
         if wanted.is_empty() {
             // Whoever had not seen yet that it was shown has lost nothing.
             return Ok(());
@@ -97,10 +99,11 @@ impl<T: Config> Pallet<T> {
         provider: &T::AccountId,
         proof: &AuditProof,
     ) -> Result<T::AccountId, DispatchError> {
-        let (verifier, _) = Self::drawn_auditor(agent, task, round, provider, proof)?;
         let until = round.demands_until;
         let is_open = until.is_some_and(|until| !TrustLock::<T>::has_passed(until));
+        // Before the proof is looked at, which costs more than all the rest.
         ensure!(is_open, Error::<T>::WrongPhase);
+        let (verifier, _) = Self::drawn_auditor(agent, task, round, provider, proof)?;
         Ok(verifier)
     }
 
@@ -126,40 +129,46 @@ impl<T: Config> Pallet<T> {
         Ok(verifier)
     }
 
-    /// Those of the parts that nobody has shown yet, each once. Of an output that has fewer the last one
-    /// does.
-    fn still_missing(
+    /// Whether these are parts of what the provider has, and of what auditors are shown before the reveal.
+    fn ensure_can_be_wanted(
         task: TaskId,
         round: &RoundOf<T>,
         member: &MemberOf<T>,
-        wanted: DemandedParts,
-    ) -> Result<DemandedParts, DispatchError> {
-        let known = |content| Self::known(task, member, content);
-        let (input, output) = (known(Content::Input).blob(), known(Content::Output).blob());
-        let mut missing = DemandedParts::default();
+        wanted: &DemandedParts,
+    ) -> DispatchResult {
+        let input = Self::known(task, member, Content::Input).blob();
         for ContentPart { content, part } in wanted {
-            let blob = match content {
-                Content::Input => {
-                    let blob = input.ok_or(Error::<T>::UnknownRound)?;
-                    ensure!(part < parts(blob.bytes), Error::<T>::NoSuchSegment);
-                    Some(blob)
-                }
-                Content::Output => {
-                    // Embeddings follow from their input.
-                    let is_needed = member.claim().is_some() || Self::is_shown_to_auditors(round);
-                    ensure!(is_needed, Error::<T>::NotRevealed);
-                    output
-                }
-            };
-            let part = blob.map_or(part, |blob| at_most_last(part, blob.bytes));
-            let wanted = ContentPart { content, part };
-            let is_shown = blob.is_some_and(|blob| Self::is_part_shown(task, &blob, part));
-            if !is_shown && !missing.contains(&wanted) {
-                // As many as were named at most.
-                let _ = missing.try_push(wanted);
+            match content {
+                Content::Input => ensure!(
+                    input.is_some_and(|input| *part < parts(input.bytes)),
+                    Error::<T>::NoSuchSegment
+                ),
+                // Embeddings follow from their input.
+                Content::Output => ensure!(
+                    member.claim().is_some() || Self::is_shown_to_auditors(round),
+                    Error::<T>::NotRevealed
+                ),
             }
         }
-        Ok(missing)
+        Ok(())
+    }
+
+    /// Those of the parts that nobody has shown yet, each once. Of content that has fewer the last one does.
+    fn still_missing(task: TaskId, member: &MemberOf<T>, wanted: &DemandedParts) -> DemandedParts {
+        let mut missing = Vec::new();
+        for ContentPart { content, part } in wanted {
+            let blob = Self::known(task, member, *content).blob();
+            let part = blob.map_or(*part, |blob| at_most_last(*part, blob.bytes));
+            let is_shown = blob.is_some_and(|blob| Self::is_part_shown(task, &blob, part));
+            let wanted = ContentPart {
+                content: *content,
+                part,
+            };
+            if !is_shown && !missing.contains(&wanted) {
+                missing.push(wanted);
+            }
+        }
+        DemandedParts::truncate_from(missing)
     }
 
     /// What is known of the task's input, or of a provider's output: as it has revealed it, or shown it
@@ -173,11 +182,7 @@ impl<T: Config> Pallet<T> {
             (Content::Input, _) => T::Outcome::input(task)
                 .map(|(input, bytes)| known(input, Some(bytes)))
                 .unwrap_or_default(),
-            (Content::Output, Some(claim)) => {
-                let context = DisputeContexts::<T>::get(task);
-                let bytes = context.and_then(|context| T::Referee::output_bytes(&context, claim));
-                known(claim.output, bytes)
-            }
+            (Content::Output, Some(claim)) => known(claim.output, Self::claimed_bytes(task, claim)),
             (Content::Output, None) => CommitNotes::<T>::get(task, &member.provider)
                 .and_then(|note| note.shown)
                 .map(|shown| known(shown.content, Some(shown.bytes)))
@@ -200,9 +205,10 @@ impl<T: Config> Pallet<T> {
 
         let shown = opening.content(bytes).ok_or(Error::<T>::WrongSegment)?;
         let known = Self::known(task, &member, content);
-        let is_it = known.content.is_none_or(|content| content == shown)
-            && known.bytes.is_none_or(|known| known == bytes);
-        let is_new = known.content.is_none();
+        // The first part that is shown of an output before any is revealed names it.
+        let is_new = content == Content::Output && known.content.is_none();
+        let is_it =
+            (is_new || known.content == Some(shown)) && known.bytes.is_none_or(|known| known == bytes);
         ensure!(
             is_it && (!is_new || parts(bytes) <= PARTS_MAX),
             Error::<T>::WrongSegment
@@ -326,8 +332,8 @@ impl<T: Config> Pallet<T> {
             Self::put_demands(task, round, &member.provider, (demands, 1));
             asset::release::<T>(HoldReason::Demand, &demand.by, held(&demand));
             // In a game, or by another provider.
-            let missing = Self::still_missing(task, round, member, demand.parts);
-            if stands && missing.is_ok_and(|missing| !missing.is_empty()) {
+            let missing = Self::still_missing(task, member, &demand.parts);
+            if stands && !missing.is_empty() {
                 let (provider, finder) = (&member.provider, Some(demand.demander));
                 Self::convict_provider(task, round, provider, FaultKind::WithheldData, finder);
                 Self::update_verdict(task, round);

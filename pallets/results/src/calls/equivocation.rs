@@ -41,17 +41,12 @@ impl<T: Config> Pallet<T> {
             ensure!(Self::is_of_agent(signed), Error::<T>::WrongSigner);
             ensure!(Self::is_signed(signed), Error::<T>::BadSignature);
         }
-        Self::find_two_faced(task, &mut round, &provider, reporter.clone());
+        Self::find_two_faced(task, &mut round, &provider, reporter);
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {
             Self::update_verdict(task, &mut round);
             T::Clock::wake_after(task, TrustLock::<T>::now());
         }
         Rounds::<T>::insert(task, round);
-        Self::deposit_event(Event::EquivocationReported {
-            task,
-            provider,
-            by: reporter,
-        });
         Ok(())
     }
 
@@ -60,10 +55,15 @@ impl<T: Config> Pallet<T> {
         let kind = FaultKind::Equivocation;
         let known = Self::member(round, provider).ok().and_then(|member| member.fault);
         if known.is_none_or(|known| kind.is_graver_than(known)) {
-            Self::convict_provider(task, round, provider, kind, Some(finder));
+            Self::convict_provider(task, round, provider, kind, Some(finder.clone()));
         } else {
             Self::note_equivocation(task, round, provider);
         }
+        Self::deposit_event(Event::EquivocationReported {
+            task,
+            provider: provider.clone(),
+            by: finder,
+        });
     }
 
     /// Whether a provider has shown another output on chain than it reveals. It is found at fault then, by
@@ -77,16 +77,15 @@ impl<T: Config> Pallet<T> {
         let Some(shown) = CommitNotes::<T>::get(task, provider).and_then(|note| note.shown) else {
             return;
         };
-        let context = DisputeContexts::<T>::get(task);
-        let bytes = context.and_then(|context| T::Referee::output_bytes(&context, claim));
+        let bytes = Self::claimed_bytes(task, claim);
         if shown.content != claim.output || bytes.is_some_and(|bytes| bytes != shown.bytes) {
-            Self::find_two_faced(task, round, provider, shown.demander.clone());
-            Self::deposit_event(Event::EquivocationReported {
-                task,
-                provider: provider.clone(),
-                by: shown.demander,
-            });
+            Self::find_two_faced(task, round, provider, shown.demander);
         }
+    }
+
+    /// How long the output is that is claimed, where that follows from the claim.
+    pub(crate) fn claimed_bytes(task: TaskId, claim: &ResultClaim) -> Option<u32> {
+        T::Referee::output_bytes(&DisputeContexts::<T>::get(task)?, claim)
     }
 
     /// Writes down what a provider commits to, and which of its agents did.

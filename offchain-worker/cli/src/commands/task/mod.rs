@@ -290,15 +290,22 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
         write_atomically(path, &delivery.bytes)?;
     }
     node.stop().await;
-    let fetched = Fetched {
-        task,
-        output_hash: format!("{:?}", delivery.hash),
-        output_path: args.out.as_ref().map(|path| path.display().to_string()),
-        output_bytes: delivery.bytes.len() as u64,
-        from: delivery.from,
-        nearest: neighbors,
-        generation,
-    };
+    show_fetched(
+        context,
+        &Fetched {
+            task,
+            output_hash: format!("{:?}", delivery.hash),
+            output_path: args.out.as_ref().map(|path| path.display().to_string()),
+            output_bytes: delivery.bytes.len() as u64,
+            from: delivery.from,
+            nearest: neighbors,
+            generation,
+        },
+    )
+}
+
+/// A generated text stands alone on standard output.
+fn show_fetched(context: &Context, fetched: &Fetched) -> Result<()> {
     let about = format!(
         "{} ({} bytes, {}), as the chain has accepted it, from {}",
         fetched.output_path.as_deref().unwrap_or("output"),
@@ -313,7 +320,7 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
             context.out.step(&about);
             Ok(())
         }
-        _ => context.out.result(&fetched, || {
+        _ => context.out.result(fetched, || {
             format!("{about}\n{}", neighbors_text(&fetched.nearest))
         }),
     }

@@ -53,11 +53,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
     let operation = work.operation();
     let cap = match args.cap {
         Some(cap) => cap,
-        None => {
-            let quote = Quote::new(&*chain, &args.spec, operation, model, units_max).await?;
-            context.out.step(&quote.text());
-            quote.default_cap()?
-        }
+        None => quoted_cap(context, &*chain, &args.spec, operation, (model, units_max)).await?,
     };
     let node = context.node(&*chain, &context.config.task).await?;
     let input_bytes = u32::try_from(input.len())
@@ -80,23 +76,9 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
     let input_hash = format!("{input:?}");
     let posting = Posting::new(context, &*chain, context.config.task.listen.clone());
     let (task, block) = posting.post(&key.signer, spec, cap).await?;
-    let posted = Posted {
-        task,
-        block,
-        input_hash,
-        sources: sources
-            .iter()
-            .map(|source| String::from_utf8_lossy(source).into_owned())
-            .collect(),
-    };
     if args.detach {
         node.stop().await;
-        return context.out.result(&posted, || {
-            format!(
-                "providers can fetch the input while this runs, and what they demand of it on the chain is answered; your \
-                 lock is lost when it does not run then: surety task watch {task} --out FILE"
-            )
-        });
+        return detached(context, (task, block), input_hash, &sources);
     }
     let ticket = super::ticket(context, &*chain, &node, task);
     let follow = Follow {
@@ -117,6 +99,43 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         text: Some(Arc::new(codec)),
     };
     to_its_end(follow).await
+}
+
+/// Tells what was posted, and what is to be done for it.
+fn detached(
+    context: &Context,
+    (task, block): (TaskId, u32),
+    input_hash: String,
+    sources: &Endpoints,
+) -> Result<()> {
+    let texts = sources
+        .iter()
+        .map(|source| String::from_utf8_lossy(source).into_owned());
+    let posted = Posted {
+        task,
+        block,
+        input_hash,
+        sources: texts.collect(),
+    };
+    context.out.result(&posted, || {
+        format!(
+            "providers can fetch the input while this runs, and what they demand of it on the chain is answered; your lock \
+             is lost when it does not run then: surety task watch {task} --out FILE"
+        )
+    })
+}
+
+/// What the task may cost where nobody has said it, shown before it is posted.
+async fn quoted_cap(
+    context: &Context,
+    chain: &dyn Chain,
+    spec: &SpecArgs,
+    operation: Operation,
+    (model, units_max): (ModelId, u32),
+) -> Result<Amount> {
+    let quote = Quote::new(chain, spec, operation, model, units_max).await?;
+    context.out.step(&quote.text());
+    quote.default_cap()
 }
 
 fn check_redundancy(redundancy: u32) -> Result<()> {
