@@ -15,7 +15,7 @@
 //!
 //! `surety_dispute_game::quorum_streak` is the state machine, and its time is that of disputes. What it
 //! decides ends the dispute as a judgement does. When it does not decide, the dispute waits for
-//! `DecideOrigin` as long as `DecisionWindow` lasts, and stays undecided then. Whose stake and keys count,
+//! `DecideOrigin` until `DecisionWindow` is over, and stays undecided then. Whose stake and keys count,
 //! and what two thirds are of, is fixed when it is called together.
 
 use frame_support::traits::Get;

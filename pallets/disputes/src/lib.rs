@@ -102,13 +102,14 @@ pub mod pallet {
         /// Blocks that each side of a dispute has in all.
         type DisputeClock: Get<u32>;
 
-        /// Blocks for which a dispute waits for others to decide it.
+        /// Blocks for which a dispute waits for others to decide it, at least: it waits for its committee.
         type DecisionWindow: Get<BlockNumberFor<Self>>;
 
         /// Who may decide disputes that no block can.
         type DecideOrigin: EnsureOrigin<Self::RuntimeOrigin>;
 
-        /// Blocks in which seats of a committee are taken, and answers sealed with them.
+        /// Blocks in which seats of a committee are taken, and answers sealed with them. Of a task that takes
+        /// long to compute there are more.
         type SeatWindow: Get<u32>;
 
         /// Blocks in which the members of a committee open their answers.
