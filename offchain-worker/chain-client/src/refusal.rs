@@ -11,7 +11,9 @@ pub enum Refusal {
     #[error("nothing on the chain waits for this call")]
     Call,
     /// `InvalidTransaction::Payment`.
-    #[error("the signing account cannot pay the fee; send it some SURE")]
+    #[error(
+        "the signing account cannot pay the fee, nor can the stash that it works for; send one of them some SURE"
+    )]
     Payment,
     /// `InvalidTransaction::Future`: the nonce is ahead of the account's, or an opening is early.
     #[error("it is too early for this call, or calls of this signer before it are missing")]

@@ -45,7 +45,7 @@ impl<T: Config> Pallet<T> {
     }
 
     fn prepay(
-        by: &T::AccountId,
+        player: &T::AccountId,
         (id, dispute): (DisputeId, &mut DisputeOf<T>),
         missing: Missing,
         shape: &impl Shape,
@@ -55,14 +55,15 @@ impl<T: Config> Pallet<T> {
             let price = T::SupplyPrice::get().saturating_mul(blob.segments().into());
             amount = amount.saturating_add(price);
         }
-        asset::hold::<T>(HoldReason::Showing, by, amount)?;
+        let asks = (player, dispute.challenger.account());
+        let by = asset::hold_for_work::<T>(HoldReason::Showing, asks, amount)?;
         dispute.prepaid = Some(Prepaid {
             by: by.clone(),
             amount,
         });
         Self::deposit_event(Event::ContentDemanded {
             dispute: id,
-            by: by.clone(),
+            by,
             missing,
             amount,
         });

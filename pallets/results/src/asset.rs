@@ -6,11 +6,11 @@ use frame_support::{
     dispatch::DispatchResult,
     traits::{
         Defensive,
-        fungible::MutateHold,
+        fungible::{InspectHold, MutateHold},
         tokens::{Fortitude, Precision},
     },
 };
-use sp_runtime::traits::Zero;
+use sp_runtime::{DispatchError, TokenError, traits::Zero};
 
 use crate::Config;
 
@@ -32,6 +32,22 @@ pub fn hold<T: Config>(
     amount: T::Balance,
 ) -> DispatchResult {
     CurrencyOf::<T>::hold(&reason.into(), who, amount)
+}
+
+/// Puts balance on hold for what an agent does: its own, or its stash's where it has none. Says whose.
+pub fn hold_for_work<T: Config>(
+    reason: impl Into<T::RuntimeHoldReason>,
+    (agent, stash): (&T::AccountId, &T::AccountId),
+    amount: T::Balance,
+) -> Result<T::AccountId, DispatchError> {
+    let reason: T::RuntimeHoldReason = reason.into();
+    for payer in [agent, stash] {
+        if CurrencyOf::<T>::can_hold(&reason, payer, amount) {
+            CurrencyOf::<T>::hold(&reason, payer, amount)?;
+            return Ok(payer.clone());
+        }
+    }
+    Err(TokenError::FundsUnavailable.into())
 }
 
 /// Makes held balance free again. Cannot fail by what callers do; should it fail all the same, it stays on

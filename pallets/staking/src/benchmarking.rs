@@ -98,6 +98,7 @@ mod benches {
     fn set_agent() -> Result<(), BenchmarkError> {
         let stash = bonded::<T>(UNLOCKING_MAX)?;
         let next: T::AccountId = account("next", 0, 0);
+        Pallet::<T>::do_set_agent(stash.clone(), account("before", 0, 0))?;
 
         #[extrinsic_call]
         _(RawOrigin::Signed(stash.clone()), next.clone());

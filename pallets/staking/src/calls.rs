@@ -10,9 +10,7 @@ use surety_types::{
     traits::Jail,
 };
 
-use crate::{
-    Agents, BalanceOf, Config, Error, Event, LedgerOf, Ledgers, Pallet, PendingAgents, asset, ledger,
-};
+use crate::{Agents, BalanceOf, Config, Error, Event, LedgerOf, Ledgers, Pallet, agents, asset, ledger};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_bond(stash: T::AccountId, role: Role, amount: BalanceOf<T>) -> DispatchResult {
@@ -92,34 +90,32 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_set_agent(stash: T::AccountId, agent: T::AccountId) -> DispatchResult {
         ledger::read::<T>(&stash)?;
         ensure!(!Agents::<T>::contains_key(&agent), Error::<T>::AgentTaken);
-        PendingAgents::<T>::insert(&stash, &agent);
+        agents::nominate::<T>(&stash, &agent);
         Self::deposit_event(Event::AgentNominated { stash, agent });
         Ok(())
     }
 
     pub(crate) fn do_confirm_agent(agent: T::AccountId, stash: T::AccountId) -> DispatchResult {
-        let nominated = PendingAgents::<T>::get(&stash);
-        ensure!(nominated.as_ref() == Some(&agent), Error::<T>::NotNominated);
+        ensure!(Self::is_nominated(&stash, &agent), Error::<T>::NotNominated);
         // Several stashes may have nominated it; the first that it confirms gets it.
         ensure!(!Agents::<T>::contains_key(&agent), Error::<T>::AgentTaken);
         let mut ledger = ledger::read::<T>(&stash)?;
+        agents::confirm::<T>(&stash, &agent);
         if let Some(before) = ledger.agent.replace(agent.clone()) {
-            Agents::<T>::remove(before);
+            agents::dismiss::<T>(&before);
         }
         ledger::write::<T>(&stash, ledger);
-        Agents::<T>::insert(&agent, &stash);
-        PendingAgents::<T>::remove(&stash);
         Self::deposit_event(Event::AgentConfirmed { stash, agent });
         Ok(())
     }
 
     pub(crate) fn do_remove_agent(stash: T::AccountId) -> DispatchResult {
         let mut ledger = ledger::read::<T>(&stash)?;
-        let nominated = PendingAgents::<T>::take(&stash);
+        let nominated = agents::forget_nomination::<T>(&stash);
         let agent = ledger.agent.take();
-        ensure!(nominated.is_some() || agent.is_some(), Error::<T>::NoAgent);
+        ensure!(nominated || agent.is_some(), Error::<T>::NoAgent);
         if let Some(agent) = &agent {
-            Agents::<T>::remove(agent);
+            agents::dismiss::<T>(agent);
         }
         ledger::write::<T>(&stash, ledger);
         Self::deposit_event(Event::AgentRemoved { stash, agent });

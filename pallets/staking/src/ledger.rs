@@ -13,7 +13,7 @@ use surety_types::{
     traits::StashClosed,
 };
 
-use crate::{Agents, BalanceOf, BondedInAll, Config, Error, Event, LedgerOf, Ledgers, Pallet, PendingAgents};
+use crate::{BalanceOf, BondedInAll, Config, Error, Event, LedgerOf, Ledgers, Pallet, agents};
 
 /// A ledger without stake; not to be stored like that.
 pub(crate) fn new<T: Config>(role: Role) -> LedgerOf<T> {
@@ -45,9 +45,9 @@ pub(crate) fn write<T: Config>(stash: &T::AccountId, mut ledger: LedgerOf<T>) {
         return;
     }
     Ledgers::<T>::remove(stash);
-    PendingAgents::<T>::remove(stash);
-    if let Some(agent) = ledger.agent {
-        Agents::<T>::remove(agent);
+    agents::forget_nomination::<T>(stash);
+    if let Some(agent) = &ledger.agent {
+        agents::dismiss::<T>(agent);
     }
     T::OnClosed::closed(stash);
     Pallet::<T>::deposit_event(Event::Closed { stash: stash.clone() });

@@ -14,6 +14,7 @@ extern crate alloc;
 pub use pallet::*;
 pub use weights::WeightInfo;
 
+mod agents;
 mod asset;
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmarking;

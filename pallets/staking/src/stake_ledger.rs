@@ -148,6 +148,9 @@ impl<T: Config> StakeLedger<T::AccountId, BalanceOf<T>> for Pallet<T> {
         if Agents::<T>::get(agent).as_ref() != Some(stash) {
             assert_ok!(Self::do_set_agent(stash.clone(), agent.clone()));
             assert_ok!(Self::do_confirm_agent(agent.clone(), stash.clone()));
+            // Who loses everything loses this, too.
+            let nominated = frame_benchmarking::account("nominated", 0, 0);
+            assert_ok!(Self::do_set_agent(stash.clone(), nominated));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The invariants of the README, one function each.
 
+use alloc::collections::BTreeMap;
 use frame_support::ensure;
 use sp_runtime::{
     TryRuntimeError,
@@ -17,7 +18,8 @@ impl<T: Config> Pallet<T> {
         Self::stake_3_nothing_is_empty()?;
         Self::stake_4_agents_mirror_ledgers()?;
         Self::stake_5_nominations_have_ledgers()?;
-        Self::stake_6_the_sums_add_up()
+        Self::stake_6_the_sums_add_up()?;
+        Self::stake_7_agents_have_accounts()
     }
 
     fn stake_1_holds_are_ledgers() -> Result<(), TryRuntimeError> {
@@ -95,6 +97,23 @@ impl<T: Config> Pallet<T> {
                 "STAKE-6: the sum of a role differs from its ledgers"
             );
         }
+        Ok(())
+    }
+
+    fn stake_7_agents_have_accounts() -> Result<(), TryRuntimeError> {
+        let mut references: BTreeMap<T::AccountId, u32> = BTreeMap::new();
+        for agent in Agents::<T>::iter_keys().chain(PendingAgents::<T>::iter_values()) {
+            let count = references.entry(agent).or_default();
+            *count = count.saturating_add(1);
+        }
+        // Nobody else counts such references.
+        for (account, info) in frame_system::Account::<T>::iter() {
+            ensure!(
+                references.remove(&account).unwrap_or_default() == info.sufficients,
+                "STAKE-7: an account is kept for an agent that is none, or not for one that is"
+            );
+        }
+        ensure!(references.is_empty(), "STAKE-7: an agent has no account");
         Ok(())
     }
 }

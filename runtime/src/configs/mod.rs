@@ -4,6 +4,7 @@
 
 pub mod compute;
 pub mod consensus;
+pub mod fees;
 pub mod governance;
 pub mod system;
 pub mod trust;

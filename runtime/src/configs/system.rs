@@ -16,7 +16,7 @@ use frame_support::{
     },
 };
 use frame_system::limits::{BlockLength, BlockWeights};
-use pallet_transaction_payment::{FungibleAdapter, Multiplier, TargetedFeeAdjustment};
+use pallet_transaction_payment::{Multiplier, TargetedFeeAdjustment};
 use sp_runtime::{
     FixedPointNumber, Perbill, Perquintill,
     traits::{AccountIdLookup, BlakeTwo256, Bounded},
@@ -161,7 +161,7 @@ impl OnUnbalanced<Credit<AccountId, Balances>> for ToAuthor {
 
 impl pallet_transaction_payment::Config for Runtime {
     type RuntimeEvent = RuntimeEvent;
-    type OnChargeTransaction = FungibleAdapter<Balances, ToAuthor>;
+    type OnChargeTransaction = super::fees::SignerOrStash;
     type OperationalFeeMultiplier = ConstU8<5>;
     type WeightToFee = WeightToFee;
     type LengthToFee = ConstantMultiplier<Balance, ConstU128<MICRO_SURE>>;
@@ -172,5 +172,5 @@ impl pallet_transaction_payment::Config for Runtime {
         MinimumMultiplier,
         MaximumMultiplier,
     >;
-    type WeightInfo = pallet_transaction_payment::weights::SubstrateWeight<Runtime>;
+    type WeightInfo = super::fees::FeeWeight;
 }

@@ -339,19 +339,24 @@ fn extrinsic(signer: Sr25519Keyring, call: RuntimeCall) -> UncheckedExtrinsic {
 
 /// A general transaction: nobody signs it, and nobody counts its nonce.
 pub fn general(call: impl Into<RuntimeCall>, nonce: Nonce) -> UncheckedExtrinsic {
-    UncheckedExtrinsic::new_transaction(call.into(), extension(nonce))
+    UncheckedExtrinsic::new_transaction(call.into(), extension(nonce, 0))
 }
 
 /// Signs like a wallet. Has to run with a state.
 pub fn signed(signer: Sr25519Keyring, call: RuntimeCall) -> UncheckedExtrinsic {
-    let who = account(signer);
-    let extension = extension(System::account_nonce(&who));
+    tipped(signer, call, 0)
+}
+
+/// The same with a tip.
+pub fn tipped(signer: Sr25519Keyring, call: impl Into<RuntimeCall>, tip: Balance) -> UncheckedExtrinsic {
+    let (who, call) = (account(signer), call.into());
+    let extension = extension(System::account_nonce(&who), tip);
     let payload = SignedPayload::new(call.clone(), extension.clone()).expect("the era has begun");
     let signature = payload.using_encoded(|bytes| signer.pair().sign(bytes));
     UncheckedExtrinsic::new_signed(call, who.into(), MultiSignature::Sr25519(signature), extension)
 }
 
-fn extension(nonce: Nonce) -> TxExtension {
+fn extension(nonce: Nonce, tip: Balance) -> TxExtension {
     (
         frame_system::AuthorizeCall::new(),
         frame_system::CheckNonZeroSender::new(),
@@ -361,7 +366,7 @@ fn extension(nonce: Nonce) -> TxExtension {
         frame_system::CheckEra::from(Era::Immortal),
         frame_system::CheckNonce::from(nonce),
         frame_system::CheckWeight::new(),
-        pallet_transaction_payment::ChargeTransactionPayment::from(0),
+        pallet_transaction_payment::ChargeTransactionPayment::from(tip),
         frame_metadata_hash_extension::CheckMetadataHash::new(false),
         frame_system::WeightReclaim::new(),
     )

@@ -8,6 +8,7 @@ mod clock;
 mod committee;
 mod consensus;
 mod disputes;
+mod fees;
 mod governance;
 mod inputs;
 mod leaving;

@@ -167,6 +167,16 @@ impl Provider {
     }
 }
 
+/// What a provider says of itself.
+pub fn device() -> DeviceProfile {
+    DeviceProfile {
+        name: b"test".to_vec().try_into().unwrap(),
+        kind: DeviceKind::Cpu,
+        cores: 2,
+        memory_mib: 4_096,
+    }
+}
+
 /// A dev chain with a model, and `PROVIDERS` registered.
 pub fn open() -> Chain {
     let mut chain = Chain::new(sp_genesis_builder::DEV_RUNTIME_PRESET);
@@ -204,14 +214,8 @@ pub fn open() -> Chain {
             }
             .into(),
         ));
-        let device = DeviceProfile {
-            name: b"test".to_vec().try_into().unwrap(),
-            kind: DeviceKind::Cpu,
-            cores: 2,
-            memory_mib: 4_096,
-        };
         let register = surety_pallet_provider_registry::Call::register {
-            device,
+            device: device(),
             endpoints: spec(1).sources,
         };
         registrations.push((provider.agent, register.into()));
@@ -266,6 +270,16 @@ pub fn heartbeats(chain: &mut Chain) {
                 .collect(),
         ),
     );
+}
+
+/// Takes all of an agent's money away.
+pub fn impoverish(chain: &mut Chain, provider: Provider) {
+    let call = pallet_balances::Call::transfer_all {
+        dest: account(CLIENT).into(),
+        keep_alive: false,
+    };
+    chain.call(provider.agent, call);
+    assert_eq!(chain.free(&account(provider.agent)), 0);
 }
 
 /// Who works on the task now.

@@ -46,16 +46,6 @@ fn refused(chain: &mut Chain, call: RuntimeCall) -> InvalidTransaction {
     }
 }
 
-/// Takes all the agent's money away.
-fn impoverish(chain: &mut Chain) {
-    let call = pallet_balances::Call::transfer_all {
-        dest: account(CLIENT).into(),
-        keep_alive: false,
-    };
-    chain.call(PROVIDER.agent, call);
-    assert_eq!(chain.free(&account(PROVIDER.agent)), 0);
-}
-
 fn enrich(chain: &mut Chain) {
     let call = pallet_balances::Call::transfer_allow_death {
         dest: account(PROVIDER.agent).into(),
@@ -68,14 +58,14 @@ fn enrich(chain: &mut Chain) {
 fn an_agent_without_any_money_opens_its_bid_and_its_commitment() {
     let mut chain = open();
     let task = revealing_bids(&mut chain);
-    impoverish(&mut chain);
+    impoverish(&mut chain, PROVIDER);
     assert_eq!(chain.try_extrinsic(general(opened(task), 0)), Ok(Ok(())));
     chain.run_until(60, || matches!(state(task), TaskState::Running { .. }));
 
     enrich(&mut chain);
     all_ok(chain.block(vec![PROVIDER.commits(task, &right())]));
     wait_for_reveals(&mut chain, task);
-    impoverish(&mut chain);
+    impoverish(&mut chain, PROVIDER);
     assert_eq!(
         chain.try_extrinsic(general(revealed(task, &right()), 0)),
         Ok(Ok(()))

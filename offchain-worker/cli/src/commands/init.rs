@@ -22,11 +22,9 @@ use crate::{
     output::{Output, table},
 };
 
-/// What an agent is given for fees, and below what it is given that.
-const AGENT_FUNDS: Balance = 10 * SURE;
-const AGENT_FUNDS_MIN: Balance = SURE;
-/// For the fees of the stash.
-const STASH_FEES: Balance = SURE;
+/// What a stash keeps for fees, its own and its agent's, and below what it is asked for that again.
+const FEES: Balance = 10 * SURE;
+const FEES_MIN: Balance = SURE;
 /// Tasks that are looked at for what is asked for.
 const TASKS_MAX: u32 = 256;
 /// Between two looks for money that somebody is asked to send.
@@ -171,40 +169,24 @@ impl Setup<'_> {
         }
     }
 
-    /// Sees to it that the stash has what it is to bond, and the agent what it needs for fees.
+    /// Sees to it that the stash has what it is to bond, and what it and its agent need for fees.
     async fn fund(&self, bond: Balance, funder: Option<&Key>) -> Result<()> {
-        let agent_needs = match self.free(self.agent.account()).await? {
-            free if free < AGENT_FUNDS_MIN => AGENT_FUNDS,
-            _ => 0,
-        };
         let unbonded = self.unbonded(bond).await?;
-        if agent_needs == 0 && unbonded == 0 {
-            return Ok(());
-        }
-        let needed = unbonded.saturating_add(agent_needs).saturating_add(STASH_FEES);
         let (to, free) = (self.stash.account(), self.free(self.stash.account()).await?);
-        let missing = needed.saturating_sub(free);
-        match funder {
-            Some(funder) if missing > 0 => {
-                let call = Call::Transfer {
-                    to: to.clone(),
-                    amount: missing,
-                };
-                let what = format!("sending {} to the stash", Amount(missing));
-                self.send(&funder.signer, call, &what).await?;
-            }
-            _ if missing > 0 => self.wait_for(needed, missing).await?,
-            _ => {}
-        }
-        if agent_needs == 0 {
+        if free >= unbonded.saturating_add(FEES_MIN) {
             return Ok(());
         }
-        let call = Call::Transfer {
-            to: self.agent.account().clone(),
-            amount: agent_needs,
+        let needed = unbonded.saturating_add(FEES);
+        let missing = needed.saturating_sub(free);
+        let Some(funder) = funder else {
+            return self.wait_for(needed, missing).await;
         };
-        let what = format!("sending {} to the agent, for its fees", Amount(agent_needs));
-        self.send(&self.stash, call, &what).await
+        let call = Call::Transfer {
+            to: to.clone(),
+            amount: missing,
+        };
+        let what = format!("sending {} to the stash", Amount(missing));
+        self.send(&funder.signer, call, &what).await
     }
 
     /// Waits until somebody has sent the stash what it needs.
@@ -404,27 +386,18 @@ mod tests {
         };
         chain.finalize();
         // The first attempt got as far as the money, and was killed before that was final.
-        let (stash, agent) = (signer("//Stash"), signer("//Agent"));
-        let transfer = |to: &Signer| Call::Transfer {
-            to: to.account().clone(),
+        let stash = signer("//Stash");
+        let transfer = Call::Transfer {
+            to: stash.account().clone(),
             amount: 1,
         };
-        let included = Until::Included.into();
         chain
-            .submit(&funder.signer, transfer(&stash), included)
+            .submit(&funder.signer, transfer, Until::Included.into())
             .await
             .unwrap();
         give(&chain, &stash, 2 * BOND);
-        chain.submit(&stash, transfer(&agent), included).await.unwrap();
-        give(&chain, &agent, AGENT_FUNDS);
         prepare(&chain, Some(&funder)).await;
-        let once = [
-            "transfer_keep_alive",
-            "transfer_keep_alive",
-            "bond",
-            "set_agent",
-            "confirm_agent",
-        ];
+        let once = ["transfer_keep_alive", "bond", "set_agent", "confirm_agent"];
         assert_eq!(sent(&chain), once);
         prepare(&chain, Some(&funder)).await;
         assert_eq!(sent(&chain), once, "all is there");
@@ -433,9 +406,8 @@ mod tests {
     #[tokio::test]
     async fn a_bond_that_is_on_its_way_is_not_bonded_again() {
         let chain = FakeChain::new();
-        let (stash, agent) = (signer("//Stash"), signer("//Agent"));
+        let stash = signer("//Stash");
         give(&chain, &stash, 2 * BOND);
-        give(&chain, &agent, AGENT_FUNDS);
         chain.finalize();
         let call = Call::Bond {
             role: Role::Provider,

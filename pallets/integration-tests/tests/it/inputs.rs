@@ -1,6 +1,7 @@
 //! A client has to show pieces of its input on chain, or loses its lock.
 
-use frame_support::{assert_noop, assert_ok};
+use frame_support::{assert_noop, assert_ok, traits::fungible::Mutate};
+use frame_system::RawOrigin;
 use proptest::{collection::vec, prelude::*};
 use sp_runtime::TokenError;
 use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
@@ -105,6 +106,24 @@ fn what_comes_too_late_is_refused_whether_or_not_the_agenda_was_there() {
         assert_noop!(supply_input(CLIENT, &input(), 0), ResultsError::WrongPhase);
         pass(1);
         assert_withheld(&[1, 2, 3]);
+    });
+}
+
+#[test]
+fn an_agent_without_money_demands_with_its_stashs() {
+    waiting(3, || {
+        let agent = agent_of(1);
+        assert_ok!(Balances::transfer_all(
+            RawOrigin::Signed(agent).into(),
+            CLIENT,
+            false
+        ));
+        assert_ok!(Balances::mint_into(&1, MONEY));
+        let before = money(1);
+        assert_ok!(demand_input(1, 0));
+        assert!(money(1) < before);
+        assert_ok!(supply_input(CLIENT, &input(), 0));
+        assert_eq!(money(agent), 0);
     });
 }
 

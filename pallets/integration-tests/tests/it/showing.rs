@@ -234,8 +234,12 @@ fn whose_side_has_no_money_cannot_ask() {
         let result = if defender == agent_of(1) { 9 } else { 8 };
         assert_ok!(play(defender, id, next_move(id, result)));
         assert!(play(challenger, id, Move::Ask(Missing::Output)).is_err());
-        assert_ok!(Balances::mint_into(&challenger, MONEY));
+        // Its agent's would do, and its stash's does.
+        let stash = *dispute.challenger.account();
+        assert_ok!(Balances::mint_into(&stash, MONEY));
+        let before = money(stash);
         assert_ok!(play(challenger, id, Move::Ask(Missing::Output)));
+        assert!(money(stash) < before);
     });
 }
 

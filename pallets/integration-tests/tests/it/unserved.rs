@@ -1,7 +1,9 @@
 //! A drawn auditor that is served nothing demands it before the reveal, openly.
 
-use frame_support::{assert_noop, assert_ok};
+use frame_support::{assert_noop, assert_ok, traits::fungible::Mutate};
+use frame_system::RawOrigin;
 use proptest::prelude::*;
+use sp_runtime::TokenError;
 use surety_pallet_test_kit::{MockOutcome, MockStake};
 use surety_types::trust::{AuditState, Content, FaultKind};
 
@@ -82,6 +84,26 @@ fn who_is_shown_what_it_demanded_bears_half_and_is_paid_for_its_audit() {
         assert_eq!(decision(), Some(agreed(9, &[1], &[], &[])));
         assert_eq!(MockOutcome::audits_to_pay(TASK), [(1, AUDITOR)]);
         assert_eq!(MockStake::slashed(1), 0);
+    });
+}
+
+#[test]
+fn an_auditor_whose_agent_has_no_money_demands_with_its_stashs() {
+    committed(&[9], || {
+        let agent = agent_of(AUDITOR);
+        assert_ok!(Balances::transfer_all(
+            RawOrigin::Signed(agent).into(),
+            CLIENT,
+            false
+        ));
+        let demand = || demand_unserved(AUDITOR, 1, everything());
+        assert_noop!(demand(), TokenError::FundsUnavailable);
+        assert_ok!(Balances::mint_into(&AUDITOR, MONEY));
+        assert_ok!(demand());
+        assert_eq!(money(AUDITOR), MONEY - 4 * PART_PRICE);
+        assert_ok!(show(1, Content::Input, &input(), 0));
+        assert_ok!(show_output(1, 9));
+        assert_eq!((money(AUDITOR), money(agent)), (MONEY - 2 * PART_PRICE / 2, 0));
     });
 }
 

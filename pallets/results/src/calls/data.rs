@@ -66,14 +66,14 @@ impl<T: Config> Pallet<T> {
             // Whoever had not seen yet that it was shown has lost nothing.
             return Ok(());
         }
-        let demand = Demand {
+        let mut demand = Demand {
+            by: demander.clone(),
             demander: demander.clone(),
-            by,
             price: T::SupplyPrice::get().saturating_mul(PART_SEGMENTS.into()),
             until: TrustLock::<T>::window_end(T::SupplyWindow::get()),
             parts: wanted,
         };
-        asset::hold::<T>(HoldReason::Demand, &demand.by, held(&demand))?;
+        demand.by = asset::hold_for_work::<T>(HoldReason::Demand, (&by, &demander), held(&demand))?;
         let (parts, until) = (demand.parts.clone(), demand.until);
         demands.try_push(demand).map_err(|_| Error::<T>::TooManyDemands)?;
         Demands::<T>::insert(task, provider, demands);

@@ -43,7 +43,7 @@ impl<T: Config> Pallet<T> {
         let (_, input_bytes) = T::Outcome::input(task).ok_or(Error::<T>::UnknownRound)?;
         ensure!(segment < segments(input_bytes), Error::<T>::NoSuchSegment);
         let price = T::SupplyPrice::get();
-        asset::hold::<T>(HoldReason::Demand, &agent, price)?;
+        let by = asset::hold_for_work::<T>(HoldReason::Demand, (&agent, &provider), price)?;
 
         let window = T::InputWindow::get();
         let until = TrustLock::<T>::window_end(window);
@@ -52,7 +52,7 @@ impl<T: Config> Pallet<T> {
         round.phase = RoundPhase::Committing { until: commit_until };
         round.input_demand = Some(InputDemandOf::<T> {
             provider: provider.clone(),
-            by: agent,
+            by,
             segment,
             price,
             until,

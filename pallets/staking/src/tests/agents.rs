@@ -163,3 +163,40 @@ fn a_nomination_alone_can_be_taken_back() {
         assert_noop!(Staking::remove_agent(signed(1)), Error::<Test>::NoAgent);
     });
 }
+
+#[test]
+fn an_agent_has_an_account_from_its_nomination_until_it_is_none_whatever_money_it_has() {
+    TestExt::new().provider(1, 100).provider(2, 100).execute_with(|| {
+        let references = |agent| System::sufficients(&agent);
+        assert_ok!(Staking::set_agent(signed(1), 99));
+        assert_ok!(Staking::set_agent(signed(2), 99));
+        assert_eq!(references(99), 2);
+        // Nominating it again is nothing new; another takes its place.
+        System::inc_account_nonce(99);
+        assert_ok!(Staking::set_agent(signed(2), 99));
+        assert_eq!((references(99), System::account_nonce(99)), (2, 1));
+        assert_ok!(Staking::set_agent(signed(2), 98));
+        assert_eq!((references(99), references(98)), (1, 1));
+        assert_ok!(Staking::confirm_agent(signed(99), 1));
+        assert_eq!(references(99), 1);
+        assert_ok!(Staking::set_agent(signed(1), 97));
+        assert_ok!(Staking::confirm_agent(signed(97), 1));
+        assert_eq!((references(99), references(97)), (0, 1));
+        assert!(!System::account_exists(&99));
+        assert_ok!(Staking::remove_agent(signed(1)));
+        assert_ok!(Staking::remove_agent(signed(2)));
+        assert_eq!((references(97), references(98)), (0, 0));
+    });
+}
+
+#[test]
+fn an_agents_account_goes_with_the_ledger() {
+    TestExt::new().provider(1, 100).execute_with(|| {
+        assert_ok!(Staking::set_agent(signed(1), 99));
+        assert_ok!(Staking::confirm_agent(signed(99), 1));
+        assert_ok!(Staking::set_agent(signed(1), 98));
+        assert_eq!(Staking::slash(&1, 100), 100);
+        assert_eq!(Staking::stash_of_agent(&99), None);
+        assert!(!System::account_exists(&99) && !System::account_exists(&98));
+    });
+}

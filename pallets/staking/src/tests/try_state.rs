@@ -1,6 +1,7 @@
 //! The checker notices each kind of damage.
 
 use frame_support::{assert_err, assert_ok, traits::fungible::Mutate};
+use frame_system::{DecRefStatus, IncRefStatus};
 use surety_types::stake::{Role, UnlockChunk};
 
 use crate::{Agents, BondedInAll, LedgerOf, Ledgers, PendingAgents, asset, mock::*};
@@ -91,5 +92,17 @@ fn stake_6_notices_a_sum_that_differs_from_its_ledgers() {
     damaged(
         || BondedInAll::<Test>::mutate(Role::Verifier, |all| all.stashes += 1),
         complaint,
+    );
+}
+
+#[test]
+fn stake_7_notices_an_agent_without_account() {
+    damaged(
+        || assert!(System::dec_sufficients(&11) == DecRefStatus::Reaped),
+        "STAKE-7: an agent has no account",
+    );
+    damaged(
+        || assert!(System::inc_sufficients(&11) == IncRefStatus::Existed),
+        "STAKE-7: an account is kept for an agent that is none, or not for one that is",
     );
 }

@@ -1,0 +1,210 @@
+//! Who pays for what agents do.
+
+use sp_keyring::Sr25519Keyring::{self, Charlie, Eve};
+use sp_runtime::transaction_validity::{InvalidTransaction, TransactionValidityError};
+use surety_pallet_provider_registry::Call as Registry;
+use surety_pallet_staking::Call as Stake;
+use surety_runtime::{
+    AccountId, Balance, Runtime, RuntimeCall, System, configs::fees::STASH_TIP_MAX, units::SURE,
+};
+use surety_types::{stake::Role, task::TaskState};
+
+use crate::{
+    chain::{Chain, account, signed, tipped},
+    market::*,
+};
+
+const PROVIDER: Provider = PROVIDERS[0];
+
+const CANNOT_PAY: TransactionValidityError = TransactionValidityError::Invalid(InvalidTransaction::Payment);
+
+fn heartbeat() -> RuntimeCall {
+    Registry::heartbeat {}.into()
+}
+
+/// How much less there is on an account after a call, which has to succeed.
+fn cost(chain: &mut Chain, of: &AccountId, signer: Sr25519Keyring, call: impl Into<RuntimeCall>) -> Balance {
+    let before = chain.free(of);
+    chain.call(signer, call);
+    before - chain.free(of)
+}
+
+fn issuance() -> Balance {
+    pallet_balances::TotalIssuance::<Runtime>::get()
+}
+
+fn refusal(chain: &mut Chain, call: RuntimeCall, tip: Balance) -> Option<TransactionValidityError> {
+    let extrinsic = chain.query(|| tipped(PROVIDER.agent, call, tip));
+    chain.validity(extrinsic).err()
+}
+
+#[test]
+fn an_agent_that_never_had_any_money_confirms_and_earns() {
+    let mut chain = Chain::new(sp_genesis_builder::DEV_RUNTIME_PRESET);
+    impoverish(&mut chain, PROVIDER);
+    assert!(!chain.query(|| System::account_exists(&account(Eve))));
+    let (role, amount, agent) = (Role::Provider, BOND, account(PROVIDER.agent));
+    chain.call(PROVIDER.stash, Stake::bond { role, amount });
+    chain.call(PROVIDER.stash, Stake::set_agent { agent: agent.clone() });
+
+    let stash = PROVIDER.account();
+    let confirm = Stake::confirm_agent { stash: stash.clone() };
+    assert!(cost(&mut chain, &stash, PROVIDER.agent, confirm) > 0);
+    let register = Registry::register {
+        device: device(),
+        endpoints: spec(1).sources,
+    };
+    assert!(cost(&mut chain, &stash, PROVIDER.agent, register) > 0);
+    assert!(cost(&mut chain, &stash, PROVIDER.agent, heartbeat()) > 0);
+    assert_eq!(chain.free(&agent), 0);
+}
+
+#[test]
+fn an_agent_whose_money_is_spent_bids_commits_and_is_paid() {
+    let mut chain = open();
+    impoverish(&mut chain, PROVIDER);
+    let task = post(&mut chain, 1);
+    auction(&mut chain, task, &[PROVIDER]);
+    let before = chain.free(&PROVIDER.account());
+    all_ok(chain.block(vec![PROVIDER.commits(task, &right())]));
+    assert!(
+        chain.free(&PROVIDER.account()) < before,
+        "the stash has paid the fee"
+    );
+    wait_for_reveals(&mut chain, task);
+    all_ok(chain.block(vec![PROVIDER.reveals(task, &right())]));
+    wait_for_end(&mut chain, task);
+    assert!(matches!(chain.query(|| state(task)), TaskState::Settled { .. }));
+    assert_cleared(&mut chain, task);
+}
+
+#[test]
+fn an_agent_that_has_money_pays_itself() {
+    let mut chain = open();
+    assert_eq!(
+        cost(&mut chain, &PROVIDER.account(), PROVIDER.agent, heartbeat()),
+        0
+    );
+    assert!(cost(&mut chain, &account(PROVIDER.agent), PROVIDER.agent, heartbeat()) > 0);
+}
+
+#[test]
+fn a_stash_pays_for_work_alone() {
+    let mut chain = open();
+    impoverish(&mut chain, PROVIDER);
+    let transfer = pallet_balances::Call::transfer_allow_death {
+        dest: account(Charlie).into(),
+        value: SURE,
+    };
+    let stash = PROVIDER.account();
+    let others: [RuntimeCall; 4] = [
+        transfer.into(),
+        frame_system::Call::remark { remark: vec![0] }.into(),
+        pallet_utility::Call::batch {
+            calls: vec![heartbeat()],
+        }
+        .into(),
+        Stake::confirm_agent { stash }.into(),
+    ];
+    for call in others {
+        assert_eq!(refusal(&mut chain, call, 0), Some(CANNOT_PAY));
+    }
+    assert_eq!(refusal(&mut chain, heartbeat(), 0), None);
+}
+
+#[test]
+fn a_stash_pays_for_whatever_its_agents_program_signs() {
+    let mut chain = open();
+    impoverish(&mut chain, PROVIDER);
+    let (task, dispute) = (0, 0);
+    let calls: [RuntimeCall; 8] = [
+        surety_pallet_task_auction::Call::bid { task, seal: hash(1) }.into(),
+        surety_pallet_results::Call::commit {
+            task,
+            commitment: hash(1),
+        }
+        .into(),
+        surety_pallet_results::Call::demand_input { task, segment: 0 }.into(),
+        surety_pallet_disputes::Call::advance_dispute { dispute }.into(),
+        surety_pallet_trust_lock::Call::carry_out_slash { slash: 0 }.into(),
+        surety_pallet_model_registry::Call::offer_audits {
+            model: manifest().id(),
+            offered: true,
+        }
+        .into(),
+        // It uses up a nonce whose call was lost.
+        frame_system::Call::remark { remark: vec![] }.into(),
+        heartbeat(),
+    ];
+    for call in calls {
+        assert_eq!(refusal(&mut chain, call, 0), None);
+    }
+}
+
+#[test]
+fn what_a_stash_pays_no_author_gets() {
+    let mut chain = open();
+    impoverish(&mut chain, PROVIDER);
+    let tipped = chain.query(|| tipped(PROVIDER.agent, heartbeat(), STASH_TIP_MAX));
+    let (stash, issued) = (chain.free(&PROVIDER.account()), chain.query(issuance));
+    assert_eq!(chain.try_extrinsic(tipped), Ok(Ok(())));
+    let paid = stash - chain.free(&PROVIDER.account());
+    assert!(paid > STASH_TIP_MAX);
+    assert_eq!(issued - chain.query(issuance), paid);
+}
+
+#[test]
+fn who_is_an_agent_already_costs_another_stash_nothing() {
+    let mut chain = open();
+    impoverish(&mut chain, PROVIDER);
+    let other = PROVIDERS[1];
+    let agent = account(Sr25519Keyring::FerdieStash);
+    for provider in [PROVIDER, other] {
+        chain.call(provider.stash, Stake::set_agent { agent: agent.clone() });
+    }
+    let rest = pallet_balances::Call::transfer_all {
+        dest: account(CLIENT).into(),
+        keep_alive: false,
+    };
+    chain.call(Sr25519Keyring::FerdieStash, rest);
+    let confirm = |provider: Provider| Stake::confirm_agent {
+        stash: provider.account(),
+    };
+    chain.call(Sr25519Keyring::FerdieStash, confirm(PROVIDER));
+    let again = chain.query(|| signed(Sr25519Keyring::FerdieStash, confirm(other).into()));
+    assert_eq!(chain.validity(again).err(), Some(CANNOT_PAY));
+}
+
+#[test]
+fn a_stash_pays_tips_up_to_a_bound() {
+    let mut chain = open();
+    impoverish(&mut chain, PROVIDER);
+    assert_eq!(refusal(&mut chain, heartbeat(), STASH_TIP_MAX), None);
+    assert_eq!(
+        refusal(&mut chain, heartbeat(), STASH_TIP_MAX + 1),
+        Some(CANNOT_PAY)
+    );
+}
+
+#[test]
+fn a_stash_without_free_money_pays_for_nobody() {
+    let mut chain = open();
+    impoverish(&mut chain, PROVIDER);
+    let all = pallet_balances::Call::transfer_all {
+        dest: account(CLIENT).into(),
+        keep_alive: false,
+    };
+    chain.call(PROVIDER.stash, all);
+    assert_eq!(refusal(&mut chain, heartbeat(), 0), Some(CANNOT_PAY));
+}
+
+#[test]
+fn an_agent_that_was_dismissed_costs_its_stash_nothing_more() {
+    let mut chain = open();
+    impoverish(&mut chain, PROVIDER);
+    let late = chain.query(|| signed(PROVIDER.agent, heartbeat()));
+    chain.call(PROVIDER.stash, Stake::remove_agent {});
+    assert_eq!(chain.validity(late).err(), Some(CANNOT_PAY));
+    assert!(!chain.query(|| System::account_exists(&account(PROVIDER.agent))));
+    assert!(chain.query(|| surety_pallet_staking::Ledgers::<Runtime>::contains_key(PROVIDER.account())));
+}
