@@ -11,7 +11,10 @@ use frame_system::RawOrigin;
 use setup::*;
 use sp_core::H256;
 use sp_runtime::traits::One;
-use surety_dispute_game::{bisection::Clocks, quorum_streak::ROUNDS_MAX};
+use surety_dispute_game::{
+    bisection::{Clocks, PARTS_MAX},
+    quorum_streak::ROUNDS_MAX,
+};
 use surety_pallet_results::{
     LongCell, Pallet as Results, Rounds, Shown,
     benchmarking::setup::{TASK, agent_of, at, challengeable, disputable, stake, verifier_of},
@@ -108,7 +111,7 @@ mod benchmarks {
         assert!(Disputes::<T>::get(0).is_some_and(|dispute| dispute.prepaid.is_some()));
     }
 
-    /// The part is the last that a committee waits for.
+    /// The part is the last that a committee waits for: all others were shown before, of input and output.
     #[benchmark]
     fn show_part() {
         let (due, part) = largest_part();
@@ -119,6 +122,9 @@ mod benchmarks {
         {
             if due.is(&part) {
                 Results::<T>::keep_part(TASK, &blob, part);
+                let others =
+                    (0..2 * PARTS_MAX).filter(|part| Results::<T>::is_part_shown(TASK, &blob, *part));
+                assert_eq!(others.count(), 1);
                 Pallet::<T>::convene(0, &dispute, &cell(), 0);
             }
         }

@@ -19,15 +19,17 @@ use sp_runtime::traits::{One, Zero};
 use surety_pallet_trust_lock::{NextSlashId, Pallet as TrustLock, Records, Slashes, fill_convictions};
 use surety_proofs::{CommitStatement, SignedStatement};
 use surety_types::{
-    limits::{AUDITS_MAX, AUDITS_PER_MEMBER_MAX, BIDS_MAX, DEMANDS_MAX, REDUNDANCY_MAX},
+    limits::{AUDITS_MAX, BIDS_MAX, DEMANDS_MAX, REDUNDANCY_MAX},
     model::Operation,
     stake::Role,
     task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
     traits::{BlockEntropy, DrawVerifier, SignatureVerifier, StakeLedger, TaskTrust},
-    trust::{AuditState, Content, ContentPart, DemandedParts, FaultKind},
+    trust::{AuditState, Content, FaultKind},
 };
 
-use crate::{Call, Config, Demands, Pallet, Rounds, SHOWN_MAX, asset, late::CONVICTED_AT_ONCE, verdict};
+use crate::{
+    Call, CommitNotes, Config, Demands, Pallet, Rounds, SHOWN_MAX, asset, late::CONVICTED_AT_ONCE, verdict,
+};
 
 fn is_disputed<T: Config>() -> bool {
     Rounds::<T>::get(TASK).is_some_and(|round| !round.disputes.is_empty())
@@ -63,20 +65,21 @@ mod benchmarks {
 
     /// Both changes of phase that a reveal can bring: the audit window is over, and nobody else has yet to
     /// reveal. They meet in one call only when one member committed; here the others have revealed all the
-    /// same, so that the verdict is as large as it can be, and as many disputes begin as begin at once.
+    /// same, so that the verdict is as large as it can be, and as many disputes begin as begin at once. It is
+    /// another output than the provider has shown, so that it is convicted with it.
     #[benchmark]
     fn reveal() {
         let said = disputable::<T>();
         let last = REDUNDANCY_MAX - 1;
-        let (stash, _) = agent_of::<T>(last);
+        let (stash, agent) = agent_of::<T>(last);
         let salt = H256::repeat_byte(3);
         let until = TrustLock::<T>::now();
         let majority = surety_dispute_game::majority(REDUNDANCY_MAX);
-        let round = full_round::<T>(RoundPhase::Auditing { until }, |seat| {
+        let mut round = full_round::<T>(RoundPhase::Auditing { until }, |seat| {
             if seat == last {
                 let sealed = surety_proofs::commitment(TASK, &stash, &said, &salt);
                 MemberProgress::Committed(sealed)
-            } else if seat < majority - 1 {
+            } else if seat < majority {
                 MemberProgress::Revealed(said.clone())
             } else {
                 MemberProgress::Revealed(ResultClaim {
@@ -85,21 +88,25 @@ mod benchmarks {
                 })
             }
         });
+        round.terms.operation = Operation::Generate;
+        audited_by_all::<T>(&mut round, &stash);
+        let other_provider: T::AccountId = account("provider", 0, 0);
+        contradicted::<T>(&mut round, &other_provider);
+        shown_before::<T>(&stash, &agent);
+        fill_convictions::<T>(One::one());
         Rounds::<T>::insert(TASK, round);
         at::<T>(until + One::one());
 
         #[extrinsic_call]
-        _(RawOrigin::Authorized, TASK, stash, said, salt);
+        _(RawOrigin::Authorized, TASK, stash.clone(), said, salt);
 
-        assert!(Rounds::<T>::get(TASK).is_some_and(|round| round.disputes.len() >= 4));
-        let round = Rounds::<T>::get(TASK);
-        assert!(round.is_some_and(|round| {
-            matches!(round.phase, RoundPhase::Challengeable { .. })
-                && matches!(
-                    verdict::verdict(&round),
-                    surety_types::task::Verdict::Agreed { .. }
-                )
-        }));
+        let round = Rounds::<T>::get(TASK).expect("it goes on");
+        assert!(round.disputes.len() >= DISPUTES_AT_ONCE);
+        assert!(matches!(round.phase, RoundPhase::Challengeable { .. }));
+        let verdict = verdict::verdict(&round);
+        assert!(matches!(verdict, surety_types::task::Verdict::Agreed { .. }));
+        let mut members = round.members.into_iter();
+        assert!(members.any(|member| member.provider == stash && member.fault.is_some()));
     }
 
     #[benchmark]
@@ -344,12 +351,13 @@ mod benchmarks {
         assert!(NextSlashId::<T>::get() > 0);
     }
 
-    /// By a drawn auditor, the last that a provider has a place for: one sr25519 VRF is verified.
+    /// By a drawn auditor, the last that a provider has a place for: one sr25519 VRF is verified. Its agent
+    /// has no money.
     #[benchmark]
     fn demand() {
         let (agent, proof) = T::Draws::for_benchmark();
         let (verifier, agent) = verifier_of::<T>(agent);
-        asset::endow::<T>(&agent, stake::<T>());
+        asset::endow::<T>(&verifier, stake::<T>());
         at::<T>(SETTLED.into());
         let provider: T::AccountId = account("provider", 0, 0);
         let round = demanding_round::<T>(&provider, &everything(), DEMANDS_MAX - 1);
@@ -369,24 +377,59 @@ mod benchmarks {
         assert!(demands.iter().any(|open| open.demander == verifier));
     }
 
-    /// A part of the largest input, which as many have demanded as can, and nothing else.
+    /// The first part of the largest output that can be shown before the reveal, which as many have demanded
+    /// as can, and nothing else: it names the output, and the audit window begins again.
     #[benchmark]
-    fn supply() {
+    fn supply_output() {
+        let (provider, agent) = agent_of::<T>(0);
+        let (bytes, part) = output_part();
+        let round = demanding_round::<T>(&provider, &only(Content::Output, part.part), DEMANDS_MAX);
+        Pallet::<T>::note_commitment(TASK, &provider, &agent, H256::zero());
+        disputable::<T>();
+        Rounds::<T>::insert(TASK, round);
+
+        #[extrinsic_call]
+        supply(RawOrigin::Signed(agent), TASK, Content::Output, bytes, part);
+
+        assert!(!Demands::<T>::contains_key(TASK, &provider));
+        assert!(CommitNotes::<T>::get(TASK, provider).is_some_and(|note| note.shown.is_some()));
+    }
+
+    /// A part of the largest input, as many demand.
+    #[benchmark]
+    fn supply_input_part() {
         let (provider, agent) = agent_of::<T>(0);
         let part = largest_part();
-        let wanted = ContentPart {
-            content: Content::Input,
-            part: part.part,
-        };
-        let parts = DemandedParts::truncate_from(alloc::vec![wanted]);
-        let round = demanding_round::<T>(&provider, &parts, DEMANDS_MAX);
+        let round = demanding_round::<T>(&provider, &only(Content::Input, part.part), DEMANDS_MAX);
         Rounds::<T>::insert(TASK, round);
         post::<T>();
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(agent), TASK, Content::Input, INPUT_BYTES, part);
+        supply(RawOrigin::Signed(agent), TASK, Content::Input, INPUT_BYTES, part);
 
         assert!(!Demands::<T>::contains_key(TASK, provider));
+    }
+
+    /// The last provider has shown nothing in time of what as many have demanded as can: it is convicted, and
+    /// the verdict is brought up to date.
+    #[benchmark]
+    fn end_demand() {
+        let last: T::AccountId = account("provider", REDUNDANCY_MAX - 1, 0);
+        agent_of::<T>(REDUNDANCY_MAX - 1);
+        let demanded = demanding_round::<T>(&last, &everything(), DEMANDS_MAX);
+        let mut round = challengeable::<T>(&disputable::<T>(), |_| None);
+        round.demands = demanded.demands;
+        fill_convictions::<T>(One::one());
+        post::<T>();
+        at::<T>(TrustLock::<T>::now() + One::one());
+
+        #[block]
+        {
+            assert!(Pallet::<T>::end_demand(TASK, &mut round));
+            Rounds::<T>::insert(TASK, round);
+        }
+
+        assert!(NextSlashId::<T>::get() > 0);
     }
 
     /// Two signatures are checked, and the provider is convicted among the most convictions that are kept.
@@ -408,11 +451,7 @@ mod benchmarks {
         let mut round = challengeable::<T>(&claim(0), |_| None);
         // All of its auditors were shown another output.
         round.terms.operation = Operation::Generate;
-        lock_audits::<T>(&mut round, AUDITS_PER_MEMBER_MAX);
-        for audit in &mut round.audits {
-            audit.provider = provider.clone();
-            audit.state = AuditState::Differs;
-        }
+        audited_by_all::<T>(&mut round, &provider);
         Rounds::<T>::insert(TASK, round);
         fill_convictions::<T>(One::one());
         let mut signed = [one, other]
@@ -432,11 +471,12 @@ mod benchmarks {
         assert!(Slashes::<T>::contains_key(0));
     }
 
+    /// By an agent without money.
     #[benchmark]
     fn demand_input() {
-        let (_, agent) = agent_of::<T>(0);
+        let (provider, agent) = agent_of::<T>(0);
         Rounds::<T>::insert(TASK, working_round::<T>());
-        asset::endow::<T>(&agent, stake::<T>());
+        asset::endow::<T>(&provider, stake::<T>());
         post::<T>();
 
         #[extrinsic_call]

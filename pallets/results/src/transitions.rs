@@ -142,8 +142,12 @@ impl<T: Config> Pallet<T> {
             return Ok(Self::phase_weight());
         }
         let (_, until) = describe(&round.phase);
-        if !TrustLock::<T>::has_passed(until) || round.demands > 0 {
+        if !TrustLock::<T>::has_passed(until) {
             return Ok(look);
+        }
+        if round.demands > 0 {
+            // They have been looked at, each of them.
+            return Ok(Self::phase_weight());
         }
         match &round.phase {
             RoundPhase::Committing { .. } => Self::end_committing(task, &mut round),
@@ -228,6 +232,7 @@ impl<T: Config> Pallet<T> {
     fn drawn_stake(round: &RoundOf<T>) -> T::Balance {
         let now = T::Stake::bonded_in_all(Role::Verifier);
         match round.terms.verifier_stake {
+            // There was none yet; whoever has come since is all there is.
             0 => now,
             posted => now.min(posted.into()),
         }

@@ -25,6 +25,7 @@ impl<T: Config> Pallet<T> {
             .max(<T as Config>::WeightInfo::reveal())
             .max(<T as Config>::WeightInfo::convict_silent())
             .max(<T as Config>::WeightInfo::convict_absent())
+            .max(<T as Config>::WeightInfo::end_demand())
             .max(T::Disputes::poll_weight())
     }
 

@@ -34,8 +34,20 @@ pub trait WeightInfo {
     /// A demand of a drawn auditor, the last that a provider of a full round has a place for.
     fn demand() -> Weight;
 
-    /// A part of the largest input is shown, which everybody has demanded who can.
-    fn supply() -> Weight;
+    /// A part of an output is shown before any is revealed, which everybody has demanded who can: it names
+    /// the output.
+    fn supply_output() -> Weight;
+
+    /// The same of a part of the largest input.
+    fn supply_input_part() -> Weight;
+
+    /// A part of either.
+    fn supply() -> Weight {
+        Self::supply_output().max(Self::supply_input_part())
+    }
+
+    /// A demand to the last provider of a full round was in vain: it is convicted.
+    fn end_demand() -> Weight;
 
     /// The most members are found at fault that one step of a full round takes, for silence.
     fn convict_silent() -> Weight;
@@ -98,7 +110,15 @@ impl WeightInfo for () {
         Weight::zero()
     }
 
-    fn supply() -> Weight {
+    fn supply_output() -> Weight {
+        Weight::zero()
+    }
+
+    fn supply_input_part() -> Weight {
+        Weight::zero()
+    }
+
+    fn end_demand() -> Weight {
         Weight::zero()
     }
 

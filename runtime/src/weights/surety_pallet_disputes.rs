@@ -4,11 +4,11 @@
 //! THIS FILE WAS AUTO-GENERATED USING THE SUBSTRATE BENCHMARK CLI VERSION 64.0.0
 //! DATE: 2026-11-23, STEPS: `50`, REPEAT: `20`, LOW RANGE: `[]`, HIGH RANGE: `[]`
 //! WORST CASE MAP SIZE: `1000000`
-//! HOSTNAME: `vm`, CPU: `Intel(R) Xeon(R) Processor`
+//! HOSTNAME: `vm`, CPU: `AMD EPYC`
 //! WASM-EXECUTION: `Compiled`, CHAIN: `Some("dev")`, DB CACHE: 1024
 
 // Executed Command:
-// surety-node
+// /root/.cache/surety/target-bench/release/surety-node
 // benchmark
 // pallet
 // --chain
@@ -38,9 +38,11 @@ use core::marker::PhantomData;
 pub struct WeightInfo<T>(PhantomData<T>);
 impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<T> {
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:31 w:1)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:16 w:0)
@@ -53,23 +55,20 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `Disputes::Disputes` (r:0 w:1)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	fn challenge() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `48668`
-		//  Estimated: `77266`
-		// Minimum execution time: 236_392_000 picoseconds.
-		// Set by hand until it is measured: 31 other disputes are read.
-		Weight::from_parts(255_737_000 + 31 * 10_000_000, 0)
-			.saturating_add(Weight::from_parts(0, 77266 + 31 * 3956))
-			.saturating_add(T::DbWeight::get().reads(22 + 31))
+		//  Measured:  `60313`
+		//  Estimated: `123626`
+		// Minimum execution time: 349_551_000 picoseconds.
+		Weight::from_parts(409_701_000, 0)
+			.saturating_add(Weight::from_parts(0, 123626))
+			.saturating_add(T::DbWeight::get().reads(53))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:6)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
@@ -79,13 +78,13 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39114), added: 41589, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:8 w:0)
@@ -104,18 +103,18 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn play_int8_product() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `63534`
-		//  Estimated: `77266`
-		// Minimum execution time: 527_783_000 picoseconds.
-		Weight::from_parts(555_199_000, 0)
-			.saturating_add(Weight::from_parts(0, 77266))
+		//  Measured:  `63578`
+		//  Estimated: `78824`
+		// Minimum execution time: 580_997_000 picoseconds.
+		Weight::from_parts(664_421_000, 0)
+			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(24))
 			.saturating_add(T::DbWeight::get().writes(19))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:6)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
@@ -125,13 +124,13 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39114), added: 41589, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:8 w:0)
@@ -150,18 +149,18 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn play_int12_product() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `63534`
-		//  Estimated: `77266`
-		// Minimum execution time: 512_112_000 picoseconds.
-		Weight::from_parts(544_871_000, 0)
-			.saturating_add(Weight::from_parts(0, 77266))
+		//  Measured:  `63578`
+		//  Estimated: `78824`
+		// Minimum execution time: 585_524_000 picoseconds.
+		Weight::from_parts(672_183_000, 0)
+			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(24))
 			.saturating_add(T::DbWeight::get().writes(19))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:6)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
@@ -171,13 +170,13 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39114), added: 41589, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:8 w:0)
@@ -196,24 +195,24 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn play_choice() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `63534`
-		//  Estimated: `77266`
-		// Minimum execution time: 648_129_000 picoseconds.
-		Weight::from_parts(682_421_000, 0)
-			.saturating_add(Weight::from_parts(0, 77266))
+		//  Measured:  `63578`
+		//  Estimated: `78824`
+		// Minimum execution time: 718_011_000 picoseconds.
+		Weight::from_parts(776_969_000, 0)
+			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(24))
 			.saturating_add(T::DbWeight::get().writes(19))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:1)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Shown` (r:1 w:0)
-	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8259), added: 10734, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8266), added: 10741, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)
@@ -224,33 +223,44 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn play_ask() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `48915`
-		//  Estimated: `77266`
-		// Minimum execution time: 214_070_000 picoseconds.
-		Weight::from_parts(234_592_000, 0)
-			.saturating_add(Weight::from_parts(0, 77266))
+		//  Measured:  `48933`
+		//  Estimated: `78824`
+		// Minimum execution time: 223_314_000 picoseconds.
+		Weight::from_parts(266_778_000, 0)
+			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
-	/// Storage: `Results::Shown` (r:0 w:1)
-	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8259), added: 10734, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Shown` (r:7 w:1)
+	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8266), added: 10741, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:3 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::BondedInAll` (r:1 w:0)
+	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
+	/// Storage: `Babe::Randomness` (r:1 w:0)
+	/// Proof: `Babe::Randomness` (`max_values`: Some(1), `max_size`: Some(32), added: 527, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:2 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:0 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39114), added: 41589, mode: `MaxEncodedLen`)
 	fn show_part() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `0`
-		//  Estimated: `0`
-		// Minimum execution time: 26_392_000 picoseconds.
-		// Set by hand until it is measured: a committee is called together.
-		Weight::from_parts(27_556_000 + 60_000_000, 0)
-			.saturating_add(Weight::from_parts(0, 41568))
-			.saturating_add(T::DbWeight::get().reads(10))
+		//  Measured:  `1093`
+		//  Estimated: `76177`
+		// Minimum execution time: 130_585_000 picoseconds.
+		Weight::from_parts(139_077_000, 0)
+			.saturating_add(Weight::from_parts(0, 76177))
+			.saturating_add(T::DbWeight::get().reads(15))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:5)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39114), added: 41589, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
@@ -258,7 +268,7 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `System::Account` (r:2 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:8 w:0)
@@ -281,20 +291,20 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn advance_dispute() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `62453`
-		//  Estimated: `77266`
-		// Minimum execution time: 338_731_000 picoseconds.
-		Weight::from_parts(362_505_000, 0)
-			.saturating_add(Weight::from_parts(0, 77266))
+		//  Measured:  `62497`
+		//  Estimated: `78824`
+		// Minimum execution time: 321_130_000 picoseconds.
+		Weight::from_parts(345_115_000, 0)
+			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(23))
 			.saturating_add(T::DbWeight::get().writes(18))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:1)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39114), added: 41589, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
@@ -302,7 +312,7 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `System::Account` (r:2 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:4 w:0)
@@ -321,11 +331,11 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn end_audits() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `63369`
-		//  Estimated: `77266`
-		// Minimum execution time: 333_412_000 picoseconds.
-		Weight::from_parts(355_631_000, 0)
-			.saturating_add(Weight::from_parts(0, 77266))
+		//  Measured:  `63387`
+		//  Estimated: `78824`
+		// Minimum execution time: 314_780_000 picoseconds.
+		Weight::from_parts(357_003_000, 0)
+			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(21))
 			.saturating_add(T::DbWeight::get().writes(15))
 	}
@@ -336,29 +346,29 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `Disputes::Disputes` (r:1 w:0)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:0)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39114), added: 41589, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:0)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn join_committee() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `62291`
-		//  Estimated: `77266`
-		// Minimum execution time: 524_903_000 picoseconds.
-		Weight::from_parts(552_688_000, 0)
-			.saturating_add(Weight::from_parts(0, 77266))
+		//  Measured:  `62309`
+		//  Estimated: `78824`
+		// Minimum execution time: 438_224_000 picoseconds.
+		Weight::from_parts(491_964_000, 0)
+			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(7))
 			.saturating_add(T::DbWeight::get().writes(1))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:1)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39114), added: 41589, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:2 w:2)
@@ -372,7 +382,7 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `System::Account` (r:2 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
@@ -385,37 +395,37 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn reveal_vote() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `71195`
-		//  Estimated: `77266`
-		// Minimum execution time: 461_275_000 picoseconds.
-		Weight::from_parts(489_621_000, 0)
-			.saturating_add(Weight::from_parts(0, 77266))
+		//  Measured:  `71213`
+		//  Estimated: `78824`
+		// Minimum execution time: 495_640_000 picoseconds.
+		Weight::from_parts(569_290_000, 0)
+			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(23))
 			.saturating_add(T::DbWeight::get().writes(16))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:0)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:0)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:0)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39114), added: 41589, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn authorize_reveal_vote() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `69470`
-		//  Estimated: `77266`
-		// Minimum execution time: 78_428_000 picoseconds.
-		Weight::from_parts(86_503_000, 0)
-			.saturating_add(Weight::from_parts(0, 77266))
+		//  Measured:  `69488`
+		//  Estimated: `78824`
+		// Minimum execution time: 68_943_000 picoseconds.
+		Weight::from_parts(81_552_000, 0)
+			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(4))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:1)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39114), added: 41589, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
@@ -424,16 +434,16 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn open_vote() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `71421`
-		//  Estimated: `77266`
-		// Minimum execution time: 240_599_000 picoseconds.
-		Weight::from_parts(265_376_000, 0)
-			.saturating_add(Weight::from_parts(0, 77266))
+		//  Measured:  `71465`
+		//  Estimated: `78824`
+		// Minimum execution time: 264_224_000 picoseconds.
+		Weight::from_parts(294_379_000, 0)
+			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(5))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39114), added: 41589, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Disputes` (r:1 w:5)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:8 w:8)
@@ -443,13 +453,13 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
@@ -458,20 +468,20 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn advance_committee() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `70557`
-		//  Estimated: `77266`
-		// Minimum execution time: 412_934_000 picoseconds.
-		Weight::from_parts(439_489_000, 0)
-			.saturating_add(Weight::from_parts(0, 77266))
+		//  Measured:  `70601`
+		//  Estimated: `78824`
+		// Minimum execution time: 408_300_000 picoseconds.
+		Weight::from_parts(451_614_000, 0)
+			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(22))
 			.saturating_add(T::DbWeight::get().writes(20))
 	}
 	/// Storage: `Disputes::Disputes` (r:1 w:1)
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(73801), added: 76276, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Committees` (r:1 w:1)
-	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39093), added: 41568, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(39114), added: 41589, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:1)
@@ -488,11 +498,11 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn pay_members() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `74014`
-		//  Estimated: `77266`
-		// Minimum execution time: 559_633_000 picoseconds.
-		Weight::from_parts(590_180_000, 0)
-			.saturating_add(Weight::from_parts(0, 77266))
+		//  Measured:  `75219`
+		//  Estimated: `78824`
+		// Minimum execution time: 647_406_000 picoseconds.
+		Weight::from_parts(776_750_000, 0)
+			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(17))
 			.saturating_add(T::DbWeight::get().writes(16))
 	}

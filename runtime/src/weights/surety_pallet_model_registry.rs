@@ -4,11 +4,11 @@
 //! THIS FILE WAS AUTO-GENERATED USING THE SUBSTRATE BENCHMARK CLI VERSION 64.0.0
 //! DATE: 2026-11-23, STEPS: `50`, REPEAT: `20`, LOW RANGE: `[]`, HIGH RANGE: `[]`
 //! WORST CASE MAP SIZE: `1000000`
-//! HOSTNAME: `vm`, CPU: `Intel(R) Xeon(R) Processor`
+//! HOSTNAME: `vm`, CPU: `AMD EPYC`
 //! WASM-EXECUTION: `Compiled`, CHAIN: `Some("dev")`, DB CACHE: 1024
 
 // Executed Command:
-// surety-node
+// /root/.cache/surety/target-bench/release/surety-node
 // benchmark
 // pallet
 // --chain
@@ -44,13 +44,13 @@ impl<T: frame_system::Config> surety_pallet_model_registry::WeightInfo for Weigh
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	fn register() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `456`
 		//  Estimated: `3960`
-		// Minimum execution time: 55_787_000 picoseconds.
-		Weight::from_parts(60_182_000, 0)
+		// Minimum execution time: 58_107_000 picoseconds.
+		Weight::from_parts(61_793_000, 0)
 			.saturating_add(Weight::from_parts(0, 3960))
 			.saturating_add(T::DbWeight::get().reads(4))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -60,7 +60,7 @@ impl<T: frame_system::Config> surety_pallet_model_registry::WeightInfo for Weigh
 	/// Storage: `ModelRegistry::Uses` (r:1 w:0)
 	/// Proof: `ModelRegistry::Uses` (`max_values`: None, `max_size`: Some(53), added: 2528, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::AuditSpeeds` (r:0 w:1)
 	/// Proof: `ModelRegistry::AuditSpeeds` (`max_values`: None, `max_size`: Some(52), added: 2527, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Auditors` (r:0 w:1)
@@ -69,8 +69,8 @@ impl<T: frame_system::Config> surety_pallet_model_registry::WeightInfo for Weigh
 		// Proof Size summary in bytes:
 		//  Measured:  `1360`
 		//  Estimated: `3960`
-		// Minimum execution time: 74_887_000 picoseconds.
-		Weight::from_parts(83_086_000, 0)
+		// Minimum execution time: 88_642_000 picoseconds.
+		Weight::from_parts(105_528_000, 0)
 			.saturating_add(Weight::from_parts(0, 3960))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -83,8 +83,8 @@ impl<T: frame_system::Config> surety_pallet_model_registry::WeightInfo for Weigh
 		// Proof Size summary in bytes:
 		//  Measured:  `600`
 		//  Estimated: `3960`
-		// Minimum execution time: 13_436_000 picoseconds.
-		Weight::from_parts(14_910_000, 0)
+		// Minimum execution time: 11_637_000 picoseconds.
+		Weight::from_parts(12_639_000, 0)
 			.saturating_add(Weight::from_parts(0, 3960))
 			.saturating_add(T::DbWeight::get().reads(1))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -101,8 +101,8 @@ impl<T: frame_system::Config> surety_pallet_model_registry::WeightInfo for Weigh
 		// Proof Size summary in bytes:
 		//  Measured:  `17233`
 		//  Estimated: `327624`
-		// Minimum execution time: 403_717_000 picoseconds.
-		Weight::from_parts(429_662_000, 0)
+		// Minimum execution time: 414_288_000 picoseconds.
+		Weight::from_parts(472_044_000, 0)
 			.saturating_add(Weight::from_parts(0, 327624))
 			.saturating_add(T::DbWeight::get().reads(104))
 			.saturating_add(T::DbWeight::get().writes(1))

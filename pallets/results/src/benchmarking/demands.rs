@@ -3,15 +3,16 @@
 use frame_benchmarking::v2::account;
 use sp_core::H256;
 use surety_pallet_trust_lock::Pallet as TrustLock;
+use surety_proofs::{PART_BYTES, PARTS_MAX, PartOpening};
 use surety_types::{
     limits::DEMAND_PARTS_MAX,
     model::Operation,
     task::{MemberProgress, RoundPhase},
-    trust::{Content, ContentPart, Demand, DemandedParts},
+    trust::{Content, ContentPart, Demand, DemandedParts, OutputShown},
 };
 
 use super::setup::{TASK, full_round};
-use crate::{Config, Demands, DemandsOf, HoldReason, RoundOf, asset, calls::held};
+use crate::{CommitNotes, Config, Demands, DemandsOf, HoldReason, Pallet, RoundOf, asset, calls::held};
 
 /// As much as one demand can ask for.
 pub(super) fn everything() -> DemandedParts {
@@ -20,6 +21,31 @@ pub(super) fn everything() -> DemandedParts {
         part,
     };
     DemandedParts::truncate_from((0..DEMAND_PARTS_MAX).map(part).collect())
+}
+
+/// One part.
+pub(super) fn only(content: Content, part: u32) -> DemandedParts {
+    DemandedParts::truncate_from(alloc::vec![ContentPart { content, part }])
+}
+
+/// The last part of the longest output that can be named by it.
+pub(super) fn output_part() -> (u32, PartOpening) {
+    let output = alloc::vec![7; (PARTS_MAX * PART_BYTES) as usize];
+    let part = PartOpening::new(&output, PARTS_MAX - 1).expect("there is such a part");
+    (PARTS_MAX * PART_BYTES, part)
+}
+
+/// Some have had a part of an output of a provider shown that nobody claims.
+pub(super) fn shown_before<T: Config>(provider: &T::AccountId, agent: &T::AccountId) {
+    Pallet::<T>::note_commitment(TASK, provider, agent, H256::zero());
+    CommitNotes::<T>::mutate(TASK, provider, |note| {
+        let note = note.as_mut().expect("it was written just before");
+        note.shown = Some(OutputShown {
+            content: H256::repeat_byte(8),
+            bytes: 1,
+            demander: account("demander", 0, 0),
+        });
+    });
 }
 
 /// A full round of a generation in its audit window. So many have demanded these parts of a provider.

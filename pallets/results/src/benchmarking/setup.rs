@@ -10,10 +10,10 @@ use sp_runtime::{
     traits::{BlockNumberProvider, Bounded, One, Zero},
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{PART_BYTES, content_hash};
+use surety_proofs::PART_BYTES;
 use surety_types::{
     TaskId,
-    limits::{AUDIT_ITEMS_MAX, AUDITS_MAX, REDUNDANCY_MAX},
+    limits::{AUDIT_ITEMS_MAX, AUDITS_MAX, AUDITS_PER_MEMBER_MAX, REDUNDANCY_MAX},
     model::Operation,
     stake::Role,
     task::{AuditDraw, AuditRate, MemberProgress, ResultClaim, Round, RoundMember, RoundPhase},
@@ -25,6 +25,9 @@ use crate::{Config, DisputeContexts, DisputeReferee, RoundOf, Shown, verdict};
 
 /// The task of all benchmarks.
 pub const TASK: TaskId = 7;
+
+/// How many disputes begin in one step at least.
+pub(super) const DISPUTES_AT_ONCE: usize = 4;
 
 /// Block before which keys and stake have to be there that are drawn. Theirs are there in block 1.
 pub(super) const SETTLED: u32 = 2;
@@ -124,19 +127,6 @@ pub fn disputable<T: Config>() -> ResultClaim {
     claim
 }
 
-/// An output as long as one of the largest encoder is, and a claim of it about [`TASK`].
-pub fn embedded<T: Config>() -> (ResultClaim, Vec<u8>) {
-    let (context, claim) = T::Referee::largest_for_benchmark(Operation::Embed);
-    let bytes = T::Referee::output_bytes(&context, &claim).expect("it follows from the claim");
-    DisputeContexts::<T>::insert(TASK, context);
-    let output: Vec<u8> = core::iter::repeat_n(7u8, bytes as usize).collect();
-    let claim = ResultClaim {
-        output: content_hash(&output),
-        ..claim
-    };
-    (claim, output)
-}
-
 /// The provider in `seat`, and its agent, in the block in which calls are measured.
 pub fn agent_of<T: Config>(seat: u32) -> (T::AccountId, T::AccountId) {
     at::<T>(One::one());
@@ -162,6 +152,30 @@ pub(super) fn lock_audits<T: Config>(round: &mut RoundOf<T>, count: u32) {
         T::Stake::endow(&audit.verifier, &agent, Role::Verifier, stake::<T>());
         audit.bond = One::one();
         frame_support::assert_ok!(T::Stake::lock(&audit.verifier, audit.bond));
+    }
+}
+
+/// Lets a provider's result be audited by as many as can, all of them with a bond, who found another.
+pub(super) fn audited_by_all<T: Config>(round: &mut RoundOf<T>, provider: &T::AccountId) {
+    lock_audits::<T>(round, AUDITS_PER_MEMBER_MAX);
+    for audit in &mut round.audits {
+        audit.provider = provider.clone();
+        audit.state = AuditState::Differs;
+    }
+}
+
+/// As many others as play at once contradict a provider.
+pub(super) fn contradicted<T: Config>(round: &mut RoundOf<T>, provider: &T::AccountId) {
+    for place in 0..DISPUTES_AT_ONCE {
+        let audit = Audit {
+            verifier: account("other verifier", place as u32, 0),
+            provider: provider.clone(),
+            bond: Zero::zero(),
+            draw: Default::default(),
+            items: None,
+            state: AuditState::Differs,
+        };
+        frame_support::assert_ok!(round.audits.try_push(audit));
     }
 }
 
