@@ -119,10 +119,7 @@ async fn dispatch(context: &Context, command: Command) -> Result<()> {
         Command::Dispute(command) => dispute::run(context, command).await,
         Command::Task(command) => task::run(context, command).await,
         Command::Account(command) => account::run(context, command).await,
-        Command::Completions(args) => {
-            manual::completions(args.shell);
-            Ok(())
-        }
+        Command::Completions(args) => manual::completions(args.shell),
         Command::Man(args) => manual::pages(&args.folder),
         Command::Model(command) => model::run(context, command).await,
         Command::Doctor(args) => doctor::run(context, &args).await,
