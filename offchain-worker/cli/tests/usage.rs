@@ -67,6 +67,7 @@ fn help_of_every_command() {
     let case = Case::new();
     for (name, args) in [
         ("help", &["--help"] as &[&str]),
+        ("help_provider", &["provider", "--help"]),
         ("help_provider_up", &["provider", "up", "--help"]),
         ("help_verifier_up", &["verifier", "up", "--help"]),
         ("help_dispute", &["dispute", "--help"]),
