@@ -118,7 +118,9 @@ pub struct ManArgs {
 pub enum ProviderCommand {
     /// Offer this machine, and compute what it is given, until stopped
     Up(Box<UpArgs>),
-    /// Take the offer back; tasks that are under way should be finished first
+    /// Finish what is open, take no new work, and end: instead of up, once that is stopped
+    Drain(Box<UpArgs>),
+    /// Take the offer back; tasks that are under way should be finished first: surety provider drain
     Leave,
     /// Prepare this machine: make keys, bond stake, name the agent, fetch a model; goes on where it was
     /// interrupted
@@ -154,7 +156,7 @@ pub struct StatusArgs {
     pub stash: Option<String>,
 }
 
-/// Flags of `surety provider up`.
+/// Flags of `surety provider up` and `surety provider drain`.
 #[derive(Debug, Default, Args)]
 pub struct UpArgs {
     /// What it has in common with a verifier.

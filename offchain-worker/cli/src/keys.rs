@@ -37,7 +37,7 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// It does not hold a key.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}; put its twelve words there again from your copy, or name another with --key-file", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -45,7 +45,7 @@ pub enum KeyError {
         source: ChainError,
     },
     /// It cannot be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}; it has to be this user's, who can read and write there", path.display())]
     Io {
         /// The file.
         path: PathBuf,

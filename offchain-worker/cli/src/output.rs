@@ -38,10 +38,7 @@ impl Output {
             // Tables pad their last column.
             text().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
         };
-        match writeln!(io::stdout(), "{}", text.trim_end()) {
-            Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::file("standard output")(e)),
-            _ => Ok(()),
-        }
+        print_all(format!("{}\n", text.trim_end()).as_bytes())
     }
 
     /// Whether results are JSON.
@@ -102,6 +99,18 @@ impl Output {
         } else {
             ProgressDrawTarget::hidden()
         }
+    }
+}
+
+/// Prints all of it. Whoever reads no further has what it wanted.
+///
+/// # Errors
+/// When standard output cannot be written to; a closed pipe is no error.
+pub fn print_all(bytes: &[u8]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::file("standard output")(e)),
+        _ => Ok(()),
     }
 }
 

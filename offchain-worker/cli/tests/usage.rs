@@ -67,6 +67,7 @@ fn help_of_every_command() {
     let case = Case::new();
     for (name, args) in [
         ("help", &["--help"] as &[&str]),
+        ("help_provider", &["provider", "--help"]),
         ("help_provider_up", &["provider", "up", "--help"]),
         ("help_verifier_up", &["verifier", "up", "--help"]),
         ("help_dispute", &["dispute", "--help"]),
@@ -154,25 +155,14 @@ fn an_input_without_lines_is_refused() {
 }
 
 #[test]
-fn a_redundancy_of_zero_is_refused() {
+fn a_redundancy_that_no_task_can_have_is_wrong_usage() {
     let case = Case::new();
-    let text = case.home.path().join("text.txt").display().to_string();
-    fs::write(&text, "a line\n").unwrap();
-    let args = [
-        "task",
-        "submit",
-        "--file",
-        &text,
-        "--model",
-        "m",
-        "--cap",
-        "1",
-        "--out",
-        "o",
-        "--redundancy",
-        "0",
-    ];
-    insta::assert_snapshot!(case.fails(&args));
+    let quote = ["task", "quote", "--file", "f", "--model", "m"];
+    let submit = ["task", "submit", "--file", "f", "--model", "m", "--out", "o"];
+    for (command, redundancy) in [(&quote[..], "0"), (&submit[..], "0"), (&submit[..], "17")] {
+        let said = case.fails(&[command, &["--redundancy", redundancy]].concat());
+        assert!(said.starts_with("exit 2\n") && said.contains("1..=16"), "{said}");
+    }
 }
 
 #[test]
@@ -249,6 +239,13 @@ fn doctor_goes_on_after_a_fault_and_says_what_to_do() {
     assert_eq!(grade("models"), "fail");
     assert_eq!(grade("node"), "fail");
     assert_eq!(grade("network key"), "ok");
+    for check in checks.as_array().unwrap().iter().filter(|c| c["grade"] == "fail") {
+        let finding = check["finding"].as_str().unwrap();
+        assert!(
+            finding.contains("surety ") || finding.contains("--rpc"),
+            "{finding}"
+        );
+    }
 }
 
 #[test]
@@ -318,4 +315,18 @@ fn every_command_has_a_man_page_and_is_completed() {
     }
     let script = stdout(&surety(home.path(), &["completions", "bash"]));
     assert!(script.contains("why-idle") && script.contains("--value-at-risk"));
+}
+
+#[test]
+fn completions_that_could_not_be_written_are_no_success() {
+    let home = tempfile::tempdir().unwrap();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_surety"))
+        .env_clear()
+        .env("HOME", home.path())
+        .args(["completions", "fish"])
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
 }

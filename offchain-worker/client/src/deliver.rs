@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, path::Path};
 
-use surety_chain_client::{AccountId, Chain, TaskInfo, When, short};
+use surety_chain_client::{AccountId, Chain, ChainError, TaskInfo, When, short};
 use surety_engine::{Embeddings, content_hash, generation::Generation};
 use surety_network::{Bytes, DataPlane, FetchOptions, OutputLocation, Ticket};
 use surety_types::{
@@ -89,12 +89,21 @@ pub struct Delivery {
     pub from: String,
 }
 
+/// Why there is no delivery.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Undelivered {
+    /// What each provider did instead, and the chain, one line each.
+    pub attempts: String,
+    /// What went wrong that is nobody's refusal: whoever waits is told of it at once.
+    pub warning: Option<String>,
+}
+
 /// Fetches the output from the first provider that has it, or reads it where it was shown on the chain. Those
 /// whose word it is taken on have signed it, and their statements are kept in `home`. The ticket is for
 /// providers who do not know this peer as the client.
 ///
 /// # Errors
-/// What each provider did instead, one line each.
+/// What was tried, and came to nothing.
 pub async fn fetch(
     chain: &dyn Chain,
     plane: &dyn DataPlane,
@@ -102,7 +111,7 @@ pub async fn fetch(
     task: TaskId,
     wanted: &Wanted,
     ticket: Option<&Ticket>,
-) -> Result<Delivery, String> {
+) -> Result<Delivery, Undelivered> {
     let mut failures = String::new();
     for provider in &wanted.providers {
         match from_one(chain, plane, home, task, (wanted, ticket), provider).await {
@@ -114,19 +123,35 @@ pub async fn fetch(
             }
         }
     }
-    shown(chain, task, wanted).await.ok_or(failures)
+    match shown(chain, task, wanted).await {
+        Ok(Some(delivery)) => Ok(delivery),
+        Ok(None) => Err(Undelivered {
+            attempts: failures,
+            warning: None,
+        }),
+        Err(e) => {
+            let warning = format!("whether the output was shown on the chain cannot be read: {e}");
+            write!(failures, "\n  {warning}").ok();
+            Err(Undelivered {
+                attempts: failures,
+                warning: Some(warning),
+            })
+        }
+    }
 }
 
 /// What was shown on the chain because somebody was not served it.
-async fn shown(chain: &dyn Chain, task: TaskId, wanted: &Wanted) -> Option<Delivery> {
-    let hash = wanted.hash?;
-    let bytes = chain.shown(When::Best, task, hash).await.ok()?;
+async fn shown(chain: &dyn Chain, task: TaskId, wanted: &Wanted) -> Result<Option<Delivery>, ChainError> {
+    let Some(hash) = wanted.hash else {
+        return Ok(None);
+    };
+    let bytes = chain.shown(When::Best, task, hash).await?;
     let is_it = content_hash(&bytes) == hash && check(wanted, &bytes).is_ok();
-    is_it.then(|| Delivery {
+    Ok(is_it.then(|| Delivery {
         hash,
         bytes: bytes.into(),
         from: "the chain".into(),
-    })
+    }))
 }
 
 async fn from_one(
@@ -206,8 +231,11 @@ fn check(wanted: &Wanted, bytes: &[u8]) -> Result<(), String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use surety_chain_client::FakeChain;
     use surety_engine::generation::FinishReason;
+    use surety_network::memory::MemoryNet;
 
     use super::*;
 
@@ -230,5 +258,29 @@ mod tests {
         assert!(check(&wanted(Operation::Generate, Some(4)), &blob).is_err());
         assert!(check(&wanted(Operation::Embed, None), &blob).is_err());
         assert!(check(&wanted(Operation::Generate, None), b"{}").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_chain_that_cannot_be_read_is_not_taken_for_one_that_shows_nothing() {
+        let (chain, home) = (FakeChain::new(), tempfile::tempdir().unwrap());
+        let plane = MemoryNet::default().join(Endpoint::try_from(b"client".to_vec()).unwrap());
+        let wanted = Wanted {
+            operation: Operation::Embed,
+            prompt_tokens: 0,
+            hash: Some(ContentHash::zero()),
+            units: None,
+            providers: Vec::new(),
+        };
+        let tried = async || {
+            fetch(&chain, &plane, home.path(), 1, &wanted, None)
+                .await
+                .unwrap_err()
+        };
+        assert_eq!(tried().await, Undelivered::default());
+        chain.set_unreachable(true);
+        let failed = tried().await;
+        let warning = failed.warning.unwrap();
+        assert!(warning.contains("the test has cut it off"), "{warning}");
+        assert!(failed.attempts.contains(&warning));
     }
 }

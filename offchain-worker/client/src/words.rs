@@ -3,6 +3,7 @@
 use surety_chain_client::{AccountId, Balance, BlockNumber, short};
 use surety_dispute_game::bisection::Side;
 use surety_types::{
+    BLOCK_SECONDS,
     task::{FailureReason, TaskState},
     trust::FaultKind,
 };
@@ -65,5 +66,26 @@ pub fn fault_text(kind: FaultKind) -> &'static str {
         }
         FaultKind::AuditNoShow => "it announced an audit and did not reveal it",
         FaultKind::Equivocation => "it signed two different results",
+    }
+}
+
+/// What the chain's clock shows when something is told. Nothing: the words are only to be known again.
+pub type Now = Option<BlockNumber>;
+
+/// How long there is until a time on the chain's clock.
+pub fn left(until: BlockNumber, now: Now) -> String {
+    match now.map(|now| until.saturating_sub(now)) {
+        None => format!("until {until}"),
+        Some(0) => "for a moment yet".into(),
+        Some(blocks) => format!("for about {}", duration(blocks.saturating_mul(BLOCK_SECONDS))),
+    }
+}
+
+/// Seconds in the unit that people count them in.
+pub fn duration(seconds: u32) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
     }
 }

@@ -38,6 +38,8 @@ pub struct Config {
     /// Whether there is no room for records but what is kept for those of promises made before: nothing new
     /// is promised.
     pub is_short_of_room: bool,
+    /// Whether a provider finishes what it has begun and bids for nothing more.
+    pub is_draining: bool,
     /// How long the chain gives an auditor to open its seal, in seconds, at least. It takes no more on than
     /// it could compute in whole by then.
     pub opening_seconds: u32,
@@ -71,6 +73,7 @@ impl Config {
             draws_max: 32,
             commit_seconds: 600,
             is_short_of_room: false,
+            is_draining: false,
             opening_seconds: 6 * 3600,
             undecided_percent: 50,
             backoff_blocks: 1,
@@ -81,6 +84,11 @@ impl Config {
             policy: Box::new(policy),
             salts: Box::new(salts),
         }
+    }
+
+    /// Whether bids are made, and those sent that the chain has not heard of.
+    pub(crate) fn takes_work(&self) -> bool {
+        !self.is_short_of_room && !self.is_draining
     }
 
     /// What is left of the time for openings when a seal waits for a report no longer: half of it at most.

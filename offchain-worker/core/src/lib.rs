@@ -64,6 +64,7 @@
 //!   of one trace, so that many disputes at once take one place and one computation.
 //! - While the journal has no room but its reserve ([`Event::Room`]) nothing is bid, sealed or joined; what
 //!   was promised is opened, and moves are made.
+//! - A provider that drains ([`Config::is_draining`]) bids for nothing either, and does all the rest.
 //! - No more audits of items are begun than could be computed in whole in the time for openings.
 //! - Bids are made while the promised work fits into the time to commit, by measured speed. Waiting for a
 //!   window is no work.

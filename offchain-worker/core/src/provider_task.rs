@@ -330,7 +330,7 @@ impl Subject for ProviderTask {
         if self.absence.is_likely_over() {
             wants.retain(|wanted| wanted.kind.is_opening());
         }
-        if config.is_short_of_room {
+        if !config.takes_work() {
             wants.retain(|wanted| wanted.kind != EffectKind::Bid);
         }
         let Some(best) = &self.best else { return wants };

@@ -5,6 +5,7 @@ mod audits;
 mod blocks;
 mod compute;
 mod confirmations;
+mod drain;
 mod effect_error;
 mod effects;
 mod error;
@@ -45,6 +46,7 @@ use tokio::{
 
 pub use audits::Audits;
 pub use compute::Engines;
+pub use drain::{Draining, Duty, Open, Still};
 pub use error::{HostError, Result};
 pub use heartbeat::Registration;
 pub use moves::Traces;

@@ -3,6 +3,7 @@
 
 mod audits;
 mod confirmations;
+mod drain;
 mod engine;
 mod generation;
 mod inputs;

@@ -22,7 +22,11 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// Another process has it open.
-    #[error("the journal {} is in use: another worker runs with the same home folder", path.display())]
+    #[error(
+        "the journal {} is in use by another worker with the same home folder, such as surety provider up: stop that \
+         one first, or name another --home",
+        path.display()
+    )]
     Locked {
         /// The file.
         path: PathBuf,

@@ -26,7 +26,7 @@ pub enum IdentityError {
         path: PathBuf,
     },
     /// It cannot be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}; it has to be this user's, who can read and write there", path.display())]
     Io {
         /// The file.
         path: PathBuf,

@@ -13,7 +13,10 @@ use core::cmp::Ordering;
 use scale_info::TypeInfo;
 use sp_core::{H256, U256};
 use sp_crypto_hashing::blake2_256;
-use surety_types::{TaskId, task::Assignment};
+use surety_types::{
+    TaskId,
+    task::{Assignment, shortlist},
+};
 
 use crate::Balance;
 
@@ -64,11 +67,7 @@ pub fn draw<AccountId: Clone + Encode + Ord>(
     let wanted = usize::try_from(redundancy)
         .ok()
         .filter(|k| *k > 0 && *k <= ranked.len())?;
-    let shortlisted = if wanted == 1 {
-        1
-    } else {
-        wanted.saturating_mul(2).min(ranked.len())
-    };
+    let shortlisted = usize::try_from(shortlist(redundancy)).map_or(ranked.len(), |k| k.min(ranked.len()));
     let outside = ranked.get(shortlisted);
 
     let mut lots: Vec<_> = ranked

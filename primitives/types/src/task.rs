@@ -24,6 +24,14 @@ pub type PerMember<T> = BoundedVec<T, ConstU32<{ limits::REDUNDANCY_MAX }>>;
 /// A list with one entry per bid on a task.
 pub type PerBid<T> = BoundedVec<T, ConstU32<{ limits::BIDS_MAX }>>;
 
+/// How many of the best bids a task's providers are drawn from. The first bid after them sets the price.
+pub const fn shortlist(redundancy: u32) -> u32 {
+    match redundancy {
+        1 => 1,
+        more => more.saturating_mul(2),
+    }
+}
+
 /// How closely a client wants its task to be watched.
 #[derive(
     Clone,

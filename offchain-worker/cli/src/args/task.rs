@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use surety_types::TaskId;
+use clap::{ArgGroup, Args, Subcommand, ValueEnum, builder::TypedValueParser, value_parser};
+use surety_types::{TaskId, limits};
 
 use super::SecurityArgs;
 use crate::{
@@ -50,7 +50,7 @@ pub struct SpecArgs {
     #[arg(long, value_name = "MODEL")]
     pub model: String,
     /// How many independent providers compute it
-    #[arg(long, value_name = "K", default_value_t = 3)]
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = redundancy())]
     pub redundancy: u32,
     /// Most units to pay for; of a text never more than its lines [default: those; or --max-tokens and
     /// those of the prompt]
@@ -64,12 +64,14 @@ pub struct SpecArgs {
     pub generate: GenerateArgs,
 }
 
+/// As many as the chain draws for one task.
+fn redundancy() -> impl TypedValueParser<Value = u32> {
+    value_parser!(u32).range(1..=i64::from(limits::REDUNDANCY_MAX))
+}
+
 /// Flags of `surety task submit`.
 #[derive(Debug, Args)]
 pub struct SubmitArgs {
-    /// What is to be computed.
-    #[command(flatten)]
-    pub spec: SpecArgs,
     /// The most to pay in all, fee included, such as "5 SURE" [default: what "surety task quote" says]
     #[arg(long, value_name = "AMOUNT")]
     pub cap: Option<Amount>,
@@ -94,6 +96,9 @@ pub struct SubmitArgs {
     /// Print generated text while it is made; with --json as one event a line, the last of them the report
     #[arg(long, requires = "prompting", conflicts_with = "detach")]
     pub follow: bool,
+    /// What is to be computed. Last: the headings of its flags would stand above all that follow.
+    #[command(flatten)]
+    pub spec: SpecArgs,
 }
 
 /// When `surety task submit` leaves a task.
@@ -146,7 +151,8 @@ pub struct ExplainArgs {
     /// Number of the task [default: the newest that was submitted from this home]
     #[arg(value_name = "ID")]
     pub task: Option<TaskId>,
-    /// Most blocks to look back; a node that is no archive keeps the newest alone
+    /// Most blocks to look back from the task's end, or from now while it goes on; a node that is no archive
+    /// keeps the newest alone
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub blocks: u32,
 }

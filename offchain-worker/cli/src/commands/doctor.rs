@@ -93,11 +93,11 @@ pub(super) async fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
             if let Some(account) = key {
                 let checked = check_account(&*chain, &account, args.role, &mut checks).await;
                 if let Err(e) = checked {
-                    checks.fail("account", e.to_string());
+                    checks.fail("account", asked(&e));
                 }
             }
         }
-        Err(e) => checks.fail("node", e.to_string()),
+        Err(e) => checks.fail("node", format!("{e}; another node is named with --rpc")),
     }
     context.out.result(&checks.0, || text(&checks.0))?;
     match checks.failed() {
@@ -180,21 +180,30 @@ fn check_machine(context: &Context, role: DoctorRole, checks: &mut Checks) {
     if threads > cores {
         checks.warn(
             "processor",
-            format!("{found}: more threads than cores; lower provider.threads"),
+            format!("{found}: more threads than cores; lower --threads"),
         );
     } else {
         checks.ok("processor", found);
     }
 }
 
+/// What the chain could not be asked, and what to do about it.
+fn asked(error: &ChainError) -> String {
+    format!("{error}; run this again, and if that does not help name another node with --rpc")
+}
+
+fn not_an_address(listen: &str) -> String {
+    format!("{listen} is no address of this machine: write --listen IP:PORT, such as 0.0.0.0:4001")
+}
+
 /// Whether the port of a multiaddr can be listened on now.
 fn check_port(listen: &str, checks: &mut Checks) {
     let parts: Vec<&str> = listen.split('/').collect();
     let [_, _, ip, transport, port, ..] = parts.as_slice() else {
-        return checks.fail("port", format!("{listen} is no address"));
+        return checks.fail("port", not_an_address(listen));
     };
     let Ok(ip) = ip.parse::<IpAddr>() else {
-        return checks.fail("port", format!("{listen} is no address"));
+        return checks.fail("port", not_an_address(listen));
     };
     let port = port.parse().unwrap_or_default();
     let bound = match *transport {
@@ -205,9 +214,15 @@ fn check_port(listen: &str, checks: &mut Checks) {
         Ok(()) => checks.ok("port", format!("{listen} is free")),
         Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => checks.warn(
             "port",
-            format!("{listen} is in use: by a provider that is up already, or choose another with --listen"),
+            format!(
+                "{listen} is in use: that is as it should be where this worker is up already; else choose another port \
+                 with --listen"
+            ),
         ),
-        Err(e) => checks.fail("port", format!("{listen}: {e}")),
+        Err(e) => checks.fail(
+            "port",
+            format!("{listen}: {e}; choose an address of this machine with --listen, 0.0.0.0:PORT for all of them"),
+        ),
     }
 }
 
@@ -215,7 +230,10 @@ fn check_port(listen: &str, checks: &mut Checks) {
 async fn check_models(context: &Context, checks: &mut Checks) {
     let stored = match context.models().list() {
         Ok(stored) => stored,
-        Err(e) => return checks.fail("models", e.to_string()),
+        Err(e) => {
+            let finding = format!("{e}; see to it that this user can read that folder");
+            return checks.fail("models", finding);
+        }
     };
     if stored.is_empty() {
         checks.fail("models", "none; run: surety model fetch");
@@ -227,14 +245,17 @@ async fn check_models(context: &Context, checks: &mut Checks) {
                 let job = tokio::task::spawn_blocking(move || model.verify());
                 match job.await {
                     Ok(result) => result.map(|()| name),
-                    Err(e) => return checks.fail("models", e.to_string()),
+                    Err(e) => return checks.fail("models", format!("{e}; run this again")),
                 }
             }
             Err(e) => Err(e),
         };
         match verified {
             Ok(name) => checks.ok("models", format!("{name}: all hashes match")),
-            Err(e) => checks.fail("models", format!("{e}; run: surety model fetch")),
+            Err(e) => checks.fail(
+                "models",
+                format!("{e}; get it again with: surety model fetch NAME, or surety model convert"),
+            ),
         }
     }
 }
@@ -248,7 +269,7 @@ async fn check_registered(context: &Context, chain: &dyn Chain, checks: &mut Che
     }
     let registered = match chain.models(When::Finalized).await {
         Ok(models) => models,
-        Err(e) => return checks.fail("registered models", e.to_string()),
+        Err(e) => return checks.fail("registered models", asked(&e)),
     };
     let is_known = |id| registered.iter().any(|(known, _)| *known == id);
     let (known, unknown): (Vec<_>, Vec<_>) = here.iter().partition(|manifest| is_known(manifest.id()));
@@ -264,7 +285,10 @@ async fn check_registered(context: &Context, chain: &dyn Chain, checks: &mut Che
     if !unknown.is_empty() {
         checks.warn(
             "registered models",
-            format!("no work comes for {}", names(unknown)),
+            format!(
+                "no work comes for {}, which the chain does not know: surety model register publishes a model",
+                names(unknown)
+            ),
         );
     }
 }
@@ -290,18 +314,22 @@ async fn check_node(chain: &dyn Chain, checks: &mut Checks) {
             tokio::time::sleep(Duration::from_secs(5)).await;
             (before, look().await)
         }
-        Err(e) => return checks.fail("blocks", e.to_string()),
+        Err(e) => return checks.fail("blocks", asked(&e)),
     };
     match after {
-        Err(e) => checks.fail("blocks", e.to_string()),
+        Err(e) => checks.fail("blocks", asked(&e)),
         Ok((best, _)) if best == before.0 => checks.fail(
             "blocks",
-            format!("block {best} for 5 s: the node has no peers, or the chain stands still"),
+            format!(
+                "block {best} for 5 s: the node has no peers, or the chain stands still. See the node's log, or name \
+                 another node with --rpc"
+            ),
         ),
         Ok((best, finalized)) if best.saturating_sub(finalized) > LAG_BLOCKS => checks.warn(
             "blocks",
             format!(
-                "best {best}, but only {finalized} is final: the node is still syncing, or finality is stuck"
+                "best {best}, but only {finalized} is final: the node is still syncing, or finality stands still. Wait, \
+                 or name another node with --rpc"
             ),
         ),
         Ok((best, finalized)) => checks.ok("blocks", format!("best {best}, finalised {finalized}")),
@@ -319,7 +347,11 @@ async fn check_account(
     if free < BALANCE_MIN {
         checks.fail(
             "balance",
-            format!("{}: not enough for fees; send it some", Amount(free)),
+            format!(
+                "{} are not enough for fees; send some to {}",
+                Amount(free),
+                address(account)
+            ),
         );
     } else {
         checks.ok("balance", Amount(free).to_string());
@@ -360,12 +392,18 @@ async fn check_stake(
         Role::Verifier => "verifier",
     };
     match chain.stake(When::Finalized, stash).await? {
-        Some(stake) if stake.role == wanted => checks.ok(
+        Some(stake) if stake.role == wanted && stake.bonded > 0 => checks.ok(
             "stake",
             format!("{} bonded, {} locked", Amount(stake.bonded), Amount(stake.locked)),
         ),
-        Some(_) => checks.fail("stake", format!("bonded in the other role, not as a {name}")),
-        None => checks.fail(
+        Some(stake) if stake.role != wanted => checks.fail(
+            "stake",
+            format!(
+                "bonded in the other role, not as a {name}: use another stash, surety {name} init --stash-key FILE makes \
+                 one"
+            ),
+        ),
+        _ => checks.fail(
             "stake",
             format!("none; run surety {name} init, or surety account bond with the stash's key"),
         ),
@@ -391,7 +429,10 @@ async fn check_registration(
             );
             check_reach(&provider.endpoints, checks);
         }
-        None => checks.warn("registration", "none yet; surety provider up sees to it"),
+        None => checks.warn(
+            "registration",
+            "none yet: start surety provider up, which sees to it",
+        ),
     }
     Ok(())
 }

@@ -103,6 +103,8 @@ async fn a_verifiers_stake_is_no_providers() {
             .await
             .unwrap();
         assert_eq!(grades(&checks), [("stake", grade)]);
+        let says_what_to_do = checks.0[0].finding.contains("surety provider init --stash-key");
+        assert_eq!(says_what_to_do, grade == Grade::Fail);
     }
 }
 

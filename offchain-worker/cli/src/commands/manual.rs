@@ -1,6 +1,6 @@
 //! What is shipped beside the program, made from its own command line.
 
-use std::{fs, io::Write, path::Path};
+use std::{fs, path::Path};
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -8,14 +8,14 @@ use clap_complete::Shell;
 use crate::{
     args::Cli,
     error::{CliError, Result},
+    output::print_all,
 };
 
 /// Prints completions for a shell.
-pub fn completions(shell: Shell) {
+pub fn completions(shell: Shell) -> Result<()> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "surety", &mut text);
-    // Whoever reads no further has what it wanted.
-    let _ = std::io::stdout().write_all(&text);
+    print_all(&text)
 }
 
 /// Writes a man page for each command.

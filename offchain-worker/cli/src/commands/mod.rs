@@ -3,6 +3,7 @@
 mod account;
 mod dispute;
 mod doctor;
+mod drain;
 mod init;
 mod manual;
 mod model;
@@ -119,10 +120,7 @@ async fn dispatch(context: &Context, command: Command) -> Result<()> {
         Command::Dispute(command) => dispute::run(context, command).await,
         Command::Task(command) => task::run(context, command).await,
         Command::Account(command) => account::run(context, command).await,
-        Command::Completions(args) => {
-            manual::completions(args.shell);
-            Ok(())
-        }
+        Command::Completions(args) => manual::completions(args.shell),
         Command::Man(args) => manual::pages(&args.folder),
         Command::Model(command) => model::run(context, command).await,
         Command::Doctor(args) => doctor::run(context, &args).await,
@@ -154,7 +152,7 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
         ..RawConfig::default()
     };
     match command {
-        Command::Provider(ProviderCommand::Up(up)) => {
+        Command::Provider(ProviderCommand::Up(up) | ProviderCommand::Drain(up)) => {
             let work = raw_work(&up.work);
             raw.provider.stash = work.stash;
             raw.provider.models = work.models;
@@ -184,9 +182,8 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
 /// themselves.
 fn start_logging(config: &Config, command: &Command) -> Result<()> {
     let default = match command {
-        Command::Provider(ProviderCommand::Up(_)) | Command::Verifier(VerifierCommand::Up(_)) => {
-            "info,libp2p_swarm=warn"
-        }
+        Command::Provider(ProviderCommand::Up(_) | ProviderCommand::Drain(_))
+        | Command::Verifier(VerifierCommand::Up(_)) => "info,libp2p_swarm=warn",
         _ => "error",
     };
     let filter = config.log.as_deref().unwrap_or(default);

@@ -15,7 +15,7 @@ use surety_worker_core::{Config as CoreConfig, PriceList, ProviderRole, Rate, Se
 
 use super::{
     Context,
-    worker::{self, Role},
+    worker::{self, Mode, Role},
 };
 use crate::{
     args::ProviderCommand,
@@ -33,7 +33,8 @@ const UNITS_MAX: u32 = surety_models::tokens::ITEMS_MAX;
 
 pub(super) async fn run(context: &Context, command: ProviderCommand) -> Result<()> {
     match command {
-        ProviderCommand::Up(_) => worker::up(context, &context.config.provider).await,
+        ProviderCommand::Up(_) => worker::work(context, &context.config.provider, Mode::Up).await,
+        ProviderCommand::Drain(_) => worker::work(context, &context.config.provider, Mode::Drain).await,
         ProviderCommand::Leave => super::account::submit(context, Call::DeregisterProvider).await,
         ProviderCommand::Init(args) => super::init::run(context, StakeRole::Provider, &args).await,
         ProviderCommand::Status(args) => super::provider_status::status(context, &args).await,

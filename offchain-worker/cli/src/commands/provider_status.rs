@@ -1,20 +1,17 @@
 //! `surety provider status` and `why-idle`: what a provider has earned, and why it has no work.
 
+mod why_idle;
+
 use serde::Serialize;
-use surety_chain_client::{AccountId, BlockNumber, Chain, OpenTask, StakeInfo, When, address};
+use surety_chain_client::{AccountId, BlockNumber, Chain, OpenTask, OpenTasks, StakeInfo, When, address};
+use surety_client::words::duration;
 use surety_types::{
-    TaskId,
-    model::ModelManifest,
+    BLOCK_SECONDS, TaskId,
     stake::Role,
     task::{Assignment, TaskState},
 };
-use surety_worker_core::Policy;
 
-use super::{
-    Context,
-    provider::{input_bytes_max, price_list},
-    worker::chosen_models,
-};
+use super::Context;
 use crate::{
     amount::{Amount, Plancks},
     args::StatusArgs,
@@ -22,12 +19,10 @@ use crate::{
     keys::parse_account,
     output::table,
 };
+pub(super) use why_idle::why_idle;
 
 /// Finished tasks that earnings are added up over.
 const TASKS_MAX: u32 = 1000;
-
-/// Seconds between blocks.
-const BLOCK_SECONDS: u32 = 2;
 
 /// What the chain knows of a provider. Amounts are in plancks, as text.
 #[derive(Debug, PartialEq, Serialize)]
@@ -50,21 +45,6 @@ struct Status {
     problems: Vec<String>,
 }
 
-/// Why it has no work.
-#[derive(Debug, PartialEq, Serialize)]
-struct Idle {
-    /// Whatever the task.
-    problems: Vec<String>,
-    /// Of tasks that take bids, those that it has not bid for.
-    tasks: Vec<Passed>,
-}
-
-#[derive(Debug, PartialEq, Serialize)]
-struct Passed {
-    task: TaskId,
-    reason: String,
-}
-
 /// What is asked of the chain for either.
 struct Seen {
     stash: AccountId,
@@ -77,19 +57,6 @@ pub(super) async fn status(context: &Context, args: &StatusArgs) -> Result<()> {
     let stash = stash(context, &*chain, args).await?;
     let seen = Seen::new(&*chain, stash).await?;
     context.out.result(&seen.status, || seen.status.text())
-}
-
-pub(super) async fn why_idle(context: &Context) -> Result<()> {
-    let chain = context.chain().await?;
-    let stash = stash(context, &*chain, &StatusArgs::default()).await?;
-    let config = &context.config.provider;
-    let stored = chosen_models(&context.models(), &config.work.models).unwrap_or_default();
-    let prices = price_list(config, input_bytes_max(&context.config.storage), &stored);
-    let idle = Seen::new(&*chain, stash)
-        .await?
-        .idle(&*chain, &prices, &stored)
-        .await?;
-    context.out.result(&idle, || idle.text())
 }
 
 /// The stash that was named, or whose agent's key is here.
@@ -113,11 +80,17 @@ impl Seen {
         let when = When::At(block.hash);
         let stake = chain.stake(when, &stash).await?;
         let provider = chain.provider(when, &stash).await?;
-        let open = chain.open_tasks(when, Some(&stash)).await?.tasks;
+        let OpenTasks { tasks: open, unread } = chain.open_tasks(when, Some(&stash)).await?;
         let quiet = provider.map(|provider| block.number.saturating_sub(provider.last_heartbeat));
         let mut problems = stake_problem(stake.as_ref());
         problems.extend(barred(chain, when, &stash).await?);
         problems.extend(silence(chain, when, quiet).await?);
+        if !unread.is_empty() {
+            problems.push(format!(
+                "{} tasks on the chain cannot be read by this program, and are left out here: install a newer surety",
+                unread.len()
+            ));
+        }
         let finished = chain.recent_tasks(when, TASKS_MAX).await?;
         let paid: Vec<u128> = finished
             .iter()
@@ -142,61 +115,19 @@ impl Seen {
         };
         Ok(Self { stash, status, open })
     }
-
-    async fn idle(self, chain: &dyn Chain, prices: &dyn Policy, stored: &[ModelManifest]) -> Result<Idle> {
-        let mut problems = self.status.problems;
-        if stored.is_empty() {
-            problems.push("no model's files are here; get one with: surety model fetch".into());
-        }
-        let free = self.status.bonded.0.saturating_sub(self.status.locked.0);
-        let mut tasks = Vec::new();
-        let takes_bids = |open: &&OpenTask| matches!(open.task.state, TaskState::Bidding { .. });
-        for open in self
-            .open
-            .iter()
-            .filter(takes_bids)
-            .filter(|open| open.bid.is_none())
-        {
-            let terms = chain.bid_terms(When::Finalized, open.id).await?;
-            let (model, units) = (open.task.spec.model, open.task.spec.units_max);
-            let reason = match (prices.offer(&open.task.spec), terms) {
-                (_, None) => "the chain does not say what it pays: ask again".to_owned(),
-                (None, _) if !stored.iter().any(|manifest| manifest.id() == model) => {
-                    format!("its model is not here: surety model show {model:?}")
-                }
-                (None, _) => "it asks for what is not on offer here, or for more than fits".into(),
-                (Some(offer), Some(terms)) if offer.price > terms.price_limit => format!(
-                    "it pays at most {} for {units} units, and {} are asked: see --price",
-                    Amount(terms.price_limit),
-                    Amount(offer.price)
-                ),
-                (Some(_), Some(terms)) if terms.lock > free => format!(
-                    "it locks {} of stake, and {} are free: surety account bond adds to it",
-                    Amount(terms.lock),
-                    Amount(free)
-                ),
-                (Some(_), Some(_)) => "nothing on the chain is in the way: either a bid is on its way, or there is \
-                                       work enough for the time that a task gives, or surety provider up does not run"
-                    .into(),
-            };
-            tasks.push(Passed {
-                task: open.id,
-                reason,
-            });
-        }
-        if tasks.is_empty() && !self.open.iter().any(|task| is_at_work(task, &self.stash)) {
-            problems.push("no task takes bids that it has not bid for: there is nothing to do".into());
-        }
-        Ok(Idle { problems, tasks })
-    }
 }
 
 fn stake_problem(stake: Option<&StakeInfo>) -> Vec<String> {
     match stake {
         Some(stake) if stake.role == Role::Provider => Vec::new(),
-        Some(_) => vec!["its stake is bonded as a verifier's".into()],
+        Some(_) => vec![
+            "its stake is bonded as a verifier's: a provider needs a stash of its own, surety provider init \
+             --stash-key FILE makes one"
+                .into(),
+        ],
         None => vec![
-            "it has no stake; with its key, run: surety account bond --role provider --amount AMOUNT".into(),
+            "it has no stake; with its key, run: surety account bond --role provider --amount \"1000 SURE\""
+                .into(),
         ],
     }
 }
@@ -206,12 +137,18 @@ async fn barred(chain: &dyn Chain, when: When, stash: &AccountId) -> Result<Vec<
     let clock = chain.clock(when).await?;
     let trust = chain.trust(when, stash).await?;
     let all = [
-        (trust.jailed_until, "it was at fault"),
-        (trust.suspended_until, "it missed deadlines"),
+        (
+            trust.jailed_until,
+            "it was at fault, surety task explain says how",
+        ),
+        (
+            trust.suspended_until,
+            "it missed deadlines: keep surety provider up running, on a machine that keeps up",
+        ),
     ];
     let texts = all.into_iter().filter_map(|(until, why)| {
         let seconds = until?.checked_sub(clock)?.saturating_mul(BLOCK_SECONDS);
-        Some(format!("{why}: it gets no tasks for {seconds} s"))
+        Some(format!("it gets no tasks for {}, wait: {why}", duration(seconds)))
     });
     Ok(texts.collect())
 }
@@ -220,9 +157,10 @@ async fn barred(chain: &dyn Chain, when: When, stash: &AccountId) -> Result<Vec<
 async fn silence(chain: &dyn Chain, when: When, quiet: Option<BlockNumber>) -> Result<Option<String>> {
     let window = chain.provider_terms(when).await?.heartbeat_window;
     Ok(match quiet {
-        None => Some("it is not registered; surety provider up sees to it".into()),
+        None => Some("it is not registered: start surety provider up, which sees to it".into()),
         Some(blocks) if blocks > window => Some(format!(
-            "its last sign of life is {blocks} blocks old, of {window} that count: is surety provider up running?"
+            "its last sign of life is {blocks} blocks old, of {window} that count: start surety provider up, or see in its \
+             log why it gives none"
         )),
         Some(_) => None,
     })
@@ -278,32 +216,16 @@ impl Status {
     }
 }
 
-impl Idle {
-    fn text(&self) -> String {
-        let tasks = self
-            .tasks
-            .iter()
-            .map(|passed| format!("task {}: {}", passed.task, passed.reason));
-        self.problems
-            .iter()
-            .cloned()
-            .chain(tasks)
-            .collect::<Vec<_>>()
-            .join("\n")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use surety_chain_client::{Call, FakeChain, ProviderRecord, Signer, Until, sample};
+    use surety_chain_client::{Call, FakeChain, Signer, Until, sample};
     use surety_types::{ModelId, model::Operation};
-    use surety_worker_core::{PriceList, Rate};
 
     use super::*;
-    use crate::{SURE, models};
+    use crate::SURE;
 
-    async fn bonded() -> (FakeChain, AccountId) {
+    pub(super) async fn bonded() -> (FakeChain, AccountId) {
         let chain = FakeChain::new();
         let stash = Signer::from_uri("//Alice").unwrap();
         let bond = Call::Bond {
@@ -316,21 +238,12 @@ mod tests {
     }
 
     /// A task in that state, of the model of zeros.
-    fn task(state: TaskState<AccountId, u128, u32>) -> surety_chain_client::TaskRecord {
+    pub(super) fn task(state: TaskState<AccountId, u128, u32>) -> surety_chain_client::TaskRecord {
         let mut task = sample::records::tasks().remove(0);
         (task.spec.model, task.spec.operation) = (ModelId::zero(), Operation::Embed);
         (task.spec.units_max, task.spec.redundancy, task.cap) = (10, 1, 100);
         task.state = state;
         task
-    }
-
-    fn prices(price_per_unit: u128) -> PriceList {
-        let rate = Rate {
-            price_per_unit,
-            units_per_second: 1,
-            seconds_ahead: 0,
-        };
-        PriceList::new(1 << 20, 1000).with(ModelId::zero(), Operation::Embed, rate)
     }
 
     #[tokio::test]
@@ -374,44 +287,5 @@ mod tests {
             panic!("{:?}", status.problems);
         };
         assert!(problem.contains("not registered"), "{problem}");
-    }
-
-    #[tokio::test]
-    async fn who_gets_no_work_learns_why() {
-        let (chain, stash) = bonded().await;
-        chain.change(|state| {
-            let provider: ProviderRecord = sample::records::provider();
-            let now = state.number;
-            state.providers.insert(
-                stash.clone(),
-                ProviderRecord {
-                    last_heartbeat: now,
-                    ..provider
-                },
-            );
-            state.tasks.insert(1, task(TaskState::Bidding { until: 9 }));
-        });
-        chain.finalize();
-        let reasons = async |price, lock, stored: &[ModelManifest]| {
-            chain.change(|state| state.lock = lock);
-            chain.finalize();
-            let seen = Seen::new(&chain, stash.clone()).await.unwrap();
-            let idle = seen.idle(&chain, &prices(price), stored).await.unwrap();
-            (idle.tasks[0].reason.clone(), idle.problems)
-        };
-        let here = [models::local(
-            &surety_models::ModelStore::new(std::path::Path::new("/")),
-            models::DEFAULT,
-        )
-        .unwrap()];
-        let (dear, problems) = reasons(11, 0, &here).await;
-        assert!(dear.contains("--price"), "{dear}");
-        assert_eq!(problems, [""; 0]);
-        let (poor, _) = reasons(1, 200 * SURE, &here).await;
-        assert!(poor.contains("surety account bond"), "{poor}");
-        let (fine, _) = reasons(1, 0, &here).await;
-        assert!(fine.contains("nothing on the chain"), "{fine}");
-        let (_, problems) = reasons(1, 0, &[]).await;
-        assert!(problems[0].contains("surety model fetch"), "{problems:?}");
     }
 }

@@ -214,9 +214,11 @@ fn a_model_that_is_named_must_be_here() {
 }
 
 #[test]
-fn a_journal_that_is_in_use_is_not_opened_twice() {
+fn who_drains_beside_a_provider_that_is_up_is_told_to_stop_that_first() {
     let dir = tempfile::tempdir().unwrap();
     let home: PathBuf = dir.path().join("new");
     let _first = worker::open_journal(&home).unwrap();
-    assert!(matches!(worker::open_journal(&home), Err(CliError::Journal(_))));
+    let refused = worker::open_journal(&home).err().unwrap();
+    assert!(refused.to_string().contains("stop that one first"), "{refused}");
+    assert_eq!(refused.exit_code(), 7);
 }

@@ -8,7 +8,7 @@ use surety_worker_core::{Config as CoreConfig, NoBids, SecretSalts, VerifierRole
 
 use super::{
     Context,
-    worker::{self, Role},
+    worker::{self, Mode, Role},
 };
 use crate::{
     args::VerifierCommand,
@@ -20,7 +20,7 @@ use crate::{
 pub(super) async fn run(context: &Context, command: VerifierCommand) -> Result<()> {
     match command {
         VerifierCommand::Init(args) => super::init::run(context, StakeRole::Verifier, &args).await,
-        VerifierCommand::Up(_) => worker::up(context, &Auditing(&context.config.verifier)).await,
+        VerifierCommand::Up(_) => worker::work(context, &Auditing(&context.config.verifier), Mode::Up).await,
     }
 }
 

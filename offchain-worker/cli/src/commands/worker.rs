@@ -1,11 +1,14 @@
-//! `surety provider up` and `surety verifier up`: one shell for both, and what each does differently.
+//! `surety provider up` and `drain`, and `surety verifier up`: one shell for both roles, and what each does
+//! differently.
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When, address};
 use surety_engine::{EnginePool, PoolConfig, Priority};
-use surety_host::{Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals, bind_metrics};
+use surety_host::{
+    Audits, Beside, Core, Draining, Engines, Host, Speeds, Tools, Traces, Vitals, bind_metrics,
+};
 use surety_journal::Journal;
 use surety_models::ModelStore;
 use surety_network::{DataPlane, Node, StoreLimits};
@@ -18,7 +21,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::Context;
+use super::{Context, drain};
 use crate::{
     assembly::WorkerParts,
     config::{DataConfig, WorkConfig},
@@ -26,6 +29,15 @@ use crate::{
     keys::Key,
     models,
 };
+
+/// Until when a worker works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// It takes what comes, until it is told to stop.
+    Up,
+    /// It takes nothing new, until nothing is open.
+    Drain,
+}
 
 /// What a provider and a verifier do differently when they start.
 pub(super) trait Role {
@@ -75,6 +87,21 @@ struct Up {
 }
 
 impl Up {
+    fn new(tools: &Tools, node: &Node, stored: &[ModelManifest]) -> Self {
+        let endpoints = node.endpoints();
+        Self {
+            state: "up",
+            stash: address(&tools.stash),
+            agent: address(tools.signer.account()),
+            peer: (!endpoints.is_empty()).then(|| node.peer_id()),
+            endpoints: endpoints
+                .iter()
+                .map(|endpoint| String::from_utf8_lossy(endpoint).into_owned())
+                .collect(),
+            models: stored.iter().map(models::name).collect(),
+        }
+    }
+
     fn text(&self, name: &str) -> String {
         let mut rows = vec![
             ("stash", self.stash.clone()),
@@ -98,8 +125,8 @@ impl Up {
     }
 }
 
-/// Works until it is told to stop.
-pub(super) async fn up<R: Role>(context: &Context, role: &R) -> Result<()> {
+/// Works until it is told to stop, or has nothing open any more.
+pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Result<()> {
     let (config, home) = (role.work(), &context.config.home);
     let key = context.key()?;
     // What is wrong here is found before anything is said to the chain.
@@ -108,7 +135,8 @@ pub(super) async fn up<R: Role>(context: &Context, role: &R) -> Result<()> {
     let chain = context.patient_chain().await?;
     let stash = find_stash(&*chain, &key, config.stash.as_ref()).await?;
     check_stake(&*chain, &stash, R::STAKE).await?;
-    let core = role.core(&context.config.storage, &key, &stash, &stored);
+    let mut core = role.core(&context.config.storage, &key, &stash, &stored);
+    core.is_draining = mode == Mode::Drain;
     let core = Worker::<R::Core>::new(core, records.clone())?;
     let metrics = metrics_listener(config).await?;
     let node = Arc::new(context.node(&*chain, &role.data()).await?);
@@ -126,34 +154,44 @@ pub(super) async fn up<R: Role>(context: &Context, role: &R) -> Result<()> {
         vitals,
     };
     let beside = role.enter(&tools, &node, &stored).await?;
-    let endpoints = node.endpoints();
-    let up = Up {
-        state: "up",
-        stash: address(&tools.stash),
-        agent: address(tools.signer.account()),
-        peer: (!endpoints.is_empty()).then(|| node.peer_id()),
-        endpoints: endpoints
-            .iter()
-            .map(|endpoint| String::from_utf8_lossy(endpoint).into_owned())
-            .collect(),
-        models: stored.iter().map(models::name).collect(),
-    };
-    context.out.result(&up, || up.text(R::NAME))?;
-    let worker = context.assembly.worker(WorkerParts {
+    match mode {
+        Mode::Up => {
+            let up = Up::new(&tools, &node, &stored);
+            context.out.result(&up, || up.text(R::NAME))?;
+        }
+        Mode::Drain => context
+            .out
+            .step("no new work is taken; this ends when nothing is open"),
+    }
+    let parts = context.assembly.worker(WorkerParts {
         tools,
         core: Box::new(core),
         journal: Arc::new(journal),
     });
-    let result = Host::new(worker.tools, beside, worker.core, worker.journal, &records)
+    let (stop, stopped) = stop_signal()?;
+    // Who bids for nothing need not know how fast it is.
+    let speeds = role.speeds(home).filter(|_| mode == Mode::Up);
+    let (core, still): (Box<dyn Core>, _) = match mode {
+        Mode::Up => (parts.core, None),
+        Mode::Drain => {
+            let (core, still) = Draining::new(parts.core, parts.tools.stash.clone());
+            (Box::new(core), Some(still))
+        }
+    };
+    if let Some(still) = &still {
+        tokio::spawn(drain::watch(context.out, still.clone(), stop));
+    }
+    let result = Host::new(parts.tools, beside, core, parts.journal, &records)
         .with_metrics(metrics)
-        .with_speeds(role.speeds(home))
-        .run(stop_signal()?)
+        .with_speeds(speeds)
+        .run(stopped)
         .await;
     if let Some(node) = Arc::into_inner(node) {
         node.stop().await;
     }
     tracing::info!("stopped");
-    Ok(result?)
+    result?;
+    still.map_or(Ok(()), |still| drain::ended(context.out, &still.borrow()))
 }
 
 pub(super) fn open_journal(home: &Path) -> Result<(Journal, Vec<Record>)> {
@@ -171,11 +209,12 @@ async fn metrics_listener(config: &WorkConfig) -> Result<Option<TcpListener>> {
     }
 }
 
-/// Becomes true with the first SIGINT or SIGTERM.
-fn stop_signal() -> Result<watch::Receiver<bool>> {
+/// Becomes true with the first SIGINT or SIGTERM, or when somebody else says so.
+fn stop_signal() -> Result<(watch::Sender<bool>, watch::Receiver<bool>)> {
     let listen = |kind| signal(kind).map_err(CliError::file("signals"));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
     let (sender, receiver) = watch::channel(false);
+    let stop = sender.clone();
     tokio::spawn(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -185,7 +224,7 @@ fn stop_signal() -> Result<watch::Receiver<bool>> {
         // Nobody listens only when the host has ended by itself.
         sender.send(true).ok();
     });
-    Ok(receiver)
+    Ok((stop, receiver))
 }
 
 /// The manifests of the models to offer.

@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use crate::{
-    deliver::{self, Delivery, decided, wanted},
+    deliver::{self, Delivery, Undelivered, decided, wanted},
     demands::Demander,
     error::{ClientError, Result},
     grants::Grants,
@@ -123,7 +123,7 @@ struct Run<S> {
     /// Whether the task was there, and since when it is not.
     was_seen: bool,
     missing_since: Option<Instant>,
-    fetching: Option<JoinHandle<std::result::Result<Delivery, String>>>,
+    fetching: Option<JoinHandle<std::result::Result<Delivery, Undelivered>>>,
     next_fetch: Instant,
     last_attempts: String,
     delivery: Option<Delivery>,
@@ -382,8 +382,10 @@ impl<S: Screen + Clone + 'static> Run<S> {
         if let Some(job) = self.fetching.take_if(|job| job.is_finished()) {
             match job.await.map_err(|e| ClientError::Internal(e.to_string()))? {
                 Ok(delivery) => self.take_delivery(delivery)?,
-                Err(attempts) => {
-                    self.last_attempts = attempts;
+                Err(undelivered) => {
+                    self.last_attempts = undelivered.attempts;
+                    let texts = self.steps.new_ones(undelivered.warning.into_iter().collect());
+                    self.say(&texts);
                     if let Some(demander) = &mut self.follow.demander {
                         demander.note_failure();
                     }

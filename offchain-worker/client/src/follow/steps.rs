@@ -7,40 +7,20 @@ use surety_chain_client::{
 };
 use surety_dispute_game::bisection::Outcome;
 use surety_types::{
-    BLOCK_SECONDS, TaskId,
+    TaskId,
     task::{MemberProgress, RoundPhase, TaskState, Verdict},
     trust::{DisputeId, Party},
 };
 
 use crate::{
     amount::Amount,
-    words::{accounts, fault_text, reason_text, side_text},
+    words::{Now, accounts, fault_text, left, reason_text, side_text},
 };
 
 /// Remembers what has been told. The best chain may change its mind; nothing is told twice.
 #[derive(Default)]
 pub(super) struct Steps {
     told: BTreeSet<String>,
-}
-
-/// What the chain's clock shows when something is told. Nothing: the words are only to be known again.
-type Now = Option<BlockNumber>;
-
-/// How long there is until a time on the chain's clock.
-fn left(until: BlockNumber, now: Now) -> String {
-    match now.map(|now| until.saturating_sub(now)) {
-        None => format!("until {until}"),
-        Some(0) => "for a moment yet".into(),
-        Some(blocks) => format!("for about {}", duration(blocks.saturating_mul(BLOCK_SECONDS))),
-    }
-}
-
-fn duration(seconds: u32) -> String {
-    match seconds {
-        0..=119 => format!("{seconds} s"),
-        120..=7199 => format!("{} min", seconds / 60),
-        _ => format!("{} h", seconds / 3600),
-    }
 }
 
 impl Steps {

@@ -205,7 +205,7 @@ impl Provider {
         let (stash, clock) = (&self.config.stash, self.clocks.finalized);
         let bid = match entry.want_of(&snapshot, stash, clock) {
             // It would be refused, for a fee.
-            Want::Consider if self.config.is_short_of_room => None,
+            Want::Consider if !self.config.takes_work() => None,
             Want::Consider if self.role.barred_until.is_some_and(|until| clock <= until) => None,
             Want::Consider => self.bid_for(&snapshot, load),
             Want::AdoptBid(seal) => self.bid_sealed_as(&snapshot, seal),

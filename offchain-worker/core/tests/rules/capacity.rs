@@ -214,3 +214,47 @@ fn a_flood_of_bids_leaves_places_for_what_was_promised() {
     };
     assert_eq!(kinds(&provider.step(11, ready)), [EffectKind::Commit]);
 }
+
+#[test]
+fn who_drains_bids_for_nothing_and_sends_no_bid_that_the_chain_has_not_heard_of() {
+    let mut bold = provider(Vec::new());
+    let before = see(&mut bold, 10, vec![bidding(1)]);
+    assert_eq!(kinds(&before), [EffectKind::Bid]);
+    let mut config = config();
+    config.is_draining = true;
+    let mut provider = Provider::new(config, before.records).unwrap();
+    assert_eq!(
+        see(&mut provider, 11, vec![bidding(1), bidding(2)]),
+        Step::default()
+    );
+}
+
+#[test]
+fn who_drains_opens_the_bid_that_it_made_and_computes_what_it_gets() {
+    let mut bold = provider(Vec::new());
+    let made = see(&mut bold, 10, vec![bidding(1)]).records;
+    let [Record::BidMade { bid, .. }] = made.as_slice() else {
+        panic!("{made:?}");
+    };
+    let seal = bid.seal(1, &stash());
+    let mut config = config();
+    config.is_draining = true;
+    let mut provider = Provider::new(config, made).unwrap();
+    let mut revealing = task(1, TaskState::Revealing { until: 100 });
+    revealing.bid = Some(BidSeen { seal, opened: false });
+    assert_eq!(
+        kinds(&see(&mut provider, 11, vec![revealing])),
+        [EffectKind::BidReveal]
+    );
+    assert_eq!(
+        kinds(&see(&mut provider, 12, vec![working(1)])),
+        [EffectKind::Fetch]
+    );
+    provider.step(13, Event::InputReady { task: 1 });
+    let ready = Event::ResultReady {
+        task: 1,
+        claim: claim(1),
+        leaves: None,
+    };
+    assert_eq!(kinds(&provider.step(13, ready)), [EffectKind::Commit]);
+}

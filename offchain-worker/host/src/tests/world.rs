@@ -1,12 +1,14 @@
 //! A chain, a client, a rival and a provider, all in memory; only the journal is on disk.
 
+mod verifier;
+
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
-use surety_access::{Gate, OwnOutputs};
+use surety_access::Gate;
 use surety_chain_client::{Call, Chain, FakeChain, Hash, ProviderTerms, Signer, Until};
 use surety_engine::{Engine, EnginePool, PoolConfig};
 use surety_journal::{Journal, RecordLog};
@@ -23,11 +25,11 @@ use surety_types::{
     stake::Role,
     task::{MemberProgress, TaskSpec},
 };
-use surety_worker_core::{Config, NoBids, PriceList, Provider, Rate, Record, SecretSalts, Verifier};
+use surety_worker_core::{Config, PriceList, Provider, Rate, Record, SecretSalts};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
 use super::engine::{Puppet, manifest};
-use crate::{Audits, Beside, Engines, Host, Registration, Speeds, Tools, Traces, Vitals, machine};
+use crate::{Audits, Beside, Core, Engines, Host, Registration, Speeds, Tools, Traces, Vitals, machine};
 
 /// The most that calls are tipped with.
 pub const TIP_MAX: u128 = 800;
@@ -78,71 +80,6 @@ impl World {
         world.prepare_provider().await;
         world.prepare_verifier().await;
         world
-    }
-
-    async fn prepare_verifier(&self) {
-        let stash = Signer::from_uri("//Auditor").unwrap();
-        let bond = Call::Bond {
-            role: Role::Verifier,
-            amount: 1000,
-        };
-        let agent = self.auditor.account().clone();
-        let confirm = Call::ConfirmAgent {
-            stash: stash.account().clone(),
-        };
-        for (signer, call) in [
-            (&stash, bond),
-            (&stash, Call::SetAgent { agent }),
-            (&self.auditor, confirm),
-        ] {
-            self.chain
-                .submit(signer, call, Until::Included.into())
-                .await
-                .unwrap();
-        }
-        // Everybody is drawn.
-        self.chain
-            .change(|state| state.auditors_expected = 1_000_000_000_000_000_000);
-        self.chain.finalize();
-    }
-
-    /// Starts a verifier on its journal.
-    pub fn start_verifier(&self) -> Running {
-        let journal = Journal::open(&self.dir.path().join("auditor.redb")).unwrap();
-        let records = journal.load().unwrap();
-        self.start_verifier_on(Arc::new(journal), &records)
-    }
-
-    /// Starts a verifier that writes its records there.
-    pub fn start_verifier_on(&self, log: Arc<dyn RecordLog>, records: &[Record]) -> Running {
-        let config = Config::new(self.auditor(), NoBids, SecretSalts::new([8; 32]));
-        let core = Verifier::new(config, records.to_vec()).unwrap();
-        let tools = self.auditor_tools();
-        let host = Host::new(tools, Beside::Slashes, core, log, records);
-        let (stop, stopped) = watch::channel(false);
-        Running {
-            stop,
-            host: tokio::spawn(async move { host.run(stopped).await.unwrap() }),
-        }
-    }
-
-    /// What a verifier works with.
-    pub fn auditor_tools(&self) -> Tools {
-        let (vitals, outputs) = (Arc::new(Vitals::new().unwrap()), Arc::<OwnOutputs>::default());
-        let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 });
-        let engine: Arc<dyn Engine> = self.engine.clone();
-        Tools {
-            chain: Arc::new(self.chain.clone()),
-            signer: self.auditor.clone(),
-            stash: self.auditor(),
-            plane: self.auditor_plane.clone(),
-            engines: Engines::new(pool.unwrap(), [engine], vitals.clone()),
-            traces: Traces::default(),
-            audits: Audits::default(),
-            outputs,
-            tip_max: TIP_MAX,
-            vitals,
-        }
     }
 
     /// The provider, or whoever has its key, serves this as its output of a task, with a word on it by that
@@ -226,10 +163,7 @@ impl World {
                 opening_window: 10_800,
             });
         });
-        let journal = Journal::open(&self.journal_path()).unwrap();
-        let records = journal.load().unwrap();
-        let journal = Arc::new(journal);
-        *self.journal.lock().unwrap() = Arc::downgrade(&journal);
+        let (journal, records) = self.open_journal();
         let (stop, stopped) = watch::channel(false);
         let host = with(self.host(journal, &records));
         Running {
@@ -238,8 +172,23 @@ impl World {
         }
     }
 
+    /// The provider's journal.
+    pub fn open_journal(&self) -> (Arc<Journal>, Vec<Record>) {
+        let journal = Journal::open(&self.journal_path()).unwrap();
+        let records = journal.load().unwrap();
+        let journal = Arc::new(journal);
+        *self.journal.lock().unwrap() = Arc::downgrade(&journal);
+        (journal, records)
+    }
+
     /// A provider that writes its records there.
     pub fn host(&self, log: Arc<dyn RecordLog>, records: &[Record]) -> Host<Provider> {
+        let core = Provider::new(self.config(), records.to_vec()).unwrap();
+        self.host_of(core, log, records)
+    }
+
+    /// How the provider works.
+    pub fn config(&self) -> Config {
         let rate = Rate {
             price_per_unit: 1,
             units_per_second: 1,
@@ -248,8 +197,11 @@ impl World {
         let prices = PriceList::new(1000, 1000)
             .with(manifest().id(), Operation::Embed, rate)
             .with(manifest().id(), Operation::Generate, rate);
-        let config = Config::new(self.stash().clone(), prices, SecretSalts::new([7; 32]));
-        let core = Provider::new(config, records.to_vec()).unwrap();
+        Config::new(self.stash().clone(), prices, SecretSalts::new([7; 32]))
+    }
+
+    /// The provider with that core.
+    pub fn host_of<C: Core>(&self, core: C, log: Arc<dyn RecordLog>, records: &[Record]) -> Host<C> {
         let tools = self.tools();
         let gate = Gate::of_provider(tools.chain.clone(), tools.stash.clone(), tools.outputs.clone());
         self.provider_plane.set_gate(Arc::new(gate));
@@ -485,7 +437,7 @@ impl World {
         self.records().iter().any(finished)
     }
 
-    fn journal_path(&self) -> PathBuf {
+    pub fn journal_path(&self) -> PathBuf {
         self.dir.path().join("journal.redb")
     }
 }

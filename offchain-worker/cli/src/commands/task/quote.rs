@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Balance, Chain, TaskRecord, When};
-use surety_types::{ModelId, TaskId, model::Operation};
+use surety_types::{ModelId, TaskId, model::Operation, task::shortlist};
 
 use super::{
     Context,
@@ -88,7 +88,8 @@ impl Quote {
         let with_room = middle.saturating_mul(units.into()).saturating_mul(3).div_ceil(2);
         let cap = cap_for(chain, when, with_room, spec.redundancy).await?;
         // Who is drawn is paid what the first asks that is not on the shortlist, or all that the cap leaves.
-        let likely = match prices.get(shortlist(spec.redundancy)) {
+        let shortlisted = usize::try_from(shortlist(spec.redundancy)).unwrap_or(usize::MAX);
+        let likely = match prices.get(shortlisted) {
             Some(outside) => {
                 let price = outside.saturating_mul(units.into());
                 cap_for(chain, when, price, spec.redundancy).await?.min(cap)
@@ -158,16 +159,6 @@ async fn asked(chain: &dyn Chain, when: When, newest_first: &[(TaskId, TaskRecor
     let mut prices: Vec<_> = asked.into_values().collect();
     prices.sort_unstable();
     Ok(prices)
-}
-
-/// How many bids the draw chooses from.
-fn shortlist(redundancy: u32) -> usize {
-    let shortlisted = if redundancy == 1 {
-        1
-    } else {
-        redundancy.saturating_mul(2)
-    };
-    usize::try_from(shortlisted).unwrap_or(usize::MAX)
 }
 
 /// The cap that leaves each provider `price`, and the chain its fee.

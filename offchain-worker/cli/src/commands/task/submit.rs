@@ -8,7 +8,7 @@ use surety_client::{demands::Demander, follow::Follow, grants::Grants, inputs::S
 use surety_models::tokens::TextCodec;
 use surety_network::{Bytes, DataPlane, Node};
 use surety_types::{
-    ModelId, TaskId, limits,
+    ModelId, TaskId,
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
     task::TaskSpec,
@@ -138,16 +138,6 @@ async fn quoted_cap(
     quote.default_cap()
 }
 
-fn check_redundancy(redundancy: u32) -> Result<()> {
-    let max = limits::REDUNDANCY_MAX;
-    if (1..=max).contains(&redundancy) {
-        return Ok(());
-    }
-    Err(CliError::Usage(format!(
-        "--redundancy must be between 1 and {max}, not {redundancy}"
-    )))
-}
-
 /// What is to be computed, as the model takes it.
 pub(super) struct Prepared {
     pub(super) model: ModelId,
@@ -166,7 +156,6 @@ pub(super) async fn prepare(
     spec: &SpecArgs,
     work: &Work,
 ) -> Result<Prepared> {
-    check_redundancy(spec.redundancy)?;
     let (model, registered) = models::registered(chain, &context.models(), &spec.model).await?;
     check_operation(work.operation(), &registered)?;
     let codec = models::text(&context.models(), &registered.manifest).await?;
@@ -194,7 +183,6 @@ fn check_operation(operation: Operation, model: &RegisteredModel) -> Result<()> 
 
 /// The chain would say the same, and take a fee for it.
 async fn check_cap(chain: &dyn Chain, cap: Amount, redundancy: u32) -> Result<()> {
-    check_redundancy(redundancy)?;
     let limit = chain.price_limit(When::Finalized, cap.0, redundancy).await?;
     match limit {
         Some(_) => Ok(()),

@@ -1,0 +1,196 @@
+//! Why a provider has no work: what is missing, and what it leaves of the tasks that take bids.
+
+use serde::Serialize;
+use surety_chain_client::{BidTerms, Chain, OpenTask, When};
+use surety_types::{
+    TaskId,
+    model::ModelManifest,
+    task::{TaskSpec, TaskState},
+};
+use surety_worker_core::Policy;
+
+use super::{Context, Seen, is_at_work, stash};
+use crate::{
+    amount::Amount,
+    args::StatusArgs,
+    commands::{
+        provider::{input_bytes_max, price_list},
+        worker::chosen_models,
+    },
+    error::Result,
+};
+
+/// Why it has no work.
+#[derive(Debug, PartialEq, Serialize)]
+struct Idle {
+    /// Whatever the task.
+    problems: Vec<String>,
+    /// Of tasks that take bids, those that it has not bid for.
+    tasks: Vec<Passed>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Passed {
+    task: TaskId,
+    reason: String,
+}
+
+pub(in crate::commands) async fn why_idle(context: &Context) -> Result<()> {
+    let chain = context.chain().await?;
+    let stash = stash(context, &*chain, &StatusArgs::default()).await?;
+    let config = &context.config.provider;
+    let (stored, unusable) = match chosen_models(&context.models(), &config.work.models) {
+        Ok(stored) => (stored, None),
+        Err(e) => (Vec::new(), Some(e.to_string())),
+    };
+    let prices = price_list(config, input_bytes_max(&context.config.storage), &stored);
+    let seen = Seen::new(&*chain, stash).await?;
+    let mut idle = seen.idle(&*chain, &prices, &stored).await?;
+    idle.problems.splice(0..0, unusable);
+    context.out.result(&idle, || idle.text())
+}
+
+impl Seen {
+    async fn idle(self, chain: &dyn Chain, prices: &dyn Policy, stored: &[ModelManifest]) -> Result<Idle> {
+        let mut problems = self.status.problems;
+        let free = self.status.bonded.0.saturating_sub(self.status.locked.0);
+        let is_missed =
+            |open: &&OpenTask| matches!(open.task.state, TaskState::Bidding { .. }) && open.bid.is_none();
+        let mut tasks = Vec::new();
+        for open in self.open.iter().filter(is_missed) {
+            let terms = chain.bid_terms(When::Finalized, open.id).await?;
+            let is_here = stored
+                .iter()
+                .any(|manifest| manifest.id() == open.task.spec.model);
+            tasks.push(Passed {
+                task: open.id,
+                reason: reason(&open.task.spec, (prices, is_here), terms, free),
+            });
+        }
+        if tasks.is_empty() && !self.open.iter().any(|task| is_at_work(task, &self.stash)) {
+            problems.push(
+                "no task takes bids that it has not bid for: wait, or see with surety task list what is asked for"
+                    .into(),
+            );
+        }
+        Ok(Idle { problems, tasks })
+    }
+}
+
+/// Why nothing is bid for a task that takes bids, and what to do about it.
+fn reason(
+    spec: &TaskSpec,
+    (prices, is_here): (&dyn Policy, bool),
+    terms: Option<BidTerms>,
+    free: u128,
+) -> String {
+    let (model, units) = (spec.model, spec.units_max);
+    match (prices.offer(spec), terms) {
+        (_, None) => "its cap does not cover the chain's fee, so that nobody can be paid: leave it".into(),
+        (None, _) if !is_here => {
+            format!("its model is not here: get it with surety model fetch, if surety model show {model:?} has it")
+        }
+        (None, _) => "it asks for more than is taken here, or for an operation that its model does not offer: raise \
+                      storage.blob_mib_max for larger inputs, or leave it"
+            .into(),
+        (Some(offer), Some(terms)) if offer.price > terms.price_limit => format!(
+            "it pays at most {} for {units} units, and {} are asked: ask less with --price, or leave it",
+            Amount(terms.price_limit),
+            Amount(offer.price)
+        ),
+        (Some(_), Some(terms)) if terms.lock > free => format!(
+            "it locks {} of stake, and {} are free: surety account bond adds to it",
+            Amount(terms.lock),
+            Amount(free)
+        ),
+        (Some(_), Some(_)) => "nothing on the chain is in the way: a bid is on its way, or there is work enough for the \
+                               time that a task gives; else see that surety provider up runs, and what it logs"
+            .into(),
+    }
+}
+
+impl Idle {
+    fn text(&self) -> String {
+        let tasks = self
+            .tasks
+            .iter()
+            .map(|passed| format!("task {}: {}", passed.task, passed.reason));
+        self.problems
+            .iter()
+            .cloned()
+            .chain(tasks)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use surety_chain_client::{ProviderRecord, sample};
+    use surety_types::{ModelId, model::Operation};
+    use surety_worker_core::{PriceList, Rate};
+
+    use super::{
+        super::tests::{bonded, task},
+        *,
+    };
+    use crate::{SURE, models};
+
+    fn prices(price_per_unit: u128) -> PriceList {
+        let rate = Rate {
+            price_per_unit,
+            units_per_second: 1,
+            seconds_ahead: 0,
+        };
+        PriceList::new(1 << 20, 1000).with(ModelId::zero(), Operation::Embed, rate)
+    }
+
+    #[tokio::test]
+    async fn who_gets_no_work_learns_why() {
+        let (chain, stash) = bonded().await;
+        chain.change(|state| {
+            let provider: ProviderRecord = sample::records::provider();
+            let now = state.number;
+            state.providers.insert(
+                stash.clone(),
+                ProviderRecord {
+                    last_heartbeat: now,
+                    ..provider
+                },
+            );
+            state.tasks.insert(1, task(TaskState::Bidding { until: 9 }));
+        });
+        chain.finalize();
+        let reasons = async |price, lock, stored: &[ModelManifest]| {
+            chain.change(|state| state.lock = lock);
+            chain.finalize();
+            let seen = Seen::new(&chain, stash.clone()).await.unwrap();
+            let idle = seen.idle(&chain, &prices(price), stored).await.unwrap();
+            (idle.tasks[0].reason.clone(), idle.problems)
+        };
+        let here = [models::local(
+            &surety_models::ModelStore::new(std::path::Path::new("/")),
+            models::DEFAULT,
+        )
+        .unwrap()];
+        let (dear, problems) = reasons(11, 0, &here).await;
+        assert!(dear.contains("--price"), "{dear}");
+        assert_eq!(problems, [""; 0]);
+        let (poor, _) = reasons(1, 200 * SURE, &here).await;
+        assert!(poor.contains("surety account bond"), "{poor}");
+        let (fine, _) = reasons(1, 0, &here).await;
+        assert!(fine.contains("nothing on the chain"), "{fine}");
+        chain.change(|state| state.tasks.get_mut(&1).unwrap().spec.model = ModelId::repeat_byte(7));
+        let (absent, _) = reasons(1, 0, &[]).await;
+        assert!(absent.contains("surety model fetch"), "{absent}");
+        chain.change(|state| state.unreadable_bids.insert(1));
+        chain.finalize();
+        let seen = Seen::new(&chain, stash.clone()).await.unwrap();
+        let problems = seen.status.problems;
+        assert!(
+            problems[0].contains("1 tasks on the chain cannot be read"),
+            "{problems:?}"
+        );
+    }
+}
