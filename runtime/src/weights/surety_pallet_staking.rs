@@ -49,10 +49,10 @@ impl<T: frame_system::Config> surety_pallet_staking::WeightInfo for WeightInfo<T
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
 	fn bond() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1619`
+		//  Measured:  `1656`
 		//  Estimated: `4224`
-		// Minimum execution time: 65_938_000 picoseconds.
-		Weight::from_parts(72_739_000, 0)
+		// Minimum execution time: 65_958_000 picoseconds.
+		Weight::from_parts(69_904_000, 0)
 			.saturating_add(Weight::from_parts(0, 4224))
 			.saturating_add(T::DbWeight::get().reads(5))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -69,10 +69,10 @@ impl<T: frame_system::Config> surety_pallet_staking::WeightInfo for WeightInfo<T
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
 	fn unbond() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1483`
+		//  Measured:  `1520`
 		//  Estimated: `4224`
-		// Minimum execution time: 30_766_000 picoseconds.
-		Weight::from_parts(33_780_000, 0)
+		// Minimum execution time: 31_427_000 picoseconds.
+		Weight::from_parts(33_560_000, 0)
 			.saturating_add(Weight::from_parts(0, 4224))
 			.saturating_add(T::DbWeight::get().reads(5))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -99,8 +99,8 @@ impl<T: frame_system::Config> surety_pallet_staking::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `1589`
 		//  Estimated: `8799`
-		// Minimum execution time: 77_847_000 picoseconds.
-		Weight::from_parts(83_365_000, 0)
+		// Minimum execution time: 77_055_000 picoseconds.
+		Weight::from_parts(82_353_000, 0)
 			.saturating_add(Weight::from_parts(0, 8799))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(9))
@@ -113,10 +113,10 @@ impl<T: frame_system::Config> surety_pallet_staking::WeightInfo for WeightInfo<T
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
 	fn rebond() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1424`
+		//  Measured:  `1461`
 		//  Estimated: `4224`
-		// Minimum execution time: 27_111_000 picoseconds.
-		Weight::from_parts(31_788_000, 0)
+		// Minimum execution time: 26_009_000 picoseconds.
+		Weight::from_parts(28_692_000, 0)
 			.saturating_add(Weight::from_parts(0, 4224))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -125,19 +125,19 @@ impl<T: frame_system::Config> surety_pallet_staking::WeightInfo for WeightInfo<T
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
-	/// Storage: `System::Account` (r:1 w:1)
+	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::PendingAgents` (r:1 w:1)
 	/// Proof: `Staking::PendingAgents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	fn set_agent() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1047`
-		//  Estimated: `4224`
-		// Minimum execution time: 22_294_000 picoseconds.
-		Weight::from_parts(32_518_000, 0)
-			.saturating_add(Weight::from_parts(0, 4224))
-			.saturating_add(T::DbWeight::get().reads(4))
-			.saturating_add(T::DbWeight::get().writes(2))
+		//  Measured:  `1230`
+		//  Estimated: `6196`
+		// Minimum execution time: 26_851_000 picoseconds.
+		Weight::from_parts(29_755_000, 0)
+			.saturating_add(Weight::from_parts(0, 6196))
+			.saturating_add(T::DbWeight::get().reads(5))
+			.saturating_add(T::DbWeight::get().writes(3))
 	}
 	/// Storage: `Staking::PendingAgents` (r:1 w:1)
 	/// Proof: `Staking::PendingAgents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
@@ -151,8 +151,8 @@ impl<T: frame_system::Config> surety_pallet_staking::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `1228`
 		//  Estimated: `4224`
-		// Minimum execution time: 31_147_000 picoseconds.
-		Weight::from_parts(33_930_000, 0)
+		// Minimum execution time: 29_844_000 picoseconds.
+		Weight::from_parts(33_039_000, 0)
 			.saturating_add(Weight::from_parts(0, 4224))
 			.saturating_add(T::DbWeight::get().reads(4))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -169,8 +169,8 @@ impl<T: frame_system::Config> surety_pallet_staking::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `1282`
 		//  Estimated: `6196`
-		// Minimum execution time: 31_778_000 picoseconds.
-		Weight::from_parts(34_571_000, 0)
+		// Minimum execution time: 29_644_000 picoseconds.
+		Weight::from_parts(33_109_000, 0)
 			.saturating_add(Weight::from_parts(0, 6196))
 			.saturating_add(T::DbWeight::get().reads(4))
 			.saturating_add(T::DbWeight::get().writes(5))

@@ -4,11 +4,11 @@
 //! THIS FILE WAS AUTO-GENERATED USING THE SUBSTRATE BENCHMARK CLI VERSION 64.0.0
 //! DATE: 2026-11-23, STEPS: `50`, REPEAT: `20`, LOW RANGE: `[]`, HIGH RANGE: `[]`
 //! WORST CASE MAP SIZE: `1000000`
-//! HOSTNAME: `vm`, CPU: `Intel(R) Xeon(R) Processor`
+//! HOSTNAME: `vm`, CPU: `AMD EPYC`
 //! WASM-EXECUTION: `Compiled`, CHAIN: `Some("dev")`, DB CACHE: 1024
 
 // Executed Command:
-// surety-node
+// /root/.cache/surety/target-bench/release/surety-node
 // benchmark
 // pallet
 // --chain
@@ -53,8 +53,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `15110`
 		//  Estimated: `14799`
-		// Minimum execution time: 48_019_000 picoseconds.
-		Weight::from_parts(54_431_000, 0)
+		// Minimum execution time: 44_186_000 picoseconds.
+		Weight::from_parts(48_222_000, 0)
 			.saturating_add(Weight::from_parts(0, 14799))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -71,29 +71,29 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::BondedInAll` (r:1 w:1)
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
-	/// Storage: `System::Account` (r:26 w:26)
+	/// Storage: `System::Account` (r:28 w:28)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::PendingAgents` (r:1 w:1)
+	/// Proof: `Staking::PendingAgents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `ProviderRegistry::Providers` (r:1 w:1)
 	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(902), added: 3377, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:0 w:1)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::PendingAgents` (r:0 w:1)
-	/// Proof: `Staking::PendingAgents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::JailedFor` (r:0 w:1)
 	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
 	fn carry_out_slash() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `18544`
-		//  Estimated: `68668`
-		// Minimum execution time: 1_377_878_000 picoseconds.
-		Weight::from_parts(1_511_330_000, 0)
-			.saturating_add(Weight::from_parts(0, 68668))
-			.saturating_add(T::DbWeight::get().reads(37))
-			.saturating_add(T::DbWeight::get().writes(35))
+		//  Measured:  `18873`
+		//  Estimated: `73874`
+		// Minimum execution time: 1_530_003_000 picoseconds.
+		Weight::from_parts(1_611_185_000, 0)
+			.saturating_add(Weight::from_parts(0, 73874))
+			.saturating_add(T::DbWeight::get().reads(40))
+			.saturating_add(T::DbWeight::get().writes(37))
 	}
 	/// Storage: `TrustLock::SlashesSweptTo` (r:1 w:1)
 	/// Proof: `TrustLock::SlashesSweptTo` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
@@ -105,8 +105,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `69`
 		//  Estimated: `4385`
-		// Minimum execution time: 5_527_000 picoseconds.
-		Weight::from_parts(6_505_000, 0)
+		// Minimum execution time: 5_238_000 picoseconds.
+		Weight::from_parts(5_828_000, 0)
 			.saturating_add(Weight::from_parts(0, 4385))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(1))
