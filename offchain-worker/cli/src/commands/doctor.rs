@@ -343,21 +343,8 @@ async fn check_account(
     role: DoctorRole,
     checks: &mut Checks,
 ) -> std::result::Result<(), ChainError> {
-    let free = chain.funds(When::Finalized, account).await?.free;
-    if free < BALANCE_MIN {
-        checks.fail(
-            "balance",
-            format!(
-                "{} are not enough for fees; send some to {}",
-                Amount(free),
-                address(account)
-            ),
-        );
-    } else {
-        checks.ok("balance", Amount(free).to_string());
-    }
     if role == DoctorRole::Client {
-        return Ok(());
+        return check_balance(chain, &[account], checks).await;
     }
     let Some(stash) = chain.agent_stash(When::Finalized, account).await? else {
         checks.fail(
@@ -370,6 +357,7 @@ async fn check_account(
         return Ok(());
     };
     checks.ok("agent", format!("acts for {}", address(&stash)));
+    check_balance(chain, &[&stash, account], checks).await?;
     let wanted = match role {
         DoctorRole::Verifier => Role::Verifier,
         _ => Role::Provider,
@@ -379,6 +367,26 @@ async fn check_account(
         Role::Provider => check_registration(chain, &stash, checks).await,
         Role::Verifier => Ok(()),
     }
+}
+
+/// Whether one of those who pay has enough for fees.
+async fn check_balance(
+    chain: &dyn Chain,
+    payers: &[&AccountId],
+    checks: &mut Checks,
+) -> std::result::Result<(), ChainError> {
+    let mut most = 0;
+    for payer in payers {
+        most = most.max(chain.funds(When::Finalized, payer).await?.free);
+    }
+    let first = payers.first().map(|payer| address(payer)).unwrap_or_default();
+    if most < BALANCE_MIN {
+        let finding = format!("{} are not enough for fees; send some to {first}", Amount(most));
+        checks.fail("balance", finding);
+    } else {
+        checks.ok("balance", Amount(most).to_string());
+    }
+    Ok(())
 }
 
 async fn check_stake(
