@@ -18,6 +18,7 @@ mod retry;
 mod samples;
 mod served;
 mod slashes;
+mod sources;
 mod speeds;
 mod stream;
 mod supervisor;
