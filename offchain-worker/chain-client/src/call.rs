@@ -2,9 +2,7 @@
 
 mod argument;
 
-use codec::Compact;
 use sp_core::{H256, crypto::AccountId32};
-use sp_runtime::MultiAddress;
 use surety_dispute_game::bisection::Move;
 use surety_proofs::{PartOpening, SegmentOpening, SignedStatement};
 use surety_types::{
@@ -294,10 +292,6 @@ pub struct CallName {
     pub arguments: &'static [&'static str],
 }
 
-macro_rules! args {
-    ($($value:expr),*) => { vec![$(Argument::of($value)),*] };
-}
-
 impl Call {
     /// Whether it opens something that stands on the chain, and so needs neither signature nor fee.
     pub fn proves_itself(&self) -> bool {
@@ -386,109 +380,6 @@ impl Call {
     pub fn encode_arguments(&self) -> Vec<u8> {
         let arguments = self.arguments().into_iter();
         arguments.flat_map(|argument| argument.bytes).collect()
-    }
-
-    /// The arguments, each with its type.
-    pub fn arguments(&self) -> Vec<Argument> {
-        match self {
-            Self::Bond { role, amount } => args![role, amount],
-            Self::Unbond { amount } | Self::Rebond { amount } => args![amount],
-            Self::WithdrawUnbonded | Self::RemoveAgent | Self::Heartbeat | Self::DeregisterProvider => {
-                Vec::new()
-            }
-            Self::SetAgent { agent } => args![agent],
-            Self::ConfirmAgent { stash } => args![stash],
-            Self::RegisterProvider { device, endpoints } => args![device, endpoints],
-            Self::RegisterModel { manifest } => args![manifest],
-            Self::RetireModel { model } => args![model],
-            Self::OfferAudits { model, offered } => args![model, offered],
-            Self::PostTask { spec, cap } => args![spec, cap],
-            Self::Bid { task, seal } => args![task, seal],
-            Self::RevealBid { task, provider, bid } => args![task, provider, bid],
-            Self::CancelTask { task } | Self::AdvanceTask { task } => args![task],
-            Self::Commit { task, commitment } => args![task, commitment],
-            Self::Reveal {
-                task,
-                provider,
-                claim,
-                salt,
-            } => args![task, provider, claim, salt],
-            Self::AnnounceAudit {
-                task,
-                provider,
-                proof,
-                seal,
-            } => args![task, provider, proof, seal],
-            Self::RevealAudit {
-                task,
-                provider,
-                verifier,
-                claim,
-                salt,
-            } => args![task, provider, verifier, claim, salt],
-            Self::RevealItems {
-                task,
-                provider,
-                verifier,
-                found,
-                answer,
-            } => args![task, provider, verifier, found, answer],
-            Self::RefuteAudit {
-                task,
-                provider,
-                verifier,
-                refutation,
-            } => {
-                let opened = (refutation.found.clone(), refutation.answer);
-                args![
-                    task,
-                    provider,
-                    verifier,
-                    &opened,
-                    &refutation.place,
-                    &refutation.shown
-                ]
-            }
-            Self::Challenge { task, provider } => args![task, provider],
-            Self::Demand {
-                task,
-                provider,
-                parts,
-                proof,
-            } => args![task, provider, parts, proof],
-            Self::Supply {
-                task,
-                content,
-                bytes,
-                opening,
-            } => args![task, content, bytes, opening],
-            Self::DemandInput { task, segment } => args![task, segment],
-            Self::SupplyInput { task, opening } => args![task, opening],
-            Self::Play {
-                dispute,
-                number,
-                played,
-            } => args![dispute, number, played],
-            Self::AdvanceDispute { dispute } => args![dispute],
-            Self::JoinCommittee {
-                dispute,
-                ballot,
-                proof,
-                seal,
-            } => args![dispute, ballot, proof, seal],
-            Self::RevealVote {
-                dispute,
-                verifier,
-                value,
-                salt,
-            } => args![dispute, verifier, value, salt],
-            Self::ReportEquivocation { statement, other } => args![statement, other],
-            Self::CarryOutSlash { slash } => args![slash],
-            Self::Transfer { to, amount } => {
-                let to = MultiAddress::<AccountId32, ()>::Id(to.clone());
-                vec![Argument::of(&to), Argument::of(&Compact(*amount))]
-            }
-        }
     }
 }
 

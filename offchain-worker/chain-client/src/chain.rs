@@ -349,8 +349,8 @@ pub trait Chain: Send + Sync {
         provider: &AccountId32,
     ) -> Result<Option<CommitRecord>, ChainError>;
 
-    /// What has been shown on chain of some content of a task, from its beginning: nothing, parts of it, or
-    /// all of it, which its hash tells.
+    /// Some content of a task, once all of it has been shown on chain, and nothing before. Whoever does not
+    /// believe the node hashes it.
     async fn shown(&self, when: When, task: TaskId, content: ContentHash) -> Result<Vec<u8>, ChainError>;
 
     /// What the block at that height says that a verifier opened of its items of a provider's result. The

@@ -19,7 +19,7 @@ impl Runtime {
         })
     }
 
-    /// A call that does nothing, to use up a nonce; nothing where the runtime has none.
+    /// A call that does nothing, to use up a nonce.
     pub fn nothing(&self) -> RawCall {
         RawCall {
             pallet: "System",

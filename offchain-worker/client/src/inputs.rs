@@ -71,8 +71,11 @@ impl Supplier {
             let bytes = bytes.map_err(|e| e.to_string())?;
             let opening = SegmentOpening::new(&bytes, segment).ok_or("the input has no such piece")?;
             let call = Call::SupplyInput { task, opening };
-            let included = chain.submit(&signer, call, Until::Included.into()).await;
-            included.map(drop).map_err(|e| e.to_string())
+            match chain.submit(&signer, call, Until::Included.into()).await {
+                // Ours was in a block that was replaced, and came first all the same; or somebody else's did.
+                Err(e) if e.is_fault("Results", "NotDemanded") => Ok(()),
+                included => included.map(drop).map_err(|e| e.to_string()),
+            }
         };
         self.sending = Some((segment, tokio::spawn(job)));
     }

@@ -91,6 +91,7 @@ pub use messages::{
     BidSeen, Confirmation, Drawn, Due, Effect, EffectKind, Event, Failure, Found, KeptView, Record, Step,
     TaskSnapshot, key_of,
 };
+pub use places::TraceKey;
 pub use provider::{Progress, Provider, ProviderRole, ReplayError};
 pub use verifier::{AuditProgress, Verifier, VerifierRole};
 pub use worker::{Role, Worker};

@@ -92,13 +92,17 @@ impl Class {
 /// Whose trace a move or a vote is found in: what somebody claims about a task, as far as an own view of it
 /// depends on that. All disputes about it need the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct TraceKey {
-    task: TaskId,
-    output: Hash,
-    units: u32,
+pub struct TraceKey {
+    /// Task id.
+    pub task: TaskId,
+    /// Content hash of the claimed output.
+    pub output: Hash,
+    /// Claimed units.
+    pub units: u32,
 }
 
 impl TraceKey {
+    /// That of the claim in dispute.
     pub fn of(record: &DisputeRecord) -> Self {
         Self {
             task: record.task,

@@ -93,6 +93,11 @@ impl ProviderTask {
         (self.best, self.best_at) = (Some(snapshot), block);
     }
 
+    /// As the newest block shows it that is known.
+    pub fn newest(&self) -> Option<&TaskSnapshot> {
+        self.best.as_ref().or(self.seen.as_ref())
+    }
+
     /// Finality has overtaken what we know of the best block.
     pub fn forget_best_before(&mut self, block: BlockNumber) {
         if self.best_at < block {
@@ -385,7 +390,7 @@ impl Subject for ProviderTask {
 
     fn effect(&self, kind: EffectKind, config: &Config) -> Option<Effect> {
         let stash = &config.stash;
-        let seen = self.best.as_ref().or(self.seen.as_ref())?;
+        let seen = self.newest()?;
         let (task, spec) = (seen.id, &seen.task.spec);
         Some(match kind {
             EffectKind::Bid => Effect::SubmitBid {

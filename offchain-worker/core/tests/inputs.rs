@@ -112,8 +112,9 @@ fn miss(worker: &mut Provider, blocks: std::ops::RangeInclusive<u32>, seen: &Tas
     let mut steps = Vec::new();
     for block in blocks {
         steps.push(see(worker, block, vec![seen.clone()]));
-        let failed = Event::InputFailed {
+        let failed = Event::EffectFailed {
             task: 1,
+            kind: EffectKind::Fetch,
             failure: Failure::Failed,
         };
         steps.push(worker.step(block, failed));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use surety_audit_economics::WINDOW_SLACK;
+use surety_audit_economics::{OFFERED_SLACK, WINDOW_SLACK};
 use surety_engine::{EngineError, Job};
 use surety_types::{
     ModelId,
@@ -18,10 +18,6 @@ const ENOUGH: Duration = Duration::from_secs(1);
 /// Most tokens of a sample's item, or generation: longer ones are dearer, as the slack of windows has to
 /// cover.
 const TOKENS_MAX: u32 = 512;
-
-/// How many times the reference machine's time an audit may take where we offer audits of a model: the rest
-/// of the window is for fetching, and for what else there is to do.
-const OFFERED_SLACK: u64 = WINDOW_SLACK - 1;
 
 /// Whether a machine that audits `own` tokens in 1,000 seconds can in time, where the reference machine
 /// audits `reference`. What was offered is taken back only when the window is too short for it, so that no

@@ -7,13 +7,12 @@ use std::{
 
 use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, VrfDraw, When};
-use surety_engine::{EngineError, Job, View, content_hash};
+use surety_engine::{EngineError, Job, JobSink, View};
 use surety_network::{Bytes, Statement, Ticket};
 use surety_proofs::{PartOpening, merkle_root, parts};
 use surety_types::{
     ContentHash, TaskId,
     model::Operation,
-    multiaddr::Endpoint,
     task::{ResultClaim, TaskSpec},
     trust::{AuditProof, ContentPart, ItemsFound},
 };
@@ -25,8 +24,8 @@ use super::{
     effect_error::{EffectError, chain_class},
     effects::submit,
     jobs::{Task, failed},
-    moves::shown,
     served::{self, Source},
+    sources::{input, shown},
     work::{fetch_blob, leaves_blob, leaves_of, own_blob},
 };
 
@@ -56,19 +55,40 @@ impl Audits {
         kept.remove(&task).unwrap_or_default()
     }
 
-    /// Whether this has not been kept for the task so far.
-    fn is_new(&self, task: TaskId, content: ContentHash) -> bool {
+    fn is_kept(&self, task: TaskId, content: ContentHash) -> bool {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(&task).is_some_and(|kept| kept.contains(&content))
+    }
+
+    /// Takes note that this is kept for the task. Says whether it was not before.
+    fn note_kept(&self, task: TaskId, content: ContentHash) -> bool {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.entry(task).or_default().insert(content)
     }
 }
 
-/// Keeps what an audit is about for as long as its task is watched.
+/// Keeps what an audit is about for as long as its task is watched. Where there is no room for it, the next
+/// one to have it tries again.
 pub(super) async fn keep(tools: &Tools, task: TaskId, content: ContentHash, blob: Bytes) {
-    if tools.audits.is_new(task, content)
-        && let Err(e) = tools.plane.publish(blob).await
-    {
-        tracing::warn!(task, error = %e, "what was audited may not be there when it has to be shown");
+    if !tools.audits.is_kept(task, content) {
+        keep_anew(tools, task, blob).await;
+    }
+}
+
+/// The same of what may not have been kept before. Returns its hash, if it is kept.
+async fn keep_anew(tools: &Tools, task: TaskId, blob: Bytes) -> Option<ContentHash> {
+    match tools.plane.publish(blob).await {
+        Ok(content) => {
+            // It is let go of once.
+            if !tools.audits.note_kept(task, content) {
+                tools.plane.release(content).await;
+            }
+            Some(content)
+        }
+        Err(e) => {
+            tracing::warn!(task, error = %e, "what was audited may not be there when it has to be shown");
+            None
+        }
     }
 }
 
@@ -197,7 +217,6 @@ enum Fetched {
     Shown(ContentHash),
 }
 
-/// What can be read on chain is not looked for with peers.
 async fn try_fetch(
     tools: &Tools,
     of: Task,
@@ -205,10 +224,7 @@ async fn try_fetch(
     (spec, output): (&TaskSpec, Option<ContentHash>),
 ) -> Result<Fetched, EffectError> {
     let from = Source::of(tools, of, provider).await?;
-    let input = match shown(tools, of.id, spec.input).await? {
-        Some(input) => input,
-        None => input(tools, of, spec, &from.endpoints, from.ticket.clone()).await?,
-    };
+    let input = input(tools, of, spec, &from.endpoints, from.ticket.clone()).await?;
     keep(tools, of.id, spec.input, input).await;
     // Embeddings follow from the input alone.
     if spec.operation == Operation::Embed {
@@ -219,8 +235,8 @@ async fn try_fetch(
         return Ok(Fetched::Shown(output));
     }
     let (blob, statement) = served::signed_output(tools, of, (spec, output), &from).await?;
-    if let Some(blob) = blob {
-        keep(tools, of.id, content_hash(&blob), blob).await;
+    if let Some((output, blob)) = blob {
+        keep(tools, of.id, output, blob).await;
     }
     Ok(statement.map_or(Fetched::Known, |statement| Fetched::Signed(Box::new(statement))))
 }
@@ -327,6 +343,7 @@ fn told(of: Task, provider: AccountId, compared: Result<(bool, Option<KeptView>)
             tracing::info!(task, agrees, "compared with what the provider says");
             Event::AuditCompared {
                 task,
+                kind: of.kind,
                 provider,
                 agrees,
                 view,
@@ -351,13 +368,17 @@ async fn is_shown(
     let bytes = engine
         .leaf_count(&job)
         .map(|leaves| u64::from(leaves) * HASH_BYTES);
-    let wanted = (said, Some(bytes.ok_or(EffectError::NoLeaves)?));
+    let wanted = (said, bytes.ok_or(EffectError::NoLeaves)?);
     let leaves = fetch_blob(tools, of, wanted, &from.endpoints, from.ticket.clone()).await?;
-    let leaves = leaves_of(&leaves).ok_or(EffectError::NoLeaves)?;
-    // Whoever shows the leaves of another trace shows none.
-    if merkle_root(leaves.iter().copied()) != claim.trace_root {
-        return Err(EffectError::NoLeaves);
-    }
+    let root = claim.trace_root;
+    // A million leaves take long enough to keep others waiting. Whoever shows those of another trace shows
+    // none, and of it no output is fetched.
+    let look = move |_: &mut JobSink| {
+        let leaves = leaves_of(&leaves);
+        Ok(leaves.filter(|leaves| merkle_root(leaves.iter().copied()) == root))
+    };
+    let leaves = tools.engines.answer(look)?.await.map_err(ComputeError::from)?;
+    let leaves = leaves.ok_or(EffectError::NoLeaves)?;
     let output = served::output(tools, of, (spec, claim.output), &from).await?;
     let ticket = tools.engines.answer(move |sink| {
         let shown = (&leaves[..], &output[..]);
@@ -372,22 +393,17 @@ async fn is_shown(
     })?;
     let (agrees, view) = ticket.await.map_err(ComputeError::from)?;
     let view = match view {
-        Some(view) => Some(keep_view(tools, of.id, view).await),
+        Some(view) => keep_view(tools, of.id, view).await,
         None => None,
     };
     Ok((agrees, view))
 }
 
-/// Keeps what we play with, for as long as the task is watched.
-async fn keep_view(tools: &Tools, task: TaskId, view: View) -> KeptView {
-    let (leaves, output) = (leaves_blob(&view.leaves), Bytes::from(view.output));
-    let kept = KeptView {
-        leaves: content_hash(&leaves),
-        output: content_hash(&output),
-    };
-    keep(tools, task, kept.leaves, leaves).await;
-    keep(tools, task, kept.output, output).await;
-    kept
+/// Keeps what we play with, for as long as the task is watched. What is not kept is computed again.
+async fn keep_view(tools: &Tools, task: TaskId, view: View) -> Option<KeptView> {
+    let leaves = keep_anew(tools, task, leaves_blob(&view.leaves)).await?;
+    let output = keep_anew(tools, task, Bytes::from(view.output)).await?;
+    Some(KeptView { leaves, output })
 }
 
 async fn whole(
@@ -422,25 +438,6 @@ async fn own_input(
     input(tools, of, spec, &from.endpoints, from.ticket).await
 }
 
-/// Where a provider's data plane answers.
-pub(super) async fn endpoints(tools: &Tools, provider: &AccountId) -> Result<Vec<Endpoint>, ChainError> {
-    let record = tools.chain.provider(When::Finalized, provider).await?;
-    Ok(record.map_or_else(Vec::new, |record| record.endpoints.to_vec()))
-}
-
-/// A task's input, from its client or somebody who has computed on it.
-pub(super) async fn input(
-    tools: &Tools,
-    of: Task,
-    spec: &TaskSpec,
-    others: &[Endpoint],
-    ticket: Option<Ticket>,
-) -> Result<Bytes, EffectError> {
-    let sources: Vec<Endpoint> = spec.sources.iter().chain(others).cloned().collect();
-    let bytes = Some(spec.input_bytes.into());
-    Ok(fetch_blob(tools, of, (spec.input, bytes), &sources, ticket).await?)
-}
-
 pub(super) fn job(spec: &TaskSpec, input: &Bytes) -> Job {
     Job {
         operation: spec.operation,
@@ -466,27 +463,35 @@ pub(super) async fn check_data(
 
 /// Shows a part of an input or of our output on the chain: the last one, when there are not as many.
 pub(super) async fn supply(tools: &Tools, of: Task, part: ContentPart, hash: ContentHash) -> Event {
-    let ContentPart { content, part } = part;
-    let fetched = own_blob(tools, hash).await;
-    let opening = fetched.map_err(|e| e.to_string()).and_then(|blob| {
-        let bytes = u32::try_from(blob.len()).map_err(|e| e.to_string())?;
-        let last = parts(bytes).saturating_sub(1);
-        let opening = PartOpening::new(&blob, part.min(last)).ok_or("there is nothing of it")?;
-        Ok((bytes, opening))
-    });
-    match opening {
+    match open(tools, part.part, hash).await {
         Ok((bytes, opening)) => {
             let call = Call::Supply {
                 task: of.id,
-                content,
+                content: part.content,
                 bytes,
                 opening,
             };
             submit(tools, of, call).await
         }
-        Err(reason) => {
+        Err(error) => {
+            let reason = error.to_string();
             tracing::error!(task = of.id, reason, "cannot show what is demanded");
             failed(of.id, of.kind, Failure::Failed)
         }
     }
+}
+
+/// A part of a blob of ours, and how many bytes that has.
+async fn open(tools: &Tools, part: u32, hash: ContentHash) -> Result<(u32, PartOpening), EffectError> {
+    let blob = own_blob(tools, hash).await?;
+    // All of it is hashed, while a clock runs.
+    let opened = tools.engines.answer(move |_| {
+        let Ok(bytes) = u32::try_from(blob.len()) else {
+            return Ok(None);
+        };
+        let last = parts(bytes).saturating_sub(1);
+        Ok(PartOpening::new(&blob, part.min(last)).map(|opening| (bytes, opening)))
+    })?;
+    let opened = opened.await.map_err(ComputeError::from)?;
+    opened.ok_or(EffectError::NothingToShow)
 }

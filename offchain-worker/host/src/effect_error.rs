@@ -45,6 +45,9 @@ pub(super) enum EffectError {
     /// A provider serves nothing of its trace.
     #[error("it has no leaves of its trace to show")]
     NoLeaves,
+    /// What is demanded of us has no parts.
+    #[error("there is nothing of it to show")]
+    NothingToShow,
     /// A provider serves another output than it has revealed.
     #[error("it serves {0:?} instead")]
     OtherOutput(ContentHash),
@@ -64,6 +67,7 @@ impl EffectError {
             | Self::NoOpening
             | Self::Unsigned
             | Self::NotServed(_)
+            | Self::NothingToShow
             | Self::OtherOutput(_) => Failure::Failed,
             Self::Trace(_) | Self::StillPlayable => Failure::Permanent,
         }

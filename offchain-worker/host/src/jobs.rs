@@ -140,9 +140,9 @@ impl Jobs {
 
     fn count(&self, event: &Event) {
         let metrics = &self.tools.vitals.metrics;
-        match how_it_went(event) {
-            Some((kind, Some(failure))) => metrics.effect_failed(kind, failure),
-            Some((kind, None)) => metrics.effect_done(kind),
+        match event.ends() {
+            Some((_, kind, Err(failure))) => metrics.effect_failed(kind, failure),
+            Some((_, kind, Ok(()))) => metrics.effect_done(kind),
             None => {}
         }
     }
@@ -232,53 +232,8 @@ fn tip(max: Balance, left: BlockNumber) -> Balance {
     max / Balance::from(left.clamp(1, 8))
 }
 
-/// Which effect an event speaks of, and how it failed if it did.
-fn how_it_went(event: &Event) -> Option<(EffectKind, Option<&'static str>)> {
-    let of = |failure: &Failure| match failure {
-        Failure::Refused => "refused",
-        Failure::Failed => "failed",
-        Failure::Permanent => "permanent",
-    };
-    Some(match event {
-        Event::InputReady { .. } => (EffectKind::Fetch, None),
-        Event::InputFailed { failure, .. } => (EffectKind::Fetch, Some(of(failure))),
-        Event::ResultReady { .. } => (EffectKind::Compute, None),
-        Event::ComputeFailed { failure, .. } => (EffectKind::Compute, Some(of(failure))),
-        Event::Drawn { provider, .. } => (EffectKind::Draw(surety_worker_core::key_of(provider)), None),
-        Event::AuditFetched { provider, .. } | Event::AuditShown { provider, .. } => {
-            (EffectKind::FetchAudit(surety_worker_core::key_of(provider)), None)
-        }
-        Event::AuditReady { provider, .. } => (EffectKind::Audit(surety_worker_core::key_of(provider)), None),
-        Event::AuditCompared { provider, .. } => (
-            EffectKind::CompareAudit(surety_worker_core::key_of(provider)),
-            None,
-        ),
-        Event::ConfirmationChecked { verifier, .. } => (
-            EffectKind::CheckConfirmation(surety_worker_core::key_of(verifier)),
-            None,
-        ),
-        Event::MoveReady { dispute, .. } => (EffectKind::ComputeMove(*dispute), None),
-        Event::SeatDrawn { dispute, .. } => (EffectKind::DrawSeat(*dispute), None),
-        Event::VoteReady { dispute, .. } => (EffectKind::ComputeVote(*dispute), None),
-        Event::EffectDone { kind, .. } => (*kind, None),
-        Event::EffectFailed { kind, failure, .. } => (*kind, Some(of(failure))),
-        Event::Finalized { .. }
-        | Event::Best { .. }
-        | Event::Room { .. }
-        | Event::Measured { .. }
-        | Event::Stake { .. }
-        | Event::CommitWindow { .. }
-        | Event::OpeningWindow { .. }
-        | Event::Barred { .. } => return None,
-    })
-}
-
 pub(super) fn failed(task: TaskId, kind: EffectKind, failure: Failure) -> Event {
-    match kind {
-        EffectKind::Fetch => Event::InputFailed { task, failure },
-        EffectKind::Compute => Event::ComputeFailed { task, failure },
-        kind => Event::EffectFailed { task, kind, failure },
-    }
+    Event::EffectFailed { task, kind, failure }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod retry;
 mod samples;
 mod served;
 mod slashes;
+mod sources;
 mod speeds;
 mod stream;
 mod supervisor;

@@ -6,22 +6,18 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use surety_chain_client::{DisputeRecord, When};
+use surety_chain_client::DisputeRecord;
 use surety_dispute_game::{
     bisection::{
         CellValue, Game, Missing, Move, PARTS_MAX, PlayError, Side, State, Trace, challenge, defend,
     },
     committee::own_value,
 };
-use surety_engine::{
-    Claimed, EngineError, Event as EngineEvent, JobSink, Leave, Ticket, content_hash, exact::OwnTrace,
-};
+use surety_engine::{Claimed, EngineError, Event as EngineEvent, JobSink, Leave, Ticket, exact::OwnTrace};
 use surety_network::Bytes;
 use surety_proofs::parts;
-use surety_types::{
-    ContentHash, TaskId, model::Operation, multiaddr::Endpoint, task::TaskSpec, trust::DisputeId,
-};
-use surety_worker_core::{Event, KeptView};
+use surety_types::{TaskId, model::Operation, multiaddr::Endpoint, task::TaskSpec, trust::DisputeId};
+use surety_worker_core::{Event, KeptView, TraceKey};
 use tokio::{
     sync::{Mutex as AsyncMutex, OwnedMutexGuard},
     task::AbortHandle,
@@ -29,10 +25,12 @@ use tokio::{
 
 use super::{
     Tools,
-    audits::{endpoints, input, job, ticket},
+    audits::{job, ticket},
     compute::ComputeError,
     effect_error::EffectError,
     jobs::{Task, failed},
+    served::output_bytes_max,
+    sources::{endpoints, found, input},
     work::{fetch_brief, leaves_of, own_blob},
 };
 
@@ -72,27 +70,9 @@ impl View {
     }
 }
 
-/// What our view of a claim depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Claim {
-    task: TaskId,
-    output: ContentHash,
-    units: u32,
-}
-
-impl Claim {
-    fn of(record: &DisputeRecord) -> Self {
-        Self {
-            task: record.task,
-            output: record.claim.output,
-            units: record.claim.units,
-        }
-    }
-}
-
 /// Our view of a claim, for all disputes about it.
 struct Kept {
-    claim: Claim,
+    claim: TraceKey,
     view: Held,
     /// What computes its leaves. It goes on when the dispute is over for which it was begun: the others need
     /// them.
@@ -141,7 +121,7 @@ impl Traces {
     /// Those that have been without a question for longest give their rows back, and make room for others
     /// where there are too many: never one that is being computed, or others' claims could keep it from
     /// getting done.
-    fn of(&self, claim: Claim) -> Held {
+    fn of(&self, claim: TraceKey) -> Held {
         let mut all = self.lock();
         let known = all.iter().position(|kept| kept.claim == claim);
         let kept = known.and_then(|at| all.remove(at)).unwrap_or_else(|| Kept {
@@ -162,7 +142,7 @@ impl Traces {
         view
     }
 
-    fn note_computing(&self, claim: Claim, computing: AbortHandle) {
+    fn note_computing(&self, claim: TraceKey, computing: AbortHandle) {
         if let Some(kept) = self.lock().iter_mut().find(|kept| kept.claim == claim) {
             kept.computing = Some(computing);
         }
@@ -233,7 +213,7 @@ async fn try_find(
         }
         view => view?,
     };
-    let mut view = computed(tools, Claim::of(record), view).await?;
+    let mut view = computed(tools, TraceKey::of(record), view).await?;
     let game = record.game.clone();
     let ticket = tools
         .engines
@@ -252,7 +232,7 @@ async fn view(
     record: &DisputeRecord,
     about: (&TaskSpec, Option<KeptView>),
 ) -> Result<OwnedMutexGuard<View>, EffectError> {
-    let mut view = tools.traces.of(Claim::of(record)).lock_owned().await;
+    let mut view = tools.traces.of(TraceKey::of(record)).lock_owned().await;
     if view.trace.is_none() {
         let leave = view.leave.clone();
         view.trace = Some(trace(tools, of, record, about, leave).await?);
@@ -265,7 +245,7 @@ async fn view(
 /// does not have it begun anew.
 async fn computed(
     tools: &Tools,
-    claim: Claim,
+    claim: TraceKey,
     mut view: OwnedMutexGuard<View>,
 ) -> Result<OwnedMutexGuard<View>, EffectError> {
     if view.is_computed {
@@ -352,37 +332,26 @@ pub(super) async fn content(
     sources: &[Endpoint],
 ) -> Result<(Bytes, Bytes), EffectError> {
     let pass = ticket(tools, record.task, record.defender.claimant());
-    let input = match shown(tools, record.task, spec.input).await? {
-        Some(shown) => Ok(shown),
-        None => input(tools, of, spec, sources, pass.clone()).await,
-    };
-    let output = match (
-        spec.operation,
-        shown(tools, record.task, record.claim.output).await?,
-    ) {
-        (Operation::Embed, _) => Ok(Bytes::new()),
-        (Operation::Generate, Some(shown)) => Ok(shown),
-        (Operation::Generate, None) => fetch_brief(tools, of, record.claim.output, sources, pass).await,
+    let input = input(tools, of, spec, sources, pass.clone()).await;
+    let output = match spec.operation {
+        Operation::Embed => Ok(Bytes::new()),
+        Operation::Generate => {
+            let wanted = (record.claim.output, output_bytes_max(tools, spec));
+            let from_peers = fetch_brief(tools, of, wanted, sources, pass);
+            found(tools, record.task, record.claim.output, from_peers).await
+        }
     };
     let is_short = parts(spec.input_bytes) <= PARTS_MAX;
     match (input, output) {
         (Ok(input), Ok(output)) => Ok((input, output)),
+        // It may be shown on a chain that cannot be asked now.
+        (Err(error @ EffectError::Chain(_)), _) | (_, Err(error @ EffectError::Chain(_))) => Err(error),
         (Err(error), _) if !is_short => Err(error),
         (input, output) => {
             let missing = Missing::new(input.is_err(), output.is_err());
             Err(missing.map_or(EffectError::NoEndpoints, EffectError::NotServed))
         }
     }
-}
-
-/// Content that has been shown on chain, whole.
-pub(super) async fn shown(
-    tools: &Tools,
-    task: TaskId,
-    content: ContentHash,
-) -> Result<Option<Bytes>, EffectError> {
-    let shown = tools.chain.shown(When::Finalized, task, content).await?;
-    Ok((!shown.is_empty() && content_hash(&shown) == content).then(|| shown.into()))
 }
 
 fn play(game: &Game, side: Side, trace: &mut OwnTrace) -> Result<Move, EngineError> {
@@ -401,10 +370,10 @@ fn play(game: &Game, side: Side, trace: &mut OwnTrace) -> Result<Move, EngineErr
 mod tests {
     use super::*;
 
-    fn claim(task: TaskId) -> Claim {
-        Claim {
+    fn claim(task: TaskId) -> TraceKey {
+        TraceKey {
             task,
-            output: ContentHash::zero(),
+            output: Default::default(),
             units: 1,
         }
     }

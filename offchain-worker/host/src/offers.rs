@@ -22,7 +22,7 @@ const PAUSE_MAX: BlockNumber = 32 * EVERY;
 pub(super) async fn keep(tools: Arc<Tools>) {
     let (mut backoff, mut known) = (Backoff::costly(), BTreeMap::new());
     loop {
-        if let Err(e) = until_error(&tools, &mut known).await {
+        if let Err(e) = until_error(&tools, &mut known, &mut backoff).await {
             tracing::warn!(error = %e, "cannot say which models we audit, trying again");
         }
         backoff.wait().await;
@@ -34,20 +34,30 @@ pub(super) async fn keep(tools: Arc<Tools>) {
 struct Known {
     /// Tokens that this machine audits in 1,000 seconds. Measured once since the start, unless that fails.
     speed: Option<u64>,
-    /// Blocks to wait after the chain's last refusal.
+    /// Blocks that were waited for after the chain's last refusal.
     pause: BlockNumber,
     /// Nothing is said before this block.
     waits_until: BlockNumber,
 }
 
 impl Known {
+    /// Finalised state does not show it yet: it is not said a second time meanwhile, for another fee.
+    fn said(&mut self, block: BlockNumber) {
+        self.pause = 0;
+        self.waits_until = block.saturating_add(EVERY);
+    }
+
     fn refused(&mut self, block: BlockNumber) {
         self.pause = self.pause.saturating_mul(2).clamp(2 * EVERY, PAUSE_MAX);
         self.waits_until = block.saturating_add(self.pause);
     }
 }
 
-async fn until_error(tools: &Tools, known: &mut BTreeMap<ModelId, Known>) -> Result<(), ChainError> {
+async fn until_error(
+    tools: &Tools,
+    known: &mut BTreeMap<ModelId, Known>,
+    backoff: &mut Backoff,
+) -> Result<(), ChainError> {
     let mut blocks = tools.chain.finalized_blocks().await?;
     let mut next = 0;
     loop {
@@ -61,7 +71,7 @@ async fn until_error(tools: &Tools, known: &mut BTreeMap<ModelId, Known>) -> Res
             let said = tools.chain.submit(&tools.signer, call, Until::Included.into());
             match said.await {
                 Ok(_) => {
-                    known.entry(model).or_default().pause = 0;
+                    known.entry(model).or_default().said(block);
                     tracing::info!(?model, offered, "said whether we audit a model");
                 }
                 Err(e) if e.class() == ErrorClass::Failed => {
@@ -77,6 +87,7 @@ async fn until_error(tools: &Tools, known: &mut BTreeMap<ModelId, Known>) -> Res
         if let Some(e) = lost {
             return Err(e);
         }
+        backoff.reset();
         next = block.saturating_add(EVERY);
     }
 }

@@ -26,6 +26,8 @@ struct Output {
     leaves: Option<ContentHash>,
     /// Whether its client is told.
     is_announced: bool,
+    /// Whether it has been said that it cannot be served.
+    is_warned: bool,
 }
 
 impl Output {
@@ -91,6 +93,7 @@ impl Outputs {
                 commitment: *commitment,
                 leaves: None,
                 is_announced: false,
+                is_warned: false,
             };
             self.own.insert(*task, claim.output);
             self.made.insert(*task, output);
@@ -150,31 +153,29 @@ impl Outputs {
             return;
         };
         let note = tools.chain.commit_note(When::Best, task, &tools.stash).await;
-        match note.map(|note| note.map(|note| note.commitment)) {
-            Ok(Some(commitment)) if commitment == output.commitment => {}
+        let told = match note.map(|note| note.map(|note| note.commitment)) {
+            Ok(Some(commitment)) if commitment == output.commitment => {
+                let told = output.tell(tools, task, client).await;
+                told.map_err(|error| error.to_string())
+            }
             // A block was replaced: it comes again.
             Ok(None) => return,
             // A journal was lost while another commitment was on its way. Signed now, this one would convict
             // us.
-            Ok(Some(commitment)) => {
-                tracing::warn!(
-                    task,
-                    ?commitment,
-                    "the chain has another commitment: the output is not served"
-                );
-                return;
-            }
-            Err(e) => {
-                tracing::warn!(task, error = %e, "cannot see what we have committed to");
-                return;
-            }
-        }
-        match output.tell(tools, task, client).await {
+            Ok(Some(commitment)) => Err(format!("the chain has another commitment, {commitment:?}")),
+            Err(error) => Err(error.to_string()),
+        };
+        match told {
             Ok(()) => {
                 tracing::info!(task, "output can be fetched");
                 output.is_announced = true;
             }
-            Err(e) => tracing::warn!(task, error = %e, "cannot serve the output"),
+            // It is tried in every block.
+            Err(reason) if output.is_warned => tracing::debug!(task, reason, "the output is not served"),
+            Err(reason) => {
+                tracing::warn!(task, reason, "the output is not served");
+                output.is_warned = true;
+            }
         }
     }
 

@@ -7,9 +7,10 @@ use surety_types::{ContentHash, model::Operation, multiaddr::Endpoint, task::Tas
 
 use super::{
     Tools,
-    audits::{endpoints, ticket},
+    audits::ticket,
     effect_error::EffectError,
     jobs::Task,
+    sources::{self, endpoints},
     work::{BYTES_MAX, fetch_at_most},
 };
 
@@ -34,7 +35,7 @@ impl<'a> Source<'a> {
 }
 
 /// The most that an output of a task can have, in bytes.
-fn output_bytes_max(tools: &Tools, spec: &TaskSpec) -> u64 {
+pub(super) fn output_bytes_max(tools: &Tools, spec: &TaskSpec) -> u64 {
     let units = u64::from(spec.units_max);
     match spec.operation {
         // A word for each token and one for why it ends. The chain takes none that no game could show.
@@ -59,23 +60,25 @@ pub(super) async fn output(
     of: Task,
     (spec, hash): (&TaskSpec, ContentHash),
     from: &Source<'_>,
-) -> Result<Bytes, PlaneError> {
+) -> Result<Bytes, EffectError> {
     let wanted = (hash, output_bytes_max(tools, spec));
-    fetch_at_most(tools, of, wanted, &from.endpoints, from.ticket.clone()).await
+    let from_peers = fetch_at_most(tools, of, wanted, &from.endpoints, from.ticket.clone());
+    sources::found(tools, of.id, hash, from_peers).await
 }
 
-/// Has the output here that the provider has signed before, or that it signs now. Returns its word where that
-/// is news: it may be another than it gave before, and then its output is not fetched.
+/// Has the output here that the provider has signed before, or that it signs now. Returns it with its hash,
+/// and the provider's word where that is news: it may be another than it gave before, and then its output is
+/// not fetched.
 pub(super) async fn signed_output(
     tools: &Tools,
     of: Task,
     (spec, known): (&TaskSpec, Option<ContentHash>),
     from: &Source<'_>,
-) -> Result<(Option<Bytes>, Option<Statement>), EffectError> {
+) -> Result<(Option<(ContentHash, Bytes)>, Option<Statement>), EffectError> {
     let withheld = match known {
         None => None,
         Some(hash) => match output(tools, of, (spec, hash), from).await {
-            Ok(blob) => return Ok((Some(blob), None)),
+            Ok(blob) => return Ok((Some((hash, blob)), None)),
             Err(e) => Some((hash, e)),
         },
     };
@@ -84,12 +87,12 @@ pub(super) async fn signed_output(
         (Ok((found, statement)), Some((hash, _))) if found.hash != hash => {
             return Ok((None, Some(statement)));
         }
-        (_, Some((_, e))) => return Err(e.into()),
+        (_, Some((_, e))) => return Err(e),
         (Err(e), None) => return Err(e),
     };
     // Its own word on the size is none to go by.
     let blob = output(tools, of, (spec, found.hash), from).await?;
-    Ok((Some(blob), Some(statement)))
+    Ok((Some((found.hash, blob)), Some(statement)))
 }
 
 /// What a provider says that its output is, and its word on that. What nobody answers for is not served: it

@@ -77,12 +77,7 @@ async fn a_task_is_computed_committed_served_and_revealed() {
         panic!("not settled: {:?}", info.task.state);
     };
     assert_eq!((claim.output, claim.units), (found, 2));
-    world
-        .until(|| {
-            world.chain.finalize();
-            world.is_finished(task)
-        })
-        .await;
+    world.until_final(|| world.is_finished(task)).await;
     let provider = world.provider_endpoint();
     let served = client.locate_output(task, &provider, None).await.unwrap();
     assert_eq!(served.hash, found);
@@ -108,12 +103,7 @@ async fn a_restart_sends_the_very_commitment_that_the_journal_holds() {
 
     let host = world.start();
     world.chain.finalize();
-    world
-        .until(|| {
-            world.chain.finalize();
-            !commits(&world).is_empty()
-        })
-        .await;
+    world.until_final(|| !commits(&world).is_empty()).await;
     world.pass(3).await;
     host.stop().await;
     let expected = Call::Commit {
@@ -133,12 +123,7 @@ async fn an_unreachable_client_costs_retries_and_then_works() {
     world.pass(3).await;
     assert!(commits(&world).is_empty());
     world.net.set_down(&world.client_endpoint(), false);
-    world
-        .until(|| {
-            world.chain.finalize();
-            !commits(&world).is_empty()
-        })
-        .await;
+    world.until_final(|| !commits(&world).is_empty()).await;
     host.stop().await;
 }
 
@@ -197,11 +182,6 @@ async fn what_is_offered_for_the_first_time_is_measured_before_anything_is_poste
     let host = world.start_measuring();
     let is_known = || world.speeds().knows(engine::manifest().id(), Operation::Embed);
     assert!(!is_known());
-    world
-        .until(|| {
-            world.chain.finalize();
-            is_known()
-        })
-        .await;
+    world.until_final(|| is_known()).await;
     host.stop().await;
 }

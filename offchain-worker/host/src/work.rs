@@ -15,27 +15,22 @@ use surety_worker_core::{EffectKind, Event, FETCH_BYTES_PER_SECOND};
 
 use super::{
     Tools,
-    audits::endpoints,
     effect_error::EffectError,
     jobs::{Task, failed},
+    sources::endpoints,
     stream,
 };
 
 /// For connections, and for sources that do not answer.
 const FETCH_SECONDS: u64 = 30;
 
-/// What a blob of unknown size is taken for: the largest that the chain lets anybody ask for.
+/// The largest blob that the chain lets anybody ask for.
 pub(super) const BYTES_MAX: u64 = 64 << 20;
 
-/// How long a fetch may take in all: as much as its size needs, and never beyond its deadline. One of unknown
-/// size leaves half of the time for what is to be done with it.
-fn time_for(bytes: Option<u64>, left: Duration) -> Duration {
-    let needed = bytes.unwrap_or(BYTES_MAX) / u64::from(FETCH_BYTES_PER_SECOND);
-    let needed = Duration::from_secs(needed.saturating_add(FETCH_SECONDS));
-    match bytes {
-        Some(_) => needed.min(left),
-        None => needed.min(left / 2),
-    }
+/// How long a fetch may take in all: as much as so many bytes need, and no more than there is.
+fn time_for(bytes: u64, time: Duration) -> Duration {
+    let needed = bytes / u64::from(FETCH_BYTES_PER_SECOND);
+    Duration::from_secs(needed.saturating_add(FETCH_SECONDS)).min(time)
 }
 
 /// A blob of ours.
@@ -43,24 +38,25 @@ pub(super) async fn own_blob(tools: &Tools, hash: ContentHash) -> Result<Bytes, 
     tools.plane.fetch(hash, &[], &FetchOptions::default()).await
 }
 
-/// A blob of this hash, and of this size where it is known, from us or others, who are shown the ticket.
+/// A blob of this hash and this size, from us or others, who are shown the ticket. It may take all the time
+/// until its deadline.
 pub(super) async fn fetch_blob(
     tools: &Tools,
     of: Task,
-    (hash, bytes): (ContentHash, Option<u64>),
+    (hash, bytes): (ContentHash, u64),
     sources: &[Endpoint],
     ticket: Option<Ticket>,
 ) -> Result<Bytes, PlaneError> {
     let options = FetchOptions {
-        bytes,
         timeout: Some(time_for(bytes, of.time_left())),
         ticket,
-        ..FetchOptions::default()
+        ..FetchOptions::sized(bytes)
     };
     fetch_timed(tools, hash, sources, &options).await
 }
 
-/// The same of a blob that has no more than so many bytes.
+/// A blob that has no more than so many bytes. Who offers it may hold it back: half of the time is left for
+/// what is done then, or with the blob.
 pub(super) async fn fetch_at_most(
     tools: &Tools,
     of: Task,
@@ -69,7 +65,7 @@ pub(super) async fn fetch_at_most(
     ticket: Option<Ticket>,
 ) -> Result<Bytes, PlaneError> {
     let options = FetchOptions {
-        timeout: Some(time_for(Some(bytes_max), of.time_left())),
+        timeout: Some(time_for(bytes_max, of.time_left() / 2)),
         ticket,
         ..FetchOptions::at_most(bytes_max)
     };
@@ -89,22 +85,21 @@ async fn fetch_timed(
     Ok(blob)
 }
 
-/// A blob of a few kilobytes that may be demanded on chain where nobody serves it: looked for in a part of
-/// the time that is left.
+/// A blob of no more than so many bytes, a few kilobytes, that may be demanded on chain where nobody serves
+/// it: looked for in a part of the time that is left.
 pub(super) async fn fetch_brief(
     tools: &Tools,
     of: Task,
-    hash: ContentHash,
+    (hash, bytes_max): (ContentHash, u64),
     sources: &[Endpoint],
     ticket: Option<Ticket>,
-) -> Result<Bytes, EffectError> {
+) -> Result<Bytes, PlaneError> {
     let options = FetchOptions {
-        bytes: None,
         timeout: Some(Duration::from_secs(FETCH_SECONDS).min(of.time_left() / 8)),
         ticket,
-        ..FetchOptions::default()
+        ..FetchOptions::at_most(bytes_max)
     };
-    Ok(tools.plane.fetch(hash, sources, &options).await?)
+    fetch_timed(tools, hash, sources, &options).await
 }
 
 /// Where a task's input is: at its client, and at the others who have committed to a result. Once they are
@@ -143,7 +138,7 @@ pub(super) async fn fetch(
     );
     let fetched = async {
         let holders = holders(tools, task, client).await?;
-        let blob = fetch_blob(tools, of, (hash, Some(bytes.into())), &holders, pass).await?;
+        let blob = fetch_blob(tools, of, (hash, bytes.into()), &holders, pass).await?;
         tools.plane.publish(blob).await.map_err(EffectError::from)
     };
     match fetched.await.map(drop) {
@@ -229,10 +224,9 @@ mod tests {
     #[test]
     fn a_fetch_has_the_time_that_its_size_needs_and_ends_before_its_deadline() {
         let seconds = |bytes, left| time_for(bytes, Duration::from_secs(left)).as_secs();
-        assert_eq!(seconds(Some(0), 9_999), 30);
-        assert_eq!(seconds(Some(16 << 20), 9_999), 94);
-        assert_eq!(seconds(Some(16 << 20), 40), 40);
-        assert_eq!(seconds(None, 9_999), 286);
-        assert_eq!(seconds(None, 40), 20, "the rest is for the answer");
+        assert_eq!(seconds(0, 9_999), 30);
+        assert_eq!(seconds(16 << 20, 9_999), 94);
+        assert_eq!(seconds(16 << 20, 40), 40);
+        assert_eq!(seconds(BYTES_MAX, 9_999), 286);
     }
 }

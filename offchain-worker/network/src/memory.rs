@@ -21,6 +21,7 @@ use crate::{
     address::endpoint_text,
     counters::{Counters, Tally},
     plane::{Announcement, Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError},
+    store::StoreError,
     stream::{StreamPage, StreamReader, StreamWriter},
 };
 
@@ -37,6 +38,7 @@ struct Peer {
     gate: Option<Arc<dyn AccessGate>>,
     tally: Tally,
     down: bool,
+    full: bool,
 }
 
 impl Default for Peer {
@@ -50,6 +52,7 @@ impl Default for Peer {
             gate: None,
             tally: Tally::default(),
             down: false,
+            full: false,
         }
     }
 }
@@ -74,6 +77,13 @@ impl MemoryNet {
     pub fn set_down(&self, endpoint: &Endpoint, down: bool) {
         if let Some(peer) = self.peers().get_mut(endpoint) {
             peer.down = down;
+        }
+    }
+
+    /// Makes a peer's store take nothing more, or something again.
+    pub fn set_full(&self, endpoint: &Endpoint, full: bool) {
+        if let Some(peer) = self.peers().get_mut(endpoint) {
+            peer.full = full;
         }
     }
 
@@ -243,10 +253,14 @@ impl DataPlane for MemoryPlane {
     async fn publish(&self, bytes: Bytes) -> Result<ContentHash, PlaneError> {
         let hash = content_hash(&bytes);
         self.change(|peer| {
+            if peer.full {
+                let bytes = bytes.len() as u64;
+                return Err(StoreError::QuotaExceeded { bytes, max: 0 }.into());
+            }
             peer.blobs.insert(hash, bytes);
             *peer.pins.entry(hash).or_default() += 1;
-            hash
-        })
+            Ok(hash)
+        })?
     }
 
     async fn release(&self, hash: ContentHash) {

@@ -30,7 +30,7 @@ pub use lock::{AuditPlan, AuditPolicy, Refusal, Terms, honesty_pays, least_loss}
 pub use pay::AuditPay;
 pub use slash::{SlashShares, SlashSplit, correlated_fraction};
 pub use surety_types::task::SecurityLevel;
-pub use window::{AuditWork, WINDOW_SLACK};
+pub use window::{AuditWork, OFFERED_SLACK, WINDOW_SLACK};
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;

@@ -6,6 +6,10 @@ use surety_types::model::Operation;
 /// How many times longer than on the reference machine an audit may take.
 pub const WINDOW_SLACK: u64 = 3;
 
+/// How many times longer it may take on a machine that begins to offer audits: the rest of the window is for
+/// fetching, and for what else there is to do.
+pub const OFFERED_SLACK: u64 = WINDOW_SLACK - 1;
+
 /// Seconds to which speeds are stated: a large model audits less than a token in one.
 const SPEED_SECONDS: u64 = 1_000;
 

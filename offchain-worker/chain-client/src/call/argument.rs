@@ -1,7 +1,11 @@
 //! What a call is given.
 
-use codec::Encode;
+use codec::{Compact, Encode};
 use scale_info::{MetaType, TypeInfo, meta_type};
+use sp_core::crypto::AccountId32;
+use sp_runtime::MultiAddress;
+
+use super::Call;
 
 /// An argument of a call, as this program knows it.
 pub struct Argument {
@@ -12,10 +16,149 @@ pub struct Argument {
 }
 
 impl Argument {
-    pub(super) fn of<T: Encode + TypeInfo + 'static>(value: &T) -> Self {
+    fn of<T: Encode + TypeInfo + 'static>(value: &T) -> Self {
         Self {
             bytes: value.encode(),
             ty: meta_type::<T>(),
+        }
+    }
+}
+
+macro_rules! args {
+    ($($value:expr),*) => { vec![$(Argument::of($value)),*] };
+}
+
+impl Call {
+    /// The arguments, each with its type.
+    pub fn arguments(&self) -> Vec<Argument> {
+        match self {
+            Self::Bond { role, amount } => args![role, amount],
+            Self::Unbond { amount } | Self::Rebond { amount } => args![amount],
+            Self::WithdrawUnbonded | Self::RemoveAgent | Self::Heartbeat | Self::DeregisterProvider => {
+                Vec::new()
+            }
+            Self::SetAgent { agent } => args![agent],
+            Self::ConfirmAgent { stash } => args![stash],
+            Self::RegisterProvider { device, endpoints } => args![device, endpoints],
+            Self::RegisterModel { manifest } => args![manifest],
+            Self::RetireModel { model } => args![model],
+            Self::OfferAudits { model, offered } => args![model, offered],
+            Self::PostTask { spec, cap } => args![spec, cap],
+            Self::Bid { task, seal } => args![task, seal],
+            Self::RevealBid { task, provider, bid } => args![task, provider, bid],
+            Self::CancelTask { task } | Self::AdvanceTask { task } => args![task],
+            Self::CarryOutSlash { slash } => args![slash],
+            Self::Transfer { to, amount } => {
+                let to = MultiAddress::<AccountId32, ()>::Id(to.clone());
+                vec![Argument::of(&to), Argument::of(&Compact(*amount))]
+            }
+            Self::Commit { .. }
+            | Self::Reveal { .. }
+            | Self::AnnounceAudit { .. }
+            | Self::RevealAudit { .. }
+            | Self::RevealItems { .. }
+            | Self::RefuteAudit { .. }
+            | Self::Challenge { .. }
+            | Self::Demand { .. }
+            | Self::Supply { .. }
+            | Self::DemandInput { .. }
+            | Self::SupplyInput { .. }
+            | Self::ReportEquivocation { .. } => self.arguments_in_round(),
+            Self::Play { .. }
+            | Self::AdvanceDispute { .. }
+            | Self::JoinCommittee { .. }
+            | Self::RevealVote { .. } => self.arguments_in_dispute(),
+        }
+    }
+
+    /// Those of calls about a task's results.
+    fn arguments_in_round(&self) -> Vec<Argument> {
+        match self {
+            Self::Commit { task, commitment } => args![task, commitment],
+            Self::Reveal {
+                task,
+                provider,
+                claim,
+                salt,
+            } => args![task, provider, claim, salt],
+            Self::AnnounceAudit {
+                task,
+                provider,
+                proof,
+                seal,
+            } => args![task, provider, proof, seal],
+            Self::RevealAudit {
+                task,
+                provider,
+                verifier,
+                claim,
+                salt,
+            } => args![task, provider, verifier, claim, salt],
+            Self::RevealItems {
+                task,
+                provider,
+                verifier,
+                found,
+                answer,
+            } => args![task, provider, verifier, found, answer],
+            Self::RefuteAudit {
+                task,
+                provider,
+                verifier,
+                refutation,
+            } => {
+                let opened = (refutation.found.clone(), refutation.answer);
+                args![
+                    task,
+                    provider,
+                    verifier,
+                    &opened,
+                    &refutation.place,
+                    &refutation.shown
+                ]
+            }
+            Self::Challenge { task, provider } => args![task, provider],
+            Self::Demand {
+                task,
+                provider,
+                parts,
+                proof,
+            } => args![task, provider, parts, proof],
+            Self::Supply {
+                task,
+                content,
+                bytes,
+                opening,
+            } => args![task, content, bytes, opening],
+            Self::DemandInput { task, segment } => args![task, segment],
+            Self::SupplyInput { task, opening } => args![task, opening],
+            Self::ReportEquivocation { statement, other } => args![statement, other],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Those of calls about a dispute.
+    fn arguments_in_dispute(&self) -> Vec<Argument> {
+        match self {
+            Self::Play {
+                dispute,
+                number,
+                played,
+            } => args![dispute, number, played],
+            Self::AdvanceDispute { dispute } => args![dispute],
+            Self::JoinCommittee {
+                dispute,
+                ballot,
+                proof,
+                seal,
+            } => args![dispute, ballot, proof, seal],
+            Self::RevealVote {
+                dispute,
+                verifier,
+                value,
+                salt,
+            } => args![dispute, verifier, value, salt],
+            _ => Vec::new(),
         }
     }
 }

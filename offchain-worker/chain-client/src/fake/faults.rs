@@ -78,6 +78,11 @@ impl super::FakeChain {
         self.lock().read_faults.extend(answers.chain(faults));
     }
 
+    /// The node drops the bodies of all blocks so far.
+    pub fn drop_bodies(&self) {
+        self.change(|state| state.bodies_from = state.number.saturating_add(1));
+    }
+
     /// One refusal of each kind, for tests that are to bear them all.
     pub fn refusals() -> Vec<Refusal> {
         let words = || "as the test says".to_string();

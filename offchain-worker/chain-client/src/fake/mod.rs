@@ -1,9 +1,11 @@
 //! A chain in memory for tests of what stands on [`Chain`]: calls change its best state,
 //! [`FakeChain::finalize`] makes that state final, and faults are scripted.
 //!
-//! It follows the pallets only as far as a worker can see, and never moves money. Deadlines are the test's to
-//! keep: [`FakeChain::assign`], [`FakeChain::open_reveals`] and [`FakeChain::settle`] move a task on.
+//! It follows the pallets only as far as a worker can see; of money it knows what the test says, and holds
+//! back what demands cost. Deadlines are the test's to keep: [`FakeChain::assign`],
+//! [`FakeChain::open_reveals`] and [`FakeChain::settle`] move a task on.
 
+mod audits;
 mod demands;
 mod faults;
 mod inputs;
@@ -419,9 +421,7 @@ impl Chain for FakeChain {
         verifier: &AccountId32,
     ) -> Result<Vec<ItemsOpening>, ChainError> {
         let key = (block, task, provider.clone(), verifier.clone());
-        self.read(When::Best, |state| {
-            state.openings.get(&key).cloned().unwrap_or_default()
-        })
+        self.read(When::Best, |state| state.items_opened(&key))?
     }
 
     async fn slashes(&self, when: When) -> Result<Vec<(SlashId, SlashRecord)>, ChainError> {

@@ -1,19 +1,18 @@
-//! Rounds of tasks: commitments, audits, reveals and what settles them; moves and votes in disputes.
+//! Rounds of tasks: commitments, reveals and what settles them; moves and votes in disputes.
 
 use sp_core::{H256, crypto::AccountId32};
-use surety_audit_economics::{AuditInput, answer_hashes, audit_seal, items_seal};
+use surety_audit_economics::audit_seal;
 use surety_dispute_game::committee::{Candidate, Entry};
-use surety_proofs::{commitment, merkle_root};
+use surety_proofs::commitment;
 use surety_types::{
     TaskId,
+    stake::Role,
     task::{Assignment, AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState},
-    trust::{
-        Audit, AuditAnswer, AuditProof, AuditState, DisputeId, FaultKind, ItemsFound, ItemsOpened, Refutation,
-    },
+    trust::{DisputeId, FaultKind},
 };
 
 use super::state::{Applied, FakeState, fault, task_event};
-use crate::{Balance, BlockNumber, Call, ChainError, CommitRecord, Refusal, RoundRecord, checked_draw};
+use crate::{Balance, BlockNumber, Call, ChainError, CommitRecord, Refusal, RoundRecord};
 
 impl FakeState {
     /// What a call does to a round; nothing for calls that do nothing to any.
@@ -60,8 +59,8 @@ impl FakeState {
                 task,
                 provider,
                 parts,
-                ..
-            } => self.demand(who, *task, provider, parts),
+                proof,
+            } => self.demand(who, (*task, provider), parts, proof.as_ref()),
             Call::Supply {
                 task,
                 content,
@@ -104,10 +103,26 @@ impl FakeState {
         }
     }
 
+    /// The stash of a provider's agent.
+    pub(super) fn provider_of(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
+        let stash = self.stash_in(agent, Role::Provider);
+        stash.ok_or_else(|| fault("Results", "NotProviderAgent"))
+    }
+
     /// The stash of a verifier's agent.
-    fn verifier_of(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
-        let stash = self.agents.get(agent).cloned();
+    pub(super) fn verifier_of(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
+        let stash = self.stash_in(agent, Role::Verifier);
         stash.ok_or_else(|| fault("Results", "NotVerifierAgent"))
+    }
+
+    pub(super) fn round(&self, task: TaskId) -> Result<&RoundRecord, ChainError> {
+        let round = self.rounds.get(&task);
+        round.ok_or_else(|| fault("Results", "UnknownRound"))
+    }
+
+    pub(super) fn round_mut(&mut self, task: TaskId) -> Result<&mut RoundRecord, ChainError> {
+        let round = self.rounds.get_mut(&task);
+        round.ok_or_else(|| fault("Results", "UnknownRound"))
     }
 
     pub(super) fn member(
@@ -115,8 +130,7 @@ impl FakeState {
         stash: &AccountId32,
         task: TaskId,
     ) -> Result<&mut RoundMember<AccountId32, Balance>, ChainError> {
-        let round = self.rounds.get_mut(&task);
-        let round = round.ok_or_else(|| fault("Results", "UnknownRound"))?;
+        let round = self.round_mut(task)?;
         let member = round.members.iter_mut().find(|member| member.provider == *stash);
         member.ok_or_else(|| fault("Results", "NotMember"))
     }
@@ -126,7 +140,7 @@ impl FakeState {
         if !self.rounds.get(&task).is_some_and(committing) {
             return Err(fault("Results", "WrongPhase"));
         }
-        let stash = self.stash_of(who)?;
+        let stash = self.provider_of(who)?;
         let member = self.member(&stash, task)?;
         if member.progress != MemberProgress::Working {
             return Err(fault("Results", "AlreadyCommitted"));
@@ -169,126 +183,13 @@ impl FakeState {
         Ok(vec![task_event("Results", "Revealed", task)])
     }
 
-    fn announce_audit(
-        &mut self,
-        who: &AccountId32,
-        task: TaskId,
-        provider: &AccountId32,
-        (proof, seal): (&AuditProof, H256),
-    ) -> Applied {
-        let verifier = self.verifier_of(who)?;
-        let round = self.rounds.get_mut(&task);
-        let is_open = |round: &&mut RoundRecord| {
-            matches!(round.phase, RoundPhase::Auditing { .. }) && !round.awaits_seed()
-        };
-        let round = round.filter(is_open);
-        let round = round.ok_or_else(|| fault("Results", "WrongPhase"))?;
-        let seed = round.draw.as_ref().and_then(|draw| draw.seed);
-        let input = AuditInput {
-            seed: seed.unwrap_or_default(),
-            task,
-            provider: provider.clone(),
-        };
-        let output = checked_draw(who, &input, proof).ok_or_else(|| fault("Results", "NotDrawn"))?;
-        let audit = Audit {
-            verifier,
-            provider: provider.clone(),
-            bond: 0,
-            draw: output.into(),
-            items: None,
-            state: AuditState::Sealed(seal),
-        };
-        let full = round.audits.try_push(audit).is_err();
-        match full {
-            true => Err(fault("Results", "TooManyAudits")),
-            false => Ok(vec![task_event("Results", "AuditAnnounced", task)]),
-        }
-    }
-
-    fn reveal_audit(
-        &mut self,
-        verifier: &AccountId32,
-        task: TaskId,
-        provider: &AccountId32,
-        opened: impl FnOnce(&RoundRecord) -> (H256, bool),
-    ) -> Applied {
-        let round = self.rounds.get(&task).ok_or(Refusal::Call)?;
-        let (opened, agrees) = opened(round);
-        let audit = self.audit(task, provider, verifier).ok_or(Refusal::Call)?;
-        match audit.state {
-            AuditState::Sealed(seal) if seal == opened => {}
-            AuditState::Sealed(_) => return Err(Refusal::BadProof.into()),
-            _ => return Err(Refusal::Stale.into()),
-        }
-        audit.state = match agrees {
-            true => AuditState::Confirmed,
-            false => AuditState::Differs,
-        };
-        Ok(vec![task_event("Results", "AuditRevealed", task)])
-    }
-
-    fn reveal_items(
-        &mut self,
-        task: TaskId,
-        (provider, verifier): (&AccountId32, &AccountId32),
-        (found, answer): (&ItemsFound, &AuditAnswer),
-    ) -> Applied {
-        let seal = items_seal(task, provider, verifier, found, &answer_hashes(answer));
-        let events = self.reveal_audit(verifier, task, provider, |_| (seal, answer.agrees))?;
-        // The best state is that of the block to come.
-        let block = self.number.saturating_add(1);
-        if let Some(audit) = self.audit(task, provider, verifier) {
-            audit.items = Some(ItemsOpened { seal, block });
-        }
-        let key = (block, task, provider.clone(), verifier.clone());
-        self.openings
-            .entry(key)
-            .or_default()
-            .push((found.clone(), *answer));
-        Ok(events)
-    }
-
-    /// Takes the leaves that are shown for those of the trace.
-    fn refute_audit(
-        &mut self,
-        task: TaskId,
-        (provider, verifier): (&AccountId32, &AccountId32),
-        refutation: &Refutation,
-    ) -> Applied {
-        let answers = answer_hashes(&refutation.answer);
-        let seal = items_seal(task, provider, verifier, &refutation.found, &answers);
-        let audit = self.audit(task, provider, verifier);
-        let audit = audit.ok_or_else(|| fault("Results", "NotAuditor"))?;
-        if audit.state != AuditState::Confirmed {
-            return Err(fault("Results", "NothingRefuted"));
-        }
-        if audit.items.is_none_or(|opened| opened.seal != seal) {
-            return Err(fault("Results", "SealMismatch"));
-        }
-        let shown = merkle_root(refutation.shown.leaves.iter().copied());
-        let sealed = refutation.found.get(refutation.place as usize);
-        if sealed.is_none_or(|sealed| sealed.leaves == shown) {
-            return Err(fault("Results", "NothingRefuted"));
-        }
-        audit.state = AuditState::Over;
-        Ok(vec![task_event("TrustLock", "SlashDeferred", task)])
-    }
-
-    fn audit(
-        &mut self,
-        task: TaskId,
-        provider: &AccountId32,
-        verifier: &AccountId32,
-    ) -> Option<&mut Audit<AccountId32, Balance>> {
-        let mut audits = self.rounds.get_mut(&task)?.audits.iter_mut();
-        audits.find(|audit| audit.verifier == *verifier && audit.provider == *provider)
-    }
-
     /// Ends the commit window of a task: auditors may draw themselves.
     pub(super) fn open_audits(&mut self, id: TaskId, until: BlockNumber) {
         if let Some(round) = self.rounds.get_mut(&id) {
             round.phase = RoundPhase::Auditing { until };
             round.demands_until = Some(until);
+            let window = until.saturating_sub(self.clock);
+            self.audit_windows.insert(id, window);
             round.draw = Some(AuditDraw {
                 begun_at: self.number,
                 settled_by: self.number,

@@ -74,8 +74,14 @@ pub struct FakeState {
     pub demands: BTreeMap<(TaskId, AccountId32), Vec<DemandRecord>>,
     /// What providers committed to, by task and stash.
     pub commit_notes: BTreeMap<(TaskId, AccountId32), CommitRecord>,
-    /// What has been shown of contents of tasks.
+    /// Contents of tasks that were shown, each of them whole.
     pub shown: BTreeMap<(TaskId, ContentHash), Vec<u8>>,
+    /// What has been shown of contents by parts.
+    pub(super) shown_parts: BTreeMap<(TaskId, ContentHash), Shown>,
+    /// How long the audits of tasks are that were opened.
+    pub(super) audit_windows: BTreeMap<TaskId, BlockNumber>,
+    /// The node has no bodies of blocks before this one.
+    pub(super) bodies_from: BlockNumber,
     /// What auditors have opened of their items, by block, task, provider and verifier.
     pub openings: BTreeMap<(BlockNumber, TaskId, AccountId32, AccountId32), Vec<ItemsOpening>>,
     /// Slashes that wait. The test puts them there.
@@ -84,7 +90,7 @@ pub struct FakeState {
     pub records: BTreeMap<AccountId32, TrustInfo>,
     /// Auditors that a result has in the mean, in units of 10^-18.
     pub auditors_expected: u128,
-    /// Money. Calls do not touch it.
+    /// Money. Of calls only demands touch it.
     pub funds: BTreeMap<AccountId32, Funds>,
     /// Calls that were signed, by account.
     pub sent: BTreeMap<AccountId32, u32>,
@@ -94,6 +100,13 @@ pub struct FakeState {
     pub provider_terms: Option<ProviderTerms>,
     /// Stake that a bid for any task needs, in plancks.
     pub lock: Balance,
+}
+
+/// Content that is shown part by part.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown {
+    pub bytes: u32,
+    pub parts: BTreeMap<u32, Vec<u8>>,
 }
 
 pub(super) type Applied = Result<Vec<ChainEvent>, ChainError>;
@@ -140,7 +153,15 @@ impl FakeState {
         }))
     }
 
+    /// Carries a call out. One that fails changes nothing.
     pub(super) fn apply(&mut self, who: &AccountId32, call: &Call) -> Applied {
+        let mut next = self.clone();
+        let events = next.try_apply(who, call)?;
+        *self = next;
+        Ok(events)
+    }
+
+    fn try_apply(&mut self, who: &AccountId32, call: &Call) -> Applied {
         match call {
             Call::Bond { role, amount } => self.bond(who, *role, *amount),
             Call::SetAgent { agent } => self.set_agent(who, agent),
@@ -185,6 +206,13 @@ impl FakeState {
     pub(super) fn stash_of(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
         let stash = self.agents.get(agent).cloned();
         stash.ok_or_else(|| fault("ProviderRegistry", "NotAgent"))
+    }
+
+    /// The stash that an agent acts for in a role.
+    pub(super) fn stash_in(&self, agent: &AccountId32, role: Role) -> Option<AccountId32> {
+        let stash = self.agents.get(agent)?;
+        let has_another = self.stakes.get(stash).is_some_and(|stake| stake.role != role);
+        (!has_another).then(|| stash.clone())
     }
 
     fn set_agent(&mut self, who: &AccountId32, agent: &AccountId32) -> Applied {

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+mod demands;
+
 use surety_types::{
     TaskId,
     task::{Bid, MemberProgress, ResultClaim, TaskState},
@@ -218,6 +220,8 @@ fn errors_of(pallet: &str) -> String {
 #[test]
 fn the_fake_chain_knows_no_errors_that_the_pallets_do_not_have() {
     let sources = [
+        include_str!("audits.rs"),
+        include_str!("demands.rs"),
         include_str!("state.rs"),
         include_str!("inputs.rs"),
         include_str!("rounds.rs"),

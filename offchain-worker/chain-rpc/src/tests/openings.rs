@@ -9,8 +9,8 @@ use super::{
     submission::{SHORT, connect},
 };
 use crate::{entries::Entry, sign::unsigned};
-use surety_chain_client::{BidRecord, Call, Chain, ItemsOpening, When, sample};
-use surety_types::task::Bid;
+use surety_chain_client::{BidRecord, Call, Chain, CommitRecord, ItemsOpening, When, sample};
+use surety_types::{task::Bid, trust::OutputShown};
 
 /// An opening of items, and what it opens.
 fn opening() -> (Call, ItemsOpening) {
@@ -78,6 +78,28 @@ async fn a_reference_speed_is_read_where_an_owner_has_set_one() {
     let chain = connect(&node, SHORT).await;
     assert_eq!(chain.audit_speed(When::Finalized, &known).await, Ok(Some(12)));
     assert_eq!(chain.audit_speed(When::Finalized, &other).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_commitment_is_read_with_the_key_that_made_it_and_what_was_shown_of_it() {
+    let node = Node::start(1).await;
+    let (provider, other) = (AccountId32::new([7; 32]), AccountId32::new([8; 32]));
+    let note = CommitRecord {
+        agent: AccountId32::new([9; 32]),
+        commitment: H256([1; 32]),
+        shown: Some(OutputShown {
+            content: H256([2; 32]),
+            bytes: 3,
+            demander: other.clone(),
+        }),
+    };
+    let keys: [&[u8]; 2] = [&5u64.encode(), provider.as_ref()];
+    node.put(&runtime(), Entry::CommitNotes, &keys, note.encode());
+    let chain = connect(&node, SHORT).await;
+    let read = |task, provider| chain.commit_note(When::Finalized, task, provider);
+    assert_eq!(read(5, &provider).await, Ok(Some(note)));
+    assert_eq!(read(5, &other).await, Ok(None));
+    assert_eq!(read(6, &provider).await, Ok(None));
 }
 
 #[tokio::test]

@@ -462,4 +462,17 @@ async fn what_is_demanded_of_the_input_is_shown_on_the_chain() {
         .await
         .unwrap();
     assert_eq!(world.chain.calls().len(), 1);
+
+    // It looks at what was so before, as where a block is replaced by one in which its call came first.
+    let (chain, plane): (Arc<dyn Chain>, Arc<dyn DataPlane>) =
+        (Arc::new(world.chain.clone()), world.client.clone());
+    let info = chain.task(When::Finalized, TASK).await.unwrap().unwrap();
+    let mut supplier = Supplier::new(Signer::from_uri("//Alice").unwrap());
+    let said = loop {
+        if let Some(said) = supplier.see(&chain, &plane, TASK, &info).await {
+            break said;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(said, "piece 1 of the input is on the chain, as was demanded");
 }

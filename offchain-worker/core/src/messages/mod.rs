@@ -1,6 +1,7 @@
 //! What goes into and comes out of [`crate::Provider::step`] and [`crate::Verifier::step`].
 
 mod effect;
+mod kind;
 mod record;
 
 use sp_core::H256;
@@ -19,7 +20,8 @@ use crate::{
     TaskRecord,
 };
 
-pub use effect::{Effect, EffectKind, key_of};
+pub use effect::Effect;
+pub use kind::{EffectKind, key_of};
 pub use record::{KeptView, Record};
 
 /// A task as one block's state shows it.
@@ -154,13 +156,6 @@ pub enum Event {
         /// Task id.
         task: TaskId,
     },
-    /// The input of a task could not be fetched.
-    InputFailed {
-        /// Task id.
-        task: TaskId,
-        /// What that means for the next attempt.
-        failure: Failure,
-    },
     /// A task has been computed, and its output stored.
     ResultReady {
         /// Task id.
@@ -169,13 +164,6 @@ pub enum Event {
         claim: ResultClaim,
         /// Content hash of the blob of its trace's leaves, where there is one.
         leaves: Option<ContentHash>,
-    },
-    /// A task could not be computed.
-    ComputeFailed {
-        /// Task id.
-        task: TaskId,
-        /// What that means for the next attempt.
-        failure: Failure,
     },
     /// We know whether we are to audit a result.
     Drawn {
@@ -218,6 +206,8 @@ pub enum Event {
     AuditCompared {
         /// Task id.
         task: TaskId,
+        /// How that was found out: [`EffectKind::CompareAudit`] or [`EffectKind::CompareAll`].
+        kind: EffectKind,
         /// Stash of the provider whose result it is.
         provider: AccountId,
         /// Whether it does.
@@ -273,8 +263,8 @@ pub enum Event {
         /// Kind of the effect.
         kind: EffectKind,
     },
-    /// Something else did not work: an extrinsic did not make it into a block, or failed there; there is no
-    /// audit, no move, or no data.
+    /// An effect came to nothing: an extrinsic did not make it into a block, or failed there; there is no
+    /// input, no result, no audit, no move, or no data.
     EffectFailed {
         /// Task id.
         task: TaskId,

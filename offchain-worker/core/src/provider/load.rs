@@ -68,9 +68,10 @@ impl Provider {
             return Share::None;
         }
         match (&seen.task.state, &seen.round) {
-            // The chain has refused the bid.
+            // The chain has refused the bid, and not because it has one of ours already.
             (TaskState::Bidding { .. }, _)
-                if seen.bid.is_none() && entry.attempts.is_given_up(EffectKind::Bid) =>
+                if entry.newest().is_none_or(|newest| newest.bid.is_none())
+                    && entry.attempts.is_given_up(EffectKind::Bid) =>
             {
                 Share::None
             }

@@ -17,7 +17,6 @@ use surety_types::{
 
 use crate::{
     AccountId, Balance, BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, Step, TaskSnapshot,
-    key_of,
     provider_task::{ProviderTask, SealedResult, Want, member, owes_opening},
     schedule::{Subject, undated},
     speed::Speeds,
@@ -231,38 +230,30 @@ impl Provider {
         }
     }
 
-    /// Takes in how an effect went.
+    /// Takes in how an effect went, or what the host has learnt.
     fn hear(&mut self, event: Event, step: &mut Step) {
+        let (task, kind) = match event.ends() {
+            Some((task, kind, Ok(()))) => (task, kind),
+            Some((task, kind, Err(failure))) => return self.take_failure((task, kind), failure, step),
+            None => return self.learn(event),
+        };
+        let of = (task, kind);
         match event {
-            Event::InputReady { task } => {
+            Event::InputReady { .. } => {
                 if let Some(entry) = self.tasks.get_mut(&task) {
                     entry.input_ready = true;
-                    entry.attempts.succeed(EffectKind::Fetch, self.now, &self.config);
+                    entry.attempts.succeed(kind, self.now, &self.config);
                 }
             }
-            Event::ResultReady { task, claim, leaves } => self.take_result(task, (claim, leaves), step),
-            Event::InputFailed { task, failure } => {
-                self.take_failure(task, EffectKind::Fetch, failure);
-                self.miss_input(task, step);
-            }
-            Event::ComputeFailed { task, failure } => {
-                self.take_failure(task, EffectKind::Compute, failure);
-                if let Some(entry) = self.tasks.get_mut(&task) {
-                    // It may be the input that is no longer here; where it is, fetching takes no time.
-                    entry.input_ready = false;
-                    entry.attempts.forget(EffectKind::Fetch);
-                }
-            }
-            Event::EffectFailed { task, kind, failure } => self.take_failure(task, kind, failure),
-            Event::EffectDone { task, kind } => self.take_success(task, kind, step),
+            Event::ResultReady { claim, leaves, .. } => self.take_result(of, (claim, leaves), step),
+            Event::EffectDone { .. } => self.take_success(of, step),
             Event::MoveReady {
-                task,
                 dispute,
                 number,
                 played,
+                ..
             } => {
                 if let Some(entry) = self.tasks.get_mut(&task) {
-                    let kind = EffectKind::ComputeMove(dispute);
                     entry.attempts.succeed(kind, self.now, &self.config);
                     let at = (task, self.block);
                     step.records
@@ -270,10 +261,15 @@ impl Provider {
                 }
             }
             Event::ConfirmationChecked {
-                task,
-                verifier,
-                refutation,
-            } => self.take_check(task, verifier, refutation, step),
+                verifier, refutation, ..
+            } => self.take_check(of, verifier, refutation, step),
+            // A verifier's.
+            _ => {}
+        }
+    }
+
+    fn learn(&mut self, event: Event) {
+        match event {
             Event::Measured {
                 model,
                 operation,
@@ -284,30 +280,19 @@ impl Provider {
             Event::CommitWindow { seconds } => self.config.commit_seconds = seconds,
             Event::Barred { until } => self.role.barred_until = until,
             // Taken before, and a verifier's.
-            Event::Finalized { .. }
-            | Event::Best { .. }
-            | Event::Room { .. }
-            | Event::Drawn { .. }
-            | Event::AuditFetched { .. }
-            | Event::AuditShown { .. }
-            | Event::AuditReady { .. }
-            | Event::AuditCompared { .. }
-            | Event::OpeningWindow { .. }
-            | Event::SeatDrawn { .. }
-            | Event::VoteReady { .. } => {}
+            _ => {}
         }
     }
 
     /// The only place where it is decided whom we accuse.
     fn take_check(
         &mut self,
-        task: TaskId,
+        (task, kind): (TaskId, EffectKind),
         verifier: AccountId,
         refutation: Option<Box<Refutation>>,
         step: &mut Step,
     ) {
         if let Some(entry) = self.tasks.get_mut(&task) {
-            let kind = EffectKind::CheckConfirmation(key_of(&verifier));
             entry.attempts.succeed(kind, self.now, &self.config);
             let at = (task, self.block);
             step.records
@@ -315,26 +300,32 @@ impl Provider {
         }
     }
 
-    fn take_failure(&mut self, task: TaskId, kind: EffectKind, failure: Failure) {
-        if let Some(entry) = self.tasks.get_mut(&task) {
-            entry.attempts.fail(kind, self.now, failure, &self.config);
+    fn take_failure(&mut self, (task, kind): (TaskId, EffectKind), failure: Failure, step: &mut Step) {
+        let Some(entry) = self.tasks.get_mut(&task) else {
+            return;
+        };
+        entry.attempts.fail(kind, self.now, failure, &self.config);
+        match kind {
+            // A restart does not start waiting for it anew.
+            EffectKind::Fetch => {
+                let missed = |(since, demands)| Record::InputMissed {
+                    task,
+                    at: self.block,
+                    since,
+                    demands,
+                };
+                step.records.extend(entry.inputs.fail().map(missed));
+            }
+            EffectKind::Compute => {
+                // It may be the input that is no longer here; where it is, fetching takes no time.
+                entry.input_ready = false;
+                entry.attempts.forget(EffectKind::Fetch);
+            }
+            _ => {}
         }
     }
 
-    /// Notes that an input cannot be had, so that a restart does not start waiting for it anew.
-    fn miss_input(&mut self, task: TaskId, step: &mut Step) {
-        let missed = self.tasks.get_mut(&task).and_then(|entry| entry.inputs.fail());
-        if let Some((since, demands)) = missed {
-            step.records.push(Record::InputMissed {
-                task,
-                at: self.block,
-                since,
-                demands,
-            });
-        }
-    }
-
-    fn take_success(&mut self, task: TaskId, kind: EffectKind, step: &mut Step) {
+    fn take_success(&mut self, (task, kind): (TaskId, EffectKind), step: &mut Step) {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
@@ -353,16 +344,14 @@ impl Provider {
     /// The only place where a result comes into being.
     fn take_result(
         &mut self,
-        task: TaskId,
+        (task, kind): (TaskId, EffectKind),
         (claim, leaves): (ResultClaim, Option<ContentHash>),
         step: &mut Step,
     ) {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
-        entry
-            .attempts
-            .succeed(EffectKind::Compute, self.now, &self.config);
+        entry.attempts.succeed(kind, self.now, &self.config);
         if entry.result.is_some() || entry.abandoned {
             return;
         }

@@ -5,7 +5,8 @@
 //! each audit of items counts as work of the whole from when it is begun until it is compared, or until the
 //! game about it is over where it is played without what the provider has shown.
 
-use surety_types::TaskId;
+use surety_audit_economics::OFFERED_SLACK;
+use surety_types::{TaskId, input::WORD_BYTES};
 
 use super::Verifier;
 use crate::{Hash, TaskSnapshot};
@@ -13,8 +14,6 @@ use crate::{Hash, TaskSnapshot};
 /// How much of the time for openings is filled, in per cent. The rest is for looking for what is not served,
 /// and for an audit that has begun.
 const FILLED_PERCENT: u64 = 75;
-/// Of an id in an input.
-const ID_BYTES: u32 = 4;
 
 impl Verifier {
     /// Takes on audits of items that fit, in the order of their tasks.
@@ -57,13 +56,15 @@ impl Verifier {
         let spec = &seen.task.spec;
         let measured = self.role.speeds.measured(spec).unwrap_or(0);
         measured.max(slowest_millis(
-            spec.input_bytes / ID_BYTES,
+            spec.input_bytes / WORD_BYTES,
             seen.task.audits.speed,
         ))
     }
 }
 
-/// What so many tokens take twice the reference machine's time, which does `speed` of them in 1,000 seconds.
+/// Milliseconds that so many tokens take a machine that is just fast enough, where the reference machine does
+/// `speed` of them in 1,000 seconds.
 fn slowest_millis(tokens: u32, speed: u32) -> u64 {
-    u64::from(tokens).saturating_mul(2_000_000) / u64::from(speed).max(1)
+    let reference_millis = u64::from(tokens).saturating_mul(1_000_000);
+    reference_millis.saturating_mul(OFFERED_SLACK) / u64::from(speed).max(1)
 }

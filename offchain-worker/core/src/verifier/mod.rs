@@ -247,40 +247,37 @@ impl Verifier {
         step.effects.push(undated(Effect::Forget { task }));
     }
 
-    /// Takes in how an effect went.
+    /// Takes in how an effect went, or what the host has learnt.
     fn hear(&mut self, event: Event, step: &mut Step) {
+        let of = match event.ends() {
+            Some((task, kind, Ok(()))) => (task, kind),
+            Some((task, kind, Err(failure))) => return self.take_failure(task, kind, failure),
+            None => return self.learn(event),
+        };
         match event {
-            Event::Drawn {
-                task,
-                provider,
-                drawn,
-            } => self.take_draw(task, &provider, drawn),
+            Event::Drawn { provider, drawn, .. } => self.take_draw(of, &provider, drawn),
             Event::AuditFetched {
-                task,
-                provider,
-                statement,
-            } => self.take_fetched(task, provider, statement, step),
-            Event::AuditShown {
-                task,
-                provider,
-                output,
-            } => self.take_shown(task, &provider, output, step),
-            Event::AuditReady {
-                task,
-                provider,
-                found,
-            } => self.take_audit(task, provider, found, step),
+                provider, statement, ..
+            } => self.take_fetched(of, provider, statement, step),
+            Event::AuditShown { provider, output, .. } => self.take_shown(of, &provider, output, step),
+            Event::AuditReady { provider, found, .. } => self.take_audit(of, provider, found, step),
             Event::AuditCompared {
-                task,
                 provider,
                 agrees,
                 view,
-            } => self.take_comparison(task, provider, (agrees, view), step),
+                ..
+            } => self.take_comparison(of, provider, (agrees, view), step),
             answer @ (Event::MoveReady { .. } | Event::SeatDrawn { .. } | Event::VoteReady { .. }) => {
-                self.take_answer(answer, step);
+                self.take_answer(of, answer, step);
             }
-            Event::EffectDone { task, kind } => self.take_success(task, kind, step),
-            Event::EffectFailed { task, kind, failure } => self.take_failure(task, kind, failure),
+            Event::EffectDone { .. } => self.take_success(of, step),
+            // A provider's.
+            _ => {}
+        }
+    }
+
+    fn learn(&mut self, event: Event) {
+        match event {
             Event::Measured {
                 model,
                 operation,
@@ -289,76 +286,56 @@ impl Verifier {
             } => self.role.speeds.measure(model, operation, units, millis),
             Event::OpeningWindow { seconds } => self.config.opening_seconds = seconds,
             // Taken before, and a provider's.
-            Event::Finalized { .. }
-            | Event::Best { .. }
-            | Event::Room { .. }
-            | Event::InputReady { .. }
-            | Event::InputFailed { .. }
-            | Event::ResultReady { .. }
-            | Event::ComputeFailed { .. }
-            | Event::ConfirmationChecked { .. }
-            | Event::Stake { .. }
-            | Event::CommitWindow { .. }
-            | Event::Barred { .. } => {}
-        }
-    }
-
-    /// Takes in what was found for a dispute.
-    fn take_answer(&mut self, answer: Event, step: &mut Step) {
-        match answer {
-            Event::MoveReady {
-                task,
-                dispute,
-                number,
-                played,
-            } => {
-                let at = (task, self.block);
-                if let Some(entry) = self.succeeded(task, EffectKind::ComputeMove(dispute)) {
-                    step.records
-                        .extend(entry.duels.take_move(at, dispute, number, played));
-                }
-            }
-            Event::SeatDrawn {
-                task,
-                dispute,
-                ballot,
-                proof,
-            } => {
-                if let Some(entry) = self.succeeded(task, EffectKind::DrawSeat(dispute)) {
-                    entry.seats.take_draw(dispute, ballot, proof);
-                }
-            }
-            Event::VoteReady { task, dispute, value } => {
-                if let Some(entry) = self.succeeded(task, EffectKind::ComputeVote(dispute)) {
-                    entry.seats.take_value(dispute, value);
-                }
-            }
             _ => {}
         }
     }
 
-    /// The task of an effect that went well.
-    fn succeeded(&mut self, task: TaskId, kind: EffectKind) -> Option<&mut AuditTask> {
-        let entry = self.tasks.get_mut(&task)?;
-        entry.attempts.succeed(kind, self.now, &self.config);
-        Some(entry)
-    }
-
-    fn take_draw(&mut self, task: TaskId, provider: &AccountId, drawn: Option<Drawn>) {
+    /// Takes in what was found for a dispute.
+    fn take_answer(&mut self, (task, kind): (TaskId, EffectKind), answer: Event, step: &mut Step) {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
-        let key = key_of(provider);
-        entry
-            .attempts
-            .succeed(EffectKind::Draw(key), self.now, &self.config);
-        let check = entry.checks.entry(key).or_default();
+        entry.attempts.succeed(kind, self.now, &self.config);
+        match answer {
+            Event::MoveReady {
+                dispute,
+                number,
+                played,
+                ..
+            } => {
+                let at = (task, self.block);
+                step.records
+                    .extend(entry.duels.take_move(at, dispute, number, played));
+            }
+            Event::SeatDrawn {
+                dispute,
+                ballot,
+                proof,
+                ..
+            } => entry.seats.take_draw(dispute, ballot, proof),
+            Event::VoteReady { dispute, value, .. } => entry.seats.take_value(dispute, value),
+            _ => {}
+        }
+    }
+
+    fn take_draw(&mut self, (task, kind): (TaskId, EffectKind), provider: &AccountId, drawn: Option<Drawn>) {
+        let Some(entry) = self.tasks.get_mut(&task) else {
+            return;
+        };
+        entry.attempts.succeed(kind, self.now, &self.config);
+        let check = entry.checks.entry(key_of(provider)).or_default();
         check.draw = drawn.map_or(Draw::NotOurs, Draw::Ours);
         check.drawn_at = Some(self.clocks.finalized);
     }
 
     /// The only place where a result of ours comes into being.
-    fn take_audit(&mut self, task: TaskId, provider: AccountId, found: Found, step: &mut Step) {
+    fn take_audit(
+        &mut self,
+        (task, kind): (TaskId, EffectKind),
+        provider: AccountId,
+        found: Found,
+        step: &mut Step,
+    ) {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
@@ -369,15 +346,13 @@ impl Verifier {
             return;
         }
         if self.config.is_short_of_room && shown.is_none() {
-            self.take_failure(task, EffectKind::Audit(key), Failure::Refused);
+            self.take_failure(task, kind, Failure::Refused);
             return;
         }
         let salts = [Purpose::Audit(key), Purpose::Differing(key)];
         let salts = salts.map(|purpose| self.config.salts.salt(task, purpose));
         let sealed = SealedResult::new((task, &provider, stash), found, salts);
-        entry
-            .attempts
-            .succeed(EffectKind::Audit(key), self.now, &self.config);
+        entry.attempts.succeed(kind, self.now, &self.config);
         if shown.is_some_and(|shown| shown != sealed.seal) {
             // The journal was lost, and this is not what we said: it cannot be opened.
             check.draw = Draw::NotOurs;
@@ -390,7 +365,7 @@ impl Verifier {
     /// The only place where it is decided how a seal over items is opened.
     fn take_comparison(
         &mut self,
-        task: TaskId,
+        (task, kind): (TaskId, EffectKind),
         provider: AccountId,
         (agrees, view): (bool, Option<KeptView>),
         step: &mut Step,
@@ -398,11 +373,8 @@ impl Verifier {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
-        let key = key_of(&provider);
-        for kind in [EffectKind::CompareAudit(key), EffectKind::CompareAll(key)] {
-            entry.attempts.succeed(kind, self.now, &self.config);
-        }
-        let check = entry.checks.entry(key).or_default();
+        entry.attempts.succeed(kind, self.now, &self.config);
+        let check = entry.checks.entry(key_of(&provider)).or_default();
         if check.agrees.is_some() {
             return;
         }
@@ -433,7 +405,7 @@ impl Verifier {
         }
     }
 
-    pub(super) fn take_success(&mut self, task: TaskId, kind: EffectKind, step: &mut Step) {
+    pub(super) fn take_success(&mut self, (task, kind): (TaskId, EffectKind), step: &mut Step) {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };

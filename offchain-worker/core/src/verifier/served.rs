@@ -68,17 +68,16 @@ impl Verifier {
     /// else, or us after a restart, is convicted by it.
     pub(super) fn take_fetched(
         &mut self,
-        task: TaskId,
+        of: (TaskId, EffectKind),
         provider: AccountId,
         statement: SignedStatement<AccountId>,
         step: &mut Step,
     ) {
-        let at = self.block;
+        let (at, (task, kind)) = (self.block, of);
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
-        let key = key_of(&provider);
-        let (check, kind) = (entry.checks.entry(key).or_default(), EffectKind::FetchAudit(key));
+        let check = entry.checks.entry(key_of(&provider)).or_default();
         let is_news = check.served.take(&statement);
         let is_other = check.served.output() != Some(statement.statement.output);
         if is_news {
@@ -91,25 +90,25 @@ impl Verifier {
         }
         match is_other {
             true => self.take_failure(task, kind, Failure::Failed),
-            false => self.take_success(task, kind, step),
+            false => self.take_success(of, step),
         }
     }
 
     /// What a provider has shown on the chain is what it is held to, like what it has signed.
     pub(super) fn take_shown(
         &mut self,
-        task: TaskId,
+        of: (TaskId, EffectKind),
         provider: &AccountId,
         output: ContentHash,
         step: &mut Step,
     ) {
+        let (task, kind) = of;
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
-        let key = key_of(provider);
-        let kind = EffectKind::FetchAudit(key);
-        match entry.checks.entry(key).or_default().served.take_shown(output) {
-            true => self.take_success(task, kind, step),
+        let check = entry.checks.entry(key_of(provider)).or_default();
+        match check.served.take_shown(output) {
+            true => self.take_success(of, step),
             false => self.take_failure(task, kind, Failure::Failed),
         }
     }

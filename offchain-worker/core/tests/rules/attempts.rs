@@ -298,8 +298,9 @@ fn an_input_that_is_gone_when_its_turn_comes_is_fetched_again() {
     let mut provider = provider(Vec::new());
     see(&mut provider, 10, vec![working(1)]);
     provider.step(10, Event::InputReady { task: 1 });
-    let failed = Event::ComputeFailed {
+    let failed = Event::EffectFailed {
         task: 1,
+        kind: EffectKind::Compute,
         failure: Failure::Refused,
     };
     assert_eq!(kinds(&provider.step(11, failed)), [EffectKind::Fetch]);

@@ -90,6 +90,32 @@ fn work_that_is_done_lost_or_given_up_makes_room() {
 }
 
 #[test]
+fn a_second_bid_that_is_refused_since_the_first_came_through_makes_no_room() {
+    let mut provider = limited(20);
+    let made = bids(&see(&mut provider, 10, many(2)));
+    let task = *made.keys().next().unwrap();
+    assert_eq!(made.len(), 1);
+    let mut shown = bidding(task);
+    shown.bid = Some(BidSeen {
+        seal: H256([1; 32]),
+        opened: false,
+    });
+    let best = Event::Best {
+        block: 20,
+        clock: 20,
+        tasks: vec![shown],
+    };
+    provider.step(20, best);
+    let refused = Event::EffectFailed {
+        task,
+        kind: EffectKind::Bid,
+        failure: Failure::Failed,
+    };
+    provider.step(20, refused);
+    assert_eq!(bids(&see(&mut provider, 11, many(2))).len(), 0);
+}
+
+#[test]
 fn who_turns_out_to_be_slow_promises_less() {
     let count = |millis: u64| {
         let mut provider = limited(100);
@@ -163,8 +189,9 @@ fn no_client_has_more_than_half_of_the_places_for_fetching() {
 fn a_faulty_input_ends_the_work_on_it_and_nothing_else() {
     let mut provider = provider(Vec::new());
     see(&mut provider, 10, vec![working(1)]);
-    let failed = Event::InputFailed {
+    let failed = Event::EffectFailed {
         task: 1,
+        kind: EffectKind::Fetch,
         failure: Failure::Permanent,
     };
     provider.step(10, failed);

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use codec::Encode;
 use sp_core::H256;
-use surety_audit_economics::{answer_hashes, audit_seal, items_seal};
 use surety_dispute_game::bisection::{Move, Reason, Side, challenge, defend};
 use surety_dispute_game::testsuite::toy::{Computed, Toy};
 use surety_types::{
@@ -13,14 +12,14 @@ use surety_types::{
     trust::{Audit, AuditProof, AuditState, DisputeId, ItemFound, ItemsFound},
 };
 use surety_worker_core::{
-    AccountId, BlockNumber, Config, DisputeRecord, Drawn, Effect, EffectKind, Event, Found, NoBids, Record,
-    RoundRecord, SecretSalts, Step, TaskSnapshot, Verifier, key_of,
+    AccountId, BlockNumber, Config, Drawn, Effect, Event, Found, NoBids, Record, RoundRecord, SecretSalts,
+    Step, TaskSnapshot, Verifier,
 };
 
 use crate::{
     faults::{Faults, any, passing},
     random::Random,
-    records::{TASK, auditing, claim, dispute, provider, right, stash, wrong},
+    records::{TASK, auditing, claim, dispute, play, provider, right, seal_of, stash, wrong},
 };
 
 const LAG: usize = 3;
@@ -381,6 +380,7 @@ impl Life {
                 assert_eq!(claim, self.claim());
                 self.later(Event::AuditCompared {
                     task,
+                    kind,
                     provider,
                     agrees: false,
                     view: None,
@@ -402,7 +402,9 @@ impl Life {
                 });
             }
             Effect::CheckData { .. } => self.later(Event::EffectDone { task, kind }),
-            Effect::Cancel { kind, .. } => self.jobs.retain(|(_, event)| kind_of(event) != Some(kind)),
+            Effect::Cancel { kind, .. } => self
+                .jobs
+                .retain(|(_, event)| event.ends().is_none_or(|(_, of, _)| of != kind)),
             Effect::Forget { .. } => {
                 // For all it knows the task is over; but nobody was told anything yet.
                 assert!(self.journal.is_empty(), "forgot what it said");
@@ -479,40 +481,4 @@ impl Life {
         let known = self.moves.entry((dispute, number)).or_default();
         known.insert(played.encode());
     }
-}
-
-/// The seal that an opening opens.
-fn seal_of(opening: &Effect) -> Option<H256> {
-    let (provider, stash) = (provider(), stash());
-    match opening {
-        Effect::SubmitAuditReveal { claim, salt, .. } => {
-            Some(audit_seal(TASK, &provider, &stash, claim, salt))
-        }
-        Effect::SubmitItemsReveal { found, answer, .. } => {
-            let answers = answer_hashes(answer);
-            Some(items_seal(TASK, &provider, &stash, found, &answers))
-        }
-        _ => None,
-    }
-}
-
-/// Which effect an event is the end of.
-fn kind_of(event: &Event) -> Option<EffectKind> {
-    Some(match event {
-        Event::Drawn { provider, .. } => EffectKind::Draw(key_of(provider)),
-        Event::AuditReady { provider, .. } => EffectKind::Audit(key_of(provider)),
-        Event::AuditCompared { provider, .. } => EffectKind::CompareAudit(key_of(provider)),
-        Event::MoveReady { dispute, .. } => EffectKind::ComputeMove(*dispute),
-        Event::EffectDone { kind, .. } | Event::EffectFailed { kind, .. } => *kind,
-        _ => return None,
-    })
-}
-
-/// Plays, unless it is refused.
-fn play(record: &mut DisputeRecord, side: Side, played: Move, number: BlockNumber) -> bool {
-    record.game.tick(number - record.ticked_at);
-    record.ticked_at = number;
-    let done = record.game.step(side, played, &Toy, &Toy).is_ok();
-    record.moves += u32::from(done);
-    done
 }

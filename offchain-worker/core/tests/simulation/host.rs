@@ -12,7 +12,7 @@ use surety_types::{
 };
 use surety_worker_core::{
     BlockNumber, Config, Effect, EffectKind, Event, Failure, Offer, Policy, Provider, Record, SecretSalts,
-    Step, TaskSnapshot, key_of,
+    Step, TaskSnapshot,
 };
 
 use crate::{
@@ -39,14 +39,8 @@ struct Job {
 
 impl Job {
     fn of(&self) -> Option<(TaskId, EffectKind)> {
-        match self.event {
-            Event::InputReady { task } => Some((task, EffectKind::Fetch)),
-            Event::ResultReady { task, .. } => Some((task, EffectKind::Compute)),
-            Event::ConfirmationChecked {
-                task, ref verifier, ..
-            } => Some((task, EffectKind::CheckConfirmation(key_of(verifier)))),
-            _ => None,
-        }
+        let (task, kind, _) = self.event.ends()?;
+        Some((task, kind))
     }
 }
 
@@ -222,41 +216,19 @@ impl Host {
 
     fn finish_job(&mut self, job: Job, chain: &mut Chain, random: &mut Random) {
         let fails = random.happens(self.faults.local_failure);
-        let event = match job.event {
-            Event::InputReady { task } => {
-                self.under_way.remove(&(task, EffectKind::Fetch));
-                if fails || !chain.inputs.is_served(task) {
-                    let failure = passing(random);
-                    Event::InputFailed { task, failure }
-                } else {
-                    Event::InputReady { task }
-                }
+        let Some((task, kind)) = job.of() else {
+            return;
+        };
+        self.under_way.remove(&(task, kind));
+        let is_missing = kind == EffectKind::Fetch && !chain.inputs.is_served(task);
+        let event = if fails || is_missing {
+            let failure = passing(random);
+            Event::EffectFailed { task, kind, failure }
+        } else {
+            if kind == EffectKind::Compute {
+                self.made_at.entry(task).or_insert(chain.clock);
             }
-            Event::ResultReady { task, claim, leaves } => {
-                self.under_way.remove(&(task, EffectKind::Compute));
-                if fails {
-                    let failure = passing(random);
-                    Event::ComputeFailed { task, failure }
-                } else {
-                    self.made_at.entry(task).or_insert(chain.clock);
-                    Event::ResultReady { task, claim, leaves }
-                }
-            }
-            Event::ConfirmationChecked {
-                task, ref verifier, ..
-            } => {
-                let kind = EffectKind::CheckConfirmation(key_of(verifier));
-                self.under_way.remove(&(task, kind));
-                match fails {
-                    true => Event::EffectFailed {
-                        task,
-                        kind,
-                        failure: passing(random),
-                    },
-                    false => job.event,
-                }
-            }
-            other => other,
+            job.event
         };
         self.feed(event, chain, random);
     }

@@ -1,7 +1,8 @@
 //! What the chain has written down of a verifier's task, as lives begin with it.
 
 use sp_core::H256;
-use surety_dispute_game::bisection::{Clocks, Game};
+use surety_audit_economics::{answer_hashes, audit_seal, items_seal};
+use surety_dispute_game::bisection::{Clocks, Game, Move, Side};
 use surety_dispute_game::testsuite::{
     dice::Dice,
     toy::{Alteration, Computed, Toy},
@@ -12,11 +13,11 @@ use surety_types::{
     task::{AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec, TaskState},
     trust::Party,
 };
-use surety_worker_core::{AccountId, BlockNumber, DisputeRecord, RoundRecord, TaskSnapshot};
+use surety_worker_core::{AccountId, BlockNumber, DisputeRecord, Effect, RoundRecord, TaskSnapshot};
 
-/// The task.
 /// Of which everybody computes.
 const INPUT: u64 = 7;
+/// The task.
 pub const TASK: TaskId = 3;
 /// Last block for auditors to draw themselves.
 const AUDIT_UNTIL: BlockNumber = 200;
@@ -121,4 +122,28 @@ pub fn auditing() -> TaskSnapshot {
         demands: Vec::new(),
         committees: Vec::new(),
     }
+}
+
+/// The seal that an opening opens.
+pub fn seal_of(opening: &Effect) -> Option<H256> {
+    let (provider, stash) = (provider(), stash());
+    match opening {
+        Effect::SubmitAuditReveal { claim, salt, .. } => {
+            Some(audit_seal(TASK, &provider, &stash, claim, salt))
+        }
+        Effect::SubmitItemsReveal { found, answer, .. } => {
+            let answers = answer_hashes(answer);
+            Some(items_seal(TASK, &provider, &stash, found, &answers))
+        }
+        _ => None,
+    }
+}
+
+/// Plays, unless it is refused. Says whether it was played.
+pub fn play(record: &mut DisputeRecord, side: Side, played: Move, number: BlockNumber) -> bool {
+    record.game.tick(number - record.ticked_at);
+    record.ticked_at = number;
+    let done = record.game.step(side, played, &Toy, &Toy).is_ok();
+    record.moves += u32::from(done);
+    done
 }

@@ -132,6 +132,39 @@ fn draw(verifier: &mut Verifier, first: Vec<Effect>, ours: impl Fn(u64) -> bool)
     }
 }
 
+/// Our audit of the provider, as the chain shows it.
+fn with_audit(round: &mut RoundRecord, state: AuditState) {
+    let audit = Audit {
+        verifier: stash(),
+        provider: provider(),
+        bond: 1,
+        draw: Default::default(),
+        items: None,
+        state,
+    };
+    round.audits.try_push(audit).unwrap();
+}
+
+/// Has all of the first task audited until block 12. Returns the seal.
+fn seal(verifier: &mut Verifier) -> H256 {
+    let first = see(verifier, 10, vec![auditing(1, 20)]);
+    let (fetch, _) = draw(verifier, first, |_| true);
+    let done = Event::EffectDone {
+        task: 1,
+        kind: fetch[0].kind(),
+    };
+    verifier.step(11, done);
+    let ready = Event::AuditReady {
+        task: 1,
+        provider: provider(),
+        found: Found::Whole(claim()),
+    };
+    match effects(&verifier.step(12, ready))[..] {
+        [Effect::SubmitAnnouncement { seal, .. }] => seal,
+        ref other => panic!("{other:?}"),
+    }
+}
+
 fn claim() -> ResultClaim {
     ResultClaim {
         output: H256([6; 32]),
@@ -221,32 +254,10 @@ fn an_audit_whose_time_is_over_is_stopped() {
 #[test]
 fn a_sealed_audit_is_opened_on_the_best_blocks_word_and_after_its_window_whatever_it_meets() {
     let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
-    let first = see(&mut verifier, 10, vec![auditing(1, 20)]);
-    let (fetch, _) = draw(&mut verifier, first, |_| true);
-    let done = Event::EffectDone {
-        task: 1,
-        kind: fetch[0].kind(),
-    };
-    verifier.step(11, done);
-    let ready = Event::AuditReady {
-        task: 1,
-        provider: provider(),
-        found: Found::Whole(claim()),
-    };
-    let [Effect::SubmitAnnouncement { seal, .. }] = effects(&verifier.step(12, ready))[..] else {
-        panic!("no announcement");
-    };
+    let seal = seal(&mut verifier);
     let mut owed = auditing(1, 20);
     let round = owed.round.as_mut().unwrap();
-    let audit = Audit {
-        verifier: stash(),
-        provider: provider(),
-        bond: 1,
-        draw: Default::default(),
-        items: None,
-        state: AuditState::Sealed(seal),
-    };
-    round.audits.try_push(audit).unwrap();
+    with_audit(round, AuditState::Sealed(seal));
     round.phase = RoundPhase::Revealing { until: 30 };
     round.members[0].progress = MemberProgress::Revealed(claim());
     let best = |block, tasks| Event::Best {
@@ -286,19 +297,7 @@ fn a_sealed_audit_is_opened_on_the_best_blocks_word_and_after_its_window_whateve
 #[test]
 fn an_output_is_looked_for_over_minutes_and_then_demanded_by_who_has_audited_it() {
     let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
-    let first = see(&mut verifier, 10, vec![auditing(1, 20)]);
-    let (fetch, _) = draw(&mut verifier, first, |_| true);
-    let done = Event::EffectDone {
-        task: 1,
-        kind: fetch[0].kind(),
-    };
-    verifier.step(11, done);
-    let ready = Event::AuditReady {
-        task: 1,
-        provider: provider(),
-        found: Found::Whole(claim()),
-    };
-    verifier.step(12, ready);
+    seal(&mut verifier);
     let mut shown = auditing(1, 20);
     let round = shown.round.as_mut().unwrap();
     round.members[0].progress = MemberProgress::Revealed(claim());
@@ -307,15 +306,7 @@ fn an_output_is_looked_for_over_minutes_and_then_demanded_by_who_has_audited_it(
     // The announcement came too late: there is nothing for us in it.
     assert_eq!(see(&mut verifier, 21, vec![shown.clone()]), []);
 
-    let audit = Audit {
-        verifier: stash(),
-        provider: provider(),
-        bond: 1,
-        draw: Default::default(),
-        items: None,
-        state: AuditState::Confirmed,
-    };
-    shown.round.as_mut().unwrap().audits.try_push(audit).unwrap();
+    with_audit(shown.round.as_mut().unwrap(), AuditState::Confirmed);
     for block in 22..200 {
         let mut started = see(&mut verifier, block, vec![shown.clone()]);
         while let Some(effect) = started.pop() {
@@ -417,33 +408,11 @@ fn nothing_is_sealed_while_there_is_no_room_for_promises() {
 #[test]
 fn what_was_sealed_before_is_opened_with_or_without_room() {
     let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
-    let first = see(&mut verifier, 10, vec![auditing(1, 20)]);
-    let (fetch, _) = draw(&mut verifier, first, |_| true);
-    let done = Event::EffectDone {
-        task: 1,
-        kind: fetch[0].kind(),
-    };
-    verifier.step(11, done);
-    let ready = Event::AuditReady {
-        task: 1,
-        provider: provider(),
-        found: Found::Whole(claim()),
-    };
-    let [Effect::SubmitAnnouncement { seal, .. }] = effects(&verifier.step(12, ready))[..] else {
-        panic!("no announcement");
-    };
+    let seal = seal(&mut verifier);
     verifier.step(12, Event::Room { is_short: true });
     let mut owed = auditing(1, 20);
     let round = owed.round.as_mut().unwrap();
-    let audit = Audit {
-        verifier: stash(),
-        provider: provider(),
-        bond: 1,
-        draw: Default::default(),
-        items: None,
-        state: AuditState::Sealed(seal),
-    };
-    round.audits.try_push(audit).unwrap();
+    with_audit(round, AuditState::Sealed(seal));
     round.phase = RoundPhase::Revealing { until: 30 };
     round.members[0].progress = MemberProgress::Revealed(claim());
     let opened = see(&mut verifier, 21, vec![owed]);

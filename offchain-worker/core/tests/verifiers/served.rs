@@ -137,15 +137,7 @@ pub fn revealed(output: u8, seal: H256, phase: RoundPhase<AccountId, u32>) -> Ta
     let round = task.round.as_mut().unwrap();
     round.members[0].progress = MemberProgress::Revealed(found(output));
     round.phase = phase;
-    let audit = Audit {
-        verifier: stash(),
-        provider: provider(),
-        bond: 1,
-        draw: Default::default(),
-        items: None,
-        state: AuditState::Sealed(seal),
-    };
-    round.audits.try_push(audit).unwrap();
+    with_audit(round, AuditState::Sealed(seal));
     if matches!(round.phase, RoundPhase::Challengeable { .. }) {
         round.openings_until = Some(1_000);
     }

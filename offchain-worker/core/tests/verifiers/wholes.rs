@@ -50,7 +50,7 @@ fn items() -> Found {
 }
 
 /// Has an audit sealed. Returns the seal.
-fn seal(verifier: &mut Verifier, journal: &mut Vec<Record>, task: u64) -> H256 {
+fn seal_items(verifier: &mut Verifier, journal: &mut Vec<Record>, task: u64) -> H256 {
     let kind = EffectKind::FetchAudit(surety_worker_core::key_of(&provider()));
     verifier.step(11, Event::EffectDone { task, kind });
     let ready = Event::AuditReady {
@@ -75,16 +75,19 @@ fn to_open(id: u64, seal: H256) -> TaskSnapshot {
     let verdict = Verdict::Failed(FailureReason::NoAgreement);
     round.phase = RoundPhase::Challengeable { until: 400, verdict };
     round.openings_until = Some(5_000);
-    let audit = Audit {
-        verifier: stash(),
-        provider: provider(),
-        bond: 1,
-        draw: Default::default(),
-        items: None,
-        state: AuditState::Sealed(seal),
-    };
-    round.audits.try_push(audit).unwrap();
+    with_audit(round, AuditState::Sealed(seal));
     task
+}
+
+/// That a seal was held against what its provider shows, in one of the two ways.
+fn compared(task: u64, by: fn(H256) -> EffectKind, agrees: bool, view: Option<KeptView>) -> Event {
+    Event::AuditCompared {
+        task,
+        kind: by(surety_worker_core::key_of(&provider())),
+        provider: provider(),
+        agrees,
+        view,
+    }
 }
 
 #[test]
@@ -96,7 +99,7 @@ fn no_more_audits_of_items_are_begun_than_could_be_computed_whole_in_the_time_fo
     assert_eq!(fetches(&begun), [1, 2, 3, 4]);
     let mut journal = Vec::new();
     let seals: Vec<_> = (1..=4)
-        .map(|task| seal(&mut verifier, &mut journal, task))
+        .map(|task| seal_items(&mut verifier, &mut journal, task))
         .collect();
     assert_eq!(fetches(&see(&mut verifier, 13, tasks.clone())), [0; 0]);
 
@@ -106,12 +109,7 @@ fn no_more_audits_of_items_are_begun_than_could_be_computed_whole_in_the_time_fo
         seen[task] = to_open(task as u64 + 1, *seal);
     }
     assert_eq!(fetches(&see(&mut verifier, 14, seen.clone())), [0; 0]);
-    let compared = Event::AuditCompared {
-        task: 2,
-        provider: provider(),
-        agrees: true,
-        view: None,
-    };
+    let compared = compared(2, EffectKind::CompareAudit, true, None);
     let begun = effects(&verifier.step(15, compared));
     assert_eq!(fetches(&begun), [5]);
 
@@ -136,16 +134,11 @@ fn an_audit_that_is_played_about_with_what_was_shown_makes_room_and_one_that_tak
         let mut journal = Vec::new();
         let mut seen = tasks;
         for task in 1..=4 {
-            let seal = seal(&mut verifier, &mut journal, task);
+            let seal = seal_items(&mut verifier, &mut journal, task);
             seen[task as usize - 1] = to_open(task, seal);
         }
         see(&mut verifier, 14, seen.clone());
-        let compared = Event::AuditCompared {
-            task: 2,
-            provider: provider(),
-            agrees: false,
-            view,
-        };
+        let compared = compared(2, EffectKind::CompareAudit, false, view);
         let step = verifier.step(15, compared);
         journal.extend(step.records.clone());
         let mut begun = effects(&step);
@@ -182,19 +175,12 @@ fn computing(effects: &[Effect]) -> Vec<(u64, bool)> {
     computing.collect()
 }
 
-#[test]
-fn silent_providers_are_compared_whole_one_after_the_other_and_before_new_audits() {
-    let mut verifier = verifier_for(10, Vec::new());
-    let first = see(&mut verifier, 10, (1..=3).map(sampled).collect());
-    draw(&mut verifier, first, |_| true);
-    let mut journal = Vec::new();
-    let seals: Vec<_> = (1..=3)
-        .map(|task| seal(&mut verifier, &mut journal, task))
-        .collect();
-    let mut seen: Vec<_> = (1..).zip(seals).map(|(task, seal)| to_open(task, seal)).collect();
+/// Lets providers show nothing until nothing more is asked of them. Returns how often they were asked, and
+/// what was computed instead.
+fn look_in_vain(verifier: &mut Verifier, seen: &[TaskSnapshot]) -> (usize, Vec<(u64, bool)>) {
     let (mut looked, mut begun) = (0, Vec::new());
     for block in 20..200 {
-        let mut started = see(&mut verifier, block, seen.clone());
+        let mut started = see(verifier, block, seen.to_vec());
         while let Some(effect) = started.pop() {
             begun.extend(computing(std::slice::from_ref(&effect)));
             if let Effect::CompareAudit { task, .. } = effect {
@@ -205,6 +191,37 @@ fn silent_providers_are_compared_whole_one_after_the_other_and_before_new_audits
             }
         }
     }
+    (looked, begun)
+}
+
+#[test]
+fn an_answer_that_comes_late_after_all_stops_the_computing_of_all() {
+    let mut verifier = verifier_for(10, Vec::new());
+    let first = see(&mut verifier, 10, vec![sampled(1)]);
+    draw(&mut verifier, first, |_| true);
+    let seal = seal_items(&mut verifier, &mut Vec::new(), 1);
+    let (_, begun) = look_in_vain(&mut verifier, &[to_open(1, seal)]);
+    assert_eq!(begun, [(1, true)]);
+    let late = compared(1, EffectKind::CompareAudit, true, None);
+    let next = effects(&verifier.step(200, late));
+    let kind = EffectKind::CompareAll(surety_worker_core::key_of(&provider()));
+    assert!(next.contains(&Effect::Cancel { task: 1, kind }), "{next:?}");
+    let is_opening =
+        |effect: &Effect| matches!(effect, Effect::SubmitItemsReveal { answer, .. } if answer.agrees);
+    assert!(next.iter().any(is_opening), "{next:?}");
+}
+
+#[test]
+fn silent_providers_are_compared_whole_one_after_the_other_and_before_new_audits() {
+    let mut verifier = verifier_for(10, Vec::new());
+    let first = see(&mut verifier, 10, (1..=3).map(sampled).collect());
+    draw(&mut verifier, first, |_| true);
+    let mut journal = Vec::new();
+    let seals: Vec<_> = (1..=3)
+        .map(|task| seal_items(&mut verifier, &mut journal, task))
+        .collect();
+    let mut seen: Vec<_> = (1..).zip(seals).map(|(task, seal)| to_open(task, seal)).collect();
+    let (looked, begun) = look_in_vain(&mut verifier, &seen);
     assert_eq!((looked, begun.len()), (15, 1), "{begun:?}");
 
     // A new one that has to be done much sooner.
@@ -221,12 +238,7 @@ fn silent_providers_are_compared_whole_one_after_the_other_and_before_new_audits
         assert_eq!(computing(&started), [(0, false); 0]);
         let (task, is_whole) = *order.last().unwrap();
         assert!(is_whole);
-        let compared = Event::AuditCompared {
-            task,
-            provider: provider(),
-            agrees: true,
-            view: None,
-        };
+        let compared = compared(task, EffectKind::CompareAll, true, None);
         started = effects(&verifier.step(201, compared));
         order.extend(computing(&started));
         started.clear();

@@ -14,7 +14,8 @@ use super::{
     world::{Running, World},
 };
 
-fn announced(world: &World) -> usize {
+/// Audits that were announced.
+pub fn announced(world: &World) -> usize {
     let calls = world.chain.calls().into_iter().map(|(_, call)| call);
     calls
         .filter(|call| matches!(call, Call::AnnounceAudit { .. }))
@@ -70,10 +71,7 @@ pub async fn until_revealed(world: &World, task: TaskId) {
 pub async fn until_audit_revealed(world: &World, task: TaskId) {
     until_revealed(world, task).await;
     world
-        .until(|| {
-            world.chain.finalize();
-            !claims_revealed(world).is_empty() || !items_revealed(world).is_empty()
-        })
+        .until_final(|| !claims_revealed(world).is_empty() || !items_revealed(world).is_empty())
         .await;
 }
 
@@ -245,11 +243,6 @@ async fn a_provider_that_reveals_another_output_than_it_served_is_reported_also_
     assert_eq!((statement.statement.output, other), (output, None));
     assert_eq!(&statement.statement.provider, world.stash());
     // Then it opens its seal, which is void.
-    world
-        .until(|| {
-            world.chain.finalize();
-            !claims_revealed(&world).is_empty()
-        })
-        .await;
+    world.until_final(|| !claims_revealed(&world).is_empty()).await;
     verifier.stop().await;
 }

@@ -95,12 +95,7 @@ fn tried(world: &World) -> usize {
 }
 
 async fn until_refuted(world: &World) {
-    world
-        .until(|| {
-            world.chain.finalize();
-            !refutations(world).is_empty()
-        })
-        .await;
+    world.until_final(|| !refutations(world).is_empty()).await;
 }
 
 fn state(world: &World, task: TaskId) -> AuditState {
@@ -143,15 +138,10 @@ async fn a_provider_that_was_killed_sends_the_refutation_that_it_had_made() {
         .chain
         .refuse_next(is_refutation, Refusal::ExhaustsResources, 1);
     let (provider, task, _) = guessed(&world).await;
-    world
-        .until(|| {
-            world.chain.finalize();
-            tried(&world) > 0
-        })
-        .await;
+    world.until_final(|| tried(&world) > 0).await;
     provider.kill().await;
-    // What was opened need not be there any more.
-    world.chain.change(|state| state.openings.clear());
+    // Its node has the block no longer that has what was opened.
+    world.chain.drop_bodies();
     let provider = world.start();
     until_refuted(&world).await;
     assert_eq!(state(&world, task), AuditState::Over);
@@ -179,12 +169,7 @@ async fn an_auditor_that_has_computed_its_items_is_left_alone() {
     let (provider, verifier, task, _) = announced_items(&world).await;
     until_audit_revealed(&world, task).await;
     let is_checked = |record: &Record| matches!(record, Record::ConfirmationChecked { refutation: None, .. });
-    world
-        .until(|| {
-            world.chain.finalize();
-            world.records().iter().any(is_checked)
-        })
-        .await;
+    world.until_final(|| world.records().iter().any(is_checked)).await;
     assert_eq!((tried(&world), state(&world, task)), (0, AuditState::Confirmed));
     verifier.stop().await;
     provider.stop().await;

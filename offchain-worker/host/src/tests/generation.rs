@@ -87,12 +87,7 @@ async fn a_generation_reaches_its_client_before_it_is_committed_and_nobody_else(
         panic!("not settled: {:?}", info.task.state);
     };
     assert_eq!((claim.output, claim.units), (found, 7));
-    world
-        .until(|| {
-            world.chain.finalize();
-            world.is_finished(task)
-        })
-        .await;
+    world.until_final(|| world.is_finished(task)).await;
     host.stop().await;
     let over = world.client_plane().read_stream(task, &at[0], 0).await;
     assert_eq!(

@@ -38,22 +38,12 @@ async fn an_input_that_cannot_be_fetched_is_demanded_and_fetched_when_the_piece_
         round.phase = RoundPhase::Committing { until: 100_000 };
     });
     let missed = |record: &Record| matches!(record, Record::InputMissed { .. });
-    world
-        .until(|| {
-            world.chain.finalize();
-            world.records().iter().any(missed)
-        })
-        .await;
+    world.until_final(|| world.records().iter().any(missed)).await;
     assert_eq!(demands(&world), []);
 
     // More than half of the time goes by.
     world.chain.change(|state| state.clock = 60_000);
-    world
-        .until(|| {
-            world.chain.finalize();
-            !demands(&world).is_empty()
-        })
-        .await;
+    world.until_final(|| !demands(&world).is_empty()).await;
     assert_eq!(demands(&world), [Call::DemandInput { task, segment: 0 }]);
 
     world.net.set_down(&world.client_endpoint(), false);
@@ -65,12 +55,7 @@ async fn an_input_that_cannot_be_fetched_is_demanded_and_fetched_when_the_piece_
         .submit(&client, call, Until::Included.into())
         .await
         .unwrap();
-    world
-        .until(|| {
-            world.chain.finalize();
-            !commits(&world).is_empty()
-        })
-        .await;
+    world.until_final(|| !commits(&world).is_empty()).await;
     assert_eq!(demands(&world).len(), 1);
     host.stop().await;
 }
@@ -101,12 +86,7 @@ async fn a_provider_whose_client_is_gone_reads_the_input_from_one_that_has_commi
     world.net.set_down(&world.client_endpoint(), true);
     world.bid_and_assign_unfinalized(task).await;
     rival_commits(&world, task).await;
-    world
-        .until(|| {
-            world.chain.finalize();
-            !commits(&world).is_empty()
-        })
-        .await;
+    world.until_final(|| !commits(&world).is_empty()).await;
     assert_eq!(demands(&world), []);
     host.stop().await;
 }

@@ -107,12 +107,7 @@ impl Verifier {
 
     /// The next look comes to this.
     async fn until(&self, offered: bool) {
-        self.world
-            .until(|| {
-                self.world.chain.finalize();
-                self.offers() == offered
-            })
-            .await;
+        self.world.until_final(|| self.offers() == offered).await;
     }
 
     /// So many further looks begin, and all but the last are done: each takes back what is said of a model
@@ -192,13 +187,7 @@ async fn a_model_that_takes_no_more_auditors_stops_no_other_offer_and_is_asked_l
     });
     world.chain.refuse_next(is_of_full, fault, u32::MAX);
     let verifier = Verifier::of(world, manifests.map(engine).to_vec(), 1).await;
-    verifier
-        .world
-        .until(|| {
-            verifier.world.chain.finalize();
-            verifier.offers_of(other)
-        })
-        .await;
+    verifier.world.until_final(|| verifier.offers_of(other)).await;
     verifier.look(8).await;
     let attempts = verifier.world.chain.attempts();
     let tried = attempts.iter().filter(|(_, call, _)| is_of_full(call)).count();

@@ -33,12 +33,7 @@ async fn an_opening_that_a_pool_turns_away_is_sent_again() {
     let is_reveal = |call: &Call| matches!(call, Call::Reveal { .. });
     world.chain.refuse_next(is_reveal, Refusal::AlreadyImported, 1);
     world.chain.open_reveals(task, 99);
-    world
-        .until(|| {
-            world.chain.finalize();
-            reveals(&world) == 1
-        })
-        .await;
+    world.until_final(|| reveals(&world) == 1).await;
     world.until_revealed(task).await;
     host.stop().await;
 }
@@ -71,12 +66,7 @@ async fn an_opening_that_is_on_the_chain_counts_as_done_for_a_worker_that_was_ki
     let host = world.start();
     world.chain.finalize();
     world.chain.settle(task);
-    world
-        .until(|| {
-            world.chain.finalize();
-            world.is_finished(task)
-        })
-        .await;
+    world.until_final(|| world.is_finished(task)).await;
     host.stop().await;
     assert_eq!(reveals(&world), 1);
     assert_eq!(commits(&world).len(), 1);

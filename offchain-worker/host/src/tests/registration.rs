@@ -43,12 +43,7 @@ async fn a_provider_that_cannot_pay_for_its_registration_opens_what_it_has_promi
     let members = world.chain.change(|state| state.rounds[&task].members.clone());
     assert!(matches!(members[0].progress, MemberProgress::Revealed(_)));
     // When there is money, it is registered.
-    world
-        .until(|| {
-            world.chain.finalize();
-            count(&world, is_register) == 1
-        })
-        .await;
+    world.until_final(|| count(&world, is_register) == 1).await;
     host.stop().await;
 }
 
@@ -60,12 +55,7 @@ async fn a_registration_that_got_lost_is_sent_again() {
     world.chain.finalize();
     world.chain.refuse_next(is_sign_of_life, Refusal::PoolFull, 1);
     let host = world.start();
-    world
-        .until(|| {
-            world.chain.finalize();
-            count(&world, is_register) == 1
-        })
-        .await;
+    world.until_final(|| count(&world, is_register) == 1).await;
     host.stop().await;
     // A sign of life of nobody would cost a fee and come to nothing.
     assert_eq!(count(&world, |call| *call == Call::Heartbeat), 0);

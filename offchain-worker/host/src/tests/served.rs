@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use surety_chain_client::{Call, Signer};
-use surety_network::{PeerError, PlaneError};
+use surety_engine::content_hash;
+use surety_network::{Bytes, PeerError, PlaneError};
 use surety_types::{
     ContentHash, TaskId,
     model::Operation,
@@ -12,10 +13,12 @@ use surety_types::{
 use surety_worker_core::EffectKind;
 
 use super::{
+    audits::announced,
     generation::request,
     world::{Running, World, endpoint},
 };
 use crate::{
+    audits::keep,
     effect_error::EffectError,
     jobs::Task,
     served::{Source, signed_output},
@@ -36,11 +39,6 @@ async fn committed(world: &World) -> (TaskId, ContentHash) {
     world.chain.finalize();
     provider.stop().await;
     (task, output)
-}
-
-fn announced(world: &World) -> bool {
-    let mut calls = world.chain.calls().into_iter();
-    calls.any(|(_, call)| matches!(call, Call::AnnounceAudit { .. }))
 }
 
 /// What was reported: the output that was signed, and the other one.
@@ -69,7 +67,7 @@ async fn sealed(world: &World) -> Running {
     world.let_tokens(1_000);
     let verifier = world.start_verifier();
     world.chain.finalize();
-    world.until(|| announced(world)).await;
+    world.until(|| announced(world) == 1).await;
     verifier
 }
 
@@ -98,7 +96,7 @@ async fn who_serves_another_output_once_the_first_is_lost_is_reported_with_both(
     world.chain.finalize();
     world.until(|| reported(&world).is_some()).await;
     assert_eq!(reported(&world), Some((output, Some(other))));
-    assert_eq!((world.audited(), announced(&world)), (vec![output], false));
+    assert_eq!((world.audited(), announced(&world)), (vec![output], 0));
     verifier.stop().await;
 }
 
@@ -168,6 +166,28 @@ fn keeps(world: &World, contents: &[ContentHash]) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_there_was_no_room_for_is_kept_the_next_time_and_let_go_of_once() {
+    let world = World::new().await;
+    let (tools, own, blob) = (
+        world.auditor_tools(),
+        endpoint("auditor"),
+        Bytes::from_static(OTHER),
+    );
+    let content = content_hash(OTHER);
+    world.net.set_full(&own, true);
+    keep(&tools, 1, content, blob.clone()).await;
+    world.net.set_full(&own, false);
+    for _ in 0..2 {
+        keep(&tools, 1, content, blob.clone()).await;
+    }
+    assert!(keeps(&world, &[content]));
+    for kept in tools.audits.forget(1) {
+        tools.plane.release(kept).await;
+    }
+    assert!(!keeps(&world, &[content]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_audited_is_kept_also_by_a_verifier_that_was_started_again() {
     let world = World::new().await;
     let (task, output) = committed(&world).await;
@@ -198,10 +218,7 @@ async fn what_was_audited_is_kept_also_by_a_verifier_that_was_started_again() {
     // The task is over: it may go.
     world.chain.settle(task);
     world
-        .until(|| {
-            world.chain.finalize();
-            !keeps(&world, &[input]) && !keeps(&world, &[output])
-        })
+        .until_final(|| !keeps(&world, &[input]) && !keeps(&world, &[output]))
         .await;
     verifier.stop().await;
 }

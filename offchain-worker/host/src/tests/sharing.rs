@@ -267,7 +267,7 @@ async fn challenges_of_many_right_results_at_once_take_no_computation_of_their_t
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dispute_that_ends_takes_no_computation_from_the_others() {
     let provider = Arc::new(Challenged::new().await);
-    provider.engine.hold(true);
+    provider.engine.allow(0);
     for dispute in 0..3 {
         let (of, game) = (provider.clone(), provider.record.game.clone());
         let looking = tokio::spawn(async move { of.defends(dispute, &game).await });
@@ -276,7 +276,7 @@ async fn a_dispute_that_ends_takes_no_computation_from_the_others() {
         looking.abort();
         assert!(looking.await.unwrap_err().is_cancelled());
     }
-    provider.engine.hold(false);
+    provider.engine.allow(usize::MAX);
     let played = provider.defends(9, &provider.record.game).await;
     assert!(matches!(played, Move::Post(_)));
     assert_eq!(provider.engine.passes(), 1);
@@ -285,16 +285,24 @@ async fn a_dispute_that_ends_takes_no_computation_from_the_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_computed_for_a_task_stops_with_it() {
     let provider = Arc::new(Challenged::new().await);
-    provider.engine.hold(true);
-    let (of, game) = (provider.clone(), provider.record.game.clone());
-    let looking = tokio::spawn(async move { of.defends(1, &game).await });
+    provider.engine.allow(0);
+    let look = |dispute| {
+        let (of, game) = (provider.clone(), provider.record.game.clone());
+        tokio::spawn(async move { of.defends(dispute, &game).await })
+    };
+    let looking = look(1);
     provider.world.until(|| provider.engine.passes() == 1).await;
     looking.abort();
     let traces: &Traces = &provider.tools.traces;
     traces.forget(provider.record.task);
-    provider.engine.hold(false);
-    provider.defends(2, &provider.record.game).await;
-    assert_eq!(provider.engine.passes(), 2, "it was begun anew");
+    let next = look(2);
+    // There is one thread: what is begun anew waits for the end of the first.
+    let before = provider.engine.steps();
+    provider.engine.allow(1);
+    provider.world.until(|| provider.engine.passes() == 2).await;
+    assert_eq!(provider.engine.steps(), before, "the first went on");
+    provider.engine.allow(usize::MAX);
+    next.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,7 @@ use surety_engine::{
     content_hash,
     generation::{FinishReason, Generation},
 };
+use surety_network::{DataPlane, Readers};
 use surety_proofs::merkle_root;
 use surety_types::{
     TaskId,
@@ -20,8 +21,11 @@ use surety_types::{
 };
 use surety_worker_core::EffectKind;
 
-use super::{generation::request, world::World};
-use crate::{jobs::Task, moves::content};
+use super::{
+    generation::request,
+    world::{World, endpoint},
+};
+use crate::{effect_error::EffectError, jobs::Task, moves::content};
 
 /// Input and output, and a leaf between them.
 struct Leaves([Hash; 3]);
@@ -181,6 +185,46 @@ async fn what_was_shown_on_chain_is_read_from_there() {
         if let Ok((input, bytes)) = found {
             assert_eq!((&input[..], &bytes[..]), (&request(3)[..], &answer()[..]));
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn for_what_is_here_nobody_is_asked() {
+    let world = World::new().await;
+    let (spec, record) = disputed(&world).await;
+    let tools = world.tools();
+    for own in [request(3), answer()] {
+        tools.plane.publish(own.into()).await.unwrap();
+    }
+    world.chain.set_unreachable(true);
+    let found = content(&tools, move_of(record.task), &record, &spec, &[]).await;
+    assert!(found.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_chain_that_cannot_be_asked_may_have_is_not_taken_for_withheld() {
+    let world = World::new().await;
+    let (spec, record) = disputed(&world).await;
+    let tools = world.tools();
+    world.chain.set_unreachable(true);
+    let found = content(&tools, move_of(record.task), &record, &spec, &[]).await;
+    assert!(matches!(found, Err(EffectError::Chain(_))), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_output_is_fetched_that_is_longer_than_the_task_can_have() {
+    let world = World::new().await;
+    let (spec, mut record) = disputed(&world).await;
+    let (tools, rival) = (world.tools(), world.rival_plane());
+    let bytes_max = 4 * (spec.units_max as usize + 1);
+    for (bytes, is_fetched) in [(bytes_max, true), (bytes_max + 4, false)] {
+        let output = rival.publish(vec![7; bytes].into()).await.unwrap();
+        let granted = rival.grant(record.task, output, Readers::Everyone);
+        granted.await.unwrap();
+        record.claim.output = output;
+        let at = [endpoint("rival"), endpoint("client")];
+        let found = content(&tools, move_of(record.task), &record, &spec, &at).await;
+        assert_eq!(found.is_ok(), is_fetched, "{bytes} bytes");
     }
 }
 

@@ -107,11 +107,13 @@ fn manifest(weights: &LlamaWeights) -> ModelManifest {
     }
 }
 
-/// Counts passes over all positions, each of which waits until it is let.
+/// Counts passes over all positions, each of which waits until it is let, and how far they come.
 pub struct Counting {
     inner: Arc<dyn Engine>,
     passes: Arc<AtomicUsize>,
-    held: Arc<(Mutex<bool>, Condvar)>,
+    steps: Arc<AtomicUsize>,
+    /// How many of them are let.
+    allowed: Arc<(Mutex<usize>, Condvar)>,
 }
 
 impl Counting {
@@ -121,7 +123,8 @@ impl Counting {
         Self {
             inner: Arc::new(engine),
             passes: Arc::default(),
-            held: Arc::default(),
+            steps: Arc::default(),
+            allowed: Arc::new((Mutex::new(usize::MAX), Condvar::new())),
         }
     }
 
@@ -129,10 +132,15 @@ impl Counting {
         self.passes.load(Ordering::SeqCst)
     }
 
-    /// Whether passes wait.
-    pub fn hold(&self, holds: bool) {
-        *self.held.0.lock().unwrap() = holds;
-        self.held.1.notify_all();
+    /// Steps that were begun of all passes, after their first.
+    pub fn steps(&self) -> usize {
+        self.steps.load(Ordering::SeqCst)
+    }
+
+    /// Lets so many passes in all go on.
+    pub fn allow(&self, passes: usize) {
+        *self.allowed.0.lock().unwrap() = passes;
+        self.allowed.1.notify_all();
     }
 
     /// The layout of a claim, and what comes of a job.
@@ -160,14 +168,18 @@ impl Engine for Counting {
         claimed: Claimed,
         mut sink: Box<dyn Sink + Send>,
     ) -> Result<OwnTrace, EngineError> {
-        let (passes, held) = (self.passes.clone(), self.held.clone());
+        let (passes, steps) = (self.passes.clone(), self.steps.clone());
+        let allowed = self.allowed.clone();
         let counted = move |event: Event| {
-            // What takes no pass over the model reports one unit.
-            if matches!(event, Event::Progress { done: 0, total } if total > 1) {
-                passes.fetch_add(1, Ordering::SeqCst);
-                let (holds, changed) = &*held;
-                let waited = changed.wait_while(holds.lock().unwrap(), |holds| *holds);
-                drop(waited.unwrap());
+            match event {
+                // What takes no pass over the model reports one unit.
+                Event::Progress { done: 0, total } if total > 1 => {
+                    let number = passes.fetch_add(1, Ordering::SeqCst) + 1;
+                    let (allowed, changed) = &*allowed;
+                    let waited = changed.wait_while(allowed.lock().unwrap(), |allowed| *allowed < number);
+                    drop(waited.unwrap());
+                }
+                _ => drop(steps.fetch_add(1, Ordering::SeqCst)),
             }
             sink.event(event)
         };

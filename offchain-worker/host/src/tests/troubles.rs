@@ -70,12 +70,7 @@ async fn a_commit_that_meets_another_call_of_the_signer_is_sent_until_it_is_on_t
         let round = state.rounds.get_mut(&task).unwrap();
         round.phase = RoundPhase::Committing { until: 100_000 };
     });
-    world
-        .until(|| {
-            world.chain.finalize();
-            !commits(&world).is_empty()
-        })
-        .await;
+    world.until_final(|| !commits(&world).is_empty()).await;
     host.stop().await;
     assert_eq!(commits(&world).len(), 1);
     let metrics = String::from_utf8(world.vitals().metrics.text().unwrap().0).unwrap();
@@ -157,12 +152,7 @@ async fn blocks_whose_state_is_gone_and_answers_that_cannot_be_true_are_not_take
     world.bid_and_assign_unfinalized(task).await;
     world.chain.fail_next_reads(gone, 5);
     world.chain.fail_next_reads(lie, 2);
-    world
-        .until(|| {
-            world.chain.finalize();
-            !commits(&world).is_empty()
-        })
-        .await;
+    world.until_final(|| !commits(&world).is_empty()).await;
     assert!(!world.is_finished(task));
     host.stop().await;
 }
@@ -187,12 +177,7 @@ async fn commit_to(world: &World, input: &[u8]) -> TaskId {
     let before = commits(world).len();
     let task = world.post(input).await;
     world.bid_and_assign(task).await;
-    world
-        .until(|| {
-            world.chain.finalize();
-            commits(world).len() > before
-        })
-        .await;
+    world.until_final(|| commits(world).len() > before).await;
     task
 }
 
@@ -361,10 +346,7 @@ async fn who_is_down_to_its_journals_reserve_seals_nothing_until_there_is_room()
     log.is_full.store(false, Ordering::SeqCst);
     let announced = |(_, call): &(_, Call)| matches!(call, Call::AnnounceAudit { .. });
     world
-        .until(|| {
-            world.chain.finalize();
-            world.chain.calls().iter().any(announced)
-        })
+        .until_final(|| world.chain.calls().iter().any(announced))
         .await;
     verifier.stop().await;
     provider.stop().await;
@@ -403,12 +385,7 @@ async fn a_generation_past_its_deadline_is_stopped() {
     world.chain.finalize();
     world.until(|| world.engine_runs() == 1).await;
     assert!(!world.is_engine_idle());
-    world
-        .until(|| {
-            world.chain.finalize();
-            world.is_engine_idle()
-        })
-        .await;
+    world.until_final(|| world.is_engine_idle()).await;
     host.stop().await;
     assert!(commits(&world).is_empty());
 }
@@ -418,10 +395,7 @@ async fn a_worker_that_sees_the_chain_is_well_and_one_that_is_cut_off_says_so() 
     let world = World::new().await;
     let host = world.start();
     world
-        .until(|| {
-            world.chain.finalize();
-            world.vitals().health.report(tokio::time::Instant::now()).healthy
-        })
+        .until_final(|| world.vitals().health.report(tokio::time::Instant::now()).healthy)
         .await;
     let now = tokio::time::Instant::now();
     let report = world.vitals().health.report(now);

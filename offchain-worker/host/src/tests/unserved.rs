@@ -3,10 +3,14 @@
 use surety_chain_client::Call;
 use surety_types::{TaskId, model::Operation, trust::Content};
 
-use super::{audits::until_audit_revealed, generation::request, world::World};
+use super::{
+    audits::{announced, until_audit_revealed},
+    generation::request,
+    world::World,
+};
 
 /// Blocks of an audit window. One passes in each look of a test at its world.
-const WINDOW: u32 = 400;
+const WINDOW: u32 = 600;
 
 fn demands(world: &World) -> usize {
     let calls = world.chain.calls().into_iter();
@@ -23,11 +27,6 @@ fn shown(world: &World) -> Vec<Content> {
             _ => None,
         })
         .collect()
-}
-
-fn announced(world: &World) -> bool {
-    let mut calls = world.chain.calls().into_iter();
-    calls.any(|(_, call)| matches!(call, Call::AnnounceAudit { .. }))
 }
 
 /// A generation that its provider has committed to. Nobody can be reached any more.
@@ -51,27 +50,13 @@ async fn what_nobody_serves_an_auditor_is_demanded_shown_on_chain_read_and_audit
     let world = World::new().await;
     let (provider, task) = committed(&world).await;
     let verifier = world.start_verifier();
-    world
-        .until(|| {
-            world.chain.finalize();
-            demands(&world) > 0
-        })
-        .await;
+    world.until_final(|| demands(&world) > 0).await;
     // It goes on where it was, whoever is killed.
     verifier.kill().await;
     provider.kill().await;
     let (provider, verifier) = (world.start(), world.start_verifier());
-    world
-        .until(|| {
-            world.chain.finalize();
-            world.chain.change(|state| {
-                let until = state.number + WINDOW;
-                let round = state.rounds.get_mut(&task).unwrap();
-                round.phase = surety_types::task::RoundPhase::Auditing { until };
-            });
-            announced(&world)
-        })
-        .await;
+    // What is shown begins the window anew.
+    world.until_final(|| announced(&world) == 1).await;
     assert_eq!(demands(&world), 1);
     let mut shown = shown(&world);
     shown.sort();

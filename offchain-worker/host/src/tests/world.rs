@@ -82,6 +82,21 @@ impl World {
         world
     }
 
+    /// The agent acts for a stash that is bonded.
+    async fn bond(&self, stash: &Signer, agent: &Signer, role: Role) {
+        let bond = Call::Bond { role, amount: 1000 };
+        let name = Call::SetAgent {
+            agent: agent.account().clone(),
+        };
+        let confirm = Call::ConfirmAgent {
+            stash: stash.account().clone(),
+        };
+        for (signer, call) in [(stash, bond), (stash, name), (agent, confirm)] {
+            let sent = self.chain.submit(signer, call, Until::Included.into());
+            sent.await.unwrap();
+        }
+    }
+
     /// The provider, or whoever has its key, serves this as its output of a task, with a word on it by that
     /// key.
     pub async fn serve(&self, task: TaskId, output: &[u8], key: &Signer) -> ContentHash {
@@ -103,23 +118,8 @@ impl World {
     }
 
     async fn prepare_provider(&self) {
-        let stash = self.stash.account().clone();
-        let bond = Call::Bond {
-            role: Role::Provider,
-            amount: 1000,
-        };
-        let agent = self.agent.account().clone();
-        let calls = [
-            (&self.stash, bond),
-            (&self.stash, Call::SetAgent { agent }),
-            (&self.agent, Call::ConfirmAgent { stash: stash.clone() }),
-        ];
-        for (signer, call) in calls {
-            self.chain
-                .submit(signer, call, Until::Included.into())
-                .await
-                .unwrap();
-        }
+        self.bond(&self.stash, &self.agent, Role::Provider).await;
+        let stash = self.stash().clone();
         self.chain.change(|state| {
             let provider = ProviderRecord {
                 device: machine::profile(1),
@@ -296,12 +296,10 @@ impl World {
     }
 
     pub async fn until_bid(&self, task: TaskId, opened: bool) {
-        self.until(|| {
-            let key = (task, self.stash.account().clone());
-            let bid = self.chain.change(|state| state.bids.get(&key).cloned());
-            bid.is_some_and(|bid| bid.opened.is_some() == opened)
-        })
-        .await;
+        let key = (task, self.stash().clone());
+        let bid = || self.chain.change(|state| state.bids.get(&key).cloned());
+        self.until(|| bid().is_some_and(|bid| bid.opened.is_some() == opened))
+            .await;
     }
 
     pub async fn until_revealed(&self, task: TaskId) {
@@ -326,6 +324,15 @@ impl World {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("waited for a minute; calls so far: {:#?}", self.chain.calls());
+    }
+
+    /// The same, with a block that becomes final at each look.
+    pub async fn until_final(&self, holds: impl Fn() -> bool) {
+        let look = || {
+            self.chain.finalize();
+            holds()
+        };
+        self.until(look).await;
     }
 
     /// Where the client finds the output, once it is served.

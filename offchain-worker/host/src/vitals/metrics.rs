@@ -10,7 +10,7 @@ use prometheus::{
     IntGauge, IntGaugeVec, Opts, Registry, TextEncoder, core::Collector,
 };
 use surety_network::Counters;
-use surety_worker_core::EffectKind;
+use surety_worker_core::{EffectKind, Failure};
 
 /// Bounds of the buckets of durations, in seconds: from a blob on the same machine to an hour of inference.
 const SECONDS: [f64; 14] = [
@@ -195,7 +195,12 @@ impl Metrics {
     }
 
     /// An effect failed.
-    pub fn effect_failed(&self, kind: EffectKind, class: &'static str) {
+    pub fn effect_failed(&self, kind: EffectKind, failure: Failure) {
+        let class = match failure {
+            Failure::Refused => "refused",
+            Failure::Failed => "failed",
+            Failure::Permanent => "permanent",
+        };
         let labels = [kind_name(kind), class];
         self.effects_failed.with_label_values(&labels).inc();
     }
@@ -322,7 +327,7 @@ mod tests {
         metrics.block(Seen::Finalized, 7);
         metrics.clock(5);
         metrics.effect_started(EffectKind::Commit);
-        metrics.effect_failed(EffectKind::Commit, "refused");
+        metrics.effect_failed(EffectKind::Commit, Failure::Refused);
         metrics.computed("embed", Duration::from_secs(2), 30);
         metrics.funds("agent", 5, 0);
         let mut moved = Counters {

@@ -185,7 +185,7 @@ impl Records for Recomputed {
             return Ok(());
         }
         report(&mut *self.sink, 0, 1)?;
-        missing.extend(self.beside(&missing));
+        missing.extend(self.beside(&missing, &wanted));
         let parts: Option<Vec<Part>> = missing.iter().map(|leaf| self.layout.part(*leaf)).collect();
         let parts = parts.ok_or(EngineError::NotInTrace)?;
         let found = self.work.rows(&parts, &mut *self.sink)?;
@@ -230,14 +230,14 @@ impl Records for Recomputed {
 impl Recomputed {
     /// Leaves that come out of the same pass and are not at hand: games about one claim go into different
     /// ones, and no further pass is made for them. None where there is no room for them all.
-    fn beside(&self, missing: &[u32]) -> Vec<u32> {
+    fn beside(&self, missing: &[u32], wanted: &BTreeSet<u32>) -> Vec<u32> {
         let is_of_pass = |leaf: &u32| matches!(self.layout.part(*leaf), Some(Part::Rows { .. }));
         let fits = |bytes: usize| bytes <= ROWS_BYTES_MAX;
         if !missing.iter().any(is_of_pass) || !self.work.bytes_of_pass().is_some_and(fits) {
             return Vec::new();
         }
         let all = (0..self.layout.leaves()).filter(is_of_pass);
-        all.filter(|leaf| !self.rows.contains_key(leaf) && !missing.contains(leaf))
+        all.filter(|leaf| !self.rows.contains_key(leaf) && !wanted.contains(leaf))
             .collect()
     }
 

@@ -1,5 +1,7 @@
 //! Some of a job's items, computed by themselves, and held against what a provider says of them.
 
+use std::ops::Range;
+
 use surety_dispute_game::bisection::Shape;
 use surety_model_trace::{embeddings_header, item_root, item_span, show_item};
 use surety_proofs::{content_hash, merkle_root};
@@ -59,22 +61,19 @@ impl ExactBert {
         (leaves, output): (&[ContentHash], &[u8]),
         sink: &mut dyn Sink,
     ) -> Result<Option<View>, EngineError> {
-        let (strides, width) = (self.trace_shape().strides() as usize, self.model.width());
+        let (layout, width) = (self.layout(job)?, self.model.width());
         let Some(header) = embeddings_header(job.units_max, count(width)) else {
             return Ok(None);
         };
-        let units = job.units_max as usize;
-        if leaves.len() != units * strides + 2 || output.len() != header.len() + units * width * 4 {
+        let output_bytes = header.len() + job.units_max as usize * width * 4;
+        if leaves.len() != layout.leaves() as usize || output.len() != output_bytes {
             return Ok(None);
         }
         let (mut leaves, mut output) = (leaves.to_vec(), output.to_vec());
         for (item, own) in items.iter().zip(self.embedded(job, items, sink)?) {
-            let item = *item as usize;
-            let (leaf, row) = (1 + item * strides, header.len() + item * width * 4);
-            let (Some(leaves), Some(row)) = (
-                leaves.get_mut(leaf..leaf + strides),
-                output.get_mut(row..row + width * 4),
-            ) else {
+            let row = header.len() + *item as usize * width * 4;
+            let leaves = item_span(&layout, *item).and_then(|span| leaves.get_mut(indices(&span)));
+            let (Some(leaves), Some(row)) = (leaves, output.get_mut(row..row + width * 4)) else {
                 return Ok(None);
             };
             leaves.copy_from_slice(&own.leaves);
@@ -103,22 +102,21 @@ impl ExactBert {
         let is_claimed = merkle_root(leaves.iter().copied()) == claim.trace_root
             && content_hash(output) == claim.output
             && leaves.last() == Some(&claim.output);
-        let strides = self.trace_shape().strides() as usize;
         let width = self.model.width();
-        let Some(header) = embeddings_header(job.units_max, count(width)) else {
+        let (Some(header), Ok(layout)) = (embeddings_header(job.units_max, count(width)), self.layout(job))
+        else {
             return false;
         };
         let has = |(item, found): (&u32, &ItemFound)| {
-            let item = *item as usize;
-            let (leaf, row) = (1 + item * strides, header.len() + item * width * 4);
-            let leaves = leaves.get(leaf..leaf + strides);
+            let row = header.len() + *item as usize * width * 4;
+            let leaves = item_span(&layout, *item).and_then(|span| leaves.get(indices(&span)));
             let row = output.get(row..row + width * 4);
             leaves.is_some_and(|leaves| item_root(leaves) == found.leaves)
                 && row.is_some_and(|row| content_hash(row) == found.row)
         };
         is_claimed
             && claim.units == job.units_max
-            && leaves.len() == job.units_max as usize * strides + 2
+            && leaves.len() == layout.leaves() as usize
             && leaves.first() == Some(&blob_hash(&job.input))
             && items.len() == found.len()
             && items.iter().zip(found).all(has)
@@ -138,11 +136,15 @@ impl ExactBert {
         let mut own = (0u32..).zip(items.iter().zip(found));
         own.find_map(|(place, (item, found))| {
             let span = item_span(&layout, *item)?;
-            let ours = leaves.get(span.start as usize..span.end as usize)?;
+            let ours = leaves.get(indices(&span))?;
             let shown = || show_item(&layout, *item, leaves).map(|shown| (place, shown));
             (item_root(ours) != found.leaves).then(shown)?
         })
     }
+}
+
+fn indices(span: &Range<u32>) -> Range<usize> {
+    span.start as usize..span.end as usize
 }
 
 /// As the row stands in an output.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use surety_access::OwnOutputs;
-use surety_chain_client::{Call, Chain, Signer, Until};
+use surety_chain_client::Signer;
 use surety_engine::{Engine, EnginePool, PoolConfig};
 use surety_journal::{Journal, RecordLog};
 use surety_types::stake::Role;
@@ -16,24 +16,7 @@ use crate::{Audits, Beside, Engines, Host, Tools, Traces, Vitals};
 impl World {
     pub(super) async fn prepare_verifier(&self) {
         let stash = Signer::from_uri("//Auditor").unwrap();
-        let bond = Call::Bond {
-            role: Role::Verifier,
-            amount: 1000,
-        };
-        let agent = self.auditor.account().clone();
-        let confirm = Call::ConfirmAgent {
-            stash: stash.account().clone(),
-        };
-        for (signer, call) in [
-            (&stash, bond),
-            (&stash, Call::SetAgent { agent }),
-            (&self.auditor, confirm),
-        ] {
-            self.chain
-                .submit(signer, call, Until::Included.into())
-                .await
-                .unwrap();
-        }
+        self.bond(&stash, &self.auditor, Role::Verifier).await;
         // Everybody is drawn.
         self.chain
             .change(|state| state.auditors_expected = 1_000_000_000_000_000_000);
