@@ -182,6 +182,6 @@ async fn what_is_offered_for_the_first_time_is_measured_before_anything_is_poste
     let host = world.start_measuring();
     let is_known = || world.speeds().knows(engine::manifest().id(), Operation::Embed);
     assert!(!is_known());
-    world.until_final(|| is_known()).await;
+    world.until_final(is_known).await;
     host.stop().await;
 }
