@@ -76,7 +76,7 @@ class BadInput(unittest.TestCase):
 
     def test_a_redundancy_of_zero_or_too_much(self):
         for wrong in (0, 17):
-            self.refused(USAGE, "--redundancy must be between 1 and 16", *self.submit(redundancy=wrong))
+            self.refused(USAGE, f"{wrong} is not in 1..=16", *self.submit(redundancy=wrong))
 
     def test_a_cap_below_the_fee(self):
         self.refused(CHAIN, "does not cover the fee", *self.submit(cap="1 planck"))
