@@ -268,7 +268,11 @@ mod tests {
 
     #[test]
     fn a_refusal_that_somebody_has_to_mend_says_how() {
-        assert!(Refusal::Payment.to_string().contains("send one of them some SURE"));
+        assert!(
+            Refusal::Payment
+                .to_string()
+                .contains("send one of them some SURE")
+        );
         assert!(Refusal::Payment.is_retryable() && !Refusal::Payment.is_curable());
         assert!(!Refusal::BadFormat(String::new()).is_retryable());
     }
