@@ -22,7 +22,7 @@ use std::{
 use surety_types::{ContentHash, TaskId};
 
 pub use gate::Gate;
-pub use ticket::ticket;
+pub use ticket::{signed_ticket, ticket, ticket_hash};
 
 /// Outputs of ours, which the chain does not name yet.
 #[derive(Default)]

@@ -310,3 +310,32 @@ async fn nobody_is_let_in_while_the_chain_cannot_be_asked_and_nobody_is_refused_
     let judged = world.provider.may_read(asked(&garbage)).await;
     assert_eq!(judged, Some(Decision::Refuse));
 }
+
+/// As wallets sign bytes, `<Bytes>` around them or not.
+fn by_wallet(name: &str, hash: &[u8; 32], is_wrapped: bool) -> Ticket {
+    use sp_core::{Pair, sr25519};
+
+    let pair = sr25519::Pair::from_string(&format!("//{name}"), None).unwrap();
+    let message = match is_wrapped {
+        true => [b"<Bytes>", &hash[..], b"</Bytes>"].concat(),
+        false => hash.to_vec(),
+    };
+    signed_ticket(TASK, &account(name), pair.sign(&message).0).unwrap()
+}
+
+#[tokio::test]
+async fn a_client_signs_for_another_peer_with_its_wallet() {
+    let world = world();
+    let genesis = world.chain.info().genesis;
+    let hash = ticket_hash(&genesis, PEER, TASK, &account("client"));
+    for is_wrapped in [false, true] {
+        let ticket = by_wallet("client", &hash, is_wrapped);
+        assert!(world.lets_in(&world.provider, &ticket, OUTPUT).await);
+        let elsewhere = ticket_hash(&genesis, "another peer", TASK, &account("client"));
+        let ticket = by_wallet("client", &elsewhere, is_wrapped);
+        assert!(!world.lets_in(&world.provider, &ticket, OUTPUT).await);
+        let stranger = ticket_hash(&genesis, PEER, TASK, &account("nobody"));
+        let ticket = by_wallet("nobody", &stranger, is_wrapped);
+        assert!(!world.lets_in(&world.provider, &ticket, OUTPUT).await);
+    }
+}

@@ -20,11 +20,36 @@ pub(crate) struct TicketBody {
 }
 
 impl TicketBody {
+    /// One that nobody has signed.
+    fn of(task: TaskId, agent: &AccountId, draw: Option<(AccountId, AuditProof)>) -> Self {
+        Self {
+            task,
+            agent: agent.clone(),
+            draw,
+            signature: [0; 64],
+        }
+    }
+
     /// What is signed, where the peer with this id shows it.
     pub fn hash(&self, genesis: &Hash, peer: &str) -> [u8; 32] {
         let said = (DOMAIN, genesis, self.task, &self.agent, &self.draw, peer);
         sp_crypto_hashing::blake2_256(&said.encode())
     }
+}
+
+/// What an account signs so that the peer with this id may read the blobs of its task, where its key is not
+/// at hand: in a wallet.
+pub fn ticket_hash(genesis: &Hash, peer: &str, task: TaskId, account: &AccountId) -> [u8; 32] {
+    TicketBody::of(task, account, None).hash(genesis, peer)
+}
+
+/// The ticket that it has signed.
+pub fn signed_ticket(task: TaskId, account: &AccountId, signature: [u8; 64]) -> Option<Ticket> {
+    let body = TicketBody {
+        signature,
+        ..TicketBody::of(task, account, None)
+    };
+    Ticket::new(body.encode())
 }
 
 /// A ticket to the blobs of a task, for the peer with this id.
@@ -35,12 +60,7 @@ pub fn ticket(
     task: TaskId,
     draw: Option<(AccountId, AuditProof)>,
 ) -> Option<Ticket> {
-    let mut body = TicketBody {
-        task,
-        agent: signer.account().clone(),
-        draw,
-        signature: [0; 64],
-    };
+    let mut body = TicketBody::of(task, signer.account(), draw);
     body.signature = signer.sign_hash(&body.hash(genesis, peer));
     Ticket::new(body.encode())
 }

@@ -7,6 +7,11 @@ pub fn address(account: &AccountId) -> String {
     account.to_ss58check()
 }
 
+/// The account of an address; nothing where the text is none.
+pub fn parse_address(text: &str) -> Option<AccountId> {
+    AccountId::from_ss58check(text.trim()).ok()
+}
+
 /// An address short enough for a table.
 pub fn short(account: &AccountId) -> String {
     let text = address(account);

@@ -11,7 +11,7 @@ mod refusal;
 pub mod sample;
 mod signer;
 
-pub use address::{address, short};
+pub use address::{address, parse_address, short};
 pub use call::{Argument, Call, CallName};
 pub use chain::{
     Balance, BidRecord, BidTerms, BlockNumber, BlockRef, BlockStream, Chain, ChainInfo, CommitRecord,
@@ -24,6 +24,6 @@ pub use event::{ChainEvent, EventField};
 #[cfg(any(test, feature = "testsuite"))]
 pub use fake::{FakeChain, FakeState};
 pub use refusal::Refusal;
-pub use signer::{Signer, VrfDraw, checked_draw, is_hash_signed, is_signed};
+pub use signer::{Signer, VrfDraw, checked_draw, is_message_signed, is_signed};
 pub use sp_core::{H256 as Hash, crypto::AccountId32 as AccountId};
 pub use sp_runtime::FixedU128;

@@ -123,10 +123,10 @@ pub fn is_signed(signed: &SignedStatement<AccountId32>, genesis: &H256) -> bool 
     Pair::verify(&signature, signed.statement.message(genesis), &key)
 }
 
-/// Whether a hash was signed with the key of this account.
-pub fn is_hash_signed(account: &AccountId32, hash: &[u8; 32], signature: [u8; 64]) -> bool {
+/// Whether these bytes were signed with the key of this account.
+pub fn is_message_signed(account: &AccountId32, message: &[u8], signature: [u8; 64]) -> bool {
     let key = Public::from_raw(*AsRef::<[u8; 32]>::as_ref(account));
-    Pair::verify(&Signature::from_raw(signature), hash, &key)
+    Pair::verify(&Signature::from_raw(signature), message, &key)
 }
 
 /// What an agent drew for an audit, by its proof; nothing when the proof is not its own, or for something
@@ -222,9 +222,9 @@ mod tests {
     fn a_signed_hash_is_one_key_s() {
         let [signer, other] = ["//Alice", "//Bob"].map(|uri| Signer::from_uri(uri).unwrap());
         let signature = signer.sign_hash(&[7; 32]);
-        assert!(is_hash_signed(signer.account(), &[7; 32], signature));
-        assert!(!is_hash_signed(signer.account(), &[8; 32], signature));
-        assert!(!is_hash_signed(other.account(), &[7; 32], signature));
+        assert!(is_message_signed(signer.account(), &[7; 32], signature));
+        assert!(!is_message_signed(signer.account(), &[8; 32], signature));
+        assert!(!is_message_signed(other.account(), &[7; 32], signature));
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod security;
 mod task;
 mod trust;
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -93,10 +93,29 @@ pub enum Command {
     Model(ModelCommand),
     /// Check that everything a provider or client needs is there
     Doctor(DoctorArgs),
+    /// Help web pages to have tasks computed: turn text into inputs, keep them for providers, fetch outputs
+    Serve(ServeArgs),
     /// Print what a shell completes these commands with
     Completions(CompletionsArgs),
     /// Write man pages of all commands
     Man(ManArgs),
+}
+
+/// Flags of `surety serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Where web pages and programs reach it
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787")]
+    pub http: SocketAddr,
+    /// Origin of a page that may use it, such as http://localhost:5173; repeatable; * for any
+    #[arg(long, value_name = "ORIGIN")]
+    pub allow_origin: Vec<String>,
+    /// Where providers fetch inputs; repeatable [default: 0.0.0.0:4101]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Vec<String>,
+    /// An address at which others reach it; repeatable [default: where it listens]
+    #[arg(long, value_name = "ADDRESS")]
+    pub external: Vec<String>,
 }
 
 /// Flags of `surety completions`.

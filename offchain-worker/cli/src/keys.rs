@@ -6,12 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sp_core::{
-    crypto::{Pair, Ss58Codec},
-    sr25519,
-};
+use sp_core::{crypto::Pair, sr25519};
 use sp_crypto_hashing::blake2_256;
-use surety_chain_client::{AccountId, ChainError, Signer};
+use surety_chain_client::{AccountId, ChainError, Signer, parse_address};
 
 /// Why a key file is no good.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +112,7 @@ fn write_new(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io
 /// # Errors
 /// When the text is none.
 pub fn parse_account(text: &str) -> Result<AccountId, KeyError> {
-    AccountId::from_ss58check(text.trim()).map_err(|_| KeyError::NotAnAddress(text.into()))
+    parse_address(text).ok_or_else(|| KeyError::NotAnAddress(text.into()))
 }
 
 /// Checks that only the owner can read a file.

@@ -7,6 +7,7 @@ mod error;
 mod files;
 pub mod follow;
 pub mod grants;
+pub mod http;
 pub mod inputs;
 pub mod nearest;
 pub mod post;

@@ -9,6 +9,7 @@ mod manual;
 mod model;
 mod provider;
 mod provider_status;
+mod serve;
 mod task;
 mod train;
 mod verifier;
@@ -124,6 +125,7 @@ async fn dispatch(context: &Context, command: Command) -> Result<()> {
         Command::Man(args) => manual::pages(&args.folder),
         Command::Model(command) => model::run(context, command).await,
         Command::Doctor(args) => doctor::run(context, &args).await,
+        Command::Serve(args) => serve::run(context, &args).await,
     }
 }
 
@@ -169,6 +171,10 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
             }
         }
         Command::Verifier(VerifierCommand::Up(work)) => raw.verifier = raw_work(work),
+        Command::Serve(serve) => {
+            raw.task.listen = given(&serve.listen);
+            raw.task.external = given(&serve.external);
+        }
         Command::Task(TaskCommand::Submit(submit)) => {
             raw.task.listen = given(&submit.listen);
             raw.task.external = given(&submit.external);

@@ -1,0 +1,120 @@
+//! `surety serve`: what web pages cannot do by themselves, over HTTP.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use serde::Serialize;
+use surety_chain_client::Chain;
+use surety_client::{
+    http::{Backend, FoundModel, Models, Upkeep, router},
+    serve::welcome,
+};
+use surety_models::{ModelStore, tokens::TextCodec};
+use surety_network::DataPlane;
+use surety_types::ModelId;
+use tokio::net::TcpListener;
+
+use super::Context;
+use crate::{
+    args::ServeArgs,
+    error::{CliError, Result},
+    models,
+};
+
+/// Where it can be reached.
+#[derive(Serialize)]
+struct Up {
+    http: String,
+    sources: Vec<String>,
+}
+
+pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<()> {
+    // Without a key nothing that is demanded of an input is shown on the chain.
+    let signer = match context.config.key_file.exists() {
+        true => Some(context.key()?.signer),
+        false => None,
+    };
+    let chain = context.patient_chain().await?;
+    let node = context.node(&*chain, &context.config.task).await?;
+    welcome(&chain, &node).await?;
+    let listener = TcpListener::bind(args.http).await.map_err(|e| {
+        CliError::Usage(format!(
+            "cannot listen on {}: {e}; name another with --http",
+            args.http
+        ))
+    })?;
+    let endpoints = node.endpoints();
+    let up = Up {
+        http: format!("http://{}", args.http),
+        sources: endpoints
+            .iter()
+            .map(|endpoint| String::from_utf8_lossy(endpoint).into_owned())
+            .collect(),
+    };
+    let backend = Backend {
+        models: Arc::new(Found {
+            chain: chain.clone(),
+            store: context.models(),
+            codecs: Mutex::default(),
+        }),
+        chain,
+        plane: Arc::new(node),
+        home: context.config.home.clone(),
+        kept: Arc::default(),
+    };
+    let routes = router(backend.clone(), &args.allow_origin).map_err(|e| CliError::Usage(e.to_string()))?;
+    if signer.is_none() {
+        context.out.step(&format!(
+            "there is no key at {}: pieces of inputs that providers demand on the chain are not shown, and a client loses \
+             its lock by that; make one with surety account new and send it 1 SURE",
+            context.config.key_file.display()
+        ));
+    }
+    context
+        .out
+        .result(&up, || format!("serving {} until stopped", up.http))?;
+    tokio::select! {
+        served = axum::serve(listener, routes) => {
+            served.map_err(|e| CliError::Internal(format!("the HTTP server ended: {e}")))
+        }
+        () = Upkeep::new(backend.clone(), signer).run() => Ok(()),
+        () = backend.plane.stopped() => Err(CliError::Internal("the data plane has stopped".into())),
+        _ = tokio::signal::ctrl_c() => Ok(()),
+    }
+}
+
+/// The chain's models, with the tokenizers that were asked for so far.
+struct Found {
+    chain: Arc<dyn Chain>,
+    store: ModelStore,
+    codecs: Mutex<BTreeMap<ModelId, Arc<TextCodec>>>,
+}
+
+#[async_trait]
+impl Models for Found {
+    async fn find(&self, named: &str) -> std::result::Result<FoundModel, String> {
+        let found = models::registered(&*self.chain, &self.store, named).await;
+        let (id, model) = found.map_err(|e| e.to_string())?;
+        let known = self
+            .codecs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&id)
+            .cloned();
+        let codec = match known {
+            Some(codec) => codec,
+            None => {
+                let codec = models::text(&self.store, &model.manifest).await;
+                let codec = Arc::new(codec.map_err(|e| e.to_string())?);
+                // As many as the chain has models at most.
+                let mut codecs = self.codecs.lock().unwrap_or_else(PoisonError::into_inner);
+                codecs.insert(id, codec.clone());
+                codec
+            }
+        };
+        Ok((id, model, codec))
+    }
+}

@@ -1,0 +1,381 @@
+#![allow(clippy::unwrap_used)]
+use std::time::Duration;
+
+use axum::{
+    body::Body,
+    http::{Request, Response, StatusCode},
+};
+use serde_json::{Value, json};
+use surety_chain_client::{AccountId, FakeChain, ProviderRecord, RoundRecord, Signer, TaskRecord, address};
+use surety_engine::{Embeddings, content_hash};
+use surety_network::{
+    Bytes,
+    memory::{MemoryNet, MemoryPlane},
+};
+use surety_types::{
+    ContentHash, TaskId,
+    model::Operation,
+    multiaddr::Endpoint,
+    provider::{DeviceKind, DeviceProfile},
+    task::{Assignment, ResultClaim, RoundMember, TaskSpec, TaskState},
+};
+use tower::ServiceExt;
+
+use super::*;
+
+const TASK: TaskId = 5;
+const PAGE: &str = "http://localhost:5173";
+
+/// No model is known.
+struct NoModels;
+
+#[async_trait]
+impl Models for NoModels {
+    async fn find(&self, named: &str) -> Result<FoundModel, String> {
+        Err(format!("nobody knows {named}"))
+    }
+}
+
+/// A server, its chain, and a provider.
+struct World {
+    chain: FakeChain,
+    net: MemoryNet,
+    provider: MemoryPlane,
+    backend: Backend,
+    _home: tempfile::TempDir,
+}
+
+fn endpoint(name: &str) -> Endpoint {
+    Endpoint::try_from(name.as_bytes().to_vec()).unwrap()
+}
+
+fn client() -> AccountId {
+    Signer::from_uri("//Client").unwrap().account().clone()
+}
+
+fn provider() -> AccountId {
+    AccountId::new([1; 32])
+}
+
+impl World {
+    fn new() -> Self {
+        let (net, chain) = (MemoryNet::default(), FakeChain::new());
+        let home = tempfile::tempdir().unwrap();
+        let backend = Backend {
+            chain: Arc::new(chain.clone()),
+            plane: Arc::new(net.join(endpoint("server"))),
+            models: Arc::new(NoModels),
+            home: home.path().into(),
+            // What is not in use when somebody looks is dropped.
+            kept: Arc::new(Kept::unused_for(Duration::ZERO)),
+        };
+        Self {
+            provider: net.join(endpoint("provider")),
+            chain,
+            net,
+            backend,
+            _home: home,
+        }
+    }
+
+    async fn ask(&self, request: Request<Body>) -> Response<Body> {
+        let routes = router(self.backend.clone(), &[PAGE.into()]).unwrap();
+        routes.oneshot(request).await.unwrap()
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+        let response = self
+            .ask(request(path, "application/json", body.to_string()))
+            .await;
+        (response.status(), read(response).await)
+    }
+
+    async fn upload(&self, blob: &[u8]) -> (StatusCode, Value) {
+        let response = self
+            .ask(request("/v1/blobs", "application/octet-stream", blob.to_vec()))
+            .await;
+        (response.status(), read(response).await)
+    }
+
+    fn has(&self, blob: &[u8]) -> bool {
+        self.net.has(&endpoint("server"), &content_hash(blob))
+    }
+
+    /// A task with this input is in this state.
+    fn task(&self, input: ContentHash, state: TaskState<AccountId, u128, u32>) {
+        let task = TaskRecord {
+            client: client(),
+            spec: TaskSpec {
+                model: ContentHash::zero(),
+                operation: Operation::Embed,
+                input,
+                input_bytes: 1_500,
+                units_max: 1,
+                redundancy: 1,
+                sources: Default::default(),
+                security: Default::default(),
+            },
+            cap: 100,
+            audits: surety_types::task::AuditTerms::default(),
+            posted_at: 0,
+            state,
+        };
+        self.chain.change(|all| {
+            all.tasks.insert(TASK, task);
+            let record = ProviderRecord {
+                device: DeviceProfile {
+                    name: Default::default(),
+                    kind: DeviceKind::Cpu,
+                    cores: 1,
+                    memory_mib: 1,
+                },
+                endpoints: vec![endpoint("provider")].try_into().unwrap(),
+                last_heartbeat: 0,
+            };
+            all.providers.insert(provider(), record);
+        });
+        self.chain.finalize();
+    }
+}
+
+fn request(path: &str, kind: &str, body: impl Into<Body>) -> Request<Body> {
+    let request = Request::post(path)
+        .header("content-type", kind)
+        .header("origin", PAGE);
+    request.body(body.into()).unwrap()
+}
+
+async fn read(response: Response<Body>) -> Value {
+    let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+fn running() -> TaskState<AccountId, u128, u32> {
+    TaskState::Running {
+        assignments: Default::default(),
+        reserves: Default::default(),
+    }
+}
+
+fn output() -> Bytes {
+    Embeddings::new(2, vec![0.5, 1.0])
+        .unwrap()
+        .encode()
+        .unwrap()
+        .into()
+}
+
+fn settled() -> TaskState<AccountId, u128, u32> {
+    let payment = Assignment {
+        provider: provider(),
+        price: 7,
+    };
+    TaskState::Settled {
+        at: 3,
+        claim: ResultClaim {
+            output: content_hash(&output()),
+            trace_root: ContentHash::zero(),
+            units: 1,
+        },
+        payments: vec![payment].try_into().unwrap(),
+        refund: 92,
+        fee: 1,
+    }
+}
+
+/// What the client says to get its output.
+async fn signed(world: &World) -> Value {
+    let account = address(&client());
+    let path = format!("/v1/tasks/{TASK}/ticket");
+    let (status, to_sign) = world.post(&path, &json!({ "account": account })).await;
+    assert_eq!(status, StatusCode::OK);
+    let message = to_sign["message"].as_str().unwrap().trim_start_matches("0x");
+    let hash: [u8; 32] = hex::decode(message).unwrap().try_into().unwrap();
+    let signature = Signer::from_uri("//Client").unwrap().sign_hash(&hash);
+    json!({ "account": account, "signature": hex::encode(signature) })
+}
+
+#[tokio::test]
+async fn an_input_is_kept_and_its_hash_and_sources_are_what_a_task_is_posted_with() {
+    let world = World::new();
+    let (status, said) = world.upload(b"an input").await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    let expected = json!({
+        "input": format!("{:?}", content_hash(b"an input")),
+        "input_bytes": 8,
+        "sources": ["server"],
+    });
+    assert_eq!(said, expected);
+    assert!(world.has(b"an input"));
+    assert_eq!(
+        world.upload(b"an input").await.1,
+        expected,
+        "again is nothing new"
+    );
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_with_a_code_and_in_words() {
+    let world = World::new();
+    let texts = json!({ "model": "m", "texts": ["a"] });
+    let too_large = request(
+        "/v1/blobs",
+        "application/octet-stream",
+        vec![0; BODY_BYTES_MAX + 1],
+    );
+    let cases = [
+        (
+            request("/v1/nowhere", "application/json", "{}"),
+            404,
+            "no_such_route",
+        ),
+        (
+            request("/v1/blobs", "application/octet-stream", ""),
+            400,
+            "bad_request",
+        ),
+        (too_large, 413, "too_large"),
+        (request("/v1/inputs", "application/json", "{"), 400, "bad_request"),
+        // A page that asks nobody for leave can send this kind.
+        (
+            request("/v1/inputs", "text/plain", texts.to_string()),
+            400,
+            "bad_request",
+        ),
+        (
+            request("/v1/inputs", "application/json", texts.to_string()),
+            404,
+            "unknown_model",
+        ),
+    ];
+    for (request, status, code) in cases {
+        let uri = request.uri().clone();
+        let response = world.ask(request).await;
+        assert_eq!(response.status().as_u16(), status, "{uri}");
+        let said = read(response).await;
+        assert_eq!(said["error"]["code"], code, "{uri}: {said}");
+        assert!(!said["error"]["message"].as_str().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn pages_of_named_origins_may_call_and_no_others() {
+    let world = World::new();
+    let asked = |origin: &str| {
+        let request = Request::options("/v1/inputs").header("origin", origin);
+        let request = request.header("access-control-request-method", "POST");
+        request
+            .header("access-control-request-headers", "content-type")
+            .body(Body::empty())
+            .unwrap()
+    };
+    let allowed = |response: Response<Body>| response.headers().contains_key("access-control-allow-origin");
+    assert!(allowed(world.ask(asked(PAGE)).await));
+    assert!(!allowed(world.ask(asked("http://evil.example")).await));
+    for wrong in ["localhost:5173", "http://localhost:5173/"] {
+        assert!(router(world.backend.clone(), &[wrong.into()]).is_err(), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn the_client_gets_its_output_as_numbers_or_as_bytes() {
+    let world = World::new();
+    world.task(ContentHash::zero(), settled());
+    world.provider.publish(output()).await.unwrap();
+    let client = signed(&world).await;
+    let path = format!("/v1/tasks/{TASK}/output");
+    let (status, said) = world.post(&path, &client).await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    let hash = format!("{:?}", content_hash(&output()));
+    assert_eq!(said, json!({ "output": hash, "vectors": [[0.5, 1.0]] }));
+
+    let mut raw = request(&path, "application/json", client.to_string());
+    raw.headers_mut()
+        .insert("accept", "application/octet-stream".parse().unwrap());
+    let bytes = axum::body::to_bytes(world.ask(raw).await.into_body(), 1 << 20)
+        .await
+        .unwrap();
+    assert_eq!(bytes, output());
+}
+
+#[tokio::test]
+async fn an_output_is_for_who_has_posted_the_task_and_once_there_is_one() {
+    let world = World::new();
+    world.task(ContentHash::zero(), settled());
+    let path = format!("/v1/tasks/{TASK}/output");
+    let signature = hex::encode([1; 64]);
+    let code = async |path: &str, body: Value| world.post(path, &body).await.1["error"]["code"].clone();
+    let of =
+        |account: &AccountId, signature: &str| json!({ "account": address(account), "signature": signature });
+    assert_eq!(code(&path, of(&provider(), &signature)).await, "not_the_client");
+    assert_eq!(code(&path, of(&client(), "0x12")).await, "bad_request");
+    assert_eq!(
+        code(&path, json!({ "account": "me", "signature": signature })).await,
+        "bad_request"
+    );
+    assert_eq!(
+        code("/v1/tasks/6/output", of(&client(), &signature)).await,
+        "unknown_task"
+    );
+    assert_eq!(code(&path, of(&client(), &signature)).await, "not_served");
+    world.task(ContentHash::zero(), running());
+    assert_eq!(code(&path, of(&client(), &signature)).await, "no_result");
+}
+
+#[tokio::test]
+async fn what_is_demanded_of_an_input_is_shown_also_after_a_restart() {
+    let world = World::new();
+    let input = [7; 1_500];
+    world.upload(&input).await;
+    world.task(content_hash(&input), running());
+    let demand = surety_types::trust::InputDemand {
+        provider: provider(),
+        by: provider(),
+        segment: 1,
+        price: 1,
+        until: 99,
+    };
+    world.chain.change(|state| {
+        let round = RoundRecord {
+            members: vec![RoundMember::new(provider(), 0, 0)].try_into().unwrap(),
+            input_demand: Some(demand),
+            ..RoundRecord::new(1, 9)
+        };
+        state.rounds.insert(TASK, round);
+    });
+    world.chain.finalize();
+    // Another process goes on with what lies on the disk.
+    let backend = Backend {
+        kept: Arc::default(),
+        ..world.backend.clone()
+    };
+    let mut upkeep = Upkeep::new(backend, Signer::from_uri("//Helper").ok());
+    let is_open = || {
+        world
+            .chain
+            .change(|state| state.rounds[&TASK].input_demand.is_some())
+    };
+    while is_open() {
+        upkeep.look().await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.chain.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn what_no_open_task_asks_for_makes_room() {
+    let world = World::new();
+    world.upload(b"used").await;
+    world.upload(b"unused").await;
+    world.task(content_hash(b"used"), running());
+    // Whether or not there is a key for what is demanded.
+    let mut upkeep = Upkeep::new(world.backend.clone(), None);
+    upkeep.look().await.unwrap();
+    world.net.fill(&endpoint("server"));
+    assert!(world.has(b"used") && !world.has(b"unused"));
+
+    world.task(content_hash(b"used"), settled());
+    upkeep.look().await.unwrap();
+    world.net.fill(&endpoint("server"));
+    assert!(!world.has(b"used"));
+}
