@@ -2,6 +2,7 @@
 
 mod argument;
 
+use codec::Encode;
 use sp_core::{H256, crypto::AccountId32};
 use surety_dispute_game::bisection::Move;
 use surety_proofs::{PartOpening, SegmentOpening, SignedStatement};
@@ -279,6 +280,10 @@ pub enum Call {
         /// How much, in plancks.
         amount: Balance,
     },
+    /// `Utility.batch_all`: several calls of one signer in one extrinsic. When one of them fails none is
+    /// carried out, and the failure is that of the call. A batch within a batch is refused, and so is a call
+    /// that [proves itself](Self::proves_itself).
+    Batch(Vec<Self>),
 }
 
 /// Where a call is found in the runtime's metadata.
@@ -368,6 +373,7 @@ impl Call {
             Self::ReportEquivocation { .. } => ("Results", "report_equivocation", &["statement", "other"]),
             Self::CarryOutSlash { .. } => ("TrustLock", "carry_out_slash", &["slash"]),
             Self::Transfer { .. } => ("Balances", "transfer_keep_alive", &["dest", "value"]),
+            Self::Batch(_) => ("Utility", "batch_all", &["calls"]),
         };
         CallName {
             pallet,
@@ -376,8 +382,13 @@ impl Call {
         }
     }
 
-    /// The arguments in SCALE, one after the other, as this program knows the call.
+    /// The arguments in SCALE, one after the other, as this program knows the call. Calls of a batch have
+    /// their names here in place of the indices that only a runtime knows.
     pub fn encode_arguments(&self) -> Vec<u8> {
+        if let Self::Batch(calls) = self {
+            let named = |call: &Self| (call.name().pallet, call.name().call, call.encode_arguments());
+            return calls.iter().map(named).collect::<Vec<_>>().encode();
+        }
         let arguments = self.arguments().into_iter();
         arguments.flat_map(|argument| argument.bytes).collect()
     }

@@ -2,9 +2,9 @@
 
 use std::marker::PhantomData;
 
-use codec::{Decode, DecodeAll};
+use codec::{Compact, Decode, DecodeAll, Encode};
 use scale_decode::visitor::{IgnoreVisitor, decode_with_visitor};
-use scale_info::TypeInfo;
+use scale_info::{Field, TypeDef, TypeInfo, Variant, form::PortableForm};
 use sp_core::crypto::AccountId32;
 use sp_crypto_hashing::{blake2_128, blake2_256, twox_64, twox_128, twox_256};
 use subxt::{
@@ -17,7 +17,7 @@ use super::{
     entries::Entry,
     transcode::{End, Shape, fits, transcode},
 };
-use surety_chain_client::{Balance, Call, ChainError, TaskInfo, sample};
+use surety_chain_client::{Balance, Call, CallName, ChainError, TaskInfo, sample};
 
 /// Reads values of an entry as `T`, however the runtime writes them.
 pub(super) struct Reader<'a, T> {
@@ -184,17 +184,16 @@ impl Runtime {
     pub fn encoded(&self, call: &Call) -> Result<Vec<u8>, ChainError> {
         let name = call.name();
         let title = format!("{}.{}", name.pallet, name.call);
-        let pallet = self.metadata.pallet_by_name(name.pallet);
-        let found = pallet
-            .as_ref()
-            .and_then(|pallet| Some((pallet.call_index(), pallet.call_variant_by_name(name.call)?)));
-        let (pallet, variant) = found.ok_or_else(|| self.unfit(format!("it has no call {title}")))?;
+        let (pallet, variant) = self.variant(&name)?;
         let taken = |wanted: &&str| {
             let mut fields = variant.fields.iter();
             fields.any(|field| field.name.as_deref() == Some(*wanted))
         };
         if let Some(missing) = name.arguments.iter().find(|argument| !taken(argument)) {
             return Err(self.unfit(format!("{title} takes no {missing}")));
+        }
+        if let Call::Batch(calls) = call {
+            return self.encoded_batch((pallet, variant), calls);
         }
         let arguments = call.arguments();
         let mut out = vec![pallet, variant.index];
@@ -218,6 +217,38 @@ impl Runtime {
                 .and_then(|()| transcode(&mut value.bytes.as_slice(), from.end(), to))
                 .map_err(|what| self.unfit(format!("{title} takes another {argument}: {what}")))?;
             out.extend(written);
+        }
+        Ok(out)
+    }
+
+    /// A call's pallet index, and the call as the runtime describes it.
+    fn variant(&self, name: &CallName) -> Result<(u8, &Variant<PortableForm>), ChainError> {
+        let missing = || self.unfit(format!("it has no call {}.{}", name.pallet, name.call));
+        let pallet = self.metadata.pallet_by_name(name.pallet).ok_or_else(missing)?;
+        let variant = pallet.call_variant_by_name(name.call).ok_or_else(missing)?;
+        Ok((pallet.call_index(), variant))
+    }
+
+    /// A batch takes a list of the runtime's own calls, whose indices only the runtime knows.
+    fn encoded_batch(
+        &self,
+        (pallet, variant): (u8, &Variant<PortableForm>),
+        calls: &[Call],
+    ) -> Result<Vec<u8>, ChainError> {
+        let takes_calls = |field: &Field<PortableForm>| {
+            let ty = self.metadata.types().resolve(field.ty.id);
+            let own = self.metadata.outer_enums().call_enum_ty();
+            ty.is_some_and(|ty| matches!(&ty.type_def, TypeDef::Sequence(list) if list.type_param.id == own))
+        };
+        match variant.fields.as_slice() {
+            [only] if takes_calls(only) => {}
+            _ => return Err(self.unfit("Utility.batch_all takes something else than calls".into())),
+        }
+        let mut out = vec![pallet, variant.index];
+        let count = u32::try_from(calls.len()).map_err(|_| self.unfit("it takes fewer calls".into()))?;
+        Compact(count).encode_to(&mut out);
+        for call in calls {
+            out.extend(self.encoded(call)?);
         }
         Ok(out)
     }

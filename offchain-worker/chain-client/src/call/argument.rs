@@ -29,14 +29,17 @@ macro_rules! args {
 }
 
 impl Call {
-    /// The arguments, each with its type.
+    /// The arguments, each with its type. A batch has none that could be written without a runtime: how calls
+    /// look within it only that knows.
     pub fn arguments(&self) -> Vec<Argument> {
         match self {
             Self::Bond { role, amount } => args![role, amount],
             Self::Unbond { amount } | Self::Rebond { amount } => args![amount],
-            Self::WithdrawUnbonded | Self::RemoveAgent | Self::Heartbeat | Self::DeregisterProvider => {
-                Vec::new()
-            }
+            Self::WithdrawUnbonded
+            | Self::RemoveAgent
+            | Self::Heartbeat
+            | Self::DeregisterProvider
+            | Self::Batch(_) => Vec::new(),
             Self::SetAgent { agent } => args![agent],
             Self::ConfirmAgent { stash } => args![stash],
             Self::RegisterProvider { device, endpoints } => args![device, endpoints],

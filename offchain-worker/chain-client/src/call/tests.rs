@@ -37,3 +37,11 @@ fn arguments_are_encoded_one_after_the_other() {
     expected.push(4);
     assert_eq!(call.encode_arguments(), expected);
 }
+
+#[test]
+fn batches_of_other_calls_differ_though_their_arguments_are_the_same() {
+    let amount = 1;
+    let [one, other] = [Call::Unbond { amount }, Call::Rebond { amount }].map(|call| Call::Batch(vec![call]));
+    assert_ne!(one.encode_arguments(), other.encode_arguments());
+    assert_eq!(one.encode_arguments(), one.clone().encode_arguments());
+}

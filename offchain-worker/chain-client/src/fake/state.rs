@@ -178,6 +178,7 @@ impl FakeState {
             Call::Bid { task, seal } => self.bid(who, *task, *seal),
             Call::RevealBid { task, provider, bid } => self.reveal_bid(provider, *task, bid),
             Call::CarryOutSlash { slash } => self.carry_out_slash(*slash),
+            Call::Batch(calls) => self.batch(who, calls),
             Call::Commit { .. }
             | Call::Reveal { .. }
             | Call::AnnounceAudit { .. }
@@ -203,6 +204,19 @@ impl FakeState {
         }
     }
 
+    /// All of them or, with what the first says that fails, none: who calls has kept what was before.
+    fn batch(&mut self, who: &AccountId32, calls: &[Call]) -> Applied {
+        let mut events = Vec::new();
+        for call in calls {
+            events.extend(match call {
+                Call::Batch(_) => Err(dispatch_fault(Some("System"), "CallFiltered")),
+                call if call.proves_itself() => Err(dispatch_fault(None, "BadOrigin")),
+                call => self.try_apply(who, call),
+            }?);
+        }
+        Ok(events)
+    }
+
     pub(super) fn stash_of(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
         let stash = self.agents.get(agent).cloned();
         stash.ok_or_else(|| fault("ProviderRegistry", "NotAgent"))
@@ -216,6 +230,9 @@ impl FakeState {
     }
 
     fn set_agent(&mut self, who: &AccountId32, agent: &AccountId32) -> Applied {
+        if self.agents.contains_key(agent) {
+            return Err(fault("Staking", "AgentTaken"));
+        }
         self.pending_agents.insert(who.clone(), agent.clone());
         Ok(Vec::new())
     }
@@ -314,6 +331,9 @@ impl FakeState {
         if self.pending_agents.get(stash) != Some(who) {
             return Err(fault("Staking", "NotNominated"));
         }
+        if self.agents.contains_key(who) {
+            return Err(fault("Staking", "AgentTaken"));
+        }
         self.pending_agents.remove(stash);
         self.agents.insert(who.clone(), stash.clone());
         if let Some(stake) = self.stakes.get_mut(stash) {
@@ -384,8 +404,12 @@ impl FakeState {
 }
 
 pub(super) fn fault(pallet: &str, name: &str) -> ChainError {
+    dispatch_fault(Some(pallet), name)
+}
+
+fn dispatch_fault(pallet: Option<&str>, name: &str) -> ChainError {
     ChainError::Dispatch(DispatchFault {
-        pallet: Some(pallet.into()),
+        pallet: pallet.map(Into::into),
         name: name.into(),
         docs: String::new(),
     })

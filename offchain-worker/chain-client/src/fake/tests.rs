@@ -4,6 +4,7 @@ mod demands;
 
 use surety_types::{
     TaskId,
+    stake::Role,
     task::{Bid, MemberProgress, ResultClaim, TaskState},
 };
 
@@ -194,6 +195,37 @@ async fn any_call_can_be_refused_for_any_reason_as_often_as_asked() {
         chain.attempts().len(),
         carried_out + 1 + 2 * FakeChain::refusals().len()
     );
+}
+
+#[tokio::test]
+async fn a_batch_is_carried_out_whole_or_not_at_all_and_says_what_failed() {
+    let (chain, agent, _) = chain_with_agent().await;
+    let (other, amount) = (signer("//Other"), 7);
+    let bond = || Call::Bond {
+        role: Role::Provider,
+        amount,
+    };
+    let name = |agent: &Signer| Call::SetAgent {
+        agent: agent.account().clone(),
+    };
+    let submit = |calls| chain.submit(&other, Call::Batch(calls), Until::Included.into());
+    let bonded = || chain.change(|state| state.stakes.contains_key(other.account()));
+
+    let taken = submit(vec![bond(), name(&agent)]).await.unwrap_err();
+    assert!(taken.is_fault("Staking", "AgentTaken"), "{taken}");
+    let nested = submit(vec![bond(), Call::Batch(vec![bond()])]).await.unwrap_err();
+    assert!(nested.is_fault("System", "CallFiltered"), "{nested}");
+    let mut calls = sample::calls().into_iter();
+    let reveal = calls.find(Call::proves_itself).unwrap();
+    let unsigned = submit(vec![bond(), reveal]).await.unwrap_err();
+    assert_eq!(unsigned.to_string(), "BadOrigin");
+    assert!(!bonded());
+
+    submit(vec![bond(), name(&signer("//Free"))]).await.unwrap();
+    assert!(bonded());
+    let pending = chain.pending_agent(When::Best, other.account()).await.unwrap();
+    assert_eq!(pending.as_ref(), Some(signer("//Free").account()));
+    assert_eq!(chain.sent(other.account()).await.unwrap().all, 1);
 }
 
 /// The pallets' own lists of errors, as text.

@@ -79,6 +79,13 @@ pub fn calls() -> Vec<Call> {
         },
     ];
     calls.extend(trust::calls());
+    calls.push(Call::Batch(vec![
+        Call::Unbond { amount },
+        Call::Transfer {
+            to: account(),
+            amount,
+        },
+    ]));
     calls
 }
 

@@ -17,12 +17,24 @@ use surety_types::{
 };
 
 #[derive(TypeInfo)]
-pub(super) enum Nothing {}
+pub enum Nothing {}
 
 #[derive(TypeInfo)]
 pub(super) enum SystemCall {
     remark { remark: Vec<u8> },
 }
+
+#[derive(TypeInfo)]
+pub enum UtilityCall<Calls = Vec<Nothing>> {
+    #[codec(index = 2)]
+    batch_all {
+        // Of the outer enumeration of the fixture's metadata.
+        calls: Calls,
+    },
+}
+
+/// As above, with something else.
+pub type OtherUtilityCall = UtilityCall<Vec<u8>>;
 
 /// `frame_system::AccountInfo`.
 #[derive(TypeInfo)]

@@ -139,6 +139,7 @@ pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
     pallets.extend(provider_pallets());
     pallets.push(auction_pallet(auction_call));
     pallets.extend(trust_pallets());
+    pallets.push(pallet(11, "Utility", meta_type::<UtilityCall>(), Vec::new()));
     pallets
 }
 

@@ -57,6 +57,11 @@ fn a_runtime_that_differs_is_refused_with_what_differs() {
     });
     assert!(misfit(renamed).contains("no call TaskAuction.post"));
 
+    let mut other_batch = pallets(meta_type::<AuctionCall>());
+    let utility = other_batch.iter_mut().find(|pallet| pallet.name == "Utility");
+    utility.unwrap().calls.as_mut().unwrap().ty = meta_type::<OtherUtilityCall>();
+    assert!(misfit(other_batch).contains("Utility.batch_all"));
+
     let mut other_record = pallets(meta_type::<AuctionCall>());
     let storage = other_record[8].storage.as_mut().unwrap();
     storage.entries[0].ty = v14::StorageEntryType::Map {
@@ -145,6 +150,22 @@ fn a_signed_call_is_what_the_chain_expects() {
     let payload = [expected_call.as_slice(), extra, &implied].concat();
     let public = sr25519::Public::from_raw((*signer.account()).clone().into());
     assert!(sr25519::Pair::verify(&signature, payload, &public));
+}
+
+#[test]
+fn a_batch_is_written_with_the_indices_of_the_runtime_at_hand() {
+    let (amount, agent) = (9, AccountId32::new([4; 32]));
+    let bond = Call::Bond {
+        role: surety_types::stake::Role::Verifier,
+        amount,
+    };
+    let set = Call::SetAgent { agent };
+    let whole = runtime().encoded(&Call::Batch(vec![bond.clone(), set.clone()]));
+    let arguments = [bond.encode_arguments(), set.encode_arguments()];
+    let [bond, set] = arguments.each_ref().map(Vec::as_slice);
+    // Utility.batch_all, two calls, Staking.bond, Staking.set_agent.
+    let expected = [&[11, 2, 2 << 2, 50, 0][..], bond, &[50, 4], set].concat();
+    assert_eq!(whole, Ok(expected));
 }
 
 #[test]

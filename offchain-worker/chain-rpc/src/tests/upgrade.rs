@@ -99,7 +99,8 @@ fn every_record_is_read_as_the_runtime_of_today_writes_it() {
     let view = records::task_view();
     let answer = runtime.answer("TaskApi", "task").unwrap().read(&view.encode());
     assert_eq!(answer, Ok(view));
-    for call in sample::calls() {
+    let alone = |call: &Call| !matches!(call, Call::Batch(_));
+    for call in sample::calls().into_iter().filter(alone) {
         let encoded = runtime.encoded(&call).unwrap();
         assert_eq!(encoded[2..], call.encode_arguments());
     }
