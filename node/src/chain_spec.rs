@@ -23,9 +23,11 @@ pub struct Extensions {
 /// A chain specification.
 pub type ChainSpec = GenericChainSpec<Extensions>;
 
-/// What wallets show.
+/// What wallets show, and that the chains that the node carries are for tests: `surety faucet` gives money
+/// away nowhere else.
 fn properties() -> Properties {
     let mut properties = Properties::new();
+    properties.insert("isTestnet".into(), true.into());
     properties.insert("tokenSymbol".into(), "SURE".into());
     properties.insert("tokenDecimals".into(), 12.into());
     properties.insert("ss58Format".into(), 42.into());

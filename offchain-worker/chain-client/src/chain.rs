@@ -247,6 +247,9 @@ pub trait Chain: Send + Sync {
     /// What does not change.
     fn info(&self) -> &ChainInfo;
 
+    /// Whether the chain's specification, as the node has it, says that its money is worth nothing.
+    async fn is_test_network(&self) -> Result<bool, ChainError>;
+
     /// Finalised blocks from now on.
     async fn finalized_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError>;
 

@@ -286,6 +286,10 @@ impl Chain for RpcChain {
         &self.0.info
     }
 
+    async fn is_test_network(&self) -> Result<bool, ChainError> {
+        self.0.link.is_test_network().await
+    }
+
     async fn finalized_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError> {
         Ok(Box::new(blocks::Blocks::new(self.clone(), When::Finalized)))
     }

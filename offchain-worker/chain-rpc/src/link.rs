@@ -221,6 +221,14 @@ impl Link {
         .await
     }
 
+    /// Whether the chain's specification has the property `isTestnet`.
+    pub async fn is_test_network(&self) -> Result<bool, ChainError> {
+        let ask = |rpc: Rpc| async move { rpc.system_properties().await };
+        let properties = self.ask("reading the chain's properties", ask).await?;
+        let says = properties.get("isTestnet").and_then(|value| value.as_bool());
+        Ok(says.unwrap_or(false))
+    }
+
     pub async fn finalized_head(&self) -> Result<H256, ChainError> {
         self.ask("reading the finalised block", |rpc| async move {
             rpc.chain_get_finalized_head().await

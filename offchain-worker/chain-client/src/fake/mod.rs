@@ -6,6 +6,7 @@
 //! [`FakeChain::open_reveals`] and [`FakeChain::settle`] move a task on.
 
 mod audits;
+mod blocks;
 mod demands;
 mod faults;
 mod inputs;
@@ -36,6 +37,7 @@ use crate::{
     StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until, When,
 };
 
+use blocks::Blocks;
 use faults::{Faults, Kind};
 pub use state::FakeState;
 
@@ -156,12 +158,7 @@ impl FakeChain {
 
     fn follow(&self, blocks: &watch::Sender<BlockNumber>) -> Result<Box<dyn BlockStream>, ChainError> {
         self.lock().check_reachable()?;
-        let mut watch = blocks.subscribe();
-        watch.mark_changed();
-        Ok(Box::new(Blocks {
-            chain: self.clone(),
-            watch,
-        }))
+        Ok(Box::new(Blocks::new(self.clone(), blocks)))
     }
 
     fn read<T>(&self, when: When, read: impl FnOnce(&FakeState) -> T) -> Result<T, ChainError> {
@@ -223,25 +220,14 @@ fn block_ref(number: BlockNumber) -> BlockRef {
     }
 }
 
-struct Blocks {
-    chain: FakeChain,
-    watch: watch::Receiver<BlockNumber>,
-}
-
-#[async_trait]
-impl BlockStream for Blocks {
-    async fn next(&mut self) -> Result<BlockRef, ChainError> {
-        // The sender lives as long as `self.chain`.
-        let _ = self.watch.changed().await;
-        self.chain.lock().check_reachable()?;
-        Ok(block_ref(*self.watch.borrow_and_update()))
-    }
-}
-
 #[async_trait]
 impl Chain for FakeChain {
     fn info(&self) -> &ChainInfo {
         &self.info
+    }
+
+    async fn is_test_network(&self) -> Result<bool, ChainError> {
+        self.read(When::Best, |state| !state.is_real_money)
     }
 
     async fn finalized_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError> {

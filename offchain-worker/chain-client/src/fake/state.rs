@@ -92,6 +92,8 @@ pub struct FakeState {
     pub auditors_expected: u128,
     /// Money. Of calls only demands touch it.
     pub funds: BTreeMap<AccountId32, Funds>,
+    /// Whether it is no test network.
+    pub is_real_money: bool,
     /// Calls that were signed, by account.
     pub sent: BTreeMap<AccountId32, u32>,
     /// Parameters that differ from the defaults.

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use codec::{Compact, Decode, Encode};
 use scale_info::meta_type;
+use serde_json::json;
 use sp_core::{H256, Pair, crypto::AccountId32, sr25519};
 use sp_runtime::{DispatchError, ModuleError, MultiAddress, MultiSignature};
 use subxt::ext::frame_metadata::{v14, v15};
@@ -29,7 +30,7 @@ use super::{
 };
 use fixture::*;
 use surety_chain_client::{
-    BidRecord, BlockRef, Call, ChainError, ChainEvent, RegisteredModel, Signer, TaskRecord, sample,
+    BidRecord, BlockRef, Call, Chain, ChainError, ChainEvent, RegisteredModel, Signer, TaskRecord, sample,
 };
 
 fn misfit(pallets: Vec<v15::PalletMetadata>) -> String {
@@ -291,4 +292,19 @@ async fn a_node_that_is_down_is_named_after_the_patience_is_spent() {
     config.patience = Duration::ZERO;
     let error = RpcChain::connect(config).await.err();
     assert!(matches!(error, Some(ChainError::Unreachable { .. })), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_test_network_is_one_whose_specification_says_so() {
+    let node = node::Node::start(1).await;
+    let chain = RpcChain::connect(RpcConfig::new(&node.url)).await.unwrap();
+    assert_eq!(chain.is_test_network().await, Ok(true));
+    for properties in [
+        json!({}),
+        json!({ "isTestnet": false }),
+        json!({ "isTestnet": "true" }),
+    ] {
+        node.change(|state| state.properties = properties);
+        assert_eq!(chain.is_test_network().await, Ok(false));
+    }
 }

@@ -30,6 +30,8 @@ pub struct State {
     /// Which fork blocks from 101 on are of.
     pub fork: u8,
     pub is_syncing: bool,
+    /// Those of the chain's specification.
+    pub properties: Value,
     /// Knows no block's header.
     pub is_headless: bool,
     /// Answers every question about state with nothing.
@@ -100,6 +102,7 @@ impl Node {
             finalized: 98,
             fork: 0,
             is_syncing: false,
+            properties: json!({ "isTestnet": true, "tokenSymbol": "SURE" }),
             is_headless: false,
             is_empty: false,
             pruned: 0..0,
@@ -296,6 +299,7 @@ impl State {
             "system_health" => {
                 json!({ "isSyncing": self.is_syncing, "peers": 1, "shouldHavePeers": true })
             }
+            "system_properties" => self.properties.clone(),
             "system_accountNextIndex" => json!(self.pool_nonce.unwrap_or(self.nonce.into())),
             other => panic!("{other} is not expected"),
         }
@@ -386,12 +390,13 @@ impl Context {
     }
 }
 
-const METHODS: [&str; 11] = [
+const METHODS: [&str; 12] = [
     "chain_getBlockHash",
     "chain_getFinalizedHead",
     "chain_getHeader",
     "chain_getBlock",
     "system_health",
+    "system_properties",
     "system_accountNextIndex",
     "state_getRuntimeVersion",
     "state_call",
