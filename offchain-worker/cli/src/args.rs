@@ -1,6 +1,7 @@
 //! The command line, as typed. What it means together with the configuration file is decided in
 //! [`crate::config`].
 
+mod faucet;
 mod security;
 mod task;
 mod trust;
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::{amount::Amount, prices::PriceArg};
+pub use faucet::{FaucetArgs, FaucetCommand};
 pub use security::{Level, SecurityArgs};
 pub use task::{
     ExplainArgs, GenerateArgs, ListArgs, NearestArgs, ResultArgs, SpecArgs, SubmitArgs, TaskArg, TaskCommand,
@@ -95,6 +97,9 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Help web pages to have tasks computed: turn text into inputs, keep them for providers, fetch outputs
     Serve(ServeArgs),
+    /// Give newcomers of a test network money to begin with
+    #[command(subcommand)]
+    Faucet(FaucetCommand),
     /// Print what a shell completes these commands with
     Completions(CompletionsArgs),
     /// Write man pages of all commands
@@ -160,8 +165,11 @@ pub struct InitArgs {
     #[arg(long, value_name = "AMOUNT", default_value = "1000 SURE")]
     pub bond: Amount,
     /// Pay from the key in this file [default: say where the money is to be sent, and wait for it]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "faucet")]
     pub fund_from: Option<PathBuf>,
+    /// Ask this faucet of a test network for the money
+    #[arg(long, value_name = "URL")]
+    pub faucet: Option<String>,
     /// Known model to fetch [default: the exact one that most tasks ask for]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,

@@ -40,6 +40,8 @@ pub struct Config {
     pub key_file: PathBuf,
     /// What to log; the command's own default when nothing was said.
     pub log: Option<String>,
+    /// Where `init` asks for money, on a test network.
+    pub faucet: Option<String>,
     /// How this machine is offered.
     pub provider: ProviderConfig,
     /// How results of others are audited.
@@ -146,11 +148,12 @@ pub fn load(file: Option<&Path>, flags: RawConfig) -> Result<Config, ConfigError
 
 /// Settings that the environment can name: `SURETY_RPC`, `SURETY_PROVIDER_LISTEN='["127.0.0.1:4001"]'` and so
 /// on.
-const ENVIRONMENT: [&str; 24] = [
+const ENVIRONMENT: [&str; 25] = [
     "home",
     "rpc",
     "key_file",
     "log",
+    "faucet",
     "provider_stash",
     "provider_listen",
     "provider_external",
@@ -244,6 +247,12 @@ fn validate(raw: RawConfig, home: Option<PathBuf>) -> Result<Config, ConfigError
     if let Some(log) = &raw.log {
         problems.check("log", tracing_subscriber::EnvFilter::try_new(log));
     }
+    if let Some(url) = &raw.faucet {
+        problems.require(
+            url.starts_with("http://") || url.starts_with("https://"),
+            &format!("faucet: {url:?} must start with http:// or https://"),
+        );
+    }
     let provider = validate_provider(raw.provider, &mut problems);
     let verifier = validate_work(raw.verifier, "verifier", &mut problems);
     let task = DataConfig {
@@ -259,6 +268,7 @@ fn validate(raw: RawConfig, home: Option<PathBuf>) -> Result<Config, ConfigError
         home,
         rpc,
         log: raw.log,
+        faucet: raw.faucet,
         provider,
         verifier,
         task,

@@ -48,6 +48,9 @@ pub enum CliError {
     /// The journal is another's.
     #[error("{0}")]
     Replay(#[from] ReplayError),
+    /// The claims of a faucet.
+    #[error("the faucet's claims cannot be kept: {0}")]
+    Claims(surety_faucet::StoreError),
     /// A model's files.
     #[error(transparent)]
     Models(#[from] surety_models::StoreError),
@@ -199,6 +202,7 @@ impl CliError {
             | Self::Blobs(_)
             | Self::Journal(_)
             | Self::Replay(_)
+            | Self::Claims(_)
             | Self::Models(_)
             | Self::Convert(_)
             | Self::Engine(_)

@@ -3,7 +3,7 @@
 //! Each step looks at what is there before it does anything: whoever is interrupted calls it again. What was
 //! sent before and is not final yet is waited for first, so that nothing is paid or bonded twice.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{collections::BTreeMap, path::Path};
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Balance, Call, Chain, Signer, StakeInfo, Until, When, address, short};
@@ -27,8 +27,6 @@ const FEES: Balance = 10 * SURE;
 const FEES_MIN: Balance = SURE;
 /// Tasks that are looked at for what is asked for.
 const TASKS_MAX: u32 = 256;
-/// Between two looks for money that somebody is asked to send.
-const PAUSE: Duration = Duration::from_secs(3);
 
 /// What there is now. Amounts are in plancks, as text.
 #[derive(Debug, Serialize)]
@@ -61,8 +59,12 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
         role,
         stash: stash.signer,
         agent: agent.signer,
+        source: match funder {
+            Some(key) => Source::Key(key.signer),
+            None => Source::others(context.config.faucet.as_deref()),
+        },
     };
-    setup.prepare(args.bond.0, funder.as_ref()).await?;
+    setup.prepare(args.bond.0).await?;
     if let Some(name) = wanted.to_fetch(context) {
         context
             .out
@@ -101,6 +103,22 @@ fn key(context: &Context, path: &Path, whose: &str) -> Result<Key> {
     Ok(keys::load(path)?)
 }
 
+/// Where the money comes from that the stash lacks.
+enum Source {
+    /// The account of this key.
+    Key(Signer),
+    /// A faucet, at this URL.
+    Faucet(String),
+    /// Somebody who is asked to send it.
+    Somebody,
+}
+
+impl Source {
+    fn others(faucet: Option<&str>) -> Self {
+        faucet.map_or(Self::Somebody, |url| Self::Faucet(url.to_owned()))
+    }
+}
+
 /// The accounts of a worker, and the chain that is to know them.
 struct Setup<'a> {
     out: Output,
@@ -108,22 +126,24 @@ struct Setup<'a> {
     role: Role,
     stash: Signer,
     agent: Signer,
+    source: Source,
 }
 
 impl Setup<'_> {
     /// Sees to it that the stash has bonded, and that it and the agent agree on each other.
-    async fn prepare(&self, bond: Balance, funder: Option<&Key>) -> Result<()> {
-        let signers = [
-            Some(&self.stash),
-            Some(&self.agent),
-            funder.map(|key| &key.signer),
-        ];
-        for signer in signers.into_iter().flatten() {
+    async fn prepare(&self, bond: Balance) -> Result<()> {
+        let funder = match &self.source {
+            Source::Key(signer) => Some(signer),
+            Source::Faucet(_) | Source::Somebody => None,
+        };
+        for signer in [Some(&self.stash), Some(&self.agent), funder]
+            .into_iter()
+            .flatten()
+        {
             self.settle(signer.account()).await?;
         }
-        self.fund(bond, funder).await?;
-        self.bond(bond).await?;
-        self.name_agent().await
+        self.fund(bond).await?;
+        self.enlist(bond).await
     }
 
     /// Waits until all that an account has sent so far is final: what is on its way would be sent again.
@@ -170,73 +190,101 @@ impl Setup<'_> {
     }
 
     /// Sees to it that the stash has what it is to bond, and what it and its agent need for fees.
-    async fn fund(&self, bond: Balance, funder: Option<&Key>) -> Result<()> {
+    async fn fund(&self, bond: Balance) -> Result<()> {
         let unbonded = self.unbonded(bond).await?;
         let (to, free) = (self.stash.account(), self.free(self.stash.account()).await?);
-        if free >= unbonded.saturating_add(FEES_MIN) {
+        let enough = unbonded.saturating_add(FEES_MIN);
+        if free >= enough {
             return Ok(());
         }
         let needed = unbonded.saturating_add(FEES);
         let missing = needed.saturating_sub(free);
-        let Some(funder) = funder else {
-            return self.wait_for(needed, missing).await;
+        let given = match &self.source {
+            Source::Key(signer) => {
+                let call = Call::Transfer {
+                    to: to.clone(),
+                    amount: missing,
+                };
+                let what = format!("sending {} to the stash", Amount(missing));
+                return self.send(signer, call, &what).await;
+            }
+            Source::Faucet(url) => self.ask(url).await,
+            Source::Somebody => 0,
         };
-        let call = Call::Transfer {
-            to: to.clone(),
-            amount: missing,
-        };
-        let what = format!("sending {} to the stash", Amount(missing));
-        self.send(&funder.signer, call, &what).await
-    }
-
-    /// Waits until somebody has sent the stash what it needs.
-    async fn wait_for(&self, needed: Balance, missing: Balance) -> Result<()> {
+        if free.saturating_add(given) >= enough {
+            return self.wait_for(enough).await;
+        }
         self.out.step(&format!(
             "send {} to {}; this goes on by itself when they are there (Ctrl-C and the same command later do as well)",
-            Amount(missing),
-            address(self.stash.account())
+            Amount(missing.saturating_sub(given)),
+            address(to)
         ));
+        self.wait_for(enough).await
+    }
+
+    /// What a faucet says that it has sent. Where it refuses, money may be on its way all the same: of an
+    /// answer that was missed.
+    async fn ask(&self, url: &str) -> Balance {
+        self.out.step(&format!("asking the faucet at {url}"));
+        match surety_faucet::ask(url, self.stash.account()).await {
+            Ok(given) => {
+                self.out.step(&format!("it sends {}", Amount(given.amount)));
+                given.amount
+            }
+            Err(error) => {
+                self.out.step(&error.to_string());
+                0
+            }
+        }
+    }
+
+    /// Waits until the stash has so much.
+    async fn wait_for(&self, enough: Balance) -> Result<()> {
         let waiting = self.out.spinner();
         waiting.set_message("waiting for the money");
-        while self.free(self.stash.account()).await? < needed {
-            tokio::time::sleep(PAUSE).await;
+        let mut blocks = self.chain.finalized_blocks().await?;
+        while self.free(self.stash.account()).await? < enough {
+            blocks.next().await?;
         }
         waiting.finish_and_clear();
         Ok(())
     }
 
-    async fn bond(&self, bond: Balance) -> Result<()> {
-        let amount = self.unbonded(bond).await?;
-        if amount == 0 {
-            return Ok(());
-        }
-        let role = self.role;
-        self.send(
-            &self.stash,
-            Call::Bond { role, amount },
-            &format!("bonding {}", Amount(amount)),
-        )
-        .await
-    }
-
-    /// Each agrees to the other.
-    async fn name_agent(&self) -> Result<()> {
+    /// Bonds what is missing and names the agent, in one extrinsic where both are to be done: a stash that
+    /// has bonded and named nobody would be of no use.
+    async fn enlist(&self, bond: Balance) -> Result<()> {
         let (stash, agent) = (self.stash.account(), self.agent.account());
-        match self.chain.agent_stash(When::Finalized, agent).await? {
-            Some(of) if of == *stash => return Ok(()),
-            Some(of) => {
+        let is_confirmed = match self.chain.agent_stash(When::Finalized, agent).await? {
+            Some(of) if of != *stash => {
                 return Err(CliError::Usage(format!(
                     "the key in the key file is the agent of {}: use that one's --stash-key, or another --key-file",
                     address(&of)
                 )));
             }
-            None => {}
+            of => of.is_some(),
+        };
+        let pending = self.chain.pending_agent(When::Finalized, stash).await?;
+        let amount = self.unbonded(bond).await?;
+        let (mut calls, mut words) = (Vec::new(), Vec::new());
+        if amount > 0 {
+            let role = self.role;
+            calls.push(Call::Bond { role, amount });
+            words.push(format!("bonding {}", Amount(amount)));
         }
-        if self.chain.pending_agent(When::Finalized, stash).await?.as_ref() != Some(agent) {
-            let agent = agent.clone();
-            self.send(&self.stash, Call::SetAgent { agent }, "naming the agent")
-                .await?;
+        if !is_confirmed && pending.as_ref() != Some(agent) {
+            calls.push(Call::SetAgent { agent: agent.clone() });
+            words.push("naming the agent".into());
         }
+        if calls.len() > 1 {
+            calls = vec![Call::Batch(calls)];
+        }
+        for call in calls {
+            self.send(&self.stash, call, &words.join(" and ")).await?;
+        }
+        if is_confirmed {
+            return Ok(());
+        }
+        // Signed by another key, so that it is no part of the batch.
         let stash = stash.clone();
         self.send(&self.agent, Call::ConfirmAgent { stash }, "confirming the agent")
             .await
@@ -329,92 +377,5 @@ impl Ready {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use surety_chain_client::{FakeChain, Funds};
-
-    use super::*;
-
-    const BOND: Balance = 1_000 * SURE;
-
-    fn signer(name: &str) -> Signer {
-        Signer::from_uri(name).unwrap()
-    }
-
-    fn setup(chain: &FakeChain) -> Setup<'_> {
-        Setup {
-            out: Output::new(true),
-            chain,
-            role: Role::Provider,
-            stash: signer("//Stash"),
-            agent: signer("//Agent"),
-        }
-    }
-
-    /// To its end, while blocks become final.
-    async fn prepare(chain: &FakeChain, funder: Option<&Key>) {
-        let setup = setup(chain);
-        tokio::select! {
-            biased;
-            done = setup.prepare(BOND, funder) => done.unwrap(),
-            () = async {
-                for _ in 0..1_000 {
-                    chain.finalize();
-                    tokio::task::yield_now().await;
-                }
-            } => panic!("it does not end"),
-        }
-    }
-
-    fn give(chain: &FakeChain, who: &Signer, free: Balance) {
-        let funds = Funds { free, held: 0 };
-        chain.change(|state| state.funds.insert(who.account().clone(), funds));
-    }
-
-    /// What was sent, without who and to whom.
-    fn sent(chain: &FakeChain) -> Vec<String> {
-        let calls = chain.calls().into_iter();
-        calls.map(|(_, call)| call.name().call.to_owned()).collect()
-    }
-
-    #[tokio::test]
-    async fn whoever_is_killed_while_calls_are_on_their_way_pays_and_bonds_once() {
-        let chain = FakeChain::new();
-        let funder = Key {
-            signer: signer("//Funder"),
-            salt_secret: [0; 32],
-        };
-        chain.finalize();
-        // The first attempt got as far as the money, and was killed before that was final.
-        let stash = signer("//Stash");
-        let transfer = Call::Transfer {
-            to: stash.account().clone(),
-            amount: 1,
-        };
-        chain
-            .submit(&funder.signer, transfer, Until::Included.into())
-            .await
-            .unwrap();
-        give(&chain, &stash, 2 * BOND);
-        prepare(&chain, Some(&funder)).await;
-        let once = ["transfer_keep_alive", "bond", "set_agent", "confirm_agent"];
-        assert_eq!(sent(&chain), once);
-        prepare(&chain, Some(&funder)).await;
-        assert_eq!(sent(&chain), once, "all is there");
-    }
-
-    #[tokio::test]
-    async fn a_bond_that_is_on_its_way_is_not_bonded_again() {
-        let chain = FakeChain::new();
-        let stash = signer("//Stash");
-        give(&chain, &stash, 2 * BOND);
-        chain.finalize();
-        let call = Call::Bond {
-            role: Role::Provider,
-            amount: BOND,
-        };
-        chain.submit(&stash, call, Until::Included.into()).await.unwrap();
-        prepare(&chain, None).await;
-        assert_eq!(sent(&chain), ["bond", "set_agent", "confirm_agent"]);
-    }
-}
+#[path = "init_tests.rs"]
+mod tests;

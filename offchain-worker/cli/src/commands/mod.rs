@@ -4,6 +4,7 @@ mod account;
 mod dispute;
 mod doctor;
 mod drain;
+mod faucet;
 mod init;
 mod manual;
 mod model;
@@ -126,6 +127,7 @@ async fn dispatch(context: &Context, command: Command) -> Result<()> {
         Command::Model(command) => model::run(context, command).await,
         Command::Doctor(args) => doctor::run(context, &args).await,
         Command::Serve(args) => serve::run(context, &args).await,
+        Command::Faucet(command) => faucet::run(context, command).await,
     }
 }
 
@@ -170,6 +172,9 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
                 }
             }
         }
+        Command::Provider(ProviderCommand::Init(init)) | Command::Verifier(VerifierCommand::Init(init)) => {
+            raw.faucet = init.faucet.clone();
+        }
         Command::Verifier(VerifierCommand::Up(work)) => raw.verifier = raw_work(work),
         Command::Serve(serve) => {
             raw.task.listen = given(&serve.listen);
@@ -189,7 +194,8 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
 fn start_logging(config: &Config, command: &Command) -> Result<()> {
     let default = match command {
         Command::Provider(ProviderCommand::Up(_) | ProviderCommand::Drain(_))
-        | Command::Verifier(VerifierCommand::Up(_)) => "info,libp2p_swarm=warn",
+        | Command::Verifier(VerifierCommand::Up(_))
+        | Command::Faucet(_) => "info,libp2p_swarm=warn",
         _ => "error",
     };
     let filter = config.log.as_deref().unwrap_or(default);

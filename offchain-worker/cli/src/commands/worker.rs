@@ -210,7 +210,7 @@ async fn metrics_listener(config: &WorkConfig) -> Result<Option<TcpListener>> {
 }
 
 /// Becomes true with the first SIGINT or SIGTERM, or when somebody else says so.
-fn stop_signal() -> Result<(watch::Sender<bool>, watch::Receiver<bool>)> {
+pub(super) fn stop_signal() -> Result<(watch::Sender<bool>, watch::Receiver<bool>)> {
     let listen = |kind| signal(kind).map_err(CliError::file("signals"));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
     let (sender, receiver) = watch::channel(false);

@@ -22,6 +22,9 @@ pub struct RawConfig {
     /// See [`super::Config::log`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+    /// See [`super::Config::faucet`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faucet: Option<String>,
     /// See [`super::ProviderConfig`].
     #[serde(skip_serializing_if = "is_default")]
     pub provider: RawProvider,

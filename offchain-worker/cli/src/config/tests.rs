@@ -105,6 +105,7 @@ fn a_file_that_is_named_must_be_there() {
 fn every_problem_is_named_at_once() {
     let raw = RawConfig {
         rpc: Some(OneOrMore::One("http://127.0.0.1:9944".into())),
+        faucet: Some("faucet.example".into()),
         provider: RawProvider {
             stash: Some("5Gnobody".into()),
             listen: Some(vec!["/ip4/0.0.0.0/udp/4001".into()]),
@@ -121,6 +122,7 @@ fn every_problem_is_named_at_once() {
     insta::assert_snapshot!(invalid(raw), @r#"
     invalid configuration:
       rpc: "http://127.0.0.1:9944" must start with ws:// or wss://
+      faucet: "faucet.example" must start with http:// or https://
       provider.threads: must be between 1 and 1024
       provider.stash: "5Gnobody" is not an address (SS58, such as 5Grwva…)
       provider.price_per_unit: must be more than nothing
@@ -152,6 +154,7 @@ fn every_variable_stands_for_a_setting_and_every_setting_has_one() {
         rpc: Some(OneOrMore::One("r".into())),
         key_file: Some("k".into()),
         log: Some("l".into()),
+        faucet: Some("f".into()),
         provider: RawProvider {
             stash: Some("s".into()),
             listen: Some(Vec::new()),

@@ -1,0 +1,88 @@
+//! `surety faucet`: money to begin with, for newcomers of a test network.
+
+use serde::Serialize;
+use surety_chain_client::address;
+use surety_faucet::{Faucet, Limits, Purse, Site, StartError, machine_clock, serve};
+use tokio::net::TcpListener;
+
+use super::{Context, worker::stop_signal};
+use crate::{
+    amount::{Amount, Plancks},
+    args::{FaucetArgs, FaucetCommand},
+    error::{CliError, Result},
+};
+
+/// Where it can be reached. Amounts are in plancks, as text.
+#[derive(Serialize)]
+struct Up {
+    http: String,
+    account: String,
+    amount: Plancks,
+}
+
+pub(super) async fn run(context: &Context, command: FaucetCommand) -> Result<()> {
+    match command {
+        FaucetCommand::Up(args) => up(context, &args).await,
+    }
+}
+
+async fn up(context: &Context, args: &FaucetArgs) -> Result<()> {
+    let purse = Purse {
+        signer: context.key()?.signer,
+        amount: args.amount.0,
+    };
+    let up = Up {
+        http: format!("http://{}", args.http),
+        account: address(purse.signer.account()),
+        amount: Plancks(args.amount.0),
+    };
+    let chain = context.patient_chain().await?;
+    let limits = Limits {
+        per_client: args.per_client,
+        per_hour: args.per_hour,
+    };
+    let home = &context.config.home;
+    std::fs::create_dir_all(home).map_err(CliError::file(home))?;
+    let file = home.join("faucet.redb");
+    let faucet = Faucet::open(chain, purse, limits, (&file, machine_clock())).await?;
+    let listener = TcpListener::bind(args.http).await.map_err(|e| {
+        CliError::Usage(format!(
+            "cannot listen on {}: {e}; name another with --http",
+            args.http
+        ))
+    })?;
+    let (_stop, mut stopped) = stop_signal()?;
+    context.out.result(&up, || {
+        format!(
+            "giving {} from {} to whoever asks at {} until stopped",
+            Amount(up.amount.0),
+            up.account,
+            up.http
+        )
+    })?;
+    let site = Site {
+        faucet,
+        proxies: args
+            .trusted_proxy
+            .iter()
+            .map(|address| address.to_canonical())
+            .collect(),
+    };
+    let stop = async move {
+        // The sender lives as long as this function.
+        stopped.wait_for(|is_stopped| *is_stopped).await.ok();
+    };
+    serve(listener, site, stop)
+        .await
+        .map_err(|e| CliError::Internal(format!("the HTTP server ended: {e}")))
+}
+
+impl From<StartError> for CliError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Chain(error) => Self::Chain(error),
+            StartError::RealMoney | StartError::TooLittle { .. } => Self::Usage(error.to_string()),
+            StartError::Store(error) => Self::Claims(error),
+        }
+    }
+}
