@@ -59,6 +59,47 @@ fn an_agent_that_never_had_any_money_confirms_and_earns() {
     assert_eq!(chain.free(&agent), 0);
 }
 
+/// What `surety provider init` sends.
+#[test]
+fn a_batch_bonds_and_names_the_agent_or_fails_with_the_error_of_the_call_that_did() {
+    let mut chain = Chain::new(sp_genesis_builder::DEV_RUNTIME_PRESET);
+    impoverish(&mut chain, PROVIDER);
+    let batch = |agent: Sr25519Keyring, amount| pallet_utility::Call::batch_all {
+        calls: vec![
+            Stake::bond {
+                role: Role::Provider,
+                amount,
+            }
+            .into(),
+            Stake::set_agent {
+                agent: account(agent),
+            }
+            .into(),
+        ],
+    };
+    let free = chain.free(&PROVIDER.account());
+    let failed = chain.try_call(PROVIDER.stash, batch(PROVIDER.agent, 1));
+    assert_eq!(
+        failed,
+        Err(surety_pallet_staking::Error::<Runtime>::BelowMinimum.into())
+    );
+    let fee = free - chain.free(&PROVIDER.account());
+    assert!(fee > 0 && fee < SURE, "{fee}");
+
+    chain.call(PROVIDER.stash, batch(PROVIDER.agent, BOND));
+    let stash = PROVIDER.account();
+    chain.call(PROVIDER.agent, Stake::confirm_agent { stash: stash.clone() });
+    // Its agent is taken: nothing is bonded with a second batch.
+    let other = PROVIDERS[1].stash;
+    let taken = chain.try_call(other, batch(PROVIDER.agent, BOND));
+    assert_eq!(
+        taken,
+        Err(surety_pallet_staking::Error::<Runtime>::AgentTaken.into())
+    );
+    let ledger = chain.query(|| surety_pallet_staking::Ledgers::<Runtime>::get(account(other)));
+    assert!(ledger.is_none());
+}
+
 #[test]
 fn an_agent_whose_money_is_spent_bids_commits_and_is_paid() {
     let mut chain = open();
