@@ -174,10 +174,10 @@ fn client(peer: IpAddr, headers: &HeaderMap, proxies: &[IpAddr]) -> IpAddr {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .collect();
-    let parsed = named.iter().rev().map_while(|text| {
+    let mut parsed = named.iter().rev().map_while(|text| {
         let text = text.trim();
         let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
         text.parse().ok().or_else(with_port)
     });
-    parsed.skip_while(is_proxy).next().unwrap_or(peer)
+    parsed.find(|address| !is_proxy(address)).unwrap_or(peer)
 }

@@ -60,7 +60,7 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
         stash: stash.signer,
         agent: agent.signer,
         source: match funder {
-            Some(key) => Source::Key(key.signer),
+            Some(key) => Source::Key(Box::new(key.signer)),
             None => Source::others(context.config.faucet.as_deref()),
         },
     };
@@ -106,7 +106,7 @@ fn key(context: &Context, path: &Path, whose: &str) -> Result<Key> {
 /// Where the money comes from that the stash lacks.
 enum Source {
     /// The account of this key.
-    Key(Signer),
+    Key(Box<Signer>),
     /// A faucet, at this URL.
     Faucet(String),
     /// Somebody who is asked to send it.
@@ -133,7 +133,7 @@ impl Setup<'_> {
     /// Sees to it that the stash has bonded, and that it and the agent agree on each other.
     async fn prepare(&self, bond: Balance) -> Result<()> {
         let funder = match &self.source {
-            Source::Key(signer) => Some(signer),
+            Source::Key(signer) => Some(&**signer),
             Source::Faucet(_) | Source::Somebody => None,
         };
         for signer in [Some(&self.stash), Some(&self.agent), funder]

@@ -79,10 +79,10 @@ async fn whoever_is_killed_while_calls_are_on_their_way_pays_and_bonds_once() {
         .await
         .unwrap();
     give(&chain, &stash, 2 * BOND);
-    prepare(&chain, Source::Key(funder.clone())).await;
+    prepare(&chain, Source::Key(Box::new(funder.clone()))).await;
     let once = ["transfer_keep_alive", "batch_all", "confirm_agent"];
     assert_eq!(sent(&chain), once);
-    prepare(&chain, Source::Key(funder.clone())).await;
+    prepare(&chain, Source::Key(Box::new(funder.clone()))).await;
     assert_eq!(sent(&chain), once, "all is there");
 }
 
