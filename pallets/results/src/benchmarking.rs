@@ -19,7 +19,7 @@ use sp_runtime::traits::{One, Zero};
 use surety_pallet_trust_lock::{NextSlashId, Pallet as TrustLock, Records, Slashes, fill_convictions};
 use surety_proofs::{CommitStatement, SignedStatement};
 use surety_types::{
-    limits::{AUDITS_MAX, BIDS_MAX, DEMANDS_MAX, REDUNDANCY_MAX},
+    limits::{AUDITS_MAX, BIDS_MAX, DEMAND_PARTS_MAX, DEMANDS_MAX, REDUNDANCY_MAX},
     model::Operation,
     stake::Role,
     task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
@@ -354,13 +354,13 @@ mod benchmarks {
     /// By a drawn auditor, the last that a provider has a place for: one sr25519 VRF is verified. Its agent
     /// has no money.
     #[benchmark]
-    fn demand() {
+    fn demand(p: Linear<1, DEMAND_PARTS_MAX>) {
         let (agent, proof) = T::Draws::for_benchmark();
         let (verifier, agent) = verifier_of::<T>(agent);
         asset::endow::<T>(&verifier, stake::<T>());
         at::<T>(SETTLED.into());
         let provider: T::AccountId = account("provider", 0, 0);
-        let round = demanding_round::<T>(&provider, &everything(), DEMANDS_MAX - 1);
+        let round = demanding_round::<T>(&provider, &input_parts(DEMAND_PARTS_MAX), DEMANDS_MAX - 1);
         Rounds::<T>::insert(TASK, round);
         post::<T>();
 
@@ -369,7 +369,7 @@ mod benchmarks {
             RawOrigin::Signed(agent),
             TASK,
             provider.clone(),
-            everything(),
+            input_parts(p),
             Some(proof),
         );
 
@@ -416,7 +416,7 @@ mod benchmarks {
     fn end_demand() {
         let last: T::AccountId = account("provider", REDUNDANCY_MAX - 1, 0);
         agent_of::<T>(REDUNDANCY_MAX - 1);
-        let demanded = demanding_round::<T>(&last, &everything(), DEMANDS_MAX);
+        let demanded = demanding_round::<T>(&last, &input_parts(DEMAND_PARTS_MAX), DEMANDS_MAX);
         let mut round = challengeable::<T>(&disputable::<T>(), |_| None);
         round.demands = demanded.demands;
         fill_convictions::<T>(One::one());
