@@ -74,7 +74,7 @@ pub mod dynamic {
         #[codec(index = 3)]
         pub static UnitsMax: u32 = 40_000;
 
-        /// Largest input of a task, in bytes. None is larger than one demand can have shown, whatever this says.
+        /// Largest input of a task, in bytes: at most what one demand can have shown, whatever this says.
         #[codec(index = 4)]
         pub static InputBytesMax: u32 = limits::INPUT_BYTES_MAX;
 
@@ -191,8 +191,8 @@ pub mod dynamic {
         #[codec(index = 7)]
         pub static AuditBondMultiple: u32 = 20;
 
-        /// What 1 KiB costs that is shown on chain because it was demanded, in plancks: about its fee, so that
-        /// whoever is paid half of it to show something loses by not having served it.
+        /// What 1 KiB costs that is shown on chain because it was demanded, in plancks: about its fee, so
+        /// that who is paid half of it to show something loses by not having served it.
         #[codec(index = 8)]
         pub static SupplyPrice: Balance = MILLI_SURE;
 

@@ -22,7 +22,7 @@ use surety_types::{
     limits::{AUDITS_MAX, BIDS_MAX, DEMAND_PARTS_MAX, DEMANDS_MAX, REDUNDANCY_MAX},
     model::Operation,
     stake::Role,
-    task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
+    task::{Assignment, MemberProgress, RoundPhase},
     traits::{BlockEntropy, DrawVerifier, SignatureVerifier, StakeLedger, TaskTrust},
     trust::{AuditState, Content, FaultKind},
 };
@@ -69,33 +69,7 @@ mod benchmarks {
     /// another output than the provider has shown, so that it is convicted with it.
     #[benchmark]
     fn reveal() {
-        let said = disputable::<T>();
-        let last = REDUNDANCY_MAX - 1;
-        let (stash, agent) = agent_of::<T>(last);
-        let salt = H256::repeat_byte(3);
-        let until = TrustLock::<T>::now();
-        let majority = surety_dispute_game::majority(REDUNDANCY_MAX);
-        let mut round = full_round::<T>(RoundPhase::Auditing { until }, |seat| {
-            if seat == last {
-                let sealed = surety_proofs::commitment(TASK, &stash, &said, &salt);
-                MemberProgress::Committed(sealed)
-            } else if seat < majority {
-                MemberProgress::Revealed(said.clone())
-            } else {
-                MemberProgress::Revealed(ResultClaim {
-                    output: H256::repeat_byte(seat as u8),
-                    ..said.clone()
-                })
-            }
-        });
-        round.terms.operation = Operation::Generate;
-        audited_by_all::<T>(&mut round, &stash);
-        let other_provider: T::AccountId = account("provider", 0, 0);
-        contradicted::<T>(&mut round, &other_provider);
-        shown_before::<T>(&stash, &agent);
-        fill_convictions::<T>(One::one());
-        Rounds::<T>::insert(TASK, round);
-        at::<T>(until + One::one());
+        let (stash, said, salt) = convicting_reveal::<T>();
 
         #[extrinsic_call]
         _(RawOrigin::Authorized, TASK, stash.clone(), said, salt);

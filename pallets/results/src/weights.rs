@@ -31,7 +31,8 @@ pub trait WeightInfo {
     /// Weight of `refute_audit`.
     fn refute_audit() -> Weight;
 
-    /// A demand of so many parts, of a drawn auditor, the last that a provider of a full round has a place for.
+    /// A demand of so many parts, of a drawn auditor: the last that a provider of a full round has a place
+    /// for.
     fn demand(parts: u32) -> Weight;
 
     /// A part of an output is shown before any is revealed, which everybody has demanded who can: it names
