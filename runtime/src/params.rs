@@ -11,6 +11,7 @@
 
 use frame_support::dynamic_params::{dynamic_pallet_params, dynamic_params};
 use sp_runtime::{FixedU128, Permill};
+use surety_types::limits;
 
 use crate::{
     Balance, BlockNumber, Runtime,
@@ -73,9 +74,9 @@ pub mod dynamic {
         #[codec(index = 3)]
         pub static UnitsMax: u32 = 40_000;
 
-        /// Largest input of a task, in bytes.
+        /// Largest input of a task, in bytes: at most what one demand can have shown, whatever this says.
         #[codec(index = 4)]
-        pub static InputBytesMax: u32 = 16 * 1024 * 1024;
+        pub static InputBytesMax: u32 = limits::INPUT_BYTES_MAX;
 
         /// Most providers of a task.
         #[codec(index = 5)]
@@ -190,9 +191,10 @@ pub mod dynamic {
         #[codec(index = 7)]
         pub static AuditBondMultiple: u32 = 20;
 
-        /// What 1 KiB costs that is shown on chain because it was demanded, in plancks.
+        /// What 1 KiB costs that is shown on chain because it was demanded, in plancks: about its fee, so
+        /// that who is paid half of it to show something loses by not having served it.
         #[codec(index = 8)]
-        pub static SupplyPrice: Balance = 10 * MILLI_SURE;
+        pub static SupplyPrice: Balance = MILLI_SURE;
 
         /// Blocks in which a provider has to show what was demanded: the long clock, since it loses its lock.
         #[codec(index = 9)]

@@ -44,9 +44,6 @@ pub enum TextInputError {
     /// Its ids are none that a task is posted with.
     #[error(transparent)]
     Input(#[from] InputFault),
-    /// More than 4 GiB.
-    #[error("the input is too large for one task")]
-    TooLarge,
 }
 
 impl Input {
@@ -68,7 +65,7 @@ impl Input {
     /// [`TextInputError::Input`].
     pub fn item_ids(items: &[Vec<u32>], bounds: &IdBounds) -> Result<Self, TextInputError> {
         let blob = encode_items(items, bounds)?;
-        let units = u32::try_from(items.len()).map_err(|_| TextInputError::TooLarge)?;
+        let units = u32::try_from(items.len()).map_err(|_| InputFault::TooLarge)?;
         Self::of(Operation::Embed, blob, units)
     }
 
@@ -90,7 +87,7 @@ impl Input {
         bounds: &IdBounds,
     ) -> Result<Self, TextInputError> {
         let blob = encode_prompt(prompt, settings, bounds)?;
-        let prompt = u32::try_from(prompt.len()).map_err(|_| TextInputError::TooLarge)?;
+        let prompt = u32::try_from(prompt.len()).map_err(|_| InputFault::TooLarge)?;
         Self::of(
             Operation::Generate,
             blob,
@@ -99,7 +96,7 @@ impl Input {
     }
 
     fn of(operation: Operation, blob: Vec<u8>, units_max: u32) -> Result<Self, TextInputError> {
-        let input_bytes = u32::try_from(blob.len()).map_err(|_| TextInputError::TooLarge)?;
+        let input_bytes = u32::try_from(blob.len()).map_err(|_| InputFault::TooLarge)?;
         let work = Work {
             operation,
             input_bytes,

@@ -21,6 +21,9 @@ use crate::{
     schedule::Subject,
 };
 
+/// Most parts of what was demanded that are on their way to the chain at once.
+const SUPPLIED_AT_ONCE: usize = 16;
+
 /// A result, once and for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SealedResult {
@@ -156,7 +159,11 @@ impl ProviderTask {
             };
             Some(Wanted::new(kind, until))
         };
-        wanted.into_iter().filter_map(of_part).collect()
+        wanted
+            .into_iter()
+            .filter_map(of_part)
+            .take(SUPPLIED_AT_ONCE)
+            .collect()
     }
 
     /// Our own view of a claim, where it is the trace that we have kept: of what we have said, and of

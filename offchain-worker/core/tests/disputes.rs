@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
+
 use sp_core::H256;
 use surety_dispute_game::bisection::{
     Cell, Clocks, Game, Judgement, LeafKind, LeafShape, Length, Missing, Move, Referee, Roots, RowsShape,
@@ -9,6 +11,7 @@ use surety_dispute_game::bisection::{
 };
 use surety_proofs::{commitment, merkle_root};
 use surety_types::{
+    limits::DEMAND_PARTS_MAX,
     model::Operation,
     task::{
         FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec, TaskState,
@@ -363,6 +366,53 @@ fn what_is_demanded_of_us_is_shown_while_there_is_time() {
         supply(Content::Output, 4, claim().output),
     ];
     assert_eq!(effects(&ours), expected);
+}
+
+#[test]
+fn a_long_input_is_shown_some_parts_at_a_time_until_none_is_missing() {
+    let salt = H256([6; 32]);
+    let result = Record::ResultMade {
+        task: TASK,
+        at: 1,
+        claim: claim(),
+        salt,
+        commitment: commitment(TASK, &stash(), &claim(), &salt),
+    };
+    let mut missing: BTreeSet<u32> = (0..DEMAND_PARTS_MAX).collect();
+    let mut provider = Provider::new(config(), vec![result]).unwrap();
+    for block in 20.. {
+        let part = |part: &u32| ContentPart {
+            content: Content::Input,
+            part: *part,
+        };
+        let mut snapshot = challenged(Vec::new());
+        snapshot.demands = vec![(
+            stash(),
+            Demand {
+                demander: AccountId::new([8; 32]),
+                by: AccountId::new([8; 32]),
+                parts: DemandedParts::truncate_from(missing.iter().map(part).collect()),
+                price: 1,
+                until: 400,
+            },
+        )];
+        let step = see(&mut provider, block, snapshot);
+        let shown = effects(&step).into_iter().filter_map(|effect| match effect {
+            Effect::SubmitSupply { part, .. } => Some(part),
+            _ => None,
+        });
+        let shown: Vec<_> = shown.collect();
+        assert!(shown.len() <= 16, "{}", shown.len());
+        for part in shown {
+            assert!(missing.remove(&part.part), "twice: {part:?}");
+            let kind = EffectKind::Supply(part);
+            provider.step(block, Event::EffectDone { task: TASK, kind });
+        }
+        if missing.is_empty() {
+            assert_eq!(block, 20 + 7, "eight blocks of sixteen");
+            return;
+        }
+    }
 }
 
 /// A dispute about `claim` in which the provider has so many blocks left.

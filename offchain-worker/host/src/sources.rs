@@ -27,9 +27,11 @@ where
         Err(PlaneError::NoSources(_)) => {}
         Err(error) => tracing::warn!(task, %error, "what is kept here cannot be read"),
     }
-    match shown(tools, task, content).await? {
-        Some(shown) => Ok(shown),
-        None => Ok(from_peers.await?),
+    match shown(tools, task, content).await {
+        Ok(Some(shown)) => Ok(shown),
+        Ok(None) => Ok(from_peers.await?),
+        // What the chain may have is not taken for withheld. It is not waited for where a peer has it.
+        Err(error) => from_peers.await.map_err(|_| error.into()),
     }
 }
 

@@ -15,6 +15,11 @@ pub const CLIENT: AccountId = MockOutcome::CLIENT;
 /// What a part costs that is demanded.
 pub const PART_PRICE: Balance = SUPPLY_PRICE * PART_SEGMENTS as Balance;
 
+/// What whoever demanded this pays for its showing: half of what its kilobytes cost.
+pub fn half_price(shown: &[u8]) -> Balance {
+    SUPPLY_PRICE * shown.len().div_ceil(1_024) as Balance / 2
+}
+
 /// Lets the client, and agents of verifiers, have money.
 pub fn endow_demanders() {
     for account in verifiers().map(agent_of).chain([CLIENT]) {

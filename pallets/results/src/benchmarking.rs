@@ -19,10 +19,10 @@ use sp_runtime::traits::{One, Zero};
 use surety_pallet_trust_lock::{NextSlashId, Pallet as TrustLock, Records, Slashes, fill_convictions};
 use surety_proofs::{CommitStatement, SignedStatement};
 use surety_types::{
-    limits::{AUDITS_MAX, BIDS_MAX, DEMANDS_MAX, REDUNDANCY_MAX},
+    limits::{AUDITS_MAX, BIDS_MAX, DEMAND_PARTS_MAX, DEMANDS_MAX, REDUNDANCY_MAX},
     model::Operation,
     stake::Role,
-    task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
+    task::{Assignment, MemberProgress, RoundPhase},
     traits::{BlockEntropy, DrawVerifier, SignatureVerifier, StakeLedger, TaskTrust},
     trust::{AuditState, Content, FaultKind},
 };
@@ -69,33 +69,7 @@ mod benchmarks {
     /// another output than the provider has shown, so that it is convicted with it.
     #[benchmark]
     fn reveal() {
-        let said = disputable::<T>();
-        let last = REDUNDANCY_MAX - 1;
-        let (stash, agent) = agent_of::<T>(last);
-        let salt = H256::repeat_byte(3);
-        let until = TrustLock::<T>::now();
-        let majority = surety_dispute_game::majority(REDUNDANCY_MAX);
-        let mut round = full_round::<T>(RoundPhase::Auditing { until }, |seat| {
-            if seat == last {
-                let sealed = surety_proofs::commitment(TASK, &stash, &said, &salt);
-                MemberProgress::Committed(sealed)
-            } else if seat < majority {
-                MemberProgress::Revealed(said.clone())
-            } else {
-                MemberProgress::Revealed(ResultClaim {
-                    output: H256::repeat_byte(seat as u8),
-                    ..said.clone()
-                })
-            }
-        });
-        round.terms.operation = Operation::Generate;
-        audited_by_all::<T>(&mut round, &stash);
-        let other_provider: T::AccountId = account("provider", 0, 0);
-        contradicted::<T>(&mut round, &other_provider);
-        shown_before::<T>(&stash, &agent);
-        fill_convictions::<T>(One::one());
-        Rounds::<T>::insert(TASK, round);
-        at::<T>(until + One::one());
+        let (stash, said, salt) = convicting_reveal::<T>();
 
         #[extrinsic_call]
         _(RawOrigin::Authorized, TASK, stash.clone(), said, salt);
@@ -354,13 +328,13 @@ mod benchmarks {
     /// By a drawn auditor, the last that a provider has a place for: one sr25519 VRF is verified. Its agent
     /// has no money.
     #[benchmark]
-    fn demand() {
+    fn demand(p: Linear<1, DEMAND_PARTS_MAX>) {
         let (agent, proof) = T::Draws::for_benchmark();
         let (verifier, agent) = verifier_of::<T>(agent);
         asset::endow::<T>(&verifier, stake::<T>());
         at::<T>(SETTLED.into());
         let provider: T::AccountId = account("provider", 0, 0);
-        let round = demanding_round::<T>(&provider, &everything(), DEMANDS_MAX - 1);
+        let round = demanding_round::<T>(&provider, &input_parts(DEMAND_PARTS_MAX), DEMANDS_MAX - 1);
         Rounds::<T>::insert(TASK, round);
         post::<T>();
 
@@ -369,7 +343,7 @@ mod benchmarks {
             RawOrigin::Signed(agent),
             TASK,
             provider.clone(),
-            everything(),
+            input_parts(p),
             Some(proof),
         );
 
@@ -416,7 +390,7 @@ mod benchmarks {
     fn end_demand() {
         let last: T::AccountId = account("provider", REDUNDANCY_MAX - 1, 0);
         agent_of::<T>(REDUNDANCY_MAX - 1);
-        let demanded = demanding_round::<T>(&last, &everything(), DEMANDS_MAX);
+        let demanded = demanding_round::<T>(&last, &input_parts(DEMAND_PARTS_MAX), DEMANDS_MAX);
         let mut round = challengeable::<T>(&disputable::<T>(), |_| None);
         round.demands = demanded.demands;
         fill_convictions::<T>(One::one());

@@ -671,7 +671,10 @@ pub mod pallet {
         /// [`Pallet::announce_audit`], `AlreadyDemanded`, `TooManyDemands`, `NoSuchSegment`; the currency's
         /// own.
         #[pallet::call_index(4)]
-        #[pallet::weight((<T as Config>::WeightInfo::demand(), DispatchClass::Operational))]
+        #[pallet::weight((
+            <T as Config>::WeightInfo::demand(u32::try_from(parts.len()).unwrap_or(u32::MAX)),
+            DispatchClass::Operational,
+        ))]
         pub fn demand(
             origin: OriginFor<T>,
             task: TaskId,

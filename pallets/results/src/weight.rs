@@ -42,7 +42,7 @@ impl<T: Config> Pallet<T> {
         <T as Config>::WeightInfo::commit()
             .max(<T as Config>::WeightInfo::announce_audit())
             .max(items)
-            .max(<T as Config>::WeightInfo::demand())
+            .max(<T as Config>::WeightInfo::demand(limits::DEMAND_PARTS_MAX))
             .max(<T as Config>::WeightInfo::supply())
             .max(<T as Config>::WeightInfo::demand_input())
             .max(<T as Config>::WeightInfo::supply_input())

@@ -31,8 +31,9 @@ pub trait WeightInfo {
     /// Weight of `refute_audit`.
     fn refute_audit() -> Weight;
 
-    /// A demand of a drawn auditor, the last that a provider of a full round has a place for.
-    fn demand() -> Weight;
+    /// A demand of so many parts, of a drawn auditor: the last that a provider of a full round has a place
+    /// for.
+    fn demand(parts: u32) -> Weight;
 
     /// A part of an output is shown before any is revealed, which everybody has demanded who can: it names
     /// the output.
@@ -106,7 +107,7 @@ impl WeightInfo for () {
         Weight::zero()
     }
 
-    fn demand() -> Weight {
+    fn demand(_: u32) -> Weight {
         Weight::zero()
     }
 

@@ -237,7 +237,7 @@ impl<T: Config> Pallet<T> {
         ensure!(spec.redundancy <= redundancy_max, Error::<T>::RedundancyTooHigh);
         ensure!(spec.input_bytes > 0, Error::<T>::InputEmpty);
         ensure!(
-            spec.input_bytes <= T::InputBytesMax::get(),
+            spec.input_bytes <= T::InputBytesMax::get().min(limits::INPUT_BYTES_MAX),
             Error::<T>::InputTooLarge
         );
         ensure!(spec.units_max > 0, Error::<T>::ZeroUnits);

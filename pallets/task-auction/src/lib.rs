@@ -291,7 +291,7 @@ pub mod pallet {
         RedundancyTooHigh,
         /// The input has no bytes.
         InputEmpty,
-        /// The input has more bytes than allowed.
+        /// The input has more bytes than allowed: no more than can be shown on chain when nobody serves it.
         InputTooLarge,
         /// The client pays for 0 units.
         ZeroUnits,

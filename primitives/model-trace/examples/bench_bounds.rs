@@ -19,9 +19,9 @@ fn facts(family: ModelFamily, units: u32) -> TaskFacts {
         family,
         operation: family.operation(),
         input: H256::repeat_byte(1),
-        // As many as an input of 16 MiB may hold, or one.
+        // As many as an input may hold, or one.
         input_bytes: match family {
-            ModelFamily::Bert => 16 << 20,
+            ModelFamily::Bert => limits::INPUT_BYTES_MAX,
             ModelFamily::Llama => 28,
         },
         units_max: units,

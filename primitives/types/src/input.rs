@@ -167,7 +167,7 @@ pub enum InputFault {
         /// The least and the most that it may be.
         range: (u32, u32),
     },
-    /// More than 4 GiB.
+    /// More than [`limits::INPUT_BYTES_MAX`].
     TooLarge,
 }
 
@@ -200,7 +200,11 @@ impl fmt::Display for InputFault {
                 value,
                 range: (least, most),
             } => write!(f, "{setting} is {value}, but must be between {least} and {most}"),
-            Self::TooLarge => f.write_str("it has more than 4 GiB"),
+            Self::TooLarge => write!(
+                f,
+                "it takes more than the {} KiB that a task may have: cut it into several",
+                limits::INPUT_BYTES_MAX / 1024
+            ),
         }
     }
 }
@@ -310,8 +314,9 @@ pub fn encode_items(items: &[Vec<u32>], bounds: &IdBounds) -> Result<Vec<u8>, In
         words.extend([start, tokens]);
         start = start.checked_add(tokens).ok_or(InputFault::TooLarge)?;
     }
-    // Its size in bytes is a number of the task, too.
-    start.checked_mul(WORD_BYTES).ok_or(InputFault::TooLarge)?;
+    if start > limits::INPUT_BYTES_MAX / WORD_BYTES {
+        return Err(InputFault::TooLarge);
+    }
     Ok(bytes_of(words.iter().chain(items.iter().flatten())))
 }
 

@@ -54,8 +54,12 @@ pub const CHALLENGES_MAX: u32 = 16;
 /// Most verifiers that share in the finder's part of one slash: all auditors of the result.
 pub const FINDERS_MAX: u32 = AUDITS_PER_MEMBER_MAX;
 
-/// Most parts of content that one demand names: of a generation those are all of prompt and output.
-pub const DEMAND_PARTS_MAX: u32 = 4;
+/// Most parts of content that one demand names: all of an input, or prompt and output of a generation.
+pub const DEMAND_PARTS_MAX: u32 = 128;
+
+/// Most bytes of a task's input: as many as one demand can have shown, so that no audit depends on who
+/// serves it.
+pub const INPUT_BYTES_MAX: u32 = DEMAND_PARTS_MAX * 8 * 1024;
 
 /// Most demands on one provider that are open at once: one of each of its auditors, and of the client.
 pub const DEMANDS_MAX: u32 = AUDITS_PER_MEMBER_MAX + 1;

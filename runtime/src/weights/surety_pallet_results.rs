@@ -408,7 +408,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	fn demand() -> Weight {
+	/// The range of component `p` is `[1, 128]`.
+	fn demand(p: u32, ) -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `51028`
 		//  Estimated: `78824`
@@ -416,6 +417,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		Weight::from_parts(746_454_000, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(16))
+			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(p.into())))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)

@@ -1,13 +1,20 @@
 //! Who pays for what agents do.
 
+use codec::Encode;
+use frame_support::dispatch::GetDispatchInfo;
+use pallet_transaction_payment::NextFeeMultiplier;
 use sp_keyring::Sr25519Keyring::{self, Charlie, Eve};
+use sp_runtime::FixedU128;
 use sp_runtime::transaction_validity::{InvalidTransaction, TransactionValidityError};
 use surety_pallet_provider_registry::Call as Registry;
+use surety_pallet_results::Call as Results;
 use surety_pallet_staking::Call as Stake;
+use surety_proofs::{PartOpening, SEGMENT_BYTES};
 use surety_runtime::{
-    AccountId, Balance, Runtime, RuntimeCall, System, configs::fees::STASH_TIP_MAX, units::SURE,
+    AccountId, Balance, Runtime, RuntimeCall, System, TransactionPayment, configs::fees::STASH_TIP_MAX,
+    params::dynamic::results::SupplyPrice, units::SURE,
 };
-use surety_types::{stake::Role, task::TaskState};
+use surety_types::{limits::INPUT_BYTES_MAX, stake::Role, task::TaskState, trust::Content};
 
 use crate::{
     chain::{Chain, account, signed, tipped},
@@ -41,7 +48,7 @@ fn refusal(chain: &mut Chain, call: RuntimeCall, tip: Balance) -> Option<Transac
 #[test]
 fn an_agent_that_never_had_any_money_confirms_and_earns() {
     let mut chain = Chain::new(sp_genesis_builder::DEV_RUNTIME_PRESET);
-    impoverish(&mut chain, PROVIDER);
+    impoverish(&mut chain, PROVIDER.agent);
     assert!(!chain.query(|| System::account_exists(&account(Eve))));
     let (role, amount, agent) = (Role::Provider, BOND, account(PROVIDER.agent));
     chain.call(PROVIDER.stash, Stake::bond { role, amount });
@@ -103,7 +110,7 @@ fn a_batch_bonds_and_names_the_agent_or_fails_with_the_error_of_the_call_that_di
 #[test]
 fn an_agent_whose_money_is_spent_bids_commits_and_is_paid() {
     let mut chain = open();
-    impoverish(&mut chain, PROVIDER);
+    impoverish(&mut chain, PROVIDER.agent);
     let task = post(&mut chain, 1);
     auction(&mut chain, task, &[PROVIDER]);
     let before = chain.free(&PROVIDER.account());
@@ -132,7 +139,7 @@ fn an_agent_that_has_money_pays_itself() {
 #[test]
 fn a_stash_pays_for_work_alone() {
     let mut chain = open();
-    impoverish(&mut chain, PROVIDER);
+    impoverish(&mut chain, PROVIDER.agent);
     let transfer = pallet_balances::Call::transfer_allow_death {
         dest: account(Charlie).into(),
         value: SURE,
@@ -156,7 +163,7 @@ fn a_stash_pays_for_work_alone() {
 #[test]
 fn a_stash_pays_for_whatever_its_agents_program_signs() {
     let mut chain = open();
-    impoverish(&mut chain, PROVIDER);
+    impoverish(&mut chain, PROVIDER.agent);
     let (task, dispute) = (0, 0);
     let calls: [RuntimeCall; 8] = [
         surety_pallet_task_auction::Call::bid { task, seal: hash(1) }.into(),
@@ -185,7 +192,7 @@ fn a_stash_pays_for_whatever_its_agents_program_signs() {
 #[test]
 fn what_a_stash_pays_no_author_gets() {
     let mut chain = open();
-    impoverish(&mut chain, PROVIDER);
+    impoverish(&mut chain, PROVIDER.agent);
     let tipped = chain.query(|| tipped(PROVIDER.agent, heartbeat(), STASH_TIP_MAX));
     let (stash, issued) = (chain.free(&PROVIDER.account()), chain.query(issuance));
     assert_eq!(chain.try_extrinsic(tipped), Ok(Ok(())));
@@ -197,17 +204,13 @@ fn what_a_stash_pays_no_author_gets() {
 #[test]
 fn who_is_an_agent_already_costs_another_stash_nothing() {
     let mut chain = open();
-    impoverish(&mut chain, PROVIDER);
+    impoverish(&mut chain, PROVIDER.agent);
     let other = PROVIDERS[1];
     let agent = account(Sr25519Keyring::FerdieStash);
     for provider in [PROVIDER, other] {
         chain.call(provider.stash, Stake::set_agent { agent: agent.clone() });
     }
-    let rest = pallet_balances::Call::transfer_all {
-        dest: account(CLIENT).into(),
-        keep_alive: false,
-    };
-    chain.call(Sr25519Keyring::FerdieStash, rest);
+    impoverish(&mut chain, Sr25519Keyring::FerdieStash);
     let confirm = |provider: Provider| Stake::confirm_agent {
         stash: provider.account(),
     };
@@ -219,7 +222,7 @@ fn who_is_an_agent_already_costs_another_stash_nothing() {
 #[test]
 fn a_stash_pays_tips_up_to_a_bound() {
     let mut chain = open();
-    impoverish(&mut chain, PROVIDER);
+    impoverish(&mut chain, PROVIDER.agent);
     assert_eq!(refusal(&mut chain, heartbeat(), STASH_TIP_MAX), None);
     assert_eq!(
         refusal(&mut chain, heartbeat(), STASH_TIP_MAX + 1),
@@ -230,22 +233,47 @@ fn a_stash_pays_tips_up_to_a_bound() {
 #[test]
 fn a_stash_without_free_money_pays_for_nobody() {
     let mut chain = open();
-    impoverish(&mut chain, PROVIDER);
-    let all = pallet_balances::Call::transfer_all {
-        dest: account(CLIENT).into(),
-        keep_alive: false,
-    };
-    chain.call(PROVIDER.stash, all);
+    impoverish(&mut chain, PROVIDER.agent);
+    impoverish(&mut chain, PROVIDER.stash);
     assert_eq!(refusal(&mut chain, heartbeat(), 0), Some(CANNOT_PAY));
 }
 
 #[test]
 fn an_agent_that_was_dismissed_costs_its_stash_nothing_more() {
     let mut chain = open();
-    impoverish(&mut chain, PROVIDER);
+    impoverish(&mut chain, PROVIDER.agent);
     let late = chain.query(|| signed(PROVIDER.agent, heartbeat()));
     chain.call(PROVIDER.stash, Stake::remove_agent {});
     assert_eq!(chain.validity(late).err(), Some(CANNOT_PAY));
     assert!(!chain.query(|| System::account_exists(&account(PROVIDER.agent))));
     assert!(chain.query(|| surety_pallet_staking::Ledgers::<Runtime>::contains_key(PROVIDER.account())));
+}
+
+#[test]
+fn who_is_paid_for_showing_what_it_did_not_serve_has_paid_more_for_that() {
+    let mut chain = open();
+    let least = FixedU128::from_rational(1, 10);
+    for bytes in [1, SEGMENT_BYTES, SEGMENT_BYTES + 1, 20_000, INPUT_BYTES_MAX] {
+        let opening = PartOpening::new(&vec![7; bytes as usize], 0).unwrap();
+        let kilobytes = (opening.bytes.len() as u32).div_ceil(SEGMENT_BYTES);
+        let (task, content) = (0, Content::Input);
+        let show: RuntimeCall = Results::supply {
+            task,
+            content,
+            bytes,
+            opening,
+        }
+        .into();
+        let (fee, price) = chain.query(|| {
+            // No blocks are emptier.
+            NextFeeMultiplier::<Runtime>::put(least);
+            let (info, length) = (
+                show.get_dispatch_info(),
+                signed(PROVIDER.agent, show).encoded_size(),
+            );
+            let fee = TransactionPayment::compute_fee(length as u32, &info, 0);
+            (fee, SupplyPrice::get() * Balance::from(kilobytes))
+        });
+        assert!(price / 2 < fee, "{bytes} bytes: {price} {fee}");
+    }
 }

@@ -272,14 +272,14 @@ pub fn heartbeats(chain: &mut Chain) {
     );
 }
 
-/// Takes all of an agent's money away.
-pub fn impoverish(chain: &mut Chain, provider: Provider) {
+/// Has an account give all its money away.
+pub fn impoverish(chain: &mut Chain, owner: Sr25519Keyring) {
     let call = pallet_balances::Call::transfer_all {
         dest: account(CLIENT).into(),
         keep_alive: false,
     };
-    chain.call(provider.agent, call);
-    assert_eq!(chain.free(&account(provider.agent)), 0);
+    chain.call(owner, call);
+    assert_eq!(chain.free(&account(owner)), 0);
 }
 
 /// Who works on the task now.

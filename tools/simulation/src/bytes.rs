@@ -13,6 +13,7 @@ use surety_dispute_game::bisection::{
 use surety_model_trace::{CellReferee, Layout, Part, TaskFacts};
 use surety_proofs::SEGMENT_BYTES;
 use surety_types::{
+    limits,
     model::{Activation, Architecture, ModelFamily, Operation, Precision, Smoothed},
     multiaddr::Endpoint,
     task::{Bid, ResultClaim, TaskSpec},
@@ -235,7 +236,7 @@ fn layout(
         input: H256::zero(),
         // Of `Embed` as large as an input may be; a prompt of one token.
         input_bytes: match operation {
-            Operation::Embed => 16 << 20,
+            Operation::Embed => limits::INPUT_BYTES_MAX,
             Operation::Generate => 28,
         },
         units_max: units,

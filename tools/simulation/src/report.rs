@@ -215,7 +215,41 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
         silence: REWARD,
         ..basic.clone()
     };
-    let play = |what: &str, name: &str, rules: &Rules, market: &Market| {
+    let unaudited = rules.without_audits();
+    let plays = [
+        (
+            "a fault that nobody could decide about shields from others",
+            "lesser fault",
+            (&judged_only, &standard),
+        ),
+        (
+            "an audit that confirms is not paid",
+            "lazy auditor, hides",
+            (&unpaid, &standard),
+        ),
+        ("nobody is audited", "wrong result", (&unaudited, &standard)),
+        (
+            "stake unbonds within the challenge window",
+            "unbonding",
+            (&soon, &standard),
+        ),
+        (
+            "keys may be younger than the seed",
+            "key grinding",
+            (&young, &standard),
+        ),
+        (
+            "basic level, silencing an auditor for hours costs 12 R",
+            "auditor denial of service",
+            (rules, &basic),
+        ),
+        (
+            "basic level, silencing an auditor for hours costs 1 R",
+            "auditor denial of service",
+            (rules, &cheap),
+        ),
+    ];
+    let played = plays.map(|(what, name, (rules, market))| {
         let outcome = run(named(name), rules, market, seed, size.tasks / 4)?;
         Ok(json!({
             "what": what,
@@ -224,52 +258,8 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
             "profit_in_r": outcome.profit(),
             "error": outcome.error(),
         }))
-    };
-    let found = [
-        play(
-            "a fault that nobody could decide about shields from others",
-            "lesser fault",
-            &judged_only,
-            &standard,
-        ),
-        play(
-            "an audit that confirms is not paid",
-            "lazy auditor, hides",
-            &unpaid,
-            &standard,
-        ),
-        play(
-            "nobody is audited",
-            "wrong result",
-            &rules.without_audits(),
-            &standard,
-        ),
-        play(
-            "stake unbonds within the challenge window",
-            "unbonding",
-            &soon,
-            &standard,
-        ),
-        play(
-            "keys may be younger than the seed",
-            "key grinding",
-            &young,
-            &standard,
-        ),
-        play(
-            "basic level, silencing an auditor for hours costs 12 R",
-            "auditor denial of service",
-            rules,
-            &basic,
-        ),
-        play(
-            "basic level, silencing an auditor for hours costs 1 R",
-            "auditor denial of service",
-            rules,
-            &cheap,
-        ),
-    ];
-    found.into_iter().collect()
+    });
+    played.into_iter().collect()
 }
 
 /// The strategy of that name.

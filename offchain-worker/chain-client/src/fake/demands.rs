@@ -1,7 +1,7 @@
 //! What providers do not serve, demanded and shown: by whom, when, and which parts of it, as on the chain.
 
 use sp_core::{H256, crypto::AccountId32};
-use surety_proofs::{PARTS_MAX, PartOpening, parts};
+use surety_proofs::{PART_SEGMENTS, PARTS_MAX, PartOpening, parts, segments};
 use surety_types::{
     TaskId,
     limits::DEMANDS_MAX,
@@ -211,7 +211,10 @@ impl FakeState {
             part: opening.part,
         };
         let open = demands.len();
-        let demander = self.settle_part(&mut demands, (part, bytes)).ok_or_else(wrong)?;
+        let kilobytes = segments(u32::try_from(opening.bytes.len()).unwrap_or(u32::MAX));
+        let demander = self
+            .settle_part(&mut demands, (part, bytes), kilobytes)
+            .ok_or_else(wrong)?;
         if let Some(note) = self.commit_notes.get_mut(&key).filter(|_| is_new) {
             note.shown = Some(OutputShown {
                 content: shown,
@@ -228,11 +231,13 @@ impl FakeState {
         Ok(vec![task_event("Results", "DataSupplied", task)])
     }
 
-    /// Takes a part out of all that demand it in time. Returns the first of them, who bears half of it.
+    /// Takes a part out of all that demand it in time. Returns the first of them, who bears half of its
+    /// kilobytes.
     fn settle_part(
         &mut self,
         demands: &mut Vec<DemandRecord>,
         (shown, bytes): (ContentPart, u32),
+        kilobytes: u32,
     ) -> Option<AccountId32> {
         let mut first = None;
         for demand in demands.iter_mut().filter(|demand| self.clock <= demand.until) {
@@ -242,7 +247,8 @@ impl FakeState {
             });
             let freed = before.saturating_sub(held(demand));
             let is_first = first.is_none() && freed > 0;
-            let borne = if is_first { demand.price / 2 } else { 0 };
+            let price = demand.price / Balance::from(PART_SEGMENTS) * Balance::from(kilobytes);
+            let borne = if is_first { price / 2 } else { 0 };
             if let Some(funds) = self.funds.get_mut(&demand.by) {
                 funds.held = funds.held.saturating_sub(freed);
                 funds.free = funds.free.saturating_add(freed.saturating_sub(borne));

@@ -7,6 +7,7 @@ use surety_chain_client::{AccountId, Call};
 use surety_host::{Beside, Registration, Speeds, Tools, machine};
 use surety_network::{DataPlane, Node, StoreLimits};
 use surety_types::{
+    limits,
     model::ModelManifest,
     multiaddr::{Endpoint, Endpoints},
     stake::Role as StakeRole,
@@ -24,9 +25,6 @@ use crate::{
     keys::Key,
     models,
 };
-
-/// Largest input that is bid for, whatever the chain takes: 16 MiB by default.
-const INPUT_BYTES_MAX: u32 = 64 << 20;
 
 /// Most units of one task: the engine's own limit.
 const UNITS_MAX: u32 = surety_models::tokens::ITEMS_MAX;
@@ -116,7 +114,7 @@ pub(super) fn price_list(
 /// Largest input that there is a use in bidding for: a larger blob is not kept, nor fetched.
 pub(super) fn input_bytes_max(storage: &StoreLimits) -> u32 {
     let room = u32::try_from(storage.blob_bytes_max).unwrap_or(u32::MAX);
-    room.min(INPUT_BYTES_MAX)
+    room.min(limits::INPUT_BYTES_MAX)
 }
 
 /// What the chain is told of this provider.

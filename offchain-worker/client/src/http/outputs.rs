@@ -77,7 +77,10 @@ pub(super) async fn output(
     }
     let (chain, plane) = (&*backend.chain, &*backend.plane);
     let delivery = deliver::fetch(chain, plane, &backend.home, task, &wanted, ticket.as_ref()).await;
-    let delivery = delivery.map_err(|reasons| HttpError::NotServed { task, reasons })?;
+    let delivery = delivery.map_err(|e| HttpError::NotServed {
+        task,
+        reasons: e.attempts,
+    })?;
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     if accepts.is_some_and(|accepts| accepts.contains("application/octet-stream")) {
         let kind = [(header::CONTENT_TYPE, "application/octet-stream")];

@@ -43,7 +43,7 @@ impl AuditTask {
         let key = key_of(&member.provider);
         let check = self.checks.get(&key)?;
         let is_ours = matches!(check.draw, Draw::Ours(_)) && (!self.is_sampled(key) || check.is_taken());
-        if !is_ours || check.sealed.is_some() || check.is_fetched || needed(&seen.task.spec).is_none() {
+        if !is_ours || check.sealed.is_some() || check.is_fetched {
             return None;
         }
         let fetch = EffectKind::FetchAudit(key);
@@ -82,7 +82,7 @@ impl AuditTask {
                 let one = vec![ContentPart { content, part }];
                 (DemandedParts::truncate_from(one), None)
             }
-            (None, Draw::Ours(drawn)) => (needed(&seen.task.spec)?, Some(drawn.proof)),
+            (None, Draw::Ours(drawn)) => (needed(&seen.task.spec), Some(drawn.proof)),
             (None, _) => return None,
         };
         Some(Effect::SubmitDemand {
@@ -100,9 +100,9 @@ pub(super) fn is_demanded(seen: &TaskSnapshot, provider: &AccountId, stash: &Acc
     demands.any(|(of, demand)| of == provider && demand.demander == *stash)
 }
 
-/// What an audit of such a task needs; nothing where that is more than one demand can name. Of a generation
-/// it never is: the chain takes none of which prompt and longest answer have more parts.
-fn needed(spec: &TaskSpec) -> Option<DemandedParts> {
+/// What an audit of such a task needs. One demand can name all of it: the chain takes no longer input, and no
+/// generation of which prompt and longest answer have more parts.
+fn needed(spec: &TaskSpec) -> DemandedParts {
     let of = |content, count| (0..count).map(move |part| ContentPart { content, part });
     let input = parts(spec.input_bytes);
     let output = match spec.operation {
@@ -110,10 +110,8 @@ fn needed(spec: &TaskSpec) -> Option<DemandedParts> {
         // It follows from the input.
         Operation::Embed => 0,
     };
-    let needed: Vec<_> = of(Content::Input, input)
-        .chain(of(Content::Output, output))
-        .collect();
-    needed.try_into().ok()
+    let needed = of(Content::Input, input).chain(of(Content::Output, output));
+    DemandedParts::truncate_from(needed.collect())
 }
 
 /// The part of an output that is demanded after the reveal follows from a secret, so that nobody can keep

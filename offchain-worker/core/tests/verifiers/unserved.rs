@@ -1,6 +1,9 @@
 //! A provider that serves an auditor nothing before the reveal.
 
-use surety_types::trust::{Content, ContentPart, Demand};
+use surety_types::{
+    limits::{DEMAND_PARTS_MAX, INPUT_BYTES_MAX},
+    trust::{Content, ContentPart, Demand},
+};
 use surety_worker_core::key_of;
 
 use super::{
@@ -163,8 +166,8 @@ fn what_is_not_ours_or_can_no_longer_be_demanded_is_not() {
 }
 
 #[test]
-fn an_input_of_embeddings_that_one_demand_can_name_is_demanded_and_no_larger_one() {
-    for (input_bytes, expected) in [(20_000, true), (40_000, false)] {
+fn all_of_an_input_of_embeddings_is_demanded_however_long() {
+    for (input_bytes, expected) in [(20_000, 3), (INPUT_BYTES_MAX, DEMAND_PARTS_MAX)] {
         let mut task = unserved();
         task.task.spec.operation = Operation::Embed;
         task.task.spec.input_bytes = input_bytes;
@@ -180,7 +183,7 @@ fn an_input_of_embeddings_that_one_demand_can_name_is_demanded_and_no_larger_one
                 verifier.step(block, failed(effect.kind(), Failure::Refused));
             }
         }
-        assert_eq!(parts, expected.then_some(3), "{input_bytes}");
+        assert_eq!(parts, Some(expected as usize), "{input_bytes}");
     }
 }
 

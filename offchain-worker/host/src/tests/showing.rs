@@ -212,6 +212,20 @@ async fn what_a_chain_that_cannot_be_asked_may_have_is_not_taken_for_withheld() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_peer_has_is_fetched_while_the_chain_cannot_be_asked() {
+    let world = World::new().await;
+    let (spec, mut record) = disputed(&world).await;
+    let (tools, rival) = (world.tools(), world.rival_plane());
+    record.claim.output = rival.publish(vec![7; 4].into()).await.unwrap();
+    let granted = rival.grant(record.task, record.claim.output, Readers::Everyone);
+    granted.await.unwrap();
+    world.chain.set_unreachable(true);
+    let at = [endpoint("rival"), endpoint("client")];
+    let found = content(&tools, move_of(record.task), &record, &spec, &at).await;
+    assert!(found.is_ok(), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_output_is_fetched_that_is_longer_than_the_task_can_have() {
     let world = World::new().await;
     let (spec, mut record) = disputed(&world).await;

@@ -4,7 +4,7 @@ use surety_chain_client::Call;
 use surety_types::{TaskId, model::Operation, trust::Content};
 
 use super::{
-    audits::{announced, until_audit_revealed},
+    audits::{announced, committed_to, until_audit_revealed},
     generation::request,
     world::World,
 };
@@ -61,6 +61,28 @@ async fn what_nobody_serves_an_auditor_is_demanded_shown_on_chain_read_and_audit
     let mut shown = shown(&world);
     shown.sort();
     assert_eq!(shown, [Content::Input, Content::Output]);
+    until_audit_revealed(&world, task).await;
+    verifier.stop().await;
+    provider.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_neither_its_client_nor_its_provider_serves_is_shown_on_chain_whole_however_long() {
+    let world = World::new().await;
+    // Fifty kilobytes: more than the parts that a game can ask for.
+    let input: String = (0..10)
+        .map(|line| format!("{line}{}\n", "-".repeat(5_000)))
+        .collect();
+    let (provider, task) = committed_to(&world, input.as_bytes(), 3).await;
+    world.net.set_down(&world.client_endpoint(), true);
+    world.net.set_down(&world.provider_endpoint(), true);
+    let until = world.chain.change(|state| state.number) + WINDOW;
+    world.chain.open_audits(task, until);
+    world.chain.finalize();
+    let verifier = world.start_verifier();
+    world.until_final(|| announced(&world) == 1).await;
+    assert_eq!(demands(&world), 1);
+    assert_eq!(shown(&world), [Content::Input; 7]);
     until_audit_revealed(&world, task).await;
     verifier.stop().await;
     provider.stop().await;

@@ -30,8 +30,8 @@ fn a_part_that_is_shown_costs_each_side_half() {
         assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE);
         let before = money(2);
         assert_ok!(show_output(2, 9));
-        assert_eq!(money(2), before + PART_PRICE / 2);
-        assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE / 2);
+        assert_eq!(money(2), before + half_price(&output(9)));
+        assert_eq!(money(CLIENT), MONEY + 1 - half_price(&output(9)));
         let (task, provider, content) = (TASK, 2, Content::Output);
         let told = [
             ResultsEvent::DataDemanded {
@@ -143,12 +143,12 @@ fn demands_are_made_in_time_one_at_a_time_and_by_those_whom_it_concerns() {
         // An auditor's demand is beside the client's, and one showing serves both.
         assert_ok!(demand(agent_of(auditor), 1, one()));
         assert_ok!(show_output(1, 9));
-        assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE / 2);
+        assert_eq!(money(CLIENT), MONEY + 1 - half_price(&output(9)));
         assert_eq!(money(agent_of(auditor)), MONEY);
         // What is there costs nothing.
         assert_ok!(demand(CLIENT, 1, one()));
         assert_eq!(round().unwrap().demands, 0);
-        assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE / 2);
+        assert_eq!(money(CLIENT), MONEY + 1 - half_price(&output(9)));
     });
     TestExt::new().execute_with(|| {
         assert_noop!(demand(CLIENT, 1, of_output([0])), ResultsError::UnknownRound);
@@ -178,8 +178,9 @@ fn input_can_be_demanded_of_any_size_and_part() {
         assert_noop!(part(3), ResultsError::WrongSegment);
         assert_eq!(round().unwrap().demands, 1);
         assert_ok!(part(12));
-        assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE);
-        assert_eq!(money(1), 1 + PART_PRICE);
+        let halves = half_price(&input[3 * 8_192..4 * 8_192]) + half_price(&input[12 * 8_192..]);
+        assert_eq!(money(CLIENT), MONEY + 1 - halves);
+        assert_eq!(money(1), 1 + halves);
     });
 }
 

@@ -5,7 +5,11 @@ use frame_system::RawOrigin;
 use proptest::prelude::*;
 use sp_runtime::TokenError;
 use surety_pallet_test_kit::{MockOutcome, MockStake};
-use surety_types::trust::{AuditState, Content, FaultKind};
+use surety_proofs::content_hash;
+use surety_types::{
+    limits::{DEMAND_PARTS_MAX, INPUT_BYTES_MAX},
+    trust::{AuditState, Content, FaultKind},
+};
 
 use surety_pallet_integration_tests::*;
 
@@ -32,6 +36,41 @@ fn everything() -> surety_types::trust::DemandedParts {
 
 fn auditor_money(verifier: AccountId) -> Balance {
     money(agent_of(verifier))
+}
+
+#[test]
+fn the_longest_input_of_embeddings_is_shown_whole_to_an_auditor_that_nobody_serves() {
+    let long: Vec<u8> = (0..INPUT_BYTES_MAX).map(|at| (at / 7) as u8).collect();
+    let all = DEMAND_PARTS_MAX;
+    let of_long = |test: &dyn Fn()| {
+        TestExt::new().round_of(1).execute_with(|| {
+            endow_demanders();
+            MockOutcome::set_input(TASK, (content_hash(&long), INPUT_BYTES_MAX));
+            all_commit(&[(1, 9)]);
+            assert_ok!(demand_unserved(AUDITOR, 1, of_input(0..all)));
+            assert_eq!(auditor_money(AUDITOR), MONEY - Balance::from(all) * PART_PRICE);
+            test();
+        });
+    };
+    of_long(&|| {
+        for part in 0..all {
+            assert_eq!(Results::shown(TASK, content_hash(&long)), None);
+            assert_ok!(show(1, Content::Input, &long, part));
+        }
+        assert_eq!(Results::shown(TASK, content_hash(&long)).as_ref(), Some(&long));
+        assert_eq!(auditor_money(AUDITOR), MONEY - half_price(&long));
+        assert_eq!(money(1), 1 + half_price(&long));
+        pass(AUDIT_WINDOW);
+        assert_ok!(announce(AUDITOR, 1, 9));
+    });
+    of_long(&|| {
+        for part in (0..all).filter(|part| *part != 77) {
+            assert_ok!(show(1, Content::Input, &long, part));
+        }
+        pass(SUPPLY_WINDOW + 1);
+        assert_eq!(faults(), [(1, FaultKind::WithheldData)]);
+        assert_eq!(slashes()[0].finder, Some(AUDITOR));
+    });
 }
 
 #[test]
@@ -68,7 +107,7 @@ fn who_is_shown_what_it_demanded_bears_half_and_is_paid_for_its_audit() {
         pass(SUPPLY_WINDOW);
         assert_ok!(show(1, Content::Input, &input(), 0));
         assert_ok!(show_output(1, 9));
-        let cost = 2 * PART_PRICE / 2;
+        let cost = half_price(&input()) + half_price(&output(9));
         assert_eq!(auditor_money(AUDITOR), MONEY - cost);
         assert_eq!(money(1), 1 + cost);
         assert_eq!(Results::shown(TASK, claim(9).output), Some(output(9)));
@@ -103,7 +142,10 @@ fn an_auditor_whose_agent_has_no_money_demands_with_its_stashs() {
         assert_eq!(money(AUDITOR), MONEY - 4 * PART_PRICE);
         assert_ok!(show(1, Content::Input, &input(), 0));
         assert_ok!(show_output(1, 9));
-        assert_eq!((money(AUDITOR), money(agent)), (MONEY - 2 * PART_PRICE / 2, 0));
+        assert_eq!(
+            (money(AUDITOR), money(agent)),
+            (MONEY - half_price(&input()) - half_price(&output(9)), 0)
+        );
     });
 }
 

@@ -5,7 +5,6 @@ use sp_core::H256;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_proofs::{PART_BYTES, PARTS_MAX, PartOpening};
 use surety_types::{
-    limits::DEMAND_PARTS_MAX,
     model::Operation,
     task::{MemberProgress, RoundPhase},
     trust::{Content, ContentPart, Demand, DemandedParts, OutputShown},
@@ -14,13 +13,13 @@ use surety_types::{
 use super::setup::{TASK, full_round};
 use crate::{CommitNotes, Config, Demands, DemandsOf, HoldReason, Pallet, RoundOf, asset, calls::held};
 
-/// As much as one demand can ask for.
-pub(super) fn everything() -> DemandedParts {
+/// The first parts of the input.
+pub(super) fn input_parts(count: u32) -> DemandedParts {
     let part = |part| ContentPart {
         content: Content::Input,
         part,
     };
-    DemandedParts::truncate_from((0..DEMAND_PARTS_MAX).map(part).collect())
+    DemandedParts::truncate_from((0..count).map(part).collect())
 }
 
 /// One part.

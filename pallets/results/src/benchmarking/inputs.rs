@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use frame_benchmarking::v2::account;
 use sp_core::H256;
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{PartOpening, SEGMENT_BYTES, SegmentOpening, content_hash};
+use surety_proofs::{PartOpening, SegmentOpening, content_hash};
 use surety_types::{
     task::{MemberProgress, RoundPhase},
     traits::TaskOutcome,
@@ -16,8 +16,8 @@ use crate::{Config, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds, asset};
 /// What is demanded of the input.
 const SEGMENT: u32 = 5;
 
-/// How long an input can be by default: 16 MiB.
-pub(super) const INPUT_BYTES: u32 = 16 * 1024 * SEGMENT_BYTES;
+/// How long an input can be.
+pub(super) const INPUT_BYTES: u32 = surety_types::limits::INPUT_BYTES_MAX;
 
 fn largest() -> Vec<u8> {
     alloc::vec![7; INPUT_BYTES as usize]

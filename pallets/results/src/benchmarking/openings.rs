@@ -5,14 +5,18 @@ use frame_support::{BoundedVec, assert_ok, pallet_prelude::TransactionSource, tr
 use sp_core::H256;
 use sp_runtime::traits::One;
 use surety_audit_economics::{answer_hash, audit_seal, items_seal};
-use surety_pallet_trust_lock::{Offence, Pallet as TrustLock};
+use surety_pallet_trust_lock::{Offence, Pallet as TrustLock, fill_convictions};
 use surety_types::{
     limits::{AUDIT_ITEMS_MAX, AUDITS_MAX, FINDERS_MAX, REDUNDANCY_MAX},
+    model::Operation,
     task::{MemberProgress, ResultClaim, RoundPhase},
     trust::{Audit, AuditAnswer, AuditState, FaultKind, ItemFound, ItemsFound, ItemsOpened},
 };
 
-use super::setup::{TASK, agent_of, challengeable, claim, disputable, full_round};
+use super::{
+    demands::shown_before,
+    setup::{TASK, agent_of, at, audited_by_all, challengeable, claim, contradicted, disputable, full_round},
+};
 use crate::{Call, Config, DisputeContexts, DisputeReferee, Rounds};
 
 const SALT: H256 = H256::repeat_byte(3);
@@ -40,6 +44,38 @@ pub(super) fn last_reveal<T: Config>() -> Call<T> {
         claim,
         salt: SALT,
     }
+}
+
+/// By the last member of a full round whose audit window is over: of another output than it has shown, while
+/// the verdict is as large as it can be and as many disputes begin as begin at once. Returns who opens what.
+pub(super) fn convicting_reveal<T: Config>() -> (T::AccountId, ResultClaim, H256) {
+    let said = disputable::<T>();
+    let last = REDUNDANCY_MAX - 1;
+    let (stash, agent) = agent_of::<T>(last);
+    let until = TrustLock::<T>::now();
+    let majority = surety_dispute_game::majority(REDUNDANCY_MAX);
+    let mut round = full_round::<T>(RoundPhase::Auditing { until }, |seat| {
+        if seat == last {
+            let sealed = surety_proofs::commitment(TASK, &stash, &said, &SALT);
+            MemberProgress::Committed(sealed)
+        } else if seat < majority {
+            MemberProgress::Revealed(said.clone())
+        } else {
+            MemberProgress::Revealed(ResultClaim {
+                output: H256::repeat_byte(seat as u8),
+                ..said.clone()
+            })
+        }
+    });
+    round.terms.operation = Operation::Generate;
+    audited_by_all::<T>(&mut round, &stash);
+    let other_provider: T::AccountId = account("provider", 0, 0);
+    contradicted::<T>(&mut round, &other_provider);
+    shown_before::<T>(&stash, &agent);
+    fill_convictions::<T>(One::one());
+    Rounds::<T>::insert(TASK, round);
+    at::<T>(until + One::one());
+    (stash, said, SALT)
 }
 
 /// Of an audit of a full round that found another result than a provider that has lost: it shares in the

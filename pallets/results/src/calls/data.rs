@@ -8,14 +8,14 @@
 use alloc::vec::Vec;
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::{
-    DispatchError,
+    DispatchError, Perbill,
     traits::{Saturating, Zero},
 };
 use surety_dispute_game::bisection::Blob;
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{PART_SEGMENTS, PARTS_MAX, PartOpening, parts};
+use surety_proofs::{PART_BYTES, PART_SEGMENTS, PARTS_MAX, PartOpening, parts, segments};
 use surety_types::{
-    ContentHash, TaskId,
+    ContentHash, TaskId, limits,
     stake::Role,
     task::RoundPhase,
     traits::{StakeLedger, TaskClock, TaskOutcome},
@@ -26,6 +26,11 @@ use crate::{
     CommitNotes, Config, DemandOf, Demands, DemandsOf, Error, Event, HoldReason, MemberOf, Pallet, RoundOf,
     Rounds, asset,
 };
+
+const _: () = assert!(
+    limits::INPUT_BYTES_MAX == limits::DEMAND_PARTS_MAX * PART_BYTES,
+    "one demand asks for all of any input"
+);
 
 /// What is known of content before somebody shows it.
 #[derive(Default)]
@@ -218,8 +223,9 @@ impl<T: Config> Pallet<T> {
             part: opening.part,
         };
         let open = demands.len();
-        let demander =
-            Self::settle_part(&provider, &mut demands, (part, bytes)).ok_or(Error::<T>::WrongSegment)?;
+        let kilobytes = segments(u32::try_from(opening.bytes.len()).unwrap_or(u32::MAX));
+        let demander = Self::settle_part(&provider, &mut demands, (part, bytes), kilobytes)
+            .ok_or(Error::<T>::WrongSegment)?;
         if is_new {
             Self::note_output_shown(task, &provider, (shown, bytes), demander);
         }
@@ -246,13 +252,16 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// A part of content of so many bytes is shown: the first that demanded it bears half of what it costs,
-    /// the provider the other half, and nobody else anything. Returns who the first is, if there is any;
-    /// demands that are met are ended.
+    /// A part of content of so many bytes is shown, with so many kilobytes: the first that demanded it bears
+    /// half of what those cost, the provider the other half, and nobody else anything. Returns who the first
+    /// is, if there is any; demands that are met are ended.
+    ///
+    /// For what it does not show a provider is paid nothing: it could live on being asked.
     fn settle_part(
         provider: &T::AccountId,
         demands: &mut DemandsOf<T>,
         (shown, bytes): (ContentPart, u32),
+        kilobytes: u32,
     ) -> Option<T::AccountId> {
         let answers = |wanted: &ContentPart| {
             wanted.content == shown.content && at_most_last(wanted.part, bytes) == shown.part
@@ -263,7 +272,8 @@ impl<T: Config> Pallet<T> {
             demand.parts.retain(|wanted| !answers(wanted));
             let mut free = before.saturating_sub(held(demand));
             if first.is_none() && !free.is_zero() {
-                let half = T::Balance::from(Into::<u128>::into(demand.price) / 2);
+                let half = Perbill::from_rational(kilobytes, PART_SEGMENTS.saturating_mul(2));
+                let half = half.mul_floor(demand.price);
                 asset::hand_over::<T>(HoldReason::Demand, &demand.by, provider, half);
                 free = free.saturating_sub(half);
                 first = Some(demand.demander.clone());

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use sp_core::H256;
-use surety_types::model::{Architecture, ModelFamily, Precision, Smoothed};
+use surety_types::{
+    limits,
+    model::{Architecture, ModelFamily, Precision, Smoothed},
+};
 
 use super::small::{bert, facts, llama};
 use crate::{CellReferee, Layout, Op, Part, TaskFacts};
@@ -104,7 +107,7 @@ fn the_longest_products_of_a_bert_base_need_int8() {
 fn openable(minilm: &Architecture, most: u32) {
     let facts = TaskFacts {
         // As large as an input may be.
-        input_bytes: 16 << 20,
+        input_bytes: limits::INPUT_BYTES_MAX,
         ..facts(ModelFamily::Bert, 10_000, H256::zero())
     };
     let layout = Layout::new(minilm, facts).unwrap();

@@ -139,6 +139,23 @@ fn an_honest_client_sends_nothing_that_a_model_does_not_have() {
 }
 
 #[test]
+fn an_input_is_no_longer_than_one_demand_has_shown() {
+    let bounds = IdBounds {
+        vocabulary: 100,
+        positions: 1 << 18,
+    };
+    // All but the two words of the table.
+    let longest = vec![vec![
+        7;
+        (limits::INPUT_BYTES_MAX / WORD_BYTES - ITEM_WORDS) as usize
+    ]];
+    let input = encode_items(&longest, &bounds).unwrap();
+    assert_eq!(input.len() as u32, limits::INPUT_BYTES_MAX);
+    let longer = vec![vec![7; longest[0].len() + 1]];
+    assert_eq!(encode_items(&longer, &bounds), Err(InputFault::TooLarge));
+}
+
+#[test]
 fn whatever_the_words_are_they_have_one_reading() {
     let input: Vec<u8> = bytes_of([0u32, 0, u32::MAX, 9, 5, u32::MAX, 300].iter());
     let reader = InputReader::new(&input, BOUNDS);

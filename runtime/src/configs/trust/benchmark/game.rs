@@ -15,7 +15,7 @@ use surety_pallet_results::{DisputeReferee, LongCell};
 use surety_proofs::{content_hash, merkle_root};
 use surety_types::{
     input::{IdBounds, Settings, Work, encode_prompt},
-    limits::SPECIAL_IDS_MAX,
+    limits::{INPUT_BYTES_MAX, SPECIAL_IDS_MAX},
     model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Precision, Smoothed, SpecialIds},
     task::ResultClaim,
     trust::ItemLeaves,
@@ -27,7 +27,7 @@ use crate::configs::trust::{ExactContext, ExactReferee};
 /// a mebibyte, or of about as many tokens as there is a trace of.
 pub fn largest(operation: Operation) -> (ExactContext, ResultClaim) {
     let (family, units, input_bytes) = match operation {
-        Operation::Embed => (ModelFamily::Bert, 17, 16 << 20),
+        Operation::Embed => (ModelFamily::Bert, 17, INPUT_BYTES_MAX),
         Operation::Generate => (ModelFamily::Llama, 1 << 16, INPUT_BYTES),
     };
     let context = ExactContext {
