@@ -70,7 +70,7 @@ fn an_agent_that_never_had_any_money_confirms_and_earns() {
 #[test]
 fn a_batch_bonds_and_names_the_agent_or_fails_with_the_error_of_the_call_that_did() {
     let mut chain = Chain::new(sp_genesis_builder::DEV_RUNTIME_PRESET);
-    impoverish(&mut chain, PROVIDER);
+    impoverish(&mut chain, PROVIDER.agent);
     let batch = |agent: Sr25519Keyring, amount| pallet_utility::Call::batch_all {
         calls: vec![
             Stake::bond {
