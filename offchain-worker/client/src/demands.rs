@@ -10,6 +10,7 @@ use surety_chain_client::{
 };
 use surety_types::{
     TaskId,
+    limits::DEMAND_PARTS_MAX,
     task::RoundPhase,
     trust::{Content, ContentPart, DemandedParts},
 };
@@ -22,11 +23,7 @@ const PAUSE: Duration = Duration::from_secs(6);
 /// Times that fetching has to fail first: a provider may be starting again.
 const FAILURES_MIN: u32 = 3;
 
-/// Parts of an output that are demanded at once, of the most that there may be: their price is on hold until
-/// they are shown.
-const PARTS_AT_ONCE: u32 = 32;
-
-/// Demands an output that cannot be had, so many parts at a time from the first on.
+/// Demands an output that cannot be had, as many parts at a time as one demand names, from the first on.
 pub struct Demander {
     signer: Signer,
     /// When it was decided what the output is, on the chain's clock.
@@ -106,7 +103,7 @@ impl Demander {
     fn start(&mut self, chain: Arc<dyn Chain>, task: TaskId, provider: AccountId) {
         let known = self.asked.take().filter(|(of, _)| *of == provider);
         let first = known.map_or(0, |(_, first)| first);
-        let next = first.saturating_add(PARTS_AT_ONCE);
+        let next = first.saturating_add(DEMAND_PARTS_MAX);
         self.asked = Some((provider.clone(), next));
         let content = Content::Output;
         let parts = (first..next).map(|part| ContentPart { content, part });
@@ -136,7 +133,7 @@ impl Demander {
                 self.asked = self
                     .asked
                     .take()
-                    .map(|(of, next)| (of, next.saturating_sub(PARTS_AT_ONCE)));
+                    .map(|(of, next)| (of, next.saturating_sub(DEMAND_PARTS_MAX)));
                 format!("the output could not be demanded of {of} on the chain: {reason}")
             }
         }

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Most parts of what was demanded that are on their way to the chain at once.
-const SUPPLIED_AT_ONCE: usize = 16;
+const SUPPLIED_AT_ONCE: usize = 8;
 
 /// A result, once and for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl ProviderTask {
 
     /// What we have to show on the chain. Where the journal was lost, it is computed again.
     ///
-    /// One part of the output is shown after the other: whoever demands it before the reveal does not know
+    /// Before the reveal one part of the output is shown after the other: whoever demands it does not know
     /// how many there are, and the last one stands for those that there are not.
     fn demanded(&self, seen: &TaskSnapshot, stash: &AccountId, clock: BlockNumber) -> Vec<Wanted> {
         let ours = || seen.demands.iter().filter(|(provider, _)| provider == stash);
@@ -146,24 +146,29 @@ impl ProviderTask {
             let soonest = wanted.entry(part).or_insert(until);
             *soonest = until.min(*soonest);
         }
-        let output = wanted
-            .keys()
-            .find(|part| part.content == Content::Output)
-            .copied();
-        wanted.retain(|part, _| part.content == Content::Input || Some(*part) == output);
-        let of_part = |(part, until): (ContentPart, BlockNumber)| {
-            let kind = match (&self.result, self.want_result(until)) {
-                (Some(_), _) => EffectKind::Supply(part),
-                (None, Want::Do(kind, _)) if clock <= until => kind,
+        let round = seen.round.as_ref();
+        let ours = round.and_then(|round| member(round, stash));
+        let has_revealed = ours.is_some_and(|ours| ours.claim().is_some());
+        // Who demands more later does not get ahead of those who wait.
+        let mut wanted: Vec<_> = wanted.into_iter().map(|(part, until)| (until, part)).collect();
+        wanted.sort_unstable();
+        let is_output = |demanded: &&(BlockNumber, ContentPart)| demanded.1.content == Content::Output;
+        let next = wanted.iter().find(is_output).copied();
+        wanted.retain(|demanded| has_revealed || !is_output(&demanded) || Some(*demanded) == next);
+        let of_part = |(until, part): (BlockNumber, ContentPart)| {
+            let is_here = match part.content {
+                Content::Input => self.input_ready || self.result.is_some(),
+                Content::Output => self.result.is_some(),
+            };
+            let kind = match (is_here, self.want_result(until)) {
+                (true, _) => EffectKind::Supply(part),
+                (false, Want::Do(kind, _)) if clock <= until => kind,
                 _ => return None,
             };
             Some(Wanted::new(kind, until))
         };
-        wanted
-            .into_iter()
-            .filter_map(of_part)
-            .take(SUPPLIED_AT_ONCE)
-            .collect()
+        let all = wanted.into_iter().filter_map(of_part);
+        all.take(SUPPLIED_AT_ONCE).collect()
     }
 
     /// Our own view of a claim, where it is the trace that we have kept: of what we have said, and of

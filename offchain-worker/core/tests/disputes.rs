@@ -318,16 +318,25 @@ fn children() -> Vec<H256> {
     }
 }
 
-#[test]
-fn what_is_demanded_of_us_is_shown_while_there_is_time() {
-    let salt = H256([6; 32]);
-    let result = Record::ResultMade {
+const SALT: H256 = H256([6; 32]);
+
+fn sealed_commitment() -> H256 {
+    commitment(TASK, &stash(), &claim(), &SALT)
+}
+
+/// That we have computed the claim.
+fn sealed_result() -> Record {
+    Record::ResultMade {
         task: TASK,
         at: 1,
         claim: claim(),
-        salt,
-        commitment: commitment(TASK, &stash(), &claim(), &salt),
-    };
+        salt: SALT,
+        commitment: sealed_commitment(),
+    }
+}
+
+#[test]
+fn what_is_demanded_of_us_is_shown_while_there_is_time() {
     let demanded = |of: AccountId| {
         let demand = |by: u8, parts: &[(Content, u32)]| {
             let parts = parts.iter().map(|(content, part)| ContentPart {
@@ -350,11 +359,11 @@ fn what_is_demanded_of_us_is_shown_while_there_is_time() {
         ];
         snapshot
     };
-    let mut provider = Provider::new(config(), vec![result]).unwrap();
+    let mut provider = Provider::new(config(), vec![sealed_result()]).unwrap();
     let others = see(&mut provider, 20, demanded(AccountId::new([3; 32])));
     assert_eq!(effects(&others), vec![]);
     let ours = see(&mut provider, 21, demanded(stash()));
-    // One part of the output after the other, and each once, whoever has demanded it.
+    // Each once, whoever has demanded it.
     let supply = |content, part, hash| Effect::SubmitSupply {
         task: TASK,
         part: ContentPart { content, part },
@@ -364,22 +373,23 @@ fn what_is_demanded_of_us_is_shown_while_there_is_time() {
     let expected = vec![
         supply(Content::Input, 1, input),
         supply(Content::Output, 4, claim().output),
+        supply(Content::Output, 5, claim().output),
     ];
     assert_eq!(effects(&ours), expected);
+    // Before the reveal nobody knows how many parts there are: one follows the other.
+    let mut provider = Provider::new(config(), vec![sealed_result()]).unwrap();
+    let mut unrevealed = demanded(stash());
+    let round = unrevealed.round.as_mut().unwrap();
+    round.phase = RoundPhase::Auditing { until: 100 };
+    round.members[0].progress = MemberProgress::Committed(sealed_commitment());
+    let ours = see(&mut provider, 21, unrevealed);
+    assert_eq!(effects(&ours), expected[..2]);
 }
 
 #[test]
 fn a_long_input_is_shown_some_parts_at_a_time_until_none_is_missing() {
-    let salt = H256([6; 32]);
-    let result = Record::ResultMade {
-        task: TASK,
-        at: 1,
-        claim: claim(),
-        salt,
-        commitment: commitment(TASK, &stash(), &claim(), &salt),
-    };
     let mut missing: BTreeSet<u32> = (0..DEMAND_PARTS_MAX).collect();
-    let mut provider = Provider::new(config(), vec![result]).unwrap();
+    let mut provider = Provider::new(config(), vec![sealed_result()]).unwrap();
     for block in 20.. {
         let part = |part: &u32| ContentPart {
             content: Content::Input,
@@ -402,14 +412,14 @@ fn a_long_input_is_shown_some_parts_at_a_time_until_none_is_missing() {
             _ => None,
         });
         let shown: Vec<_> = shown.collect();
-        assert!(shown.len() <= 16, "{}", shown.len());
+        assert!(shown.len() <= 8, "{}", shown.len());
         for part in shown {
             assert!(missing.remove(&part.part), "twice: {part:?}");
             let kind = EffectKind::Supply(part);
             provider.step(block, Event::EffectDone { task: TASK, kind });
         }
         if missing.is_empty() {
-            assert_eq!(block, 20 + 7, "eight blocks of sixteen");
+            assert_eq!(block, 20 + 15, "sixteen blocks of eight");
             return;
         }
     }

@@ -15,9 +15,14 @@ pub const CLIENT: AccountId = MockOutcome::CLIENT;
 /// What a part costs that is demanded.
 pub const PART_PRICE: Balance = SUPPLY_PRICE * PART_SEGMENTS as Balance;
 
-/// What whoever demanded this pays for its showing: half of what its kilobytes cost.
+/// What the kilobytes of this cost that a client has shown.
+pub fn price(shown: &[u8]) -> Balance {
+    SUPPLY_PRICE * shown.len().div_ceil(1_024) as Balance
+}
+
+/// The same of an auditor.
 pub fn half_price(shown: &[u8]) -> Balance {
-    SUPPLY_PRICE * shown.len().div_ceil(1_024) as Balance / 2
+    price(shown) / 2
 }
 
 /// Lets the client, and agents of verifiers, have money.

@@ -138,7 +138,7 @@ impl surety_pallet_results::Config for Test {
     type AuditorsExpected = AuditorsExpected;
     type AuditorsNewcomer = AuditorsNewcomer;
     type AuditBondMultiple = AuditBondMultiple;
-    type SupplyPrice = SupplyPrice;
+    type SupplyPrice = PricePerKib;
     type SupplyWindow = SupplyWindow;
     type InputWindow = InputWindow;
     type AuditorsBasic = AuditorsBasic;

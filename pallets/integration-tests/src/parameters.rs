@@ -76,7 +76,7 @@ parameter_types! {
     pub const DefenseCost: Balance = 10;
     pub const DisputeClock: u32 = CLOCK;
     pub const DecisionWindow: BlockNumber = DECISION_WINDOW;
-    pub const SupplyPrice: Balance = SUPPLY_PRICE;
+    pub static PricePerKib: Balance = SUPPLY_PRICE;
     pub const SupplyWindow: BlockNumber = SUPPLY_WINDOW;
     pub const InputWindow: BlockNumber = INPUT_WINDOW;
     pub const SlashDeferral: BlockNumber = DEFERRAL;

@@ -351,13 +351,13 @@ mod benchmarks {
         assert!(demands.iter().any(|open| open.demander == verifier));
     }
 
-    /// The first part of the largest output that can be shown before the reveal, which as many have demanded
-    /// as can, and nothing else: it names the output, and the audit window begins again.
+    /// The first part of the largest output that can be shown before the reveal, which so many have demanded,
+    /// and nothing else: it names the output, and the audit window begins again.
     #[benchmark]
-    fn supply_output() {
+    fn supply_output(d: Linear<1, DEMANDS_MAX>) {
         let (provider, agent) = agent_of::<T>(0);
         let (bytes, part) = output_part();
-        let round = demanding_round::<T>(&provider, &only(Content::Output, part.part), DEMANDS_MAX);
+        let round = demanding_round::<T>(&provider, &only(Content::Output, part.part), d);
         Pallet::<T>::note_commitment(TASK, &provider, &agent, H256::zero());
         disputable::<T>();
         Rounds::<T>::insert(TASK, round);
@@ -371,10 +371,10 @@ mod benchmarks {
 
     /// A part of the largest input, as many demand.
     #[benchmark]
-    fn supply_input_part() {
+    fn supply_input_part(d: Linear<1, DEMANDS_MAX>) {
         let (provider, agent) = agent_of::<T>(0);
         let part = largest_part();
-        let round = demanding_round::<T>(&provider, &only(Content::Input, part.part), DEMANDS_MAX);
+        let round = demanding_round::<T>(&provider, &only(Content::Input, part.part), d);
         Rounds::<T>::insert(TASK, round);
         post::<T>();
 
@@ -384,18 +384,21 @@ mod benchmarks {
         assert!(!Demands::<T>::contains_key(TASK, provider));
     }
 
-    /// The last provider has shown nothing in time of what as many have demanded as can: it is convicted, and
-    /// the verdict is brought up to date.
+    /// The last provider has shown nothing in time of what as many have demanded as can, and the others have
+    /// time yet: it is convicted, and the verdict is brought up to date.
     #[benchmark]
     fn end_demand() {
         let last: T::AccountId = account("provider", REDUNDANCY_MAX - 1, 0);
         agent_of::<T>(REDUNDANCY_MAX - 1);
-        let demanded = demanding_round::<T>(&last, &input_parts(DEMAND_PARTS_MAX), DEMANDS_MAX);
         let mut round = challengeable::<T>(&disputable::<T>(), |_| None);
-        round.demands = demanded.demands;
         fill_convictions::<T>(One::one());
         post::<T>();
+        for member in &round.members {
+            demanding_round::<T>(&member.provider, &input_parts(DEMAND_PARTS_MAX), DEMANDS_MAX);
+        }
+        round.demands = DEMANDS_MAX * REDUNDANCY_MAX;
         at::<T>(TrustLock::<T>::now() + One::one());
+        not_due_before::<T>(&last);
 
         #[block]
         {

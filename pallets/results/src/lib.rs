@@ -662,9 +662,9 @@ pub mod pallet {
         /// Demands that a provider shows on chain what it does not serve: parts of the task's input, or of
         /// its output. In the first audit window a verifier that drew itself does, with the `proof` that it
         /// announces with; after the reveal the task's client, and verifiers that audit the provider. Each
-        /// makes one demand at a time, and puts the price on hold; each side bears half of it. A provider
-        /// that does not show all of it in time has withheld it, and loses its lock. What can be read on
-        /// chain already costs nothing.
+        /// makes one demand at a time, and puts the price on hold: an auditor bears half of it, a client all.
+        /// A provider that does not show all of it in time has withheld it, and loses its lock. What can be
+        /// read on chain already costs nothing.
         ///
         /// # Errors
         /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `MayNotDemand`, those of
@@ -694,16 +694,17 @@ pub mod pallet {
         /// `NotProviderAgent`, `UnknownRound`, `NotMember`, `NotDemanded`, `WrongPhase` when it is too late,
         /// `WrongSegment`.
         #[pallet::call_index(5)]
-        #[pallet::weight((<T as Config>::WeightInfo::supply(), DispatchClass::Operational))]
+        #[pallet::weight((<T as Config>::WeightInfo::supply(limits::DEMANDS_MAX), DispatchClass::Operational))]
         pub fn supply(
             origin: OriginFor<T>,
             task: TaskId,
             content: Content,
             bytes: u32,
             opening: PartOpening,
-        ) -> DispatchResult {
+        ) -> DispatchResultWithPostInfo {
             let agent = ensure_signed(origin)?;
-            Self::do_supply(&agent, task, (content, bytes), opening)
+            let open = Self::do_supply(&agent, task, (content, bytes), opening)?;
+            Ok(Some(<T as Config>::WeightInfo::supply(open)).into())
         }
 
         /// Shows that a provider signed two different statements about one task, or, without the second one,

@@ -9,7 +9,8 @@ use surety_types::{ContentHash, TaskId, limits};
 
 use crate::{Config, Pallet, Shown};
 
-/// Most parts that are forgotten in one step: the input of a generation, and an output of each provider.
+/// Most parts that are forgotten in one step: the input of a generation, and an output of each provider. Of
+/// embeddings there may be more, which take more steps.
 pub const SHOWN_MAX: u32 = PARTS_MAX.saturating_mul(limits::REDUNDANCY_MAX.saturating_add(1));
 
 impl<T: Config> Pallet<T> {

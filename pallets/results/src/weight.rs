@@ -43,7 +43,7 @@ impl<T: Config> Pallet<T> {
             .max(<T as Config>::WeightInfo::announce_audit())
             .max(items)
             .max(<T as Config>::WeightInfo::demand(limits::DEMAND_PARTS_MAX))
-            .max(<T as Config>::WeightInfo::supply())
+            .max(<T as Config>::WeightInfo::supply(limits::DEMANDS_MAX))
             .max(<T as Config>::WeightInfo::demand_input())
             .max(<T as Config>::WeightInfo::supply_input())
             .max(<T as Config>::WeightInfo::report_equivocation())

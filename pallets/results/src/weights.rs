@@ -35,16 +35,15 @@ pub trait WeightInfo {
     /// for.
     fn demand(parts: u32) -> Weight;
 
-    /// A part of an output is shown before any is revealed, which everybody has demanded who can: it names
-    /// the output.
-    fn supply_output() -> Weight;
+    /// A part of an output is shown before any is revealed, which so many have demanded: it names the output.
+    fn supply_output(demands: u32) -> Weight;
 
     /// The same of a part of the largest input.
-    fn supply_input_part() -> Weight;
+    fn supply_input_part(demands: u32) -> Weight;
 
     /// A part of either.
-    fn supply() -> Weight {
-        Self::supply_output().max(Self::supply_input_part())
+    fn supply(demands: u32) -> Weight {
+        Self::supply_output(demands).max(Self::supply_input_part(demands))
     }
 
     /// A demand to the last provider of a full round was in vain: it is convicted.
@@ -111,11 +110,11 @@ impl WeightInfo for () {
         Weight::zero()
     }
 
-    fn supply_output() -> Weight {
+    fn supply_output(_: u32) -> Weight {
         Weight::zero()
     }
 
-    fn supply_input_part() -> Weight {
+    fn supply_input_part(_: u32) -> Weight {
         Weight::zero()
     }
 

@@ -442,7 +442,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8266), added: 10741, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	fn supply_output() -> Weight {
+	/// The range of component `d` is `[1, 25]`.
+	fn supply_output(_d: u32, ) -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `54174`
 		//  Estimated: `78824`
@@ -474,7 +475,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8266), added: 10741, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	fn supply_input_part() -> Weight {
+	/// The range of component `d` is `[1, 25]`.
+	fn supply_input_part(_d: u32, ) -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `54326`
 		//  Estimated: `78824`

@@ -1,7 +1,7 @@
 //! Who pays for what agents do.
 
 use codec::Encode;
-use frame_support::dispatch::GetDispatchInfo;
+use frame_support::{dispatch::GetDispatchInfo, traits::Get};
 use pallet_transaction_payment::NextFeeMultiplier;
 use sp_keyring::Sr25519Keyring::{self, Charlie, Eve};
 use sp_runtime::FixedU128;

@@ -58,14 +58,14 @@ fn enrich(chain: &mut Chain) {
 fn an_agent_without_any_money_opens_its_bid_and_its_commitment() {
     let mut chain = open();
     let task = revealing_bids(&mut chain);
-    impoverish(&mut chain, PROVIDER);
+    impoverish(&mut chain, PROVIDER.agent);
     assert_eq!(chain.try_extrinsic(general(opened(task), 0)), Ok(Ok(())));
     chain.run_until(60, || matches!(state(task), TaskState::Running { .. }));
 
     enrich(&mut chain);
     all_ok(chain.block(vec![PROVIDER.commits(task, &right())]));
     wait_for_reveals(&mut chain, task);
-    impoverish(&mut chain, PROVIDER);
+    impoverish(&mut chain, PROVIDER.agent);
     assert_eq!(
         chain.try_extrinsic(general(revealed(task, &right()), 0)),
         Ok(Ok(()))

@@ -50,10 +50,10 @@ impl FakeState {
             price: PART_PRICE,
             until: self.clock.saturating_add(SUPPLY_WINDOW),
         };
-        self.hold(who, held(&demand))?;
         if open.len() >= DEMANDS_MAX as usize {
             return Err(fault("Results", "TooManyDemands"));
         }
+        self.hold(who, held(&demand))?;
         self.demands.entry(key).or_default().push(demand);
         let round = self.round_mut(task)?;
         round.demands = round.demands.saturating_add(1);
@@ -211,9 +211,14 @@ impl FakeState {
             part: opening.part,
         };
         let open = demands.len();
-        let kilobytes = segments(u32::try_from(opening.bytes.len()).unwrap_or(u32::MAX));
+        let known = self.shown_parts.get(&(task, shown));
+        let kilobytes = match known.is_some_and(|known| known.parts.contains_key(&opening.part)) {
+            true => 0,
+            false => segments(u32::try_from(opening.bytes.len()).unwrap_or(u32::MAX)),
+        };
+        let client = self.tasks.get(&task).map(|task| task.client.clone());
         let demander = self
-            .settle_part(&mut demands, (part, bytes), kilobytes)
+            .settle_part(client.as_ref(), &mut demands, (part, bytes), kilobytes)
             .ok_or_else(wrong)?;
         if let Some(note) = self.commit_notes.get_mut(&key).filter(|_| is_new) {
             note.shown = Some(OutputShown {
@@ -231,24 +236,29 @@ impl FakeState {
         Ok(vec![task_event("Results", "DataSupplied", task)])
     }
 
-    /// Takes a part out of all that demand it in time. Returns the first of them, who bears half of its
-    /// kilobytes.
+    /// Takes a part out of all that demand it in time. Returns the first of them: an auditor pays half of
+    /// its kilobytes, a client all.
     fn settle_part(
         &mut self,
+        client: Option<&AccountId32>,
         demands: &mut Vec<DemandRecord>,
         (shown, bytes): (ContentPart, u32),
         kilobytes: u32,
     ) -> Option<AccountId32> {
         let mut first = None;
         for demand in demands.iter_mut().filter(|demand| self.clock <= demand.until) {
-            let before = held(demand);
+            let (before, wanted) = (held(demand), demand.parts.len());
             demand.parts.retain(|wanted| {
                 wanted.content != shown.content || at_most_last(wanted.part, bytes) != shown.part
             });
             let freed = before.saturating_sub(held(demand));
-            let is_first = first.is_none() && freed > 0;
+            let is_first = first.is_none() && demand.parts.len() < wanted;
             let price = demand.price / Balance::from(PART_SEGMENTS) * Balance::from(kilobytes);
-            let borne = if is_first { price / 2 } else { 0 };
+            let borne = match (is_first, client == Some(&demand.demander)) {
+                (false, _) => 0,
+                (true, true) => price,
+                (true, false) => price / 2,
+            };
             if let Some(funds) = self.funds.get_mut(&demand.by) {
                 funds.held = funds.held.saturating_sub(freed);
                 funds.free = funds.free.saturating_add(freed.saturating_sub(borne));

@@ -195,7 +195,7 @@ fn nothing_is_bid_for_of_which_the_input_would_not_be_kept() {
         input_bytes_max(&storage)
     };
     assert_eq!(taken(1 << 19), 1 << 19);
-    assert_eq!(taken(1 << 40), surety_types::limits::INPUT_BYTES_MAX);
+    assert_eq!(taken(1 << 40), limits::INPUT_BYTES_MAX);
 }
 
 #[test]

@@ -218,7 +218,9 @@ impl AuditTask {
             RoundPhase::Committing { .. } => return None,
             RoundPhase::Auditing { .. } if round.awaits_seed() => return None,
             RoundPhase::Auditing { until } => {
-                let may_announce = member.owes_opening() && clock < *until && !config.is_short_of_room;
+                // While something is demanded the window does not end, and may begin again.
+                let is_open = clock < *until || round.demands > 0;
+                let may_announce = member.owes_opening() && is_open && !config.is_short_of_room;
                 let kind = match shown {
                     None if may_announce => self.to_announce(key)?,
                     Some(_) if check.is_none_or(|check| check.sealed.is_none()) => to_audit(key, check),

@@ -1,6 +1,7 @@
 //! What a provider does not serve is demanded on the chain: before the reveal what we are to audit, and after
 //! it what its client is to have.
 
+use surety_audit_economics::{OFFERED_SLACK, WINDOW_SLACK};
 use surety_proofs::{PARTS_MAX, parts};
 use surety_types::{
     model::Operation,
@@ -14,8 +15,8 @@ use crate::{
     places::Wanted,
 };
 
-/// Times that fetching has to fail before what cannot be had is demanded, when half of the time is over. In
-/// its last quarter whoever answers slowly is not waited for.
+/// Times that fetching has to fail before what cannot be had is demanded, when just as much of the time is
+/// left as the slowest that offers audits needs. In its last half whoever answers slowly is not waited for.
 const FETCHES_MIN: u32 = 2;
 /// Parts among which the one that is demanded after the reveal is chosen. A shorter output shows its last
 /// instead.
@@ -50,9 +51,10 @@ impl AuditTask {
         let under_way = u32::from(self.attempts.is_under_way(fetch));
         let tried = self.attempts.count(fetch);
         let (all, left) = (until.saturating_sub(check.drawn_at?), until.saturating_sub(clock));
-        let is_half_over = left <= all / 2 && tried.saturating_sub(under_way) >= FETCHES_MIN;
-        let is_late = left <= all / 4 && tried > 0;
-        (is_half_over || is_late).then(|| Wanted::new(EffectKind::Demand(key), until))
+        let needed = u64::from(all) * OFFERED_SLACK / WINDOW_SLACK;
+        let is_due = u64::from(left) <= needed && tried.saturating_sub(under_way) >= FETCHES_MIN;
+        let is_late = left <= all / 2 && tried > 0;
+        (is_due || is_late).then(|| Wanted::new(EffectKind::Demand(key), until))
     }
 
     /// What the chain has shown since takes no second demand: it is fetched at once, or it is there.

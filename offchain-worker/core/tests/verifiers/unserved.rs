@@ -40,6 +40,7 @@ fn demanded() -> TaskSnapshot {
         until: 90,
     };
     task.demands = vec![(provider(), demand)];
+    task.round.as_mut().unwrap().demands = 1;
     task
 }
 
@@ -75,9 +76,9 @@ fn shown(output: u8) -> Event {
 }
 
 #[test]
-fn what_is_not_served_for_half_of_the_window_is_demanded_fetched_and_sealed() {
+fn what_is_not_served_for_a_third_of_the_window_is_demanded_fetched_and_sealed() {
     let mut auditor = Auditor::new();
-    assert_eq!(starved(&mut auditor, 11..UNTIL), Some(30));
+    assert_eq!(starved(&mut auditor, 11..UNTIL), Some(24));
     let kind = EffectKind::Demand(key_of(&provider()));
     auditor.hear(31, Event::EffectDone { task: 1, kind });
     // It is not demanded again while it is open.
@@ -94,7 +95,7 @@ fn what_is_not_served_for_half_of_the_window_is_demanded_fetched_and_sealed() {
     // Once it is shown, the window begins again, and no pause keeps us from fetching it.
     let mut task = unserved();
     task.round.as_mut().unwrap().phase = RoundPhase::Auditing { until: 100 };
-    assert_eq!(auditor.see(60, &task), [fetch(None)]);
+    assert_eq!(auditor.see(60, &task).last(), Some(&fetch(None)));
     let audits = auditor.hear(61, shown(7));
     assert!(
         matches!(&audits[..], [Effect::Audit { output: Some(output), .. }] if *output == H256([7; 32])),
@@ -113,13 +114,13 @@ fn what_is_not_served_for_half_of_the_window_is_demanded_fetched_and_sealed() {
 }
 
 #[test]
-fn a_verifier_that_was_restarted_waits_for_half_of_what_is_left_and_demands_once() {
+fn a_verifier_that_was_restarted_waits_for_a_third_of_what_is_left_and_demands_once() {
     let mut auditor = Auditor::new();
-    assert_eq!(starved(&mut auditor, 11..25), None);
+    assert_eq!(starved(&mut auditor, 11..24), None);
     auditor.restart();
-    let first = auditor.see(26, &unserved());
+    let first = auditor.see(24, &unserved());
     draw(&mut auditor.verifier, first, |_| true);
-    let at = starved(&mut auditor, 27..UNTIL).unwrap();
+    let at = starved(&mut auditor, 25..UNTIL).unwrap();
     assert!((30..UNTIL).contains(&at), "{at}");
     // The chain knows of it, whatever we know.
     auditor.restart();
@@ -133,6 +134,19 @@ fn a_verifier_that_was_restarted_waits_for_half_of_what_is_left_and_demands_once
             auditor.hear(block, failed(effect.kind(), Failure::Failed));
         }
     }
+}
+
+#[test]
+fn a_verifier_that_was_restarted_after_the_window_waits_for_what_it_has_demanded() {
+    let mut auditor = Auditor::new();
+    starved(&mut auditor, 11..UNTIL).unwrap();
+    auditor.see(40, &demanded());
+    auditor.restart();
+    let first = auditor.see(UNTIL + 5, &demanded());
+    draw(&mut auditor.verifier, first, |_| true);
+    let mut shown = unserved();
+    shown.round.as_mut().unwrap().phase = RoundPhase::Auditing { until: 100 };
+    assert_eq!(auditor.see(UNTIL + 30, &shown).last(), Some(&fetch(None)));
 }
 
 #[test]

@@ -73,7 +73,7 @@ async fn an_input_that_neither_its_client_nor_its_provider_serves_is_shown_on_ch
     let input: String = (0..10)
         .map(|line| format!("{line}{}\n", "-".repeat(5_000)))
         .collect();
-    let (provider, task) = committed_to(&world, input.as_bytes(), 3).await;
+    let (provider, task) = committed_to(&world, input.as_bytes(), u32::MAX).await;
     world.net.set_down(&world.client_endpoint(), true);
     world.net.set_down(&world.provider_endpoint(), true);
     let until = world.chain.change(|state| state.number) + WINDOW;

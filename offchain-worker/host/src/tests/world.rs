@@ -194,7 +194,7 @@ impl World {
             units_per_second: 1,
             seconds_ahead: 0,
         };
-        let prices = PriceList::new(1000, 1000)
+        let prices = PriceList::new(100_000, 1000)
             .with(manifest().id(), Operation::Embed, rate)
             .with(manifest().id(), Operation::Generate, rate);
         Config::new(self.stash().clone(), prices, SecretSalts::new([7; 32]))

@@ -1,11 +1,11 @@
 //! What a provider reveals and serves nobody is demanded on chain.
 
 use frame_support::{assert_noop, assert_ok};
-use surety_pallet_results::{SHOWN_MAX, Shown};
+use surety_pallet_results::{DisputeContexts, SHOWN_MAX, Shown};
 use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
-use surety_proofs::content_hash;
+use surety_proofs::{PART_BYTES, PartOpening, content_hash};
 use surety_types::{
-    task::Verdict,
+    task::{MemberProgress, Verdict},
     trust::{Content, ContentPart, FaultKind},
 };
 
@@ -21,7 +21,7 @@ fn demanding(results: &[u8], test: impl FnOnce()) {
 }
 
 #[test]
-fn a_part_that_is_shown_costs_each_side_half() {
+fn a_client_pays_for_what_it_has_shown() {
     demanding(&[9, 9], || {
         events();
         assert_ok!(demand(CLIENT, 2, of_output([0])));
@@ -30,8 +30,8 @@ fn a_part_that_is_shown_costs_each_side_half() {
         assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE);
         let before = money(2);
         assert_ok!(show_output(2, 9));
-        assert_eq!(money(2), before + half_price(&output(9)));
-        assert_eq!(money(CLIENT), MONEY + 1 - half_price(&output(9)));
+        assert_eq!(money(2), before + price(&output(9)));
+        assert_eq!(money(CLIENT), MONEY + 1 - price(&output(9)));
         let (task, provider, content) = (TASK, 2, Content::Output);
         let told = [
             ResultsEvent::DataDemanded {
@@ -143,12 +143,12 @@ fn demands_are_made_in_time_one_at_a_time_and_by_those_whom_it_concerns() {
         // An auditor's demand is beside the client's, and one showing serves both.
         assert_ok!(demand(agent_of(auditor), 1, one()));
         assert_ok!(show_output(1, 9));
-        assert_eq!(money(CLIENT), MONEY + 1 - half_price(&output(9)));
+        assert_eq!(money(CLIENT), MONEY + 1 - price(&output(9)));
         assert_eq!(money(agent_of(auditor)), MONEY);
         // What is there costs nothing.
         assert_ok!(demand(CLIENT, 1, one()));
         assert_eq!(round().unwrap().demands, 0);
-        assert_eq!(money(CLIENT), MONEY + 1 - half_price(&output(9)));
+        assert_eq!(money(CLIENT), MONEY + 1 - price(&output(9)));
     });
     TestExt::new().execute_with(|| {
         assert_noop!(demand(CLIENT, 1, of_output([0])), ResultsError::UnknownRound);
@@ -178,9 +178,9 @@ fn input_can_be_demanded_of_any_size_and_part() {
         assert_noop!(part(3), ResultsError::WrongSegment);
         assert_eq!(round().unwrap().demands, 1);
         assert_ok!(part(12));
-        let halves = half_price(&input[3 * 8_192..4 * 8_192]) + half_price(&input[12 * 8_192..]);
-        assert_eq!(money(CLIENT), MONEY + 1 - halves);
-        assert_eq!(money(1), 1 + halves);
+        let prices = price(&input[3 * 8_192..4 * 8_192]) + price(&input[12 * 8_192..]);
+        assert_eq!(money(CLIENT), MONEY + 1 - prices);
+        assert_eq!(money(1), 1 + prices);
     });
 }
 
@@ -193,7 +193,7 @@ fn what_is_shown_in_part_is_withheld_and_only_that_part_is_paid_for() {
         assert_ok!(show(1, Content::Input, &input, 1));
         pass(SUPPLY_WINDOW + 2);
         assert_eq!(faults(), [(1, FaultKind::WithheldData)]);
-        assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE / 2);
+        assert_eq!(money(CLIENT), MONEY + 1 - PART_PRICE);
     });
 }
 
@@ -249,5 +249,40 @@ fn a_lone_provider_that_withholds_fails_the_task_and_the_client_is_insured() {
         assert_eq!(money(CLIENT), MONEY + 1 + PRICE);
         assert_eq!(money(POOL), POOL_MONEY - PRICE);
         assert_eq!(MockStake::bonded(CLIENT), 0);
+    });
+}
+
+#[test]
+fn the_first_part_says_how_long_an_output_is_of_which_its_claim_does_not() {
+    demanding(&[9, 9, 9], || {
+        // No referee knows what the task makes. Five parts, of which four hang on the left of the root.
+        DisputeContexts::<Test>::remove(TASK);
+        let output: Vec<u8> = (0..4 * PART_BYTES + 100).map(|at| (at / 9) as u8).collect();
+        Rounds::<Test>::mutate(TASK, |round| {
+            let member = &mut round.as_mut().unwrap().members[0];
+            let MemberProgress::Revealed(claim) = &mut member.progress else {
+                panic!("{member:?}");
+            };
+            claim.output = content_hash(&output);
+        });
+        assert_ok!(demand(CLIENT, 1, of_output([0, 1, 2])));
+        let left = content_hash(&output[..4 * PART_BYTES as usize]);
+        let as_second_of_two = PartOpening {
+            siblings: vec![left].try_into().unwrap(),
+            part: 1,
+            ..PartOpening::new(&output, 4).unwrap()
+        };
+        let bytes = PART_BYTES + 100;
+        let call = ResultsCall::supply {
+            task: TASK,
+            content: Content::Output,
+            bytes,
+            opening: as_second_of_two,
+        };
+        assert_ok!(send(1, call));
+        // It has no first part of that length, and none of another is taken.
+        assert_noop!(show(1, Content::Output, &output, 0), ResultsError::WrongSegment);
+        pass(SUPPLY_WINDOW + 2);
+        assert_eq!(faults(), [(1, FaultKind::WithheldData)]);
     });
 }

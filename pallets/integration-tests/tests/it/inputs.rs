@@ -39,12 +39,12 @@ fn a_piece_that_is_supplied_is_paid_to_the_client_whoever_supplied_it() {
         let (_, commit_until) = phase().unwrap();
         let until = System::block_number() + INPUT_WINDOW;
         assert_ok!(demand_input(2, 1));
-        assert_eq!(money(agent_of(2)), AGENT_MONEY - SUPPLY_PRICE);
+        assert_eq!(money(agent_of(2)), AGENT_MONEY - PART_PRICE);
         pass(INPUT_WINDOW);
         assert_ok!(supply_input(ANYBODY, &input(), 1));
         assert_eq!(
             (money(CLIENT), money(agent_of(2)), money(ANYBODY)),
-            (1 + SUPPLY_PRICE, AGENT_MONEY - SUPPLY_PRICE, MONEY)
+            (1 + PART_PRICE, AGENT_MONEY - PART_PRICE, MONEY)
         );
         let commit_until = commit_until + INPUT_WINDOW;
         assert_eq!(
@@ -258,7 +258,7 @@ fn who_commits_has_the_input_and_pays_for_its_demand() {
         assert_ok!(demand_input(1, 0));
         assert_ok!(commit(1, 9));
         assert_eq!(demanded_input(), None);
-        assert_eq!(money(CLIENT), 1 + SUPPLY_PRICE);
+        assert_eq!(money(CLIENT), 1 + PART_PRICE);
         assert_eq!(
             events().pop(),
             Some(RuntimeEvent::Results(ResultsEvent::InputDemandLifted {

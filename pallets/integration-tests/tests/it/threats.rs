@@ -167,7 +167,7 @@ fn a_client_that_denies_delivery_can_be_answered_on_chain() {
         endow_demanders();
         assert_ok!(demand(CLIENT, 1, of_output([0])));
         assert_ok!(show_output(1, 9));
-        assert_eq!(money(1), 1 + half_price(&output(9)));
+        assert_eq!(money(1), 1 + price(&output(9)));
     });
 }
 

@@ -218,14 +218,14 @@ fn one_showing_serves_everybody_and_only_the_first_pays() {
             .clone()
             .map(|auditor| MONEY - auditor_money(auditor))
             .collect();
-        assert_eq!(paid, [PART_PRICE / 2, 0, 0, 0]);
+        assert_eq!(paid, [half_price(&output(9)), 0, 0, 0]);
         // Who comes later reads it for nothing.
         assert_ok!(demand_unserved(auditors.end, 1, of_output([0])));
         assert_eq!(
             (round().unwrap().demands, auditor_money(auditors.end)),
             (0, MONEY)
         );
-        assert_eq!(money(1), 1 + PART_PRICE / 2);
+        assert_eq!(money(1), 1 + half_price(&output(9)));
     });
 }
 
@@ -237,7 +237,37 @@ fn a_showing_by_another_provider_meets_a_demand_of_the_input() {
         assert_ok!(show(2, Content::Input, &input(), 0));
         pass(SUPPLY_WINDOW + 1);
         assert_eq!((faults(), round().unwrap().demands), (vec![], 0));
-        assert_eq!(auditor_money(AUDITOR), MONEY - PART_PRICE / 2);
+        assert_eq!(auditor_money(AUDITOR), MONEY - half_price(&input()));
+        // Who has waited for it has a whole window all the same.
+        let until = System::block_number() + AUDIT_WINDOW;
+        assert_eq!(phase(), Some((PhaseName::Auditing, until)));
+        pass(AUDIT_WINDOW);
+        assert_ok!(announce(AUDITOR, 1, 9));
+    });
+}
+
+#[test]
+fn who_shows_what_others_have_shown_is_not_paid_for_it() {
+    committed(&[9, 9], || {
+        for provider in [1, 2] {
+            assert_ok!(demand_unserved(AUDITOR, provider, of_input([0])));
+        }
+        for provider in [1, 2] {
+            assert_ok!(show(provider, Content::Input, &input(), 0));
+        }
+        assert_eq!((money(1), money(2)), (1 + half_price(&input()), 1));
+        assert_eq!(auditor_money(AUDITOR), MONEY - half_price(&input()));
+    });
+}
+
+#[test]
+fn what_is_demanded_can_be_shown_at_no_price_too() {
+    committed(&[9], || {
+        PricePerKib::set(0);
+        assert_ok!(demand_unserved(AUDITOR, 1, of_input([0])));
+        assert_ok!(show(1, Content::Input, &input(), 0));
+        assert_eq!(round().unwrap().demands, 0);
+        PricePerKib::set(SUPPLY_PRICE);
     });
 }
 

@@ -2,6 +2,7 @@
 
 use frame_benchmarking::v2::account;
 use sp_core::H256;
+use sp_runtime::traits::Zero;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_proofs::{PART_BYTES, PARTS_MAX, PartOpening};
 use surety_types::{
@@ -76,4 +77,16 @@ pub(super) fn demanding_round<T: Config>(
     });
     Demands::<T>::insert(TASK, provider, DemandsOf::<T>::truncate_from(demands.collect()));
     round
+}
+
+/// All demands but those on one provider are met later.
+pub(super) fn not_due_before<T: Config>(last: &T::AccountId) {
+    let now = TrustLock::<T>::now();
+    Demands::<T>::translate_values(|mut demands: DemandsOf<T>| {
+        demands.iter_mut().for_each(|demand| demand.until = now);
+        Some(demands)
+    });
+    Demands::<T>::mutate(TASK, last, |demands| {
+        demands.iter_mut().for_each(|demand| demand.until = Zero::zero());
+    });
 }

@@ -7,10 +7,7 @@
 
 use alloc::vec::Vec;
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
-use sp_runtime::{
-    DispatchError, Perbill,
-    traits::{Saturating, Zero},
-};
+use sp_runtime::{DispatchError, Perbill, traits::Saturating};
 use surety_dispute_game::bisection::Blob;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_proofs::{PART_BYTES, PART_SEGMENTS, PARTS_MAX, PartOpening, parts, segments};
@@ -187,20 +184,29 @@ impl<T: Config> Pallet<T> {
             (Content::Input, _) => T::Outcome::input(task)
                 .map(|(input, bytes)| known(input, Some(bytes)))
                 .unwrap_or_default(),
-            (Content::Output, Some(claim)) => known(claim.output, Self::claimed_bytes(task, claim)),
-            (Content::Output, None) => CommitNotes::<T>::get(task, &member.provider)
-                .and_then(|note| note.shown)
+            (Content::Output, Some(claim)) => {
+                let bytes = Self::claimed_bytes(task, claim);
+                let shown = || Self::output_shown(task, member).filter(|shown| shown.content == claim.output);
+                known(claim.output, bytes.or_else(|| shown().map(|shown| shown.bytes)))
+            }
+            (Content::Output, None) => Self::output_shown(task, member)
                 .map(|shown| known(shown.content, Some(shown.bytes)))
                 .unwrap_or_default(),
         }
     }
 
+    /// The output of which a provider has shown a part first.
+    fn output_shown(task: TaskId, member: &MemberOf<T>) -> Option<OutputShown<T::AccountId>> {
+        CommitNotes::<T>::get(task, &member.provider)?.shown
+    }
+
+    /// Returns how many demands on the provider were open.
     pub(crate) fn do_supply(
         agent: &T::AccountId,
         task: TaskId,
         (content, bytes): (Content, u32),
         opening: PartOpening,
-    ) -> DispatchResult {
+    ) -> Result<u32, DispatchError> {
         let provider = Self::provider_of(agent)?;
         let mut round = Self::round(task)?;
         let member = Self::member(&mut round, &provider)?.clone();
@@ -210,8 +216,10 @@ impl<T: Config> Pallet<T> {
 
         let shown = opening.content(bytes).ok_or(Error::<T>::WrongSegment)?;
         let known = Self::known(task, &member, content);
-        // The first part that is shown of an output before any is revealed names it.
-        let is_new = content == Content::Output && known.content.is_none();
+        // The first part that is shown of an output names it, before any is revealed; and how long it is,
+        // where its claim does not say.
+        let names = content == Content::Output && known.bytes.is_none();
+        let is_new = names && known.content.is_none();
         let is_it =
             (is_new || known.content == Some(shown)) && known.bytes.is_none_or(|known| known == bytes);
         ensure!(
@@ -222,17 +230,22 @@ impl<T: Config> Pallet<T> {
             content,
             part: opening.part,
         };
-        let open = demands.len();
-        let kilobytes = segments(u32::try_from(opening.bytes.len()).unwrap_or(u32::MAX));
-        let demander = Self::settle_part(&provider, &mut demands, (part, bytes), kilobytes)
-            .ok_or(Error::<T>::WrongSegment)?;
-        if is_new {
-            Self::note_output_shown(task, &provider, (shown, bytes), demander);
-        }
         let blob = Blob {
             content: shown,
             bytes,
         };
+        let open = demands.len();
+        // What can be read already is not paid for.
+        let kilobytes = match Self::is_part_shown(task, &blob, opening.part) {
+            true => 0,
+            false => segments(u32::try_from(opening.bytes.len()).unwrap_or(u32::MAX)),
+        };
+        let client = T::Outcome::client(task);
+        let demander = Self::settle_part((&provider, client), &mut demands, (part, bytes), kilobytes)
+            .ok_or(Error::<T>::WrongSegment)?;
+        if names {
+            Self::note_output_shown(task, &provider, (shown, bytes), demander);
+        }
         Self::keep_part(task, &blob, opening);
         let met = open.saturating_sub(demands.len());
         Self::put_demands(task, &mut round, &provider, (demands, met));
@@ -249,16 +262,17 @@ impl<T: Config> Pallet<T> {
             shown,
             bytes,
         });
-        Ok(())
+        Ok(u32::try_from(open).unwrap_or(u32::MAX))
     }
 
-    /// A part of content of so many bytes is shown, with so many kilobytes: the first that demanded it bears
-    /// half of what those cost, the provider the other half, and nobody else anything. Returns who the first
-    /// is, if there is any; demands that are met are ended.
+    /// A part of content of so many bytes is shown, with so many kilobytes that could not be read before: the
+    /// first that demanded it pays for those, and nobody else anything. Returns who the first is, if there is
+    /// any; demands that are met are ended.
     ///
-    /// For what it does not show a provider is paid nothing: it could live on being asked.
+    /// An auditor pays half of their price; the client, which has a demand after the other, all of it. Both
+    /// are less than the provider's fee, so that nobody lives on being asked.
     fn settle_part(
-        provider: &T::AccountId,
+        (provider, client): (&T::AccountId, Option<T::AccountId>),
         demands: &mut DemandsOf<T>,
         (shown, bytes): (ContentPart, u32),
         kilobytes: u32,
@@ -268,14 +282,20 @@ impl<T: Config> Pallet<T> {
         };
         let mut first = None;
         for demand in demands.iter_mut().filter(|demand| is_open::<T>(demand)) {
-            let before = held(demand);
+            let (before, wanted) = (held(demand), demand.parts.len());
             demand.parts.retain(|wanted| !answers(wanted));
             let mut free = before.saturating_sub(held(demand));
-            if first.is_none() && !free.is_zero() {
-                let half = Perbill::from_rational(kilobytes, PART_SEGMENTS.saturating_mul(2));
-                let half = half.mul_floor(demand.price);
-                asset::hand_over::<T>(HoldReason::Demand, &demand.by, provider, half);
-                free = free.saturating_sub(half);
+            if first.is_none() && demand.parts.len() < wanted {
+                let halves = if client.as_ref() == Some(&demand.demander) {
+                    2
+                } else {
+                    1
+                };
+                let borne =
+                    Perbill::from_rational(kilobytes.saturating_mul(halves), PART_SEGMENTS.saturating_mul(2));
+                let borne = borne.mul_floor(demand.price);
+                asset::hand_over::<T>(HoldReason::Demand, &demand.by, provider, borne);
+                free = free.saturating_sub(borne);
                 first = Some(demand.demander.clone());
             }
             asset::release::<T>(HoldReason::Demand, &demand.by, free);
@@ -284,14 +304,14 @@ impl<T: Config> Pallet<T> {
         first
     }
 
-    /// Holds a provider to the output of which it has shown a part before it has revealed any.
+    /// Holds a provider to the output of which it has shown a part first.
     fn note_output_shown(
         task: TaskId,
         provider: &T::AccountId,
         (content, bytes): (ContentHash, u32),
         demander: T::AccountId,
     ) {
-        if let Some(mut note) = CommitNotes::<T>::get(task, provider) {
+        if let Some(mut note) = CommitNotes::<T>::get(task, provider).filter(|note| note.shown.is_none()) {
             note.shown = Some(OutputShown {
                 content,
                 bytes,
@@ -341,12 +361,17 @@ impl<T: Config> Pallet<T> {
             let demand = demands.remove(place);
             Self::put_demands(task, round, &member.provider, (demands, 1));
             asset::release::<T>(HoldReason::Demand, &demand.by, held(&demand));
-            // In a game, or by another provider.
-            let missing = Self::still_missing(task, member, &demand.parts);
-            if stands && !missing.is_empty() {
-                let (provider, finder) = (&member.provider, Some(demand.demander));
-                Self::convict_provider(task, round, provider, FaultKind::WithheldData, finder);
-                Self::update_verdict(task, round);
+            if !stands {
+                return true;
+            }
+            match Self::still_missing(task, member, &demand.parts).is_empty() {
+                // It was shown in a game, or by another provider: as late, maybe, as by this one.
+                true => Self::audit_again(task, round),
+                false => {
+                    let (provider, finder) = (&member.provider, Some(demand.demander));
+                    Self::convict_provider(task, round, provider, FaultKind::WithheldData, finder);
+                    Self::update_verdict(task, round);
+                }
             }
             return true;
         }

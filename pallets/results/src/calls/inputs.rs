@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get, weights::Weight};
 use sp_runtime::{DispatchError, traits::Saturating};
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{SegmentOpening, segments};
+use surety_proofs::{PART_SEGMENTS, SegmentOpening, segments};
 use surety_types::{
     TaskId, limits,
     task::{FailureReason, MemberProgress, RoundPhase, Verdict},
@@ -42,7 +42,8 @@ impl<T: Config> Pallet<T> {
         ensure!(!verdict::has_quorum(&round), Error::<T>::EnoughCommitted);
         let (_, input_bytes) = T::Outcome::input(task).ok_or(Error::<T>::UnknownRound)?;
         ensure!(segment < segments(input_bytes), Error::<T>::NoSuchSegment);
-        let price = T::SupplyPrice::get();
+        // That of a part: more than the fee of who shows a segment.
+        let price = T::SupplyPrice::get().saturating_mul(PART_SEGMENTS.into());
         let by = asset::hold_for_work::<T>(HoldReason::Demand, (&agent, &provider), price)?;
 
         let window = T::InputWindow::get();

@@ -227,8 +227,8 @@ async fn what_a_demand_costs_is_on_hold_until_it_is_met() {
     let has = || round.chain.funds(When::Best, client.account());
     assert_eq!(has().await.unwrap(), funds(4, 16));
     round.ok(&round.agent, round.supply(Content::Output, INPUT)).await;
-    // Half of the one kilobyte that it has, of the eight that a part may have.
-    assert_eq!(has().await.unwrap(), funds(19, 0));
+    // For the one kilobyte that it has, of the eight that a part may have.
+    assert_eq!(has().await.unwrap(), funds(18, 0));
 }
 
 #[tokio::test]

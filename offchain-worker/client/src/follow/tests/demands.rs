@@ -67,7 +67,7 @@ async fn an_output_that_nobody_serves_is_demanded_when_half_of_the_time_is_over_
     else {
         panic!("{call:?}");
     };
-    assert_eq!((provider, parts.len(), proof), (account(0), 32, None));
+    assert_eq!((provider, parts.len(), proof), (account(0), 128, None));
     world.chain.change(|state| {
         state.shown.insert((TASK, content_hash(&right)), right.to_vec());
     });
