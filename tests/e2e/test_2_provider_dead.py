@@ -15,6 +15,7 @@ import support
 from devnet_lib.devnet import MODEL
 
 DEAD = 0
+PAGE = "http://localhost:5173"
 LIBRARIES_SECONDS = support.LIFE_SECONDS + 200
 
 
@@ -27,7 +28,7 @@ def begin():
     args = net.task_args(text=support.short_text(), **support.SPARE_TASK)
     life = support.Life("client-kill", "//Two", 10, args)
     damaged = serve_damaged_input(net)
-    libraries = support.waiting().submit(run_libraries)
+    libraries = [support.waiting().submit(run_libraries), support.waiting().submit(run_page, start_helper(net))]
     # Ahead of finality: providers start when the assignment is final.
     life.wait_for_state("Running", best=True)
     net.supervisor.forget(spare.process)
@@ -61,11 +62,31 @@ def serve_damaged_input(net):
 
 def run_libraries():
     """Other people's libraries: they post the input of the first task once more when it is settled."""
-    net = support.devnet()
-    environment = {**os.environ, "SURETY_WS": net.ws, "SURETY_TASK": str(support.happy_life()["task"])}
+    return run_node(["npm", "test", "--silent"], {"SURETY_TASK": str(support.happy_life()["task"])})
+
+
+def start_helper(net):
+    """Starts `surety serve` for a web page. Returns its address once it answers."""
+    data, http = (f"127.0.0.1:{net.ports.client() + place}" for place in (11, 12))
+    helper = support.client("page-helper", "//Alice//stash")
+    process = helper.start("serve", "serve", "--http", http, "--listen", data, "--allow-origin", PAGE)
+    said = lambda: "serving" in process.log.read_text()  # noqa: E731
+    support.wait.until("`surety serve` to listen", said, 60, net.supervisor.check)
+    return f"http://{http}"
+
+
+def run_page(helper):
+    """The web page, which has its own input computed."""
+    test = ["node", "--test", "--test-reporter=tap", "--test-force-exit", "page.test.mjs"]
+    return run_node(test, {"SURETY_HTTP": helper, "SURETY_ORIGIN": PAGE})
+
+
+def run_node(argv, environment):
+    """A test of `tests/js`, and what it said."""
+    environment = {**os.environ, "SURETY_WS": support.devnet().ws, **environment}
     options = {"cwd": support.REPO / "tests/js", "env": environment, "capture_output": True, "text": True}
     try:
-        return subprocess.run(["npm", "test", "--silent"], timeout=LIBRARIES_SECONDS, check=False, **options)
+        return subprocess.run(argv, timeout=LIBRARIES_SECONDS, check=False, **options)
     except subprocess.TimeoutExpired as late:
         # What it had said by then is bytes, whatever was asked for.
         said = "".join(part.decode(errors="replace") for part in (late.stdout, late.stderr) if part)
@@ -77,11 +98,18 @@ class BadInput(bad_input.BadInput):
 
 
 class JavaScript(unittest.TestCase):
-    """polkadot.js posts and follows a task; PAPI and smoldot follow the chain."""
+    """polkadot.js posts and follows a task; PAPI and smoldot follow the chain; a page has its own input computed."""
+
+    def assert_passed(self, done):
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done
 
     def test_polkadot_js_papi_and_smoldot(self):
-        done = begin()[2].result()
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assert_passed(begin()[2][0].result())
+
+    def test_a_page_with_a_wallet_and_surety_serve_has_its_own_input_computed(self):
+        done = self.assert_passed(begin()[2][1].result())
+        self.assertIn("# skipped 0", done.stdout)
 
 
 class ProviderKilledMidTask(unittest.TestCase):

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use codec::DecodeAll;
 use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{
-    AccountId, Chain, ChainError, RoundRecord, StakeInfo, TaskRecord, When, checked_draw, is_message_signed,
+    AccountId, Chain, ChainError, RoundRecord, StakeInfo, TaskRecord, When, checked_draw,
 };
 use surety_network::{AccessGate, Asked, Decision};
 use surety_types::{ContentHash, stake::Role, task::TaskState, trust::DisputeId};
@@ -43,11 +43,7 @@ impl Gate {
     /// Whether the signer of a ticket may read a blob, by the best block's state. A fork is no way in: a draw
     /// needs a seed that comes after all commitments, and a key that was there before.
     async fn judge(&self, peer: &str, blob: ContentHash, body: &TicketBody) -> Result<bool, ChainError> {
-        let hash = body.hash(&self.chain.info().genesis, peer);
-        // Wallets sign bytes only between these, so that they are no transaction.
-        let wrapped = [b"<Bytes>", &hash[..], b"</Bytes>"].concat();
-        let is_by_agent = |message: &[u8]| is_message_signed(&body.agent, message, body.signature);
-        if !is_by_agent(&hash) && !is_by_agent(&wrapped) {
+        if !body.is_signed(&self.chain.info().genesis, peer) {
             return Ok(false);
         }
         let Some(info) = self.chain.task(When::Best, body.task).await? else {

@@ -312,7 +312,7 @@ async fn nobody_is_let_in_while_the_chain_cannot_be_asked_and_nobody_is_refused_
 }
 
 /// As wallets sign bytes, `<Bytes>` around them or not.
-fn by_wallet(name: &str, hash: &[u8; 32], is_wrapped: bool) -> Ticket {
+fn by_wallet(name: &str, hash: &[u8; 32], is_wrapped: bool) -> [u8; 64] {
     use sp_core::{Pair, sr25519};
 
     let pair = sr25519::Pair::from_string(&format!("//{name}"), None).unwrap();
@@ -320,22 +320,36 @@ fn by_wallet(name: &str, hash: &[u8; 32], is_wrapped: bool) -> Ticket {
         true => [b"<Bytes>", &hash[..], b"</Bytes>"].concat(),
         false => hash.to_vec(),
     };
-    signed_ticket(TASK, &account(name), pair.sign(&message).0).unwrap()
+    pair.sign(&message).0
 }
 
 #[tokio::test]
 async fn a_client_signs_for_another_peer_with_its_wallet() {
     let world = world();
     let genesis = world.chain.info().genesis;
-    let hash = ticket_hash(&genesis, PEER, TASK, &account("client"));
     for is_wrapped in [false, true] {
-        let ticket = by_wallet("client", &hash, is_wrapped);
-        assert!(world.lets_in(&world.provider, &ticket, OUTPUT).await);
-        let elsewhere = ticket_hash(&genesis, "another peer", TASK, &account("client"));
-        let ticket = by_wallet("client", &elsewhere, is_wrapped);
-        assert!(!world.lets_in(&world.provider, &ticket, OUTPUT).await);
-        let stranger = ticket_hash(&genesis, PEER, TASK, &account("nobody"));
-        let ticket = by_wallet("nobody", &stranger, is_wrapped);
-        assert!(!world.lets_in(&world.provider, &ticket, OUTPUT).await);
+        let signed = |name: &str, peer: &str| {
+            let hash = ticket_hash(&genesis, peer, TASK, &account(name));
+            by_wallet(name, &hash, is_wrapped)
+        };
+        let ticket = |name: &str, peer: &str| {
+            signed_ticket(&genesis, peer, TASK, &account(name), signed(name, peer)).unwrap()
+        };
+        assert!(
+            world
+                .lets_in(&world.provider, &ticket("client", PEER), OUTPUT)
+                .await
+        );
+        let elsewhere = ticket("client", "another peer");
+        assert!(!world.lets_in(&world.provider, &elsewhere, OUTPUT).await);
+        let stranger = ticket("nobody", PEER);
+        assert!(!world.lets_in(&world.provider, &stranger, OUTPUT).await);
+
+        // What is signed is for one peer, one task, and by one account.
+        let client = account("client");
+        let of = |peer: &str, task, by: [u8; 64]| signed_ticket(&genesis, peer, task, &client, by);
+        assert_eq!(of(PEER, TASK, signed("client", "another peer")), None);
+        assert_eq!(of(PEER, TASK + 1, signed("client", PEER)), None);
+        assert_eq!(of(PEER, TASK, signed("nobody", PEER)), None);
     }
 }

@@ -1,7 +1,7 @@
 //! What is shown to those who keep a task's blobs.
 
 use codec::{Decode, Encode};
-use surety_chain_client::{AccountId, Hash, Signer};
+use surety_chain_client::{AccountId, Hash, Signer, is_message_signed};
 use surety_network::Ticket;
 use surety_types::{TaskId, trust::AuditProof};
 
@@ -30,6 +30,16 @@ impl TicketBody {
         }
     }
 
+    /// Whether its agent has signed it, for the peer with this id to show.
+    pub fn is_signed(&self, genesis: &Hash, peer: &str) -> bool {
+        let hash = self.hash(genesis, peer);
+        // Wallets sign bytes only between these, so that they are no transaction.
+        let wrapped = [b"<Bytes>", &hash[..], b"</Bytes>"].concat();
+        [&hash[..], &wrapped]
+            .iter()
+            .any(|message| is_message_signed(&self.agent, message, self.signature))
+    }
+
     /// What is signed, where the peer with this id shows it.
     pub fn hash(&self, genesis: &Hash, peer: &str) -> [u8; 32] {
         let said = (DOMAIN, genesis, self.task, &self.agent, &self.draw, peer);
@@ -43,13 +53,22 @@ pub fn ticket_hash(genesis: &Hash, peer: &str, task: TaskId, account: &AccountId
     TicketBody::of(task, account, None).hash(genesis, peer)
 }
 
-/// The ticket that it has signed.
-pub fn signed_ticket(task: TaskId, account: &AccountId, signature: [u8; 64]) -> Option<Ticket> {
+/// The ticket that it has signed; nothing where the signature is not that account's, or for another peer or
+/// task.
+pub fn signed_ticket(
+    genesis: &Hash,
+    peer: &str,
+    task: TaskId,
+    account: &AccountId,
+    signature: [u8; 64],
+) -> Option<Ticket> {
     let body = TicketBody {
         signature,
         ..TicketBody::of(task, account, None)
     };
-    Ticket::new(body.encode())
+    body.is_signed(genesis, peer)
+        .then(|| Ticket::new(body.encode()))
+        .flatten()
 }
 
 /// A ticket to the blobs of a task, for the peer with this id.

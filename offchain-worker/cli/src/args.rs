@@ -95,7 +95,7 @@ pub enum Command {
     Model(ModelCommand),
     /// Check that everything a provider or client needs is there
     Doctor(DoctorArgs),
-    /// Help web pages to have tasks computed: turn text into inputs, keep them for providers, fetch outputs
+    /// Help web pages to have tasks computed: inputs from text, kept for providers, and outputs
     Serve(ServeArgs),
     /// Give newcomers of a test network money to begin with
     #[command(subcommand)]

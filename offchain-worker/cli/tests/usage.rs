@@ -77,6 +77,7 @@ fn help_of_every_command() {
         ("help_account_bond", &["account", "bond", "--help"]),
         ("help_model", &["model", "--help"]),
         ("help_doctor", &["doctor", "--help"]),
+        ("help_serve", &["serve", "--help"]),
     ] {
         let output = surety(case.home.path(), args);
         assert!(output.status.success());

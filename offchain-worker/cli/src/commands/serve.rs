@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use surety_chain_client::Chain;
 use surety_client::{
-    http::{Backend, FoundModel, Models, Upkeep, router},
+    http::{self, Backend, FoundModel, Models, Upkeep, router},
     serve::welcome,
 };
 use surety_models::{ModelStore, tokens::TextCodec};
@@ -40,15 +40,17 @@ pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<()> {
     let chain = context.patient_chain().await?;
     let node = context.node(&*chain, &context.config.task).await?;
     welcome(&chain, &node).await?;
-    let listener = TcpListener::bind(args.http).await.map_err(|e| {
+    let unusable = |e: &dyn std::fmt::Display| {
         CliError::Usage(format!(
             "cannot listen on {}: {e}; name another with --http",
             args.http
         ))
-    })?;
+    };
+    let listener = TcpListener::bind(args.http).await.map_err(|e| unusable(&e))?;
+    let address = listener.local_addr().map_err(|e| unusable(&e))?;
     let endpoints = node.endpoints();
     let up = Up {
-        http: format!("http://{}", args.http),
+        http: format!("http://{address}"),
         sources: endpoints
             .iter()
             .map(|endpoint| String::from_utf8_lossy(endpoint).into_owned())
@@ -73,13 +75,17 @@ pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<()> {
             context.config.key_file.display()
         ));
     }
+    if !address.ip().is_loopback() {
+        context.out.step(&format!(
+            "{address} is not this machine's alone: whoever reaches it can have inputs kept here, and reads what is sent on \
+             the way; put a proxy with TLS and limits of its own before it"
+        ));
+    }
     context
         .out
         .result(&up, || format!("serving {} until stopped", up.http))?;
     tokio::select! {
-        served = axum::serve(listener, routes) => {
-            served.map_err(|e| CliError::Internal(format!("the HTTP server ended: {e}")))
-        }
+        () = http::serve(listener, routes) => Err(CliError::Internal("the HTTP server has ended".into())),
         () = Upkeep::new(backend.clone(), signer).run() => Ok(()),
         () = backend.plane.stopped() => Err(CliError::Internal("the data plane has stopped".into())),
         _ = tokio::signal::ctrl_c() => Ok(()),

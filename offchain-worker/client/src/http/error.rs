@@ -8,8 +8,9 @@ use axum::{
 };
 use surety_chain_client::ChainError;
 use surety_network::PlaneError;
-use surety_types::TaskId;
+use surety_types::{TaskId, input::InputFault, limits::INPUT_BYTES_MAX};
 
+use super::BODY_BYTES_MAX;
 use crate::text::TextInputError;
 
 /// Why a request is refused. Its body says so as `{"error": {"code": .., "message": ..}}`.
@@ -18,15 +19,26 @@ pub enum HttpError {
     /// An origin is not `scheme://host[:port]`.
     #[error("{0:?} is no origin: write it as a browser sends it, for example http://localhost:5173")]
     BadOrigin(String),
+    /// A page that may not use this.
+    #[error("pages of {0} may not use this server: --allow-origin names those that may")]
+    ForeignOrigin(String),
     /// There is nothing here.
     #[error("there is no such route; those that there are: docs/guides/dapp.md")]
     NoSuchRoute,
     /// The body is not what is asked for.
     #[error("{0}")]
     BadRequest(String),
-    /// The body is larger than any input.
-    #[error("{0}")]
-    TooLarge(String),
+    /// The body is larger than what any input is made of.
+    #[error("a request has at most {BODY_BYTES_MAX} bytes")]
+    BodyTooLarge,
+    /// No task could be posted with it.
+    #[error(
+        "the input has {bytes} bytes, and the chain takes {INPUT_BYTES_MAX} at most: make several tasks of it"
+    )]
+    InputTooLarge {
+        /// Its size.
+        bytes: usize,
+    },
     /// A model is unknown, or its tokenizer is not here.
     #[error("{0}")]
     UnknownModel(String),
@@ -45,6 +57,9 @@ pub enum HttpError {
     /// Somebody else's task.
     #[error("task {0} was posted by another account")]
     NotTheClient(TaskId),
+    /// The client's name, and somebody else's key; or it signed for something else.
+    #[error("this is no signature of task {0}'s client over the message that its ticket route gives")]
+    BadSignature(TaskId),
     /// No provider has said that it has a result.
     #[error("task {0} has no result yet, or will have none")]
     NoResult(TaskId),
@@ -71,19 +86,24 @@ impl HttpError {
     const fn kind(&self) -> (StatusCode, &'static str) {
         match self {
             Self::BadOrigin(_) => (StatusCode::INTERNAL_SERVER_ERROR, "bad_origin"),
+            Self::ForeignOrigin(_) => (StatusCode::FORBIDDEN, "foreign_origin"),
             Self::NoSuchRoute => (StatusCode::NOT_FOUND, "no_such_route"),
             Self::BadRequest(_) => (StatusCode::BAD_REQUEST, "bad_request"),
-            Self::TooLarge(_) => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
+            Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
+            Self::InputTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "input_too_large"),
             Self::UnknownModel(_) => (StatusCode::NOT_FOUND, "unknown_model"),
+            Self::Text(TextInputError::Input(InputFault::TooLarge)) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "input_too_large")
+            }
             Self::Text(_) => (StatusCode::UNPROCESSABLE_ENTITY, "bad_text"),
             Self::TooMany(_) => (StatusCode::SERVICE_UNAVAILABLE, "too_many"),
             Self::Unreachable => (StatusCode::SERVICE_UNAVAILABLE, "unreachable"),
             Self::UnknownTask(_) => (StatusCode::NOT_FOUND, "unknown_task"),
             Self::NotTheClient(_) => (StatusCode::FORBIDDEN, "not_the_client"),
+            Self::BadSignature(_) => (StatusCode::FORBIDDEN, "bad_signature"),
             Self::NoResult(_) => (StatusCode::CONFLICT, "no_result"),
             Self::NotServed { .. } => (StatusCode::BAD_GATEWAY, "not_served"),
             Self::Chain(_) => (StatusCode::BAD_GATEWAY, "chain"),
-            Self::Plane(PlaneError::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
             Self::Plane(_) => (StatusCode::INSUFFICIENT_STORAGE, "not_kept"),
             Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         }
@@ -93,7 +113,7 @@ impl HttpError {
 impl From<JsonRejection> for HttpError {
     fn from(rejection: JsonRejection) -> Self {
         match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => Self::TooLarge(rejection.body_text()),
+            StatusCode::PAYLOAD_TOO_LARGE => Self::BodyTooLarge,
             _ => Self::BadRequest(rejection.body_text()),
         }
     }
@@ -102,7 +122,7 @@ impl From<JsonRejection> for HttpError {
 impl From<BytesRejection> for HttpError {
     fn from(rejection: BytesRejection) -> Self {
         match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => Self::TooLarge(rejection.body_text()),
+            StatusCode::PAYLOAD_TOO_LARGE => Self::BodyTooLarge,
             _ => Self::BadRequest(rejection.body_text()),
         }
     }

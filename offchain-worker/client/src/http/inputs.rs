@@ -9,55 +9,89 @@ use axum::{
     },
 };
 use serde::{Deserialize, Serialize};
+use surety_models::tokens::TextCodec;
 use surety_network::Bytes as Blob;
-use surety_types::input::{Settings, TOP_P_MILLI_MAX};
+use surety_types::{
+    input::{Settings, TOP_P_MILLI_MAX},
+    limits::INPUT_BYTES_MAX,
+};
+use tokio::sync::Semaphore;
 
 use super::{Backend, error::HttpError};
-use crate::text::Input;
+use crate::text::{Input, TextInputError};
 
 /// Tokens to add where nothing is said, as in `surety task submit`.
 const MAX_TOKENS: u32 = 128;
 
-/// What is to be computed: texts to embed, or a prompt to go on from.
+/// Texts that are turned into ids at once. Whoever hangs up does not stop that: its place is free when it is
+/// done.
+static ENCODING: Semaphore = Semaphore::const_new(2);
+
+/// What is to be computed: texts to embed, or a prompt to go on from. Flat, because serde refuses unknown
+/// fields by name in nothing else.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TextRequest {
     /// Name or id.
     model: String,
-    #[serde(flatten)]
-    work: TextWork,
+    texts: Option<Vec<String>>,
+    prompt: Option<String>,
+    max_tokens: Option<u32>,
+    /// In thousandths.
+    temperature_milli: Option<u32>,
+    top_k: Option<u32>,
+    /// In thousandths.
+    top_p_milli: Option<u32>,
+    seed: Option<u64>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
 enum TextWork {
-    Embed { texts: Vec<String> },
-    Generate(Prompt),
+    Embed(Vec<String>),
+    Generate(String, Settings),
 }
 
-#[derive(Deserialize)]
-struct Prompt {
-    prompt: String,
-    #[serde(default = "max_tokens")]
-    max_tokens: u32,
-    /// In thousandths.
-    #[serde(default)]
-    temperature_milli: u32,
-    #[serde(default)]
-    top_k: u32,
-    /// In thousandths.
-    #[serde(default = "top_p")]
-    top_p_milli: u32,
-    #[serde(default)]
-    seed: u64,
+impl TextRequest {
+    fn work(self) -> Result<TextWork, HttpError> {
+        let bad = |message: String| Err(HttpError::BadRequest(message));
+        match (self.texts, self.prompt) {
+            (Some(texts), None) => {
+                let settings = [
+                    ("max_tokens", self.max_tokens.is_some()),
+                    ("temperature_milli", self.temperature_milli.is_some()),
+                    ("top_k", self.top_k.is_some()),
+                    ("top_p_milli", self.top_p_milli.is_some()),
+                    ("seed", self.seed.is_some()),
+                ];
+                match settings.iter().find(|(_, is_given)| *is_given) {
+                    Some((name, _)) => bad(format!("`{name}` goes with `prompt`, and there are `texts`")),
+                    None => Ok(TextWork::Embed(texts)),
+                }
+            }
+            (None, Some(prompt)) => {
+                let settings = Settings {
+                    max_tokens: self.max_tokens.unwrap_or(MAX_TOKENS),
+                    temperature_milli: self.temperature_milli.unwrap_or_default(),
+                    top_k: self.top_k.unwrap_or_default(),
+                    top_p_milli: self.top_p_milli.unwrap_or(TOP_P_MILLI_MAX),
+                    seed: self.seed.unwrap_or_default(),
+                };
+                Ok(TextWork::Generate(prompt, settings))
+            }
+            _ => bad("a request has either `texts` or `prompt`".into()),
+        }
+    }
 }
 
-fn max_tokens() -> u32 {
-    MAX_TOKENS
-}
-
-fn top_p() -> u32 {
-    TOP_P_MILLI_MAX
+impl TextWork {
+    fn encode(self, codec: &TextCodec) -> Result<Input, TextInputError> {
+        match self {
+            Self::Embed(texts) => {
+                let items: Result<Vec<_>, _> = texts.iter().map(|text| codec.encode(text)).collect();
+                Input::item_ids(&items?, &codec.bounds())
+            }
+            Self::Generate(prompt, settings) => Input::prompt(codec, &prompt, &settings),
+        }
+    }
 }
 
 /// The fields of a `TaskSpec` that follow from an input.
@@ -84,30 +118,19 @@ pub(super) async fn of_text(
     State(backend): State<Backend>,
     request: Result<Json<TextRequest>, JsonRejection>,
 ) -> Result<Json<TextInput>, HttpError> {
-    let Json(TextRequest { model, work }) = request?;
-    let (id, _, codec) = backend
-        .models
-        .find(&model)
-        .await
-        .map_err(HttpError::UnknownModel)?;
-    let encoded = tokio::task::spawn_blocking(move || match work {
-        TextWork::Embed { texts } => {
-            let items: Result<Vec<_>, _> = texts.iter().map(|text| codec.encode(text)).collect();
-            Input::item_ids(&items?, &codec.bounds())
-        }
-        TextWork::Generate(prompt) => {
-            let settings = Settings {
-                max_tokens: prompt.max_tokens,
-                temperature_milli: prompt.temperature_milli,
-                top_k: prompt.top_k,
-                top_p_milli: prompt.top_p_milli,
-                seed: prompt.seed,
-            };
-            settings.check()?;
-            Input::prompt(&codec, &prompt.prompt, &settings)
-        }
+    let Json(mut request) = request?;
+    let model = std::mem::take(&mut request.model);
+    let work = request.work()?;
+    let found = backend.models.find(&model).await;
+    let (id, _, codec) = found.map_err(HttpError::UnknownModel)?;
+    let internal = |e: &dyn std::fmt::Display| HttpError::Internal(e.to_string());
+    let place = ENCODING.acquire().await.map_err(|e| internal(&e))?;
+    let encoded = tokio::task::spawn_blocking(move || {
+        let encoded = work.encode(&codec);
+        drop(place);
+        encoded
     });
-    let Input { blob, work } = encoded.await.map_err(|e| HttpError::Internal(e.to_string()))??;
+    let Input { blob, work } = encoded.await.map_err(|e| internal(&e))??;
     Ok(Json(TextInput {
         model: format!("{id:?}"),
         operation: format!("{:?}", work.operation),
@@ -133,7 +156,11 @@ async fn keep(backend: &Backend, blob: Blob) -> Result<Kept, HttpError> {
     if endpoints.is_empty() {
         return Err(HttpError::Unreachable);
     }
-    let input_bytes = u32::try_from(blob.len()).map_err(|_| HttpError::TooLarge("over 4 GiB".into()))?;
+    let bytes = blob.len();
+    let input_bytes = u32::try_from(bytes)
+        .ok()
+        .filter(|bytes| *bytes <= INPUT_BYTES_MAX);
+    let input_bytes = input_bytes.ok_or(HttpError::InputTooLarge { bytes })?;
     let input = backend.kept.keep(&*backend.plane, blob).await?;
     let sources = endpoints
         .iter()

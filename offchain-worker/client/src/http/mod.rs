@@ -4,6 +4,7 @@
 mod error;
 mod inputs;
 mod outputs;
+mod server;
 #[cfg(test)]
 mod tests;
 mod upkeep;
@@ -13,24 +14,28 @@ use std::{path::PathBuf, sync::Arc};
 use async_trait::async_trait;
 use axum::{
     Json, Router,
-    extract::DefaultBodyLimit,
+    extract::{DefaultBodyLimit, Request, State},
     http::{HeaderValue, Method, header},
+    middleware::{Next, from_fn_with_state},
+    response::Response,
     routing::{get, post},
 };
 use surety_chain_client::{Chain, RegisteredModel};
 use surety_models::tokens::TextCodec;
 use surety_network::DataPlane;
-use surety_types::ModelId;
+use surety_types::{ModelId, limits::INPUT_BYTES_MAX};
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 pub use error::HttpError;
+pub use server::serve;
 pub use upkeep::{Kept, Upkeep};
 
-/// Largest body that is taken, in bytes: the largest input that a chain takes by default.
-const BODY_BYTES_MAX: usize = 16 << 20;
+/// Largest body that is taken, in bytes: as text, and with what JSON adds to it, the largest input that a
+/// chain takes is about this long.
+const BODY_BYTES_MAX: usize = 2 * INPUT_BYTES_MAX as usize;
 
-/// Requests that are answered at once; more wait.
+/// Requests that are answered at once; more wait. Each has a body in memory.
 const REQUESTS_MAX: usize = 32;
 
 /// A model, and what its text becomes ids by.
@@ -61,15 +66,16 @@ pub struct Backend {
     pub kept: Arc<Kept>,
 }
 
-/// The routes. Pages of these origins may call them; `*` is any.
+/// The routes. Pages of these origins may call them, and programs, which name none; `*` is any.
 ///
 /// # Errors
 /// When an origin is none.
 pub fn router(backend: Backend, origins: &[String]) -> Result<Router, HttpError> {
+    let origins = Origins::parse(origins)?;
     let cors = CorsLayer::new()
         .allow_methods([Method::GET, Method::POST])
         .allow_headers([header::CONTENT_TYPE, header::ACCEPT])
-        .allow_origin(allowed(origins)?);
+        .allow_origin(origins.shown());
     Ok(Router::new()
         .route(
             "/health",
@@ -82,20 +88,62 @@ pub fn router(backend: Backend, origins: &[String]) -> Result<Router, HttpError>
         .fallback(async || HttpError::NoSuchRoute)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(GlobalConcurrencyLimitLayer::new(REQUESTS_MAX))
+        .layer(from_fn_with_state(origins, turn_others_away))
         .layer(cors)
         .with_state(backend))
 }
 
-fn allowed(origins: &[String]) -> Result<AllowOrigin, HttpError> {
-    if origins.iter().any(|origin| origin == "*") {
-        return Ok(AllowOrigin::any());
+/// Whose pages may call.
+#[derive(Clone)]
+enum Origins {
+    Any,
+    Only(Vec<HeaderValue>),
+}
+
+impl Origins {
+    fn parse(origins: &[String]) -> Result<Self, HttpError> {
+        if origins.iter().any(|origin| origin == "*") {
+            return Ok(Self::Any);
+        }
+        let parsed = origins.iter().map(|origin| {
+            let value = HeaderValue::from_str(origin).ok();
+            let is_origin = origin.starts_with("http://") || origin.starts_with("https://");
+            value
+                .filter(|_| is_origin && !origin.ends_with('/'))
+                .ok_or_else(|| HttpError::BadOrigin(origin.clone()))
+        });
+        Ok(Self::Only(parsed.collect::<Result<_, _>>()?))
     }
-    let parsed = origins.iter().map(|origin| {
-        let value = HeaderValue::from_str(origin).ok();
-        let is_origin = origin.starts_with("http://") || origin.starts_with("https://");
-        value
-            .filter(|_| is_origin && !origin.ends_with('/'))
-            .ok_or_else(|| HttpError::BadOrigin(origin.clone()))
-    });
-    Ok(AllowOrigin::list(parsed.collect::<Result<Vec<_>, _>>()?))
+
+    fn has(&self, origin: &HeaderValue) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Only(origins) => origins.contains(origin),
+        }
+    }
+
+    /// What browsers are told.
+    fn shown(&self) -> AllowOrigin {
+        match self {
+            Self::Any => AllowOrigin::any(),
+            Self::Only(origins) => AllowOrigin::list(origins.clone()),
+        }
+    }
+}
+
+/// Being told to hide an answer keeps no browser from sending the request: some it sends without asking, and
+/// where a page's own name leads to this machine by now it asks for nothing at all. All of them name the
+/// page's origin, but for those that only read; and there is nothing here to read without a `POST`.
+async fn turn_others_away(
+    State(origins): State<Origins>,
+    request: Request,
+    next: Next,
+) -> Result<Response, HttpError> {
+    match request.headers().get(header::ORIGIN) {
+        Some(origin) if !origins.has(origin) => {
+            let origin = String::from_utf8_lossy(origin.as_bytes()).into_owned();
+            Err(HttpError::ForeignOrigin(origin))
+        }
+        _ => Ok(next.run(request).await),
+    }
 }

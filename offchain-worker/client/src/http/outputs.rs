@@ -70,16 +70,23 @@ pub(super) async fn output(
     let bad = || HttpError::BadRequest("a signature is 64 bytes in hex".into());
     let signature = hex::decode(client.signature.trim_start_matches("0x")).map_err(|_| bad())?;
     let signature: [u8; 64] = signature.try_into().map_err(|_| bad())?;
-    let ticket = signed_ticket(task, &account, signature);
+    let (genesis, peer) = (backend.chain.info().genesis, backend.plane.peer_id());
+    let ticket = signed_ticket(&genesis, &peer, task, &account, signature);
+    // Asked of nobody else: providers serve this server without a ticket where it is the source of the input,
+    // and what was fetched once lies here.
+    let ticket = ticket.ok_or(HttpError::BadSignature(task))?;
     let wanted = wanted(&info);
     if wanted.providers.is_empty() {
         return Err(HttpError::NoResult(task));
     }
     let (chain, plane) = (&*backend.chain, &*backend.plane);
-    let delivery = deliver::fetch(chain, plane, &backend.home, task, &wanted, ticket.as_ref()).await;
-    let delivery = delivery.map_err(|e| HttpError::NotServed {
-        task,
-        reasons: e.attempts,
+    let delivery = deliver::fetch(chain, plane, &backend.home, task, &wanted, Some(&ticket)).await;
+    let delivery = delivery.map_err(|undelivered| {
+        if let Some(warning) = &undelivered.warning {
+            tracing::warn!(task, warning, "an output was not delivered");
+        }
+        let reasons = undelivered.attempts;
+        HttpError::NotServed { task, reasons }
     })?;
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     if accepts.is_some_and(|accepts| accepts.contains("application/octet-stream")) {

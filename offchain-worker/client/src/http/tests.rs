@@ -4,16 +4,19 @@ use std::time::Duration;
 use axum::{
     body::Body,
     http::{Request, Response, StatusCode},
+    response::IntoResponse,
 };
 use serde_json::{Value, json};
+use surety_access::Gate;
 use surety_chain_client::{AccountId, FakeChain, ProviderRecord, RoundRecord, Signer, TaskRecord, address};
 use surety_engine::{Embeddings, content_hash};
 use surety_network::{
-    Bytes,
+    Announcement, Bytes, Readers,
     memory::{MemoryNet, MemoryPlane},
 };
 use surety_types::{
     ContentHash, TaskId,
+    input::InputFault,
     model::Operation,
     multiaddr::Endpoint,
     provider::{DeviceKind, DeviceProfile},
@@ -22,6 +25,7 @@ use surety_types::{
 use tower::ServiceExt;
 
 use super::*;
+use crate::text::TextInputError;
 
 const TASK: TaskId = 5;
 const PAGE: &str = "http://localhost:5173";
@@ -95,6 +99,14 @@ impl World {
             .ask(request("/v1/blobs", "application/octet-stream", blob.to_vec()))
             .await;
         (response.status(), read(response).await)
+    }
+
+    /// The provider has the output, for whoever its gate lets in.
+    async fn serves_output(&self) {
+        let chain = Arc::new(self.chain.clone());
+        self.provider
+            .set_gate(Arc::new(Gate::of_provider(chain, provider(), Arc::default())));
+        self.provider.publish(output()).await.unwrap();
     }
 
     fn has(&self, blob: &[u8]) -> bool {
@@ -183,15 +195,15 @@ fn settled() -> TaskState<AccountId, u128, u32> {
     }
 }
 
-/// What the client says to get its output.
-async fn signed(world: &World) -> Value {
+/// What is said to get the client's output, signed with a key.
+async fn signed(world: &World, key: &str) -> Value {
     let account = address(&client());
     let path = format!("/v1/tasks/{TASK}/ticket");
     let (status, to_sign) = world.post(&path, &json!({ "account": account })).await;
     assert_eq!(status, StatusCode::OK);
     let message = to_sign["message"].as_str().unwrap().trim_start_matches("0x");
     let hash: [u8; 32] = hex::decode(message).unwrap().try_into().unwrap();
-    let signature = Signer::from_uri("//Client").unwrap().sign_hash(&hash);
+    let signature = Signer::from_uri(key).unwrap().sign_hash(&hash);
     json!({ "account": account, "signature": hex::encode(signature) })
 }
 
@@ -218,11 +230,8 @@ async fn an_input_is_kept_and_its_hash_and_sources_are_what_a_task_is_posted_wit
 async fn what_is_wrong_is_said_with_a_code_and_in_words() {
     let world = World::new();
     let texts = json!({ "model": "m", "texts": ["a"] });
-    let too_large = request(
-        "/v1/blobs",
-        "application/octet-stream",
-        vec![0; BODY_BYTES_MAX + 1],
-    );
+    let blob = |bytes: usize| request("/v1/blobs", "application/octet-stream", vec![0; bytes]);
+    let input_bytes_max = INPUT_BYTES_MAX as usize;
     let cases = [
         (
             request("/v1/nowhere", "application/json", "{}"),
@@ -234,7 +243,8 @@ async fn what_is_wrong_is_said_with_a_code_and_in_words() {
             400,
             "bad_request",
         ),
-        (too_large, 413, "too_large"),
+        (blob(input_bytes_max + 1), 413, "input_too_large"),
+        (blob(BODY_BYTES_MAX + 1), 413, "body_too_large"),
         (request("/v1/inputs", "application/json", "{"), 400, "bad_request"),
         // A page that asks nobody for leave can send this kind.
         (
@@ -255,6 +265,43 @@ async fn what_is_wrong_is_said_with_a_code_and_in_words() {
         let said = read(response).await;
         assert_eq!(said["error"]["code"], code, "{uri}: {said}");
         assert!(!said["error"]["message"].as_str().unwrap().is_empty());
+    }
+    assert_eq!(world.ask(blob(input_bytes_max)).await.status(), StatusCode::OK);
+    // Texts are found to be too many where they are encoded.
+    let texts = HttpError::from(TextInputError::from(InputFault::TooLarge)).into_response();
+    assert_eq!(texts.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(read(texts).await["error"]["code"], "input_too_large");
+}
+
+#[tokio::test]
+async fn what_is_no_request_for_texts_or_a_prompt_is_said_by_name() {
+    let world = World::new();
+    for (wrong, said) in [
+        (json!({ "model": "m", "text": ["a"] }), "unknown field `text`"),
+        (
+            json!({ "model": "m", "prompt": "a", "max_token": 1 }),
+            "unknown field `max_token`",
+        ),
+        (json!({ "texts": ["a"] }), "missing field `model`"),
+        (json!({ "model": "m" }), "`texts` or `prompt`"),
+        (
+            json!({ "model": "m", "texts": ["a"], "prompt": "b" }),
+            "`texts` or `prompt`",
+        ),
+        (json!({ "model": "m", "texts": ["a"], "seed": 7 }), "`seed`"),
+        (json!({ "model": "m", "prompt": 7 }), "prompt: invalid type"),
+    ] {
+        let (status, answer) = world.post("/v1/inputs", &wrong).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{wrong}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains(said), "{wrong}: {message}");
+    }
+    for right in [
+        json!({ "model": "m", "texts": ["a"] }),
+        json!({ "model": "m", "prompt": "a", "seed": 7 }),
+    ] {
+        let (status, answer) = world.post("/v1/inputs", &right).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{answer}");
     }
 }
 
@@ -278,11 +325,34 @@ async fn pages_of_named_origins_may_call_and_no_others() {
 }
 
 #[tokio::test]
+async fn what_a_page_of_another_origin_sends_without_asking_for_leave_does_nothing() {
+    let world = World::new();
+    // One that names itself, and one whose name leads to this machine since its page was loaded.
+    for (origin, host) in [
+        ("http://evil.example", "127.0.0.1:8787"),
+        ("http://evil.example:8787", "evil.example:8787"),
+        ("null", "127.0.0.1:8787"),
+    ] {
+        let mut sent = request("/v1/blobs", "text/plain", "an input");
+        sent.headers_mut().insert("origin", origin.parse().unwrap());
+        sent.headers_mut().insert("host", host.parse().unwrap());
+        let answer = world.ask(sent).await;
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{origin}");
+        assert_eq!(read(answer).await["error"]["code"], "foreign_origin");
+        assert!(!world.has(b"an input"), "{origin}");
+    }
+    // Programs name no origin.
+    let mut sent = request("/v1/blobs", "application/octet-stream", "an input");
+    sent.headers_mut().remove("origin");
+    assert_eq!(world.ask(sent).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
 async fn the_client_gets_its_output_as_numbers_or_as_bytes() {
     let world = World::new();
     world.task(ContentHash::zero(), settled());
-    world.provider.publish(output()).await.unwrap();
-    let client = signed(&world).await;
+    world.serves_output().await;
+    let client = signed(&world, "//Client").await;
     let path = format!("/v1/tasks/{TASK}/output");
     let (status, said) = world.post(&path, &client).await;
     assert_eq!(status, StatusCode::OK, "{said}");
@@ -296,6 +366,32 @@ async fn the_client_gets_its_output_as_numbers_or_as_bytes() {
         .await
         .unwrap();
     assert_eq!(bytes, output());
+}
+
+#[tokio::test]
+async fn nobody_else_s_signature_opens_an_output_wherever_it_lies() {
+    let world = World::new();
+    world.task(ContentHash::zero(), settled());
+    world.serves_output().await;
+    let path = format!("/v1/tasks/{TASK}/output");
+    let forged = signed(&world, "//Somebody").await;
+    let refused = (StatusCode::FORBIDDEN, json!("bad_signature"));
+    let ask = async || {
+        let (status, said) = world.post(&path, &forged).await;
+        (status, said["error"]["code"].clone())
+    };
+    // The task names this server as the source of its input: providers serve it without any ticket.
+    let announcement = Announcement::new(content_hash(&output()));
+    let source = [endpoint("server")];
+    let announced = world
+        .provider
+        .announce_output(TASK, announcement, Readers::Only(&source));
+    announced.await.unwrap();
+    assert_eq!(ask().await, refused, "from a provider that serves this server");
+
+    let (status, _) = world.post(&path, &signed(&world, "//Client").await).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(ask().await, refused, "from this server's own store");
 }
 
 #[tokio::test]
@@ -317,9 +413,10 @@ async fn an_output_is_for_who_has_posted_the_task_and_once_there_is_one() {
         code("/v1/tasks/6/output", of(&client(), &signature)).await,
         "unknown_task"
     );
-    assert_eq!(code(&path, of(&client(), &signature)).await, "not_served");
+    let right = signed(&world, "//Client").await;
+    assert_eq!(code(&path, right.clone()).await, "not_served");
     world.task(ContentHash::zero(), running());
-    assert_eq!(code(&path, of(&client(), &signature)).await, "no_result");
+    assert_eq!(code(&path, right).await, "no_result");
 }
 
 #[tokio::test]
@@ -360,6 +457,18 @@ async fn what_is_demanded_of_an_input_is_shown_also_after_a_restart() {
         tokio::task::yield_now().await;
     }
     assert_eq!(world.chain.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn an_input_that_comes_after_its_task_is_looked_after_too() {
+    let world = World::new();
+    world.task(content_hash(b"late"), running());
+    let mut upkeep = Upkeep::new(world.backend.clone(), None);
+    upkeep.look().await.unwrap();
+    world.upload(b"late").await;
+    upkeep.look().await.unwrap();
+    world.net.fill(&endpoint("server"));
+    assert!(world.has(b"late"));
 }
 
 #[tokio::test]

@@ -48,6 +48,10 @@ impl Kept {
         self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn has(&self, input: &ContentHash) -> bool {
+        self.lock().contains_key(input)
+    }
+
     /// Keeps an input for a while.
     pub(super) async fn keep(&self, plane: &dyn DataPlane, blob: Bytes) -> Result<ContentHash, HttpError> {
         let input = surety_engine::content_hash(&blob);
@@ -133,7 +137,9 @@ impl Upkeep {
             .collect();
         self.tasks.retain(|task, _| open.contains_key(task));
         for (task, input) in &open {
-            if !self.tasks.contains_key(task) {
+            // One that was not here may have come since.
+            let is_known = self.tasks.get(task).is_some_and(Option::is_some);
+            if !is_known && (!self.tasks.contains_key(task) || self.backend.kept.has(input)) {
                 let here = self.find(*input).await;
                 self.tasks.insert(*task, here);
             }
