@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use codec::DecodeAll;
 use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{
-    AccountId, Chain, ChainError, RoundRecord, StakeInfo, TaskRecord, When, checked_draw,
+    AccountId, Chain, ChainError, RoundRecord, StakeInfo, TaskInfo, TaskRecord, When, checked_draw,
 };
 use surety_network::{AccessGate, Asked, Decision};
 use surety_types::{ContentHash, stake::Role, task::TaskState, trust::DisputeId};
@@ -18,15 +18,26 @@ pub struct Gate {
     chain: Arc<dyn Chain>,
     /// Whose outputs are asked for; nobody's where there are none.
     provider: Option<AccountId>,
+    /// Whose inputs are here, where there are no outputs; anybody's where it is not said.
+    client: Option<AccountId>,
     outputs: Arc<OwnOutputs>,
 }
 
 impl Gate {
-    /// Of a client: it has inputs only.
-    pub fn of_client(chain: Arc<dyn Chain>) -> Self {
+    /// Of a client: it has inputs of its own tasks only.
+    pub fn of_client(chain: Arc<dyn Chain>, client: AccountId) -> Self {
+        Self {
+            client: Some(client),
+            ..Self::of_inputs(chain)
+        }
+    }
+
+    /// Of whoever keeps inputs of others' tasks.
+    pub fn of_inputs(chain: Arc<dyn Chain>) -> Self {
         Self {
             chain,
             provider: None,
+            client: None,
             outputs: Arc::default(),
         }
     }
@@ -36,6 +47,7 @@ impl Gate {
         Self {
             chain,
             provider: Some(stash),
+            client: None,
             outputs,
         }
     }
@@ -49,7 +61,7 @@ impl Gate {
         let Some(info) = self.chain.task(When::Best, body.task).await? else {
             return Ok(false);
         };
-        let is_input = info.task.spec.input == blob;
+        let is_input = info.task.spec.input == blob && self.has_input_of(&info);
         let are_leaves = self.outputs.are_leaves(body.task, blob);
         let is_output = self.outputs.is(body.task, blob) || settled_output(&info.task) == Some(blob);
         // What an auditor seals of a trace is to be had by computing alone, until it is sealed.
@@ -78,6 +90,17 @@ impl Gate {
             }
         }
         Ok(false)
+    }
+
+    /// Whether it is for this task that we have its input. Whoever knows an input's hash can post a task of
+    /// its own with it, and would be let in as its client.
+    fn has_input_of(&self, info: &TaskInfo) -> bool {
+        let mut members = info.round.iter().flat_map(|round| &round.members);
+        match (&self.provider, &self.client) {
+            (Some(stash), _) => members.any(|member| member.provider == *stash),
+            (None, Some(client)) => info.task.client == *client,
+            (None, None) => true,
+        }
     }
 
     /// Whether our result is open.

@@ -107,7 +107,7 @@ fn world() -> World {
     World {
         provider: Gate::of_provider(shared.clone(), account("provider"), outputs.clone()),
         outputs,
-        client: Gate::of_client(shared),
+        client: Gate::of_client(shared, account("client")),
         chain,
     }
 }
@@ -124,7 +124,11 @@ fn draw(name: &str) -> Option<(AccountId, AuditProof)> {
 
 impl World {
     fn ticket(&self, name: &str, draw: Option<(AccountId, AuditProof)>) -> Ticket {
-        ticket(&signer(name), &self.chain.info().genesis, PEER, TASK, draw).unwrap()
+        self.ticket_for(TASK, name, draw)
+    }
+
+    fn ticket_for(&self, task: TaskId, name: &str, draw: Option<(AccountId, AuditProof)>) -> Ticket {
+        ticket(&signer(name), &self.chain.info().genesis, PEER, task, draw).unwrap()
     }
 
     fn reveal(&self) {
@@ -292,6 +296,29 @@ async fn a_rival_reads_inputs_and_never_outputs_and_a_client_reads_what_was_sett
     });
     assert!(world.lets_in(&world.provider, &client, settled).await);
     assert!(!world.lets_in(&world.provider, &rival, settled).await);
+}
+
+#[tokio::test]
+async fn who_posts_a_task_with_the_input_of_another_reads_nothing_by_it() {
+    let world = world();
+    let others = TASK + 1;
+    world.chain.change(|state| {
+        let mut task = state.tasks[&TASK].clone();
+        task.client = account("copier");
+        state.tasks.insert(others, task);
+        // Its providers are its own, too.
+        let mut round = state.rounds[&TASK].clone();
+        round.members[0].provider = account("friend");
+        state.rounds.insert(others, round);
+    });
+    for name in ["copier", "friend"] {
+        let ticket = world.ticket_for(others, name, None);
+        for gate in [&world.client, &world.provider] {
+            assert!(!world.lets_in(gate, &ticket, INPUT).await, "{name}");
+        }
+    }
+    let own = world.ticket("client", None);
+    assert!(world.lets_in(&world.provider, &own, INPUT).await);
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<()> {
     };
     let chain = context.patient_chain().await?;
     let node = context.node(&*chain, &context.config.task).await?;
-    welcome(&chain, &node).await?;
+    welcome(&chain, &node, None).await?;
     let unusable = |e: &dyn std::fmt::Display| {
         CliError::Usage(format!(
             "cannot listen on {}: {e}; name another with --http",

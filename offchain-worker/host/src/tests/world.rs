@@ -75,7 +75,7 @@ impl World {
             vitals: Mutex::default(),
             dir: tempfile::tempdir().unwrap(),
         };
-        let gate = Gate::of_client(Arc::new(world.chain.clone()));
+        let gate = Gate::of_client(Arc::new(world.chain.clone()), world.client.account().clone());
         world.client_plane.set_gate(Arc::new(gate));
         world.prepare_provider().await;
         world.prepare_verifier().await;
