@@ -118,12 +118,10 @@ class BadInput(unittest.TestCase):
     def test_a_missing_input(self):
         self.refused(FILE, "/nowhere/text", *self.submit(file="/nowhere/text"))
 
-    def test_a_blob_over_the_limit(self):
+    def test_an_input_that_is_too_long(self):
         path = self.file("large", b"a line like any other\n" * 60_000)
-        # A table entry of 8 bytes, and 4 for each of the 7 ids of a line.
-        says = "blob of 2160000 bytes is over the limit of 1048576 bytes"
-        limit = {"SURETY_STORAGE_BLOB_MIB_MAX": "1"}
-        self.refused(DATA, says, *self.submit(file=path, units_max=60_000), env=limit)
+        says = "it takes more than the 1024 KiB that a task may have: cut it into several"
+        self.refused(USAGE, says, *self.submit(file=path, units_max=60_000))
 
     # --- generation -------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,44 @@
 // What all tests share.
 
+import assert from "node:assert/strict";
+
 /** Where the node is. */
 export const WS = process.env.SURETY_WS ?? "ws://127.0.0.1:9944";
+
+// Where `surety serve` is, and the page that it is there for.
+export const HTTP = process.env.SURETY_HTTP;
+export const ORIGIN = process.env.SURETY_ORIGIN ?? "http://localhost:5173";
+export const SERVED = { skip: HTTP ? false : "SURETY_HTTP names no `surety serve`" };
+
+export const MODEL = "all-MiniLM-L6-v2-exact";
+export const REDUNDANCY = Number(process.env.SURETY_REDUNDANCY ?? 3);
+
+/** POSTs to `surety serve` what a page does. Returns the status and the JSON that comes back. */
+export async function ask(path, body, origin = ORIGIN) {
+  const headers = { "content-type": "application/json", origin };
+  const answer = await fetch(`${HTTP}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+  return { status: answer.status, headers: answer.headers, ...(await answer.json()) };
+}
+
+/** The spec of a task that has texts of an account's embedded, which `surety serve` keeps for it. */
+export async function specOf(account, texts) {
+  const { status, headers, ...input } = await ask("/v1/inputs", { account, model: MODEL, texts });
+  assert.equal(status, 200, JSON.stringify(input));
+  assert.equal(headers.get("access-control-allow-origin"), ORIGIN);
+  assert.equal(input.operation, "Embed");
+  assert.equal(input.units_max, texts.length);
+  assert.ok(input.sources.length > 0);
+  return {
+    model: input.model,
+    operation: input.operation,
+    input: input.input,
+    inputBytes: input.input_bytes,
+    unitsMax: input.units_max,
+    redundancy: REDUNDANCY,
+    sources: input.sources,
+    security: { level: "Basic", valueAtRisk: 0 },
+  };
+}
 
 /** Rejects when `promise` takes longer than `seconds`. */
 export function within(seconds, what, promise) {

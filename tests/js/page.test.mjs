@@ -5,17 +5,12 @@ import { after, before, test } from "node:test";
 
 import { ApiPromise, Keyring, WsProvider } from "@polkadot/api";
 
-import { WS, within } from "./lib.mjs";
+import { HTTP, MODEL, SERVED, WS, ask, specOf, within } from "./lib.mjs";
 
-// Where `surety serve` is, and the page that it is there for.
-const HTTP = process.env.SURETY_HTTP;
-const ORIGIN = process.env.SURETY_ORIGIN ?? "http://localhost:5173";
-const MODEL = "all-MiniLM-L6-v2-exact";
 const TEXTS = ["A cat sits on the mat.", "The mat has a cat on it.", "Money is conserved."];
 const WIDTH = 384;
 const CAP = 3_000_000_000_000n;
 const LIFE_SECONDS = 400;
-const options = { skip: HTTP ? false : "SURETY_HTTP names no `surety serve`" };
 
 const wallets = new Keyring({ type: "sr25519" });
 let api;
@@ -26,11 +21,9 @@ before(async () => {
 
 after(() => api?.disconnect());
 
-/** POSTs what a page does. Returns the status and the JSON that comes back. */
-async function post(path, body, origin = ORIGIN) {
-  const headers = { "content-type": "application/json", origin };
-  const answer = await fetch(`${HTTP}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-  return { status: answer.status, headers: answer.headers, ...(await answer.json()) };
+/** A request of an account, where it says nothing else. */
+function of(body) {
+  return { account: wallets.addFromUri("//Dave//stash").address, ...body };
 }
 
 /** Posts a task from a wallet. Returns its number once that is final. */
@@ -66,36 +59,20 @@ function over(task) {
 
 /** What a wallet signs for a page: bytes between `<Bytes>` and `</Bytes>`, so that they are no transaction. */
 async function signedTicket(wallet, task, account) {
-  const { message } = await post(`/v1/tasks/${task}/ticket`, { account });
+  const { message } = await ask(`/v1/tasks/${task}/ticket`, { account });
   const bytes = Buffer.concat([Buffer.from("<Bytes>"), Buffer.from(message.slice(2), "hex"), Buffer.from("</Bytes>")]);
   return { account, signature: `0x${Buffer.from(wallet.sign(bytes)).toString("hex")}` };
 }
 
-test("a page has its own texts embedded, and its wallet alone opens the vectors", options, async () => {
+test("a page has its own texts embedded, and its wallet alone opens the vectors", SERVED, async () => {
   const [wallet, other] = ["//Dave//stash", "//Ferdie//stash"].map((uri) => wallets.addFromUri(uri));
-  const { status, headers, ...input } = await post("/v1/inputs", { model: MODEL, texts: TEXTS });
-  assert.equal(status, 200, JSON.stringify(input));
-  assert.equal(headers.get("access-control-allow-origin"), ORIGIN);
-  assert.equal(input.operation, "Embed");
-  assert.equal(input.units_max, TEXTS.length);
-  assert.ok(input.sources.length > 0);
-
-  const spec = {
-    model: input.model,
-    operation: input.operation,
-    input: input.input,
-    inputBytes: input.input_bytes,
-    unitsMax: input.units_max,
-    redundancy: Number(process.env.SURETY_REDUNDANCY ?? 3),
-    sources: input.sources,
-    security: { level: "Basic", valueAtRisk: 0 },
-  };
+  const spec = await specOf(wallet.address, TEXTS);
   const task = await within(60, "the post to be final", postTask(wallet, spec));
   const state = await within(LIFE_SECONDS, `task ${task} to be over`, over(task));
   assert.ok(state.isSettled, state.toString());
 
   const path = `/v1/tasks/${task}/output`;
-  const output = await post(path, await signedTicket(wallet, task, wallet.address));
+  const output = await ask(path, await signedTicket(wallet, task, wallet.address));
   assert.equal(output.status, 200, JSON.stringify(output));
   assert.equal(output.output, state.asSettled.claim.output.toHex());
   assert.deepEqual(
@@ -107,26 +84,27 @@ test("a page has its own texts embedded, and its wallet alone opens the vectors"
   assert.ok(product(cat, mat) > product(cat, money), "vectors mean nothing");
 
   // Another account has nothing to ask for here, neither in its own name nor in the client's.
-  const own = await post(path, await signedTicket(other, task, other.address));
+  const own = await ask(path, await signedTicket(other, task, other.address));
   assert.deepEqual([own.status, own.error?.code], [403, "not_the_client"]);
-  const forged = await post(path, await signedTicket(other, task, wallet.address));
+  const forged = await ask(path, await signedTicket(other, task, wallet.address));
   assert.deepEqual([forged.status, forged.error?.code], [403, "bad_signature"]);
 });
 
-test("a page of another origin is sent away", options, async () => {
-  const answer = await post("/v1/inputs", { model: MODEL, texts: TEXTS }, "http://evil.example");
+test("a page of another origin is sent away", SERVED, async () => {
+  const answer = await ask("/v1/inputs", of({ model: MODEL, texts: TEXTS }), "http://evil.example");
   assert.deepEqual([answer.status, answer.error.code], [403, "foreign_origin"]);
   assert.equal(answer.headers.get("access-control-allow-origin"), null);
 });
 
-test("what is wrong with a request is told in words", options, async () => {
+test("what is wrong with a request is told in words", SERVED, async () => {
   const wrong = [
     [{ model: MODEL, text: TEXTS }, 400, /unknown field `text`/],
     [{ model: "no-such-model", texts: TEXTS }, 404, /no-such-model/],
     [{ model: MODEL, texts: [] }, 422, /./],
+    [{ account: "me", model: MODEL, texts: TEXTS }, 400, /SS58/],
   ];
   for (const [body, status, message] of wrong) {
-    const answer = await post("/v1/inputs", body);
+    const answer = await ask("/v1/inputs", of(body));
     assert.equal(answer.status, status, JSON.stringify(answer));
     assert.match(answer.error.message, message);
   }

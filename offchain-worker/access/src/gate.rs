@@ -9,47 +9,49 @@ use surety_chain_client::{
     AccountId, Chain, ChainError, RoundRecord, StakeInfo, TaskInfo, TaskRecord, When, checked_draw,
 };
 use surety_network::{AccessGate, Asked, Decision};
-use surety_types::{ContentHash, stake::Role, task::TaskState, trust::DisputeId};
+use surety_types::{ContentHash, TaskId, stake::Role, task::TaskState, trust::DisputeId};
 
 use crate::{OwnOutputs, ticket::TicketBody};
 
 /// Judges tickets by the chain's state.
 pub struct Gate {
     chain: Arc<dyn Chain>,
-    /// Whose outputs are asked for; nobody's where there are none.
-    provider: Option<AccountId>,
-    /// Whose inputs are here, where there are no outputs; anybody's where it is not said.
-    client: Option<AccountId>,
-    outputs: Arc<OwnOutputs>,
+    of: Of,
+}
+
+/// Whose gate it is.
+enum Of {
+    Inputs(Arc<dyn KeptInputs>),
+    Provider {
+        stash: AccountId,
+        outputs: Arc<OwnOutputs>,
+    },
+}
+
+/// The inputs that somebody keeps for clients.
+pub trait KeptInputs: Send + Sync {
+    /// Whether this client gave this input to be kept.
+    fn has(&self, client: &AccountId, input: ContentHash) -> bool;
+}
+
+/// A client that keeps the inputs of its own tasks.
+impl KeptInputs for AccountId {
+    fn has(&self, client: &AccountId, _: ContentHash) -> bool {
+        client == self
+    }
 }
 
 impl Gate {
-    /// Of a client: it has inputs of its own tasks only.
-    pub fn of_client(chain: Arc<dyn Chain>, client: AccountId) -> Self {
-        Self {
-            client: Some(client),
-            ..Self::of_inputs(chain)
-        }
-    }
-
-    /// Of whoever keeps inputs of others' tasks.
-    pub fn of_inputs(chain: Arc<dyn Chain>) -> Self {
-        Self {
-            chain,
-            provider: None,
-            client: None,
-            outputs: Arc::default(),
-        }
+    /// Of whoever keeps inputs: a client, or somebody else for clients.
+    pub fn of_inputs(chain: Arc<dyn Chain>, inputs: Arc<dyn KeptInputs>) -> Self {
+        let of = Of::Inputs(inputs);
+        Self { chain, of }
     }
 
     /// Of a provider, for the stash it works for.
     pub fn of_provider(chain: Arc<dyn Chain>, stash: AccountId, outputs: Arc<OwnOutputs>) -> Self {
-        Self {
-            chain,
-            provider: Some(stash),
-            client: None,
-            outputs,
-        }
+        let of = Of::Provider { stash, outputs };
+        Self { chain, of }
     }
 
     /// Whether the signer of a ticket may read a blob, by the best block's state. A fork is no way in: a draw
@@ -61,14 +63,9 @@ impl Gate {
         let Some(info) = self.chain.task(When::Best, body.task).await? else {
             return Ok(false);
         };
-        let is_input = info.task.spec.input == blob && self.has_input_of(&info);
-        let are_leaves = self.outputs.are_leaves(body.task, blob);
-        let is_output = self.outputs.is(body.task, blob) || settled_output(&info.task) == Some(blob);
-        // What an auditor seals of a trace is to be had by computing alone, until it is sealed.
-        let is_shown = are_leaves && self.has_revealed(info.round.as_ref());
-        if !is_input && !is_output && !is_shown {
+        let Some(is_input) = self.serves(body.task, &info, blob) else {
             return Ok(false);
-        }
+        };
         if info.task.client == body.agent {
             return Ok(true);
         }
@@ -92,21 +89,21 @@ impl Gate {
         Ok(false)
     }
 
-    /// Whether it is for this task that we have its input. Whoever knows an input's hash can post a task of
-    /// its own with it, and would be let in as its client.
-    fn has_input_of(&self, info: &TaskInfo) -> bool {
-        let mut members = info.round.iter().flat_map(|round| &round.members);
-        match (&self.provider, &self.client) {
-            (Some(stash), _) => members.any(|member| member.provider == *stash),
-            (None, Some(client)) => info.task.client == *client,
-            (None, None) => true,
-        }
-    }
-
-    /// Whether our result is open.
-    fn has_revealed(&self, round: Option<&RoundRecord>) -> bool {
-        let mut members = round.iter().flat_map(|round| &round.members);
-        members.any(|member| Some(&member.provider) == self.provider.as_ref() && member.claim().is_some())
+    /// Whether it is for this task that we have a blob, and whether that is its input. Whoever knows a blob's
+    /// hash can post a task of its own with it, and would be let in as its client.
+    fn serves(&self, task: TaskId, info: &TaskInfo, blob: ContentHash) -> Option<bool> {
+        let is_input = info.task.spec.input == blob;
+        let serves = match &self.of {
+            Of::Inputs(inputs) => is_input && inputs.has(&info.task.client, blob),
+            Of::Provider { stash, outputs } => {
+                let is_made = is_input && outputs.has(task) || outputs.is(task, blob);
+                let is_paid = (is_input || claimed(&info.task) == Some(blob)) && is_paid(&info.task, stash);
+                // What an auditor seals of a trace is to be had by computing alone, until it is sealed.
+                let is_shown = outputs.are_leaves(task, blob) && has_revealed(info.round.as_ref(), stash);
+                is_made || is_paid || is_shown
+            }
+        };
+        serves.then_some(is_input)
     }
 
     /// Whether a draw is right, and for what is asked for.
@@ -124,7 +121,7 @@ impl Gate {
             return Ok(false);
         };
         // An output is for those who audit it.
-        if !is_input && self.provider.as_ref() != Some(provider) {
+        if !is_input && !matches!(&self.of, Of::Provider { stash, .. } if stash == provider) {
             return Ok(false);
         }
         let mut members = round.members.iter();
@@ -178,11 +175,25 @@ impl Gate {
 }
 
 /// What a task came to.
-fn settled_output(task: &TaskRecord) -> Option<ContentHash> {
+fn claimed(task: &TaskRecord) -> Option<ContentHash> {
     match &task.state {
         TaskState::Settled { claim, .. } => Some(claim.output),
         _ => None,
     }
+}
+
+/// Whether somebody was paid for a task's result.
+fn is_paid(task: &TaskRecord, stash: &AccountId) -> bool {
+    match &task.state {
+        TaskState::Settled { payments, .. } => payments.iter().any(|paid| paid.provider == *stash),
+        _ => false,
+    }
+}
+
+/// Whether somebody's result is open.
+fn has_revealed(round: Option<&RoundRecord>, stash: &AccountId) -> bool {
+    let mut members = round.iter().flat_map(|round| &round.members);
+    members.any(|member| member.provider == *stash && member.claim().is_some())
 }
 
 #[async_trait]

@@ -21,7 +21,7 @@ use std::{
 
 use surety_types::{ContentHash, TaskId};
 
-pub use gate::Gate;
+pub use gate::{Gate, KeptInputs};
 pub use ticket::{signed_ticket, ticket, ticket_hash};
 
 /// Outputs of ours, which the chain does not name yet.
@@ -55,6 +55,11 @@ impl OwnOutputs {
     /// The task is over.
     pub fn remove(&self, task: TaskId) {
         self.lock().remove(&task);
+    }
+
+    /// Whether there is an output: its task's input was here to compute it.
+    fn has(&self, task: TaskId) -> bool {
+        self.lock().contains_key(&task)
     }
 
     fn is(&self, task: TaskId, blob: ContentHash) -> bool {

@@ -107,7 +107,7 @@ fn world() -> World {
     World {
         provider: Gate::of_provider(shared.clone(), account("provider"), outputs.clone()),
         outputs,
-        client: Gate::of_client(shared, account("client")),
+        client: Gate::of_inputs(shared, Arc::new(account("client"))),
         chain,
     }
 }
@@ -280,22 +280,35 @@ async fn a_rival_reads_inputs_and_never_outputs_and_a_client_reads_what_was_sett
     let client = world.ticket("client", None);
     let settled = ContentHash::repeat_byte(7);
     assert!(!world.lets_in(&world.provider, &client, settled).await);
-    world.chain.change(|state| {
-        state.rounds.remove(&TASK);
-        state.tasks.get_mut(&TASK).unwrap().state = TaskState::Settled {
-            at: 1,
-            claim: ResultClaim {
-                output: settled,
-                trace_root: Hash::zero(),
-                units: 1,
-            },
-            payments: Default::default(),
-            refund: 0,
-            fee: 0,
+    world.outputs.remove(TASK);
+    for (paid, is_let_in) in [("provider", true), ("rival", false)] {
+        let payment = Assignment {
+            provider: account(paid),
+            price: 1,
         };
-    });
-    assert!(world.lets_in(&world.provider, &client, settled).await);
-    assert!(!world.lets_in(&world.provider, &rival, settled).await);
+        world.chain.change(|state| {
+            state.rounds.remove(&TASK);
+            state.tasks.get_mut(&TASK).unwrap().state = TaskState::Settled {
+                at: 1,
+                claim: ResultClaim {
+                    output: settled,
+                    trace_root: Hash::zero(),
+                    units: 1,
+                },
+                payments: vec![payment].try_into().unwrap(),
+                refund: 0,
+                fee: 0,
+            };
+        });
+        for blob in [settled, INPUT] {
+            assert_eq!(
+                world.lets_in(&world.provider, &client, blob).await,
+                is_let_in,
+                "{paid}"
+            );
+            assert!(!world.lets_in(&world.provider, &rival, blob).await);
+        }
+    }
 }
 
 #[tokio::test]
@@ -319,6 +332,28 @@ async fn who_posts_a_task_with_the_input_of_another_reads_nothing_by_it() {
     }
     let own = world.ticket("client", None);
     assert!(world.lets_in(&world.provider, &own, INPUT).await);
+}
+
+#[tokio::test]
+async fn a_provider_serves_what_it_has_for_a_task_and_not_what_it_has_for_another() {
+    let world = world();
+    // Drawn for the copier's task, too: the input lies here, and was not delivered for this one.
+    let others = TASK + 1;
+    world.chain.change(|state| {
+        let mut task = state.tasks[&TASK].clone();
+        task.client = account("copier");
+        state.tasks.insert(others, task);
+        let round = state.rounds[&TASK].clone();
+        state.rounds.insert(others, round);
+    });
+    let copier = world.ticket_for(others, "copier", None);
+    for blob in [INPUT, OUTPUT] {
+        assert!(!world.lets_in(&world.provider, &copier, blob).await);
+    }
+    world.outputs.insert(others, OUTPUT);
+    for blob in [INPUT, OUTPUT] {
+        assert!(world.lets_in(&world.provider, &copier, blob).await);
+    }
 }
 
 #[tokio::test]

@@ -36,7 +36,7 @@ pub struct Demander {
 }
 
 impl Demander {
-    /// Signs with `signer`, the task's client, who pays half of what is shown.
+    /// Signs with `signer`, the task's client, who pays for what is shown.
     pub fn new(signer: Signer) -> Self {
         Self {
             signer,

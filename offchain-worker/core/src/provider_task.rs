@@ -136,8 +136,8 @@ impl ProviderTask {
 
     /// What we have to show on the chain. Where the journal was lost, it is computed again.
     ///
-    /// Before the reveal one part of the output is shown after the other: whoever demands it does not know
-    /// how many there are, and the last one stands for those that there are not.
+    /// Of the output one part is shown after the other: whoever demands it need not know how many there are,
+    /// and the last one stands for those that there are not.
     fn demanded(&self, seen: &TaskSnapshot, stash: &AccountId, clock: BlockNumber) -> Vec<Wanted> {
         let ours = || seen.demands.iter().filter(|(provider, _)| provider == stash);
         let parts = ours().flat_map(|(_, demand)| demand.parts.iter().map(|part| (*part, demand.until)));
@@ -146,15 +146,12 @@ impl ProviderTask {
             let soonest = wanted.entry(part).or_insert(until);
             *soonest = until.min(*soonest);
         }
-        let round = seen.round.as_ref();
-        let ours = round.and_then(|round| member(round, stash));
-        let has_revealed = ours.is_some_and(|ours| ours.claim().is_some());
         // Who demands more later does not get ahead of those who wait.
         let mut wanted: Vec<_> = wanted.into_iter().map(|(part, until)| (until, part)).collect();
         wanted.sort_unstable();
         let is_output = |demanded: &&(BlockNumber, ContentPart)| demanded.1.content == Content::Output;
         let next = wanted.iter().find(is_output).copied();
-        wanted.retain(|demanded| has_revealed || !is_output(&demanded) || Some(*demanded) == next);
+        wanted.retain(|demanded| !is_output(&demanded) || Some(*demanded) == next);
         let of_part = |(until, part): (BlockNumber, ContentPart)| {
             let is_here = match part.content {
                 Content::Input => self.input_ready || self.result.is_some(),

@@ -47,12 +47,16 @@ pub(super) async fn fetch_blob(
     sources: &[Endpoint],
     ticket: Option<Ticket>,
 ) -> Result<Bytes, PlaneError> {
-    let options = FetchOptions {
+    fetch_timed(tools, hash, sources, &exactly(bytes, of, ticket)).await
+}
+
+/// A blob of this size, within the time until its deadline.
+fn exactly(bytes: u64, of: Task, ticket: Option<Ticket>) -> FetchOptions {
+    FetchOptions {
         timeout: Some(time_for(bytes, of.time_left())),
         ticket,
         ..FetchOptions::sized(bytes)
-    };
-    fetch_timed(tools, hash, sources, &options).await
+    }
 }
 
 /// A blob that has no more than so many bytes. Who offers it may hold it back: half of the time is left for
@@ -138,7 +142,13 @@ pub(super) async fn fetch(
     );
     let fetched = async {
         let holders = holders(tools, task, client).await?;
-        let blob = fetch_blob(tools, of, (hash, bytes.into()), &holders, pass).await?;
+        // Whoever posts a task with another's input has none to deliver: one that is here for another task is
+        // not for this one's client.
+        let options = FetchOptions {
+            anew: true,
+            ..exactly(bytes.into(), of, pass)
+        };
+        let blob = fetch_timed(tools, hash, &holders, &options).await?;
         tools.plane.publish(blob).await.map_err(EffectError::from)
     };
     match fetched.await.map(drop) {

@@ -282,7 +282,9 @@ impl DataPlane for MemoryPlane {
         sources: &[Endpoint],
         options: &FetchOptions,
     ) -> Result<Bytes, PlaneError> {
-        if let Ok(bytes) = self.fetch_from(hash, &self.own, &FetchOptions::default()).await {
+        if !options.anew
+            && let Ok(bytes) = self.fetch_from(hash, &self.own, &FetchOptions::default()).await
+        {
             return Ok(bytes);
         }
         if sources.is_empty() {

@@ -343,13 +343,15 @@ impl DataPlane for Node {
         if let Some(bytes) = options.bytes.filter(|bytes| *bytes > max) {
             return Err(PlaneError::TooLarge { bytes, max });
         }
-        match self.with_store(move |store| store.get(&hash)).await {
-            Ok(bytes) => return Ok(bytes.into()),
-            Err(PlaneError::Store(StoreError::NotFound(_))) => {}
-            Err(PlaneError::Store(e @ StoreError::Damaged(_))) => {
-                tracing::warn!(error = %e, "fetching it again");
+        if !options.anew {
+            match self.with_store(move |store| store.get(&hash)).await {
+                Ok(bytes) => return Ok(bytes.into()),
+                Err(PlaneError::Store(StoreError::NotFound(_))) => {}
+                Err(PlaneError::Store(e @ StoreError::Damaged(_))) => {
+                    tracing::warn!(error = %e, "fetching it again");
+                }
+                Err(e) => return Err(e),
             }
-            Err(e) => return Err(e),
         }
         if sources.is_empty() {
             return Err(PlaneError::NoSources(hash));

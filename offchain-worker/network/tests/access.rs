@@ -15,8 +15,8 @@ use std::{
 use async_trait::async_trait;
 use common::{QUIC, TCP, endpoint, limits, peer, peer_with, refused};
 use surety_network::{
-    AccessGate, Announcement, Asked, Bytes, DataPlane, Decision, FetchOptions, Limits, Readers, Ticket,
-    memory::MemoryNet,
+    AccessGate, Announcement, Asked, Bytes, DataPlane, Decision, FetchOptions, Limits, PlaneError, Readers,
+    Ticket, memory::MemoryNet,
 };
 use surety_types::{ContentHash, multiaddr::Endpoint};
 use tokio::sync::Notify;
@@ -138,6 +138,39 @@ async fn knowing_the_hash_of_an_input_gives_no_right_to_it() {
         p.server.grant(TASK, hash, Readers::NOBODY).await.unwrap();
         assert_eq!(&p.stranger.fetch(hash, &p.at, &any).await.unwrap()[..], b"input");
         assert!(refused(p.auditor.fetch(hash, &p.at, &any).await));
+    }
+}
+
+#[tokio::test]
+async fn what_is_wanted_anew_comes_from_who_has_it_or_not_at_all() {
+    for parties in Parties::both().await {
+        let hash = parties
+            .member
+            .publish(Bytes::from_static(b"an input"))
+            .await
+            .unwrap();
+        let anew = FetchOptions {
+            anew: true,
+            ..FetchOptions::default()
+        };
+        let nobody = parties.member.fetch(hash, &[], &anew).await;
+        assert!(matches!(nobody, Err(PlaneError::NoSources(_))));
+        let without = parties.member.fetch(hash, &parties.at, &anew).await;
+        assert!(matches!(without, Err(PlaneError::AllFailed { .. })));
+        parties
+            .server
+            .publish(Bytes::from_static(b"an input"))
+            .await
+            .unwrap();
+        parties.server.grant(TASK, hash, Readers::Everyone).await.unwrap();
+        assert!(parties.member.fetch(hash, &parties.at, &anew).await.is_ok());
+        assert!(
+            parties
+                .member
+                .fetch(hash, &[], &FetchOptions::default())
+                .await
+                .is_ok()
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 
 use frame_support::{assert_ok, dispatch::DispatchResult, traits::fungible::Mutate};
 use surety_pallet_test_kit::MockOutcome;
-use surety_proofs::{PART_SEGMENTS, PartOpening};
+use surety_proofs::{PART_BYTES, PART_SEGMENTS, PartOpening};
 use surety_types::{
     model::Operation,
     trust::{Content, ContentPart, DemandedParts},
@@ -15,9 +15,9 @@ pub const CLIENT: AccountId = MockOutcome::CLIENT;
 /// What a part costs that is demanded.
 pub const PART_PRICE: Balance = SUPPLY_PRICE * PART_SEGMENTS as Balance;
 
-/// What the kilobytes of this cost that a client has shown.
+/// What the bytes of this cost that a client has shown.
 pub fn price(shown: &[u8]) -> Balance {
-    SUPPLY_PRICE * shown.len().div_ceil(1_024) as Balance
+    PART_PRICE * shown.len() as Balance / Balance::from(PART_BYTES)
 }
 
 /// The same of an auditor.

@@ -1,15 +1,18 @@
 //! Who pays for what agents do.
 
 use codec::Encode;
-use frame_support::{dispatch::GetDispatchInfo, traits::Get};
+use frame_support::{
+    dispatch::{GetDispatchInfo, PostDispatchInfo},
+    traits::Get,
+};
 use pallet_transaction_payment::NextFeeMultiplier;
 use sp_keyring::Sr25519Keyring::{self, Charlie, Eve};
 use sp_runtime::FixedU128;
 use sp_runtime::transaction_validity::{InvalidTransaction, TransactionValidityError};
 use surety_pallet_provider_registry::Call as Registry;
-use surety_pallet_results::Call as Results;
+use surety_pallet_results::{Call as Results, WeightInfo};
 use surety_pallet_staking::Call as Stake;
-use surety_proofs::{PartOpening, SEGMENT_BYTES};
+use surety_proofs::{PART_BYTES, PART_SEGMENTS, PartOpening, SEGMENT_BYTES};
 use surety_runtime::{
     AccountId, Balance, Runtime, RuntimeCall, System, TransactionPayment, configs::fees::STASH_TIP_MAX,
     params::dynamic::results::SupplyPrice, units::SURE,
@@ -255,7 +258,7 @@ fn who_is_paid_for_showing_what_it_did_not_serve_has_paid_more_for_that() {
     let least = FixedU128::from_rational(1, 10);
     for bytes in [1, SEGMENT_BYTES, SEGMENT_BYTES + 1, 20_000, INPUT_BYTES_MAX] {
         let opening = PartOpening::new(&vec![7; bytes as usize], 0).unwrap();
-        let kilobytes = (opening.bytes.len() as u32).div_ceil(SEGMENT_BYTES);
+        let shown = opening.bytes.len() as u32;
         let (task, content) = (0, Content::Input);
         let show: RuntimeCall = Results::supply {
             task,
@@ -271,9 +274,14 @@ fn who_is_paid_for_showing_what_it_did_not_serve_has_paid_more_for_that() {
                 show.get_dispatch_info(),
                 signed(PROVIDER.agent, show).encoded_size(),
             );
-            let fee = TransactionPayment::compute_fee(length as u32, &info, 0);
-            (fee, SupplyPrice::get() * Balance::from(kilobytes))
+            // Where one demand was open; the fee for more is given back.
+            type ResultsWeights = <Runtime as surety_pallet_results::Config>::WeightInfo;
+            let took = PostDispatchInfo::from(Some(ResultsWeights::supply(1)));
+            let fee = TransactionPayment::compute_actual_fee(length as u32, &info, &took, 0);
+            // What a client pays; an auditor pays half.
+            let price = SupplyPrice::get() * Balance::from(PART_SEGMENTS);
+            (fee, price * Balance::from(shown) / Balance::from(PART_BYTES))
         });
-        assert!(price / 2 < fee, "{bytes} bytes: {price} {fee}");
+        assert!(price < fee, "{bytes} bytes: {price} {fee}");
     }
 }

@@ -2,7 +2,7 @@
 
 use frame_support::traits::Get;
 use surety_pallet_results::{Call, Rounds};
-use surety_proofs::{PART_SEGMENTS, SegmentOpening, content_hash};
+use surety_proofs::{SegmentOpening, content_hash};
 use surety_runtime::{Balance, Runtime, RuntimeCall, params::dynamic::results};
 use surety_types::{
     TaskId,
@@ -61,7 +61,7 @@ fn a_client_that_withholds_its_input_has_its_cap_back_and_loses_its_lock() {
 }
 
 #[test]
-fn a_client_that_shows_the_piece_is_paid_for_it_and_gets_its_result() {
+fn a_client_that_shows_the_piece_is_paid_less_than_that_costs_and_gets_its_result() {
     let mut chain = open();
     let (task, members) = started(&mut chain);
     let client = chain.free(&account(CLIENT));
@@ -69,7 +69,7 @@ fn a_client_that_shows_the_piece_is_paid_for_it_and_gets_its_result() {
     let opening = SegmentOpening::new(&input(), 1).unwrap();
     // Anybody may: here one that has fetched it.
     chain.call(members[1].agent, Call::supply_input { task, opening });
-    let price = Balance::from(PART_SEGMENTS) * chain.query(results::SupplyPrice::get);
+    let price = chain.query(results::SupplyPrice::get);
     assert_eq!(chain.free(&account(CLIENT)), client + price);
     assert!(chain.query(|| Rounds::<Runtime>::get(task).unwrap().input_demand.is_none()));
 

@@ -1,7 +1,7 @@
 //! What providers do not serve, demanded and shown: by whom, when, and which parts of it, as on the chain.
 
 use sp_core::{H256, crypto::AccountId32};
-use surety_proofs::{PART_SEGMENTS, PARTS_MAX, PartOpening, parts, segments};
+use surety_proofs::{PART_BYTES, PARTS_MAX, PartOpening, parts};
 use surety_types::{
     TaskId,
     limits::DEMANDS_MAX,
@@ -212,13 +212,13 @@ impl FakeState {
         };
         let open = demands.len();
         let known = self.shown_parts.get(&(task, shown));
-        let kilobytes = match known.is_some_and(|known| known.parts.contains_key(&opening.part)) {
+        let new_bytes = match known.is_some_and(|known| known.parts.contains_key(&opening.part)) {
             true => 0,
-            false => segments(u32::try_from(opening.bytes.len()).unwrap_or(u32::MAX)),
+            false => u32::try_from(opening.bytes.len()).unwrap_or(u32::MAX),
         };
         let client = self.tasks.get(&task).map(|task| task.client.clone());
         let demander = self
-            .settle_part(client.as_ref(), &mut demands, (part, bytes), kilobytes)
+            .settle_part(client.as_ref(), &mut demands, (part, bytes), new_bytes)
             .ok_or_else(wrong)?;
         if let Some(note) = self.commit_notes.get_mut(&key).filter(|_| is_new) {
             note.shown = Some(OutputShown {
@@ -237,13 +237,13 @@ impl FakeState {
     }
 
     /// Takes a part out of all that demand it in time. Returns the first of them: an auditor pays half of
-    /// its kilobytes, a client all.
+    /// its bytes' price, a client all.
     fn settle_part(
         &mut self,
         client: Option<&AccountId32>,
         demands: &mut Vec<DemandRecord>,
         (shown, bytes): (ContentPart, u32),
-        kilobytes: u32,
+        new_bytes: u32,
     ) -> Option<AccountId32> {
         let mut first = None;
         for demand in demands.iter_mut().filter(|demand| self.clock <= demand.until) {
@@ -253,7 +253,7 @@ impl FakeState {
             });
             let freed = before.saturating_sub(held(demand));
             let is_first = first.is_none() && demand.parts.len() < wanted;
-            let price = demand.price / Balance::from(PART_SEGMENTS) * Balance::from(kilobytes);
+            let price = demand.price * Balance::from(new_bytes) / Balance::from(PART_BYTES);
             let borne = match (is_first, client == Some(&demand.demander)) {
                 (false, _) => 0,
                 (true, true) => price,

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use surety_chain_client::Chain;
 use surety_client::{
-    http::{self, Backend, FoundModel, Models, Upkeep, router},
+    http::{self, Backend, FoundModel, Kept, Models, Upkeep, router},
     serve::welcome,
 };
 use surety_models::{ModelStore, tokens::TextCodec};
@@ -39,7 +39,9 @@ pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<()> {
     };
     let chain = context.patient_chain().await?;
     let node = context.node(&*chain, &context.config.task).await?;
-    welcome(&chain, &node, None).await?;
+    let kept = Kept::open(context.config.home.join("serve-inputs"), &node).await?;
+    let kept = Arc::new(kept);
+    welcome(&chain, &node, kept.clone()).await?;
     let unusable = |e: &dyn std::fmt::Display| {
         CliError::Usage(format!(
             "cannot listen on {}: {e}; name another with --http",
@@ -65,7 +67,7 @@ pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<()> {
         chain,
         plane: Arc::new(node),
         home: context.config.home.clone(),
-        kept: Arc::default(),
+        kept,
     };
     let routes = router(backend.clone(), &args.allow_origin).map_err(|e| CliError::Usage(e.to_string()))?;
     if signer.is_none() {

@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::rejection::{BytesRejection, JsonRejection},
+    extract::rejection::{BytesRejection, JsonRejection, QueryRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -11,7 +11,7 @@ use surety_network::PlaneError;
 use surety_types::{TaskId, input::InputFault, limits::INPUT_BYTES_MAX};
 
 use super::BODY_BYTES_MAX;
-use crate::text::TextInputError;
+use crate::{error::ClientError, text::TextInputError};
 
 /// Why a request is refused. Its body says so as `{"error": {"code": .., "message": ..}}`.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +77,9 @@ pub enum HttpError {
     /// The input cannot be kept.
     #[error(transparent)]
     Plane(#[from] PlaneError),
+    /// What is kept cannot be listed.
+    #[error(transparent)]
+    List(#[from] ClientError),
     /// A computation here failed.
     #[error("{0}")]
     Internal(String),
@@ -104,7 +107,7 @@ impl HttpError {
             Self::NoResult(_) => (StatusCode::CONFLICT, "no_result"),
             Self::NotServed { .. } => (StatusCode::BAD_GATEWAY, "not_served"),
             Self::Chain(_) => (StatusCode::BAD_GATEWAY, "chain"),
-            Self::Plane(_) => (StatusCode::INSUFFICIENT_STORAGE, "not_kept"),
+            Self::Plane(_) | Self::List(_) => (StatusCode::INSUFFICIENT_STORAGE, "not_kept"),
             Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         }
     }
@@ -125,6 +128,12 @@ impl From<BytesRejection> for HttpError {
             StatusCode::PAYLOAD_TOO_LARGE => Self::BodyTooLarge,
             _ => Self::BadRequest(rejection.body_text()),
         }
+    }
+}
+
+impl From<QueryRejection> for HttpError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::BadRequest(rejection.body_text())
     }
 }
 

@@ -4,11 +4,12 @@ use axum::{
     Json,
     body::Bytes,
     extract::{
-        State,
-        rejection::{BytesRejection, JsonRejection},
+        Query, State,
+        rejection::{BytesRejection, JsonRejection, QueryRejection},
     },
 };
 use serde::{Deserialize, Serialize};
+use surety_chain_client::AccountId;
 use surety_models::tokens::TextCodec;
 use surety_network::Bytes as Blob;
 use surety_types::{
@@ -17,7 +18,7 @@ use surety_types::{
 };
 use tokio::sync::Semaphore;
 
-use super::{Backend, error::HttpError};
+use super::{Backend, Client, error::HttpError, parsed};
 use crate::text::{Input, TextInputError};
 
 /// Tokens to add where nothing is said, as in `surety task submit`.
@@ -32,6 +33,8 @@ static ENCODING: Semaphore = Semaphore::const_new(2);
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TextRequest {
+    /// Who will post the task, in SS58: the input is served for tasks of this account.
+    account: String,
     /// Name or id.
     model: String,
     texts: Option<Vec<String>>,
@@ -119,6 +122,7 @@ pub(super) async fn of_text(
     request: Result<Json<TextRequest>, JsonRejection>,
 ) -> Result<Json<TextInput>, HttpError> {
     let Json(mut request) = request?;
+    let client = parsed(&request.account)?;
     let model = std::mem::take(&mut request.model);
     let work = request.work()?;
     let found = backend.models.find(&model).await;
@@ -135,23 +139,25 @@ pub(super) async fn of_text(
         model: format!("{id:?}"),
         operation: format!("{:?}", work.operation),
         units_max: work.units_max,
-        blob: keep(&backend, blob.into()).await?,
+        blob: keep(&backend, client, blob.into()).await?,
     }))
 }
 
 /// `POST /v1/blobs`.
 pub(super) async fn of_bytes(
     State(backend): State<Backend>,
+    client: Result<Query<Client>, QueryRejection>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<Kept>, HttpError> {
+    let client = parsed(&client?.account)?;
     let body = body?;
     if body.is_empty() {
         return Err(HttpError::BadRequest("an input has a byte at least".into()));
     }
-    Ok(Json(keep(&backend, body).await?))
+    Ok(Json(keep(&backend, client, body).await?))
 }
 
-async fn keep(backend: &Backend, blob: Blob) -> Result<Kept, HttpError> {
+async fn keep(backend: &Backend, client: AccountId, blob: Blob) -> Result<Kept, HttpError> {
     let endpoints = backend.plane.endpoints();
     if endpoints.is_empty() {
         return Err(HttpError::Unreachable);
@@ -161,7 +167,7 @@ async fn keep(backend: &Backend, blob: Blob) -> Result<Kept, HttpError> {
         .ok()
         .filter(|bytes| *bytes <= INPUT_BYTES_MAX);
     let input_bytes = input_bytes.ok_or(HttpError::InputTooLarge { bytes })?;
-    let input = backend.kept.keep(&*backend.plane, blob).await?;
+    let input = backend.kept.keep(&*backend.plane, client, blob).await?;
     let sources = endpoints
         .iter()
         .map(|endpoint| String::from_utf8_lossy(endpoint).into_owned());

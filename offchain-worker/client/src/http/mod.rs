@@ -3,6 +3,7 @@
 
 mod error;
 mod inputs;
+mod kept;
 mod outputs;
 mod server;
 #[cfg(test)]
@@ -20,7 +21,8 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use surety_chain_client::{Chain, RegisteredModel};
+use serde::Deserialize;
+use surety_chain_client::{AccountId, Chain, RegisteredModel, parse_address};
 use surety_models::tokens::TextCodec;
 use surety_network::DataPlane;
 use surety_types::{ModelId, limits::INPUT_BYTES_MAX};
@@ -28,8 +30,9 @@ use tower::limit::GlobalConcurrencyLimitLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 pub use error::HttpError;
+pub use kept::Kept;
 pub use server::serve;
-pub use upkeep::{Kept, Upkeep};
+pub use upkeep::Upkeep;
 
 /// Largest body that is taken, in bytes: as text, and with what JSON adds to it, the largest input that a
 /// chain takes is about this long.
@@ -64,6 +67,19 @@ pub struct Backend {
     pub home: PathBuf,
     /// Inputs that were taken.
     pub kept: Arc<Kept>,
+}
+
+/// Whose request it is.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Client {
+    /// Who posts, or has posted, the task: in SS58.
+    account: String,
+}
+
+fn parsed(account: &str) -> Result<AccountId, HttpError> {
+    let bad = || HttpError::BadRequest(format!("{account:?} is no SS58 address"));
+    parse_address(account).ok_or_else(bad)
 }
 
 /// The routes. Pages of these origins may call them, and programs, which name none; `*` is any.

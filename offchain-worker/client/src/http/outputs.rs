@@ -8,22 +8,15 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use surety_access::{signed_ticket, ticket_hash};
-use surety_chain_client::{AccountId, TaskInfo, When, parse_address};
+use surety_chain_client::{TaskInfo, When};
 use surety_engine::{Embeddings, generation::Generation};
 use surety_types::{TaskId, model::Operation};
 
-use super::{Backend, error::HttpError};
+use super::{Backend, Client, error::HttpError, parsed};
 use crate::{
     deliver::{self, Delivery, wanted},
     text::Generated,
 };
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Client {
-    /// Who has posted the task, in SS58.
-    account: String,
-}
 
 #[derive(Serialize)]
 pub(super) struct ToSign {
@@ -130,9 +123,4 @@ async fn as_json(backend: &Backend, info: &TaskInfo, delivery: &Delivery) -> Res
             Ok(Json(Output { output, content }).into_response())
         }
     }
-}
-
-fn parsed(account: &str) -> Result<AccountId, HttpError> {
-    let bad = || HttpError::BadRequest(format!("{account:?} is no SS58 address"));
-    parse_address(account).ok_or_else(bad)
 }

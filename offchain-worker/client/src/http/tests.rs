@@ -11,7 +11,7 @@ use surety_access::Gate;
 use surety_chain_client::{AccountId, FakeChain, ProviderRecord, RoundRecord, Signer, TaskRecord, address};
 use surety_engine::{Embeddings, content_hash};
 use surety_network::{
-    Announcement, Bytes, Readers,
+    Announcement, Bytes, FetchOptions, Readers,
     memory::{MemoryNet, MemoryPlane},
 };
 use surety_types::{
@@ -46,7 +46,7 @@ struct World {
     net: MemoryNet,
     provider: MemoryPlane,
     backend: Backend,
-    _home: tempfile::TempDir,
+    home: tempfile::TempDir,
 }
 
 fn endpoint(name: &str) -> Endpoint {
@@ -62,23 +62,28 @@ fn provider() -> AccountId {
 }
 
 impl World {
-    fn new() -> Self {
+    async fn new() -> Self {
         let (net, chain) = (MemoryNet::default(), FakeChain::new());
         let home = tempfile::tempdir().unwrap();
+        let plane = Arc::new(net.join(endpoint("server")));
+        let kept = Kept::open(home.path().join("kept"), &*plane).await.unwrap();
+        // What is not in use when somebody looks is dropped.
+        let kept = Arc::new(kept.unused_for(Duration::ZERO));
+        let shared: Arc<dyn Chain> = Arc::new(chain.clone());
+        plane.set_gate(Arc::new(Gate::of_inputs(shared.clone(), kept.clone())));
         let backend = Backend {
-            chain: Arc::new(chain.clone()),
-            plane: Arc::new(net.join(endpoint("server"))),
+            chain: shared,
+            plane,
             models: Arc::new(NoModels),
             home: home.path().into(),
-            // What is not in use when somebody looks is dropped.
-            kept: Arc::new(Kept::unused_for(Duration::ZERO)),
+            kept,
         };
         Self {
             provider: net.join(endpoint("provider")),
             chain,
             net,
             backend,
-            _home: home,
+            home,
         }
     }
 
@@ -96,7 +101,7 @@ impl World {
 
     async fn upload(&self, blob: &[u8]) -> (StatusCode, Value) {
         let response = self
-            .ask(request("/v1/blobs", "application/octet-stream", blob.to_vec()))
+            .ask(request(&blobs(), "application/octet-stream", blob.to_vec()))
             .await;
         (response.status(), read(response).await)
     }
@@ -148,6 +153,20 @@ impl World {
         });
         self.chain.finalize();
     }
+}
+
+/// A request of the client, where it says nothing else.
+fn of_client(mut body: Value) -> Value {
+    let fields = body.as_object_mut().unwrap();
+    fields
+        .entry("account")
+        .or_insert_with(|| json!(address(&client())));
+    body
+}
+
+/// Where the client gives an input as bytes.
+fn blobs() -> String {
+    format!("/v1/blobs?account={}", address(&client()))
 }
 
 fn request(path: &str, kind: &str, body: impl Into<Body>) -> Request<Body> {
@@ -209,7 +228,7 @@ async fn signed(world: &World, key: &str) -> Value {
 
 #[tokio::test]
 async fn an_input_is_kept_and_its_hash_and_sources_are_what_a_task_is_posted_with() {
-    let world = World::new();
+    let world = World::new().await;
     let (status, said) = world.upload(b"an input").await;
     assert_eq!(status, StatusCode::OK, "{said}");
     let expected = json!({
@@ -228,9 +247,10 @@ async fn an_input_is_kept_and_its_hash_and_sources_are_what_a_task_is_posted_wit
 
 #[tokio::test]
 async fn what_is_wrong_is_said_with_a_code_and_in_words() {
-    let world = World::new();
-    let texts = json!({ "model": "m", "texts": ["a"] });
-    let blob = |bytes: usize| request("/v1/blobs", "application/octet-stream", vec![0; bytes]);
+    let world = World::new().await;
+    let account = address(&client());
+    let texts = json!({ "account": account, "model": "m", "texts": ["a"] });
+    let blob = |bytes: usize| request(&blobs(), "application/octet-stream", vec![0; bytes]);
     let input_bytes_max = INPUT_BYTES_MAX as usize;
     let cases = [
         (
@@ -239,7 +259,12 @@ async fn what_is_wrong_is_said_with_a_code_and_in_words() {
             "no_such_route",
         ),
         (
-            request("/v1/blobs", "application/octet-stream", ""),
+            request(&blobs(), "application/octet-stream", ""),
+            400,
+            "bad_request",
+        ),
+        (
+            request("/v1/blobs", "application/octet-stream", "of nobody"),
             400,
             "bad_request",
         ),
@@ -275,7 +300,7 @@ async fn what_is_wrong_is_said_with_a_code_and_in_words() {
 
 #[tokio::test]
 async fn what_is_no_request_for_texts_or_a_prompt_is_said_by_name() {
-    let world = World::new();
+    let world = World::new().await;
     for (wrong, said) in [
         (json!({ "model": "m", "text": ["a"] }), "unknown field `text`"),
         (
@@ -283,6 +308,7 @@ async fn what_is_no_request_for_texts_or_a_prompt_is_said_by_name() {
             "unknown field `max_token`",
         ),
         (json!({ "texts": ["a"] }), "missing field `model`"),
+        (json!({ "account": "me", "model": "m", "texts": ["a"] }), "SS58"),
         (json!({ "model": "m" }), "`texts` or `prompt`"),
         (
             json!({ "model": "m", "texts": ["a"], "prompt": "b" }),
@@ -291,7 +317,7 @@ async fn what_is_no_request_for_texts_or_a_prompt_is_said_by_name() {
         (json!({ "model": "m", "texts": ["a"], "seed": 7 }), "`seed`"),
         (json!({ "model": "m", "prompt": 7 }), "prompt: invalid type"),
     ] {
-        let (status, answer) = world.post("/v1/inputs", &wrong).await;
+        let (status, answer) = world.post("/v1/inputs", &of_client(wrong.clone())).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{wrong}");
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains(said), "{wrong}: {message}");
@@ -300,14 +326,14 @@ async fn what_is_no_request_for_texts_or_a_prompt_is_said_by_name() {
         json!({ "model": "m", "texts": ["a"] }),
         json!({ "model": "m", "prompt": "a", "seed": 7 }),
     ] {
-        let (status, answer) = world.post("/v1/inputs", &right).await;
+        let (status, answer) = world.post("/v1/inputs", &of_client(right)).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{answer}");
     }
 }
 
 #[tokio::test]
 async fn pages_of_named_origins_may_call_and_no_others() {
-    let world = World::new();
+    let world = World::new().await;
     let asked = |origin: &str| {
         let request = Request::options("/v1/inputs").header("origin", origin);
         let request = request.header("access-control-request-method", "POST");
@@ -326,14 +352,14 @@ async fn pages_of_named_origins_may_call_and_no_others() {
 
 #[tokio::test]
 async fn what_a_page_of_another_origin_sends_without_asking_for_leave_does_nothing() {
-    let world = World::new();
+    let world = World::new().await;
     // One that names itself, and one whose name leads to this machine since its page was loaded.
     for (origin, host) in [
         ("http://evil.example", "127.0.0.1:8787"),
         ("http://evil.example:8787", "evil.example:8787"),
         ("null", "127.0.0.1:8787"),
     ] {
-        let mut sent = request("/v1/blobs", "text/plain", "an input");
+        let mut sent = request(&blobs(), "text/plain", "an input");
         sent.headers_mut().insert("origin", origin.parse().unwrap());
         sent.headers_mut().insert("host", host.parse().unwrap());
         let answer = world.ask(sent).await;
@@ -342,14 +368,14 @@ async fn what_a_page_of_another_origin_sends_without_asking_for_leave_does_nothi
         assert!(!world.has(b"an input"), "{origin}");
     }
     // Programs name no origin.
-    let mut sent = request("/v1/blobs", "application/octet-stream", "an input");
+    let mut sent = request(&blobs(), "application/octet-stream", "an input");
     sent.headers_mut().remove("origin");
     assert_eq!(world.ask(sent).await.status(), StatusCode::OK);
 }
 
 #[tokio::test]
 async fn the_client_gets_its_output_as_numbers_or_as_bytes() {
-    let world = World::new();
+    let world = World::new().await;
     world.task(ContentHash::zero(), settled());
     world.serves_output().await;
     let client = signed(&world, "//Client").await;
@@ -370,7 +396,7 @@ async fn the_client_gets_its_output_as_numbers_or_as_bytes() {
 
 #[tokio::test]
 async fn nobody_else_s_signature_opens_an_output_wherever_it_lies() {
-    let world = World::new();
+    let world = World::new().await;
     world.task(ContentHash::zero(), settled());
     world.serves_output().await;
     let path = format!("/v1/tasks/{TASK}/output");
@@ -396,7 +422,7 @@ async fn nobody_else_s_signature_opens_an_output_wherever_it_lies() {
 
 #[tokio::test]
 async fn an_output_is_for_who_has_posted_the_task_and_once_there_is_one() {
-    let world = World::new();
+    let world = World::new().await;
     world.task(ContentHash::zero(), settled());
     let path = format!("/v1/tasks/{TASK}/output");
     let signature = hex::encode([1; 64]);
@@ -421,7 +447,7 @@ async fn an_output_is_for_who_has_posted_the_task_and_once_there_is_one() {
 
 #[tokio::test]
 async fn what_is_demanded_of_an_input_is_shown_also_after_a_restart() {
-    let world = World::new();
+    let world = World::new().await;
     let input = [7; 1_500];
     world.upload(&input).await;
     world.task(content_hash(&input), running());
@@ -442,8 +468,9 @@ async fn what_is_demanded_of_an_input_is_shown_also_after_a_restart() {
     });
     world.chain.finalize();
     // Another process goes on with what lies on the disk.
+    let kept = Kept::open(world.home.path().join("kept"), &*world.backend.plane);
     let backend = Backend {
-        kept: Arc::default(),
+        kept: Arc::new(kept.await.unwrap()),
         ..world.backend.clone()
     };
     let mut upkeep = Upkeep::new(backend, Signer::from_uri("//Helper").ok());
@@ -461,7 +488,7 @@ async fn what_is_demanded_of_an_input_is_shown_also_after_a_restart() {
 
 #[tokio::test]
 async fn an_input_that_comes_after_its_task_is_looked_after_too() {
-    let world = World::new();
+    let world = World::new().await;
     world.task(content_hash(b"late"), running());
     let mut upkeep = Upkeep::new(world.backend.clone(), None);
     upkeep.look().await.unwrap();
@@ -473,7 +500,7 @@ async fn an_input_that_comes_after_its_task_is_looked_after_too() {
 
 #[tokio::test]
 async fn what_no_open_task_asks_for_makes_room() {
-    let world = World::new();
+    let world = World::new().await;
     world.upload(b"used").await;
     world.upload(b"unused").await;
     world.task(content_hash(b"used"), running());
@@ -487,4 +514,45 @@ async fn what_no_open_task_asks_for_makes_room() {
     upkeep.look().await.unwrap();
     world.net.fill(&endpoint("server"));
     assert!(!world.has(b"used"));
+}
+
+/// Whether the server serves a blob to whoever posted the task.
+async fn serves(world: &World, to: &str, blob: &[u8]) -> bool {
+    let reader = world.net.join(endpoint("reader"));
+    let (signer, genesis) = (Signer::from_uri(to).unwrap(), world.chain.info().genesis);
+    let ticket = surety_access::ticket(&signer, &genesis, &reader.peer_id(), TASK, None).unwrap();
+    let (server, options) = ([endpoint("server")], FetchOptions::default().showing(ticket));
+    let fetched = reader.fetch(content_hash(blob), &server, &options);
+    fetched.await.is_ok()
+}
+
+#[tokio::test]
+async fn an_input_is_for_tasks_of_who_gave_it() {
+    let world = World::new().await;
+    world.upload(b"an input").await;
+    world.task(content_hash(b"an input"), running());
+    assert!(serves(&world, "//Client", b"an input").await);
+    // Who knows its hash posts a task with it.
+    let copier = Signer::from_uri("//Copier").unwrap().account().clone();
+    world
+        .chain
+        .change(|all| all.tasks.get_mut(&TASK).unwrap().client = copier);
+    assert!(!serves(&world, "//Copier", b"an input").await);
+    let mut upkeep = Upkeep::new(world.backend.clone(), Signer::from_uri("//Helper").ok());
+    upkeep.look().await.unwrap();
+    world.net.fill(&endpoint("server"));
+    assert!(!world.has(b"an input"), "the task of another has no use of it");
+}
+
+#[tokio::test]
+async fn an_output_that_was_fetched_for_a_page_is_no_input() {
+    let world = World::new().await;
+    world.task(ContentHash::zero(), settled());
+    world.serves_output().await;
+    let path = format!("/v1/tasks/{TASK}/output");
+    let (status, _) = world.post(&path, &signed(&world, "//Client").await).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(world.has(&output()));
+    world.task(content_hash(&output()), running());
+    assert!(!serves(&world, "//Client", &output()).await);
 }

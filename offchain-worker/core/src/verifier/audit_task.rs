@@ -219,14 +219,19 @@ impl AuditTask {
             RoundPhase::Auditing { .. } if round.awaits_seed() => return None,
             RoundPhase::Auditing { until } => {
                 // While something is demanded the window does not end, and may begin again.
-                let is_open = clock < *until || round.demands > 0;
+                let demanded = seen.demands.iter().map(|(_, demand)| demand.until).max();
+                let until = demanded.map_or(*until, |demanded| demanded.max(*until));
+                let is_open = clock < until || round.demands > 0;
                 let may_announce = member.owes_opening() && is_open && !config.is_short_of_room;
                 let kind = match shown {
                     None if may_announce => self.to_announce(key)?,
                     Some(_) if check.is_none_or(|check| check.sealed.is_none()) => to_audit(key, check),
                     _ => return None,
                 };
-                return Some((*until, kind));
+                // What we have demanded is fetched once it is shown.
+                let is_waited_for =
+                    kind == EffectKind::FetchAudit(key) && is_demanded(seen, &member.provider, &config.stash);
+                return (!is_waited_for).then_some((until, kind));
             }
             RoundPhase::Revealing { until } => (*until, false),
             RoundPhase::Challengeable { until, .. } => (*until, true),

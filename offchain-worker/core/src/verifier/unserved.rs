@@ -53,7 +53,7 @@ impl AuditTask {
         let (all, left) = (until.saturating_sub(check.drawn_at?), until.saturating_sub(clock));
         let needed = u64::from(all) * OFFERED_SLACK / WINDOW_SLACK;
         let is_due = u64::from(left) <= needed && tried.saturating_sub(under_way) >= FETCHES_MIN;
-        let is_late = left <= all / 2 && tried > 0;
+        let is_late = left <= all / 2 && tried.saturating_sub(under_way) > 0;
         (is_due || is_late).then(|| Wanted::new(EffectKind::Demand(key), until))
     }
 

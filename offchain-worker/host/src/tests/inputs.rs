@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use surety_access::Gate;
+use surety_access::{Gate, OwnOutputs};
 use surety_chain_client::{Call, Chain, ProviderRecord, Signer, Until};
 use surety_network::{Bytes, DataPlane};
 use surety_proofs::SegmentOpening;
 use surety_types::{
-    TaskId,
+    ContentHash, TaskId,
     task::{MemberProgress, RoundMember, RoundPhase},
 };
 use surety_worker_core::Record;
@@ -65,7 +65,9 @@ async fn rival_commits(world: &World, task: TaskId) {
     let stash = Signer::from_uri("//Rival").unwrap().account().clone();
     let plane = world.rival_plane();
     plane.publish(Bytes::from_static(INPUT)).await.unwrap();
-    let gate = Gate::of_provider(Arc::new(world.chain.clone()), stash.clone(), Arc::default());
+    let outputs = OwnOutputs::default();
+    outputs.insert(task, ContentHash::repeat_byte(9));
+    let gate = Gate::of_provider(Arc::new(world.chain.clone()), stash.clone(), Arc::new(outputs));
     plane.set_gate(Arc::new(gate));
     world.chain.change(|state| {
         let mut record = state.providers.values().next().unwrap().clone();
@@ -88,5 +90,21 @@ async fn a_provider_whose_client_is_gone_reads_the_input_from_one_that_has_commi
     rival_commits(&world, task).await;
     world.until_final(|| !commits(&world).is_empty()).await;
     assert_eq!(demands(&world), []);
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_is_here_for_another_task_is_not_this_one_s() {
+    let world = World::new().await;
+    let host = world.start();
+    let (first, second) = (world.post(INPUT).await, world.post(INPUT).await);
+    world.bid_and_assign(first).await;
+    world.until_final(|| commits(&world).len() == 1).await;
+    // Who has posted the second knows the input's hash, and has nothing to deliver.
+    world.net.set_down(&world.client_endpoint(), true);
+    world.bid_and_assign_unfinalized(second).await;
+    let missed = |record: &Record| matches!(record, Record::InputMissed { task, .. } if *task == second);
+    world.until_final(|| world.records().iter().any(missed)).await;
+    assert_eq!(commits(&world).len(), 1);
     host.stop().await;
 }

@@ -75,7 +75,8 @@ impl World {
             vitals: Mutex::default(),
             dir: tempfile::tempdir().unwrap(),
         };
-        let gate = Gate::of_client(Arc::new(world.chain.clone()), world.client.account().clone());
+        let client = Arc::new(world.client.account().clone());
+        let gate = Gate::of_inputs(Arc::new(world.chain.clone()), client);
         world.client_plane.set_gate(Arc::new(gate));
         world.prepare_provider().await;
         world.prepare_verifier().await;

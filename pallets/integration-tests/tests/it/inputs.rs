@@ -34,7 +34,7 @@ fn assert_withheld(waited: &[AccountId]) {
 }
 
 #[test]
-fn a_piece_that_is_supplied_is_paid_to_the_client_whoever_supplied_it() {
+fn of_a_demands_price_the_client_gets_that_of_the_piece_whoever_supplied_it() {
     waiting(3, || {
         let (_, commit_until) = phase().unwrap();
         let until = System::block_number() + INPUT_WINDOW;
@@ -44,7 +44,7 @@ fn a_piece_that_is_supplied_is_paid_to_the_client_whoever_supplied_it() {
         assert_ok!(supply_input(ANYBODY, &input(), 1));
         assert_eq!(
             (money(CLIENT), money(agent_of(2)), money(ANYBODY)),
-            (1 + PART_PRICE, AGENT_MONEY - PART_PRICE, MONEY)
+            (1 + SUPPLY_PRICE, AGENT_MONEY - PART_PRICE, MONEY)
         );
         let commit_until = commit_until + INPUT_WINDOW;
         assert_eq!(
@@ -258,7 +258,7 @@ fn who_commits_has_the_input_and_pays_for_its_demand() {
         assert_ok!(demand_input(1, 0));
         assert_ok!(commit(1, 9));
         assert_eq!(demanded_input(), None);
-        assert_eq!(money(CLIENT), 1 + PART_PRICE);
+        assert_eq!((money(CLIENT), money(agent_of(1))), (1, AGENT_MONEY - PART_PRICE));
         assert_eq!(
             events().pop(),
             Some(RuntimeEvent::Results(ResultsEvent::InputDemandLifted {
@@ -376,7 +376,9 @@ proptest! {
             let was_open = demanded_input().is_some();
             pass(longest(seats, reserves));
             assert_eq!(round(), None);
-            assert_eq!(Balances::total_issuance(), issued);
+            // Only agents have spent anything: what the client has not got of it was burned.
+            let spent: Balance = (1..=STASHES).map(|stash| AGENT_MONEY - money(agent_of(stash))).sum();
+            assert_eq!(Balances::total_issuance(), issued - (spent - (money(CLIENT) - 1)));
             let withheld = decision() == Some(Verdict::Failed(FailureReason::InputWithheld));
             assert!(!was_open || withheld, "a demand that led nowhere");
             pass(DEFERRAL + 1);

@@ -10,7 +10,7 @@ use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::{DispatchError, Perbill, traits::Saturating};
 use surety_dispute_game::bisection::Blob;
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{PART_BYTES, PART_SEGMENTS, PARTS_MAX, PartOpening, parts, segments};
+use surety_proofs::{PART_BYTES, PART_SEGMENTS, PARTS_MAX, PartOpening, parts};
 use surety_types::{
     ContentHash, TaskId, limits,
     stake::Role,
@@ -236,12 +236,12 @@ impl<T: Config> Pallet<T> {
         };
         let open = demands.len();
         // What can be read already is not paid for.
-        let kilobytes = match Self::is_part_shown(task, &blob, opening.part) {
+        let new_bytes = match Self::is_part_shown(task, &blob, opening.part) {
             true => 0,
-            false => segments(u32::try_from(opening.bytes.len()).unwrap_or(u32::MAX)),
+            false => u32::try_from(opening.bytes.len()).unwrap_or(u32::MAX),
         };
         let client = T::Outcome::client(task);
-        let demander = Self::settle_part((&provider, client), &mut demands, (part, bytes), kilobytes)
+        let demander = Self::settle_part((&provider, client), &mut demands, (part, bytes), new_bytes)
             .ok_or(Error::<T>::WrongSegment)?;
         if names {
             Self::note_output_shown(task, &provider, (shown, bytes), demander);
@@ -265,17 +265,17 @@ impl<T: Config> Pallet<T> {
         Ok(u32::try_from(open).unwrap_or(u32::MAX))
     }
 
-    /// A part of content of so many bytes is shown, with so many kilobytes that could not be read before: the
-    /// first that demanded it pays for those, and nobody else anything. Returns who the first is, if there is
-    /// any; demands that are met are ended.
+    /// A part of content of so many bytes is shown, with so many that could not be read before: the first
+    /// that demanded it pays for those, and nobody else anything. Returns who the first is, if there is any;
+    /// demands that are met are ended.
     ///
     /// An auditor pays half of their price; the client, which has a demand after the other, all of it. Both
-    /// are less than the provider's fee, so that nobody lives on being asked.
+    /// are less than the provider's fee for so many bytes, so that nobody lives on being asked.
     fn settle_part(
         (provider, client): (&T::AccountId, Option<T::AccountId>),
         demands: &mut DemandsOf<T>,
         (shown, bytes): (ContentPart, u32),
-        kilobytes: u32,
+        new_bytes: u32,
     ) -> Option<T::AccountId> {
         let answers = |wanted: &ContentPart| {
             wanted.content == shown.content && at_most_last(wanted.part, bytes) == shown.part
@@ -292,7 +292,7 @@ impl<T: Config> Pallet<T> {
                     1
                 };
                 let borne =
-                    Perbill::from_rational(kilobytes.saturating_mul(halves), PART_SEGMENTS.saturating_mul(2));
+                    Perbill::from_rational(new_bytes.saturating_mul(halves), PART_BYTES.saturating_mul(2));
                 let borne = borne.mul_floor(demand.price);
                 asset::hand_over::<T>(HoldReason::Demand, &demand.by, provider, borne);
                 free = free.saturating_sub(borne);

@@ -2,11 +2,14 @@
 //!
 //! One piece is open at a time, and only while fewer than a majority have committed: whoever commits has the
 //! input. The price comes back only when the client has withheld the piece, so that nobody gains time for
-//! nothing.
+//! nothing; the client is paid for the piece alone, and the rest is burned.
 
 use alloc::vec::Vec;
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get, weights::Weight};
-use sp_runtime::{DispatchError, traits::Saturating};
+use sp_runtime::{
+    DispatchError, Perbill,
+    traits::{Saturating, Zero},
+};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_proofs::{PART_SEGMENTS, SegmentOpening, segments};
 use surety_types::{
@@ -42,7 +45,8 @@ impl<T: Config> Pallet<T> {
         ensure!(!verdict::has_quorum(&round), Error::<T>::EnoughCommitted);
         let (_, input_bytes) = T::Outcome::input(task).ok_or(Error::<T>::UnknownRound)?;
         ensure!(segment < segments(input_bytes), Error::<T>::NoSuchSegment);
-        // That of a part: more than the fee of who shows a segment.
+        // That of a part, for a segment. The client is paid for the segment, which is less than the fee of
+        // showing it: it does not live on what it has not served.
         let price = T::SupplyPrice::get().saturating_mul(PART_SEGMENTS.into());
         let by = asset::hold_for_work::<T>(HoldReason::Demand, (&agent, &provider), price)?;
 
@@ -86,13 +90,23 @@ impl<T: Config> Pallet<T> {
             Error::<T>::WrongSegment
         );
         Rounds::<T>::insert(task, round);
-        Self::pay_for_input(task, &demand);
+        // The client's, whoever has shown it: a provider cannot get its price back through an accomplice.
+        let paid = match T::Outcome::client(task) {
+            Some(client) => {
+                let paid = Perbill::from_rational(1, PART_SEGMENTS).mul_floor(demand.price);
+                asset::hand_over::<T>(HoldReason::Demand, &demand.by, &client, paid);
+                paid
+            }
+            // Cannot be: a task with a round is known.
+            None => Zero::zero(),
+        };
+        asset::burn::<T>(HoldReason::Demand, &demand.by, demand.price.saturating_sub(paid));
         Self::deposit_event(Event::InputSupplied { task, segment, by });
         Ok(())
     }
 
     /// After a commitment: ends the open demand if whoever made it has committed itself, or a majority has.
-    /// The input was to be had then, and the client is paid as if it had supplied the piece.
+    /// The input was to be had then, and the demand costs its price all the same.
     pub(crate) fn lift_input_demand(task: TaskId, round: &mut RoundOf<T>) {
         let is_needed = |demand: &InputDemandOf<T>| {
             let mut members = round.members.iter();
@@ -107,20 +121,9 @@ impl<T: Config> Pallet<T> {
         let Some(demand) = round.input_demand.take() else {
             return;
         };
-        Self::pay_for_input(task, &demand);
+        asset::burn::<T>(HoldReason::Demand, &demand.by, demand.price);
         let provider = demand.provider;
         Self::deposit_event(Event::InputDemandLifted { task, provider });
-    }
-
-    /// The client's, whoever supplied the piece: a provider cannot get its price back through an accomplice.
-    fn pay_for_input(task: TaskId, demand: &InputDemandOf<T>) {
-        match T::Outcome::client(task) {
-            Some(client) => {
-                asset::hand_over::<T>(HoldReason::Demand, &demand.by, &client, demand.price);
-            }
-            // Cannot be: a task with a round is known.
-            None => asset::release::<T>(HoldReason::Demand, &demand.by, demand.price),
-        }
     }
 
     /// Whether the open demand has not been met in time.

@@ -214,7 +214,8 @@ async fn what_a_demand_costs_is_on_hold_until_it_is_met() {
             .chain
             .change(|state| state.funds.insert(client, funds(free, 0)));
     };
-    round.reveal(INPUT);
+    let output = [7; 5_000];
+    round.reveal(&output);
     let demand = || round.demand(Content::Output, 0, None);
     set(15);
     let sent = round
@@ -226,9 +227,11 @@ async fn what_a_demand_costs_is_on_hold_until_it_is_met() {
     round.ok(&client, demand()).await;
     let has = || round.chain.funds(When::Best, client.account());
     assert_eq!(has().await.unwrap(), funds(4, 16));
-    round.ok(&round.agent, round.supply(Content::Output, INPUT)).await;
-    // For the one kilobyte that it has, of the eight that a part may have.
-    assert_eq!(has().await.unwrap(), funds(18, 0));
+    round
+        .ok(&round.agent, round.supply(Content::Output, &output))
+        .await;
+    // For so many bytes as it has, of those that a part may have.
+    assert_eq!(has().await.unwrap(), funds(20 - 16 * 5_000 / 8_192, 0));
 }
 
 #[tokio::test]

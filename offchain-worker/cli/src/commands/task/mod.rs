@@ -68,7 +68,7 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
     let node = context.node(&*chain, &data).await?;
     let (mut signing, mut grants) = ((None, None), None);
     if own.is_some() {
-        welcome(&chain, &node, Some(info.task.client.clone())).await?;
+        welcome(&chain, &node, Arc::new(info.task.client.clone())).await?;
         serve_input(context, &node, &info).await;
         (signing, grants) = (signing_of(context), Some(Grants::default()));
     }

@@ -58,7 +58,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
     let node = context.node(&*chain, &context.config.task).await?;
     let input_bytes = u32::try_from(input.len())
         .map_err(|_| CliError::Usage("the input is too large for one task".into()))?;
-    welcome(&chain, &node, Some(key.signer.account().clone())).await?;
+    welcome(&chain, &node, Arc::new(key.signer.account().clone())).await?;
     let input = node.publish(input).await?;
     let sources = sources(&node)?;
     let spec = TaskSpec {
