@@ -158,8 +158,9 @@ pub trait DataPlane: Send + Sync {
     /// Grants are not kept over a restart: the chain knows who is in the round.
     async fn grant(&self, task: TaskId, hash: ContentHash, readers: Readers<'_>) -> Result<(), PlaneError>;
 
-    /// The blob, from the own store unless it is wanted anew, or from the first of `sources` that delivers it. Checked against its hash
-    /// and, when given, its size. What was fetched is stored, and served to others as far as it is granted.
+    /// The blob, from the own store unless it is wanted anew, or from the first of `sources` that delivers
+    /// it. Checked against its hash and, when given, its size. What was fetched is stored, and served to
+    /// others as far as it is granted.
     async fn fetch(
         &self,
         hash: ContentHash,
