@@ -1,13 +1,14 @@
 //! Who may read which blob.
 //!
 //! Nobody, until it is said who: a blob's hash stands on chain, so that knowing it gives no right to the
-//! blob. Three ways lead to it, tried in this order:
+//! blob. Two ways lead to it:
 //!
-//! 1. the reader is among those to whom the blob was granted ([`crate::DataPlane::grant`]) or announced as an
-//!    output;
-//! 2. the gate has let it in for this blob, no longer ago than [`crate::Limits::gate_memory`];
-//! 3. it shows a [`Ticket`], and the host's [`AccessGate`] finds that good. Whom the gate has refused a blob
-//!    is refused it unjudged for [`crate::Limits::gate_refusal_memory`], whatever it shows.
+//! 1. the reader shows a [`Ticket`], and the host's [`AccessGate`] finds that good, now or no longer ago than
+//!    [`crate::Limits::gate_memory`]. One that it has refused is refused unjudged for
+//!    [`crate::Limits::gate_refusal_memory`]. Nothing else counts then: a reader of one task's blob may ask
+//!    for another's, with the same bytes;
+//! 2. it shows none, and is among those to whom the blob was granted ([`crate::DataPlane::grant`]) or
+//!    announced as an output.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -167,11 +168,11 @@ impl<P: PartialEq> Grants<P> {
     }
 }
 
-/// Decisions of the gate that still hold, all of one kind: who was let in, or who was refused. A blob is read
-/// in many requests, and its reader is judged once. Bounded; when it is full of decisions that hold, all are
-/// forgotten.
+/// Decisions of the gate that still hold, all of one kind: who was let in, or who was refused, with which
+/// ticket. A blob is read in many requests, and a ticket is judged once. Bounded; when it is full of
+/// decisions that hold, all are forgotten.
 pub(crate) struct DecisionCache {
-    until: HashMap<(PeerId, ContentHash), Instant>,
+    until: HashMap<(PeerId, ContentHash, ContentHash), Instant>,
     memory: Duration,
     max: usize,
 }
@@ -185,7 +186,7 @@ impl DecisionCache {
         }
     }
 
-    pub(crate) fn insert(&mut self, peer: PeerId, blob: ContentHash, now: Instant) {
+    pub(crate) fn insert(&mut self, peer: PeerId, blob: ContentHash, ticket: &Ticket, now: Instant) {
         if self.until.len() >= self.max {
             self.until.retain(|_, until| *until > now);
         }
@@ -193,12 +194,18 @@ impl DecisionCache {
             // All of them hold: to forget them costs a check each.
             self.until.clear();
         }
-        self.until.insert((peer, blob), now + self.memory);
+        self.until.insert((peer, blob, of(ticket)), now + self.memory);
     }
 
-    pub(crate) fn has(&self, peer: PeerId, blob: ContentHash, now: Instant) -> bool {
-        self.until.get(&(peer, blob)).is_some_and(|until| *until > now)
+    pub(crate) fn has(&self, peer: PeerId, blob: ContentHash, ticket: &Ticket, now: Instant) -> bool {
+        let until = self.until.get(&(peer, blob, of(ticket)));
+        until.is_some_and(|until| *until > now)
     }
+}
+
+/// What a ticket is remembered by: it has up to some hundred bytes.
+fn of(ticket: &Ticket) -> ContentHash {
+    sp_crypto_hashing::blake2_256(ticket.as_bytes()).into()
 }
 
 #[cfg(test)]
@@ -245,13 +252,15 @@ mod tests {
     #[test]
     fn a_decision_holds_for_a_while_and_few_are_kept() {
         let (peer, now) = (PeerId::random(), Instant::now());
+        let [ticket, other] = [1, 2].map(|byte| Ticket::new(vec![byte]).unwrap());
         let mut allowances = DecisionCache::new(Duration::from_secs(60), 2);
-        allowances.insert(peer, BLOB, now);
-        assert!(allowances.has(peer, BLOB, now + Duration::from_secs(59)));
-        assert!(!allowances.has(peer, BLOB, now + Duration::from_secs(60)));
-        assert!(!allowances.has(PeerId::random(), BLOB, now));
+        allowances.insert(peer, BLOB, &ticket, now);
+        assert!(allowances.has(peer, BLOB, &ticket, now + Duration::from_secs(59)));
+        assert!(!allowances.has(peer, BLOB, &ticket, now + Duration::from_secs(60)));
+        assert!(!allowances.has(PeerId::random(), BLOB, &ticket, now));
+        assert!(!allowances.has(peer, BLOB, &other, now), "for another task");
         for _ in 0..9 {
-            allowances.insert(PeerId::random(), BLOB, now);
+            allowances.insert(PeerId::random(), BLOB, &ticket, now);
             assert!(allowances.until.len() <= 2);
         }
     }

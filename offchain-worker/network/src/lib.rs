@@ -14,6 +14,7 @@ mod outline;
 mod pace;
 mod places;
 pub mod plane;
+mod reach;
 mod shared;
 pub mod store;
 pub mod stream;
@@ -29,6 +30,7 @@ pub use node::{NetworkConfig, Node};
 pub use plane::{
     Announcement, Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Statement,
 };
+pub use reach::Reachability;
 pub use store::{BlobStore, StoreError, StoreLimits};
 pub use stream::{StreamEnd, StreamPage, StreamWriter};
 #[doc(hidden)]

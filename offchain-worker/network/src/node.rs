@@ -133,7 +133,7 @@ impl Node {
 }
 
 impl Node {
-    async fn put<R>(
+    pub(crate) async fn put<R>(
         &self,
         endpoint: &Endpoint,
         question: impl FnOnce(Reply<R>) -> Question,

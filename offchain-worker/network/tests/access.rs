@@ -142,6 +142,35 @@ async fn knowing_the_hash_of_an_input_gives_no_right_to_it() {
 }
 
 #[tokio::test]
+async fn who_reads_a_blob_for_one_task_is_judged_where_it_asks_for_another() {
+    for p in Parties::both().await {
+        let hash = p.server.publish(Bytes::from_static(b"input")).await.unwrap();
+        p.server
+            .grant(TASK, hash, Readers::Only(&p.member.endpoints()))
+            .await
+            .unwrap();
+        p.server.set_gate(OneTicket::for_peer(&*p.auditor, hash));
+        let of_another = showing(b"for another task");
+        assert!(refused(p.member.fetch(hash, &p.at, &of_another).await));
+        assert!(
+            p.member
+                .fetch(hash, &p.at, &FetchOptions::default())
+                .await
+                .is_ok()
+        );
+        assert!(p.auditor.fetch(hash, &p.at, &showing(b"drawn")).await.is_ok());
+        let other = FetchOptions {
+            anew: true,
+            ..showing(b"for another task")
+        };
+        assert!(
+            refused(p.auditor.fetch(hash, &p.at, &other).await),
+            "its first ticket lets in no second"
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_is_wanted_anew_comes_from_who_has_it_or_not_at_all() {
     for parties in Parties::both().await {
         let hash = parties
@@ -388,16 +417,18 @@ async fn who_could_not_be_judged_is_judged_again_at_once() {
 }
 
 #[tokio::test]
-async fn who_was_refused_is_not_judged_again_for_a_while() {
+async fn a_ticket_that_was_refused_is_not_judged_again_for_a_while() {
     let (server, auditor) = (peer(&[QUIC]).await, peer(&[]).await);
     let hash = server.node.publish(Bytes::from_static(b"x")).await.unwrap();
     let at = [endpoint(&server)];
     let gate = OneTicket::for_peer(&auditor.node, hash);
     server.node.set_gate(gate.clone());
-    for ticket in [b"forged".as_slice(), b"another", b"drawn"] {
-        assert!(refused(auditor.node.fetch(hash, &at, &showing(ticket)).await));
+    for _ in 0..3 {
+        assert!(refused(auditor.node.fetch(hash, &at, &showing(b"forged")).await));
     }
     assert_eq!(gate.asked.load(Ordering::SeqCst), 1);
+    // It is another task's that the peer has one for.
+    assert!(auditor.node.fetch(hash, &at, &showing(b"drawn")).await.is_ok());
 }
 
 #[tokio::test]

@@ -13,7 +13,10 @@ use surety_chain_client::{AccountId, Chain, ChainError, When, address};
 use surety_host::machine;
 use surety_types::{model::ModelManifest, multiaddr::Endpoint, stake::Role};
 
-use super::Context;
+use super::{
+    Context,
+    reach::{self, Found},
+};
 use crate::{
     SURE,
     amount::Amount,
@@ -90,6 +93,7 @@ pub(super) async fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
             if args.role != DoctorRole::Client {
                 check_registered(context, &*chain, &mut checks).await;
             }
+            check_reached(context, &*chain, args.role, &mut checks).await;
             if let Some(account) = key {
                 let checked = check_account(&*chain, &account, args.role, &mut checks).await;
                 if let Err(e) = checked {
@@ -443,6 +447,26 @@ async fn check_registration(
         ),
     }
     Ok(())
+}
+
+/// Whether peers of the chain reach what is listened on.
+async fn check_reached(context: &Context, chain: &dyn Chain, role: DoctorRole, checks: &mut Checks) {
+    let data = match role {
+        DoctorRole::Provider => &context.config.provider.data,
+        DoctorRole::Client => &context.config.task,
+        // It need not be reached.
+        DoctorRole::Verifier => return,
+    };
+    let found = reach::try_out(chain, data).await;
+    match found.map(|all| reach::summary(&all)) {
+        Ok((Found::Reachable, text)) => checks.ok("reached", text),
+        Ok((Found::Elsewhere | Found::Unreachable, text)) => checks.fail("reached", text),
+        Ok((Found::Unknown, text)) => checks.warn("reached", text),
+        Err(e) => {
+            let finding = format!("cannot be tried now: {e}; a provider that is up says it in its log");
+            checks.warn("reached", finding);
+        }
+    }
 }
 
 /// Whether clients elsewhere can reach what the chain tells them.

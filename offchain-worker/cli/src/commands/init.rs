@@ -11,7 +11,10 @@ use surety_host::machine;
 use surety_models::known;
 use surety_types::{ModelId, model::ModelManifest, stake::Role, task::TaskState};
 
-use super::{Context, model};
+use super::{
+    Context, model,
+    reach::{self, Reach},
+};
 use crate::{
     SURE,
     amount::{Amount, Plancks},
@@ -39,6 +42,8 @@ struct Ready {
     processor: String,
     cores: u16,
     memory_mib: u32,
+    /// Whether others reach it; a verifier need not be reached.
+    reach: Vec<Reach>,
     /// What such a task has paid one provider, in the middle of those that the chain still knows.
     usual_payment: Option<Plancks>,
     next: &'static str,
@@ -71,6 +76,10 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
             .step(&format!("fetching {name}, which the chain is asked for"));
         model::fetched(context, &name).await?;
     }
+    let reach = match role {
+        Role::Provider => reached(context, &*chain).await,
+        Role::Verifier => Vec::new(),
+    };
     let device = machine::profile(context.config.provider.work.threads);
     let ready = Ready {
         stash: address(setup.stash.account()),
@@ -82,12 +91,28 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
         processor: String::from_utf8_lossy(&device.name).into_owned(),
         cores: device.cores,
         memory_mib: device.memory_mib,
+        reach,
         next: match role {
             Role::Provider => "surety provider up",
             Role::Verifier => "surety verifier up",
         },
     };
     context.out.result(&ready, || ready.text())
+}
+
+/// Whether others reach what this provider will listen on. It is no reason to stop: ports may be forwarded
+/// later.
+async fn reached(context: &Context, chain: &dyn Chain) -> Vec<Reach> {
+    context
+        .out
+        .step("asking peers of the chain to connect to this machine");
+    let all = reach::try_out(chain, &context.config.provider.data).await;
+    all.unwrap_or_else(|error| {
+        context
+            .out
+            .step(&format!("cannot try whether others reach it: {error}"));
+        Vec::new()
+    })
 }
 
 /// The key in a file; a new one where there is no file.
@@ -362,6 +387,9 @@ impl Ready {
             self.processor, self.cores, self.memory_mib
         );
         rows.add_row(["machine", &device]);
+        if !self.reach.is_empty() {
+            rows.add_row(["reached", &reach::summary(&self.reach).1]);
+        }
         let none = "none of those that the chain knows can be fetched by name: surety model list";
         rows.add_row(["model", self.model.as_deref().unwrap_or(none)]);
         if let Some(payment) = self.usual_payment {

@@ -10,6 +10,7 @@ mod manual;
 mod model;
 mod provider;
 mod provider_status;
+mod reach;
 mod serve;
 mod task;
 mod train;

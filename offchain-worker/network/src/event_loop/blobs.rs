@@ -101,7 +101,7 @@ impl EventLoop {
         }
         self.inbound.insert(id, guest);
         let Request { wanted, ticket } = request;
-        let Some((blob, allowed)) = self.look_up(&wanted, &peer) else {
+        let Some((blob, allowed)) = self.look_up(&wanted, &peer, ticket.as_ref()) else {
             self.send(channel, Response::NotFound);
             return;
         };
@@ -124,12 +124,20 @@ impl EventLoop {
         }
     }
 
-    /// The blob that is wanted, if it is here, and whether the peer is among its readers.
-    fn look_up(&self, wanted: &Wanted, peer: &PeerId) -> Option<(ContentHash, bool)> {
+    /// The blob that is wanted, if it is here, and whether the peer is among its readers. Who shows a ticket
+    /// reads by that alone: it may be for another task than the one that it is a reader of.
+    fn look_up(
+        &self,
+        wanted: &Wanted,
+        peer: &PeerId,
+        ticket: Option<&Ticket>,
+    ) -> Option<(ContentHash, bool)> {
         let (blob, allowed) = match wanted {
             Wanted::Blob { hash, .. } | Wanted::Outline { hash } => {
-                let allowed =
-                    self.grants.may_read(hash, peer) || self.allowances.has(*peer, *hash, Instant::now());
+                let allowed = match ticket {
+                    Some(ticket) => self.allowances.has(*peer, *hash, ticket, Instant::now()),
+                    None => self.grants.may_read(hash, peer),
+                };
                 (*hash, allowed)
             }
             // Whoever may read the same blob for another task need not know that it is this task's output,
@@ -144,7 +152,9 @@ impl EventLoop {
 
     /// Has the gate look at a ticket, apart from the loop.
     fn judge(&mut self, case: Case, guest: Guest) {
-        let was_refused = self.refusals.has(case.peer, case.blob, Instant::now());
+        let was_refused = self
+            .refusals
+            .has(case.peer, case.blob, &case.ticket, Instant::now());
         let Some(gate) = self.shared.gate().filter(|_| !was_refused) else {
             self.on_judged(case, None);
             return;
@@ -180,7 +190,8 @@ impl EventLoop {
 
     pub(super) fn on_judged(&mut self, case: Case, decision: Option<Decision>) {
         if decision == Some(Decision::Refuse) {
-            self.refusals.insert(case.peer, case.blob, Instant::now());
+            self.refusals
+                .insert(case.peer, case.blob, &case.ticket, Instant::now());
         }
         if decision != Some(Decision::Allow) {
             tracing::debug!(peer = %case.peer, blob = ?case.blob, "a ticket was not taken");
@@ -189,7 +200,8 @@ impl EventLoop {
             return;
         }
         if case.task().is_none() {
-            self.allowances.insert(case.peer, case.blob, Instant::now());
+            self.allowances
+                .insert(case.peer, case.blob, &case.ticket, Instant::now());
         }
         self.serve(case.peer, case.wanted, case.channel);
     }
