@@ -132,7 +132,7 @@ pub(super) async fn fetch(
     may_be_here: bool,
 ) -> Event {
     let task = of.id;
-    // A client that knows us by an earlier peer id lets us in as a member of the round.
+    // Whoever has the input lets us in as a member of this task's round.
     let pass = surety_access::ticket(
         &tools.signer,
         &tools.chain.info().genesis,

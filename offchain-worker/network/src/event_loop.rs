@@ -28,7 +28,8 @@ use tokio::{
 
 use crate::{
     Limits,
-    access::{Audience, Decision, DecisionCache, Grants},
+    access::{Allowed, Audience, Decision, DecisionCache, Grants},
+    address::Scope,
     announced::Announced,
     pace::Pace,
     places::{Guest, Named, Places},
@@ -124,6 +125,8 @@ pub(crate) struct EventLoop {
     shared: Arc<Shared>,
     genesis: ContentHash,
     limits: Limits,
+    /// From where this node is reached: as far does it dial those who ask for it.
+    scope: Scope,
     /// Requests waiting for a connection.
     dialling: HashMap<ConnectionId, (PeerId, Question)>,
     /// Requests waiting for a response.
@@ -142,10 +145,10 @@ pub(crate) struct EventLoop {
     outputs: Announced<Announcement>,
     streams: Announced<StreamReader>,
     grants: Grants<PeerId>,
-    /// Whom the gate has let in.
-    allowances: DecisionCache,
-    /// Whom the gate has refused.
-    refusals: DecisionCache,
+    /// Whom the gate has let in, for what and with which ticket.
+    allowances: DecisionCache<Allowed>,
+    /// Whom the gate has refused, and what.
+    refusals: DecisionCache<(PeerId, ContentHash)>,
     pace: Pace<PeerId>,
     /// Whose tickets are being judged, by the task that does.
     judging: HashMap<tokio::task::Id, Guest>,
@@ -158,12 +161,14 @@ impl EventLoop {
         shared: Arc<Shared>,
         genesis: ContentHash,
         limits: Limits,
+        scope: Scope,
     ) -> Self {
         Self {
             swarm,
             commands,
             shared,
             genesis,
+            scope,
             dialling: HashMap::new(),
             asked: HashMap::new(),
             pages_asked: HashMap::new(),

@@ -22,7 +22,7 @@ mod swarm;
 mod wire;
 
 pub use access::{AccessGate, Asked, Decision, Readers, TICKET_BYTES_MAX, Ticket};
-pub use address::{AddressError, check_listen, parse_endpoint};
+pub use address::{AddressError, Scope, check_listen, parse_endpoint};
 pub use counters::Counters;
 pub use libp2p::bytes::Bytes;
 pub use limits::Limits;

@@ -57,6 +57,8 @@ pub struct Limits {
     pub grants_max: usize,
     /// Tickets that are judged at once.
     pub gate_checks_max: usize,
+    /// Of these, kept for peers named on chain.
+    pub gate_checks_named: usize,
     /// Of these, tickets of one peer.
     pub gate_checks_per_peer_max: usize,
     /// Of these, tickets of one address group's peers that are not named on chain.
@@ -117,6 +119,7 @@ impl Default for Limits {
             connections_per_peer_max: 8,
             grants_max: 8192,
             gate_checks_max: 8,
+            gate_checks_named: 4,
             gate_checks_per_peer_max: 1,
             gate_checks_per_address_max: 2,
             gate_timeout: Duration::from_secs(5),

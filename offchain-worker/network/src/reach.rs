@@ -1,7 +1,8 @@
 //! Whether others reach this node.
 
-use std::net::Ipv4Addr;
+use std::{collections::BTreeMap, net::Ipv4Addr};
 
+use futures::future::join_all;
 use libp2p::multiaddr::Protocol;
 use surety_types::multiaddr::Endpoint;
 
@@ -13,82 +14,79 @@ use crate::{
     wire::{ReachRequest, ReachResponse},
 };
 
-/// Peers that are asked about one address.
+/// Peers that are asked.
 const ASKED_MAX: usize = 8;
-/// So many that did not get through are believed: one may have lost its own connection.
-const UNREACHED_MAX: usize = 2;
 
 /// Whether others reach an address of ours.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reachability {
-    /// One did.
+    /// They do.
     Reachable,
-    /// One did at this other address, where it sees us.
+    /// They do at this other address, where they see us.
     At(Endpoint),
-    /// Those that tried did not.
+    /// They do not.
     Unreachable,
     /// Nobody could tell.
     Unknown,
 }
 
 impl Node {
-    /// Has peers dial each of this node's endpoints, and says what came of it.
+    /// Has peers dial each of this node's endpoints, and says what most of those found that could tell: one
+    /// alone may lie, or have lost its own connection.
     pub async fn reachability(&self, peers: &[Endpoint]) -> Vec<(Endpoint, Reachability)> {
+        let mut peers: Vec<&Endpoint> = peers.iter().take(ASKED_MAX).collect();
         let mut all = Vec::new();
         for endpoint in self.endpoints() {
-            let found = self.reachability_of(&endpoint, peers).await;
-            all.push((endpoint, found));
+            let asked = peers.iter().map(|peer| self.dialled_by(peer, &endpoint));
+            let answers = join_all(asked).await;
+            let mut votes: BTreeMap<Reachability, usize> = BTreeMap::new();
+            let mut answering = Vec::new();
+            for (peer, answer) in peers.into_iter().zip(answers) {
+                match answer {
+                    Ok(found) => {
+                        answering.push(peer);
+                        *votes.entry(found).or_default() += 1;
+                    }
+                    // Of the next address it need not be asked.
+                    Err(error) => {
+                        tracing::debug!(peer = endpoint_text(peer), %error, "cannot be asked");
+                    }
+                }
+            }
+            peers = answering;
+            votes.remove(&Reachability::Unknown);
+            let most = votes.values().max().copied();
+            let found = votes.into_iter().find(|(_, count)| Some(*count) == most);
+            all.push((endpoint, found.map_or(Reachability::Unknown, |(found, _)| found)));
         }
         all
     }
 
-    async fn reachability_of(&self, endpoint: &Endpoint, peers: &[Endpoint]) -> Reachability {
-        let addresses = match dialled_at(endpoint).await {
-            Ok(addresses) => addresses,
-            Err(error) => {
-                tracing::debug!(endpoint = endpoint_text(endpoint), %error, "no address to be dialled at");
-                return Reachability::Unreachable;
-            }
+    /// Has one peer dial an endpoint, or the same port where the peer sees us.
+    async fn dialled_by(&self, peer: &Endpoint, endpoint: &Endpoint) -> Result<Reachability, PeerError> {
+        let Ok(addresses) = dialled_at(endpoint).await else {
+            // A name that leads nowhere.
+            return Ok(Reachability::Unreachable);
         };
-        let mut unreached = 0;
-        for peer in peers.iter().take(ASKED_MAX) {
-            for address in &addresses {
-                match self.dialled_by(peer, address).await {
-                    Ok(Reachability::Unreachable) => unreached += 1,
-                    Ok(Reachability::Unknown) => {}
-                    Ok(reached) => return reached,
-                    Err(error) => {
-                        tracing::debug!(peer = endpoint_text(peer), %error, "cannot be asked");
-                        break;
-                    }
+        let mut found = Reachability::Unknown;
+        for address in addresses {
+            let seen = match self.dial_back(peer, &address).await? {
+                ReachResponse::Reached => return Ok(Reachability::Reachable),
+                ReachResponse::Unreached => {
+                    found = Reachability::Unreachable;
+                    None
                 }
-            }
-            if unreached >= UNREACHED_MAX {
-                break;
+                ReachResponse::Elsewhere(seen) => seen.and_then(|ip| moved(&address, ip.into())),
+                ReachResponse::Busy => None,
+            };
+            let Some(seen) = seen else { continue };
+            match self.dial_back(peer, &seen).await? {
+                ReachResponse::Reached => return Ok(Reachability::At(seen)),
+                ReachResponse::Unreached => found = Reachability::Unreachable,
+                ReachResponse::Elsewhere(_) | ReachResponse::Busy => {}
             }
         }
-        match unreached {
-            0 => Reachability::Unknown,
-            _ => Reachability::Unreachable,
-        }
-    }
-
-    /// Has one peer dial one address, or the same port where the peer sees us.
-    async fn dialled_by(&self, peer: &Endpoint, address: &Endpoint) -> Result<Reachability, PeerError> {
-        let seen = match self.dial_back(peer, address).await? {
-            ReachResponse::Reached => return Ok(Reachability::Reachable),
-            ReachResponse::Unreached => return Ok(Reachability::Unreachable),
-            ReachResponse::Elsewhere(seen) => seen.and_then(|ip| moved(address, ip.into())),
-            ReachResponse::Busy => None,
-        };
-        let Some(seen) = seen else {
-            return Ok(Reachability::Unknown);
-        };
-        Ok(match self.dial_back(peer, &seen).await? {
-            ReachResponse::Reached => Reachability::At(seen),
-            ReachResponse::Unreached => Reachability::Unreachable,
-            ReachResponse::Elsewhere(_) | ReachResponse::Busy => Reachability::Unknown,
-        })
+        Ok(found)
     }
 
     async fn dial_back(&self, peer: &Endpoint, address: &Endpoint) -> Result<ReachResponse, PeerError> {

@@ -12,7 +12,7 @@ use surety_models::known;
 use surety_types::{ModelId, model::ModelManifest, stake::Role, task::TaskState};
 
 use super::{
-    Context, model,
+    Context, faucet, model,
     reach::{self, Reach},
 };
 use crate::{
@@ -233,46 +233,18 @@ impl Setup<'_> {
                 let what = format!("sending {} to the stash", Amount(missing));
                 return self.send(signer, call, &what).await;
             }
-            Source::Faucet(url) => self.ask(url).await,
+            Source::Faucet(url) => faucet::ask(self.out, url, to).await,
             Source::Somebody => 0,
         };
         if free.saturating_add(given) >= enough {
-            return self.wait_for(enough).await;
+            return faucet::wait_for(self.out, self.chain, to, enough).await;
         }
         self.out.step(&format!(
             "send {} to {}; this goes on by itself when they are there (Ctrl-C and the same command later do as well)",
             Amount(missing.saturating_sub(given)),
             address(to)
         ));
-        self.wait_for(enough).await
-    }
-
-    /// What a faucet says that it has sent. Where it refuses, money may be on its way all the same: of an
-    /// answer that was missed.
-    async fn ask(&self, url: &str) -> Balance {
-        self.out.step(&format!("asking the faucet at {url}"));
-        match surety_faucet::ask(url, self.stash.account()).await {
-            Ok(given) => {
-                self.out.step(&format!("it sends {}", Amount(given.amount)));
-                given.amount
-            }
-            Err(error) => {
-                self.out.step(&error.to_string());
-                0
-            }
-        }
-    }
-
-    /// Waits until the stash has so much.
-    async fn wait_for(&self, enough: Balance) -> Result<()> {
-        let waiting = self.out.spinner();
-        waiting.set_message("waiting for the money");
-        let mut blocks = self.chain.finalized_blocks().await?;
-        while self.free(self.stash.account()).await? < enough {
-            blocks.next().await?;
-        }
-        waiting.finish_and_clear();
-        Ok(())
+        faucet::wait_for(self.out, self.chain, to, enough).await
     }
 
     /// Bonds what is missing and names the agent, in one extrinsic where both are to be done: a stash that

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use surety_chain_client::{Chain, ChainError, When};
-use surety_network::{BlobStore, DataPlane, Limits, NetworkConfig, Node, Reachability, StoreLimits};
+use surety_network::{BlobStore, DataPlane, Limits, NetworkConfig, Node, Reachability, Scope, StoreLimits};
 use surety_types::multiaddr::Endpoint;
 
 use crate::{
@@ -31,6 +31,8 @@ pub(super) struct Reach {
 #[serde(rename_all = "lowercase")]
 pub(super) enum Found {
     Reachable,
+    /// Within its own network or machine.
+    Nearby,
     Elsewhere,
     Unreachable,
     Unknown,
@@ -40,7 +42,10 @@ impl Reach {
     fn new((endpoint, found): (Endpoint, Reachability)) -> Self {
         let text = |endpoint: &Endpoint| String::from_utf8_lossy(endpoint).into_owned();
         let (found, reached_at) = match &found {
-            Reachability::Reachable => (Found::Reachable, None),
+            Reachability::Reachable => match Scope::of_endpoint(&endpoint) {
+                Some(Scope::Network | Scope::Machine) => (Found::Nearby, None),
+                Some(Scope::Global) | None => (Found::Reachable, None),
+            },
             Reachability::At(seen) => (Found::Elsewhere, Some(text(seen))),
             Reachability::Unreachable => (Found::Unreachable, None),
             Reachability::Unknown => (Found::Unknown, None),
@@ -58,15 +63,27 @@ pub(super) fn summary(all: &[Reach]) -> (Found, String) {
     let those = |wanted| {
         let of = all.iter().filter(move |reach| reach.found == wanted);
         let shown = of.map(|reach| reach.reached_at.as_ref().unwrap_or(&reach.endpoint).as_str());
+        // Whose address it is need not be said.
+        let shown = shown.map(|endpoint| endpoint.split("/p2p/").next().unwrap_or(endpoint));
         shown.collect::<Vec<_>>().join(", ")
     };
-    let kinds = [Found::Reachable, Found::Elsewhere, Found::Unreachable];
+    let kinds = [
+        Found::Reachable,
+        Found::Elsewhere,
+        Found::Nearby,
+        Found::Unreachable,
+    ];
     let best = kinds
         .into_iter()
         .find(|kind| all.iter().any(|reach| reach.found == *kind));
     let best = best.unwrap_or(Found::Unknown);
     let text = match best {
         Found::Reachable => format!("peers of this chain have connected to {}", those(best)),
+        Found::Nearby => format!(
+            "peers of this chain have connected to {}, which others than those of this machine or network cannot: for them \
+             forward a port, and name its address with --external",
+            those(best)
+        ),
         Found::Elsewhere => format!(
             "peers of this chain see this machine at another address, and have connected to {}: name that one with --external",
             those(best)
@@ -130,7 +147,7 @@ async fn reach(chain: &dyn Chain, node: &Node) -> std::result::Result<Vec<Reach>
 pub(super) async fn tell(chain: Arc<dyn Chain>, node: Arc<Node>) {
     loop {
         match reach(&*chain, &node).await.map(|all| summary(&all)) {
-            Ok((Found::Reachable, text)) => return tracing::info!("{text}"),
+            Ok((Found::Reachable | Found::Nearby, text)) => return tracing::info!("{text}"),
             Ok((Found::Elsewhere | Found::Unreachable, text)) => tracing::warn!("{text}"),
             Ok((Found::Unknown, text)) => tracing::debug!("{text}"),
             Err(error) => tracing::debug!(%error, "who could be asked is not known"),

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{Answer, EventLoop, answer, request_fault};
 use crate::{
-    access::{Asked, Audience, Decision, Ticket},
+    access::{Asked, Audience, Decision, Ticket, ticket_hash},
     outline::chunks_of,
     places::{Guest, Room},
     plane::Announcement,
@@ -135,7 +135,10 @@ impl EventLoop {
         let (blob, allowed) = match wanted {
             Wanted::Blob { hash, .. } | Wanted::Outline { hash } => {
                 let allowed = match ticket {
-                    Some(ticket) => self.allowances.has(*peer, *hash, ticket, Instant::now()),
+                    Some(ticket) => {
+                        let asked = (*peer, *hash, ticket_hash(ticket));
+                        self.allowances.has(&asked, Instant::now())
+                    }
                     None => self.grants.may_read(hash, peer),
                 };
                 (*hash, allowed)
@@ -152,9 +155,7 @@ impl EventLoop {
 
     /// Has the gate look at a ticket, apart from the loop.
     fn judge(&mut self, case: Case, guest: Guest) {
-        let was_refused = self
-            .refusals
-            .has(case.peer, case.blob, &case.ticket, Instant::now());
+        let was_refused = self.refusals.has(&(case.peer, case.blob), Instant::now());
         let Some(gate) = self.shared.gate().filter(|_| !was_refused) else {
             self.on_judged(case, None);
             return;
@@ -162,7 +163,7 @@ impl EventLoop {
         // Each check costs the host questions to its node: no peer and no address has all of them.
         let room = Room {
             total: self.limits.gate_checks_max,
-            kept: 0,
+            kept: self.limits.gate_checks_named,
             per_address: self.limits.gate_checks_per_address_max,
             per_peer: self.limits.gate_checks_per_peer_max,
         };
@@ -190,8 +191,7 @@ impl EventLoop {
 
     pub(super) fn on_judged(&mut self, case: Case, decision: Option<Decision>) {
         if decision == Some(Decision::Refuse) {
-            self.refusals
-                .insert(case.peer, case.blob, &case.ticket, Instant::now());
+            self.refusals.insert((case.peer, case.blob), Instant::now());
         }
         if decision != Some(Decision::Allow) {
             tracing::debug!(peer = %case.peer, blob = ?case.blob, "a ticket was not taken");
@@ -200,8 +200,8 @@ impl EventLoop {
             return;
         }
         if case.task().is_none() {
-            self.allowances
-                .insert(case.peer, case.blob, &case.ticket, Instant::now());
+            let allowed = (case.peer, case.blob, ticket_hash(&case.ticket));
+            self.allowances.insert(allowed, Instant::now());
         }
         self.serve(case.peer, case.wanted, case.channel);
     }

@@ -1,10 +1,14 @@
 //! Serving and asking `/surety/reach/1`: whoever asks is dialled back, and told whether that worked.
 //!
-//! Only at the address that it asks from: nobody can have others dialled, or find out what answers in this
-//! machine's own network.
+//! Only at the address that it asks from, and not where that is one of this machine's own network, unless
+//! this node is for that network alone: a gateway may stand for whoever asks, and nobody shall have others
+//! dialled, or find out what answers behind it.
+
+use std::net::IpAddr;
 
 use libp2p::{
     PeerId,
+    multiaddr::Multiaddr,
     request_response::{Event, Message, ResponseChannel},
     swarm::{
         ConnectionId,
@@ -15,8 +19,8 @@ use surety_types::multiaddr::Endpoint;
 
 use super::{EventLoop, answer, request_fault};
 use crate::{
-    address::split_endpoint,
-    places::{AddressGroup, Guest, Room},
+    address::{Scope, split_endpoint},
+    places::{Guest, Room, ip_of},
     wire::{REACH, ReachRequest, ReachResponse},
 };
 
@@ -75,12 +79,12 @@ impl EventLoop {
             return self.send_reach(channel, ReachResponse::Busy);
         }
         let address = match split_endpoint(address) {
-            Ok((address, of)) if of == peer && is_at(&guest, AddressGroup::of(&address)) => address,
+            Ok((address, of)) if of == peer && self.is_dialled(&guest, &address) => address,
             _ => {
-                let seen = match guest.group {
-                    AddressGroup::V4(ip) => Some(ip.octets()),
+                let seen = match guest.ip {
+                    Some(IpAddr::V4(ip)) if Scope::of_ip(ip.into()) <= self.scope => Some(ip.octets()),
                     // Whoever has IPv6 is seen where it is.
-                    AddressGroup::V6(_) | AddressGroup::Other => None,
+                    _ => None,
                 };
                 return self.send_reach(channel, ReachResponse::Elsewhere(seen));
             }
@@ -100,14 +104,17 @@ impl EventLoop {
         }
     }
 
+    /// Whether a peer that asks is dialled at an address.
+    fn is_dialled(&self, guest: &Guest, address: &Multiaddr) -> bool {
+        let is_its_own = guest.ip.is_some() && guest.ip == ip_of(address);
+        is_its_own && Scope::of(address).is_some_and(|scope| scope <= self.scope)
+    }
+
     /// A connection has come about, or has not: it may be one that somebody has asked for.
     pub(super) fn dialled_back(&mut self, connection: ConnectionId, is_up: bool) {
         let Some(caller) = self.dialled_back.remove(&connection) else {
             return;
         };
-        if is_up {
-            self.swarm.close_connection(connection);
-        }
         let response = match is_up {
             true => ReachResponse::Reached,
             false => ReachResponse::Unreached,
@@ -122,9 +129,4 @@ impl EventLoop {
             tracing::debug!("the peer is gone before it was answered");
         }
     }
-}
-
-/// Whether a peer asks from there.
-fn is_at(guest: &Guest, group: AddressGroup) -> bool {
-    group != AddressGroup::Other && guest.group == group
 }
