@@ -12,9 +12,8 @@ use surety_types::{
 use crate::{AuditSpeeds, Auditors, BalanceOf, Config, Error, Event, Models, Pallet};
 
 impl<T: Config> Pallet<T> {
-    pub(crate) fn do_set_audit_speed(owner: &T::AccountId, model: ModelId, tokens: u32) -> DispatchResult {
+    pub(crate) fn do_set_audit_speed(model: ModelId, tokens: u32) -> DispatchResult {
         let entry = Models::<T>::get(model).ok_or(Error::<T>::UnknownModel)?;
-        ensure!(entry.owner == *owner, Error::<T>::NotOwner);
         let (_, plausible) = audit_speeds(entry.manifest.work_per_token());
         ensure!(plausible.contains(&tokens), Error::<T>::ImplausibleSpeed);
         AuditSpeeds::<T>::insert(model, tokens);

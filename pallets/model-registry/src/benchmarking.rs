@@ -102,13 +102,14 @@ mod benches {
 
     #[benchmark]
     fn set_audit_speed() -> Result<(), BenchmarkError> {
-        let owner: T::AccountId = whitelisted_caller();
+        let owner: T::AccountId = account("owner", 0, 0);
         asset::endow::<T>(&owner)?;
-        let model = Pallet::<T>::do_register(owner.clone(), largest(Operation::Embed))?;
+        let model = Pallet::<T>::do_register(owner, largest(Operation::Embed))?;
         let (tokens, _) = audit_speeds(largest(Operation::Embed).work_per_token());
+        let origin = T::SpeedOrigin::try_successful_origin().map_err(|()| BenchmarkError::Weightless)?;
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(owner), model, tokens);
+        _(origin as T::RuntimeOrigin, model, tokens);
 
         assert_eq!(AuditSpeeds::<T>::get(model), Some(tokens));
         Ok(())

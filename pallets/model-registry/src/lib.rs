@@ -83,6 +83,10 @@ pub mod pallet {
         /// Who verifies, and with how much stake.
         type Stake: StakeLedger<Self::AccountId, BalanceOf<Self>>;
 
+        /// Who says how fast a model's reference machine is. Not its owner: that is whoever came first, and
+        /// with a machine that is faster than all there are nobody could audit a task in time.
+        type SpeedOrigin: EnsureOrigin<Self::RuntimeOrigin>;
+
         /// Weights of the calls.
         type WeightInfo: WeightInfo;
     }
@@ -102,7 +106,7 @@ pub mod pallet {
     #[pallet::storage]
     pub type Uses<T: Config> = StorageMap<_, Blake2_128Concat, ModelId, ModelUse>;
 
-    /// Tokens that the reference machine of a model audits in 1,000 seconds, where its owner has said so.
+    /// Tokens that the reference machine of a model audits in 1,000 seconds, where that has been said.
     #[pallet::storage]
     pub type AuditSpeeds<T: Config> = StorageMap<_, Blake2_128Concat, ModelId, u32>;
 
@@ -272,12 +276,13 @@ pub mod pallet {
             Self::do_retire(owner, model)
         }
 
-        /// Says how many tokens of a model that the caller registered its reference machine audits in 1,000
-        /// seconds: auditors of tasks that are posted from now on have three times as long.
+        /// Says how many tokens of a model its reference machine audits in 1,000 seconds: auditors of tasks
+        /// that are posted from now on have three times as long. `SpeedOrigin` does, in good time before:
+        /// verifiers take back what they can no longer offer.
         #[pallet::call_index(2)]
         pub fn set_audit_speed(origin: OriginFor<T>, model: ModelId, tokens: u32) -> DispatchResult {
-            let owner = ensure_signed(origin)?;
-            Self::do_set_audit_speed(&owner, model, tokens)
+            T::SpeedOrigin::ensure_origin(origin)?;
+            Self::do_set_audit_speed(model, tokens)
         }
 
         /// Says, for the signer's stash, that it audits a model as fast as its reference machine does, or

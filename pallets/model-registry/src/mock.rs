@@ -78,6 +78,7 @@ impl pallet_model_registry::Config for Test {
     type ModelDeposit = ModelDeposit;
     type Referee = MockReferee;
     type Stake = MockStake;
+    type SpeedOrigin = frame_system::EnsureRoot<AccountId>;
     type WeightInfo = ();
 }
 

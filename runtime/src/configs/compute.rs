@@ -1,6 +1,7 @@
 //! Our own pallets, and what each of them gets from the others.
 
 use frame_support::{PalletId, parameter_types, traits::Get, weights::Weight};
+use frame_system::EnsureRoot;
 use sp_runtime::traits::AccountIdConversion;
 use surety_types::{
     TaskId,
@@ -48,6 +49,7 @@ impl surety_pallet_model_registry::Config for Runtime {
     type ModelDeposit = dynamic::model_registry::ModelDeposit;
     type Referee = ExactReferee;
     type Stake = Staking;
+    type SpeedOrigin = EnsureRoot<AccountId>;
     type WeightInfo = weights::surety_pallet_model_registry::WeightInfo<Runtime>;
 }
 
