@@ -132,7 +132,11 @@ impl LlamaConfig {
         let decoder = model_type(bytes)?.map_or(Ok(Decoder::Llama), |name| Decoder::named(&name))?;
         let dims = Dimensions::parse(bytes, CONTEXT_MAX)?;
         let json: Json = json(bytes)?;
-        if json.hidden_act.as_ref().is_some_and(|activation| activation != "silu") {
+        if json
+            .hidden_act
+            .as_ref()
+            .is_some_and(|activation| activation != "silu")
+        {
             return refused("hidden_act is not silu");
         }
         all_positions(decoder, &json, dims.max_position_embeddings)?;
