@@ -1,4 +1,4 @@
-//! `config.json` of both architectures, and what stands beside it of what ends a generation and how is pooled.
+//! `config.json` of both architectures, and what stands beside it of pooling and of what ends a generation.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

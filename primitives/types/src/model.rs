@@ -23,7 +23,8 @@ pub type Name = BoundedVec<u8, ConstU32<{ limits::NAME_BYTES_MAX }>>;
 pub enum ModelFamily {
     /// BERT-style encoders, for sentence embeddings.
     Bert,
-    /// Llama-architecture decoders: RMS norm, rotary positions, grouped attention, SwiGLU.
+    /// Llama-architecture decoders, Mistral and Qwen 2 among them: RMS norm, rotary positions, grouped
+    /// attention, SwiGLU.
     Llama,
 }
 
