@@ -324,7 +324,7 @@ pub const OPTIONAL: [&str; 5] = [
     GENERATION_CONFIG,
     MODULES,
     POOLING_CONFIG,
-    "chat_template.jinja",
+    ModelFile::Template.name(),
 ];
 
 /// A small file, where it is there.
