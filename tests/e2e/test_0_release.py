@@ -10,6 +10,7 @@ import unittest
 from pathlib import Path
 
 import support
+from devnet_lib.folders import binaries
 
 DIST = support.REPO / "target" / "dist"
 # Nothing of the machine that it was made on.
@@ -140,6 +141,24 @@ class Release(unittest.TestCase):
         again = make()
         self.assertEqual(hashlib.sha256(again.read_bytes()).hexdigest(), before)
         self.assertIn(before, Path(f"{again}.sha256").read_text())
+
+
+class Compose(unittest.TestCase):
+    """`docker/compose.yml`, as Debian's docker-compose reads it."""
+
+    @unittest.skipUnless(shutil.which("docker-compose"), "scripts/setup --test installs docker-compose")
+    def test_every_service_starts_a_program_with_options_that_it_has(self):
+        argv = ["docker-compose", "-f", support.REPO / "docker" / "compose.yml", "--profile", "faucet", "config"]
+        config = subprocess.run(argv, capture_output=True, text=True, check=False)
+        self.assertEqual(config.returncode, 0, config.stderr)
+        commands = re.findall(r"^    command:\n((?:    - .*\n)+)", config.stdout, re.MULTILINE)
+        self.assertEqual(len(commands), 3)
+        for command in commands:
+            words = [line.removeprefix("    - ").strip("'\"") for line in command.splitlines()]
+            program = binaries() / ("surety-node" if words[0].startswith("--") else "surety")
+            # What it does not know is refused before it helps.
+            started = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=False)
+            self.assertEqual(started.returncode, 0, f"{words}: {started.stderr}")
 
 
 if __name__ == "__main__":

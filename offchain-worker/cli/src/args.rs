@@ -148,11 +148,25 @@ pub enum ProviderCommand {
     Leave,
     /// Prepare this machine: make keys, bond stake, name the agent, fetch a model; goes on where it was
     /// interrupted
-    Init(InitArgs),
+    Init(ProviderInitArgs),
     /// What a provider has bonded and earned, what it works for, and what keeps it from work
     Status(StatusArgs),
     /// Why this provider has no work: what is missing, and what it leaves of the tasks that take bids
     WhyIdle,
+}
+
+/// Flags of `surety provider init`.
+#[derive(Debug, Args)]
+pub struct ProviderInitArgs {
+    /// What it has in common with a verifier.
+    #[command(flatten)]
+    pub init: InitArgs,
+    /// Where the data plane will listen, to try whether others reach it; repeatable [default: 0.0.0.0:4001]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Vec<String>,
+    /// Where others reach it, if not there; repeatable
+    #[arg(long, value_name = "ADDR")]
+    pub external: Vec<String>,
 }
 
 /// Flags of `surety provider init` and `surety verifier init`.
@@ -226,7 +240,11 @@ pub struct WorkArgs {
 #[derive(Debug, Subcommand)]
 pub enum AccountCommand {
     /// Make a new key, and write its twelve words to the key file
-    New,
+    New {
+        /// Ask this faucet of a test network for money to begin with, and wait until it is there
+        #[arg(long, value_name = "URL")]
+        faucet: Option<String>,
+    },
     /// Address, balances and stake
     Show {
         /// Another account than that of the key file

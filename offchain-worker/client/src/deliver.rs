@@ -27,6 +27,8 @@ pub struct Wanted {
     pub units: Option<u32>,
     /// Who should have it.
     pub providers: Vec<AccountId>,
+    /// Whether they have to have it, also where it lies here.
+    pub anew: bool,
 }
 
 /// The result that the chain has decided on, and who has it. A verdict that can still be challenged counts.
@@ -54,6 +56,7 @@ pub fn wanted_for_good(info: &TaskInfo) -> Option<Wanted> {
         hash: Some(claim.output),
         units: Some(claim.units),
         providers,
+        anew: false,
     })
 }
 
@@ -75,6 +78,7 @@ pub fn wanted(info: &TaskInfo) -> Wanted {
         hash: None,
         units: None,
         providers: done.map(|member| member.provider.clone()).collect(),
+        anew: false,
     }
 }
 
@@ -180,6 +184,7 @@ async fn from_one(
     let options = FetchOptions {
         bytes,
         ticket: ticket.cloned(),
+        anew: wanted.anew,
         ..FetchOptions::default()
     };
     let bytes = plane
@@ -252,6 +257,7 @@ mod tests {
             hash: None,
             units,
             providers: Vec::new(),
+            anew: false,
         };
         assert_eq!(check(&wanted(Operation::Generate, Some(5)), &blob), Ok(()));
         assert_eq!(check(&wanted(Operation::Generate, None), &blob), Ok(()));
@@ -270,6 +276,7 @@ mod tests {
             hash: Some(ContentHash::zero()),
             units: None,
             providers: Vec::new(),
+            anew: false,
         };
         let tried = async || {
             fetch(&chain, &plane, home.path(), 1, &wanted, None)

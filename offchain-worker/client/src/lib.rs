@@ -6,7 +6,6 @@ pub mod demands;
 mod error;
 mod files;
 pub mod follow;
-pub mod grants;
 pub mod http;
 pub mod inputs;
 pub mod nearest;

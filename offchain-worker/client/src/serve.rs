@@ -15,10 +15,15 @@ use crate::error::Result;
 /// When the chain cannot be asked, or the node has stopped.
 pub async fn welcome(chain: &Arc<dyn Chain>, node: &Node, inputs: Arc<dyn KeptInputs>) -> Result<()> {
     node.set_gate(Arc::new(Gate::of_inputs(chain.clone(), inputs)));
+    name_providers(&**chain, node).await
+}
+
+/// Keeps places for the providers that there are now.
+pub(crate) async fn name_providers(chain: &dyn Chain, plane: &dyn DataPlane) -> Result<()> {
     let providers = chain.providers(When::Best).await?;
     let endpoints: Vec<Endpoint> = providers
         .into_iter()
         .flat_map(|(_, record)| record.endpoints)
         .collect();
-    Ok(node.set_named_peers(&endpoints).await?)
+    Ok(plane.set_named_peers(&endpoints).await?)
 }

@@ -15,7 +15,8 @@
 //!  chain shows            we                                            record
 //!  Bidding, no bid        make a bid, send its seal                     BidMade
 //!  Revealing, our seal    open the bid
-//!  Running, Working       fetch the input, compute, send a commitment   ResultMade, CommitSubmitted
+//!  Running, Working       fetch the input, compute, send a commitment   InputFetched, ResultMade,
+//!                                                                       CommitSubmitted
 //!  half the time is over  demand a piece of an input not to be had      InputMissed, InputDemandMade
 //!  Committed, Revealing   open the commitment                           RevealSubmitted
 //!  confirmed by items     hold them against our trace, refute a guess   ConfirmationChecked

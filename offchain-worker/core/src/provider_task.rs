@@ -47,6 +47,8 @@ pub(crate) struct ProviderTask {
     pub lock: Balance,
     /// The input is here. A restart asks for it again.
     pub input_ready: bool,
+    /// Whether it was fetched for this task, before a restart, too. Journalled.
+    pub input_fetched: bool,
     /// As finalised state showed it last. Nothing between a restart and the first finalised block.
     pub seen: Option<TaskSnapshot>,
     /// As the best block shows it, while that is ahead of the finalised one.
@@ -136,8 +138,8 @@ impl ProviderTask {
 
     /// What we have to show on the chain. Where the journal was lost, it is computed again.
     ///
-    /// Of the output one part is shown after the other: whoever demands it need not know how many there are,
-    /// and the last one stands for those that there are not.
+    /// Of a generation one part is shown after the other: whoever demands it need not know how many there
+    /// are, and the last one stands for those that there are not.
     fn demanded(&self, seen: &TaskSnapshot, stash: &AccountId, clock: BlockNumber) -> Vec<Wanted> {
         let ours = || seen.demands.iter().filter(|(provider, _)| provider == stash);
         let parts = ours().flat_map(|(_, demand)| demand.parts.iter().map(|part| (*part, demand.until)));
@@ -149,9 +151,11 @@ impl ProviderTask {
         // Who demands more later does not get ahead of those who wait.
         let mut wanted: Vec<_> = wanted.into_iter().map(|(part, until)| (until, part)).collect();
         wanted.sort_unstable();
-        let is_output = |demanded: &&(BlockNumber, ContentPart)| demanded.1.content == Content::Output;
-        let next = wanted.iter().find(is_output).copied();
-        wanted.retain(|demanded| !is_output(&demanded) || Some(*demanded) == next);
+        if seen.task.spec.operation == Operation::Generate {
+            let is_output = |demanded: &&(BlockNumber, ContentPart)| demanded.1.content == Content::Output;
+            let next = wanted.iter().find(is_output).copied();
+            wanted.retain(|demanded| !is_output(&demanded) || Some(*demanded) == next);
+        }
         let of_part = |(until, part): (BlockNumber, ContentPart)| {
             let is_here = match part.content {
                 Content::Input => self.input_ready || self.result.is_some(),
@@ -316,6 +320,13 @@ impl ProviderTask {
         }
     }
 
+    /// Whether the chain has a commitment of ours, for which we had the input.
+    fn has_committed(&self, stash: &AccountId) -> bool {
+        let round = self.seen.as_ref().and_then(|seen| seen.round.as_ref());
+        let ours = round.and_then(|round| member(round, stash));
+        ours.is_some_and(|ours| ours.progress != MemberProgress::Working)
+    }
+
     /// Whether a result would be ours to open or to show: it is, where the chain shows nothing of ours yet.
     pub fn fits_what_is_shown(&self, stash: &AccountId, sealed: &SealedResult) -> bool {
         let shown = self.seen.as_ref().and_then(|seen| seen.round.as_ref());
@@ -419,6 +430,7 @@ impl Subject for ProviderTask {
                 hash: spec.input,
                 bytes: spec.input_bytes,
                 sources: spec.sources.clone(),
+                may_be_here: self.input_fetched || self.has_committed(stash),
             },
             EffectKind::Compute => Effect::Compute {
                 task,

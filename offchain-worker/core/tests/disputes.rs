@@ -370,12 +370,18 @@ fn what_is_demanded_of_us_is_shown_while_there_is_time() {
         hash,
     };
     let input = challenged(Vec::new()).task.spec.input;
-    // Of an output that nobody knows the length of, one part follows the other.
     let expected = vec![
         supply(Content::Input, 1, input),
         supply(Content::Output, 4, claim().output),
+        supply(Content::Output, 5, claim().output),
     ];
     assert_eq!(effects(&ours), expected);
+    // Nobody knows how long a generation is: one part follows the other.
+    let mut provider = Provider::new(config(), vec![sealed_result()]).unwrap();
+    let mut generated = demanded(stash());
+    generated.task.spec.operation = Operation::Generate;
+    let ours = see(&mut provider, 21, generated);
+    assert_eq!(effects(&ours), expected[..2]);
 }
 
 #[test]

@@ -18,8 +18,12 @@ pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, clien
     let tools = &*tools;
     match effect {
         Effect::FetchInput {
-            hash, bytes, sources, ..
-        } => work::fetch(tools, of, hash, bytes, &sources).await,
+            hash,
+            bytes,
+            sources,
+            may_be_here,
+            ..
+        } => work::fetch(tools, of, (hash, bytes), &sources, may_be_here).await,
         Effect::Compute {
             model,
             operation,

@@ -190,7 +190,8 @@ impl Jobs {
     /// Stops whatever is under way for a task, and lets go of its input.
     pub(super) async fn forget(&mut self, task: TaskId) {
         self.stop(|of, _| of == task);
-        if let Some(input) = self.inputs.remove(&task) {
+        // Other tasks may have pinned the same input.
+        if let Some(input) = self.inputs.remove(&task).filter(|input| input.is_pinned) {
             self.tools.plane.release(input.hash).await;
         }
         self.tools.traces.forget(task);

@@ -435,6 +435,7 @@ fn record_name(record: &Record) -> &'static str {
         Record::MoveMade { .. } => "move made",
         Record::MoveSubmitted { .. } => "move played",
         Record::VoteMade { .. } => "answer for a committee made",
+        Record::InputFetched { .. } => "input fetched",
         Record::InputMissed { .. } => "input missed",
         Record::InputDemandMade { .. } => "piece of an input to demand chosen",
         Record::LeavesKept { .. } | Record::ViewKept { .. } => "leaves of a trace kept",

@@ -127,12 +127,12 @@ async fn holders(tools: &Tools, task: TaskId, client: &Endpoints) -> Result<Vec<
 pub(super) async fn fetch(
     tools: &Tools,
     of: Task,
-    hash: ContentHash,
-    bytes: u32,
+    (hash, bytes): (ContentHash, u32),
     client: &Endpoints,
+    may_be_here: bool,
 ) -> Event {
     let task = of.id;
-    // A client that knows us by an earlier peer id lets us in as a member of the round.
+    // Whoever has the input lets us in as a member of this task's round.
     let pass = surety_access::ticket(
         &tools.signer,
         &tools.chain.info().genesis,
@@ -141,6 +141,9 @@ pub(super) async fn fetch(
         None,
     );
     let fetched = async {
+        if may_be_here && let Ok(blob) = own_blob(tools, hash).await {
+            return tools.plane.publish(blob).await.map_err(EffectError::from);
+        }
         let holders = holders(tools, task, client).await?;
         // Whoever posts a task with another's input has none to deliver: one that is here for another task is
         // not for this one's client.

@@ -135,6 +135,7 @@ fn every_kind_of_promise_counts_again_after_its_task_was_finished_by_mistake() {
                 | Record::AuditRevealed { .. }
                 | Record::MoveSubmitted { .. }
                 | Record::InputMissed { .. }
+                | Record::InputFetched { .. }
                 | Record::LeavesKept { .. }
                 | Record::ViewKept { .. }
                 | Record::ConfirmationChecked { .. }

@@ -1,16 +1,18 @@
 //! Who may read which blob.
 //!
 //! Nobody, until it is said who: a blob's hash stands on chain, so that knowing it gives no right to the
-//! blob. Three ways lead to it, tried in this order:
+//! blob. Two ways lead to it:
 //!
-//! 1. the reader is among those to whom the blob was granted ([`crate::DataPlane::grant`]) or announced as an
-//!    output;
-//! 2. the gate has let it in for this blob, no longer ago than [`crate::Limits::gate_memory`];
-//! 3. it shows a [`Ticket`], and the host's [`AccessGate`] finds that good. Whom the gate has refused a blob
-//!    is refused it unjudged for [`crate::Limits::gate_refusal_memory`], whatever it shows.
+//! 1. the reader shows a [`Ticket`], and the host's [`AccessGate`] finds that good, now or no longer ago than
+//!    [`crate::Limits::gate_memory`]. Whom it has refused a blob is refused it unjudged for
+//!    [`crate::Limits::gate_refusal_memory`], whatever it shows. Nothing else counts then: a reader of one
+//!    task's blob may ask for another's, with the same bytes;
+//! 2. it shows none, and is among those to whom the blob was granted ([`crate::DataPlane::grant`]) or
+//!    announced as an output.
 
 use std::{
     collections::{HashMap, VecDeque},
+    hash::Hash,
     time::Duration,
 };
 
@@ -70,7 +72,7 @@ pub enum Decision {
     Refuse,
 }
 
-/// What a peer that is not named asks for.
+/// What a peer asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// Its id, as it stands in endpoints. It has proven that it is this peer.
@@ -167,16 +169,24 @@ impl<P: PartialEq> Grants<P> {
     }
 }
 
+/// Who was let in, for which blob, and what its ticket is remembered by.
+pub(crate) type Allowed = (PeerId, ContentHash, ContentHash);
+
+/// What a ticket is remembered by: it has up to some hundred bytes.
+pub(crate) fn ticket_hash(ticket: &Ticket) -> ContentHash {
+    sp_crypto_hashing::blake2_256(ticket.as_bytes()).into()
+}
+
 /// Decisions of the gate that still hold, all of one kind: who was let in, or who was refused. A blob is read
 /// in many requests, and its reader is judged once. Bounded; when it is full of decisions that hold, all are
 /// forgotten.
-pub(crate) struct DecisionCache {
-    until: HashMap<(PeerId, ContentHash), Instant>,
+pub(crate) struct DecisionCache<K> {
+    until: HashMap<K, Instant>,
     memory: Duration,
     max: usize,
 }
 
-impl DecisionCache {
+impl<K: Eq + Hash> DecisionCache<K> {
     pub(crate) fn new(memory: Duration, max: usize) -> Self {
         Self {
             until: HashMap::new(),
@@ -185,7 +195,7 @@ impl DecisionCache {
         }
     }
 
-    pub(crate) fn insert(&mut self, peer: PeerId, blob: ContentHash, now: Instant) {
+    pub(crate) fn insert(&mut self, of: K, now: Instant) {
         if self.until.len() >= self.max {
             self.until.retain(|_, until| *until > now);
         }
@@ -193,11 +203,11 @@ impl DecisionCache {
             // All of them hold: to forget them costs a check each.
             self.until.clear();
         }
-        self.until.insert((peer, blob), now + self.memory);
+        self.until.insert(of, now + self.memory);
     }
 
-    pub(crate) fn has(&self, peer: PeerId, blob: ContentHash, now: Instant) -> bool {
-        self.until.get(&(peer, blob)).is_some_and(|until| *until > now)
+    pub(crate) fn has(&self, of: &K, now: Instant) -> bool {
+        self.until.get(of).is_some_and(|until| *until > now)
     }
 }
 
@@ -246,12 +256,12 @@ mod tests {
     fn a_decision_holds_for_a_while_and_few_are_kept() {
         let (peer, now) = (PeerId::random(), Instant::now());
         let mut allowances = DecisionCache::new(Duration::from_secs(60), 2);
-        allowances.insert(peer, BLOB, now);
-        assert!(allowances.has(peer, BLOB, now + Duration::from_secs(59)));
-        assert!(!allowances.has(peer, BLOB, now + Duration::from_secs(60)));
-        assert!(!allowances.has(PeerId::random(), BLOB, now));
+        allowances.insert((peer, BLOB), now);
+        assert!(allowances.has(&(peer, BLOB), now + Duration::from_secs(59)));
+        assert!(!allowances.has(&(peer, BLOB), now + Duration::from_secs(60)));
+        assert!(!allowances.has(&(PeerId::random(), BLOB), now));
         for _ in 0..9 {
-            allowances.insert(PeerId::random(), BLOB, now);
+            allowances.insert((PeerId::random(), BLOB), now);
             assert!(allowances.until.len() <= 2);
         }
     }

@@ -1,6 +1,6 @@
 //! Endpoint texts to what libp2p dials, and back.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use libp2p::{
     PeerId,
@@ -139,20 +139,59 @@ pub(crate) async fn resolve(address: &Multiaddr) -> Result<Vec<Multiaddr>, Addre
     Ok(found)
 }
 
+/// From where an address can be dialled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// From anywhere.
+    Global,
+    /// From its own network.
+    Network,
+    /// From its own machine.
+    Machine,
+}
+
+impl Scope {
+    pub(crate) fn of_ip(ip: IpAddr) -> Self {
+        match ip.to_canonical() {
+            ip if ip.is_loopback() => Self::Machine,
+            IpAddr::V4(ip) if ip.is_private() || ip.is_link_local() || is_shared(ip) => Self::Network,
+            IpAddr::V6(ip) if ip.is_unique_local() || ip.is_unicast_link_local() => Self::Network,
+            _ => Self::Global,
+        }
+    }
+
+    /// Of an address; nothing of one that begins with a name.
+    pub(crate) fn of(address: &Multiaddr) -> Option<Self> {
+        match address.iter().next()? {
+            Protocol::Ip4(ip) => Some(Self::of_ip(ip.into())),
+            Protocol::Ip6(ip) => Some(Self::of_ip(ip.into())),
+            _ => None,
+        }
+    }
+
+    /// Of an endpoint; nothing of one that begins with a name, or is none.
+    pub fn of_endpoint(endpoint: &Endpoint) -> Option<Self> {
+        Self::of(&split_endpoint(endpoint).ok()?.0)
+    }
+}
+
+/// Whether an address is one that a carrier's customers share (RFC 6598).
+fn is_shared(ip: Ipv4Addr) -> bool {
+    let [a, b, ..] = ip.octets();
+    a == 100 && b & 0xc0 == 64
+}
+
 /// Endpoints that others can use, best first: public before private before loopback, QUIC before TCP.
 pub(crate) fn announceable(addresses: &[Multiaddr], peer: PeerId) -> Vec<Endpoint> {
-    let mut ranked: Vec<(u8, u8, String)> = addresses
+    let mut ranked: Vec<(Scope, u8, String)> = addresses
         .iter()
         .filter_map(|address| {
-            let reach = match address.iter().next()? {
+            match address.iter().next()? {
                 Protocol::Ip4(ip) if ip.is_unspecified() => return None,
                 Protocol::Ip6(ip) if ip.is_unspecified() || ip.is_unicast_link_local() => return None,
-                Protocol::Ip4(ip) if ip.is_loopback() => 2,
-                Protocol::Ip6(ip) if ip.is_loopback() => 2,
-                Protocol::Ip4(ip) if ip.is_private() || ip.is_link_local() => 1,
-                Protocol::Ip6(ip) if ip.is_unique_local() => 1,
-                _ => 0,
-            };
+                _ => {}
+            }
+            let reach = Scope::of(address).unwrap_or(Scope::Global);
             let transport = u8::from(!address.iter().any(|p| p == Protocol::QuicV1));
             Some((reach, transport, format!("{address}/p2p/{peer}")))
         })
@@ -160,10 +199,10 @@ pub(crate) fn announceable(addresses: &[Multiaddr], peer: PeerId) -> Vec<Endpoin
     ranked.sort();
     ranked.dedup();
     // Loopback is of no use to others, unless it is all there is (a devnet on one machine).
-    let best = ranked.first().map_or(0, |(reach, ..)| *reach);
+    let best = ranked.first().map_or(Scope::Global, |(reach, ..)| *reach);
     ranked
         .into_iter()
-        .filter(|(reach, ..)| *reach < 2 || best == 2)
+        .filter(|(reach, ..)| *reach < Scope::Machine || best == Scope::Machine)
         .filter_map(|(.., text)| parse_endpoint(&text).ok())
         .take(limits::ENDPOINTS_MAX as usize)
         .collect()

@@ -4,6 +4,7 @@
 //! and every table is bounded by [`Limits`].
 
 mod blobs;
+mod reach;
 mod streams;
 
 use std::{collections::HashMap, sync::Arc};
@@ -27,14 +28,18 @@ use tokio::{
 
 use crate::{
     Limits,
-    access::{Audience, Decision, DecisionCache, Grants},
+    access::{Allowed, Audience, Decision, DecisionCache, Grants},
+    address::Scope,
     announced::Announced,
     pace::Pace,
     places::{Guest, Named, Places},
     plane::{Announcement, PeerError},
     shared::Shared,
     stream::StreamReader,
-    wire::{Blobs, PageRequest, PageResponse, Request, Response, ScaleCodec, Streams},
+    wire::{
+        Blobs, PageRequest, PageResponse, Reach, ReachRequest, ReachResponse, Request, Response, ScaleCodec,
+        Streams,
+    },
 };
 
 #[derive(NetworkBehaviour)]
@@ -42,6 +47,7 @@ pub(crate) struct Behaviour {
     pub(crate) places: Places,
     pub(crate) blobs: request_response::Behaviour<ScaleCodec<Blobs>>,
     pub(crate) streams: request_response::Behaviour<ScaleCodec<Streams>>,
+    pub(crate) reach: request_response::Behaviour<ScaleCodec<Reach>>,
     /// Finds connections that died silently.
     pub(crate) ping: ping::Behaviour,
 }
@@ -52,6 +58,7 @@ pub(crate) type Reply<R> = oneshot::Sender<Result<R, PeerError>>;
 pub(crate) enum Question {
     Blob(Request, Reply<Response>),
     Page(PageRequest, Reply<PageResponse>),
+    Reach(ReachRequest, Reply<ReachResponse>),
 }
 
 impl Question {
@@ -59,6 +66,7 @@ impl Question {
         match self {
             Self::Blob(_, reply) => answer(reply, Err(fault)),
             Self::Page(_, reply) => answer(reply, Err(fault)),
+            Self::Reach(_, reply) => answer(reply, Err(fault)),
         }
     }
 
@@ -66,6 +74,7 @@ impl Question {
         match self {
             Self::Blob(_, reply) => !reply.is_closed(),
             Self::Page(_, reply) => !reply.is_closed(),
+            Self::Reach(_, reply) => !reply.is_closed(),
         }
     }
 }
@@ -116,12 +125,18 @@ pub(crate) struct EventLoop {
     shared: Arc<Shared>,
     genesis: ContentHash,
     limits: Limits,
+    /// From where this node is reached: as far does it dial those who ask for it.
+    scope: Scope,
     /// Requests waiting for a connection.
     dialling: HashMap<ConnectionId, (PeerId, Question)>,
     /// Requests waiting for a response.
     asked: HashMap<OutboundRequestId, Reply<Response>>,
     /// The same for pages of streams.
     pages_asked: HashMap<OutboundRequestId, Reply<PageResponse>>,
+    /// The same for whether we are reached.
+    reach_asked: HashMap<OutboundRequestId, Reply<ReachResponse>>,
+    /// Who is being dialled because it has asked for that.
+    dialled_back: HashMap<ConnectionId, reach::Caller>,
     /// Requests of others that are not fully answered, and who asked.
     inbound: HashMap<InboundRequestId, Guest>,
     /// The same for pages of streams. Counted apart: they wait for news, and must not keep others from blobs.
@@ -130,10 +145,10 @@ pub(crate) struct EventLoop {
     outputs: Announced<Announcement>,
     streams: Announced<StreamReader>,
     grants: Grants<PeerId>,
-    /// Whom the gate has let in.
-    allowances: DecisionCache,
-    /// Whom the gate has refused.
-    refusals: DecisionCache,
+    /// Whom the gate has let in, for what and with which ticket.
+    allowances: DecisionCache<Allowed>,
+    /// Whom the gate has refused, and what.
+    refusals: DecisionCache<(PeerId, ContentHash)>,
     pace: Pace<PeerId>,
     /// Whose tickets are being judged, by the task that does.
     judging: HashMap<tokio::task::Id, Guest>,
@@ -146,15 +161,19 @@ impl EventLoop {
         shared: Arc<Shared>,
         genesis: ContentHash,
         limits: Limits,
+        scope: Scope,
     ) -> Self {
         Self {
             swarm,
             commands,
             shared,
             genesis,
+            scope,
             dialling: HashMap::new(),
             asked: HashMap::new(),
             pages_asked: HashMap::new(),
+            reach_asked: HashMap::new(),
+            dialled_back: HashMap::new(),
             inbound: HashMap::new(),
             polls: HashMap::new(),
             answers: JoinSet::new(),
@@ -246,7 +265,8 @@ impl EventLoop {
     /// was too slow, count half: their time is up soon.
     fn may_ask(&self) -> bool {
         let max = self.limits.outbound_requests_max;
-        let under_way = self.dialling.len() + self.asked.len() + self.pages_asked.len();
+        let asked = self.asked.len() + self.pages_asked.len() + self.reach_asked.len();
+        let under_way = self.dialling.len() + asked;
         let waited_for = || {
             let dialling = self.dialling.values().filter(|(_, q)| q.is_waited_for()).count();
             let asked = self.asked.values().filter(|reply| !reply.is_closed()).count();
@@ -255,7 +275,12 @@ impl EventLoop {
                 .values()
                 .filter(|reply| !reply.is_closed())
                 .count();
-            dialling + asked + pages
+            let reach = self
+                .reach_asked
+                .values()
+                .filter(|reply| !reply.is_closed())
+                .count();
+            dialling + asked + pages + reach
         };
         under_way < max || (under_way < max.saturating_mul(2) && waited_for() < max)
     }
@@ -272,6 +297,10 @@ impl EventLoop {
                 let id = behaviour.streams.send_request(peer, request);
                 self.pages_asked.insert(id, reply);
             }
+            Question::Reach(request, reply) => {
+                let id = behaviour.reach.send_request(peer, request);
+                self.reach_asked.insert(id, reply);
+            }
         }
     }
 
@@ -279,6 +308,7 @@ impl EventLoop {
         match event {
             SwarmEvent::Behaviour(BehaviourEvent::Blobs(event)) => self.on_blob_event(event),
             SwarmEvent::Behaviour(BehaviourEvent::Streams(event)) => self.on_stream_event(event),
+            SwarmEvent::Behaviour(BehaviourEvent::Reach(event)) => self.on_reach_event(event),
             SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event {
                 connection,
                 result: Err(ping::Failure::Timeout | ping::Failure::Other { .. }),
@@ -290,6 +320,7 @@ impl EventLoop {
                 if let Some((peer, question)) = self.dialling.remove(&connection_id) {
                     self.put(&peer, question);
                 }
+                self.dialled_back(connection_id, true);
             }
             SwarmEvent::OutgoingConnectionError {
                 connection_id, error, ..
@@ -297,6 +328,7 @@ impl EventLoop {
                 if let Some((_, question)) = self.dialling.remove(&connection_id) {
                     question.fail(dial_fault(&error));
                 }
+                self.dialled_back(connection_id, false);
             }
             SwarmEvent::ListenerClosed {
                 addresses, reason, ..

@@ -14,6 +14,7 @@ mod outline;
 mod pace;
 mod places;
 pub mod plane;
+mod reach;
 mod shared;
 pub mod store;
 pub mod stream;
@@ -21,7 +22,7 @@ mod swarm;
 mod wire;
 
 pub use access::{AccessGate, Asked, Decision, Readers, TICKET_BYTES_MAX, Ticket};
-pub use address::{AddressError, check_listen, parse_endpoint};
+pub use address::{AddressError, Scope, check_listen, parse_endpoint};
 pub use counters::Counters;
 pub use libp2p::bytes::Bytes;
 pub use limits::Limits;
@@ -29,6 +30,7 @@ pub use node::{NetworkConfig, Node};
 pub use plane::{
     Announcement, Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Statement,
 };
+pub use reach::Reachability;
 pub use store::{BlobStore, StoreError, StoreLimits};
 pub use stream::{StreamEnd, StreamPage, StreamWriter};
 #[doc(hidden)]

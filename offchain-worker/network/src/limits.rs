@@ -40,6 +40,10 @@ pub struct Limits {
     pub requests_per_address_max: usize,
     /// Bytes that one peer is sent in a second, in the long run.
     pub bytes_per_second_per_peer_max: u64,
+    /// Peers that are dialled at once, because they ask whether they can be reached.
+    pub dial_backs_max: usize,
+    /// Of these, kept for peers named on chain.
+    pub dial_backs_named: usize,
     /// Connections from others.
     pub inbound_connections_max: usize,
     /// Of these, kept for peers named on chain.
@@ -53,6 +57,8 @@ pub struct Limits {
     pub grants_max: usize,
     /// Tickets that are judged at once.
     pub gate_checks_max: usize,
+    /// Of these, kept for peers named on chain.
+    pub gate_checks_named: usize,
     /// Of these, tickets of one peer.
     pub gate_checks_per_peer_max: usize,
     /// Of these, tickets of one address group's peers that are not named on chain.
@@ -105,12 +111,15 @@ impl Default for Limits {
             // Two peers at full use: more at one address are behind one gateway, or one party.
             requests_per_address_max: 16,
             bytes_per_second_per_peer_max: 64 << 20,
+            dial_backs_max: 8,
+            dial_backs_named: 4,
             inbound_connections_max: 256,
             inbound_connections_named: 128,
             connections_per_address_max: 16,
             connections_per_peer_max: 8,
             grants_max: 8192,
             gate_checks_max: 8,
+            gate_checks_named: 4,
             gate_checks_per_peer_max: 1,
             gate_checks_per_address_max: 2,
             gate_timeout: Duration::from_secs(5),

@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::{
     access::{AccessGate, Audience, Readers, Ticket},
-    address::{announceable, endpoint_text, parse_endpoint, resolve, split_endpoint},
+    address::{Scope, announceable, endpoint_text, parse_endpoint, resolve, split_endpoint},
     counters::Counters,
     event_loop::{Command, EventLoop, Question, Reply},
     fetch::{Ask, Fetch},
@@ -82,12 +82,14 @@ impl Node {
         };
         // Commands are answered at once or counted in the loop's own tables: a short queue is enough.
         let (commands, receiver) = mpsc::channel(32);
+        let scope = endpoints.iter().filter_map(Scope::of_endpoint).min();
         let event_loop = EventLoop::new(
             swarm,
             receiver,
             shared.clone(),
             config.genesis,
             config.limits.clone(),
+            scope.unwrap_or(Scope::Global),
         );
         tracing::info!(%peer, endpoints = ?endpoints.iter().map(endpoint_text).collect::<Vec<_>>(), "data plane is up");
         Ok(Self {
@@ -133,7 +135,7 @@ impl Node {
 }
 
 impl Node {
-    async fn put<R>(
+    pub(crate) async fn put<R>(
         &self,
         endpoint: &Endpoint,
         question: impl FnOnce(Reply<R>) -> Question,

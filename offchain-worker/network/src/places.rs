@@ -86,6 +86,28 @@ impl Named {
 pub(crate) struct Guest {
     pub(crate) peer: PeerId,
     pub(crate) group: AddressGroup,
+    /// The address itself.
+    pub(crate) ip: Option<IpAddr>,
+}
+
+impl Guest {
+    fn at(peer: PeerId, address: &Multiaddr) -> Self {
+        Self {
+            peer,
+            group: AddressGroup::of(address),
+            ip: ip_of(address),
+        }
+    }
+}
+
+/// The address of IP that an address begins with.
+pub(crate) fn ip_of(address: &Multiaddr) -> Option<IpAddr> {
+    match address.iter().next()? {
+        Protocol::Ip4(ip) => Some(ip.into()),
+        // On a socket for both, a peer with IPv4 has such an address.
+        Protocol::Ip6(ip) => Some(IpAddr::V6(ip).to_canonical()),
+        _ => None,
+    }
 }
 
 /// How many may be there at once.
@@ -206,6 +228,7 @@ impl Places {
         known.copied().unwrap_or(Guest {
             peer,
             group: AddressGroup::Other,
+            ip: None,
         })
     }
 
@@ -261,10 +284,9 @@ impl NetworkBehaviour for Places {
         remote: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
         self.pending.remove(&id);
-        let group = AddressGroup::of(remote);
         let admitted = self
             .room
-            .admit(self.inbound.values(), &Guest { peer, group }, &self.named);
+            .admit(self.inbound.values(), &Guest::at(peer, remote), &self.named);
         admitted.map_err(|why| self.deny(why))?;
         Ok(dummy::ConnectionHandler)
     }
@@ -283,10 +305,7 @@ impl NetworkBehaviour for Places {
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
         match event {
             FromSwarm::ConnectionEstablished(new) => {
-                let guest = Guest {
-                    peer: new.peer_id,
-                    group: AddressGroup::of(new.endpoint.get_remote_address()),
-                };
+                let guest = Guest::at(new.peer_id, new.endpoint.get_remote_address());
                 let direction = if new.endpoint.is_listener() {
                     &mut self.inbound
                 } else {
@@ -325,10 +344,7 @@ mod tests {
     }
 
     fn guest(address: &str) -> Guest {
-        Guest {
-            peer: PeerId::random(),
-            group: group(address),
-        }
+        Guest::at(PeerId::random(), &address.parse().unwrap())
     }
 
     const HERE: &str = "/ip4/127.0.0.1/tcp/1";

@@ -20,7 +20,7 @@ use crate::{
     places::Places,
     plane::PlaneError,
     shared::Shared,
-    wire::{BLOBS, STREAMS},
+    wire::{BLOBS, REACH, STREAMS},
 };
 
 pub(crate) fn build(key: Keypair, limits: &Limits, shared: &Shared) -> Result<Swarm<Behaviour>, PlaneError> {
@@ -37,6 +37,9 @@ pub(crate) fn build(key: Keypair, limits: &Limits, shared: &Shared) -> Result<Sw
     let streams_config = request_response::Config::default()
         .with_request_timeout(request_timeout)
         .with_max_concurrent_streams(limits.polls_per_peer_max + limits.outbound_requests_max);
+    let reach_config = request_response::Config::default()
+        .with_request_timeout(request_timeout)
+        .with_max_concurrent_streams(limits.dial_backs_max + limits.outbound_requests_max);
     let places = Places::new(limits, shared.tally.clone());
     let swarm = SwarmBuilder::with_existing_identity(key)
         .with_tokio()
@@ -54,6 +57,7 @@ pub(crate) fn build(key: Keypair, limits: &Limits, shared: &Shared) -> Result<Sw
             places,
             blobs: request_response::Behaviour::new([(BLOBS, ProtocolSupport::Full)], blobs_config),
             streams: request_response::Behaviour::new([(STREAMS, ProtocolSupport::Full)], streams_config),
+            reach: request_response::Behaviour::new([(REACH, ProtocolSupport::Full)], reach_config),
             ping: ping::Behaviour::new(ping::Config::new().with_timeout(request_timeout)),
         })
         .map_err(|e| transport_error(e.to_string()))?

@@ -1,4 +1,4 @@
-//! `/surety/blob/3` and `/surety/stream/1`: messages and their framing.
+//! `/surety/blob/3`, `/surety/stream/1` and `/surety/reach/1`: messages and their framing.
 //!
 //! One request and one response a substream. A frame is its length as `u32`, little endian, then SCALE. The
 //! length is checked before anything is allocated.
@@ -8,7 +8,7 @@ use std::{io, marker::PhantomData};
 use codec::{Decode, DecodeAll, Encode};
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use libp2p::{StreamProtocol, request_response::Codec};
-use surety_types::{ContentHash, TaskId};
+use surety_types::{ContentHash, TaskId, limits, multiaddr::Endpoint};
 
 use crate::{
     access::{TICKET_BYTES_MAX, Ticket},
@@ -21,6 +21,9 @@ pub(crate) const BLOBS: StreamProtocol = StreamProtocol::new("/surety/blob/3");
 
 /// Tokens of tasks that are being computed.
 pub(crate) const STREAMS: StreamProtocol = StreamProtocol::new("/surety/stream/1");
+
+/// Whether others reach an address of whoever asks.
+pub(crate) const REACH: StreamProtocol = StreamProtocol::new("/surety/reach/1");
 
 /// Largest part of a blob in one response: small enough to keep 64 of them in memory, large enough that round
 /// trips do not matter on fast links. A power of two of segments, so that each part's own content hash is a
@@ -105,6 +108,26 @@ pub(crate) enum PageResponse {
     Busy,
 }
 
+/// Who asks wants to be dialled at this address, which is where it asks from.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct ReachRequest {
+    pub(crate) address: Endpoint,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) enum ReachResponse {
+    /// It answered there.
+    Reached,
+    /// Nobody did, or another peer.
+    Unreached,
+    /// The address is not where the request comes from: nobody is dialled at others' wish. It comes from this
+    /// address of IPv4.
+    Elsewhere(Option<[u8; 4]>),
+    /// Ask later, or somebody else.
+    Busy,
+}
+
 /// A protocol's messages.
 pub(crate) trait Messages: Send + 'static {
     type Request: Encode + Decode + Send;
@@ -132,6 +155,17 @@ impl Messages for Streams {
     const REQUEST_BYTES_MAX: u32 = REQUEST_BYTES_MAX;
     /// A token takes its text and at most 8 bytes; the rest of a page a reason and at most 16.
     const RESPONSE_BYTES_MAX: u32 = (PAGE_TOKENS_MAX * 4 + REASON_BYTES_MAX + 32) as u32;
+}
+
+/// Those of `/surety/reach/1`.
+pub(crate) enum Reach {}
+
+impl Messages for Reach {
+    type Request = ReachRequest;
+    type Response = ReachResponse;
+    /// An address and its length.
+    const REQUEST_BYTES_MAX: u32 = limits::MULTIADDR_BYTES_MAX + 4;
+    const RESPONSE_BYTES_MAX: u32 = 6;
 }
 
 /// Frames with SCALE in them.
@@ -206,6 +240,8 @@ pub fn reads_back(bytes: &[u8]) -> bool {
         && is_same::<Response>(bytes)
         && is_same::<PageRequest>(bytes)
         && is_same::<PageResponse>(bytes)
+        && is_same::<ReachRequest>(bytes)
+        && is_same::<ReachResponse>(bytes)
 }
 
 fn invalid(reason: String) -> io::Error {

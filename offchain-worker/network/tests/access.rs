@@ -142,6 +142,35 @@ async fn knowing_the_hash_of_an_input_gives_no_right_to_it() {
 }
 
 #[tokio::test]
+async fn who_reads_a_blob_for_one_task_is_judged_where_it_asks_for_another() {
+    for p in Parties::both().await {
+        let hash = p.server.publish(Bytes::from_static(b"input")).await.unwrap();
+        p.server
+            .grant(TASK, hash, Readers::Only(&p.member.endpoints()))
+            .await
+            .unwrap();
+        p.server.set_gate(OneTicket::for_peer(&*p.auditor, hash));
+        let of_another = showing(b"for another task");
+        assert!(refused(p.member.fetch(hash, &p.at, &of_another).await));
+        assert!(
+            p.member
+                .fetch(hash, &p.at, &FetchOptions::default())
+                .await
+                .is_ok()
+        );
+        assert!(p.auditor.fetch(hash, &p.at, &showing(b"drawn")).await.is_ok());
+        let other = FetchOptions {
+            anew: true,
+            ..showing(b"for another task")
+        };
+        assert!(
+            refused(p.auditor.fetch(hash, &p.at, &other).await),
+            "its first ticket lets in no second"
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_is_wanted_anew_comes_from_who_has_it_or_not_at_all() {
     for parties in Parties::both().await {
         let hash = parties
@@ -285,6 +314,7 @@ impl AccessGate for SlowGate {
 async fn a_gate_that_takes_its_time_keeps_nobody_else_waiting_and_few_tickets_are_judged_at_once() {
     let one_check = Limits {
         gate_checks_max: 1,
+        gate_checks_named: 0,
         ..limits()
     };
     let server = peer_with(&[QUIC], 0, one_check).await.unwrap();
@@ -312,6 +342,7 @@ async fn a_gate_that_takes_its_time_keeps_nobody_else_waiting_and_few_tickets_ar
 async fn whoever_asks_for_an_output_while_another_ticket_is_judged_waits_for_its_turn() {
     let one_check = Limits {
         gate_checks_max: 1,
+        gate_checks_named: 0,
         ..limits()
     };
     let server = peer_with(&[QUIC], 0, one_check).await.unwrap();
@@ -354,6 +385,7 @@ async fn a_gate_that_never_answers_or_panics_refuses_and_lets_the_next_be_judged
     }
     let impatient = Limits {
         gate_checks_max: 1,
+        gate_checks_named: 0,
         gate_timeout: Duration::from_millis(50),
         ..limits()
     };

@@ -4,6 +4,7 @@ use codec::Encode;
 use frame_support::{
     dispatch::{GetDispatchInfo, PostDispatchInfo},
     traits::Get,
+    weights::Weight,
 };
 use pallet_transaction_payment::NextFeeMultiplier;
 use sp_keyring::Sr25519Keyring::{self, Charlie, Eve};
@@ -12,7 +13,7 @@ use sp_runtime::transaction_validity::{InvalidTransaction, TransactionValidityEr
 use surety_pallet_provider_registry::Call as Registry;
 use surety_pallet_results::{Call as Results, WeightInfo};
 use surety_pallet_staking::Call as Stake;
-use surety_proofs::{PART_BYTES, PART_SEGMENTS, PartOpening, SEGMENT_BYTES};
+use surety_proofs::{PART_BYTES, PART_SEGMENTS, PartOpening, SEGMENT_BYTES, SegmentOpening, segments};
 use surety_runtime::{
     AccountId, Balance, Runtime, RuntimeCall, System, TransactionPayment, configs::fees::STASH_TIP_MAX,
     params::dynamic::results::SupplyPrice, units::SURE,
@@ -252,10 +253,45 @@ fn an_agent_that_was_dismissed_costs_its_stash_nothing_more() {
     assert!(chain.query(|| surety_pallet_staking::Ledgers::<Runtime>::contains_key(PROVIDER.account())));
 }
 
+/// What a call costs at least, with what is given back of it.
+fn least_fee(chain: &mut Chain, call: RuntimeCall, took: Option<Weight>) -> Balance {
+    chain.query(|| {
+        // No blocks are emptier.
+        NextFeeMultiplier::<Runtime>::put(FixedU128::from_rational(1, 10));
+        let (info, length) = (
+            call.get_dispatch_info(),
+            signed(PROVIDER.agent, call).encoded_size(),
+        );
+        let took = PostDispatchInfo::from(took);
+        TransactionPayment::compute_actual_fee(length as u32, &info, &took, 0)
+    })
+}
+
+#[test]
+fn a_client_that_is_paid_for_a_piece_that_it_did_not_serve_has_paid_more_for_that() {
+    let mut chain = open();
+    for bytes in [1, 100, 500, SEGMENT_BYTES, SEGMENT_BYTES + 1, INPUT_BYTES_MAX] {
+        let (input, last) = (vec![7; bytes as usize], segments(bytes) - 1);
+        for segment in [0, last] {
+            let opening = SegmentOpening::new(&input, segment).unwrap();
+            let shown = opening.bytes.len() as u32;
+            let fee = least_fee(
+                &mut chain,
+                Results::supply_input { task: 0, opening }.into(),
+                None,
+            );
+            let price = chain.query(SupplyPrice::get) * Balance::from(PART_SEGMENTS);
+            let price = price * Balance::from(shown) / Balance::from(PART_BYTES);
+            assert!(price < fee, "{shown} of {bytes} bytes: {price} {fee}");
+        }
+    }
+}
+
 #[test]
 fn who_is_paid_for_showing_what_it_did_not_serve_has_paid_more_for_that() {
     let mut chain = open();
-    let least = FixedU128::from_rational(1, 10);
+    // Where one demand was open; the fee for more is given back.
+    type ResultsWeights = <Runtime as surety_pallet_results::Config>::WeightInfo;
     for bytes in [1, SEGMENT_BYTES, SEGMENT_BYTES + 1, 20_000, INPUT_BYTES_MAX] {
         let opening = PartOpening::new(&vec![7; bytes as usize], 0).unwrap();
         let shown = opening.bytes.len() as u32;
@@ -267,21 +303,10 @@ fn who_is_paid_for_showing_what_it_did_not_serve_has_paid_more_for_that() {
             opening,
         }
         .into();
-        let (fee, price) = chain.query(|| {
-            // No blocks are emptier.
-            NextFeeMultiplier::<Runtime>::put(least);
-            let (info, length) = (
-                show.get_dispatch_info(),
-                signed(PROVIDER.agent, show).encoded_size(),
-            );
-            // Where one demand was open; the fee for more is given back.
-            type ResultsWeights = <Runtime as surety_pallet_results::Config>::WeightInfo;
-            let took = PostDispatchInfo::from(Some(ResultsWeights::supply(1)));
-            let fee = TransactionPayment::compute_actual_fee(length as u32, &info, &took, 0);
-            // What a client pays; an auditor pays half.
-            let price = SupplyPrice::get() * Balance::from(PART_SEGMENTS);
-            (fee, price * Balance::from(shown) / Balance::from(PART_BYTES))
-        });
+        let fee = least_fee(&mut chain, show, Some(ResultsWeights::supply(1)));
+        // What a client pays; an auditor pays half.
+        let price = chain.query(SupplyPrice::get) * Balance::from(PART_SEGMENTS);
+        let price = price * Balance::from(shown) / Balance::from(PART_BYTES);
         assert!(price < fee, "{bytes} bytes: {price} {fee}");
     }
 }

@@ -69,7 +69,8 @@ fn a_client_that_shows_the_piece_is_paid_less_than_that_costs_and_gets_its_resul
     let opening = SegmentOpening::new(&input(), 1).unwrap();
     // Anybody may: here one that has fetched it.
     chain.call(members[1].agent, Call::supply_input { task, opening });
-    let price = chain.query(results::SupplyPrice::get);
+    // The second piece of 2,000 bytes, where the price is for 1,024.
+    let price = chain.query(results::SupplyPrice::get) * 976 / 1_024;
     assert_eq!(chain.free(&account(CLIENT)), client + price);
     assert!(chain.query(|| Rounds::<Runtime>::get(task).unwrap().input_demand.is_none()));
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use surety_chain_client::{AccountId, Call, Chain, Funds, StakeInfo, Until, When, address};
 use surety_types::stake::Role;
 
-use super::Context;
+use super::{Context, faucet};
 use crate::{
     amount::{Amount, Plancks},
     args::{AccountCommand, AgentCommand, RoleArg},
@@ -17,7 +17,7 @@ use crate::{
 
 pub(super) async fn run(context: &Context, command: AccountCommand) -> Result<()> {
     let call = match command {
-        AccountCommand::New => return new(context),
+        AccountCommand::New { .. } => return new(context).await,
         AccountCommand::Show { address } => return show(context, address.as_deref()).await,
         AccountCommand::Bond { role, amount } => Call::Bond {
             role: match role {
@@ -51,10 +51,11 @@ struct NewAccount {
     key_file: String,
 }
 
-fn new(context: &Context) -> Result<()> {
+async fn new(context: &Context) -> Result<()> {
     let path = &context.config.key_file;
+    let made = keys::create(path)?;
     let account = NewAccount {
-        address: address(&keys::create(path)?),
+        address: address(&made),
         key_file: path.display().to_string(),
     };
     // The address alone is the result, for scripts to take.
@@ -62,6 +63,12 @@ fn new(context: &Context) -> Result<()> {
         "Its twelve words are in {}. Whoever has them has its money: copy them to a safe place.",
         account.key_file
     ));
+    if let Some(url) = &context.config.faucet {
+        let given = faucet::ask(context.out, url, &made).await;
+        if given > 0 {
+            faucet::wait_for(context.out, &*context.chain().await?, &made, given).await?;
+        }
+    }
     context.out.result(&account, || account.address.clone())
 }
 

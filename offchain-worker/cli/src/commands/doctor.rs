@@ -11,9 +11,13 @@ use std::{
 use serde::Serialize;
 use surety_chain_client::{AccountId, Chain, ChainError, When, address};
 use surety_host::machine;
+use surety_network::Scope;
 use surety_types::{model::ModelManifest, multiaddr::Endpoint, stake::Role};
 
-use super::Context;
+use super::{
+    Context,
+    reach::{self, Found},
+};
 use crate::{
     SURE,
     amount::Amount,
@@ -90,6 +94,7 @@ pub(super) async fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
             if args.role != DoctorRole::Client {
                 check_registered(context, &*chain, &mut checks).await;
             }
+            check_reached(context, &*chain, args.role, &mut checks).await;
             if let Some(account) = key {
                 let checked = check_account(&*chain, &account, args.role, &mut checks).await;
                 if let Err(e) = checked {
@@ -445,19 +450,30 @@ async fn check_registration(
     Ok(())
 }
 
+/// Whether peers of the chain reach what is listened on.
+async fn check_reached(context: &Context, chain: &dyn Chain, role: DoctorRole, checks: &mut Checks) {
+    let data = match role {
+        DoctorRole::Provider => &context.config.provider.data,
+        DoctorRole::Client => &context.config.task,
+        // It need not be reached.
+        DoctorRole::Verifier => return,
+    };
+    let found = reach::try_out(chain, data).await;
+    match found.map(|all| reach::summary(&all)) {
+        Ok((Found::Reachable, text)) => checks.ok("reached", text),
+        Ok((Found::Elsewhere | Found::Unreachable, text)) => checks.fail("reached", text),
+        Ok((Found::Nearby | Found::Unknown, text)) => checks.warn("reached", text),
+        Err(e) => {
+            let finding = format!("cannot be tried now: {e}; a provider that is up says it in its log");
+            checks.warn("reached", finding);
+        }
+    }
+}
+
 /// Whether clients elsewhere can reach what the chain tells them.
 fn check_reach(endpoints: &[Endpoint], checks: &mut Checks) {
-    let is_near = |endpoint: &&Endpoint| {
-        let text = String::from_utf8_lossy(endpoint);
-        match text.split('/').nth(2).map(str::parse::<IpAddr>) {
-            Some(Ok(IpAddr::V4(ip))) => ip.is_private() || ip.is_loopback() || ip.is_link_local(),
-            Some(Ok(IpAddr::V6(ip))) => {
-                ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()
-            }
-            // A name: whoever asks for it finds out.
-            _ => false,
-        }
-    };
+    // A name: whoever asks for it finds out.
+    let is_near = |endpoint: &&Endpoint| !matches!(Scope::of_endpoint(endpoint), Some(Scope::Global) | None);
     let near = endpoints.iter().filter(is_near).count();
     match (near, endpoints.len().saturating_sub(near)) {
         (0, _) => {}

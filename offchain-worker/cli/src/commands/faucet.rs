@@ -1,7 +1,7 @@
 //! `surety faucet`: money to begin with, for newcomers of a test network.
 
 use serde::Serialize;
-use surety_chain_client::address;
+use surety_chain_client::{AccountId, Balance, Chain, When, address};
 use surety_faucet::{Faucet, Limits, Purse, Site, StartError, machine_clock, serve};
 use tokio::net::TcpListener;
 
@@ -10,6 +10,7 @@ use crate::{
     amount::{Amount, Plancks},
     args::{FaucetArgs, FaucetCommand},
     error::{CliError, Result},
+    output::Output,
 };
 
 /// Where it can be reached. Amounts are in plancks, as text.
@@ -24,6 +25,39 @@ pub(super) async fn run(context: &Context, command: FaucetCommand) -> Result<()>
     match command {
         FaucetCommand::Up(args) => up(context, &args).await,
     }
+}
+
+/// What a faucet says that it has sent. Where it refuses, money may be on its way all the same: of an answer
+/// that was missed.
+pub(super) async fn ask(out: Output, url: &str, account: &AccountId) -> Balance {
+    out.step(&format!("asking the faucet at {url}"));
+    match surety_faucet::ask(url, account).await {
+        Ok(given) => {
+            out.step(&format!("it sends {}", Amount(given.amount)));
+            given.amount
+        }
+        Err(error) => {
+            out.step(&error.to_string());
+            0
+        }
+    }
+}
+
+/// Waits until an account has so much.
+pub(super) async fn wait_for(
+    out: Output,
+    chain: &dyn Chain,
+    account: &AccountId,
+    enough: Balance,
+) -> Result<()> {
+    let waiting = out.spinner();
+    waiting.set_message("waiting for the money");
+    let mut blocks = chain.finalized_blocks().await?;
+    while chain.funds(When::Finalized, account).await?.free < enough {
+        blocks.next().await?;
+    }
+    waiting.finish_and_clear();
+    Ok(())
 }
 
 async fn up(context: &Context, args: &FaucetArgs) -> Result<()> {

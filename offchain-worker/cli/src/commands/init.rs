@@ -11,7 +11,10 @@ use surety_host::machine;
 use surety_models::known;
 use surety_types::{ModelId, model::ModelManifest, stake::Role, task::TaskState};
 
-use super::{Context, model};
+use super::{
+    Context, faucet, model,
+    reach::{self, Reach},
+};
 use crate::{
     SURE,
     amount::{Amount, Plancks},
@@ -39,6 +42,8 @@ struct Ready {
     processor: String,
     cores: u16,
     memory_mib: u32,
+    /// Whether others reach it; a verifier need not be reached.
+    reach: Vec<Reach>,
     /// What such a task has paid one provider, in the middle of those that the chain still knows.
     usual_payment: Option<Plancks>,
     next: &'static str,
@@ -71,6 +76,10 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
             .step(&format!("fetching {name}, which the chain is asked for"));
         model::fetched(context, &name).await?;
     }
+    let reach = match role {
+        Role::Provider => reached(context, &*chain).await,
+        Role::Verifier => Vec::new(),
+    };
     let device = machine::profile(context.config.provider.work.threads);
     let ready = Ready {
         stash: address(setup.stash.account()),
@@ -82,12 +91,28 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
         processor: String::from_utf8_lossy(&device.name).into_owned(),
         cores: device.cores,
         memory_mib: device.memory_mib,
+        reach,
         next: match role {
             Role::Provider => "surety provider up",
             Role::Verifier => "surety verifier up",
         },
     };
     context.out.result(&ready, || ready.text())
+}
+
+/// Whether others reach what this provider will listen on. It is no reason to stop: ports may be forwarded
+/// later.
+async fn reached(context: &Context, chain: &dyn Chain) -> Vec<Reach> {
+    context
+        .out
+        .step("asking peers of the chain to connect to this machine");
+    let all = reach::try_out(chain, &context.config.provider.data).await;
+    all.unwrap_or_else(|error| {
+        context
+            .out
+            .step(&format!("cannot try whether others reach it: {error}"));
+        Vec::new()
+    })
 }
 
 /// The key in a file; a new one where there is no file.
@@ -208,46 +233,18 @@ impl Setup<'_> {
                 let what = format!("sending {} to the stash", Amount(missing));
                 return self.send(signer, call, &what).await;
             }
-            Source::Faucet(url) => self.ask(url).await,
+            Source::Faucet(url) => faucet::ask(self.out, url, to).await,
             Source::Somebody => 0,
         };
         if free.saturating_add(given) >= enough {
-            return self.wait_for(enough).await;
+            return faucet::wait_for(self.out, self.chain, to, enough).await;
         }
         self.out.step(&format!(
             "send {} to {}; this goes on by itself when they are there (Ctrl-C and the same command later do as well)",
             Amount(missing.saturating_sub(given)),
             address(to)
         ));
-        self.wait_for(enough).await
-    }
-
-    /// What a faucet says that it has sent. Where it refuses, money may be on its way all the same: of an
-    /// answer that was missed.
-    async fn ask(&self, url: &str) -> Balance {
-        self.out.step(&format!("asking the faucet at {url}"));
-        match surety_faucet::ask(url, self.stash.account()).await {
-            Ok(given) => {
-                self.out.step(&format!("it sends {}", Amount(given.amount)));
-                given.amount
-            }
-            Err(error) => {
-                self.out.step(&error.to_string());
-                0
-            }
-        }
-    }
-
-    /// Waits until the stash has so much.
-    async fn wait_for(&self, enough: Balance) -> Result<()> {
-        let waiting = self.out.spinner();
-        waiting.set_message("waiting for the money");
-        let mut blocks = self.chain.finalized_blocks().await?;
-        while self.free(self.stash.account()).await? < enough {
-            blocks.next().await?;
-        }
-        waiting.finish_and_clear();
-        Ok(())
+        faucet::wait_for(self.out, self.chain, to, enough).await
     }
 
     /// Bonds what is missing and names the agent, in one extrinsic where both are to be done: a stash that
@@ -362,6 +359,9 @@ impl Ready {
             self.processor, self.cores, self.memory_mib
         );
         rows.add_row(["machine", &device]);
+        if !self.reach.is_empty() {
+            rows.add_row(["reached", &reach::summary(&self.reach).1]);
+        }
         let none = "none of those that the chain knows can be fetched by name: surety model list";
         rows.add_row(["model", self.model.as_deref().unwrap_or(none)]);
         if let Some(payment) = self.usual_payment {

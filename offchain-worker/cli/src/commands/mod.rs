@@ -10,6 +10,7 @@ mod manual;
 mod model;
 mod provider;
 mod provider_status;
+mod reach;
 mod serve;
 mod task;
 mod train;
@@ -25,7 +26,7 @@ use surety_network::{BlobStore, Limits, NetworkConfig, Node};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    args::{Cli, Command, Global, ProviderCommand, TaskCommand, VerifierCommand, WorkArgs},
+    args::{AccountCommand, Cli, Command, Global, ProviderCommand, TaskCommand, VerifierCommand, WorkArgs},
     assembly::Assembly,
     config::{self, Config, DataConfig, OneOrMore, RawConfig, RawWork},
     error::{CliError, Result},
@@ -172,9 +173,13 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
                 }
             }
         }
-        Command::Provider(ProviderCommand::Init(init)) | Command::Verifier(VerifierCommand::Init(init)) => {
-            raw.faucet = init.faucet.clone();
+        Command::Provider(ProviderCommand::Init(init)) => {
+            raw.faucet = init.init.faucet.clone();
+            raw.provider.listen = given(&init.listen);
+            raw.provider.external = given(&init.external);
         }
+        Command::Verifier(VerifierCommand::Init(init)) => raw.faucet = init.faucet.clone(),
+        Command::Account(AccountCommand::New { faucet }) => raw.faucet = faucet.clone(),
         Command::Verifier(VerifierCommand::Up(work)) => raw.verifier = raw_work(work),
         Command::Serve(serve) => {
             raw.task.listen = given(&serve.listen);

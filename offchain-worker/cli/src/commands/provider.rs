@@ -34,7 +34,7 @@ pub(super) async fn run(context: &Context, command: ProviderCommand) -> Result<(
         ProviderCommand::Up(_) => worker::work(context, &context.config.provider, Mode::Up).await,
         ProviderCommand::Drain(_) => worker::work(context, &context.config.provider, Mode::Drain).await,
         ProviderCommand::Leave => super::account::submit(context, Call::DeregisterProvider).await,
-        ProviderCommand::Init(args) => super::init::run(context, StakeRole::Provider, &args).await,
+        ProviderCommand::Init(args) => super::init::run(context, StakeRole::Provider, &args.init).await,
         ProviderCommand::Status(args) => super::provider_status::status(context, &args).await,
         ProviderCommand::WhyIdle => super::provider_status::why_idle(context).await,
     }

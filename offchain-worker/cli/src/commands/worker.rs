@@ -21,7 +21,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Context, drain};
+use super::{Context, drain, reach};
 use crate::{
     assembly::WorkerParts,
     config::{DataConfig, WorkConfig},
@@ -168,6 +168,9 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
         core: Box::new(core),
         journal: Arc::new(journal),
     });
+    // A verifier is reached by nobody.
+    let telling = (!node.endpoints().is_empty())
+        .then(|| tokio::spawn(reach::tell(parts.tools.chain.clone(), node.clone())));
     let (stop, stopped) = stop_signal()?;
     // Who bids for nothing need not know how fast it is.
     let speeds = role.speeds(home).filter(|_| mode == Mode::Up);
@@ -186,6 +189,11 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
         .with_speeds(speeds)
         .run(stopped)
         .await;
+    if let Some(telling) = telling {
+        telling.abort();
+        // It has the node, too, until it has ended.
+        telling.await.ok();
+    }
     if let Some(node) = Arc::into_inner(node) {
         node.stop().await;
     }

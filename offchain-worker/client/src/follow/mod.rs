@@ -26,7 +26,6 @@ use crate::{
     deliver::{self, Delivery, Undelivered, decided, wanted},
     demands::Demander,
     error::{ClientError, Result},
-    grants::Grants,
     inputs::Supplier,
     statement,
     stream::{Patience, Reader},
@@ -79,8 +78,6 @@ pub struct Follow<S> {
     pub supplier: Option<Supplier>,
     /// Has the output shown on the chain that nobody serves, where the task is ours.
     pub demander: Option<Demander>,
-    /// Lets providers read the input, where it is ours.
-    pub grants: Option<Grants>,
     /// Shown to providers who do not know this peer as the client.
     pub ticket: Option<Ticket>,
     /// What a generation's ids become text by; without it, ids are shown.
@@ -278,16 +275,8 @@ impl<S: Screen + Clone + 'static> Run<S> {
         Err(ClientError::UnknownTask(self.follow.task))
     }
 
-    /// Lets providers read the input, and shows what is demanded of it.
+    /// Shows what is demanded of the input.
     async fn see_to_input(&mut self, info: &TaskInfo) -> Result<()> {
-        let follow = &mut self.follow;
-        if let Some(grants) = &mut follow.grants {
-            let said = grants
-                .see(&*follow.chain, &*follow.plane, follow.task, info)
-                .await?;
-            let texts = self.steps.new_ones(said.into_iter().collect());
-            self.say(&texts);
-        }
         let follow = &mut self.follow;
         if let Some(supplier) = &mut follow.supplier {
             let said = supplier

@@ -120,7 +120,6 @@ impl World {
             leave_at_result: false,
             supplier: None,
             demander: None,
-            grants: Some(Grants::default()),
             ticket: None,
             text: None,
         })

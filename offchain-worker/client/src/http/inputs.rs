@@ -167,7 +167,10 @@ async fn keep(backend: &Backend, client: AccountId, blob: Blob) -> Result<Kept, 
         .ok()
         .filter(|bytes| *bytes <= INPUT_BYTES_MAX);
     let input_bytes = input_bytes.ok_or(HttpError::InputTooLarge { bytes })?;
-    let input = backend.kept.keep(&*backend.plane, client, blob).await?;
+    // Whoever hangs up does not stop it half way.
+    let (kept, plane) = (backend.kept.clone(), backend.plane.clone());
+    let kept = tokio::spawn(async move { kept.keep(&*plane, client, blob).await });
+    let input = kept.await.map_err(|e| HttpError::Internal(e.to_string()))??;
     let sources = endpoints
         .iter()
         .map(|endpoint| String::from_utf8_lossy(endpoint).into_owned());

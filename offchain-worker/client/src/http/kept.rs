@@ -9,7 +9,7 @@ use std::{
 
 use surety_access::KeptInputs;
 use surety_chain_client::{AccountId, address, parse_address};
-use surety_network::{Bytes, DataPlane, FetchOptions};
+use surety_network::{Bytes, DataPlane, FetchOptions, PlaneError};
 use surety_types::ContentHash;
 
 use super::error::HttpError;
@@ -30,6 +30,8 @@ pub(super) type Given = (ContentHash, AccountId);
 /// here is served to nobody.
 pub struct Kept {
     inputs: Mutex<BTreeMap<Given, Instant>>,
+    /// Held while something is added or dropped, until it is listed.
+    writing: tokio::sync::Mutex<()>,
     /// Where they are listed for the next start.
     list: PathBuf,
     unused_max: Duration,
@@ -39,31 +41,36 @@ impl Kept {
     /// Takes up what was kept at the last start, as `list` has it.
     ///
     /// # Errors
-    /// When the list cannot be read.
+    /// When the list, or what it names, cannot be read.
     pub async fn open(list: PathBuf, plane: &dyn DataPlane) -> Result<Self, ClientError> {
-        let text = match std::fs::read_to_string(&list) {
+        let text = match std::fs::read(&list) {
             Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(e) => return Err(ClientError::file(&list)(e)),
         };
-        let kept = Self {
-            inputs: Mutex::default(),
-            list,
-            unused_max: UNUSED_MAX,
-        };
-        for given in text.lines().filter_map(parse) {
-            let restored = match plane.fetch(given.0, &[], &FetchOptions::default()).await {
-                Ok(blob) => kept
-                    .pin(plane, given.clone(), blob)
-                    .await
-                    .map_err(|e| e.to_string()),
-                Err(e) => Err(e.to_string()),
+        let mut inputs = BTreeMap::new();
+        for line in String::from_utf8_lossy(&text).lines() {
+            let Some(given) = parse(line) else {
+                tracing::warn!(list = %list.display(), line, "this line names no input");
+                continue;
             };
-            if let Err(reason) = restored {
-                tracing::warn!(input = ?given.0, reason, "an input that was kept is lost");
+            match plane.fetch(given.0, &[], &FetchOptions::default()).await {
+                Ok(blob) => {
+                    plane.publish(blob).await?;
+                    inputs.insert(given, Instant::now());
+                }
+                Err(PlaneError::NoSources(_)) => {
+                    tracing::warn!(input = ?given.0, "an input that was kept is lost");
+                }
+                Err(e) => return Err(e.into()),
             }
         }
-        Ok(kept)
+        Ok(Self {
+            inputs: Mutex::new(inputs),
+            writing: tokio::sync::Mutex::default(),
+            list,
+            unused_max: UNUSED_MAX,
+        })
     }
 
     /// Drops what no open task has asked for so long.
@@ -84,30 +91,30 @@ impl Kept {
         client: AccountId,
         blob: Bytes,
     ) -> Result<ContentHash, HttpError> {
+        let _one_after_the_other = self.writing.lock().await;
         let given = (surety_engine::content_hash(&blob), client);
-        if let Some(since) = self.lock().get_mut(&given) {
-            *since = Instant::now();
-            return Ok(given.0);
-        }
-        if self.lock().len() >= KEPT_MAX {
+        let is_known = self.lock().contains_key(&given);
+        if !is_known && self.lock().len() >= KEPT_MAX {
             return Err(HttpError::TooMany(KEPT_MAX));
         }
-        self.pin(plane, given.clone(), blob).await?;
-        self.write_list()?;
-        Ok(given.0)
-    }
-
-    async fn pin(&self, plane: &dyn DataPlane, given: Given, blob: Bytes) -> Result<(), HttpError> {
-        let input = plane.publish(blob).await?;
-        if self.lock().insert(given, Instant::now()).is_some() {
-            // Somebody else was as fast: one pin is enough.
-            plane.release(input).await;
+        // Also what is known: the file may have been damaged since.
+        plane.publish(blob).await?;
+        if self.lock().insert(given.clone(), Instant::now()).is_some() {
+            // One pin is enough.
+            plane.release(given.0).await;
+            return Ok(given.0);
         }
-        Ok(())
+        if let Err(e) = self.write_list() {
+            self.lock().remove(&given);
+            plane.release(given.0).await;
+            return Err(e.into());
+        }
+        Ok(given.0)
     }
 
     /// What is in use now is kept anew; what was not for long is kept no longer.
     pub(super) async fn make_room(&self, plane: &dyn DataPlane, used: &[Given]) {
+        let _one_after_the_other = self.writing.lock().await;
         let unused: Vec<Given> = {
             let mut inputs = self.lock();
             for given in used {
@@ -131,11 +138,9 @@ impl Kept {
     }
 
     fn write_list(&self) -> Result<(), ClientError> {
-        let inputs = self.lock();
-        let lines = inputs
-            .keys()
-            .map(|(input, client)| format!("{} {}\n", hex::encode(input), address(client)));
-        write_atomically(&self.list, lines.collect::<String>().as_bytes())
+        let line = |(input, client): &Given| format!("{} {}\n", hex::encode(input), address(client));
+        let lines: String = self.lock().keys().map(line).collect();
+        write_atomically(&self.list, lines.as_bytes())
     }
 }
 

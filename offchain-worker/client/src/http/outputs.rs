@@ -14,7 +14,7 @@ use surety_types::{TaskId, model::Operation};
 
 use super::{Backend, Client, error::HttpError, parsed};
 use crate::{
-    deliver::{self, Delivery, wanted},
+    deliver::{self, Delivery, Wanted, wanted},
     text::Generated,
 };
 
@@ -68,7 +68,11 @@ pub(super) async fn output(
     // Asked of nobody else: providers serve this server without a ticket where it is the source of the input,
     // and what was fetched once lies here.
     let ticket = ticket.ok_or(HttpError::BadSignature(task))?;
-    let wanted = wanted(&info);
+    // Outputs of others lie here, too: a provider can say of any that it is the task's.
+    let wanted = Wanted {
+        anew: true,
+        ..wanted(&info)
+    };
     if wanted.providers.is_empty() {
         return Err(HttpError::NoResult(task));
     }

@@ -1,17 +1,23 @@
 //! What has to be done for inputs that are kept: demands on the chain are answered, and what no task asks for
 //! makes room.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use surety_access::KeptInputs;
 use surety_chain_client::{ChainError, Signer, When};
 use surety_types::TaskId;
 
 use super::{Backend, kept::Given};
-use crate::inputs::Supplier;
+use crate::{inputs::Supplier, serve::name_providers};
 
 /// How often the chain is looked at: twice a block.
 const POLL: Duration = Duration::from_secs(3);
+
+/// How often it is looked which providers there are.
+const NAMING: Duration = Duration::from_secs(60);
 
 /// Looks after inputs for as long as it is polled.
 pub struct Upkeep {
@@ -20,6 +26,8 @@ pub struct Upkeep {
     signer: Option<Signer>,
     /// Those who answer demands, by open task whose client gave its input.
     suppliers: BTreeMap<TaskId, Supplier>,
+    /// When it was looked last which providers there are.
+    named_at: Instant,
 }
 
 impl Upkeep {
@@ -29,6 +37,7 @@ impl Upkeep {
             backend,
             signer,
             suppliers: BTreeMap::new(),
+            named_at: Instant::now(),
         }
     }
 
@@ -37,6 +46,13 @@ impl Upkeep {
         loop {
             if let Err(e) = self.look().await {
                 tracing::warn!(error = %e, "cannot see which tasks ask for the inputs that are kept");
+            }
+            if self.named_at.elapsed() >= NAMING {
+                self.named_at = Instant::now();
+                let Backend { chain, plane, .. } = &self.backend;
+                if let Err(e) = name_providers(&**chain, &**plane).await {
+                    tracing::warn!(error = %e, "cannot see which providers there are");
+                }
             }
             tokio::time::sleep(POLL).await;
         }

@@ -41,6 +41,9 @@ pub enum Effect {
         bytes: u32,
         /// Where the client says it is.
         sources: Endpoints,
+        /// Whether it may be taken from here. Else it has to come from others, also where the same bytes lie
+        /// here for another task.
+        may_be_here: bool,
     },
     /// Compute a task whose input is here.
     Compute {

@@ -226,6 +226,13 @@ pub enum Record {
         /// Where it is.
         view: KeptView,
     },
+    /// A task's input was fetched for this very task: from then on it may be taken from here.
+    InputFetched {
+        /// Task id.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+    },
 }
 
 /// Blobs of our own view of a trace.
@@ -259,7 +266,8 @@ impl Record {
             | Self::AuditCompared { task, .. }
             | Self::AuditServed { task, .. }
             | Self::ConfirmationChecked { task, .. }
-            | Self::ViewKept { task, .. } => *task,
+            | Self::ViewKept { task, .. }
+            | Self::InputFetched { task, .. } => *task,
         }
     }
 
@@ -284,7 +292,8 @@ impl Record {
             | Self::AuditCompared { at, .. }
             | Self::AuditServed { at, .. }
             | Self::ConfirmationChecked { at, .. }
-            | Self::ViewKept { at, .. } => *at,
+            | Self::ViewKept { at, .. }
+            | Self::InputFetched { at, .. } => *at,
         }
     }
 }

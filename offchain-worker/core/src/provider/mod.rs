@@ -242,6 +242,9 @@ impl Provider {
             Event::InputReady { .. } => {
                 if let Some(entry) = self.tasks.get_mut(&task) {
                     entry.input_ready = true;
+                    if !std::mem::replace(&mut entry.input_fetched, true) {
+                        step.records.push(Record::InputFetched { task, at: self.block });
+                    }
                     entry.attempts.succeed(kind, self.now, &self.config);
                 }
             }

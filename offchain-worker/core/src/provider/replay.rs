@@ -66,6 +66,7 @@ impl Provider {
                 entry.result = Some(sealed);
             }
             Record::LeavesKept { leaves, .. } => entry.leaves = Some(leaves),
+            Record::InputFetched { .. } => entry.input_fetched = true,
             Record::ConfirmationChecked {
                 verifier, refutation, ..
             } => {

@@ -219,9 +219,9 @@ impl AuditTask {
             RoundPhase::Auditing { .. } if round.awaits_seed() => return None,
             RoundPhase::Auditing { until } => {
                 // While something is demanded the window does not end, and may begin again.
-                let demanded = seen.demands.iter().map(|(_, demand)| demand.until).max();
-                let until = demanded.map_or(*until, |demanded| demanded.max(*until));
-                let is_open = clock < until || round.demands > 0;
+                let is_open = clock < *until || round.demands > 0;
+                // It may end with the next block then.
+                let until = clock.saturating_add(1).max(*until);
                 let may_announce = member.owes_opening() && is_open && !config.is_short_of_room;
                 let kind = match shown {
                     None if may_announce => self.to_announce(key)?,

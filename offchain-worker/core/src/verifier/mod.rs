@@ -142,6 +142,7 @@ impl Verifier {
             | Record::ConfirmationChecked { .. }
             | Record::CommitSubmitted { .. }
             | Record::RevealSubmitted { .. }
+            | Record::InputFetched { .. }
             | Record::InputMissed { .. }
             | Record::InputDemandMade { .. } => return Err(ReplayError::WrongRole { task }),
         }

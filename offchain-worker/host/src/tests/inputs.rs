@@ -5,15 +5,17 @@ use std::sync::Arc;
 use surety_access::{Gate, OwnOutputs};
 use surety_chain_client::{Call, Chain, ProviderRecord, Signer, Until};
 use surety_network::{Bytes, DataPlane};
-use surety_proofs::SegmentOpening;
+use surety_proofs::{SegmentOpening, content_hash};
 use surety_types::{
     ContentHash, TaskId,
-    task::{MemberProgress, RoundMember, RoundPhase},
+    model::Operation,
+    task::{MemberProgress, RoundMember, RoundPhase, TaskState},
 };
 use surety_worker_core::Record;
 
 use super::{
     commits,
+    generation::request,
     world::{World, endpoint},
 };
 
@@ -93,18 +95,53 @@ async fn a_provider_whose_client_is_gone_reads_the_input_from_one_that_has_commi
     host.stop().await;
 }
 
+/// A task with an input that we have for another, of somebody who knows its hash and has nothing to deliver:
+/// it names the other's client as the source. Returns it once we have tried to fetch that.
+async fn copy_is_tried(world: &World) -> TaskId {
+    let copy = world.post(INPUT).await;
+    let copier = Signer::from_uri("//Copier").unwrap().account().clone();
+    world
+        .chain
+        .change(|state| state.tasks.get_mut(&copy).unwrap().client = copier);
+    world.bid_and_assign_unfinalized(copy).await;
+    let missed = |record: &Record| matches!(record, Record::InputMissed { task, .. } if *task == copy);
+    world.until_final(|| world.records().iter().any(missed)).await;
+    copy
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_that_is_here_for_another_task_is_not_this_one_s() {
     let world = World::new().await;
     let host = world.start();
-    let (first, second) = (world.post(INPUT).await, world.post(INPUT).await);
+    let first = world.post(INPUT).await;
     world.bid_and_assign(first).await;
     world.until_final(|| commits(&world).len() == 1).await;
-    // Who has posted the second knows the input's hash, and has nothing to deliver.
-    world.net.set_down(&world.client_endpoint(), true);
-    world.bid_and_assign_unfinalized(second).await;
-    let missed = |record: &Record| matches!(record, Record::InputMissed { task, .. } if *task == second);
-    world.until_final(|| world.records().iter().any(missed)).await;
+    let copy = copy_is_tried(&world).await;
     assert_eq!(commits(&world).len(), 1);
+    // That it ends does not take the other's input from us, which we may have to show.
+    world.chain.change(|state| {
+        state.rounds.remove(&copy);
+        state.tasks.get_mut(&copy).unwrap().state = TaskState::Cancelled { at: 1 };
+    });
+    world.until_final(|| world.is_finished(copy)).await;
+    world.net.fill(&world.provider_endpoint());
+    assert!(world.net.has(&world.provider_endpoint(), &content_hash(INPUT)));
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_an_input_that_was_fetched_is_taken_from_here() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post_for(Operation::Generate, &request(3)).await;
+    world.bid_and_assign_unfinalized(task).await;
+    let fetched = |record: &Record| matches!(record, Record::InputFetched { .. });
+    world.until_final(|| world.records().iter().any(fetched)).await;
+    host.kill().await;
+    // Its client has gone home, as it may once a majority has committed.
+    world.net.set_down(&world.client_endpoint(), true);
+    let host = world.start();
+    world.let_tokens(99);
+    world.until_final(|| commits(&world).len() == 1).await;
     host.stop().await;
 }

@@ -1,6 +1,6 @@
 //! What a challenger cannot get from anybody it asks for on chain, and reads there.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use surety_chain_client::{Call, DisputeRecord, Hash};
 use surety_dispute_game::bisection::{
@@ -11,7 +11,7 @@ use surety_engine::{
     content_hash,
     generation::{FinishReason, Generation},
 };
-use surety_network::{DataPlane, Readers};
+use surety_network::DataPlane;
 use surety_proofs::merkle_root;
 use surety_types::{
     TaskId,
@@ -23,7 +23,7 @@ use surety_worker_core::EffectKind;
 
 use super::{
     generation::request,
-    world::{World, endpoint},
+    world::{LetsIn, World, endpoint},
 };
 use crate::{effect_error::EffectError, jobs::Task, moves::content};
 
@@ -217,8 +217,9 @@ async fn what_a_peer_has_is_fetched_while_the_chain_cannot_be_asked() {
     let (spec, mut record) = disputed(&world).await;
     let (tools, rival) = (world.tools(), world.rival_plane());
     record.claim.output = rival.publish(vec![7; 4].into()).await.unwrap();
-    let granted = rival.grant(record.task, record.claim.output, Readers::Everyone);
-    granted.await.unwrap();
+    for plane in [&rival, &world.client_plane()] {
+        plane.set_gate(Arc::new(LetsIn));
+    }
     world.chain.set_unreachable(true);
     let at = [endpoint("rival"), endpoint("client")];
     let found = content(&tools, move_of(record.task), &record, &spec, &at).await;
@@ -233,8 +234,9 @@ async fn no_output_is_fetched_that_is_longer_than_the_task_can_have() {
     let bytes_max = 4 * (spec.units_max as usize + 1);
     for (bytes, is_fetched) in [(bytes_max, true), (bytes_max + 4, false)] {
         let output = rival.publish(vec![7; bytes].into()).await.unwrap();
-        let granted = rival.grant(record.task, output, Readers::Everyone);
-        granted.await.unwrap();
+        for plane in [&rival, &world.client_plane()] {
+            plane.set_gate(Arc::new(LetsIn));
+        }
         record.claim.output = output;
         let at = [endpoint("rival"), endpoint("client")];
         let found = content(&tools, move_of(record.task), &record, &spec, &at).await;

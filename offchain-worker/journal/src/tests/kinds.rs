@@ -113,6 +113,7 @@ pub fn every_kind() -> Vec<Record> {
                 output: H256([8; 32]),
             },
         },
+        Record::InputFetched { task, at },
     ]
 }
 
@@ -139,5 +140,6 @@ pub fn numbered(record: &Record) -> (u8, u64) {
         Record::AuditServed { .. } => (16, 4),
         Record::ConfirmationChecked { .. } => (17, 4),
         Record::ViewKept { .. } => (18, 4),
+        Record::InputFetched { .. } => (19, 4),
     }
 }

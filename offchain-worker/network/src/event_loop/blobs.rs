@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{Answer, EventLoop, answer, request_fault};
 use crate::{
-    access::{Asked, Audience, Decision, Ticket},
+    access::{Asked, Audience, Decision, Ticket, ticket_hash},
     outline::chunks_of,
     places::{Guest, Room},
     plane::Announcement,
@@ -101,7 +101,7 @@ impl EventLoop {
         }
         self.inbound.insert(id, guest);
         let Request { wanted, ticket } = request;
-        let Some((blob, allowed)) = self.look_up(&wanted, &peer) else {
+        let Some((blob, allowed)) = self.look_up(&wanted, &peer, ticket.as_ref()) else {
             self.send(channel, Response::NotFound);
             return;
         };
@@ -124,12 +124,23 @@ impl EventLoop {
         }
     }
 
-    /// The blob that is wanted, if it is here, and whether the peer is among its readers.
-    fn look_up(&self, wanted: &Wanted, peer: &PeerId) -> Option<(ContentHash, bool)> {
+    /// The blob that is wanted, if it is here, and whether the peer is among its readers. Who shows a ticket
+    /// reads by that alone: it may be for another task than the one that it is a reader of.
+    fn look_up(
+        &self,
+        wanted: &Wanted,
+        peer: &PeerId,
+        ticket: Option<&Ticket>,
+    ) -> Option<(ContentHash, bool)> {
         let (blob, allowed) = match wanted {
             Wanted::Blob { hash, .. } | Wanted::Outline { hash } => {
-                let allowed =
-                    self.grants.may_read(hash, peer) || self.allowances.has(*peer, *hash, Instant::now());
+                let allowed = match ticket {
+                    Some(ticket) => {
+                        let asked = (*peer, *hash, ticket_hash(ticket));
+                        self.allowances.has(&asked, Instant::now())
+                    }
+                    None => self.grants.may_read(hash, peer),
+                };
                 (*hash, allowed)
             }
             // Whoever may read the same blob for another task need not know that it is this task's output,
@@ -144,7 +155,7 @@ impl EventLoop {
 
     /// Has the gate look at a ticket, apart from the loop.
     fn judge(&mut self, case: Case, guest: Guest) {
-        let was_refused = self.refusals.has(case.peer, case.blob, Instant::now());
+        let was_refused = self.refusals.has(&(case.peer, case.blob), Instant::now());
         let Some(gate) = self.shared.gate().filter(|_| !was_refused) else {
             self.on_judged(case, None);
             return;
@@ -152,7 +163,7 @@ impl EventLoop {
         // Each check costs the host questions to its node: no peer and no address has all of them.
         let room = Room {
             total: self.limits.gate_checks_max,
-            kept: 0,
+            kept: self.limits.gate_checks_named,
             per_address: self.limits.gate_checks_per_address_max,
             per_peer: self.limits.gate_checks_per_peer_max,
         };
@@ -180,7 +191,7 @@ impl EventLoop {
 
     pub(super) fn on_judged(&mut self, case: Case, decision: Option<Decision>) {
         if decision == Some(Decision::Refuse) {
-            self.refusals.insert(case.peer, case.blob, Instant::now());
+            self.refusals.insert((case.peer, case.blob), Instant::now());
         }
         if decision != Some(Decision::Allow) {
             tracing::debug!(peer = %case.peer, blob = ?case.blob, "a ticket was not taken");
@@ -189,7 +200,8 @@ impl EventLoop {
             return;
         }
         if case.task().is_none() {
-            self.allowances.insert(case.peer, case.blob, Instant::now());
+            let allowed = (case.peer, case.blob, ticket_hash(&case.ticket));
+            self.allowances.insert(allowed, Instant::now());
         }
         self.serve(case.peer, case.wanted, case.channel);
     }

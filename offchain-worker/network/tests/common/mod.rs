@@ -29,6 +29,19 @@ pub fn limits() -> Limits {
 }
 
 pub async fn peer_with(listen: &[&str], genesis: u8, limits: Limits) -> Result<Peer, PlaneError> {
+    start((listen, &[]), genesis, limits).await
+}
+
+/// One that says it is elsewhere than where it listens.
+pub async fn peer_at(listen: &[&str], external: &[String], limits: Limits) -> Peer {
+    start((listen, external), 0, limits).await.unwrap()
+}
+
+async fn start(
+    (listen, external): (&[&str], &[String]),
+    genesis: u8,
+    limits: Limits,
+) -> Result<Peer, PlaneError> {
     let dir = tempfile::tempdir().unwrap();
     let store_limits = StoreLimits {
         blob_bytes_max: 64 << 20,
@@ -38,7 +51,7 @@ pub async fn peer_with(listen: &[&str], genesis: u8, limits: Limits) -> Result<P
     let config = NetworkConfig {
         key_file: dir.path().join("network.key"),
         listen: listen.iter().map(|text| text.to_string()).collect(),
-        external: Vec::new(),
+        external: external.to_vec(),
         genesis: ContentHash::repeat_byte(genesis),
         limits,
     };

@@ -44,7 +44,7 @@ fn of_a_demands_price_the_client_gets_that_of_the_piece_whoever_supplied_it() {
         assert_ok!(supply_input(ANYBODY, &input(), 1));
         assert_eq!(
             (money(CLIENT), money(agent_of(2)), money(ANYBODY)),
-            (1 + SUPPLY_PRICE, AGENT_MONEY - PART_PRICE, MONEY)
+            (1 + price(&input()[1_024..2_048]), AGENT_MONEY - PART_PRICE, MONEY)
         );
         let commit_until = commit_until + INPUT_WINDOW;
         assert_eq!(

@@ -11,7 +11,7 @@ use sp_runtime::{
     traits::{Saturating, Zero},
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{PART_SEGMENTS, SegmentOpening, segments};
+use surety_proofs::{PART_BYTES, PART_SEGMENTS, SegmentOpening, segments};
 use surety_types::{
     TaskId, limits,
     task::{FailureReason, MemberProgress, RoundPhase, Verdict},
@@ -45,8 +45,8 @@ impl<T: Config> Pallet<T> {
         ensure!(!verdict::has_quorum(&round), Error::<T>::EnoughCommitted);
         let (_, input_bytes) = T::Outcome::input(task).ok_or(Error::<T>::UnknownRound)?;
         ensure!(segment < segments(input_bytes), Error::<T>::NoSuchSegment);
-        // That of a part, for a segment. The client is paid for the segment, which is less than the fee of
-        // showing it: it does not live on what it has not served.
+        // That of a part, for a segment. The client is paid for the bytes of the segment, which is less than
+        // the fee of showing them: it does not live on what it has not served.
         let price = T::SupplyPrice::get().saturating_mul(PART_SEGMENTS.into());
         let by = asset::hold_for_work::<T>(HoldReason::Demand, (&agent, &provider), price)?;
 
@@ -93,7 +93,8 @@ impl<T: Config> Pallet<T> {
         // The client's, whoever has shown it: a provider cannot get its price back through an accomplice.
         let paid = match T::Outcome::client(task) {
             Some(client) => {
-                let paid = Perbill::from_rational(1, PART_SEGMENTS).mul_floor(demand.price);
+                let shown = u32::try_from(opening.bytes.len()).unwrap_or(u32::MAX);
+                let paid = Perbill::from_rational(shown, PART_BYTES).mul_floor(demand.price);
                 asset::hand_over::<T>(HoldReason::Demand, &demand.by, &client, paid);
                 paid
             }

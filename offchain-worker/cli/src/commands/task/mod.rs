@@ -13,7 +13,6 @@ use surety_chain_client::{AccountId, Call, Chain, TaskInfo, TaskRecord, When, ad
 use surety_client::{
     demands::Demander,
     follow::{Follow, Told, story},
-    grants::Grants,
     inputs::Supplier,
     record::ClientRecord,
     serve::welcome,
@@ -66,11 +65,11 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
     // The task says where its input is: it has to be served right there.
     data.listen = own.as_ref().map(|own| own.listen.clone()).unwrap_or_default();
     let node = context.node(&*chain, &data).await?;
-    let (mut signing, mut grants) = ((None, None), None);
+    let mut signing = (None, None);
     if own.is_some() {
         welcome(&chain, &node, Arc::new(info.task.client.clone())).await?;
         serve_input(context, &node, &info).await;
-        (signing, grants) = (signing_of(context), Some(Grants::default()));
+        signing = signing_of(context);
     }
     let ticket = ticket(context, &*chain, &node, task);
     let text = match operation {
@@ -90,7 +89,6 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
         leave_at_result: false,
         supplier: signing.0,
         demander: signing.1,
-        grants,
         ticket,
         text,
     };

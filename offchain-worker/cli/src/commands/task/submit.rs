@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use serde::Serialize;
 use surety_chain_client::{Chain, RegisteredModel, When};
-use surety_client::{demands::Demander, follow::Follow, grants::Grants, inputs::Supplier, serve::welcome};
+use surety_client::{demands::Demander, follow::Follow, inputs::Supplier, serve::welcome};
 use surety_models::tokens::TextCodec;
 use surety_network::{Bytes, DataPlane, Node};
 use surety_types::{
@@ -94,7 +94,6 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         leave_at_result: args.until == UntilArg::Result,
         supplier: Some(Supplier::new(key.signer.clone())),
         demander: Some(Demander::new(key.signer)),
-        grants: Some(Grants::default()),
         ticket,
         text: Some(Arc::new(codec)),
     };
