@@ -14,7 +14,7 @@ use surety_model_trace::{
 use surety_proofs::{content_hash, PartOpening};
 use surety_types::{
     input::{encode_items, IdBounds},
-    model::{Activation, Architecture, ModelFamily, Operation, Precision, Smoothed},
+    model::{Activation, Architecture, ModelFamily, Operation, Pooling, Precision, Smoothed},
 };
 
 struct Work {
@@ -40,6 +40,7 @@ fn work() -> Option<Work> {
         smoothed: Smoothed::default(),
         tied: false,
         precision: Precision::Int12,
+        pooling: Pooling::Mean,
     };
     let bounds = IdBounds {
         vocabulary: architecture.vocabulary,

@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use surety_engine::exact::{ExactCalibrator, kernels::Precision};
 use surety_models::{
     Form, ModelError, ModelFile, ModelStore, StoreError, StoredModel,
-    convert::{ConvertError, Stage, convert, convert_into, usual_precision},
+    convert::{ConvertError, ConvertEvent, Stage, convert, convert_into, usual_precision},
     format::{Weights, read, write},
     weights::{Activation, LlamaWeights, Quanta},
 };
-use surety_types::model::{ModelFamily, Operation, Tier};
+use surety_types::model::{ModelFamily, Operation, Pooling, Tier};
 use tempfile::TempDir;
 
 fn converted_as(published: &Published, kind: As) -> Result<(TempDir, StoredModel), ConvertError> {
@@ -99,8 +99,8 @@ fn what_is_converted_reads_back_as_it_was_written() {
         assert_eq!(manifest.tier, Tier::Exact);
         let weights = weights(&stored);
         assert_eq!(manifest.family, weights.family());
-        assert_eq!(manifest.exact, Some(weights.form().unwrap()));
-        let architecture = weights.architecture().unwrap();
+        assert_eq!(manifest.exact, Some(weights.form(Pooling::Mean).unwrap()));
+        let architecture = weights.architecture(Pooling::Mean).unwrap();
         assert_eq!(Precision::from(architecture.precision), precision);
         let mut again = Vec::new();
         write(&weights.parts(), &mut again).unwrap();
@@ -144,12 +144,12 @@ fn conversions_are_the_ones_that_everybody_gets() {
     assert_eq!(
         ids,
         [
-            "0x48775624aa9315713642a77c1567d89c07980399ade9234d6b3a8696da9ca42f",
-            "0x66a052e3b5eb7fd2ba93748c9f3804fabdbb1de0db91fdeb3d696fffb08a0244",
-            "0xff4a65aff1d28a40b58e734772d844d938796452ab33f3cf6317e883850c04ed",
-            "0xbaa62ec357f5ccf7de48d2455ae2d6907ee3ef18396abd0312deb13d85f632a8",
-            "0x870a05dd43c946d36494ab1a20d64367234225c0a20d410bfd6d55dac7b50c22",
-            "0x539b831bf338fca31b8516242bca78a1c26623af71ff82918e5e1ed12fb18da3",
+            "0xd877d935ec5612416aa1a20f3e629d85b6bdb02c61073c5404981c3272f7afba",
+            "0x6cbfc9a7c681f1c690c0253848cd5b012b7763a3d061baff6ea2408b3555b829",
+            "0x9f629dccd89ae40626143850b5ade2d5ee51118359b1095031e6d6cc4d055954",
+            "0x22572d508ff82f4c6bfe9fa77d6cd218439f36b4e413bca32e641170255e22fa",
+            "0x43c3d2ffcf330178f6447fe495aef2c4fe941278596a0161d82927f7cac1e9e6",
+            "0xf28165ba9ecaa1cf134cdc3869a673cd9041871e335c9603a45a2a714e1c8c50",
         ]
     );
 }
@@ -261,7 +261,7 @@ fn quantized_rows_are_near_the_published_ones() {
     }
     assert_eq!(layer.query.bias.as_ref().map(Vec::len), Some(8));
     assert_eq!((weights.heads, weights.kv_heads, weights.head_dim), (4, 2, 2));
-    assert_eq!(weights.end_tokens, [2, 3]);
+    assert_eq!(stored.manifest.text.stop.to_vec(), [2, 3]);
     assert_eq!(weights.head.map(|head| head.outputs), Some(40));
     assert!(
         smoothing_scale
@@ -308,10 +308,10 @@ fn configurations_that_would_be_misread_are_refused() {
         error(&published)
     };
     for (field, value) in [
-        ("model_type", json!("mistral")),
+        ("model_type", json!("gemma")),
         ("model_type", json!(null)),
         ("hidden_act", json!("gelu")),
-        ("sliding_window", json!(4096)),
+        ("sliding_window", json!(4)),
         ("rope_scaling", json!({"type": "linear", "factor": 2.0})),
         ("rope_scaling", json!({"rope_type": "yarn", "factor": 4.0})),
         ("rope_scaling", json!({"rope_type": "llama3", "factor": 8.0})),
@@ -320,6 +320,8 @@ fn configurations_that_would_be_misread_are_refused() {
         ("head_dim", json!(3)),
         ("rms_norm_eps", json!(0.0)),
         ("eos_token_id", json!(40)),
+        ("eos_token_id", json!(vec![2; 9])),
+        ("partial_rotary_factor", json!(0.5)),
         ("hidden_size", json!(-8)),
         ("hidden_size", json!(8.5)),
     ] {
@@ -394,11 +396,17 @@ fn every_stage_is_reported_to_its_end() {
         &mut |event| events.push(event),
     )
     .unwrap();
+    assert_eq!(events[0], ConvertEvent::MeanAssumed);
+    let counts = events[1..].iter().map(|event| match event {
+        ConvertEvent::Progress { stage, done, total } => (*stage, (*done, *total)),
+        ConvertEvent::MeanAssumed => panic!("it is said once"),
+    });
+    let counts: Vec<_> = counts.collect();
     for stage in [Stage::Quantizing, Stage::Smoothing, Stage::Writing] {
-        let last = events.iter().rfind(|event| event.stage == stage).unwrap();
-        assert_eq!(last.done, last.total, "{stage:?}");
+        let (_, (done, total)) = counts.iter().rfind(|(of, _)| *of == stage).unwrap();
+        assert_eq!(done, total, "{stage:?}");
     }
-    assert!(events.iter().any(|event| event.stage == Stage::Calibrating));
+    assert!(counts.iter().any(|(stage, _)| *stage == Stage::Calibrating));
     let weights = fs::read(into.path().join(ModelFile::Weights.name())).unwrap();
     let config = fs::read(into.path().join(ModelFile::Config.name())).unwrap();
     assert!(read(weights.clone(), &config, ModelFamily::Bert).is_ok());

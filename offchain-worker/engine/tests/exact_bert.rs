@@ -31,7 +31,7 @@ use surety_proofs::{merkle_root, rows_digest};
 use surety_types::{
     ContentHash,
     input::{IdBounds, encode_items},
-    model::{ModelFamily, ModelManifest},
+    model::{ModelFamily, ModelManifest, Pooling},
 };
 
 /// Writes every step down.
@@ -67,7 +67,11 @@ fn tokens(dice: &mut Dice, count: usize) -> Vec<u32> {
 }
 
 fn engine(weights: BertWeights) -> Arc<dyn Engine> {
-    let manifest = synthetic::manifest(ModelFamily::Bert, &weights);
+    engine_pooling(weights, Pooling::Mean)
+}
+
+fn engine_pooling(weights: BertWeights, pooling: Pooling) -> Arc<dyn Engine> {
+    let manifest = synthetic::manifest_pooling(ModelFamily::Bert, &weights, pooling);
     Arc::new(ExactBert::new(manifest, weights).unwrap())
 }
 
@@ -83,12 +87,12 @@ fn text(items: usize) -> Vec<String> {
 
 #[test]
 fn every_cell_of_every_step_is_that_of_the_definition() {
-    for seed in [1, 2] {
+    for (seed, pooling) in [(1, Pooling::Mean), (2, Pooling::First)] {
         let weights = synthetic::bert(seed);
-        let model = BertModel::new(weights.clone()).unwrap();
+        let model = BertModel::new(weights.clone(), pooling).unwrap();
         for count in [1, 2, 7, 33] {
             let tokens = tokens(&mut Dice::new(seed + count as u64), count);
-            let (pooled, expected) = reference::bert(&weights, &tokens);
+            let (pooled, expected) = reference::bert(&weights, pooling, &tokens);
             for isa in available() {
                 let mut steps = Recorder::default();
                 let embed = || model.embed(&[&tokens], &mut Scratch::default(), &mut steps);
@@ -104,7 +108,12 @@ fn every_cell_of_every_step_is_that_of_the_definition() {
 
 #[test]
 fn sequences_that_are_computed_together_do_not_see_each_other() {
-    let model = BertModel::new(synthetic::bert(3)).unwrap();
+    for pooling in [Pooling::Mean, Pooling::First] {
+        computed_together(&BertModel::new(synthetic::bert(3), pooling).unwrap());
+    }
+}
+
+fn computed_together(model: &BertModel) {
     let dice = &mut Dice::new(8);
     let all: Vec<Vec<u32>> = [1, 65, 7, 32, 2, 1, 12].map(|count| tokens(dice, count)).into();
     let embed = |sequences: &[&[u32]], scratch: &mut Scratch| {
@@ -144,14 +153,14 @@ fn results_do_not_depend_on_threads_or_order() {
 }
 
 /// The trace's root, by its definition.
-fn trace_root(weights: &BertWeights, items: &[Vec<u32>], output: &[u8]) -> ContentHash {
+fn trace_root(weights: &BertWeights, pooling: Pooling, items: &[Vec<u32>], output: &[u8]) -> ContentHash {
     let bounds = IdBounds {
         vocabulary: 30,
         positions: 80,
     };
     let mut leaves = vec![content_hash(&encode_items(items, &bounds).unwrap())];
     for ids in items {
-        let (_, steps) = reference::bert(weights, ids);
+        let (_, steps) = reference::bert(weights, pooling, ids);
         let leaf = |layer, op| rows_digest(steps.0[&Step { layer, op }].iter().map(|row| &row[..]));
         // 1152 / 192: strides of 6 layers.
         leaves.extend([leaf(5, Op::Sum), leaf(7, Op::Pool)]);
@@ -162,8 +171,15 @@ fn trace_root(weights: &BertWeights, items: &[Vec<u32>], output: &[u8]) -> Conte
 
 #[test]
 fn the_trace_is_that_of_the_definition() {
+    for pooling in [Pooling::Mean, Pooling::First] {
+        traced(pooling);
+    }
+}
+
+fn traced(pooling: Pooling) {
     let weights = synthetic::bert(6);
-    let outcome = run(&engine(weights.clone()), 2, "a b c\nz\n\nq q q q q");
+    let engine = engine_pooling(weights.clone(), pooling);
+    let outcome = run(&engine, 2, "a b c\nz\n\nq q q q q");
     // [CLS] is 2, [SEP] 3, a is 4.
     let ids = [
         vec![2, 4, 5, 6, 3],
@@ -172,7 +188,7 @@ fn the_trace_is_that_of_the_definition() {
     ];
     assert_eq!(
         outcome.claim.trace_root,
-        trace_root(&weights, &ids, &outcome.output)
+        trace_root(&weights, pooling, &ids, &outcome.output)
     );
     assert_eq!(outcome.claim.output, content_hash(&outcome.output));
     assert_eq!(outcome.claim.units, 3);
@@ -290,6 +306,11 @@ fn a_manifest_that_says_something_else_of_the_weights_is_refused() {
         ExactBert::new(manifest, weights).err()
     };
     assert_eq!(refused(|_| (), weights.clone()), None);
+    // How it pools is the manifest's to say.
+    let first = |manifest: &mut ModelManifest| {
+        manifest.exact.as_mut().unwrap().architecture.pooling = Pooling::First;
+    };
+    assert_eq!(refused(first, weights.clone()), None);
     let changes: [fn(&mut ModelManifest); 4] = [
         |manifest| manifest.exact = None,
         |manifest| manifest.exact.as_mut().unwrap().architecture.positions += 1,

@@ -7,7 +7,7 @@ mod common;
 use std::{ops::ControlFlow, sync::Arc};
 
 use common::{
-    generating::{Request, engine, generation, job, quiet, request},
+    generating::{Request, engine, engine_stopped_by, generation, job, quiet, request},
     reference::{self, Steps},
     synthetic::{self, END, START},
 };
@@ -142,7 +142,7 @@ fn one_changed_weight_changes_the_trace() {
 
 #[test]
 fn a_continuation_stops_at_an_end_token() {
-    let mut weights = synthetic::llama(10, true);
+    let weights = synthetic::llama(10, true);
     let job = job(&Request {
         temperature_milli: 0,
         ..request("once", 30)
@@ -154,8 +154,7 @@ fn a_continuation_stops_at_an_end_token() {
         .iter()
         .position(|token| *token != free.tokens[0])
         .unwrap_or(0);
-    weights.end_tokens = vec![END, free.tokens[at]];
-    let engine = engine(weights);
+    let engine = engine_stopped_by(weights, &[END, free.tokens[at]]);
     let outcome = engine.run(&job, &mut quiet).unwrap();
     let stopped = generation(&outcome);
     assert_eq!(stopped.tokens, free.tokens[..=at]);

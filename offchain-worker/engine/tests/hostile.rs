@@ -17,13 +17,13 @@ use proptest::{collection::vec, prelude::*, sample::Index};
 use surety_engine::{Embeddings, exact::ExactCalibrator, generation::Generation};
 use surety_models::{
     ModelStore,
-    config::{BertConfig, LlamaConfig},
+    config::{BertConfig, LlamaConfig, pooling, stop_tokens},
     convert::{ConvertError, convert_into},
     format::{read, write},
 };
 use surety_types::{
     input::{IdBounds, InputReader, encode_items},
-    model::ModelFamily,
+    model::{ModelFamily, Pooling},
 };
 use tempfile::TempDir;
 
@@ -326,8 +326,27 @@ fn configurations() {
             let config = damaged(&config, Kind::Json, damages);
             watched(config.len(), || BertConfig::parse(&config)).ok();
             watched(config.len(), || LlamaConfig::parse(&config)).ok();
+            watched(config.len(), || stop_tokens(&config, None)).ok();
         });
     }
+}
+
+#[test]
+fn what_stands_beside_a_configuration() {
+    const MODULES: &[u8] = br#"[
+        {"path": "", "type": "a.Transformer"}, {"path": "1_Pooling", "type": "a.Pooling"}, {"path": "", "type": "Normalize"}
+    ]"#;
+    const POOLING: &[u8] =
+        br#"{"pooling_mode": ["cls"], "pooling_mode_max_tokens": true, "eos_token_id": [2, 3]}"#;
+    const CONFIG: &[u8] = br#"{"vocab_size": 9}"#;
+    assert_eq!(pooling(Some(MODULES), Some(POOLING)), Ok(Some(Pooling::First)));
+    hostile(4 * CASES, |damages| {
+        let modules = damaged(MODULES, Kind::Json, damages);
+        let config = damaged(POOLING, Kind::Json, damages);
+        watched(modules.len(), || pooling(Some(&modules), Some(POOLING))).ok();
+        watched(config.len(), || pooling(Some(MODULES), Some(&config))).ok();
+        watched(config.len(), || stop_tokens(CONFIG, Some(&config))).ok();
+    });
 }
 
 #[test]

@@ -33,7 +33,10 @@ use surety_engine::{
 };
 use surety_model_trace::{CellReferee, LayoutError, Part};
 use surety_models::{ModelStore, convert::convert};
-use surety_types::{ContentHash, model::ModelFamily};
+use surety_types::{
+    ContentHash,
+    model::{ModelFamily, Pooling},
+};
 
 fn go_on(_: Event) -> ControlFlow<()> {
     ControlFlow::Continue(())
@@ -55,9 +58,9 @@ fn weight_root(engine: &Arc<dyn Engine>) -> ContentHash {
     engine.manifest().exact.as_ref().unwrap().weight_root
 }
 
-fn synthetic_bert(seed: u64) -> Arc<dyn Engine> {
+fn synthetic_bert(seed: u64, pooling: Pooling) -> Arc<dyn Engine> {
     let weights = synthetic::bert(seed);
-    let manifest = synthetic::manifest(ModelFamily::Bert, &weights);
+    let manifest = synthetic::manifest_pooling(ModelFamily::Bert, &weights, pooling);
     Arc::new(ExactBert::new(manifest, weights).unwrap())
 }
 
@@ -79,7 +82,8 @@ fn the_leaves_of_the_fast_engine_are_those_of_the_definition() {
     let embed = embed_job("a b c\nz");
     let generate = job(&request("Once upon a time", 20));
     for (engine, job) in [
-        (synthetic_bert(12), &embed),
+        (synthetic_bert(12, Pooling::Mean), &embed),
+        (synthetic_bert(12, Pooling::First), &embed),
         (synthetic_llama(18, true), &generate),
         (synthetic_llama(19, false), &generate),
     ] {
@@ -113,7 +117,8 @@ fn some_cells_of_larger_models_hold() {
     let embed = embed_job("a b c d e f g h i j k l m n o p q r s t u v w x y z");
     let generate = job(&request("Once upon a time there was", 12));
     for (engine, job) in [
-        (synthetic_bert(13), &embed),
+        (synthetic_bert(13, Pooling::Mean), &embed),
+        (synthetic_bert(14, Pooling::First), &embed),
         (synthetic_llama(20, true), &generate),
     ] {
         let outcome = run(&engine, job);
@@ -209,6 +214,26 @@ fn an_honest_defender_wins_and_so_does_an_honest_challenger() {
 }
 
 #[test]
+fn whoever_pools_in_another_way_than_the_manifest_says_has_nothing_to_show() {
+    let job = embed_job("a b c\nz");
+    for (right, wrong) in [(Pooling::Mean, Pooling::First), (Pooling::First, Pooling::Mean)] {
+        let [honest, other] = [right, wrong].map(|pooling| synthetic_bert(16, pooling));
+        let lie = run(&other, &job);
+        assert_ne!(lie.claim, run(&honest, &job).claim);
+        let mut theirs = view(&other, &job, &lie.output, 2);
+        let mut mine = view(&honest, &job, &lie.output, 2);
+        // The weights are the same, and so is their root: what is asked for has another shape.
+        let sides = (&mut theirs, &mut mine);
+        let (state, refused) = play(lie.claim.trace_root, sides, weight_root(&honest));
+        assert!(refused.is_some(), "{state:?}");
+        assert!(
+            matches!(state, State::Showing | State::Opening { .. }),
+            "{state:?}"
+        );
+    }
+}
+
+#[test]
 fn a_token_that_was_not_chosen_is_found_where_it_was_chosen() {
     let (engine, job) = (synthetic_llama(22, true), job(&request("Once upon", 30)));
     let honest = generation(&run(&engine, &job));
@@ -294,7 +319,7 @@ fn an_ending_that_cannot_be_is_for_a_block() {
 
 #[test]
 fn an_embedding_that_is_not_the_model_s_is_found_in_the_output() {
-    let (engine, job) = (synthetic_bert(23), embed_job("a b\nc"));
+    let (engine, job) = (synthetic_bert(23, Pooling::Mean), embed_job("a b\nc"));
     let outcome = run(&engine, &job);
     let mut blob = outcome.output.clone();
     let at = blob.len() - 4;
@@ -313,7 +338,7 @@ fn an_embedding_that_is_not_the_model_s_is_found_in_the_output() {
 /// Whoever has computed some items alone, and is shown the rest, plays with that.
 #[test]
 fn a_wrong_item_is_challenged_by_whoever_has_computed_that_item_alone() {
-    let (engine, job) = (synthetic_bert(24), embed_job("a b\nc\nd e f\ng"));
+    let (engine, job) = (synthetic_bert(24, Pooling::Mean), embed_job("a b\nc\nd e f\ng"));
     let outcome = run(&engine, &job);
     let right = (&outcome.leaves, &outcome.output);
     let strides = (outcome.leaves.len() - 2) / 4;
@@ -359,7 +384,7 @@ fn a_wrong_item_is_challenged_by_whoever_has_computed_that_item_alone() {
 
 #[test]
 fn a_claim_about_another_number_of_items_has_no_trace() {
-    let (engine, job) = (synthetic_bert(24), embed_job("a b\nc"));
+    let (engine, job) = (synthetic_bert(24, Pooling::Mean), embed_job("a b\nc"));
     let outcome = run(&engine, &job);
     for units in [0, 1, 3] {
         let none = engine

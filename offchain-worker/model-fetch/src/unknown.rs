@@ -10,7 +10,7 @@ use super::{FetchError, FetchEvent, FetchOptions, OnEvent, Source, fresh, hub};
 use crate::file::Wanted;
 use surety_models::{
     ModelFile, ModelStore, StoredModel,
-    convert::{TOKENIZER_CONFIG, calibration::Calibrator, convert_locked},
+    convert::{OPTIONAL, calibration::Calibrator, convert_locked},
 };
 
 /// The revision that is meant when none is named.
@@ -86,14 +86,13 @@ pub fn fetch_from_hub(
     let stored = (|| {
         on_event(FetchEvent::Trying { source: Source::Hub });
         let agent = hub::agent(options);
-        let files = ModelFile::ALL.map(|file| (file.name(), file.bytes_max()));
-        for (name, max) in [(TOKENIZER_CONFIG, ModelFile::Config.bytes_max())]
-            .into_iter()
-            .chain(files)
-        {
+        let needed = [ModelFile::Config, ModelFile::Tokenizer, ModelFile::Weights];
+        let needed = needed.map(|file| (file.name(), file.bytes_max(), false));
+        let optional = OPTIONAL.map(|name| (name, ModelFile::Config.bytes_max(), true));
+        for (name, max, is_optional) in optional.into_iter().chain(needed) {
             let url = hub::url(options, &model.repository(), &model.revision, name);
             let bytes = match hub::length(&agent, &url) {
-                Err(FetchError::Status { status: 404, .. }) if is_optional(name) => continue,
+                Err(FetchError::Status { status: 404, .. }) if is_optional => continue,
                 length => length?,
             };
             if bytes > max {
@@ -102,6 +101,9 @@ pub fn fetch_from_hub(
                     actual: bytes,
                     max,
                 });
+            }
+            if let Some(folder) = staging.join(name).parent() {
+                fs::create_dir_all(folder).map_err(FetchError::disk(folder))?;
             }
             let wanted = Wanted::unknown(&staging, name, bytes);
             hub::download(&agent, &url, &wanted, on_event)?;
@@ -116,11 +118,6 @@ pub fn fetch_from_hub(
         path: stored.path.clone(),
     });
     Ok(stored)
-}
-
-/// Not every model has a chat template.
-fn is_optional(name: &str) -> bool {
-    [TOKENIZER_CONFIG, ModelFile::Template.name()].contains(&name)
 }
 
 #[cfg(test)]

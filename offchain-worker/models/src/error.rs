@@ -9,6 +9,9 @@ pub enum ModelError {
     /// `config.json` is not that of a model which this engine runs.
     #[error("config.json: {0}")]
     Config(String),
+    /// How the model's authors make a vector of its states is not how it is done here.
+    #[error("{0}")]
+    Pooling(String),
     /// A dimension outside of what this engine takes.
     #[error("config.json: {field} is {value}, but must be between 1 and {max}")]
     Dimension {

@@ -3,7 +3,7 @@
 use surety_model_trace::{Layout, TaskFacts};
 use surety_types::{
     input::{ITEM_WORDS, SETTINGS_WORDS, WORD_BYTES},
-    model::{self, Architecture, ExactForm, ModelFamily, ModelManifest, Smoothed, SpecialIds},
+    model::{self, Architecture, ExactForm, ModelFamily, ModelManifest, Pooling, Smoothed, SpecialIds},
 };
 
 use super::{
@@ -14,12 +14,12 @@ use crate::error::ModelError;
 
 /// Weights that have an exact form.
 pub trait Form {
-    /// The dimensions.
+    /// The dimensions. How an encoder pools no weight says, and a decoder does not.
     ///
     /// # Errors
     /// [`ModelError::UnevenLayers`] when one layer is not like the others: then these dimensions could not
     /// say what it computes.
-    fn architecture(&self) -> Result<Architecture, ModelError>;
+    fn architecture(&self, pooling: Pooling) -> Result<Architecture, ModelError>;
 
     /// The weights by name.
     fn parts(&self) -> Parts<'_>;
@@ -28,10 +28,10 @@ pub trait Form {
     ///
     /// # Errors
     /// Those of [`Self::architecture`].
-    fn form(&self) -> Result<ExactForm, ModelError> {
+    fn form(&self, pooling: Pooling) -> Result<ExactForm, ModelError> {
         Ok(ExactForm {
             weight_root: weight_root(&self.parts()),
-            architecture: self.architecture()?,
+            architecture: self.architecture(pooling)?,
         })
     }
 
@@ -40,8 +40,8 @@ pub trait Form {
     /// # Errors
     /// Those of [`Self::architecture`], [`ModelError::Architecture`] and [`ModelError::WeightRoot`].
     fn check(&self, manifest: &ModelManifest) -> Result<Architecture, ModelError> {
-        let found = self.form()?;
         let stated = manifest.exact.as_ref();
+        let found = self.form(stated.map_or(Pooling::Mean, |stated| stated.architecture.pooling))?;
         if stated.map(|stated| &stated.architecture) != Some(&found.architecture) {
             return Err(ModelError::Architecture {
                 stated: stated.map(|stated| Box::new(stated.architecture.clone())),
@@ -57,10 +57,10 @@ pub trait Form {
 }
 
 impl Form for Weights {
-    fn architecture(&self) -> Result<Architecture, ModelError> {
+    fn architecture(&self, pooling: Pooling) -> Result<Architecture, ModelError> {
         match self {
-            Self::Bert(weights) => weights.architecture(),
-            Self::Llama(weights) => weights.architecture(),
+            Self::Bert(weights) => weights.architecture(pooling),
+            Self::Llama(weights) => weights.architecture(pooling),
         }
     }
 
@@ -70,7 +70,7 @@ impl Form for Weights {
 }
 
 impl Form for BertWeights {
-    fn architecture(&self) -> Result<Architecture, ModelError> {
+    fn architecture(&self, pooling: Pooling) -> Result<Architecture, ModelError> {
         let LayerForm { smoothed, inner, .. } = common_form(&self.layers, self.norm.epsilon)?;
         let width = self.word_embeddings.width;
         Ok(Architecture {
@@ -90,6 +90,7 @@ impl Form for BertWeights {
             smoothed,
             tied: false,
             precision: self.word_embeddings.q.precision().into(),
+            pooling,
         })
     }
 
@@ -99,7 +100,7 @@ impl Form for BertWeights {
 }
 
 impl Form for LlamaWeights {
-    fn architecture(&self) -> Result<Architecture, ModelError> {
+    fn architecture(&self, _: Pooling) -> Result<Architecture, ModelError> {
         let LayerForm { smoothed, inner, .. } = common_form(&self.layers, self.norm.epsilon)?;
         Ok(Architecture {
             vocabulary: narrow(self.tokens.rows)?,
@@ -115,6 +116,7 @@ impl Form for LlamaWeights {
             smoothed,
             tied: self.head.is_none(),
             precision: self.tokens.q.precision().into(),
+            pooling: Pooling::Mean,
         })
     }
 

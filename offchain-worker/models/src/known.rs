@@ -3,8 +3,8 @@
 use surety_types::{
     ContentHash,
     model::{
-        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Precision, Smoothed,
-        SpecialIds, TextForm, Tier,
+        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Pooling, Precision,
+        Smoothed, SpecialIds, TextForm, Tier,
     },
 };
 
@@ -133,6 +133,7 @@ pub fn all_minilm_l6_v2_exact() -> KnownModel {
                     smoothed: Smoothed::default(),
                     tied: false,
                     precision: Precision::Int12,
+                    pooling: Pooling::Mean,
                 },
             }),
             ..published.manifest.clone()

@@ -147,6 +147,4 @@ pub struct LlamaWeights<L = Linear> {
     pub norm: Norm,
     /// From a state to a logit for each token. `None`: `tokens` serves as the matrix.
     pub head: Option<L>,
-    /// Tokens that end a continuation.
-    pub end_tokens: Vec<u32>,
 }

@@ -131,6 +131,7 @@ const fn refusal<T: Config>(error: ArchitectureError) -> Error<T> {
         ArchitectureError::UnevenHeads => Error::UnevenHeads,
         ArchitectureError::UnalignedWidth => Error::UnalignedWidth,
         ArchitectureError::ForeignActivation => Error::ForeignActivation,
+        ArchitectureError::ForeignPooling => Error::ForeignPooling,
         ArchitectureError::InvalidEpsilon => Error::InvalidEpsilon,
     }
 }

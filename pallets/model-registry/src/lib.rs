@@ -228,6 +228,8 @@ pub mod pallet {
         UnalignedWidth,
         /// The model's family does not use this activation: Llama uses SwiGLU, BERT a form of GELU.
         ForeignActivation,
+        /// The model is a decoder, and says that it pools by the first token: it pools nothing.
+        ForeignPooling,
         /// The model's epsilon is not between 0 and 1.
         InvalidEpsilon,
         /// The model was retired: it takes no new tasks.

@@ -213,6 +213,12 @@ impl<'l> LeafPlan<'l> {
         matches!(self.part, Part::Rows { stride, .. } if self.layout.cut.pools(stride))
     }
 
+    /// Positions whose states the vector is the mean of.
+    pub(super) fn pooled(&self) -> u32 {
+        let pooling = self.layout.architecture.pooling;
+        pooling.rows(self.positions.len()) as u32
+    }
+
     /// Where the state is that goes into a layer, or into the choices.
     pub(super) fn state_before(&self, layer: u32) -> Option<Source> {
         let chunk = self.chunk();
@@ -319,7 +325,7 @@ impl<'l> LeafPlan<'l> {
             Op::ValuesTransposed => quantized_heads(dims.keys, self.even(), 0),
             Op::Partials => words_of(rows, dims.queries.checked_mul(self.blocks())?),
             Op::Gate | Op::Up | Op::Activation => words_of(rows, dims.inner),
-            Op::StatesTransposed => words_of(dims.width, rows),
+            Op::StatesTransposed => words_of(dims.width, self.pooled()),
             Op::Mean | Op::Pool => words_of(1, dims.width),
             Op::Logits => words_of(rows, dims.vocabulary),
             Op::Record => self.record(rows),

@@ -83,8 +83,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
 
     pub fn mean(&mut self, cell: u32) -> Found<I::Error> {
         let from = self.plan.source(self.step.layer, Op::StatesTransposed);
-        let rows = self.plan.positions().len() as u32;
-        let column = self.numbers(from, cell, 0..rows)?;
+        let column = self.numbers(from, cell, 0..self.plan.pooled())?;
         Ok(mean_cell(&column)?)
     }
 

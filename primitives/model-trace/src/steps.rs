@@ -88,7 +88,8 @@ pub enum Op {
     Stats,
     /// The layer's result; with BERT normalised, with Llama added to `AttentionSum`.
     Sum,
-    /// BERT: one row of `R` for each number of a state: all states, turned round.
+    /// BERT: one row of `R` for each number of a state: all states, turned round. Where the first token's
+    /// state is the vector, that one alone, so that the mean is over it.
     StatesTransposed,
     /// BERT, one row: the mean of each.
     Mean,

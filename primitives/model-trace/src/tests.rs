@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bounds;
+mod carried;
 mod faults;
 mod games;
 mod hostile;

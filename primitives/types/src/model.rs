@@ -23,7 +23,8 @@ pub type Name = BoundedVec<u8, ConstU32<{ limits::NAME_BYTES_MAX }>>;
 pub enum ModelFamily {
     /// BERT-style encoders, for sentence embeddings.
     Bert,
-    /// Llama-architecture decoders: RMS norm, rotary positions, grouped attention, SwiGLU.
+    /// Llama-architecture decoders, Mistral and Qwen 2 among them: RMS norm, rotary positions, grouped
+    /// attention, SwiGLU.
     Llama,
 }
 
@@ -191,6 +192,28 @@ pub enum Activation {
     SwiGlu,
 }
 
+/// How an encoder's last states become one vector, which is then brought to length 1.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub enum Pooling {
+    /// The mean over all tokens. Decoders, which pool nothing, say this.
+    #[default]
+    Mean,
+    /// The state of the first token, `[CLS]`: the mean over that one alone.
+    First,
+}
+
+impl Pooling {
+    /// How many of a sequence's rows the mean is over: the first ones.
+    pub const fn rows(self, all: usize) -> usize {
+        match self {
+            Self::First if all > 1 => 1,
+            Self::Mean | Self::First => all,
+        }
+    }
+}
+
 /// Which inputs of a layer's products are scaled channel by channel before they are quantized; the same in
 /// all layers.
 #[derive(
@@ -237,6 +260,8 @@ pub struct Architecture {
     pub tied: bool,
     /// Of all quantized rows.
     pub precision: Precision,
+    /// BERT: what the vector is made of.
+    pub pooling: Pooling,
 }
 
 /// What makes a model's answers checkable cell by cell. On the exact tier alone.

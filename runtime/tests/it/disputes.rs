@@ -28,7 +28,8 @@ use surety_types::{
     TaskId,
     input::{IdBounds, encode_items},
     model::{
-        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Precision, Smoothed, Tier,
+        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Pooling, Precision,
+        Smoothed, Tier,
     },
     stake::Role,
     task::{ResultClaim, TaskSpec, TaskState},
@@ -84,6 +85,7 @@ impl World {
             smoothed: Smoothed::default(),
             tied: false,
             precision: Precision::Int12,
+            pooling: Pooling::Mean,
         };
         let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Bert, architecture.clone(), 1));
         let manifest = ModelManifest {

@@ -12,12 +12,12 @@ use surety_types::model::ModelManifest;
 /// When the files are not those of a model.
 pub fn open_coarse(mut files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
     let manifest = files.manifest.clone();
-    if manifest.exact.is_none() {
+    let Some(exact) = &manifest.exact else {
         return open(files);
-    }
+    };
     coarsen(&mut files.weights).ok_or(EngineError::NotTraced)?;
     let weights = format::read(files.weights.clone(), &files.config, manifest.family)?;
-    files.manifest.exact = Some(weights.form()?);
+    files.manifest.exact = Some(weights.form(exact.architecture.pooling)?);
     let engine = open(files)?;
     Ok(Arc::new(Swapped { engine, manifest }))
 }

@@ -14,7 +14,7 @@ use surety_model_trace::{CellReferee, Layout, Part, TaskFacts};
 use surety_proofs::SEGMENT_BYTES;
 use surety_types::{
     limits,
-    model::{Activation, Architecture, ModelFamily, Operation, Precision, Smoothed},
+    model::{Activation, Architecture, ModelFamily, Operation, Pooling, Precision, Smoothed},
     multiaddr::Endpoint,
     task::{Bid, ResultClaim, TaskSpec},
     trust::AuditProof,
@@ -206,6 +206,7 @@ const MINILM: Architecture = Architecture {
     smoothed: SMOOTHED,
     tied: false,
     precision: Precision::Int12,
+    pooling: Pooling::Mean,
 };
 
 const LLAMA: Architecture = Architecture {
@@ -222,6 +223,7 @@ const LLAMA: Architecture = Architecture {
     smoothed: SMOOTHED,
     tied: false,
     precision: Precision::Int8,
+    pooling: Pooling::Mean,
 };
 
 fn layout(

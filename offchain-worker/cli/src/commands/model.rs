@@ -120,7 +120,7 @@ async fn stored_after_fetching(context: &Context, name: &str, options: FetchOpti
     let known = known::by_name(name).ok_or_else(|| {
         let names: Vec<String> = known::all().iter().map(known::KnownModel::name).collect();
         CliError::Usage(format!(
-            "{name:?} is not a model that can be fetched; there is: {}, and any BERT or Llama as {HUB}OWNER/NAME",
+            "{name:?} is not a model that can be fetched; there is: {}, and any BERT, Llama, Mistral or Qwen 2 as {HUB}OWNER/NAME",
             names.join(", ")
         ))
     })?;
@@ -226,13 +226,18 @@ impl Bars {
     }
 
     fn converting(&mut self, event: ConvertEvent) {
-        let what = match event.stage {
+        let ConvertEvent::Progress { stage, done, total } = event else {
+            self.out
+                .step("no modules.json: vectors are the mean over all tokens");
+            return;
+        };
+        let what = match stage {
             Stage::Quantizing => "quantizing",
             Stage::Calibrating => "calibrating",
             Stage::Smoothing => "smoothing",
             Stage::Writing => "writing",
         };
-        let (done, total) = (event.done as u64, event.total as u64);
+        let (done, total) = (done as u64, total as u64);
         self.bar(what.into(), "{msg} {wide_bar} {pos}/{len}", done, total);
     }
 

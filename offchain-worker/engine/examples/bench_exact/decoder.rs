@@ -163,7 +163,6 @@ impl Random {
             layers: (0..shape.layers).map(|_| self.layer(shape)).collect(),
             norm: norm(shape.hidden),
             head: None,
-            end_tokens: Vec::new(),
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use surety_engine::exact::{BertModel, Scratch, TopLevel};
 use surety_exact::ArithmeticError;
+use surety_types::model::Pooling;
 use tokenizers::Tokenizer;
 
 use crate::{
@@ -34,7 +35,7 @@ pub fn run(home: &Path, model: &str, sentences: &Path, count: usize) -> Result<(
     let pool = threads(count)?;
     let begun = Instant::now();
     let (weights, tokenizer) = prepare::bert(home, model)?;
-    let model = BertModel::new(weights).map_err(fault)?;
+    let model = BertModel::new(weights, Pooling::Mean).map_err(fault)?;
     let load = begun.elapsed().as_secs_f64();
     let mut tokenizer = Tokenizer::from_bytes(tokenizer)?;
     tokenizer.with_padding(None);

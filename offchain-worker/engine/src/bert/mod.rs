@@ -105,7 +105,8 @@ impl BertEngine {
         let states = self
             .states(ids)
             .map_err(|error| EngineError::Compute(error.to_string()))?;
-        // Without padding every token counts: the mask is all ones.
+        // Without padding every token counts: the mask is all ones. No manifest of this tier says how to
+        // pool.
         let mut row = vec![0.0; self.width];
         surety_exact::mean_pool(&states, &mut row)
             .and_then(|()| surety_exact::l2_normalize(&mut row))

@@ -9,14 +9,18 @@ use surety_exact::ArithmeticError;
 use surety_kernels::{self as kernels, Cache, HeadRows, Heads, Mask, Packed, Rows};
 use surety_model_trace::{Op, TraceShape};
 use surety_models::weights::{Activation, BertLayer, BertWeights};
+use surety_types::model::Pooling;
 
 use super::{
     pass::{Pass, check_table, look_up, pack, part, sized, step},
     probe::Probe,
 };
 
-/// An encoder with its weights in the layout of the kernels.
-pub struct BertModel(BertWeights<Packed>);
+/// An encoder with its weights in the layout of the kernels, and how it pools.
+pub struct BertModel {
+    weights: BertWeights<Packed>,
+    pooling: Pooling,
+}
 
 fn packed(layer: BertLayer, width: usize) -> Result<BertLayer<Packed>, ArithmeticError> {
     let inner = layer.up.outputs;
@@ -64,7 +68,7 @@ impl BertModel {
     ///
     /// # Errors
     /// [`ArithmeticError::Shape`] when they do not.
-    pub fn new(weights: BertWeights) -> Result<Self, ArithmeticError> {
+    pub fn new(weights: BertWeights, pooling: Pooling) -> Result<Self, ArithmeticError> {
         let width = weights.word_embeddings.width;
         let fits = width > 0 && weights.heads > 0 && width.is_multiple_of(weights.heads);
         if !fits || weights.layers.is_empty() {
@@ -78,7 +82,7 @@ impl BertModel {
             check_table(table, width)?;
         }
         let layers = weights.layers.into_iter();
-        Ok(Self(BertWeights {
+        let weights = BertWeights {
             heads: weights.heads,
             activation: weights.activation,
             word_embeddings: weights.word_embeddings,
@@ -88,32 +92,33 @@ impl BertModel {
             layers: layers
                 .map(|layer| packed(layer, width))
                 .collect::<Result<_, _>>()?,
-        }))
+        };
+        Ok(Self { weights, pooling })
     }
 
     /// What it was made of.
     pub(crate) fn weights(&self) -> &BertWeights<Packed> {
-        &self.0
+        &self.weights
     }
 
     /// Numbers in a state and in the result.
     pub fn width(&self) -> usize {
-        self.0.word_embeddings.width
+        self.weights.word_embeddings.width
     }
 
     /// Number of transformer layers.
     pub fn layers(&self) -> usize {
-        self.0.layers.len()
+        self.weights.layers.len()
     }
 
     /// Longest sequence, in tokens.
     pub fn positions(&self) -> usize {
-        self.0.position_embeddings.rows
+        self.weights.position_embeddings.rows
     }
 
     /// Size of the vocabulary.
     pub fn vocabulary(&self) -> usize {
-        self.0.word_embeddings.rows
+        self.weights.word_embeddings.rows
     }
 
     /// How its traces are cut.
@@ -133,10 +138,12 @@ impl BertModel {
         scratch: &mut Scratch,
         probe: &mut impl Probe,
     ) -> Result<Vec<f32>, ArithmeticError> {
-        scratch.rows.set_precision(self.0.word_embeddings.q.precision());
+        scratch
+            .rows
+            .set_precision(self.weights.word_embeddings.q.precision());
         self.first_states(sequences, scratch)?;
         probe.real(step(0, Op::Embed), &scratch.state, self.width());
-        for (index, layer) in self.0.layers.iter().enumerate() {
+        for (index, layer) in self.weights.layers.iter().enumerate() {
             self.layer(index, layer, sequences, scratch, probe)?;
         }
         let pooled = self.pool(sequences, &scratch.state)?;
@@ -154,16 +161,18 @@ impl BertModel {
                 return Err(ArithmeticError::Shape);
             }
             for ((position, id), row) in (0u32..).zip(*ids).zip(&mut rows) {
-                look_up(&self.0.word_embeddings, *id, row, |_, word| word)?;
-                look_up(&self.0.position_embeddings, position, row, |sum, value| {
+                look_up(&self.weights.word_embeddings, *id, row, |_, word| word)?;
+                look_up(&self.weights.position_embeddings, position, row, |sum, value| {
                     sum + value
                 })?;
                 // All are of the first segment.
-                look_up(&self.0.token_type_embeddings, 0, row, |sum, value| sum + value)?;
+                look_up(&self.weights.token_type_embeddings, 0, row, |sum, value| {
+                    sum + value
+                })?;
             }
         }
         let state = sized(&mut scratch.state, count * width);
-        kernels::layer_norm(sum, &self.0.norm, state)
+        kernels::layer_norm(sum, &self.weights.norm, state)
     }
 
     fn layer(
@@ -197,7 +206,7 @@ impl BertModel {
         pass.product(Op::Query, &layer.query, query)?;
         pass.product(Op::Key, &layer.key, key)?;
         pass.product(Op::Value, &layer.value, value)?;
-        let (of_heads, [queries, keys, values]) = ((self.0.heads, width / self.0.heads), heads);
+        let (of_heads, [queries, keys, values]) = ((self.weights.heads, width / self.weights.heads), heads);
         pass.heads(Op::QuantQuery, query, of_heads, queries)?;
         pass.heads(Op::QuantKey, key, of_heads, keys)?;
         pass.heads(Op::QuantValue, value, of_heads, values)?;
@@ -218,7 +227,7 @@ impl BertModel {
         let inner_width = layer.up.outputs();
         pass.quantize(Op::QuantMlp, state, width, layer.up_smoothing.as_deref())?;
         pass.product(Op::Up, &layer.up, inner)?;
-        match self.0.activation {
+        match self.weights.activation {
             Activation::Gelu => kernels::gelu(inner),
             Activation::GeluTanh => kernels::gelu_tanh(inner),
         }
@@ -241,9 +250,9 @@ impl BertModel {
         let width = self.width();
         let cache = cache.get_or_insert_with(|| {
             Cache::new(
-                self.0.heads,
-                width / self.0.heads,
-                self.0.position_embeddings.rows,
+                self.weights.heads,
+                width / self.weights.heads,
+                self.weights.position_embeddings.rows,
             )
         });
         let mut start = 0;
@@ -264,8 +273,8 @@ impl BertModel {
         let mut pooled = vec![0.0; sequences.len() * width];
         let mut start = 0;
         for (ids, row) in sequences.iter().zip(pooled.chunks_exact_mut(width)) {
-            let range = start..start + ids.len() * width;
-            start = range.end;
+            let range = start..start + self.pooling.rows(ids.len()) * width;
+            start += ids.len() * width;
             surety_exact::mean_pool(part(state, &range)?, row)?;
             surety_exact::l2_normalize(row)?;
         }

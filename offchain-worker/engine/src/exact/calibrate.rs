@@ -7,6 +7,7 @@ use surety_models::{
     convert::calibration::{Calibrator, Inputs, LayerInputs, Sequences},
     weights::{BertWeights, LlamaWeights},
 };
+use surety_types::model::Pooling;
 
 use super::{
     bert::{BertModel, Scratch},
@@ -46,7 +47,8 @@ pub struct ExactCalibrator;
 
 impl Calibrator for ExactCalibrator {
     fn bert(&self, weights: &BertWeights, sequences: &Sequences) -> Result<Inputs, ArithmeticError> {
-        let model = BertModel::new(weights.clone())?;
+        // No product is given what is pooled.
+        let model = BertModel::new(weights.clone(), Pooling::Mean)?;
         let mut inputs = Inputs::default();
         let mut scratch = Scratch::default();
         for (ids, made_up) in all(sequences) {

@@ -13,7 +13,7 @@ use surety_models::{Form, ModelError, smallest, weights::BertWeights};
 use surety_types::{
     ContentHash,
     input::{IdBounds, InputReader},
-    model::{Architecture, ModelManifest, Operation},
+    model::{Architecture, ModelManifest, Operation, Pooling},
     task::ResultClaim,
     trust::{ItemLeaves, ItemsFound},
 };
@@ -72,7 +72,9 @@ impl ExactBert {
     /// [`ModelError`] when they do not fit together.
     pub fn new(manifest: ModelManifest, weights: BertWeights) -> Result<Self, ModelError> {
         let checked = weights.check(&manifest);
-        let model = BertModel::new(weights)
+        let stated = manifest.exact.as_ref();
+        let pooling = stated.map_or(Pooling::Mean, |stated| stated.architecture.pooling);
+        let model = BertModel::new(weights, pooling)
             .map_err(|_| ModelError::Malformed("its tensors do not fit together".into()))?;
         let architecture = checked?;
         smallest(&manifest, &architecture)?;

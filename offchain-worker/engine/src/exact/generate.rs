@@ -65,14 +65,9 @@ impl ExactLlama {
     /// Makes an engine of weights that have been checked.
     ///
     /// # Errors
-    /// [`ModelError`] when they do not fit together, or the manifest says of other tokens that they end a
-    /// generation.
+    /// [`ModelError`] when they do not fit together.
     pub fn new(manifest: ModelManifest, weights: LlamaWeights) -> Result<Self, ModelError> {
         let checked = weights.check(&manifest);
-        if weights.end_tokens[..] != manifest.text.stop[..] {
-            let reason = "eos_token_id is not what the manifest says";
-            return Err(ModelError::Config(reason.into()));
-        }
         let model = LlamaModel::new(weights)
             .map_err(|_| ModelError::Malformed("its tensors do not fit together".into()))?;
         let architecture = checked?;

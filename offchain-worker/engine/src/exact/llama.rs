@@ -150,7 +150,6 @@ impl LlamaModel {
                 .collect::<Result<_, _>>()?,
             norm: weights.norm,
             head,
-            end_tokens: weights.end_tokens,
         };
         Ok(Self { weights, tied })
     }
@@ -183,11 +182,6 @@ impl LlamaModel {
     /// Size of the vocabulary.
     pub fn vocabulary(&self) -> usize {
         self.weights.tokens.rows
-    }
-
-    /// Tokens that end a continuation.
-    pub fn end_tokens(&self) -> &[u32] {
-        &self.weights.end_tokens
     }
 
     /// How its traces are cut.

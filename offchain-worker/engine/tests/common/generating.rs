@@ -11,8 +11,13 @@ use tokenizers::Tokenizer;
 use super::synthetic::{self, START};
 
 pub fn engine(weights: LlamaWeights) -> ExactLlama {
+    engine_stopped_by(weights, &[synthetic::END])
+}
+
+/// An engine of which these tokens end a generation.
+pub fn engine_stopped_by(weights: LlamaWeights, stop: &[u32]) -> ExactLlama {
     let mut manifest = synthetic::manifest(ModelFamily::Llama, &weights);
-    manifest.text.stop = weights.end_tokens.clone().try_into().unwrap();
+    manifest.text.stop = stop.to_vec().try_into().unwrap();
     ExactLlama::new(manifest, weights).unwrap()
 }
 

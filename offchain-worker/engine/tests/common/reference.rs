@@ -9,6 +9,7 @@ use surety_exact::{
 };
 use surety_model_trace::quantized_bytes;
 use surety_models::weights::{Activation, BertWeights, Linear, LlamaWeights, Norm, Table};
+use surety_types::model::Pooling;
 
 pub type Rows = Vec<Vec<f32>>;
 
@@ -178,7 +179,7 @@ impl Steps {
 }
 
 /// An encoder's vector for a sequence, and every step on the way.
-pub fn bert(weights: &BertWeights, ids: &[u32]) -> (Vec<f32>, Steps) {
+pub fn bert(weights: &BertWeights, pooling: Pooling, ids: &[u32]) -> (Vec<f32>, Steps) {
     let mut steps = Steps::default();
     let sums = (0u32..).zip(ids).map(|(position, id)| {
         let parts = [
@@ -226,7 +227,11 @@ pub fn bert(weights: &BertWeights, ids: &[u32]) -> (Vec<f32>, Steps) {
         steps.real(index, Op::Sum, &state);
     }
     let mut pooled = vec![0.0; state[0].len()];
-    mean_pool(&state.concat(), &mut pooled).unwrap();
+    let of = match pooling {
+        Pooling::Mean => &state[..],
+        Pooling::First => &state[..1],
+    };
+    mean_pool(&of.concat(), &mut pooled).unwrap();
     l2_normalize(&mut pooled).unwrap();
     steps.real(weights.layers.len() - 1, Op::Pool, &vec![pooled.clone()]);
     (pooled, steps)

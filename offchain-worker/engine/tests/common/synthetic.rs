@@ -6,7 +6,7 @@ use surety_models::{
     Form,
     weights::{Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table},
 };
-use surety_types::model::{ModelFamily, ModelManifest, Operation, TextForm, Tier};
+use surety_types::model::{ModelFamily, ModelManifest, Operation, Pooling, TextForm, Tier};
 
 /// [`SplitMix64`], whose numbers are taken modulo here.
 pub struct Dice(SplitMix64);
@@ -173,7 +173,6 @@ pub fn llama(seed: u64, tied: bool) -> LlamaWeights {
             .collect(),
         norm: maker.norm(width, false),
         head: (!tied).then(|| maker.linear(width, 260, false)),
-        end_tokens: vec![END],
     }
 }
 
@@ -224,8 +223,13 @@ pub fn set(q: &mut Quanta, at: usize, value: i8) {
     }
 }
 
-/// A manifest of these weights, if they can have one.
+/// A manifest of these weights, if they can have one; an encoder pools by the mean.
 pub fn manifest(family: ModelFamily, weights: &impl Form) -> ModelManifest {
+    manifest_pooling(family, weights, Pooling::Mean)
+}
+
+/// The same of an encoder that pools like this.
+pub fn manifest_pooling(family: ModelFamily, weights: &impl Form, pooling: Pooling) -> ModelManifest {
     let operation = match family {
         ModelFamily::Bert => Operation::Embed,
         ModelFamily::Llama => Operation::Generate,
@@ -245,6 +249,6 @@ pub fn manifest(family: ModelFamily, weights: &impl Form) -> ModelManifest {
             ..TextForm::default()
         },
         config: Default::default(),
-        exact: weights.form().ok(),
+        exact: weights.form(pooling).ok(),
     }
 }

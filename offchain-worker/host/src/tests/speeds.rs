@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, Outcome, PoolConfig, Sink};
 use surety_types::{
     input::{IdBounds, InputReader, Work, encode_items, encode_prompt},
-    model::{Activation, Architecture, ExactForm, ModelManifest, Operation, Precision, Tier},
+    model::{Activation, Architecture, ExactForm, ModelManifest, Operation, Pooling, Precision, Tier},
     task::ResultClaim,
 };
 use surety_worker_core::Event;
@@ -124,6 +124,7 @@ pub fn exact(vocabulary: u32, positions: u32) -> ModelManifest {
         smoothed: Default::default(),
         tied: false,
         precision: Precision::Int8,
+        pooling: Pooling::Mean,
     };
     ModelManifest {
         tier: Tier::Exact,

@@ -19,7 +19,7 @@ use surety_models::{
 };
 use surety_types::{
     input::IdBounds,
-    model::{ModelFamily, ModelManifest, Operation, TextForm, Tier},
+    model::{ModelFamily, ModelManifest, Operation, Pooling, TextForm, Tier},
 };
 
 const WIDTH: usize = 64;
@@ -86,7 +86,6 @@ fn weights() -> LlamaWeights {
         layers: (0..2).map(|_| layer(dice)).collect(),
         norm: norm(),
         head: Some(linear(dice, WIDTH, BOUNDS.vocabulary as usize)),
-        end_tokens: vec![END],
     }
 }
 
@@ -103,7 +102,7 @@ fn manifest(weights: &LlamaWeights) -> ModelManifest {
             ..TextForm::default()
         },
         config: Default::default(),
-        exact: weights.form().ok(),
+        exact: weights.form(Pooling::Mean).ok(),
     }
 }
 

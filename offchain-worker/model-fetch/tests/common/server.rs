@@ -1,6 +1,7 @@
 //! A model hub that behaves as it is told.
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     sync::{Arc, Mutex},
@@ -26,11 +27,20 @@ pub enum Act {
     Status(u16),
 }
 
-/// Requests seen: the path's last part, and the first byte asked for.
+/// Requests seen: the file's path, and the first byte asked for.
 pub type Seen = Arc<Mutex<Vec<(String, usize)>>>;
 
 /// Serves the weights by `script`, one act a request and the last for ever, and everything else as it is.
 pub fn serve(files: ModelFiles, script: &[Act]) -> (String, Seen) {
+    serve_beside(files, &[], script)
+}
+
+/// The same with further files, by their paths.
+pub fn serve_beside(files: ModelFiles, others: &[(&str, &str)], script: &[Act]) -> (String, Seen) {
+    let others: BTreeMap<String, Vec<u8>> = others
+        .iter()
+        .map(|(path, text)| (path.to_string(), text.as_bytes().to_vec()))
+        .collect();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let seen = Seen::default();
@@ -41,33 +51,36 @@ pub fn serve(files: ModelFiles, script: &[Act]) -> (String, Seen) {
             let Some(Request { head, name, start }) = read_request(&stream) else {
                 continue;
             };
+            let content = content(&files, &name).or(others.get(&name).map(Vec::as_slice));
             if head {
-                let length = content(&files, &name).len();
+                let status = if content.is_some() { 200 } else { 404 };
+                let length = content.unwrap_or_default().len();
                 write!(
                     stream,
-                    "HTTP/1.1 200 X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+                    "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
                 )
                 .ok();
                 continue;
             }
             log.lock().unwrap().push((name.clone(), start));
             let act = match &name[..] {
-                "config.json" | "tokenizer.json" => Act::Serve,
-                _ if script.len() > 1 => script.remove(0),
-                _ => script[0],
+                "model.safetensors" if script.len() > 1 => script.remove(0),
+                "model.safetensors" => script[0],
+                _ => Act::Serve,
             };
             // The client may hang up first.
-            answer(&mut stream, content(&files, &name), start, act).ok();
+            answer(&mut stream, content.unwrap_or_default(), start, act).ok();
         }
     });
     (url, seen)
 }
 
-fn content<'a>(files: &'a ModelFiles, name: &str) -> &'a [u8] {
+fn content<'a>(files: &'a ModelFiles, name: &str) -> Option<&'a [u8]> {
     match name {
-        "config.json" => &files.config,
-        "tokenizer.json" => &files.tokenizer,
-        _ => &files.weights,
+        "config.json" => Some(&files.config),
+        "tokenizer.json" => Some(&files.tokenizer),
+        "model.safetensors" => Some(&files.weights),
+        _ => None,
     }
 }
 
@@ -82,7 +95,8 @@ fn read_request(stream: &TcpStream) -> Option<Request> {
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     let first = lines.next()?;
     let path = first.split(' ').nth(1)?.to_owned();
-    assert!(path.starts_with("/owner/tiny/resolve/main/"), "{path}");
+    let name = path.strip_prefix("/owner/tiny/resolve/main/");
+    let name = name.unwrap_or_else(|| panic!("{path}")).to_owned();
     let headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
     let range = headers.iter().find_map(|line| {
         let line = line.to_ascii_lowercase();
@@ -91,7 +105,7 @@ fn read_request(stream: &TcpStream) -> Option<Request> {
     });
     Some(Request {
         head: first.starts_with("HEAD "),
-        name: path.rsplit('/').next()?.to_owned(),
+        name,
         start: range.unwrap_or(0),
     })
 }

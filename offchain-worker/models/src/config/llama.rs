@@ -1,6 +1,6 @@
-//! Llama.
+//! Llama, and the decoders that differ from it in biases and in what their configuration leaves out.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use surety_types::{
     limits,
     model::{Architecture, ModelFamily},
@@ -13,7 +13,6 @@ use crate::error::ModelError;
 const CONTEXT_MAX: usize = limits::POSITIONS_MAX as usize;
 const HEAD_DIM_MAX: usize = limits::HEAD_DIM_MAX as usize;
 const QUERIES_MAX: usize = limits::QUERIES_MAX as usize;
-const END_TOKENS_MAX: usize = 64;
 const THETA_DEFAULT: f64 = 10_000.0;
 const THETA_MAX: f64 = 1e12;
 
@@ -34,12 +33,44 @@ pub struct LlamaConfig {
     pub scaling: Option<RotaryScaling>,
     /// Whether the tokens' vectors also make the logits.
     pub tied: bool,
-    /// Whether attention's four products have biases.
-    pub attention_bias: bool,
-    /// Whether the gated layer's three products have biases.
-    pub mlp_bias: bool,
-    /// Tokens that end a continuation.
-    pub end_tokens: Vec<u32>,
+    /// Which products have biases.
+    pub biases: Biases,
+}
+
+/// Which products of a layer have biases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Biases {
+    /// Those of queries, keys and values.
+    pub qkv: bool,
+    /// That of attention's output.
+    pub output: bool,
+    /// The gated layer's three.
+    pub mlp: bool,
+}
+
+/// Architectures that are computed as Llama is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decoder {
+    Llama,
+    Mistral,
+    Qwen2,
+}
+
+impl Decoder {
+    /// By its `model_type`.
+    pub(super) fn named(model_type: &str) -> Result<Self, ModelError> {
+        match model_type {
+            "llama" => Ok(Self::Llama),
+            "mistral" => Ok(Self::Mistral),
+            "qwen2" => Ok(Self::Qwen2),
+            "qwen3" => refused(
+                "model_type is qwen3, which norms every head of queries and keys: no step of an exact trace does",
+            ),
+            other => refused(format!(
+                "model_type is {other}, but must be bert, llama, mistral or qwen2"
+            )),
+        }
+    }
 }
 
 /// Llama 3's way to a longer context: slow pairs turn slower still, fast ones as they were.
@@ -68,15 +99,16 @@ struct Json {
     tie_word_embeddings: Option<bool>,
     attention_bias: Option<bool>,
     mlp_bias: Option<bool>,
-    eos_token_id: Option<EndTokens>,
-    sliding_window: Option<usize>,
+    partial_rotary_factor: Option<f64>,
+    use_sliding_window: Option<bool>,
+    /// `null` says that there is none; where nothing is said it depends on the architecture.
+    #[serde(default, deserialize_with = "said")]
+    sliding_window: Option<Option<usize>>,
+    layer_types: Option<Vec<String>>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum EndTokens {
-    One(u32),
-    Several(Vec<u32>),
+fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<usize>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 #[derive(Deserialize)]
@@ -84,6 +116,7 @@ struct Rope {
     #[serde(alias = "type")]
     rope_type: Option<String>,
     rope_theta: Option<f64>,
+    partial_rotary_factor: Option<f64>,
     factor: Option<f64>,
     low_freq_factor: Option<f64>,
     high_freq_factor: Option<f64>,
@@ -96,25 +129,37 @@ impl LlamaConfig {
     /// # Errors
     /// [`ModelError::Config`], [`ModelError::Dimension`] and [`ModelError::Unregistrable`].
     pub fn parse(bytes: &[u8]) -> Result<Self, ModelError> {
-        if model_type(bytes)?.is_some_and(|family| family != "llama") {
-            return refused("model_type is not llama");
-        }
+        let decoder = model_type(bytes)?.map_or(Ok(Decoder::Llama), |name| Decoder::named(&name))?;
         let dims = Dimensions::parse(bytes, CONTEXT_MAX)?;
         let json: Json = json(bytes)?;
-        if json.hidden_act.is_some_and(|activation| activation != "silu") {
+        if json
+            .hidden_act
+            .as_ref()
+            .is_some_and(|activation| activation != "silu")
+        {
             return refused("hidden_act is not silu");
         }
-        if json.sliding_window.is_some() {
-            return refused("sliding_window is not supported");
-        }
+        all_positions(decoder, &json, dims.max_position_embeddings)?;
         let heads = dims.num_attention_heads;
-        let kv_heads = json.num_key_value_heads.unwrap_or(heads);
+        let kv_heads = match (json.num_key_value_heads, decoder) {
+            (Some(heads), _) => heads,
+            (None, Decoder::Llama) => heads,
+            // What their authors' code takes then is a number that suits one size of model.
+            (None, _) => return refused("num_key_value_heads is missing"),
+        };
         let num_key_value_heads = bounded("num_key_value_heads", kv_heads, heads)?;
         if !heads.is_multiple_of(num_key_value_heads) {
             return refused("num_attention_heads is no multiple of num_key_value_heads");
         }
         let rope = json.rope_parameters.or(json.rope_scaling);
         let theta = rope.as_ref().and_then(|rope| rope.rope_theta).or(json.rope_theta);
+        let part = rope.as_ref().and_then(|rope| rope.partial_rotary_factor);
+        if part
+            .or(json.partial_rotary_factor)
+            .is_some_and(|part| part != 1.0)
+        {
+            return refused("partial_rotary_factor is not 1: all numbers of a head are rotated");
+        }
         let scaling = rope.map(scaling).transpose()?.flatten();
         let config = Self {
             dims,
@@ -124,9 +169,7 @@ impl LlamaConfig {
             theta: within("rope_theta", theta.unwrap_or(THETA_DEFAULT), 1.0, THETA_MAX)?,
             scaling,
             tied: json.tie_word_embeddings.unwrap_or(false),
-            attention_bias: json.attention_bias.unwrap_or(false),
-            mlp_bias: json.mlp_bias.unwrap_or(false),
-            end_tokens: end_tokens(json.eos_token_id, dims.vocab_size)?,
+            biases: biases(decoder, json.attention_bias, json.mlp_bias),
         };
         registrable(ModelFamily::Llama, &config.architecture())?;
         Ok(config)
@@ -153,17 +196,49 @@ fn head_dim(stated: Option<usize>, width: usize, heads: usize) -> Result<usize, 
     Ok(dim)
 }
 
-fn end_tokens(stated: Option<EndTokens>, vocabulary: usize) -> Result<Vec<u32>, ModelError> {
-    let tokens = match stated {
-        None => Vec::new(),
-        Some(EndTokens::One(token)) => vec![token],
-        Some(EndTokens::Several(tokens)) => tokens,
-    };
-    let known = |token: &u32| usize::try_from(*token).is_ok_and(|token| token < vocabulary);
-    if tokens.len() > END_TOKENS_MAX || !tokens.iter().all(known) {
-        return refused("eos_token_id is not a few tokens of the vocabulary");
+/// Mistral's and Qwen 2's are fixed, whatever their configurations say.
+fn biases(decoder: Decoder, attention: Option<bool>, mlp: Option<bool>) -> Biases {
+    match decoder {
+        Decoder::Llama => Biases {
+            qkv: attention.unwrap_or(false),
+            output: attention.unwrap_or(false),
+            mlp: mlp.unwrap_or(false),
+        },
+        Decoder::Mistral => Biases::default(),
+        Decoder::Qwen2 => Biases {
+            qkv: true,
+            ..Biases::default()
+        },
     }
-    Ok(tokens)
+}
+
+/// Whether every position sees all before it.
+fn all_positions(decoder: Decoder, json: &Json, positions: usize) -> Result<(), ModelError> {
+    /// Of the authors' code.
+    const WINDOW_DEFAULT: usize = 4096;
+    let window = match decoder {
+        Decoder::Llama => json.sliding_window.flatten(),
+        Decoder::Mistral => json.sliding_window.unwrap_or(Some(WINDOW_DEFAULT)),
+        Decoder::Qwen2 if json.use_sliding_window == Some(true) => {
+            json.sliding_window.unwrap_or(Some(WINDOW_DEFAULT))
+        }
+        Decoder::Qwen2 => None,
+    };
+    if let Some(window) = window.filter(|window| *window < positions) {
+        return refused(format!(
+            "sliding_window is {window}, less than the {positions} positions: attention to some of them is not supported"
+        ));
+    }
+    let known = ["full_attention", "sliding_attention"];
+    let foreign = json
+        .layer_types
+        .iter()
+        .flatten()
+        .find(|kind| !known.contains(&&kind[..]));
+    match foreign {
+        Some(kind) => refused(format!("layer_types has {kind:?}, which is not supported")),
+        None => Ok(()),
+    }
 }
 
 /// NaN is within nothing.

@@ -5,9 +5,13 @@
 
 mod bert;
 mod llama;
+mod pooling;
+mod stop;
 
 pub use bert::BertConfig;
-pub use llama::{LlamaConfig, RotaryScaling};
+pub use llama::{Biases, LlamaConfig, RotaryScaling};
+pub use pooling::{MODULES, POOLING_CONFIG, pooling};
+pub use stop::{GENERATION_CONFIG, stop_tokens};
 
 use serde::{Deserialize, de::DeserializeOwned};
 use surety_types::{
@@ -101,11 +105,7 @@ fn model_type(bytes: &[u8]) -> Result<Option<String>, ModelError> {
 pub fn family(bytes: &[u8]) -> Result<ModelFamily, ModelError> {
     match model_type(bytes)?.as_deref() {
         Some("bert") => Ok(ModelFamily::Bert),
-        Some("llama") => Ok(ModelFamily::Llama),
-        other => refused(format!(
-            "model_type is {}, but must be bert or llama",
-            other.unwrap_or("missing")
-        )),
+        other => llama::Decoder::named(other.unwrap_or("missing")).map(|_| ModelFamily::Llama),
     }
 }
 

@@ -79,7 +79,6 @@ impl Recipe for LlamaConfig {
             } else {
                 Some(head.linear(source, Chosen::plain(precision))?)
             },
-            end_tokens: self.end_tokens.clone(),
         })
     }
 }
@@ -98,6 +97,7 @@ fn layer(
     );
     let queries = config.dims.num_attention_heads * config.head_dim;
     let keys = config.num_key_value_heads * config.head_dim;
+    let biases = config.biases;
     let stem = |part: &str| format!("{layer}.{part}");
     let site = |stem, outputs, inputs, bias| Site {
         stem,
@@ -107,20 +107,18 @@ fn layer(
     };
     let names = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"].map(stem);
     let [query, key, value] = &names;
-    let biased = config.attention_bias;
     let three = [(query, queries), (key, keys), (value, keys)]
-        .map(|(stem, outputs)| site(stem, outputs, width, biased));
+        .map(|(stem, outputs)| site(stem, outputs, width, biases.qkv));
     let (attention_smoothing, [query, key, value]) =
         sharing(source, precision, three, seen.map(|seen| &seen.attention))?;
     let output = stem("self_attn.o_proj");
-    let output = [site(&output, width, queries, biased)];
+    let output = [site(&output, width, queries, biases.output)];
     let (output_smoothing, [output]) = sharing(source, precision, output, seen.map(|seen| &seen.output))?;
-    let biased = config.mlp_bias;
     let names = ["mlp.gate_proj", "mlp.up_proj"].map(stem);
-    let two = names.each_ref().map(|stem| site(stem, inner, width, biased));
+    let two = names.each_ref().map(|stem| site(stem, inner, width, biases.mlp));
     let (mlp_smoothing, [gate, up]) = sharing(source, precision, two, seen.map(|seen| &seen.up))?;
     let down = stem("mlp.down_proj");
-    let down = [site(&down, width, inner, biased)];
+    let down = [site(&down, width, inner, biases.mlp)];
     let (down_smoothing, [down]) = sharing(source, precision, down, seen.map(|seen| &seen.down))?;
     Ok(LlamaLayer {
         attention_norm: norm(source, &stem("input_layernorm"), width, epsilon, false)?,

@@ -29,11 +29,14 @@ use serde_json::Value;
 use surety_exact::{ArithmeticError, Precision};
 use surety_types::{
     ContentHash,
-    model::{ModelFamily, ModelManifest, TextForm, Tier},
+    model::{ModelFamily, ModelManifest, Pooling, SpecialIds, TextForm, Tier},
 };
 
 use crate::{
-    config::{BertConfig, Dimensions, LlamaConfig, family},
+    config::{
+        BertConfig, Dimensions, GENERATION_CONFIG, LlamaConfig, MODULES, POOLING_CONFIG, family, pooling,
+        stop_tokens,
+    },
     error::ModelError,
     form::Form,
     format::{Weights, write},
@@ -105,15 +108,20 @@ pub enum Stage {
     Writing,
 }
 
-/// How far a conversion is.
+/// What a conversion tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConvertEvent {
-    /// The part of the conversion that `done` and `total` count in.
-    pub stage: Stage,
-    /// Layers, sequences or files that are done.
-    pub done: usize,
-    /// Layers (the tables of vectors count as one), sequences of the calibration text, or files in all.
-    pub total: usize,
+pub enum ConvertEvent {
+    /// No file says how the encoder pools: its vectors will be the mean over all tokens.
+    MeanAssumed,
+    /// How far it is.
+    Progress {
+        /// The part of the conversion that `done` and `total` count in.
+        stage: Stage,
+        /// Layers, sequences or files that are done.
+        done: usize,
+        /// Layers (the tables of vectors count as one), sequences of the calibration text, or files in all.
+        total: usize,
+    },
 }
 
 /// Takes the events of a conversion.
@@ -128,7 +136,7 @@ struct Step<'a> {
 
 impl Step<'_> {
     fn done(&mut self, done: usize) {
-        (self.on_event)(ConvertEvent {
+        (self.on_event)(ConvertEvent::Progress {
             stage: self.stage,
             done,
             total: self.total,
@@ -151,8 +159,8 @@ pub const fn usual_precision(family: ModelFamily, inputs: usize) -> Precision {
 }
 
 /// Converts the model in `folder` (`model.safetensors` or the files that its index names, `tokenizer.json`,
-/// `config.json`, and `chat_template.jinja` where it has one) and puts it into the store under `name`, in
-/// the family's [`usual_precision`] unless another is given. Does not replace a model that differs.
+/// `config.json`, and those of [`OPTIONAL`] that it has) and puts it into the store under `name`, in the
+/// family's [`usual_precision`] unless another is given. Does not replace a model that differs.
 ///
 /// # Errors
 /// [`ConvertError`]; the store is then as it was.
@@ -230,20 +238,8 @@ pub fn convert_into(
         .to_vec()
         .try_into()
         .map_err(|_| ConvertError::NameTooLong(name.into()))?;
-    let small = |file: ModelFile| read_bounded(&folder.join(file.name()), file.bytes_max());
-    let (config, tokenizer) = (small(ModelFile::Config)?, small(ModelFile::Tokenizer)?);
-    let template = match folder.join(ModelFile::Template.name()).exists() {
-        true => Some(small(ModelFile::Template)?),
-        false => template_within(folder)?,
-    };
-    let mut text = TextFiles {
-        family: family(&config)?,
-        form: TextForm::default(),
-        tokenizer,
-        config,
-        template,
-    };
-    text.form = text_form(&text)?;
+    let text = text_files(folder)?;
+    let pooling = pooling_of(folder, text.family, on_event)?;
     let weights = quantize(folder, &text, precision, calibrator, on_event)?;
     let mut step = Step {
         stage: Stage::Writing,
@@ -272,15 +268,73 @@ pub fn convert_into(
         weights_bytes,
         config: file_hash(&text.config),
         text: text.form,
-        exact: Some(weights.form()?),
+        exact: Some(weights.form(pooling)?),
     };
     write_manifest(into, &manifest).map_err(ConvertError::io(into))?;
     step.done(1);
     Ok(manifest)
 }
 
+/// What text becomes ids by, and what a manifest has to say of it.
+fn text_files(folder: &Path) -> Result<TextFiles, ConvertError> {
+    let small = |file: ModelFile| read_bounded(&folder.join(file.name()), file.bytes_max());
+    let config = small(ModelFile::Config)?;
+    let family = family(&config)?;
+    let generation = optional(folder, GENERATION_CONFIG)?;
+    let stop = match family {
+        ModelFamily::Bert => SpecialIds::default(),
+        ModelFamily::Llama => stop_tokens(&config, generation.as_deref())?,
+    };
+    let mut text = TextFiles {
+        family,
+        form: TextForm {
+            stop,
+            ..TextForm::default()
+        },
+        tokenizer: small(ModelFile::Tokenizer)?,
+        config,
+        template: match optional(folder, ModelFile::Template.name())? {
+            Some(template) => Some(template),
+            None => template_within(folder)?,
+        },
+    };
+    text.form = text_form(&text)?;
+    Ok(text)
+}
+
+/// How the model's authors pool, where its files say so.
+fn pooling_of(folder: &Path, family: ModelFamily, on_event: OnConvert<'_>) -> Result<Pooling, ConvertError> {
+    if family != ModelFamily::Bert {
+        return Ok(Pooling::Mean);
+    }
+    let (modules, config) = (optional(folder, MODULES)?, optional(folder, POOLING_CONFIG)?);
+    let said = pooling(modules.as_deref(), config.as_deref())?;
+    Ok(said.unwrap_or_else(|| {
+        on_event(ConvertEvent::MeanAssumed);
+        Pooling::Mean
+    }))
+}
+
 /// Where published models have their chat template if it has no file of its own.
-pub const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+
+/// The files of a published model that not every one has.
+pub const OPTIONAL: [&str; 5] = [
+    TOKENIZER_CONFIG,
+    GENERATION_CONFIG,
+    MODULES,
+    POOLING_CONFIG,
+    ModelFile::Template.name(),
+];
+
+/// A small file, where it is there.
+fn optional(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, ConvertError> {
+    let path = folder.join(name);
+    let found = path
+        .exists()
+        .then(|| read_bounded(&path, ModelFile::Config.bytes_max()));
+    Ok(found.transpose()?)
+}
 
 #[derive(Deserialize)]
 struct TokenizerConfig {
@@ -289,11 +343,9 @@ struct TokenizerConfig {
 
 /// The chat template in `tokenizer_config.json`, where there is one.
 fn template_within(folder: &Path) -> Result<Option<Vec<u8>>, ConvertError> {
-    let path = folder.join(TOKENIZER_CONFIG);
-    if !path.exists() {
+    let Some(bytes) = optional(folder, TOKENIZER_CONFIG)? else {
         return Ok(None);
-    }
-    let bytes = read_bounded(&path, ModelFile::Config.bytes_max())?;
+    };
     let config: TokenizerConfig = serde_json::from_slice(&bytes)
         .map_err(|error| ModelError::Config(format!("{TOKENIZER_CONFIG}: {error}")))?;
     // Several of them, by name, are nothing that one hash could be of.

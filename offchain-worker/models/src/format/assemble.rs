@@ -2,7 +2,7 @@
 
 use super::read::Tensors;
 use crate::{
-    config::{BertConfig, LlamaConfig},
+    config::{BertConfig, Biases, LlamaConfig},
     error::ModelError,
     weights::{BertLayer, BertWeights, LlamaLayer, LlamaWeights},
 };
@@ -73,7 +73,6 @@ pub(super) fn llama(mut tensors: Tensors, config: &LlamaConfig) -> Result<LlamaW
         } else {
             Some(tensors.linear("lm_head", (vocabulary, width), false)?)
         },
-        end_tokens: config.end_tokens.clone(),
     };
     tensors.finish()?;
     Ok(weights)
@@ -87,16 +86,16 @@ fn llama_layer(tensors: &mut Tensors, layer: &str, config: &LlamaConfig) -> Resu
     );
     let queries = config.dims.num_attention_heads * config.head_dim;
     let keys = config.num_key_value_heads * config.head_dim;
-    let (attention, mlp) = (config.attention_bias, config.mlp_bias);
+    let Biases { qkv, output, mlp } = config.biases;
     let stem = |part: &str| format!("{layer}.{part}");
     Ok(LlamaLayer {
         attention_norm: tensors.norm(&stem("input_layernorm"), width, epsilon, false)?,
         attention_smoothing: tensors.optional(&stem("attention.pre"), width)?,
-        query: tensors.linear(&stem("self_attn.q_proj"), (queries, width), attention)?,
-        key: tensors.linear(&stem("self_attn.k_proj"), (keys, width), attention)?,
-        value: tensors.linear(&stem("self_attn.v_proj"), (keys, width), attention)?,
+        query: tensors.linear(&stem("self_attn.q_proj"), (queries, width), qkv)?,
+        key: tensors.linear(&stem("self_attn.k_proj"), (keys, width), qkv)?,
+        value: tensors.linear(&stem("self_attn.v_proj"), (keys, width), qkv)?,
         output_smoothing: tensors.optional(&stem("self_attn.o_proj.pre"), queries)?,
-        output: tensors.linear(&stem("self_attn.o_proj"), (width, queries), attention)?,
+        output: tensors.linear(&stem("self_attn.o_proj"), (width, queries), output)?,
         mlp_norm: tensors.norm(&stem("post_attention_layernorm"), width, epsilon, false)?,
         mlp_smoothing: tensors.optional(&stem("mlp.pre"), width)?,
         gate: tensors.linear(&stem("mlp.gate_proj"), (inner, width), mlp)?,

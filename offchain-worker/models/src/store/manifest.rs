@@ -177,7 +177,7 @@ fn hash(field: &str, text: &str) -> Result<ContentHash, String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use surety_types::model::Precision;
+    use surety_types::model::{Architecture, Pooling, Precision};
 
     use super::*;
     use crate::known;
@@ -218,6 +218,7 @@ mod tests {
         assert!(wrong("\"kv_heads\"", "\"keys\"").contains("keys"));
         assert!(wrong("\"width\": 384", "\"width\": 4294967296").contains("u32"));
         assert!(wrong("\"int12\"", "\"int11\"").contains("int11"));
+        assert!(wrong("\"mean\"", "\"max\"").contains("max"));
     }
 
     #[test]
@@ -248,13 +249,19 @@ mod tests {
     }
 
     #[test]
-    fn an_exact_form_that_does_not_say_its_precision_is_int8() {
-        let good = to_json(&known::all_minilm_l6_v2_exact().manifest);
-        let older = good
-            .replace("\"tied\": false,", "\"tied\": false")
-            .replace("\"precision\": \"int12\"", "");
-        assert_ne!(older, good);
-        let form = from_json(older.as_bytes()).unwrap().exact.unwrap();
-        assert_eq!(form.architecture.precision, Precision::Int8);
+    fn an_exact_form_that_says_neither_precision_nor_pooling_is_int8_and_the_mean() {
+        let mut manifest = known::all_minilm_l6_v2_exact().manifest;
+        manifest.exact.as_mut().unwrap().architecture.pooling = Pooling::First;
+        let good = to_json(&manifest);
+        assert_eq!(from_json(good.as_bytes()).unwrap(), manifest);
+        let mut older: serde_json::Value = serde_json::from_str(&good).unwrap();
+        let architecture = older["exact"]["architecture"].as_object_mut().unwrap();
+        assert_eq!(architecture.remove("precision").unwrap(), "int12");
+        assert_eq!(architecture.remove("pooling").unwrap(), "first");
+        let form = from_json(older.to_string().as_bytes()).unwrap().exact.unwrap();
+        let Architecture {
+            precision, pooling, ..
+        } = form.architecture;
+        assert_eq!((precision, pooling), (Precision::Int8, Pooling::Mean));
     }
 }

@@ -46,7 +46,7 @@ impl ModelFile {
     pub const TEXT: [Self; 3] = [Self::Config, Self::Template, Self::Tokenizer];
 
     /// Its name on disk, and wherever models are published.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Weights => "model.safetensors",
             Self::Tokenizer => "tokenizer.json",

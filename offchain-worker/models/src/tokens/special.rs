@@ -8,12 +8,13 @@ use surety_types::{
 use tokenizers::{ModelWrapper, Tokenizer};
 
 use super::{TextFiles, codec};
-use crate::{config::LlamaConfig, error::ModelError, hash::file_hash};
+use crate::{error::ModelError, hash::file_hash};
 
 /// A text of one token, to see what belongs before and after it.
 const PROBE: &str = "a";
 
-/// What a manifest has to say of these files; what `files` says of itself is not looked at.
+/// What a manifest has to say of these files. What `files` says of itself is not looked at, but for what ends
+/// a generation: that is the manifest's own, because not all that it is taken from is kept.
 ///
 /// # Errors
 /// [`ModelError`] when they are none that are taken.
@@ -45,8 +46,8 @@ pub(super) fn of(
     let config: Config =
         serde_json::from_slice(&files.config).map_err(|error| ModelError::Config(error.to_string()))?;
     let stop = match files.family {
-        ModelFamily::Bert => Vec::new(),
-        ModelFamily::Llama => LlamaConfig::parse(&files.config)?.end_tokens,
+        ModelFamily::Bert => SpecialIds::default(),
+        ModelFamily::Llama => files.form.stop.clone(),
     };
     let form = TextForm {
         tokenizer: file_hash(&files.tokenizer),
@@ -56,7 +57,7 @@ pub(super) fn of(
         unknown: unknown(tokenizer),
         // Some configurations name an id that there is not.
         padding: config.pad_token_id.filter(|id| *id < bounds.vocabulary),
-        stop: few(stop)?,
+        stop,
     };
     let ids: Vec<u32> = form.ids().collect();
     bounds

@@ -3,7 +3,9 @@
 use frame_support::{BoundedVec, assert_noop, assert_ok};
 use sp_core::H256;
 use sp_runtime::{DispatchError, TokenError};
-use surety_types::model::{Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation};
+use surety_types::model::{
+    Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Pooling,
+};
 
 use crate::{Error, Event, Model, Models, mock::*};
 
@@ -130,7 +132,7 @@ fn a_model_at_every_limit_can_be_registered() {
 fn what_a_node_would_have_to_work_for_is_refused_at_the_door() {
     use ModelFamily::{Bert, Llama};
     type Change = fn(&mut Architecture);
-    let cases: [(ModelFamily, Change, Error<Test>); 17] = [
+    let cases: [(ModelFamily, Change, Error<Test>); 18] = [
         // The hostile encoder: a layout of it took 13 seconds.
         (
             Bert,
@@ -160,6 +162,7 @@ fn what_a_node_would_have_to_work_for_is_refused_at_the_door() {
             |a| a.activation = Activation::SwiGlu,
             Error::ForeignActivation,
         ),
+        (Llama, |a| a.pooling = Pooling::First, Error::ForeignPooling),
         (Llama, |a| a.epsilon = f32::NAN.to_bits(), Error::InvalidEpsilon),
     ];
     TestExt::new().endow(1, 500).execute_with(|| {

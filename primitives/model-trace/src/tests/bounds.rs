@@ -6,7 +6,7 @@ use sp_core::H256;
 use surety_types::{
     input::ShapeFault,
     limits,
-    model::{Activation, Architecture, ArchitectureError, ModelFamily, Operation},
+    model::{Activation, Architecture, ArchitectureError, ModelFamily, Operation, Pooling},
 };
 
 use super::small::facts;
@@ -81,6 +81,7 @@ prop_compose! {
         layers in dimension(limits::LAYERS_MAX), heads in dimension(limits::HEADS_MAX), kv_heads in dimension(limits::HEADS_MAX),
         head_dim in dimension(limits::HEAD_DIM_MAX / 4), inner in dimension(limits::INNER_MAX / 4),
         positions in dimension(limits::POSITIONS_MAX), smoothed in any::<bool>(), tied in any::<bool>(),
+        first in any::<bool>(),
     ) -> (ModelFamily, Architecture) {
         let family = if llama { ModelFamily::Llama } else { ModelFamily::Bert };
         let largest = Architecture::largest(family);
@@ -93,6 +94,7 @@ prop_compose! {
             inner: inner * 4,
             positions: positions.min(largest.positions).max(if llama { 2 } else { 1 }),
             activation: if llama { Activation::SwiGlu } else { Activation::GeluTanh },
+            pooling: if first && !llama { Pooling::First } else { Pooling::Mean },
             ..largest
         };
         architecture.smoothed.output = smoothed;

@@ -8,7 +8,7 @@ use surety_exact::{
     product_cell, quantize_heads, quantize_row, rms_norm_row, rotate_row, rsqrt, sample, scale_row, silu,
 };
 
-use surety_types::model::{Architecture, ModelFamily, Precision};
+use surety_types::model::{Architecture, ModelFamily, Pooling, Precision};
 
 use super::small::{PROMPT, Prompt, Work, bert, claimed, continuation, embed, llama};
 use crate::{
@@ -117,7 +117,13 @@ fn bits(row: &[f32]) -> Vec<u32> {
 #[test]
 fn an_encoders_vectors_are_those_of_a_plain_pass() {
     for precision in [Precision::Int8, Precision::Int12] {
-        check_encoder(Architecture { precision, ..bert() });
+        for pooling in [Pooling::Mean, Pooling::First] {
+            check_encoder(Architecture {
+                precision,
+                pooling,
+                ..bert()
+            });
+        }
     }
 }
 
@@ -129,7 +135,7 @@ fn check_encoder(architecture: Architecture) {
         positions: 140,
         ..architecture
     };
-    let work = embed(architecture, &items);
+    let work = embed(architecture.clone(), &items);
     let plain = Plain(&work);
     for (item, tokens) in (0u32..).zip(items) {
         let first = |(position, token): (u32, &u32)| {
@@ -166,7 +172,8 @@ fn check_encoder(architecture: Architecture) {
             }
         }
         let mut pooled = vec![0.0; 32];
-        mean_pool(&states.concat(), &mut pooled).unwrap();
+        let of = architecture.pooling.rows(states.len());
+        mean_pool(&states[..of].concat(), &mut pooled).unwrap();
         l2_normalize(&mut pooled).unwrap();
         let leaf = work.layout.leaf_of(Part::Rows {
             sequence: item,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use sp_core::H256;
 use surety_types::{
     input::ShapeFault,
-    model::{Activation, Architecture, ModelFamily, Operation},
+    model::{Activation, Architecture, ModelFamily, Operation, Pooling},
 };
 
 use super::small::{bert, facts, llama, works};
@@ -88,6 +88,19 @@ fn steps_have_one_number_each_and_rows_that_can_be_played_over() {
             let part = work.layout.part(leaf).unwrap();
             assert_eq!(work.layout.leaf_of(part), Some(leaf));
         }
+    }
+}
+
+#[test]
+fn the_mean_is_over_as_many_rows_as_are_pooled() {
+    for (pooling, rows) in [(Pooling::Mean, 3), (Pooling::First, 1)] {
+        let architecture = Architecture { pooling, ..bert() };
+        let facts = facts(ModelFamily::Bert, 1, H256::zero());
+        let layout = Layout::new(&architecture, facts).unwrap();
+        let plan = layout.plan(1, 3).unwrap();
+        let turned = plan.number(1, Op::StatesTransposed).unwrap();
+        let shape = plan.rows_of(turned).unwrap();
+        assert_eq!((shape.rows, shape.row_bytes), (32, 4 * rows), "{pooling:?}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sp_core::H256;
 use surety_types::{
     limits,
-    model::{Architecture, ModelFamily, Precision, Smoothed},
+    model::{Architecture, ModelFamily, Pooling, Precision, Smoothed},
 };
 
 use super::small::{bert, facts, llama};
@@ -244,6 +244,14 @@ fn a_committee_is_for_products_norms_and_choices_that_are_wide() {
     // A mean over as many tokens.
     assert_eq!(of_encoder(384, 1_536, 2_048, Precision::Int8), NONE);
     assert_eq!(of_encoder(384, 1_536, 4_096, Precision::Int8), [Op::Mean]);
+    // Over one of them.
+    let first = Architecture {
+        positions: 4_096,
+        pooling: Pooling::First,
+        ..minilm(Precision::Int8)
+    };
+    let layout = Layout::new(&first, facts(ModelFamily::Bert, 10, H256::zero())).unwrap();
+    assert_eq!(layout.beyond(), NONE);
 }
 
 #[test]

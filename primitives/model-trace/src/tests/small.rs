@@ -6,7 +6,7 @@ use sp_core::H256;
 use surety_exact::Precision;
 use surety_types::{
     input::{IdBounds, Settings, encode_items, encode_prompt},
-    model::{self, Activation, Architecture, ModelFamily, Operation, Smoothed, SpecialIds},
+    model::{self, Activation, Architecture, ModelFamily, Operation, Pooling, Smoothed, SpecialIds},
 };
 
 use crate::{
@@ -42,6 +42,7 @@ pub fn bert() -> Architecture {
         },
         tied: false,
         precision: model::Precision::Int12,
+        pooling: Pooling::Mean,
     }
 }
 
@@ -64,6 +65,7 @@ pub fn llama() -> Architecture {
         },
         tied: false,
         precision: model::Precision::Int8,
+        pooling: Pooling::Mean,
     }
 }
 
@@ -227,9 +229,14 @@ pub fn generate(architecture: Architecture, count: usize) -> Work {
     work
 }
 
-/// One of each family.
-pub fn works() -> [Work; 2] {
-    [embed(bert(), &[&[1, 9, 2], &[4]]), generate(llama(), 3)]
+/// One of each family, and an encoder of which the first token's state is the vector.
+pub fn works() -> [Work; 3] {
+    let first = Architecture {
+        pooling: Pooling::First,
+        ..bert()
+    };
+    let items: [&[u32]; 2] = [&[1, 9, 2], &[4]];
+    [embed(bert(), &items), generate(llama(), 3), embed(first, &items)]
 }
 
 impl Work {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{Activation, Architecture, ModelFamily, Precision, Smoothed};
+use super::{Activation, Architecture, ModelFamily, Pooling, Precision, Smoothed};
 use crate::limits;
 
 /// Quantized values come before their scales in a row, and a word must not lie across two of its segments.
@@ -36,6 +36,8 @@ pub enum ArchitectureError {
     UnalignedWidth,
     /// The family does not use this activation.
     ForeignActivation,
+    /// A decoder that says how it pools.
+    ForeignPooling,
     /// What is added to a variance is not between 0 and 1.
     InvalidEpsilon,
 }
@@ -71,6 +73,7 @@ impl fmt::Display for ArchitectureError {
                 f.write_str("the widths of a state, of all heads and between the last products must be multiples of 4")
             }
             Self::ForeignActivation => f.write_str("a decoder's activation is SwiGLU, an encoder's is a form of GELU"),
+            Self::ForeignPooling => f.write_str("a decoder pools nothing: its pooling is the mean"),
             Self::InvalidEpsilon => f.write_str("epsilon must be between 0 and 1"),
         }
     }
@@ -106,6 +109,7 @@ impl Architecture {
             },
             tied: false,
             precision: Precision::Int12,
+            pooling: Pooling::Mean,
         }
     }
 
@@ -139,6 +143,9 @@ impl Architecture {
         }
         if !own {
             return Err(ArchitectureError::ForeignActivation);
+        }
+        if family == ModelFamily::Llama && self.pooling != Pooling::Mean {
+            return Err(ArchitectureError::ForeignPooling);
         }
         let epsilon = f32::from_bits(self.epsilon);
         // Written so that NaN fails too.
@@ -246,6 +253,11 @@ mod tests {
             ..Architecture::largest(ModelFamily::Bert)
         };
         assert_eq!(large.check(ModelFamily::Bert), Ok(()));
+        let first = Architecture {
+            pooling: Pooling::First,
+            ..large
+        };
+        assert_eq!(first.check(ModelFamily::Bert), Ok(()));
     }
 
     /// What a change makes of a model at the limits.
@@ -261,7 +273,7 @@ mod tests {
         use ArchitectureError::*;
         use ModelFamily::{Bert, Llama};
         type Change = fn(&mut Architecture);
-        let cases: [(ModelFamily, Change, ArchitectureError); 20] = [
+        let cases: [(ModelFamily, Change, ArchitectureError); 21] = [
             (Llama, |a| a.vocabulary += 1, VocabularyTooLarge),
             (Llama, |a| a.width += 4, TooWide),
             (Llama, |a| a.layers += 1, TooManyLayers),
@@ -285,6 +297,7 @@ mod tests {
             (Llama, |a| a.inner = 30, UnalignedWidth),
             (Bert, |a| a.activation = Activation::SwiGlu, ForeignActivation),
             (Llama, |a| a.activation = Activation::Gelu, ForeignActivation),
+            (Llama, |a| a.pooling = Pooling::First, ForeignPooling),
             (Bert, |a| a.epsilon = f32::NAN.to_bits(), InvalidEpsilon),
         ];
         for (number, (family, change, expected)) in cases.into_iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The part of `manifest.json` that models of the exact tier have.
 
 use serde::{Deserialize, Serialize};
-use surety_types::model::{Activation, Architecture, ExactForm, Precision, Smoothed};
+use surety_types::model::{Activation, Architecture, ExactForm, Pooling, Precision, Smoothed};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +29,9 @@ struct ArchitectureJson {
     /// Manifests that were written before there were two do not say it.
     #[serde(default)]
     precision: PrecisionName,
+    /// Likewise.
+    #[serde(default)]
+    pooling: PoolingName,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -45,6 +48,14 @@ enum PrecisionName {
     #[default]
     Int8,
     Int12,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PoolingName {
+    #[default]
+    Mean,
+    First,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -93,6 +104,10 @@ impl From<&ExactForm> for ExactJson {
                     Precision::Int8 => PrecisionName::Int8,
                     Precision::Int12 => PrecisionName::Int12,
                 },
+                pooling: match architecture.pooling {
+                    Pooling::Mean => PoolingName::Mean,
+                    Pooling::First => PoolingName::First,
+                },
             },
         }
     }
@@ -136,6 +151,10 @@ impl TryFrom<ExactJson> for ExactForm {
                 precision: match architecture.precision {
                     PrecisionName::Int8 => Precision::Int8,
                     PrecisionName::Int12 => Precision::Int12,
+                },
+                pooling: match architecture.pooling {
+                    PoolingName::Mean => Pooling::Mean,
+                    PoolingName::First => Pooling::First,
                 },
             },
         })

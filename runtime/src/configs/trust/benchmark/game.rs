@@ -16,7 +16,9 @@ use surety_proofs::{content_hash, merkle_root};
 use surety_types::{
     input::{IdBounds, Settings, Work, encode_prompt},
     limits::{INPUT_BYTES_MAX, SPECIAL_IDS_MAX},
-    model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Precision, Smoothed, SpecialIds},
+    model::{
+        Activation, Architecture, ExactForm, ModelFamily, Operation, Pooling, Precision, Smoothed, SpecialIds,
+    },
     task::ResultClaim,
     trust::ItemLeaves,
 };
@@ -201,6 +203,7 @@ fn architecture(cell: LongCell, size: u32) -> Architecture {
         smoothed: Smoothed::default(),
         tied: true,
         precision,
+        pooling: Pooling::Mean,
     }
 }
 
