@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use frame_benchmarking::v2::*;
-use frame_support::BoundedVec;
+use frame_support::{BoundedVec, traits::EnsureOrigin};
 use frame_system::RawOrigin;
 use sp_runtime::SaturatedConversion;
 use surety_types::{
