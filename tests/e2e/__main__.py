@@ -26,7 +26,7 @@ CHEATS = [
 BESIDE = [
     ["test_5_chaos"],
     ["test_6_commands"],
-    ["test_0_verdict", "test_0_chaos", "test_0_release", "test_3_finality", "test_0_scripts"],
+    ["test_0_verdict", "test_0_chaos", "test_0_release", "test_3_finality", "test_0_scripts", "test_6_newcomer"],
     *([cheat] for cheat in CHEATS),
 ]
 # In the order in which their tasks are posted: one spare provider after the other.
@@ -44,9 +44,11 @@ def begin_lives():
 
 
 def run_lives():
-    """The tests of the network that is shared. Says whether all passed."""
+    """The tests of the network that is shared. Returns what of them failed, in words."""
     begin_lives()
-    return unittest.main(module=None, argv=["e2e", "--verbose", *LIVES], exit=False).result.wasSuccessful()
+    result = unittest.main(module=None, argv=["e2e", "--verbose", *LIVES], exit=False).result
+    failed = [f"FAILED: {test}\n{why}" for test, why in result.failures + result.errors]
+    return failed if failed or result.wasSuccessful() else ["FAILED: a test that was to fail passed"]
 
 
 class Beside:
@@ -75,14 +77,16 @@ class Beside:
 
 
 def main():
-    beside = [Beside(modules) for modules in BESIDE]
+    beside, failed = [Beside(modules) for modules in BESIDE], []
     try:
-        passed = [run_lives()]
-        passed += [process.passed() for process in beside]
+        failed = run_lives()
+        passed = [process.passed() for process in beside]
     finally:
         for process in beside:
             process.end()
-    return 0 if all(passed) else 1
+        # Last, where whoever reads the end of a long log sees it.
+        sys.stderr.write("".join(failed))
+    return 0 if all(passed) and not failed else 1
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ be harmed by another, so whoever is killed is a *spare* provider, which is too d
 import atexit
 import functools
 import os
+import pprint
 import re
 import shutil
 import signal
@@ -30,6 +31,8 @@ LIFE_SECONDS = 400
 # Threads that wait for commands. Their processes end with them, so they stay until the end.
 WAITING_MAX = 16
 SPARES = 3
+# Of each log, where a test says what it saw.
+TOLD_LINES = 40
 # For a unit: more than other tasks pay; and a task that pays that.
 SPARE_PRICE = "0.02 SURE"
 SPARE_TASK = {"cap": "12 SURE", "redundancy": 4}
@@ -83,6 +86,17 @@ def start_spare(place, model, *flags):
     net.start_provider(spare, "--price", SPARE_PRICE, *flags, models=[model])
     wait.until("its sign of life", lambda: net.chain.provider_record(spare.stash) != registered, 90)
     return spare
+
+
+def end_of(spare, life):
+    """Waits until a spare provider has died of its task. Returns its process, and what there is to say.
+
+    Not longer than the task lives: a provider that missed its bid would be waited for in vain.
+    """
+    process = spare.process
+    over = lambda: process.returncode() is not None or life.is_over()  # noqa: E731
+    wait.until(f"the end of {process.name}, or of its task", over, LIFE_SECONDS)
+    return process, life.told(spare)
 
 
 def with_spare(spare):
@@ -178,6 +192,21 @@ class Life:
 
         what = f"task {self.task} ({self.name}) to be {' or '.join(states)}"
         return wait.until(what, reached, LIFE_SECONDS, self.net.supervisor.check)
+
+    def is_over(self):
+        """Whether nothing will change any more."""
+        view = self.view()
+        return bool(view) and view["state"]["name"] in ("Settled", "Failed", "Cancelled")
+
+    def told(self, *workers):
+        """What is known of it, for the message of a test that fails."""
+        try:
+            view = self.view()
+        except Exception as error:  # The message has to come all the same.
+            view = repr(error)
+        logs = [worker.process for worker in workers] + [self.process]
+        tails = [f"{log.name} (code {log.returncode()}):\n{log.tail(TOLD_LINES)}" for log in logs]
+        return "\n".join([f"task {self.task}: {pprint.pformat(view, width=110)}", *tails])
 
     def finish(self):
         """Waits for the client's process to end, and returns its exit code."""

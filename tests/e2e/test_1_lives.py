@@ -1,6 +1,7 @@
 """Tasks from post to paid, on a chain of three validators with three providers."""
 
 import functools
+import re
 import signal
 import unittest
 import urllib.request
@@ -25,12 +26,15 @@ def begin():
 
 @functools.cache
 def go_on():
-    """Starts the spare provider again once it was killed. Returns its end, and what it had committed by then."""
+    """Starts the spare provider again once it was killed. Returns its process, what it had committed by then, and what
+    there was to say.
+    """
     net, (life, spare, first) = support.devnet(), begin()
-    ended, process = spare.process.wait(support.LIFE_SECONDS), spare.process
+    process, told = support.end_of(spare, life)
     committed = net.chain.commits(life.task, spare.agent, first, net.chain.best_number())
-    support.start_spare(CRASHING, MODEL)
-    return ended, process, committed
+    if process.returncode() is not None:
+        support.start_spare(CRASHING, MODEL)
+    return process, committed, told
 
 
 def setUpModule():
@@ -113,23 +117,30 @@ class HappyLife(unittest.TestCase):
             self.assertEqual(path.stat().st_mode & 0o077, 0, path)
 
 
+def aborting(process):
+    """The line of a worker's log in which it says what it dies of."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", process.log.read_text())
+    return next((line for line in text.splitlines() if "aborting" in line), "it did not abort")
+
+
 class WorkerKilledBetweenJournalAndExtrinsic(unittest.TestCase):
     """The result is in the journal, the commitment is not on its way yet."""
 
     def test_it_comes_back_commits_once_and_is_paid(self):
         net, (life, provider, first) = support.devnet(), begin()
-        ended, process, committed = go_on()
-        self.assertTrue(ended, "it was to abort")
-        self.assertEqual(process.returncode(), -signal.SIGABRT, process.tail())
-        self.assertEqual(committed, [])
+        process, committed, told = go_on()
+        self.assertEqual(process.returncode(), -signal.SIGABRT, told)
+        self.assertIn(f"task={life.task}", aborting(process), told)
+        self.assertEqual(committed, [], told)
 
         view = life.wait_for_state("Settled", "Failed")
-        self.assertEqual(view["state"]["name"], "Settled")
-        self.assertEqual(set(support.paid(view)), support.with_spare(provider))
+        told = life.told(provider, *net.providers)
+        self.assertEqual(view["state"]["name"], "Settled", told)
+        self.assertEqual(set(support.paid(view)), support.with_spare(provider), told)
         commits = net.chain.commits(life.task, provider.agent, first, net.chain.finalized_number())
-        self.assertEqual(len(commits), 1, "one commitment, in one extrinsic")
-        self.assertEqual(support.money_out(view), view["cap"])
-        self.assertEqual(life.finish(), 0, life.process.tail())
+        self.assertEqual(len(commits), 1, f"one commitment, in one extrinsic: {commits}\n{told}")
+        self.assertEqual(support.money_out(view), view["cap"], told)
+        self.assertEqual(life.finish(), 0, told)
         support.end_spare(provider)
 
 

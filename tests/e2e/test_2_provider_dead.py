@@ -43,11 +43,12 @@ def setUpModule():
 def serve_damaged_input(net):
     """Posts a task, damages its input in the client's store, and serves that.
 
-    For all three providers: with reserves it would take two commit windows to end.
+    For all three providers: with reserves it would take two commit windows to end. A text of this length is too dear
+    for spares.
     """
     client = support.client("damaging-client", "//Eve//stash")
     text = client.home / "text.txt"
-    text.write_text("One line.\nAnother line.\n" * 20)
+    text.write_text("One line.\nAnother line.\n" * 40)
     posted = client.run(*support.at_port(net.task_args(text=text), 1), "--detach")
     name = posted["input_hash"].removeprefix("0x")
     blob = client.home / "blobs" / name[:2] / name
