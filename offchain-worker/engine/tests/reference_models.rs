@@ -6,11 +6,7 @@
 
 mod common;
 
-use std::{
-    fs,
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-};
+use std::{env, fs, ops::ControlFlow, path::PathBuf};
 
 use serde_json::Value;
 use surety_engine::{
@@ -35,7 +31,7 @@ const ENCODERS: [(&str, Pooling); 2] = [("bert-mean", Pooling::Mean), ("bert-cls
 const DECODERS: [&str; 3] = ["llama", "qwen2", "mistral"];
 
 fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("tests/golden/reference")
         .join(name)
 }

@@ -4,7 +4,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    env, fs,
     path::{Path, PathBuf},
 };
 
@@ -48,7 +48,7 @@ const THREATS: [&str; 33] = [
 ];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../..")
 }
 
 fn page() -> String {

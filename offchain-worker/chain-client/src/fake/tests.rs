@@ -231,8 +231,8 @@ async fn a_batch_is_carried_out_whole_or_not_at_all_and_says_what_failed() {
 /// The pallets' own lists of errors, as text.
 fn errors_of(pallet: &str) -> String {
     let path = |folder: &str, file: &str| {
-        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../pallets");
-        std::path::PathBuf::from(root).join(folder).join("src").join(file)
+        let root = std::path::PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap());
+        root.join("../../pallets").join(folder).join("src").join(file)
     };
     let path = match pallet {
         "Staking" => path("staking", "lib.rs"),

@@ -134,7 +134,7 @@ fn program() -> &'static Path {
 
 /// Builds the program, once for one state of its sources.
 fn build() -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap());
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
     let parts = [
         SOURCE,
