@@ -8,7 +8,7 @@
 //! WASM-EXECUTION: `Compiled`, CHAIN: `Some("dev")`, DB CACHE: 1024
 
 // Executed Command:
-// surety-node
+// /root/.cache/surety/target-bench/release/surety-node
 // benchmark
 // pallet
 // --chain
@@ -45,9 +45,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
-	/// Storage: `System::Account` (r:2 w:2)
+	/// Storage: `System::Account` (r:1 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
@@ -63,20 +61,20 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TaskAuction::AwaitingEntropy` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
 	fn commit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `48442`
+		//  Measured:  `47931`
 		//  Estimated: `78824`
-		// Minimum execution time: 231_926_000 picoseconds.
-		Weight::from_parts(266_748_000, 0)
+		// Minimum execution time: 150_205_000 picoseconds.
+		Weight::from_parts(161_531_000, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
-			.saturating_add(T::DbWeight::get().reads(13))
-			.saturating_add(T::DbWeight::get().writes(6))
+			.saturating_add(T::DbWeight::get().reads(11))
+			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(167), added: 2642, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:10 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Results::CommitNotes` (r:1 w:0)
@@ -103,10 +101,10 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn reveal() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `24515`
+		//  Measured:  `24516`
 		//  Estimated: `81840`
-		// Minimum execution time: 430_803_000 picoseconds.
-		Weight::from_parts(488_008_000, 0)
+		// Minimum execution time: 388_390_000 picoseconds.
+		Weight::from_parts(397_132_000, 0)
 			.saturating_add(Weight::from_parts(0, 81840))
 			.saturating_add(T::DbWeight::get().reads(45))
 			.saturating_add(T::DbWeight::get().writes(39))
@@ -114,13 +112,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Results::Rounds` (r:1 w:0)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(167), added: 2642, mode: `MaxEncodedLen`)
 	fn authorize_reveal() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `46582`
+		//  Measured:  `46583`
 		//  Estimated: `78824`
-		// Minimum execution time: 43_345_000 picoseconds.
-		Weight::from_parts(46_390_000, 0)
+		// Minimum execution time: 40_891_000 picoseconds.
+		Weight::from_parts(42_603_000, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(2))
 	}
@@ -140,8 +138,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `50168`
 		//  Estimated: `256476`
-		// Minimum execution time: 2_281_023_000 picoseconds.
-		Weight::from_parts(2_396_517_000, 0)
+		// Minimum execution time: 2_087_525_000 picoseconds.
+		Weight::from_parts(2_146_734_000, 0)
 			.saturating_add(Weight::from_parts(0, 256476))
 			.saturating_add(T::DbWeight::get().reads(123))
 			.saturating_add(T::DbWeight::get().writes(47))
@@ -163,18 +161,20 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Results::CommitNotes` (r:0 w:16)
 	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(197), added: 2672, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:0 w:1)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(167), added: 2642, mode: `MaxEncodedLen`)
 	/// The range of component `a` is `[1, 384]`.
 	/// The range of component `p` is `[0, 68]`.
 	fn close(a: u32, p: u32, ) -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `7641 + a * (243 ±0) + p * (93 ±0)`
 		//  Estimated: `78824 + a * (3234 ±0) + p * (10741 ±0)`
-		// Minimum execution time: 437_874_000 picoseconds.
-		Weight::from_parts(789_667_959, 0)
+		// Minimum execution time: 354_769_000 picoseconds.
+		Weight::from_parts(175_959_325, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
-			// Standard Error: 106_427
-			.saturating_add(Weight::from_parts(10_772_972, 0).saturating_mul(a.into()))
+			// Standard Error: 91_869
+			.saturating_add(Weight::from_parts(8_883_783, 0).saturating_mul(a.into()))
+			// Standard Error: 514_267
+			.saturating_add(Weight::from_parts(1_660_681, 0).saturating_mul(p.into()))
 			.saturating_add(T::DbWeight::get().reads(36))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(a.into())))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(p.into())))
@@ -202,8 +202,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `644`
 		//  Estimated: `21318`
-		// Minimum execution time: 149_022_000 picoseconds.
-		Weight::from_parts(156_463_000, 0)
+		// Minimum execution time: 135_172_000 picoseconds.
+		Weight::from_parts(139_228_000, 0)
 			.saturating_add(Weight::from_parts(0, 21318))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(18))
@@ -224,8 +224,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `653`
 		//  Estimated: `21318`
-		// Minimum execution time: 203_434_000 picoseconds.
-		Weight::from_parts(215_271_000, 0)
+		// Minimum execution time: 185_727_000 picoseconds.
+		Weight::from_parts(190_324_000, 0)
 			.saturating_add(Weight::from_parts(0, 21318))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(18))
@@ -248,8 +248,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `50061`
 		//  Estimated: `78824`
-		// Minimum execution time: 155_142_000 picoseconds.
-		Weight::from_parts(186_609_000, 0)
+		// Minimum execution time: 146_208_000 picoseconds.
+		Weight::from_parts(150_465_000, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(15))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -270,8 +270,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `47343`
 		//  Estimated: `78824`
-		// Minimum execution time: 448_259_000 picoseconds.
-		Weight::from_parts(486_086_000, 0)
+		// Minimum execution time: 408_650_000 picoseconds.
+		Weight::from_parts(416_252_000, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -285,7 +285,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `TrustLock::Slashes` (r:1 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(167), added: 2642, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:3 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
@@ -296,10 +296,10 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	fn reveal_audit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `49640`
+		//  Measured:  `49641`
 		//  Estimated: `78824`
-		// Minimum execution time: 192_678_000 picoseconds.
-		Weight::from_parts(208_441_000, 0)
+		// Minimum execution time: 177_875_000 picoseconds.
+		Weight::from_parts(191_496_000, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(10))
@@ -312,8 +312,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `60034`
 		//  Estimated: `78824`
-		// Minimum execution time: 44_326_000 picoseconds.
-		Weight::from_parts(52_048_000, 0)
+		// Minimum execution time: 40_070_000 picoseconds.
+		Weight::from_parts(42_804_000, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(2))
 	}
@@ -326,7 +326,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `TrustLock::Slashes` (r:1 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(167), added: 2642, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:3 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
@@ -337,10 +337,10 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1481), added: 3956, mode: `MaxEncodedLen`)
 	fn reveal_items() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `49640`
+		//  Measured:  `49641`
 		//  Estimated: `78824`
-		// Minimum execution time: 300_278_000 picoseconds.
-		Weight::from_parts(324_314_000, 0)
+		// Minimum execution time: 274_359_000 picoseconds.
+		Weight::from_parts(290_744_000, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(10))
@@ -353,15 +353,15 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `47817`
 		//  Estimated: `78824`
-		// Minimum execution time: 116_614_000 picoseconds.
-		Weight::from_parts(123_855_000, 0)
+		// Minimum execution time: 114_571_000 picoseconds.
+		Weight::from_parts(119_418_000, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(2))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(167), added: 2642, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
@@ -376,10 +376,10 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn refute_audit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `48560`
+		//  Measured:  `48561`
 		//  Estimated: `78824`
-		// Minimum execution time: 777_510_000 picoseconds.
-		Weight::from_parts(836_528_000, 0)
+		// Minimum execution time: 646_124_000 picoseconds.
+		Weight::from_parts(679_674_000, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -413,11 +413,11 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `65934`
 		//  Estimated: `78824 + p * (10741 ±0)`
-		// Minimum execution time: 686_545_000 picoseconds.
-		Weight::from_parts(732_340_684, 0)
+		// Minimum execution time: 506_727_000 picoseconds.
+		Weight::from_parts(526_524_165, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
-			// Standard Error: 50_294
-			.saturating_add(Weight::from_parts(4_102_765, 0).saturating_mul(p.into()))
+			// Standard Error: 18_620
+			.saturating_add(Weight::from_parts(3_504_736, 0).saturating_mul(p.into()))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(p.into())))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -452,11 +452,11 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `47947 + d * (251 ±0)`
 		//  Estimated: `78824 + d * (2668 ±0)`
-		// Minimum execution time: 293_308_000 picoseconds.
-		Weight::from_parts(287_912_750, 0)
+		// Minimum execution time: 262_922_000 picoseconds.
+		Weight::from_parts(241_148_580, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
-			// Standard Error: 79_693
-			.saturating_add(Weight::from_parts(36_883_783, 0).saturating_mul(d.into()))
+			// Standard Error: 33_702
+			.saturating_add(Weight::from_parts(31_655_384, 0).saturating_mul(d.into()))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(d.into())))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -490,11 +490,11 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `48018 + d * (251 ±0)`
 		//  Estimated: `78824 + d * (2668 ±0)`
-		// Minimum execution time: 357_213_000 picoseconds.
-		Weight::from_parts(362_322_947, 0)
+		// Minimum execution time: 269_902_000 picoseconds.
+		Weight::from_parts(249_307_423, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
-			// Standard Error: 267_647
-			.saturating_add(Weight::from_parts(36_648_708, 0).saturating_mul(d.into()))
+			// Standard Error: 138_689
+			.saturating_add(Weight::from_parts(32_416_851, 0).saturating_mul(d.into()))
 			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(d.into())))
 			.saturating_add(T::DbWeight::get().writes(6))
@@ -535,8 +535,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `53081`
 		//  Estimated: `1375838`
-		// Minimum execution time: 1_063_337_000 picoseconds.
-		Weight::from_parts(1_143_887_000, 0)
+		// Minimum execution time: 937_770_000 picoseconds.
+		Weight::from_parts(997_678_000, 0)
 			.saturating_add(Weight::from_parts(0, 1375838))
 			.saturating_add(T::DbWeight::get().reads(158))
 			.saturating_add(T::DbWeight::get().writes(11))
@@ -573,8 +573,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `24640`
 		//  Estimated: `81840`
-		// Minimum execution time: 413_938_000 picoseconds.
-		Weight::from_parts(500_857_000, 0)
+		// Minimum execution time: 377_123_000 picoseconds.
+		Weight::from_parts(394_709_000, 0)
 			.saturating_add(Weight::from_parts(0, 81840))
 			.saturating_add(T::DbWeight::get().reads(40))
 			.saturating_add(T::DbWeight::get().writes(32))
@@ -601,8 +601,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `47429`
 		//  Estimated: `78824`
-		// Minimum execution time: 203_203_000 picoseconds.
-		Weight::from_parts(253_548_000, 0)
+		// Minimum execution time: 160_610_000 picoseconds.
+		Weight::from_parts(173_499_000, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -621,8 +621,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `46782`
 		//  Estimated: `78824`
-		// Minimum execution time: 193_198_000 picoseconds.
-		Weight::from_parts(227_179_000, 0)
+		// Minimum execution time: 164_626_000 picoseconds.
+		Weight::from_parts(173_088_000, 0)
 			.saturating_add(Weight::from_parts(0, 78824))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -638,13 +638,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Results::CommitNotes` (r:0 w:16)
 	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(197), added: 2672, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:0 w:1)
-	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(166), added: 2641, mode: `MaxEncodedLen`)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(167), added: 2642, mode: `MaxEncodedLen`)
 	fn withhold_input() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `48776`
 		//  Estimated: `1291356`
-		// Minimum execution time: 953_954_000 picoseconds.
-		Weight::from_parts(1_023_808_000, 0)
+		// Minimum execution time: 867_314_000 picoseconds.
+		Weight::from_parts(904_851_000, 0)
 			.saturating_add(Weight::from_parts(0, 1291356))
 			.saturating_add(T::DbWeight::get().reads(402))
 			.saturating_add(T::DbWeight::get().writes(36))
