@@ -2,9 +2,9 @@
 
 use std::{
     future::Future,
-    io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
+    time::Duration,
 };
 
 use axum::{
@@ -16,6 +16,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use surety_chain_client::{address, parse_address};
+use surety_http_server::Limits;
 use tokio::net::TcpListener;
 use tower::limit::GlobalConcurrencyLimitLayer;
 
@@ -26,6 +27,12 @@ const BODY_BYTES_MAX: usize = 1 << 10;
 
 /// Requests that are answered at once; more wait. Each may wait for a block.
 const REQUESTS_MAX: usize = 64;
+
+/// Who asks waits for 200 s at most ([`crate::ask`]).
+const LIMITS: Limits = Limits {
+    connections: 256,
+    time: Duration::from_secs(220),
+};
 
 /// What the server works with.
 #[derive(Clone)]
@@ -121,16 +128,8 @@ pub fn router(site: Site) -> Router {
 }
 
 /// Answers until `stop`, and then those that wait for their answer.
-///
-/// # Errors
-/// When the system takes the listener away.
-pub async fn serve(
-    listener: TcpListener,
-    site: Site,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    let service = router(site).into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(stop).await
+pub async fn serve(listener: &TcpListener, site: Site, stop: impl Future<Output = ()>) {
+    surety_http_server::serve(listener, router(site), LIMITS, stop).await;
 }
 
 async fn claim(

@@ -169,7 +169,7 @@ async fn faucet(chain: &FakeChain, amount: Balance) -> (String, tempfile::TempDi
         faucet,
         proxies: Arc::default(),
     };
-    tokio::spawn(serve(listener, site, std::future::pending()));
+    tokio::spawn(async move { serve(&listener, site, std::future::pending()).await });
     (url, home)
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    future::pending,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -87,7 +88,9 @@ pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<()> {
         .out
         .result(&up, || format!("serving {} until stopped", up.http))?;
     tokio::select! {
-        () = http::serve(listener, routes) => Err(CliError::Internal("the HTTP server has ended".into())),
+        () = surety_http_server::serve(&listener, routes, http::LIMITS, pending()) => {
+            Err(CliError::Internal("the HTTP server has ended".into()))
+        }
         () = Upkeep::new(backend.clone(), signer).run() => Ok(()),
         () = backend.plane.stopped() => Err(CliError::Internal("the data plane has stopped".into())),
         _ = tokio::signal::ctrl_c() => Ok(()),

@@ -5,12 +5,11 @@ mod error;
 mod inputs;
 mod kept;
 mod outputs;
-mod server;
 #[cfg(test)]
 mod tests;
 mod upkeep;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use axum::{
@@ -23,6 +22,7 @@ use axum::{
 };
 use serde::Deserialize;
 use surety_chain_client::{AccountId, Chain, RegisteredModel, parse_address};
+use surety_http_server::Limits;
 use surety_models::tokens::TextCodec;
 use surety_network::DataPlane;
 use surety_types::{ModelId, limits::INPUT_BYTES_MAX};
@@ -31,7 +31,6 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 pub use error::HttpError;
 pub use kept::Kept;
-pub use server::serve;
 pub use upkeep::Upkeep;
 
 /// Largest body that is taken, in bytes: as text, and with what JSON adds to it, the largest input that a
@@ -40,6 +39,12 @@ const BODY_BYTES_MAX: usize = 2 * INPUT_BYTES_MAX as usize;
 
 /// Requests that are answered at once; more wait. Each has a body in memory.
 const REQUESTS_MAX: usize = 32;
+
+/// Connections of pages. A browser opens six to one server; an output of 64 MiB takes that long at 4 Mbit/s.
+pub const LIMITS: Limits = Limits {
+    connections: 256,
+    time: Duration::from_secs(120),
+};
 
 /// A model, and what its text becomes ids by.
 pub type FoundModel = (ModelId, RegisteredModel, Arc<TextCodec>);

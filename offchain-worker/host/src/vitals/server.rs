@@ -4,31 +4,26 @@
 //! more on the internet are no good: it is off unless asked for, and belongs on loopback or a private
 //! network.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::pending, net::SocketAddr, sync::Arc, time::Duration};
 
-use http_body_util::Full;
-use hyper::{
-    Method, Request, Response, StatusCode,
-    body::{Bytes, Incoming},
-    header::CONTENT_TYPE,
-    server::conn::http1,
-    service::service_fn,
+use axum::{
+    Json, Router,
+    extract::State,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+    routing::get,
 };
-use hyper_util::rt::TokioIo;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    time::Instant,
-};
+use surety_http_server::Limits;
+use tokio::{net::TcpListener, time::Instant};
 
 use super::Vitals;
 use crate::error::{HostError, Result};
 
-/// Connections at once; more wait. Prometheus and a health check need one each.
-const CONNECTIONS_MAX: usize = 16;
-
-/// How long one connection may last: nobody holds a place by sending nothing.
-const CONNECTION_SECONDS_MAX: Duration = Duration::from_secs(10);
+/// Prometheus and a health check need a connection each, for a moment.
+const LIMITS: Limits = Limits {
+    connections: 16,
+    time: Duration::from_secs(10),
+};
 
 /// Starts to listen.
 ///
@@ -42,89 +37,37 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
 
 /// Answers for as long as it is polled.
 pub async fn serve(listener: Arc<TcpListener>, vitals: Arc<Vitals>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    // The semaphore is never closed.
-    while let Ok(place) = places.clone().acquire_owned().await {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let vitals = vitals.clone();
-                tokio::spawn(async move {
-                    if tokio::time::timeout(CONNECTION_SECONDS_MAX, talk(stream, vitals))
-                        .await
-                        .is_err()
-                    {
-                        tracing::debug!("a connection for metrics took too long");
-                    }
-                    drop(place);
-                });
-            }
-            Err(e) => {
-                tracing::warn!(error = %e, "cannot accept a connection for metrics");
-                // Too many open files, most likely: trying again at once would not help.
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-        }
+    let routes = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/health", get(health))
+        .fallback(async || (StatusCode::NOT_FOUND, "there is /metrics and /health\n"))
+        .with_state(vitals);
+    surety_http_server::serve(&listener, routes, LIMITS, pending()).await;
+}
+
+async fn metrics(State(vitals): State<Arc<Vitals>>) -> Response {
+    match vitals.metrics.text() {
+        Ok((text, media_type)) => ([(CONTENT_TYPE, media_type)], text).into_response(),
+        Err(e) => (StatusCode::INTERNAL_SERVER_ERROR, e.to_string()).into_response(),
     }
 }
 
-async fn talk(stream: TcpStream, vitals: Arc<Vitals>) {
-    let service = service_fn(move |request| {
-        let answer = answer(&request, &vitals);
-        async { Ok::<_, Infallible>(answer) }
-    });
-    // One request is one connection: a scraper every few seconds needs no more.
-    let connection = http1::Builder::new()
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
-    if let Err(e) = connection.await {
-        tracing::debug!(error = %e, "a connection for metrics broke");
-    }
-}
-
-fn answer(request: &Request<Incoming>, vitals: &Vitals) -> Response<Full<Bytes>> {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return response(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET\n".into());
-    }
-    match request.uri().path() {
-        "/metrics" => match vitals.metrics.text() {
-            Ok((text, media_type)) => response(StatusCode::OK, &media_type, text),
-            Err(e) => response(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "text/plain",
-                e.to_string().into(),
-            ),
-        },
-        "/health" => {
-            let report = vitals.health.report(Instant::now());
-            let status = match report.healthy {
-                true => StatusCode::OK,
-                false => StatusCode::SERVICE_UNAVAILABLE,
-            };
-            // Texts and numbers alone: nothing that could fail to serialise.
-            let body = serde_json::to_vec(&report).unwrap_or_default();
-            response(status, "application/json", body)
-        }
-        _ => response(
-            StatusCode::NOT_FOUND,
-            "text/plain",
-            "there is /metrics and /health\n".into(),
-        ),
-    }
-}
-
-fn response(status: StatusCode, media_type: &str, body: Vec<u8>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = status;
-    if let Ok(value) = media_type.parse() {
-        response.headers_mut().insert(CONTENT_TYPE, value);
-    }
-    response
+async fn health(State(vitals): State<Arc<Vitals>>) -> Response {
+    let report = vitals.health.report(Instant::now());
+    let status = match report.healthy {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    (status, Json(report)).into_response()
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+    };
 
     use super::{super::Seen, *};
 
@@ -184,7 +127,7 @@ mod tests {
         let vitals = Arc::new(Vitals::new().unwrap());
         let address = served(&vitals).await;
         let mut silent = Vec::new();
-        for _ in 0..CONNECTIONS_MAX / 2 {
+        for _ in 0..LIMITS.connections / 2 {
             silent.push(TcpStream::connect(address).await.unwrap());
         }
         assert_eq!(ask(address, "GET /metrics").await.0, 200);
