@@ -1,8 +1,9 @@
 """Runs the commands that documents show, as they stand there.
 
 Every block that begins with ```sh or ```js is run, those of one document one after the other in one shell, in a folder
-that has this checkout's examples; JavaScript by Node, where `tests/js` has its libraries. A comment right before a
-block says what is different about it:
+that has this checkout's examples; JavaScript by Node, where `tests/js` has its libraries. Every block says what it is:
+one that says nothing, or a shell by another name, would be commands that nobody tries. A comment right before a block
+says what is different about it:
 
     <!-- commands: not run, WHY -->
     <!-- commands: the last goes on, what follows waits for "TEXT" -->
@@ -17,7 +18,10 @@ from dataclasses import dataclass
 import support
 from devnet_lib.processes import child_options, end_of
 
-FENCE = re.compile(r"^```(sh|js)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^( *)(`{3,})([^\n]*)\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
+RUN = ("sh", "js")
+# Looked at, not typed; Rust's are run by its own tools.
+SHOWN = ("text", "json", "toml", "yaml", "rust", "rust,ignore", "no_run")
 COMMENT = re.compile(r"<!-- commands: (.*) -->\n\Z")
 NOT_RUN = re.compile(r"not run, (.+)")
 GOES_ON = re.compile(r'the last goes on, what follows waits for "(.+)"')
@@ -71,15 +75,20 @@ def documents():
 def blocks(document):
     """Those of a document, in order."""
     text = document.read_text()
-    return [_block(document, text, found) for found in FENCE.finditer(text)]
+    return [_block(document, text, found) for found in FENCE.finditer(text) if found[3] not in SHOWN]
 
 
 def _block(document, text, found):
     name = document.relative_to(support.REPO) if document.is_relative_to(support.REPO) else document.name
-    language, code = found.groups()
+    place = f"{name}:{text.count(chr(10), 0, found.start()) + 1}"
+    indent, _, language, code = found.groups()
+    if language not in RUN:
+        raise Unreadable(f"{place}: a block is one of {', '.join(RUN + SHOWN)}, not `{language}`")
+    if indent:
+        raise Unreadable(f"{place}: commands begin at the first column")
     if language == "js":
         code = f"(cd {shlex.quote(str(JS))} && node --input-type=module --eval {shlex.quote(code)})\n"
-    block = Block(f"{name}:{text.count(chr(10), 0, found.start()) + 1}", code)
+    block = Block(place, code)
     comment = COMMENT.search(text[: found.start()])
     if comment is None:
         return block

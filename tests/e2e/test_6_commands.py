@@ -77,6 +77,12 @@ class Blocks(unittest.TestCase):
         with self.assertRaises(commands.Unreadable):
             self.written("<!-- commands: not run -->\n```sh\nfalse\n```\n")
 
+    def test_every_block_says_what_it_is(self):
+        self.assertEqual(self.written("```text\nfalse\n```\n"), [])
+        for language in ("", "bash", "console"):
+            with self.assertRaisesRegex(commands.Unreadable, "page.md:2"):
+                self.written(f"A page.\n```{language}\nfalse\n```\n")
+
 
 class Documents(unittest.TestCase):
     """Every document of the checkout."""
