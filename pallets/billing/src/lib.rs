@@ -210,13 +210,15 @@ pub mod pallet {
     /// Why nothing was done.
     #[pallet::error]
     pub enum Error<T> {
-        /// The cap does not cover the smallest fee and one planck for each provider.
+        /// The cap does not cover the smallest fee and one planck for each provider. Raise it, or ask for
+        /// fewer providers.
         CapBelowFee,
-        /// The task has an escrow already.
+        /// The task has an escrow already. Nothing has to be put into it.
         EscrowExists,
-        /// The task has no escrow.
+        /// The task has no escrow, or not any more. Check the task's number: what it paid is in its state.
         UnknownEscrow,
-        /// Payments come to more than is in escrow.
+        /// Payments come to more than is in escrow. This is a fault of the runtime: please report it with the
+        /// task's number.
         PaymentsExceedEscrow,
     }
 

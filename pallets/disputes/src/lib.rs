@@ -351,53 +351,67 @@ pub mod pallet {
     #[pallet::error]
     pub enum Error<T> {
         /// The provider's result has no trace that can be played over, or nobody stands by it any more.
+        /// Challenge a result that still counts, of a model on the exact tier.
         NotDisputable,
-        /// The task has all the challenges that are played at once. When one of them is over, there is the
-        /// whole window again.
+        /// The task has all the challenges that are played at once. Try again when one of them is over: there
+        /// is the whole window again then.
         TooManyDisputes,
-        /// There is no such dispute, or it is over.
+        /// There is no such dispute, or it is over. Check its number; how it ended is in its events.
         UnknownDispute,
-        /// The signer plays on neither side of the dispute.
+        /// The signer plays on neither side of the dispute. Sign with the agent of a party, or the account
+        /// that challenged.
         NotPlayer,
-        /// A party of the dispute lost elsewhere: it only waits to be ended.
+        /// A party of the dispute lost elsewhere. Play no more: it only waits to be ended, by
+        /// `advance_dispute` or by itself.
         Moot,
-        /// The other side is to move, or the move is not one that can be made now.
+        /// The other side is to move, or this cannot be done now. Read the dispute's state again, and act
+        /// when it is your turn.
         NotNow,
-        /// The dispute has another number of moves: this one was made for an earlier state.
+        /// The dispute has another number of moves: this one was made for an earlier state. Read it again
+        /// before you move.
         StaleMove,
-        /// What was posted or shown is not what is in dispute.
+        /// What was posted or shown is not what is in dispute. Make the move again from the dispute's present
+        /// state.
         WrongMove,
-        /// The opening does not prove the cell's inputs.
+        /// The opening does not prove the cell's inputs. Make it again from the task's input, the model's
+        /// weights and the trace in dispute.
         Unproven,
-        /// The time for it has not run out, and nothing else is due.
+        /// The time for it has not run out, and nothing else is due. Wait for its deadline on the running
+        /// clock.
         NotDue,
-        /// The dispute has not been referred to a committee: its players can still decide it.
+        /// The dispute has not been referred to a committee. Let its players go on: they can still decide it.
         NotReferred,
-        /// No committee sits about the dispute.
+        /// No committee sits about the dispute. Check its number, or wait until one has been called together.
         NoCommittee,
-        /// The stash was at fault, or missed a deadline, and gets no work for a while.
+        /// The stash was at fault, or missed a deadline, and gets no work for a while. Wait until its term is
+        /// over.
         InJail,
-        /// The proof does not show that the verifier drew itself, or it did not.
+        /// The proof does not show that the verifier drew itself, or it did not. Draw with the agent's key
+        /// and this committee's seed; otherwise the seat is not yours to take.
         NotDrawn,
-        /// The committee has come to another ballot: this seal was made for an earlier one.
+        /// The committee has come to another ballot: this seal was made for an earlier one. Seal the answer
+        /// again for the present one.
         StaleBallot,
-        /// The verifier gains or loses by the dispute.
+        /// The verifier gains or loses by the dispute. Leave it to others.
         IsParty,
-        /// The verifier has taken a seat already.
+        /// The verifier has taken a seat already. Wait for the ballot to open, and reveal then.
         AlreadySeated,
-        /// The verifier had a seat of this committee before and did not open its answer.
+        /// The verifier had a seat of this committee before and did not open its answer. It can take no other
+        /// one here.
         WasAbsent,
-        /// All seats are taken by verifiers that drew better, or have more stake.
+        /// All seats are taken by verifiers that drew better, or have more stake. Try the next ballot, if
+        /// there is one.
         Outranked,
-        /// The verifier's stake or key is newer than what it draws itself with.
+        /// The verifier's stake or key is newer than what it draws itself with. Wait: it can take seats in
+        /// later disputes.
         Unsettled,
-        /// The verifier has no seat in this ballot.
+        /// The verifier has no seat in this ballot. Reveal nothing; a seat has to be taken before it begins.
         NotSeated,
-        /// The verifier has opened its answer before.
+        /// The verifier has opened its answer before. Nothing more has to be done.
         AlreadyRevealed,
-        /// Claim and salt do not open the seal.
+        /// Claim and salt do not open the seal. Give those that it was made of.
         SealMismatch,
-        /// The account challenges this claim already. When that is over, it may again.
+        /// The account challenges this claim already. Try again when that is over.
         AlreadyChallenging,
     }
 

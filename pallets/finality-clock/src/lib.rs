@@ -111,9 +111,9 @@ pub mod pallet {
     /// Why a note is not taken.
     #[pallet::error]
     pub enum Error<T> {
-        /// This block has a note already.
+        /// This block has a note already. An author notes once, by the inherent: no one else calls this.
         AlreadyNoted,
-        /// A block that is not below this one cannot be final.
+        /// A block that is not below this one cannot be final. Note the number of the last one that is.
         NotBelow,
     }
 

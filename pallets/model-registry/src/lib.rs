@@ -172,78 +172,85 @@ pub mod pallet {
     /// Why a call, or a task, was refused.
     #[pallet::error]
     pub enum Error<T> {
-        /// The model is registered already.
+        /// The model is registered already. Ask for it under its id: nothing else has to be done.
         AlreadyRegistered,
-        /// The manifest offers no operation.
+        /// The manifest offers no operation. List what the model can do.
         NoOperations,
-        /// The name is empty or not UTF-8.
+        /// The name is empty or not UTF-8. Give the model one, as text of 64 bytes at most.
         InvalidName,
-        /// The weights have no bytes.
+        /// The weights have no bytes. Make the manifest again from the model's file.
         EmptyWeights,
-        /// The model is not registered.
+        /// The model is not registered. Check its id, or register its manifest first.
         UnknownModel,
-        /// The model does not offer the operation.
+        /// The model does not offer the operation. Ask for one that its manifest lists, or for another model.
         OperationNotOffered,
-        /// The input has no whole number of words: ids are sent as four bytes each.
+        /// The input has no whole number of words. Send ids as four bytes each.
         InputRagged,
-        /// The input is too short for what it must hold: a table entry and an id for each item that is paid
-        /// for, or settings and an id.
+        /// The input is shorter than what it must hold: a table entry and an id for each item that is paid
+        /// for, or settings and an id. Pay for fewer units, or send all of the input.
         InputTooShort,
-        /// Nothing could be added to the prompt: it takes all tokens that are paid for, or all positions
-        /// that the model has.
+        /// Nothing could be added to the prompt: it takes all tokens that are paid for, or all positions that
+        /// the model has. Pay for more tokens, or shorten the prompt.
         PromptTooLong,
-        /// Results of so many units of this model could not be checked: ask for fewer.
+        /// Results of so many units of this model could not be checked. Ask for fewer, in several tasks.
         WorkTooLarge,
-        /// Somebody else registered the model.
+        /// Somebody else registered the model. Sign with the account that did.
         NotOwner,
-        /// The manifest offers an operation that the model's family cannot do on the exact tier: BERT embeds,
-        /// Llama generates.
+        /// The manifest offers an operation that the model's family cannot do on the exact tier. Offer
+        /// `Embed` for BERT, `Generate` for Llama.
         ForeignOperation,
-        /// The manifest lists a special token that the model does not have.
+        /// The manifest lists a special token that the model does not have. Use ids below the size of its
+        /// vocabulary.
         UnknownToken,
-        /// One of the model's dimensions is 0.
+        /// One of the model's dimensions is 0. Make the manifest again from the model's configuration.
         ZeroDimension,
-        /// The model's vocabulary has more than 524,288 tokens.
+        /// The model's vocabulary has more than 524,288 tokens. Register a model with fewer.
         VocabularyTooLarge,
-        /// The model's states are wider than 16,384 numbers.
+        /// The model's states are wider than 16,384 numbers. Register a narrower model.
         TooWide,
-        /// The model has more than 160 layers.
+        /// The model has more than 160 layers. Register one with fewer.
         TooManyLayers,
-        /// The model has more than 256 attention heads.
+        /// The model has more than 256 attention heads. Register one with fewer.
         TooManyHeads,
         /// One of the model's heads is wider than 1,024 numbers, or all together are wider than 32,768.
+        /// Register a narrower model.
         HeadsTooWide,
-        /// The model's inner width is more than 65,536 numbers.
+        /// The model's inner width is more than 65,536 numbers. Register a narrower model.
         InnerTooWide,
-        /// The model has more than 1,048,576 positions, or 65,536 where it is an encoder.
+        /// The model has more than 1,048,576 positions, or 65,536 where it is an encoder. Declare no more
+        /// than that: it may have more.
         TooManyPositions,
-        /// The model is a decoder and has fewer than two positions: one for a token of the prompt and one for
-        /// what follows.
+        /// The model is a decoder and has fewer than two positions. Declare one for a token of the prompt,
+        /// and one for what follows.
         TooFewPositions,
-        /// The model's heads do not fit together: there must be a multiple of those of keys, of an even width
+        /// The model's heads do not fit together. There must be a multiple of those of keys, of an even width
         /// in a decoder; in an encoder as many, which share the width of a state.
         UnevenHeads,
         /// A width of the model is no multiple of 4: that of a state, of all heads, or between a layer's last
-        /// products.
+        /// products. Pad the weights, or register another model.
         UnalignedWidth,
-        /// The model's family does not use this activation: Llama uses SwiGLU, BERT a form of GELU.
+        /// The model's family does not use this activation. Declare SwiGLU for Llama, a form of GELU for
+        /// BERT.
         ForeignActivation,
-        /// The model is a decoder, and says that it pools by the first token: it pools nothing.
+        /// The model is a decoder, and says that it pools by the first token. Declare `Mean`: it pools
+        /// nothing.
         ForeignPooling,
-        /// The model's epsilon is not between 0 and 1.
+        /// The model's epsilon is not between 0 and 1. Give the bits of an `f32` that is.
         InvalidEpsilon,
-        /// The model was retired: it takes no new tasks.
+        /// The model was retired and takes no new tasks. Ask for another one, or register this one anew.
         TakesNoTasks,
-        /// The signer is not the agent of a verifier.
+        /// The signer is not the agent of a verifier. Bond a stash as a verifier, and confirm this key as its
+        /// agent.
         NotVerifierAgent,
-        /// The verifier audits the model already, or has not said that it does.
+        /// The verifier audits the model already, or has not said that it does. Nothing has to be done.
         NothingChanges,
-        /// As many verifiers as are counted audit the model, none with less stake.
+        /// As many verifiers as are counted audit the model, none with less stake. Bond more, or offer audits
+        /// of another model.
         TooManyAuditors,
-        /// So fast, or so slow, no reference machine is: between a tenth and a hundred times the
+        /// No reference machine is so fast, or so slow. Give between a tenth and a hundred times the
         /// multiplications a second that the chain takes it for.
         ImplausibleSpeed,
-        /// The model was retired before, and goes when the tasks are over that have asked for it.
+        /// The model was retired before. Wait: it goes when the tasks are over that have asked for it.
         AlreadyRetired,
     }
 

@@ -107,22 +107,26 @@ pub mod pallet {
     /// Why a call was refused.
     #[pallet::error]
     pub enum Error<T> {
-        /// The caller is not the agent of a bonded provider.
+        /// The caller is not the agent of a bonded provider. Bond the stash as a provider, name the caller by
+        /// `set_agent`, and confirm with it.
         NotAgent,
-        /// The provider is not on the list.
+        /// The provider is not on the list. Register it first.
         NotRegistered,
-        /// The name of the device is not UTF-8.
+        /// The name of the device is not UTF-8. Give it as text, of 64 bytes at most.
         InvalidName,
-        /// No endpoint was given.
+        /// No endpoint was given. Name at least one at which clients and auditors reach the provider.
         NoEndpoints,
-        /// An endpoint is not `/`-separated printable ASCII.
+        /// An endpoint is not `/`-separated printable ASCII. Write it like
+        /// `/ip4/203.0.113.7/udp/4001/quic-v1/p2p/PEER-ID`.
         MultiaddrSyntax,
-        /// The host part of an endpoint is not `ip4`, `ip6`, `dns`, `dns4` or `dns6` with a value of that
-        /// kind.
+        /// The host part of an endpoint is none. Use `ip4`, `ip6`, `dns`, `dns4` or `dns6` with a value of
+        /// that kind.
         MultiaddrHost,
-        /// The transport part of an endpoint is not `tcp/PORT` or `udp/PORT/quic-v1`.
+        /// The transport part of an endpoint is none. Use `tcp/PORT` or `udp/PORT/quic-v1`, with a port that
+        /// is not 0.
         MultiaddrTransport,
-        /// An endpoint does not end in `p2p/PEER-ID`.
+        /// An endpoint does not end in `p2p/PEER-ID`. Add the peer id, so that whoever answers can be
+        /// authenticated.
         MultiaddrPeerId,
     }
 

@@ -480,88 +480,109 @@ pub mod pallet {
     /// Why calls do nothing.
     #[pallet::error]
     pub enum Error<T> {
-        /// The task has a round already.
+        /// The task has a round already. Nothing has to be opened.
         RoundExists,
-        /// The task has no round.
+        /// The task has no round: it was not given to providers yet, or is over. Check its number and its
+        /// state.
         UnknownRound,
-        /// The task has no provider, or more than a round takes.
+        /// The task has no provider, or more than a round takes. Assign between 1 and 16.
         WrongMemberCount,
-        /// A provider is assigned to the task twice.
+        /// A provider is assigned to the task twice. Assign it once.
         DuplicateMember,
-        /// The signer is not the agent of a provider.
+        /// The signer is not the agent of a provider. Bond a stash as a provider, and confirm this key as its
+        /// agent.
         NotProviderAgent,
-        /// The provider is not on this task, or not any more.
+        /// The provider is not on this task, or not any more. Check the task's number and the providers that
+        /// it was given to.
         NotMember,
-        /// The round is not in the phase for this call, or its time is over.
+        /// The round is not in the phase for this call, or its time is over. Read its phase and deadline
+        /// before you call again.
         WrongPhase,
-        /// The provider has committed before.
+        /// The provider has committed before. A commitment stands: reveal it when the audits are over.
         AlreadyCommitted,
-        /// The provider has not committed.
+        /// The provider has not committed. Only what was committed to in time can be revealed.
         NotCommitted,
-        /// The provider, or the auditor, has revealed before.
+        /// The provider, or the auditor, has revealed before. Nothing more has to be done.
         AlreadyRevealed,
-        /// Claim and salt do not open the commitment.
+        /// Claim and salt do not open the commitment. Give those that it was made of.
         CommitmentMismatch,
-        /// The claim reports more units than the client pays for.
+        /// The claim reports more units than the client pays for. Report at most `units_max` of the task.
         TooManyUnits,
-        /// No result of the task can be like this claim.
+        /// No result of the task can be like this claim. Compute the task again, by the model of its
+        /// manifest.
         ImpossibleClaim,
-        /// The signer is not the agent of a verifier.
+        /// The signer is not the agent of a verifier. Bond a stash as a verifier, and confirm this key as its
+        /// agent.
         NotVerifierAgent,
-        /// The stash was at fault, or missed a deadline, and gets no work for a while.
+        /// The stash was at fault, or missed a deadline, and gets no work for a while. Wait until its term is
+        /// over.
         InJail,
-        /// The proof does not show that the verifier drew itself, or it did not.
+        /// The proof does not show that the verifier drew itself, or it did not. Draw with the agent's key
+        /// and this round's seed; otherwise the audit is not yours to make.
         NotDrawn,
-        /// The verifier audits this provider already.
+        /// The verifier audits this provider already. Open that audit when the provider has revealed.
         AlreadyAuditing,
-        /// The provider has all the audits that its result can take.
+        /// The provider has all the audits that its result can take. Leave it to them.
         TooManyAudits,
-        /// The verifier's stake has grown or its agent has changed too shortly before the audit window. It
-        /// may audit later tasks.
+        /// The verifier's stake has grown or its agent has changed too shortly before the audit window. Wait:
+        /// it may audit later tasks.
         Unsettled,
-        /// The verifier does not audit this provider.
+        /// The verifier does not audit this provider. Only an audit that was announced in the audit window
+        /// can be opened.
         NotAuditor,
-        /// The provider has not revealed.
+        /// The provider has not revealed. Wait until it has.
         NotRevealed,
-        /// Claim and salt do not open the seal.
+        /// Claim and salt do not open the seal. Give those that it was made of.
         SealMismatch,
-        /// The audit confirms another input, or fewer items than were the verifier's own. One that
-        /// computed all of them confirms with `reveal_audit`.
+        /// The audit confirms another input, or fewer items than were the verifier's own. One that computed
+        /// all of them confirms with `reveal_audit`.
         IncompleteAudit,
         /// The audit confirmed nothing by its items, or what is shown is what it sealed, or not of its item.
+        /// Show the leaves of an item in which they differ.
         NothingRefuted,
-        /// The provider's result has no trace that can be played over, or no longer counts.
+        /// The provider's result has no trace that can be played over, or no longer counts. Audit or refute
+        /// one that does.
         NotDisputable,
         /// The signer has demanded something of the provider that is not shown yet, or a piece of the input
-        /// has to be supplied first.
+        /// has to be supplied first. Wait until that is shown, or its time is over.
         AlreadyDemanded,
-        /// The provider has all the demands that it can have, or has demanded all the input it can.
+        /// The provider has all the demands that it can have, or has demanded all the input it can. Wait
+        /// until one of them is over, or fetch the input from its sources.
         TooManyDemands,
-        /// Nothing is demanded of the provider, or of the input.
+        /// Nothing is demanded of the provider, or of the input. Nothing has to be shown.
         NotDemanded,
-        /// This is nothing that was demanded, or not of that content.
+        /// This is nothing that was demanded, or not of that content. Show the parts that the demand names,
+        /// with their proofs.
         WrongSegment,
-        /// More is at risk than the stake of all providers could secure.
+        /// More is at risk than the stake of all providers could secure. Lower `value_at_risk`, or split the
+        /// task.
         ValueAtRiskTooHigh,
-        /// As the parameters are, no stake would make cheating a loss.
+        /// As the parameters are, no stake would make cheating a loss. Ask for another security level, or
+        /// wait for more verifiers.
         NeverPunished,
         /// Verifiers that said that they audit this model have too little stake: all of it may be corrupt.
+        /// Ask for another model, or wait until more of them offer audits.
         NobodyAudits,
         /// An audit of the task would take longer than auditors can be waited for. Ask for fewer units.
         AuditTooLong,
-        /// The statements do not contradict each other, or the chain.
+        /// The statements do not contradict each other, or the chain. Report two that do, of one provider
+        /// about one task.
         NoEquivocation,
-        /// The key that signed is not the provider's agent, and was not when it committed.
+        /// The key that signed is not the provider's agent, and was not when it committed. Report statements
+        /// that the agent's key has signed.
         WrongSigner,
-        /// The signature is not of this statement for this chain.
+        /// The signature is not of this statement for this chain. Report the statement as it was signed.
         BadSignature,
         /// The provider was found at fault before, as gravely; or it was shown that it said two things.
+        /// Nothing more has to be done.
         AlreadyAtFault,
-        /// The task's input has no such piece.
+        /// The task's input has no such piece. Count from 0, in pieces of the input's length.
         NoSuchSegment,
-        /// Only the task's client, and verifiers that audit the provider, demand what it has.
+        /// Only the task's client, and verifiers that audit the provider, demand what it has. Sign with the
+        /// account of one of them.
         MayNotDemand,
-        /// A majority has committed: the input is to be had.
+        /// A majority has committed, so that the input is to be had. Fetch it from its sources, or from those
+        /// providers.
         EnoughCommitted,
     }
 

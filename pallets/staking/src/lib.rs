@@ -211,33 +211,37 @@ pub mod pallet {
     /// Why a call was refused.
     #[pallet::error]
     pub enum Error<T> {
-        /// The account has no stake here.
+        /// The account has no stake here. Call with the stash, or bond stake with this account first.
         NotBonded,
-        /// The stash is bonded in another role.
+        /// The stash is bonded in another role. Bond another account for this one, or unbond all and withdraw
+        /// it first.
         WrongRole,
-        /// The amount is zero.
+        /// The amount is zero. Give one in plancks that is not.
         ZeroAmount,
-        /// Less than `MinBond`, but not nothing, would be bonded.
+        /// Less than `MinBond`, but not nothing, would be bonded. Bond more, leave at least that much, or
+        /// unbond all of it.
         BelowMinimum,
-        /// More than is bonded.
+        /// More than is bonded. Unbond at most what is.
         NotEnoughBonded,
-        /// Open tasks have locked what should be unbonded.
+        /// Open tasks have locked what should be unbonded. Wait until they are over, or unbond less.
         StakeLocked,
-        /// The provider missed deadlines and gets no tasks for a while: its stake has to stay as long.
+        /// The provider missed deadlines and gets no tasks for a while. Its stake has to stay as long: unbond
+        /// it afterwards.
         Suspended,
-        /// Less is unlocked than should be locked.
+        /// Less stake is unlocked than should be locked. Bond more, or wait until an open task is over.
         NotEnoughUnlocked,
-        /// More than is on its way out.
+        /// More than is on its way out. Rebond at most that much.
         NotEnoughUnlocking,
-        /// `UNLOCKING_MAX` chunks are on their way out already.
+        /// As many chunks as there may be, 32, are on their way out. Withdraw those whose time has come, or
+        /// rebond some.
         TooManyChunks,
-        /// Nothing can be withdrawn yet.
+        /// No chunk's time has come yet. Wait until the clock shows `available_at` of the first one.
         NothingToWithdraw,
-        /// The agent acts for a stash already.
+        /// The agent acts for a stash already. Use another key, or have that stash remove it.
         AgentTaken,
-        /// The stash has not nominated the caller.
+        /// The stash has not nominated the caller. Let it call `set_agent` with this account first.
         NotNominated,
-        /// There is neither an agent nor a nomination to remove.
+        /// There is neither an agent nor a nomination. Nothing has to be removed.
         NoAgent,
     }
 

@@ -262,9 +262,9 @@ pub mod pallet {
     /// Why calls do nothing.
     #[pallet::error]
     pub enum Error<T> {
-        /// There is no such slash, or it was carried out.
+        /// There is no such slash, or it was carried out or vetoed. Check its number.
         UnknownSlash,
-        /// The time for it has not run out, and nothing else is due.
+        /// The slash waits for a veto. Carry it out when the running clock has passed its `until`.
         NotDue,
     }
 
