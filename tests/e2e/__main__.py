@@ -26,7 +26,9 @@ CHEATS = [
 BESIDE = [
     ["test_5_chaos"],
     ["test_6_commands"],
-    ["test_0_verdict", "test_0_chaos", "test_0_release", "test_3_finality", "test_0_scripts", "test_6_newcomer"],
+    ["test_0_verdict", "test_0_chaos", "test_0_release", "test_3_finality", "test_0_scripts", "test_6_newcomer"]
+    # Last: it goes to a network of its own, and stays there.
+    + ["test_6_compose"],
     *([cheat] for cheat in CHEATS),
 ]
 # In the order in which their tasks are posted: one spare provider after the other.

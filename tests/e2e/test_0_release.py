@@ -10,7 +10,6 @@ import unittest
 from pathlib import Path
 
 import support
-from devnet_lib.folders import binaries
 
 DIST = support.REPO / "target" / "dist"
 # Nothing of the machine that it was made on.
@@ -100,10 +99,15 @@ class Release(unittest.TestCase):
         for unit in units:
             start = re.search(r"^ExecStart=(.*)$", unit.read_text(), re.MULTILINE)[1]
             self.assertTrue(start.startswith(f'"{prefix}/bin/surety'), start)
-        if shutil.which("systemd-analyze"):
-            argv = ["systemd-analyze", "verify", *units]
-            verified = subprocess.run(argv, capture_output=True, text=True, check=False)
-            self.assertEqual((verified.returncode, verified.stderr), (0, ""))
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "scripts/setup --test installs systemd-analyze")
+    def test_systemd_takes_the_units(self):
+        release, prefix = self.unpacked("units"), self.folder / "for systemd"
+        self.assertEqual(self.install(release, prefix).returncode, 0)
+        units = sorted((prefix / "lib" / "systemd" / "system").glob("surety-*.service"))
+        self.assertEqual(len(units), 3)
+        verified = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
+        self.assertEqual((verified.returncode, verified.stderr), (0, ""))
 
     def test_a_file_that_was_changed_is_not_installed(self):
         release, prefix = self.unpacked("changed"), self.folder / "nowhere"
@@ -141,24 +145,6 @@ class Release(unittest.TestCase):
         again = make()
         self.assertEqual(hashlib.sha256(again.read_bytes()).hexdigest(), before)
         self.assertIn(before, Path(f"{again}.sha256").read_text())
-
-
-class Compose(unittest.TestCase):
-    """`docker/compose.yml`, as Debian's docker-compose reads it."""
-
-    @unittest.skipUnless(shutil.which("docker-compose"), "scripts/setup --test installs docker-compose")
-    def test_every_service_starts_a_program_with_options_that_it_has(self):
-        argv = ["docker-compose", "-f", support.REPO / "docker" / "compose.yml", "--profile", "faucet", "config"]
-        config = subprocess.run(argv, capture_output=True, text=True, check=False)
-        self.assertEqual(config.returncode, 0, config.stderr)
-        commands = re.findall(r"^    command:\n((?:    - .*\n)+)", config.stdout, re.MULTILINE)
-        self.assertEqual(len(commands), 3)
-        for command in commands:
-            words = [line.removeprefix("    - ").strip("'\"") for line in command.splitlines()]
-            program = binaries() / ("surety-node" if words[0].startswith("--") else "surety")
-            # What it does not know is refused before it helps.
-            started = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=False)
-            self.assertEqual(started.returncode, 0, f"{words}: {started.stderr}")
 
 
 if __name__ == "__main__":
