@@ -31,6 +31,8 @@ AROUND = "\"'()[],;:<>="
 AFTER = re.compile(r"(::|#|:\d).*$")
 # Always somebody's source: of this repository, where a document names it.
 SOURCES = (".cu", ".mjs", ".py", ".rs", ".service", ".sh")
+# Where the documents' JavaScript is run (tests/e2e/commands.py).
+JS = "tests/js"
 DOCUMENT = re.compile(r"\bdocs/[\w./-]*\w\.md\b")
 
 COLUMNS = 110
@@ -116,7 +118,8 @@ def exists(word, document, repository):
     if "/" not in word:
         # The sentence says in which folder.
         return word in repository.names
-    places = (joined(home, word) for home in homes(document, repository))
+    begin = homes(document, repository) + ([JS] if word.endswith(".mjs") else [])
+    places = (joined(home, word) for home in begin)
     return any(place and repository.has(place) for place in places)
 
 
