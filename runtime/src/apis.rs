@@ -256,7 +256,7 @@ impl_runtime_apis! {
         }
 
         fn bid_terms(id: TaskId) -> Option<BidTerms<Balance>> {
-            crate::configs::compute::bid_terms(id)
+            crate::TaskAuction::bid_terms(id)
         }
 
         fn provider_terms() -> ProviderTerms<BlockNumber> {

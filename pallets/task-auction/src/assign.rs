@@ -47,7 +47,7 @@ impl<T: Config> Pallet<T> {
             .filter_map(|(_, bid)| bid.opened.as_ref().map(|opened| &opened.salt));
         let seed = draw::seed(id, salts, &entropy);
         let lock = T::Trust::lock_for(limit, &task.spec.security, &task.audits);
-        let candidates = Self::candidates(&bids, limit, lock)?;
+        let candidates = Self::candidates(&bids, limit, lock);
 
         match draw::draw(&candidates, redundancy, limit, seed) {
             Some(drawn) => {
@@ -99,7 +99,7 @@ impl<T: Config> Pallet<T> {
         bids: &[(T::AccountId, BidRecord)],
         limit: Balance,
         lock: Balance,
-    ) -> Result<PerBid<Candidate<T::AccountId>>, DispatchError> {
+    ) -> PerBid<Candidate<T::AccountId>> {
         let candidates: Vec<_> = bids
             .iter()
             .filter_map(|(provider, bid)| Some((provider, bid.opened.as_ref()?)))
@@ -115,7 +115,8 @@ impl<T: Config> Pallet<T> {
                 weight: T::Providers::weight(provider),
             })
             .collect();
-        PerBid::try_from(candidates).map_err(|_| Error::<T>::TooManyBids.into())
+        // There are no more bids than that.
+        PerBid::truncate_from(candidates)
     }
 
     /// Gives the task to the drawn and opens its round.
@@ -125,7 +126,7 @@ impl<T: Config> Pallet<T> {
         drawn: Drawn<T::AccountId>,
     ) -> Result<PerMember<crate::AssignmentOf<T>>, DispatchError> {
         let assignments = PerMember::try_from(drawn.winners).map_err(|_| Error::<T>::RedundancyTooHigh)?;
-        let reserves = PerBid::try_from(drawn.reserves).map_err(|_| Error::<T>::TooManyBids)?;
+        let reserves = PerBid::truncate_from(drawn.reserves);
         let (units_max, security, audits) = (task.spec.units_max, task.spec.security, task.audits);
         task.state = TaskStateOf::<T>::Running {
             assignments: assignments.clone(),

@@ -145,9 +145,31 @@ fn bid_of(index: u32) -> Bid<Balance> {
 fn place<T: Config>(task: TaskId, indices: core::ops::Range<u32>) -> Result<(), BenchmarkError> {
     for index in indices {
         let (stash, agent) = provider::<T>(index);
-        Pallet::<T>::do_bid(agent, task, bid_of(index).seal(task, &stash))?;
+        Pallet::<T>::do_bid(agent, task, bid_of(index).seal(task, &stash)).map_err(|error| error.error)?;
     }
     Ok(())
+}
+
+/// A task whose places are all taken, by providers whose stake counts, and one more whose stake is such that
+/// it ranks better than one of them. Nobody is ranked yet.
+fn crowded<T: Config>() -> Result<(TaskId, T::AccountId), BenchmarkError> {
+    for index in 0..BIDS_MAX {
+        provider::<T>(index);
+    }
+    let (stash, agent) = provider::<T>(BIDS_MAX);
+    let much = T::Stake::unlocked_stake(&stash).saturating_mul(1_000);
+    T::Stake::endow(&stash, &agent, Role::Provider, much);
+    pass::<T>(T::BidderSeasoning::get().saturating_add(1).into());
+    let task = post::<T>()?;
+    for index in 0..=BIDS_MAX {
+        T::Providers::register_for_benchmark(&account("stash", index, SEED));
+    }
+    for index in 0..BIDS_MAX {
+        Pallet::<T>::do_bid(account("agent", index, SEED), task, H256::zero())
+            .map_err(|error| error.error)?;
+    }
+    T::Entropy::fill_for_benchmark(frame_system::Pallet::<T>::block_number());
+    Ok((task, agent))
 }
 
 /// Lets blocks pass, and as much time.
@@ -223,6 +245,15 @@ mod benchmarks {
         #[extrinsic_call]
         _(RawOrigin::Signed(agent), task, H256::zero());
         assert!(Bids::<T>::contains_key(task, stash));
+        Ok(())
+    }
+
+    #[benchmark]
+    fn displace_bid() -> Result<(), BenchmarkError> {
+        let (task, agent) = crowded::<T>()?;
+        #[extrinsic_call]
+        bid(RawOrigin::Signed(agent), task, H256::zero());
+        assert!(Rankings::<T>::contains_key(task));
         Ok(())
     }
 

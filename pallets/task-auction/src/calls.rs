@@ -17,13 +17,13 @@ use surety_types::{
     TaskId, limits, multiaddr,
     opening::pooled,
     stake::Role,
-    task::{Bid, TaskSpec},
+    task::{AuditTerms, Bid, TaskSpec},
     traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskTrust},
 };
 
 use crate::{
-    Balance, BidCounts, BidRecord, Bids, Config, Error, Event, NextTaskId, OpenTasks, Pallet, TaskOf,
-    TaskStateOf, Tasks, step::Step,
+    Balance, BidCount, BidCounts, BidRecord, Bids, Config, Error, Event, NextTaskId, OpenTasks, Pallet,
+    TaskOf, TaskStateOf, Tasks, WeightInfo, step::Step,
 };
 
 /// Where an auction stands at some time, whether or not anybody has swept.
@@ -38,13 +38,7 @@ enum Auction<BlockNumber> {
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_post(client: T::AccountId, mut spec: TaskSpec, cap: Balance) -> DispatchResult {
-        Self::ensure_acceptable(&spec)?;
-        // For its error: a cap that can pay nobody is refused now, not after the auction.
-        let limit = T::Escrow::price_limit(cap, spec.redundancy)?;
-        let audits = T::Models::audits(&spec.model)?;
-        let (level, audits) = T::Trust::secure(limit, &spec, audits)?;
-        spec.security.level = level;
-
+        let (_, audits) = Self::secure(&mut spec, cap)?;
         let id = NextTaskId::<T>::get();
         let next = id.checked_add(1).ok_or(Error::<T>::Overflow)?;
         let until = Self::now()
@@ -74,7 +68,33 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    pub(crate) fn do_bid(agent: T::AccountId, id: TaskId, seal: H256) -> DispatchResult {
+    /// Whether a task may be posted, with its level raised where that is needed. Returns the most that each
+    /// provider can be paid, and how its results would be audited.
+    ///
+    /// # Errors
+    /// Those of [`crate::Call::post`], but for the client's money.
+    pub(crate) fn secure(spec: &mut TaskSpec, cap: Balance) -> Result<(Balance, AuditTerms), DispatchError> {
+        Self::ensure_acceptable(spec)?;
+        // For its error: a cap that can pay nobody is refused now, not after the auction.
+        let limit = T::Escrow::price_limit(cap, spec.redundancy)?;
+        let audits = T::Models::audits(&spec.model)?;
+        let (level, audits) = T::Trust::secure(limit, spec, audits)?;
+        spec.security.level = level;
+        Ok((limit, audits))
+    }
+
+    /// Costs more where all places are taken.
+    pub(crate) fn do_bid(agent: T::AccountId, id: TaskId, seal: H256) -> DispatchResultWithPostInfo {
+        let count = BidCounts::<T>::get(id);
+        let weight = match count.has_room() {
+            true => T::WeightInfo::bid(),
+            false => T::WeightInfo::displace_bid(),
+        };
+        Self::place_bid(agent, (id, count), seal).map_err(|error| error.with_weight(weight))?;
+        Ok(Some(weight).into())
+    }
+
+    fn place_bid(agent: T::AccountId, (id, mut count): (TaskId, BidCount), seal: H256) -> DispatchResult {
         let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
         ensure!(
             matches!(Self::auction_at_now(id, &task), Auction::Bidding),
@@ -86,13 +106,14 @@ impl<T: Config> Pallet<T> {
             Error::<T>::ProviderUnavailable
         );
         ensure!(!Bids::<T>::contains_key(id, &provider), Error::<T>::AlreadyBid);
-        let mut count = BidCounts::<T>::get(id);
-        ensure!(count.placed < limits::BIDS_MAX, Error::<T>::TooManyBids);
+        if count.has_room() {
+            count.placed.saturating_inc();
+            BidCounts::<T>::insert(id, count);
+        } else {
+            Self::displace(id, &task, &provider)?;
+        }
         let deposit = T::BidDeposit::get();
         T::Stake::lock(&provider, deposit)?;
-
-        count.placed.saturating_inc();
-        BidCounts::<T>::insert(id, count);
         let record = BidRecord {
             seal,
             opened: None,

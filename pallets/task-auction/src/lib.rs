@@ -19,6 +19,7 @@ pub mod draw;
 #[cfg(test)]
 mod mock;
 mod outcome;
+mod places;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -26,10 +27,11 @@ mod tick;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 mod types;
+mod view;
 pub mod weights;
 
 pub use pallet::*;
-pub use types::{BidCount, BidRecord};
+pub use types::{BidCount, BidRecord, Place, Ranking};
 pub use weights::WeightInfo;
 
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -59,6 +61,7 @@ pub mod pallet {
         TaskId, limits,
         task::{Bid, FailureReason, PerBid, PerMember, ResultClaim, TaskSpec},
         traits::{BlockEntropy, Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskTrust},
+        view::{AuctionView, BidTerms, Quote},
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
@@ -78,7 +81,8 @@ pub mod pallet {
         /// does, and may move on by several blocks in one.
         type BlockNumberProvider: BlockNumberProvider<BlockNumber = BlockNumberFor<Self>>;
 
-        /// Entropy for the draw, of one block that is fixed beforehand; `docs/adr/0004` says who can bias it.
+        /// Entropy for the draw, and for who keeps a place for a bid, each of one block that is fixed
+        /// beforehand; `docs/adr/0004` says who can bias it.
         type Entropy: BlockEntropy<BlockNumberFor<Self>>;
 
         /// Who acts for whom, and the stake that backs bids.
@@ -114,6 +118,10 @@ pub mod pallet {
         /// Stake that a bid locks until it is opened, in plancks. Lost when it is not.
         type BidDeposit: Get<Balance>;
 
+        /// Blocks (of the chain) before a task is posted in which a provider's stake must not have grown, nor
+        /// its agent have changed, for its stake to count where there are more bidders than places.
+        type BidderSeasoning: Get<u32>;
+
         /// Most units one task may ask for.
         type UnitsMax: Get<u32>;
 
@@ -142,8 +150,8 @@ pub mod pallet {
     #[pallet::storage]
     pub type OpenTasks<T: Config> = StorageMap<_, Twox64Concat, TaskId, ()>;
 
-    /// Bids by task and stash: at most [`limits::BIDS_MAX`] a task. They stay as long as the task, for
-    /// whoever wants to recompute its draw.
+    /// Bids by task and stash: at most [`limits::BIDS_MAX`] a task; who loses its place loses its bid. They
+    /// stay as long as the task, for whoever wants to recompute its draw.
     #[pallet::storage]
     pub type Bids<T: Config> =
         StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, BidRecord>;
@@ -151,6 +159,11 @@ pub mod pallet {
     /// How many bids a task has. Absent means none.
     #[pallet::storage]
     pub type BidCounts<T: Config> = StorageMap<_, Twox64Concat, TaskId, BidCount, ValueQuery>;
+
+    /// Who has the places of tasks that more have bid for than there are. Made when the first of its bidders
+    /// loses its place; stays as long as the bids.
+    #[pallet::storage]
+    pub type Rankings<T: Config> = StorageMap<_, Twox64Concat, TaskId, Ranking<T::AccountId>>;
 
     /// Reserves that were called in while the task was running, and what they are paid.
     #[pallet::storage]
@@ -192,6 +205,16 @@ pub mod pallet {
             task: TaskId,
             /// Bidder's stash.
             provider: T::AccountId,
+        },
+        /// A bid lost its place to one that ranks better, and its deposit was unlocked. The task is none of
+        /// its bidder's any more.
+        BidDisplaced {
+            /// Task id.
+            task: TaskId,
+            /// Stash of the bidder that lost its place.
+            provider: T::AccountId,
+            /// Stash of the bidder that has it now.
+            by: T::AccountId,
         },
         /// A bid was opened and its deposit unlocked.
         BidOpened {
@@ -283,47 +306,61 @@ pub mod pallet {
     /// Why a call was refused.
     #[pallet::error]
     pub enum Error<T> {
-        /// There is no such task, or not any more.
+        /// There is no such task, or not any more: finished ones are removed after a while. See which are
+        /// open, and check the number.
         UnknownTask,
-        /// The redundancy is 0.
+        /// The redundancy is 0, so that nobody would compute the task. Ask for at least 1.
         ZeroRedundancy,
-        /// The redundancy is above what is allowed.
+        /// The redundancy is higher than this chain allows. Ask for fewer providers.
         RedundancyTooHigh,
-        /// The input has no bytes.
+        /// The input has no bytes. Give the size of the input that is to be computed.
         InputEmpty,
-        /// The input has more bytes than allowed: no more than can be shown on chain when nobody serves it.
+        /// The input has more bytes than can be shown on chain when nobody serves it. Split it into several
+        /// tasks.
         InputTooLarge,
-        /// The client pays for 0 units.
+        /// The client pays for 0 units, so that nothing could be computed. Ask for at least 1.
         ZeroUnits,
-        /// More units than allowed.
+        /// The task asks for more units than this chain allows in one. Split it into several tasks.
         TooManyUnits,
-        /// There is no address to fetch the input from.
+        /// There is no address to fetch the input from. Name at least one where it is served.
         NoSources,
-        /// An address for the input is not an endpoint.
+        /// An address for the input is not one that can be dialled. Write it like
+        /// /ip4/203.0.113.5/tcp/4001/p2p/12D3KooW..., the peer's identity last.
         InvalidSource,
-        /// The task is not in the phase for this.
+        /// The task is not in the phase for this: bids are taken first, then opened, and only until then it
+        /// can be withdrawn. See how far it is.
         WrongPhase,
-        /// The signer is not the confirmed agent of a provider.
+        /// The signer acts for no provider. Sign with the agent that a provider's stash has named and that
+        /// has confirmed.
         NotAgent,
-        /// The provider is not registered, or was not heard of lately.
+        /// The provider gets no work now: it is not registered, was not heard of lately, or is suspended or
+        /// in jail. Register it, keep its worker running, or wait until its term is over.
         ProviderUnavailable,
-        /// The provider has bid on this task already.
+        /// The provider has bid on this task already, and a bid cannot be changed. Open it when bids are
+        /// opened.
         AlreadyBid,
-        /// The task has all the bids it can take.
-        TooManyBids,
-        /// The provider has no bid on this task.
+        /// All places for bids on this task are taken, and who keeps them is drawn with a block that is not
+        /// there yet. Bid again in a few seconds.
+        PlacesUndecided,
+        /// All places for bids on this task are taken by providers that drew a better rank. Bid on other
+        /// tasks: the more stake was bonded long before a task is posted, the better the rank.
+        Outranked,
+        /// The provider has no bid on this task: it has made none, or has lost its place to one that ranks
+        /// better and has its deposit back. There is nothing to open.
         UnknownBid,
-        /// The bid has been opened already.
+        /// The bid has been opened already. There is nothing left to do until the draw.
         AlreadyOpened,
-        /// The bid is not the one that was sealed.
+        /// This is not the bid that was sealed. Open it with the price, the seconds and the salt that the
+        /// seal was made of.
         SealMismatch,
-        /// Only the task's client may do this.
+        /// Only the task's client may withdraw it. Sign with the account that posted it.
         NotClient,
-        /// Nothing is due for the task now.
+        /// Nothing is due for the task now: it goes on by itself when its time has come. Wait, or see until
+        /// when it has.
         NotDue,
-        /// Somebody who was not given the task is to be paid for it.
+        /// Somebody who was not given the task is to be paid for it. This is a fault of the chain: report it.
         NotAssigned,
-        /// A block number or a task id does not fit.
+        /// A block number or a task id is too large to go on. This is a fault of the chain: report it.
         Overflow,
     }
 
@@ -344,6 +381,27 @@ pub mod pallet {
         }
     }
 
+    #[pallet::view_functions]
+    impl<T: Config> Pallet<T> {
+        /// A task with its bids counted, its escrow and what a bid for it can come to, or nothing when it is
+        /// unknown or long finished.
+        pub fn task(id: TaskId) -> Option<AuctionView<T::AccountId, Balance, BlockNumberFor<T>>> {
+            Self::auction_view(id)
+        }
+
+        /// What a task would come to that is posted now with this cap, in plancks, or why it would be
+        /// refused, whoever posts it: its level of security, how it would be audited, the most that each
+        /// provider can be paid and what it would lock.
+        pub fn quote(spec: TaskSpec, cap: Balance) -> Result<Quote<Balance>, DispatchError> {
+            Self::quote_of(spec, cap)
+        }
+
+        /// What a bid for a task can come to, or nothing when the task is unknown or its cap below the fee.
+        pub fn bid_terms(id: TaskId) -> Option<BidTerms<Balance>> {
+            Self::terms_of(&Tasks::<T>::get(id)?)
+        }
+    }
+
     #[pallet::call]
     impl<T: Config> Pallet<T> {
         /// Posts a task and puts `cap` into escrow. Anybody may; the signer is the client.
@@ -356,9 +414,13 @@ pub mod pallet {
 
         /// Places a sealed bid, which locks a small deposit of the provider's stake. For agents of available
         /// providers, while bidding is open.
+        ///
+        /// Where all places are taken it displaces the bid that ranks worst, if it ranks better. Ranks are
+        /// drawn by stake that was bonded long before the task was posted, so that it is of no use to be
+        /// first, to have many names or new ones. What that costs more is given back where there is a place.
         #[pallet::call_index(1)]
-        #[pallet::weight(T::WeightInfo::bid())]
-        pub fn bid(origin: OriginFor<T>, task: TaskId, seal: H256) -> DispatchResult {
+        #[pallet::weight(T::WeightInfo::bid().max(T::WeightInfo::displace_bid()))]
+        pub fn bid(origin: OriginFor<T>, task: TaskId, seal: H256) -> DispatchResultWithPostInfo {
             let agent = ensure_signed(origin)?;
             Self::do_bid(agent, task, seal)
         }

@@ -64,6 +64,8 @@ parameter_types! {
     pub static HasEntropy: bool = true;
     /// Bids that are sealed when the first window ends are not waited for, unless a test says so.
     pub static LateRevealWindow: BlockNumber = 0;
+    /// Blocks before a task is posted from which on stake does not count.
+    pub static BidderSeasoning: u32 = 0;
     /// What the clock shows, if it stands still.
     pub static ClockStoppedAt: Option<BlockNumber> = None;
 }
@@ -82,6 +84,7 @@ impl task_auction::Config for Test {
     type RevealWindow = RevealWindow;
     type LateRevealWindow = LateRevealWindow;
     type BidDeposit = BidDeposit;
+    type BidderSeasoning = BidderSeasoning;
     type UnitsMax = ConstU32<UNITS_MAX>;
     type InputBytesMax = ConstU32<INPUT_BYTES_MAX>;
     type RedundancyMax = RedundancyMax;
@@ -180,6 +183,7 @@ impl TestExt {
         BidDeposit::set(DEPOSIT);
         RedundancyMax::set(limits::REDUNDANCY_MAX);
         HasEntropy::set(true);
+        BidderSeasoning::set(0);
         ClockStoppedAt::set(None);
         let storage = frame_system::GenesisConfig::<Test>::default()
             .build_storage()
@@ -245,11 +249,10 @@ pub fn bid(index: u64, price: Balance) -> Bid<Balance> {
 
 pub fn place(task: TaskId, index: u64, price: Balance) -> DispatchResult {
     let stash = stash(index);
-    TaskAuction::bid(
-        signed(agent_of(stash)),
-        task,
-        bid(index, price).seal(task, &stash),
-    )
+    let seal = bid(index, price).seal(task, &stash);
+    TaskAuction::bid(signed(agent_of(stash)), task, seal)
+        .map(|_| ())
+        .map_err(|error| error.error)
 }
 
 /// Somebody opens a bid, without a signature.

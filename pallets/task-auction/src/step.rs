@@ -23,8 +23,8 @@ use surety_types::{
 };
 
 use crate::{
-    AwaitingEntropy, BidCounts, Bids, Config, Event, OpenTasks, Pallet, Substitutes, TaskOf, TaskStateOf,
-    Tasks, WeightInfo,
+    AwaitingEntropy, BidCounts, Bids, Config, Event, OpenTasks, Pallet, Rankings, Substitutes, TaskOf,
+    TaskStateOf, Tasks, WeightInfo,
 };
 
 /// What a step did.
@@ -220,6 +220,7 @@ impl<T: Config> Pallet<T> {
         // The limit is never reached: a task has no more bids than that.
         let bids = Bids::<T>::clear_prefix(id, limits::BIDS_MAX, None).unique;
         BidCounts::<T>::remove(id);
+        Rankings::<T>::remove(id);
         Self::deposit_event(Event::TaskRemoved { task: id });
         bids
     }

@@ -10,7 +10,7 @@ use surety_types::{
 
 use crate::{
     Agenda, AgendaSweptTo, AssignmentOf, AwaitingEntropy, Balance, BidCount, BidCounts, Bids, Config,
-    NextTaskId, OpenTasks, Pallet, Substitutes, TaskOf, TaskStateOf, Tasks,
+    NextTaskId, OpenTasks, Pallet, Rankings, Substitutes, TaskOf, TaskStateOf, Tasks,
 };
 
 impl<T: Config> Pallet<T> {
@@ -25,7 +25,8 @@ impl<T: Config> Pallet<T> {
         Self::auc_7_only_running_tasks_have_substitutes()?;
         Self::auc_8_no_bid_is_opened_early()?;
         Self::auc_9_tasks_that_go_on_are_listed()?;
-        Self::auc_10_tasks_that_go_on_have_their_models()
+        Self::auc_10_tasks_that_go_on_have_their_models()?;
+        Self::auc_11_the_best_ranks_have_the_places()
     }
 
     fn auc_1_ids_were_given_out() -> Result<(), TryRuntimeError> {
@@ -211,6 +212,26 @@ impl<T: Config> Pallet<T> {
             uses.iter().all(|(model, count)| T::Models::uses(model) == *count),
             "AUC-10: a model is kept for other tasks than those that go on"
         );
+        Ok(())
+    }
+
+    fn auc_11_the_best_ranks_have_the_places() -> Result<(), TryRuntimeError> {
+        for (id, ranking) in Rankings::<T>::iter() {
+            ensure!(
+                ranking.places.iter().is_sorted(),
+                "AUC-11: places that are not in the order of their ranks"
+            );
+            let ranked: BTreeSet<_> = ranking.places.into_iter().map(|place| place.provider).collect();
+            let bidders: BTreeSet<_> = Bids::<T>::iter_key_prefix(id).collect();
+            ensure!(
+                ranked == bidders,
+                "AUC-11: a bid without a place, or a place without a bid"
+            );
+            ensure!(
+                !BidCounts::<T>::get(id).has_room(),
+                "AUC-11: bidders are ranked though there are places"
+            );
+        }
         Ok(())
     }
 }

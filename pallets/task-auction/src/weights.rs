@@ -6,8 +6,10 @@ use frame_support::weights::Weight;
 pub trait WeightInfo {
     /// [`crate::Pallet::post`], with the most sources.
     fn post() -> Weight;
-    /// [`crate::Pallet::bid`].
+    /// [`crate::Pallet::bid`], where there is a place.
     fn bid() -> Weight;
+    /// [`crate::Pallet::bid`], the first that displaces another.
+    fn displace_bid() -> Weight;
     /// [`crate::Pallet::reveal_bid`], the first of its task.
     fn reveal_bid() -> Weight;
     /// An opening of a bid is found to be right.
@@ -43,6 +45,9 @@ impl WeightInfo for () {
     }
     fn bid() -> Weight {
         Weight::from_parts(40_000, 0)
+    }
+    fn displace_bid() -> Weight {
+        Weight::from_parts(90_000, 0)
     }
     fn reveal_bid() -> Weight {
         Weight::from_parts(40_000, 0)

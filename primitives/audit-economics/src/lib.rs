@@ -17,6 +17,7 @@ mod exponential;
 mod items;
 mod lock;
 mod pay;
+mod places;
 mod slash;
 mod window;
 
@@ -28,6 +29,7 @@ pub use exponential::{EXP_ERROR, at_least_one, exp_minus};
 pub use items::drawn_items;
 pub use lock::{AuditPlan, AuditPolicy, Refusal, Terms, honesty_pays, least_loss};
 pub use pay::AuditPay;
+pub use places::PlaceRank;
 pub use slash::{SlashShares, SlashSplit, correlated_fraction};
 pub use surety_types::task::SecurityLevel;
 pub use window::{AuditWork, OFFERED_SLACK, WINDOW_SLACK};

@@ -3,7 +3,8 @@
 /// Most providers that compute one task (redundancy `k`).
 pub const REDUNDANCY_MAX: u32 = 16;
 
-/// Most bids one task takes. The shortlist is twice the redundancy; the rest are reserves.
+/// Most bids one task takes. The shortlist is twice the redundancy; the rest are reserves. Where more bid,
+/// seasoned stake decides who has a place.
 pub const BIDS_MAX: u32 = 64;
 
 /// Longest endpoint address, in bytes of its text form.

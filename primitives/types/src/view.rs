@@ -3,7 +3,7 @@
 use codec::{Decode, Encode};
 use scale_info::TypeInfo;
 
-use crate::task::{Round, Task};
+use crate::task::{AuditTerms, Round, SecurityLevel, Task};
 
 /// A task with everything the chain knows of it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
@@ -14,6 +14,32 @@ pub struct TaskView<AccountId, Balance, BlockNumber> {
     pub round: Option<Round<AccountId, Balance, BlockNumber>>,
     /// What is still in escrow for it, in plancks.
     pub escrow: Balance,
+}
+
+/// A task as its auction knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct AuctionView<AccountId, Balance, BlockNumber> {
+    /// The task.
+    pub task: Task<AccountId, Balance, BlockNumber>,
+    /// Bids that have a place, sealed or opened.
+    pub placed: u32,
+    /// Those of them that were opened.
+    pub opened: u32,
+    /// What is still in escrow for it, in plancks.
+    pub escrow: Balance,
+    /// What a bid for it can come to; nothing when its cap is below the fee by now.
+    pub terms: Option<BidTerms<Balance>>,
+}
+
+/// What a task would come to that is posted now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct Quote<Balance> {
+    /// How closely it would be watched: not below the level that is asked for.
+    pub level: SecurityLevel,
+    /// How its results would be audited.
+    pub audits: AuditTerms,
+    /// What a bid for it could come to.
+    pub terms: BidTerms<Balance>,
 }
 
 /// What a bid for a task can come to.

@@ -5,8 +5,8 @@ use frame_system::EnsureRoot;
 use sp_runtime::traits::AccountIdConversion;
 use surety_types::{
     TaskId,
-    traits::{Escrow, TaskTrust},
-    view::{BidTerms, ProviderTerms, TaskView},
+    traits::Escrow,
+    view::{ProviderTerms, TaskView},
 };
 
 use super::{consensus::RunningClock, trust::ExactReferee};
@@ -67,6 +67,8 @@ impl surety_pallet_task_auction::Config for Runtime {
     type RevealWindow = dynamic::auction::RevealWindow;
     type LateRevealWindow = dynamic::auction::LateRevealWindow;
     type BidDeposit = dynamic::auction::BidDeposit;
+    // What anybody can know of a block's entropy is the same for all draws.
+    type BidderSeasoning = dynamic::disputes::SeatSeasoning;
     type UnitsMax = dynamic::auction::UnitsMax;
     type InputBytesMax = dynamic::auction::InputBytesMax;
     type RedundancyMax = dynamic::auction::RedundancyMax;
@@ -99,18 +101,6 @@ pub(crate) fn task_view(id: TaskId) -> Option<TaskView<AccountId, Balance, Block
 /// The most each of `redundancy` providers can be paid out of `cap`.
 pub(crate) fn price_limit(cap: Balance, redundancy: u32) -> Option<Balance> {
     Billing::price_limit(cap, redundancy).ok()
-}
-
-/// What a bid for a task can come to: the draw asks for the lock of the limit, whatever is asked for.
-pub(crate) fn bid_terms(id: TaskId) -> Option<BidTerms<Balance>> {
-    let task = surety_pallet_task_auction::Tasks::<Runtime>::get(id)?;
-    let price_limit = price_limit(task.cap, task.spec.redundancy)?;
-    let lock = <Results as TaskTrust<AccountId, Balance, BlockNumber>>::lock_for(
-        price_limit,
-        &task.spec.security,
-        &task.audits,
-    );
-    Some(BidTerms { price_limit, lock })
 }
 
 /// Parameters that providers work by.

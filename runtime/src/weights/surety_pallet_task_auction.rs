@@ -107,6 +107,10 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().writes(3))
 	}
+	/// Not measured yet. A bid and a draw among all there can be: that reads whatever ranks them, and more.
+	fn displace_bid() -> Weight {
+		Self::bid().saturating_add(Self::draw(surety_types::limits::BIDS_MAX))
+	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4800), added: 7275, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)

@@ -7,6 +7,7 @@ mod chain;
 mod clock;
 mod committee;
 mod consensus;
+mod crowd;
 mod disputes;
 mod fees;
 mod governance;

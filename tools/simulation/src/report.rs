@@ -208,6 +208,7 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
         };
     });
     let young = changed(|rules| rules.seasoned = false);
+    let first_come = changed(|rules| rules.places_by_stake = false);
     let soon = changed(|rules| rules.blocks.unbonding = rules.blocks.challenge);
     let judged_only = changed(|rules| rules.pursuit = Pursuit::OF_JUDGED_ONLY);
     let (standard, basic) = (Market::with_corrupt(33), Market::basic(33));
@@ -237,6 +238,11 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
             "keys may be younger than the seed",
             "key grinding",
             (&young, &standard),
+        ),
+        (
+            "places for bids go to whoever comes first",
+            "cornered bids",
+            (&first_come, &standard),
         ),
         (
             "basic level, silencing an auditor for hours costs 12 R",

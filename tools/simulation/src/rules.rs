@@ -41,6 +41,8 @@ pub struct Rules {
     pub auditors_demand: bool,
     /// Whether keys and stake of auditors have to be older than what anybody can know of the draw.
     pub seasoned: bool,
+    /// Whether places for bids go to seasoned stake, and not to whoever comes first.
+    pub places_by_stake: bool,
     /// Whether windows are counted on a clock that stands still while finality does.
     pub running_clock: bool,
     /// Windows in blocks.
@@ -74,6 +76,7 @@ impl Default for Rules {
             demand_price: REWARD / 100,
             auditors_demand: true,
             seasoned: true,
+            places_by_stake: true,
             running_clock: true,
             blocks: Blocks::default(),
             lock: None,
@@ -166,6 +169,8 @@ pub struct Market {
     pub work: u128,
     /// What a wrong answer is worth to the cheat (V).
     pub outside: u128,
+    /// What a cap leaves each provider above the usual price.
+    pub room: u128,
     /// What a right answer is worth to its client.
     pub worth: u128,
     /// What an audit costs whoever does it.
@@ -196,6 +201,7 @@ impl Market {
         Self {
             work: REWARD * 70 / 100,
             outside: REWARD * 50 / 100,
+            room: REWARD * 50 / 100,
             worth: REWARD * 130 / 100,
             audit: REWARD * 10 / 100,
             transaction: REWARD / 1_000,

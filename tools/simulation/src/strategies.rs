@@ -4,6 +4,7 @@
 //! that it stands beside would have won in the same task, with the same auditors drawn.
 
 mod auditors;
+mod bids;
 mod challengers;
 mod clients;
 mod draws;
@@ -135,8 +136,12 @@ pub const STRATEGIES: &[Strategy] = &[
         ..provider("sybils", "sybils", providers::sybils)
     },
     Strategy {
-        baseline: providers::three_honest,
-        ..provider("crowded bids", "sybils", providers::crowds_bids)
+        baseline: bids::honest,
+        ..provider("crowded bids", "crowding of bids", bids::lies)
+    },
+    Strategy {
+        baseline: bids::honest,
+        ..provider("cornered bids", "crowding of bids", bids::corners)
     },
     Strategy {
         cheat: &[Role::Client, Role::Challenger],

@@ -260,8 +260,9 @@ fn sybils_gain_no_seats_that_they_do_not_pay_for() {
 }
 
 #[test]
-fn taking_all_places_for_bids_buys_seats_that_are_audited_like_any() {
+fn taking_all_places_for_bids_buys_neither_seats_without_audits_nor_a_higher_price() {
     loses("crowded bids");
+    loses("cornered bids");
 }
 
 #[test]

@@ -219,6 +219,8 @@ fn what_would_be_under_other_rules_is_told() {
     assert!(dear < -error, "{dear}");
     let (young, error) = profit("keys may be younger than the seed");
     assert!(young > error, "{young}");
+    let (first, error) = profit("places for bids go to whoever comes first");
+    assert!(first > error && first > 1.0, "{first}");
 }
 
 #[test]

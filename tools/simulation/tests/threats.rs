@@ -11,13 +11,14 @@ use std::{
 use surety_simulation::strategies::STRATEGIES;
 
 /// Those that strategies play. The page has more.
-const THREATS: [&str; 33] = [
+const THREATS: [&str; 34] = [
     "wrong result",
     "wrong items",
     "copying",
     "lazy auditor",
     "collusion of providers",
     "sybils",
+    "crowding of bids",
     "self-challenge for refund",
     "wash tasks",
     "false disputes and delay",

@@ -2,12 +2,13 @@
 
 use frame_support::assert_ok;
 use sp_runtime::TryRuntimeError;
+use surety_audit_economics::PlaceRank;
 use surety_pallet_test_kit::MockModels;
-use surety_types::traits::ModelCatalog;
+use surety_types::{limits, traits::ModelCatalog};
 
 use crate::{
     Agenda, AgendaSweptTo, AwaitingEntropy, BidCount, BidCounts, BidRecord, Bids, NextTaskId, OpenTasks,
-    Pallet, Substitutes, TaskStateOf, Tasks, mock::*,
+    Pallet, Place, Ranking, Rankings, Substitutes, TaskStateOf, Tasks, mock::*,
 };
 
 /// Breaks something about a task that runs with providers 0 and 1 drawn or in reserve, and another in
@@ -163,4 +164,49 @@ fn auc_9_notices_tasks_that_are_listed_wrongly() {
 fn auc_10_notices_models_of_no_task_and_tasks_of_no_model() {
     noticed("AUC-10", |_, _| MockModels::acquire(&MODEL));
     noticed("AUC-10", |_, _| MockModels::release(&MODEL));
+}
+
+/// A task whose bidders are ranked, and which is then broken.
+fn noticed_in_a_ranking(corrupt: impl FnOnce(&mut Ranking<AccountId>)) {
+    let places = u64::from(limits::BIDS_MAX);
+    let ext = TestExt::new().providers(places);
+    ext.provider_with(places, 1_000 * STAKE).run(|| {
+        let task = post(1);
+        for index in 0..places {
+            assert_ok!(place(task, index, 500));
+        }
+        run_to(3);
+        assert_ok!(place(task, places, 500));
+        assert_sound();
+        Rankings::<Test>::mutate_extant(task, corrupt);
+        match Pallet::<Test>::do_try_state() {
+            Err(TryRuntimeError::Other(message)) => assert!(message.starts_with("AUC-11"), "{message}"),
+            other => panic!("it went unnoticed: {other:?}"),
+        }
+    });
+}
+
+#[test]
+fn auc_11_notices_wrong_places() {
+    noticed_in_a_ranking(|ranking| ranking.places[..].swap(0, 1));
+    noticed_in_a_ranking(|ranking| drop(ranking.places.pop()));
+    noticed_in_a_ranking(|ranking| ranking.places[63].provider = 77);
+    noticed("AUC-11", |_, bidding| {
+        let ranking = Ranking {
+            entropy: Default::default(),
+            places: Default::default(),
+        };
+        Rankings::<Test>::insert(bidding, ranking);
+    });
+    noticed("AUC-11", |_, bidding| {
+        let place = Place {
+            rank: PlaceRank::new(bidding, &stash(0), &Default::default(), 1),
+            provider: stash(0),
+        };
+        let ranking = Ranking {
+            entropy: Default::default(),
+            places: vec![place].try_into().unwrap(),
+        };
+        Rankings::<Test>::insert(bidding, ranking);
+    });
 }

@@ -3,7 +3,6 @@
 use surety_audit_economics::drawn_items;
 use surety_dispute_game::{Agreement, agreement, bisection::Side};
 use surety_proofs::commitment;
-use surety_types::limits::BIDS_MAX;
 
 use crate::{
     books::Role,
@@ -107,9 +106,12 @@ pub fn two_honest(life: &mut Life) {
     life.books.pay(Role::Client, Role::Rival, REWARD);
 }
 
-/// Seats that are the cheat's when three are drawn from a shortlist of six of which it has half.
-fn seats(life: &mut Life) -> u128 {
-    let (mut left, mut own, mut seats) = (6, 3, 0);
+/// Who is shortlisted for three seats.
+pub const SHORTLISTED: u32 = 6;
+
+/// Seats that are the cheat's when three are drawn from a shortlist of six of which it has `own`.
+pub fn seats(life: &mut Life, mut own: u32) -> u128 {
+    let (mut left, mut seats) = (SHORTLISTED, 0);
     for _ in 0..3 {
         if life.dice.below(left) < own {
             own -= 1;
@@ -123,7 +125,12 @@ fn seats(life: &mut Life) -> u128 {
 /// Three seats, and several stashes of one cheat. Its verifiers need no more names: a split stake is drawn as
 /// often, which `surety-audit-economics` has tests of.
 pub fn sybils(life: &mut Life) {
-    let seats = seats(life);
+    let seats = seats(life, SHORTLISTED / 2);
+    lies_on(life, seats);
+}
+
+/// The same wrong result on so many of three seats.
+pub fn lies_on(life: &mut Life, seats: u128) {
     let drawn = life.draw();
     life.books
         .pay(Role::World, Role::Provider, life.market.outside * seats.min(1));
@@ -141,31 +148,7 @@ pub fn sybils(life: &mut Life) {
 
 /// The same seats with honest work.
 pub fn sybils_honest(life: &mut Life) {
-    for _ in 0..seats(life) {
-        life.work(Role::Provider);
-        life.settle(Role::Provider, true);
-    }
-}
-
-/// All places for bids are taken by names of one cheat, so that all seats are its own, and say the same.
-pub fn crowds_bids(life: &mut Life) {
-    // A bid and its opening.
-    for _ in 0..2 * BIDS_MAX {
-        life.transact(Role::Provider);
-    }
-    let drawn = life.draw();
-    life.books.pay(Role::World, Role::Provider, life.market.outside);
-    let claims: Vec<_> = (0..3).map(|_| life.claim(false)).collect();
-    let is_agreed = matches!(agreement(&claims, 3), Agreement::Reached { supporters: 3, .. });
-    let convicted = is_agreed && life.found(drawn.honest);
-    for _ in 0..3 {
-        life.judged(convicted, Drawn::default(), Cronies::Work, Role::Verifier);
-    }
-}
-
-/// Three seats with honest work.
-pub fn three_honest(life: &mut Life) {
-    for _ in 0..3 {
+    for _ in 0..seats(life, SHORTLISTED / 2) {
         life.work(Role::Provider);
         life.settle(Role::Provider, true);
     }
