@@ -266,11 +266,11 @@ impl_runtime_apis! {
 
     impl surety_runtime_api::TrustApi<Block, AccountId, Balance, BlockNumber> for Runtime {
         fn dispute(id: DisputeId) -> Option<Dispute<AccountId, Balance, BlockNumber>> {
-            surety_pallet_disputes::Disputes::<Runtime>::get(id)
+            crate::Disputes::dispute(id)
         }
 
         fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, BlockNumber>> {
-            crate::configs::trust::disputes(task)
+            crate::Disputes::disputes_of(task)
         }
 
         fn slash(id: SlashId) -> Option<Slash<AccountId, Balance, BlockNumber>> {
@@ -294,7 +294,7 @@ impl_runtime_apis! {
         }
 
         fn committee(dispute: DisputeId) -> Option<DisputeCommittee<AccountId, Balance, BlockNumber>> {
-            surety_pallet_disputes::Committees::<Runtime>::get(dispute)
+            crate::Disputes::committee(dispute)
         }
     }
 

@@ -23,6 +23,7 @@ mod tests;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 mod types;
+mod view;
 
 pub use pallet::*;
 pub use types::EscrowRecord;
@@ -45,7 +46,10 @@ pub mod pallet {
     };
     use frame_system::pallet_prelude::BlockNumberFor;
     use sp_runtime::Permill;
-    use surety_types::TaskId;
+    use surety_types::{
+        TaskId,
+        history::{Earning, Page, TaskHistory},
+    };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
 
@@ -84,6 +88,9 @@ pub mod pallet {
 
         /// Part of its task's cap that a client locks beside it.
         type ClientLock: Get<Permill>;
+
+        /// Who worked on what, for views alone.
+        type Tasks: TaskHistory<Self::AccountId, BalanceOf<Self>>;
     }
 
     /// Why money is held.
@@ -227,6 +234,22 @@ pub mod pallet {
         #[cfg(feature = "try-runtime")]
         fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
             Self::do_try_state()
+        }
+    }
+
+    #[pallet::view_functions]
+    impl<T: Config> Pallet<T> {
+        /// What a provider has of tasks: of settled ones what it was paid, for as long as those are kept, of
+        /// open ones what it will be at most. A page looks at 256 numbers of tasks, the newest, or those
+        /// before `before`: where the page before it says to go on. Of older tasks, and of what auditors
+        /// got, events alone tell: `ProviderPaid` and `AuditorPaid`.
+        pub fn earnings(provider: T::AccountId, before: Option<TaskId>) -> Page<Earning<BalanceOf<T>>> {
+            Self::earnings_of(&provider, before)
+        }
+
+        /// What is in escrow for a task, and the client's lock beside it; nothing once it is over.
+        pub fn escrow(task: TaskId) -> Option<EscrowRecord<T::AccountId, BalanceOf<T>>> {
+            Escrows::<T>::get(task)
         }
     }
 }

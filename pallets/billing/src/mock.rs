@@ -74,6 +74,7 @@ impl billing::Config for Test {
     type TreasuryAccount = TreasuryAccount;
     type ValidatorPot = ValidatorPot;
     type ClientLock = ClientLock;
+    type Tasks = ();
 }
 
 /// A chain with two rich clients and everybody's account but the ghost's open.

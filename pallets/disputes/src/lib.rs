@@ -24,6 +24,7 @@ mod showing;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 mod undecided;
+mod view;
 pub mod weights;
 
 pub use committee::SUSPENDED_AT_ONCE;
@@ -35,7 +36,7 @@ pub use weights::WeightInfo;
 use frame_system::pallet_prelude::BlockNumberFor;
 use surety_dispute_game::{
     committee::{CommitteeFund, DisputeCommittee, SeatDraw},
-    dispute::Dispute,
+    dispute::{Dispute, DisputeView},
 };
 use surety_types::trust::Party;
 
@@ -44,6 +45,13 @@ pub type PartyOf<T> = Party<<T as frame_system::Config>::AccountId>;
 
 /// A dispute in this runtime's types.
 pub type DisputeOf<T> = Dispute<
+    <T as frame_system::Config>::AccountId,
+    <T as surety_pallet_trust_lock::Config>::Balance,
+    BlockNumberFor<T>,
+>;
+
+/// A dispute with its number in this runtime's types.
+pub type DisputeViewOf<T> = DisputeView<
     <T as frame_system::Config>::AccountId,
     <T as surety_pallet_trust_lock::Config>::Balance,
     BlockNumberFor<T>,
@@ -67,6 +75,7 @@ pub type SeatDrawOf<T> = SeatDraw<<T as surety_pallet_trust_lock::Config>::Balan
 #[allow(unused_qualifications)] // In what the macro writes.
 pub mod pallet {
     use super::*;
+    use alloc::vec::Vec;
     use frame_support::{pallet_prelude::*, traits::EnsureOrigin};
     use frame_system::pallet_prelude::*;
     use sp_core::H256;
@@ -157,6 +166,24 @@ pub mod pallet {
         #[cfg(feature = "try-runtime")]
         fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
             Self::do_try_state()
+        }
+    }
+
+    #[pallet::view_functions]
+    impl<T: Config> Pallet<T> {
+        /// A dispute, while it is open.
+        pub fn dispute(id: DisputeId) -> Option<DisputeOf<T>> {
+            Disputes::<T>::get(id)
+        }
+
+        /// The open disputes of a task.
+        pub fn disputes_of(task: TaskId) -> Vec<DisputeViewOf<T>> {
+            Self::views_of(task)
+        }
+
+        /// The committee of a dispute, while it sits.
+        pub fn committee(id: DisputeId) -> Option<CommitteeOf<T>> {
+            Committees::<T>::get(id)
         }
     }
 

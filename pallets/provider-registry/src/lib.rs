@@ -9,7 +9,6 @@
     )
 )]
 
-#[cfg(feature = "runtime-benchmarks")]
 extern crate alloc;
 
 pub use pallet::*;
@@ -25,13 +24,17 @@ mod mock;
 mod tests;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
+mod view;
 mod weights;
 
 use frame_system::pallet_prelude::BlockNumberFor;
-use surety_types::provider::Provider;
+use surety_types::{history::ProviderView, provider::Provider};
 
 /// A registered provider.
 pub type ProviderOf<T> = Provider<BlockNumberFor<T>>;
+
+/// A provider, as clients see it.
+pub type ProviderViewOf<T> = ProviderView<<T as frame_system::Config>::AccountId, BlockNumberFor<T>>;
 
 /// The pallet itself; see the crate's documentation.
 // The pallet macro turns its own attributes into paths that this lint finds too long.
@@ -41,6 +44,8 @@ pub mod pallet {
     use frame_support::{pallet_prelude::*, traits::tokens};
     use frame_system::pallet_prelude::*;
     use surety_types::{
+        ModelId, TaskId,
+        history::{Page, TaskHistory},
         multiaddr::{Endpoints, MultiaddrFault},
         provider::DeviceProfile,
         traits::{Jail, StakeLedger},
@@ -69,6 +74,9 @@ pub mod pallet {
 
         /// Who gets no work because it was at fault.
         type Jail: Jail<Self::AccountId>;
+
+        /// Who worked on what, for views alone.
+        type Tasks: TaskHistory<Self::AccountId, Self::Balance>;
 
         /// Weights of the calls.
         type WeightInfo: WeightInfo;
@@ -147,6 +155,22 @@ pub mod pallet {
         fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
             Self::do_try_state()
         }
+    #[pallet::view_functions]
+    impl<T: Config> Pallet<T> {
+        /// A provider by its stash, and whether it would be given work now; nothing when it is not on the
+        /// list.
+        pub fn provider(stash: T::AccountId) -> Option<ProviderViewOf<T>> {
+            Self::view(stash)
+        }
+
+        /// Providers that were given tasks of a model lately, and can be expected to bid for the next one:
+        /// each once in a page. Nobody declares which models it has. A page looks at 256 numbers of tasks,
+        /// the newest, or those before `before`: where the page before it says to go on.
+        pub fn providers_of(model: ModelId, before: Option<TaskId>) -> Page<ProviderViewOf<T>> {
+            Self::page_of(model, before)
+        }
+    }
+
     }
 
     /// Calls; each is an origin check and a `do_*`.

@@ -72,6 +72,7 @@ impl pallet_provider_registry::Config for Test {
     type HeartbeatWindow = HeartbeatWindow;
     type Jail = Jailed;
     type WeightInfo = ();
+    type Tasks = ();
 }
 
 /// Sets up a test; checks every invariant when it is over.

@@ -268,6 +268,15 @@ pub mod pallet {
         }
     }
 
+    #[pallet::view_functions]
+    impl<T: Config> Pallet<T> {
+        /// The round of a task: who works on it, who audits and how far they are. Nothing before it was given
+        /// to providers, and when it is over.
+        pub fn round_of(task: TaskId) -> Option<RoundOf<T>> {
+            Rounds::<T>::get(task)
+        }
+    }
+
     /// What the pallet tells the world.
     #[pallet::event]
     #[pallet::generate_deposit(pub(super) fn deposit_event)]

@@ -253,6 +253,15 @@ pub mod pallet {
         }
     }
 
+    #[pallet::view_functions]
+    impl<T: Config> Pallet<T> {
+        /// The stake of a stash: how much of it works, is locked for open tasks and is on its way out, and
+        /// which agent acts for it. Nothing when it has none.
+        pub fn ledger(stash: T::AccountId) -> Option<LedgerOf<T>> {
+            Ledgers::<T>::get(stash)
+        }
+    }
+
     /// Calls; each is an origin check and a `do_*`.
     #[pallet::call(weight = <T as Config>::WeightInfo)]
     impl<T: Config> Pallet<T> {

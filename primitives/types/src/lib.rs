@@ -15,6 +15,7 @@
 
 extern crate alloc;
 
+pub mod history;
 pub mod input;
 pub mod limits;
 pub mod model;

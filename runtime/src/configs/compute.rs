@@ -9,7 +9,7 @@ use surety_types::{
     view::{ProviderTerms, TaskView},
 };
 
-use super::{consensus::RunningClock, trust::ExactReferee};
+use super::{consensus::RunningClock, history::PostedTasks, trust::ExactReferee};
 use crate::{
     AccountId, Balance, Balances, Billing, BlockEntropy, BlockNumber, ModelRegistry, ProviderRegistry,
     Results, Runtime, RuntimeHoldReason, Staking, TrustLock, params::dynamic, weights,
@@ -40,6 +40,7 @@ impl surety_pallet_provider_registry::Config for Runtime {
     type Stake = Staking;
     type HeartbeatWindow = dynamic::provider_registry::HeartbeatWindow;
     type Jail = TrustLock;
+    type Tasks = PostedTasks;
     type WeightInfo = weights::surety_pallet_provider_registry::WeightInfo<Runtime>;
 }
 
@@ -85,6 +86,7 @@ impl surety_pallet_billing::Config for Runtime {
     type TreasuryAccount = TreasuryAccount;
     type ValidatorPot = ValidatorPot;
     type ClientLock = dynamic::billing::ClientLock;
+    type Tasks = PostedTasks;
 }
 
 /// A task with its round and what is left in escrow for it.

@@ -6,5 +6,6 @@ pub mod compute;
 pub mod consensus;
 pub mod fees;
 pub mod governance;
+mod history;
 pub mod system;
 pub mod trust;

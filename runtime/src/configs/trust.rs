@@ -1,5 +1,6 @@
 //! What results, disputes and trust-lock get from the rest: referees, draws, randomness and time.
 
+#[cfg(feature = "runtime-benchmarks")]
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use frame_support::{PalletId, parameter_types};
@@ -14,10 +15,7 @@ use sp_runtime::{
     DispatchError, FixedU128,
     traits::{AccountIdConversion, Verify},
 };
-use surety_dispute_game::{
-    bisection::{Cell, Judgement, LeafShape, Missing, Referee, Roots, RowsShape, Shape},
-    dispute::DisputeView,
-};
+use surety_dispute_game::bisection::{Cell, Judgement, LeafShape, Missing, Referee, Roots, RowsShape, Shape};
 use surety_model_trace::{CellReferee, Layout, TaskFacts, shown_item};
 use surety_pallet_results::{DisputeReferee, Rounds};
 use surety_proofs::{PARTS_MAX, parts};
@@ -32,8 +30,8 @@ use surety_types::{
 
 use super::consensus::RunningClock;
 use crate::{
-    AccountId, Balance, Balances, BlockEntropy, BlockNumber, Disputes, Results, Runtime, RuntimeHoldReason,
-    Staking, TaskAuction, params::dynamic, weights,
+    AccountId, Balance, Balances, BlockEntropy, Disputes, Results, Runtime, RuntimeHoldReason, Staking,
+    TaskAuction, params::dynamic, weights,
 };
 
 #[cfg(feature = "runtime-benchmarks")]
@@ -318,21 +316,6 @@ impl Referee for ExactClaimReferee {
     fn judge(&self, cell: &Cell, roots: &Roots, opening: &[u8]) -> Judgement {
         CellReferee::new(&self.layout, self.weight_root).judge(cell, roots, opening)
     }
-}
-
-/// The open disputes of a task.
-pub(crate) fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, BlockNumber>> {
-    let open = Rounds::<Runtime>::get(task).map(|round| round.disputes);
-    let view = |id| {
-        Some(DisputeView {
-            id,
-            dispute: surety_pallet_disputes::Disputes::<Runtime>::get(id)?,
-        })
-    };
-    open.into_iter()
-        .flatten()
-        .filter_map(|open| view(open.id))
-        .collect()
 }
 
 /// Auditors expected for a provider's result in a task: at the usual level where it does not have the task.

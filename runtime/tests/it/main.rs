@@ -19,3 +19,4 @@ mod openings;
 mod presets;
 mod retiring;
 mod sharing;
+mod views;
