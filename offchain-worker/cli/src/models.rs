@@ -20,7 +20,7 @@ pub fn parse_id(text: &str) -> Option<ModelId> {
 
 /// A model's name, for people.
 pub fn name(manifest: &ModelManifest) -> String {
-    String::from_utf8_lossy(&manifest.name).into_owned()
+    manifest.name.to_string()
 }
 
 /// The manifest of a model whose files are here, or that can be fetched.

@@ -54,7 +54,7 @@ fn any_llama_on_the_hub_becomes_an_exact_model() {
     let stored = stored.unwrap();
     stored.verify().unwrap();
     let manifest = &stored.manifest;
-    assert_eq!(manifest.name.to_vec(), b"tiny-exact");
+    assert_eq!(&*manifest.name, "tiny-exact");
     assert_eq!(
         (manifest.family, manifest.tier),
         (ModelFamily::Llama, Tier::Exact)

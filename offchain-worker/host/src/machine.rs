@@ -38,12 +38,7 @@ fn memory_bytes(system: &System) -> u64 {
 
 fn bounded_name(name: &str) -> Name {
     let name = if name.is_empty() { "unknown CPU" } else { name };
-    let max = surety_types::limits::NAME_BYTES_MAX as usize;
-    let end = (0..=name.len().min(max))
-        .rev()
-        .find(|end| name.is_char_boundary(*end));
-    let cut = name.get(..end.unwrap_or_default()).unwrap_or_default();
-    Name::try_from(cut.as_bytes().to_vec()).unwrap_or_default()
+    Name::cut(name)
 }
 
 /// Free bytes on the file system that `path` is on; nothing when the system does not tell.
@@ -64,11 +59,10 @@ mod tests {
 
     #[test]
     fn names_fit_and_stay_utf8() {
-        assert_eq!(bounded_name("").as_slice(), b"unknown CPU");
+        assert_eq!(&*bounded_name(""), "unknown CPU");
         let long = "ä".repeat(40);
         let name = bounded_name(&long);
         assert_eq!(name.len(), 64);
-        assert!(std::str::from_utf8(&name).is_ok());
         let odd = format!("x{long}");
         assert_eq!(bounded_name(&odd).len(), 63);
     }

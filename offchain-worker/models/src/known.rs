@@ -45,7 +45,7 @@ pub struct Wheel {
 impl KnownModel {
     /// Its name, also that of its folder.
     pub fn name(&self) -> String {
-        String::from_utf8_lossy(&self.manifest.name).into_owned()
+        self.manifest.name.to_string()
     }
 
     /// Size and hash of one of its files; nothing where it has none.

@@ -60,11 +60,11 @@ fn fault_text(fault: MultiaddrFault) -> &'static str {
 /// # Errors
 /// When the chain would refuse it.
 pub fn parse_endpoint(text: &str) -> Result<Endpoint, AddressError> {
-    check(text.as_bytes()).map_err(|fault| AddressError::Malformed {
+    check(text).map_err(|fault| AddressError::Malformed {
         text: text.into(),
         fault,
     })?;
-    Endpoint::try_from(text.as_bytes().to_vec()).map_err(|_| AddressError::TooLong { text: text.into() })
+    Endpoint::try_from(text).map_err(|_| AddressError::TooLong { text: text.into() })
 }
 
 /// Checks that a text is an address to listen on, or one at which others reach this peer: no peer id, no host
@@ -93,7 +93,7 @@ pub(crate) fn split_endpoint(endpoint: &Endpoint) -> Result<(Multiaddr, PeerId),
 
 /// The text of an endpoint, for people.
 pub(crate) fn endpoint_text(endpoint: &Endpoint) -> String {
-    String::from_utf8_lossy(endpoint).into_owned()
+    endpoint.to_string()
 }
 
 /// An address to listen on.
@@ -312,7 +312,7 @@ mod tests {
             prop_assert_eq!(format!("{address}/p2p/{peer}"), right);
             // Anything else is an error, or an endpoint like that.
             let text = parts.concat();
-            prop_assert_eq!(parse_endpoint(&text).is_ok(), check(text.as_bytes()).is_ok());
+            prop_assert_eq!(parse_endpoint(&text).is_ok(), check(&text).is_ok());
             if let Ok((address, peer)) = Endpoint::try_from(text.clone().into_bytes())
                 .map_err(drop)
                 .and_then(|endpoint| split_endpoint(&endpoint).map_err(drop))

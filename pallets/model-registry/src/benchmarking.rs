@@ -10,7 +10,7 @@ use surety_types::{
     ContentHash, ModelId,
     limits::{MODEL_AUDITORS_MAX, NAME_BYTES_MAX, OPERATIONS_MAX, SPECIAL_IDS_MAX},
     model::{
-        Architecture, ExactForm, ModelFamily, ModelManifest, Operation, SpecialIds, TextForm, Tier,
+        Architecture, ExactForm, ModelFamily, ModelManifest, Name, Operation, SpecialIds, TextForm, Tier,
         audit_speeds,
     },
     stake::Role,
@@ -27,14 +27,13 @@ fn special() -> SpecialIds {
 
 /// The largest manifest that offers `operation`.
 pub(crate) fn largest(operation: Operation) -> ModelManifest {
-    let name: usize = NAME_BYTES_MAX.saturated_into();
     let operations: usize = OPERATIONS_MAX.saturated_into();
     let family = match operation {
         Operation::Embed => ModelFamily::Bert,
         Operation::Generate => ModelFamily::Llama,
     };
     ModelManifest {
-        name: BoundedVec::truncate_from([b'n'].repeat(name)),
+        name: Name::cut(&"n".repeat(NAME_BYTES_MAX.saturated_into())),
         family,
         tier: Tier::Exact,
         operations: BoundedVec::truncate_from([operation].repeat(operations)),

@@ -90,8 +90,7 @@ impl<T: Config> Pallet<T> {
 /// Whether the manifest describes something that can be run.
 pub(crate) fn check_manifest<T: Config>(manifest: &ModelManifest) -> Result<(), Error<T>> {
     ensure!(!manifest.operations.is_empty(), Error::<T>::NoOperations);
-    let name = core::str::from_utf8(&manifest.name);
-    ensure!(name.is_ok_and(|name| !name.is_empty()), Error::<T>::InvalidName);
+    ensure!(!manifest.name.is_empty(), Error::<T>::InvalidName);
     ensure!(manifest.weights_bytes > 0, Error::<T>::EmptyWeights);
     match &manifest.exact {
         Some(exact) => check_exact(manifest, exact),

@@ -176,7 +176,7 @@ pub mod pallet {
         AlreadyRegistered,
         /// The manifest offers no operation. List what the model can do.
         NoOperations,
-        /// The name is empty or not UTF-8. Give the model one, as text of 64 bytes at most.
+        /// The model has no name. Give it one, of 64 bytes at most.
         InvalidName,
         /// The weights have no bytes. Make the manifest again from the model's file.
         EmptyWeights,

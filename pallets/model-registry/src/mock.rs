@@ -6,7 +6,7 @@ use sp_runtime::{BuildStorage, DispatchResult};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
     input::Work,
-    model::{ExactForm, ModelFamily, ModelManifest, Operation, TextForm, Tier},
+    model::{ExactForm, ModelFamily, ModelManifest, Name, Operation, TextForm, Tier},
     traits::WorkReferee,
 };
 
@@ -141,7 +141,7 @@ impl TestExt {
 
 pub(crate) fn manifest(name: &str) -> ModelManifest {
     ModelManifest {
-        name: BoundedVec::truncate_from(name.as_bytes().to_vec()),
+        name: Name::cut(name),
         family: ModelFamily::Bert,
         tier: Tier::Exact,
         operations: BoundedVec::truncate_from(vec![Operation::Embed]),

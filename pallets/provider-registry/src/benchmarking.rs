@@ -1,11 +1,11 @@
 //! Benchmarks, each with the largest entry that fits.
 
 use frame_benchmarking::{account, v2::*};
-use frame_support::BoundedVec;
 use frame_system::RawOrigin;
 use sp_runtime::{SaturatedConversion, traits::One};
 use surety_types::{
     limits::{ENDPOINTS_MAX, MULTIADDR_BYTES_MAX, NAME_BYTES_MAX},
+    model::Name,
     multiaddr::{Endpoint, Endpoints},
     provider::{DeviceKind, DeviceProfile, Provider},
     stake::Role,
@@ -16,14 +16,13 @@ use crate::{Call, Config, Pallet, ProviderOf, Providers};
 
 /// The largest entry there can be, heard of just now.
 pub(crate) fn largest<T: Config>() -> ProviderOf<T> {
-    let name: usize = NAME_BYTES_MAX.saturated_into();
     let mut endpoints = Endpoints::new();
     for _ in 0..ENDPOINTS_MAX {
         endpoints.force_push(longest_endpoint());
     }
     Provider {
         device: DeviceProfile {
-            name: BoundedVec::truncate_from([b'n'].repeat(name)),
+            name: Name::cut(&"n".repeat(NAME_BYTES_MAX.saturated_into())),
             kind: DeviceKind::Cuda,
             cores: u16::MAX,
             memory_mib: u32::MAX,
@@ -35,11 +34,11 @@ pub(crate) fn largest<T: Config>() -> ProviderOf<T> {
 
 /// A well-formed endpoint of `MULTIADDR_BYTES_MAX` bytes.
 fn longest_endpoint() -> Endpoint {
-    let front: &[u8] = b"/dns4/";
-    let back: &[u8] = b"/udp/65535/quic-v1/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp";
+    let front = "/dns4/";
+    let back = "/udp/65535/quic-v1/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp";
     let length: usize = MULTIADDR_BYTES_MAX.saturated_into();
-    let host = [b'h'].repeat(length.saturating_sub(front.len()).saturating_sub(back.len()));
-    BoundedVec::truncate_from([front, &host, back].concat())
+    let host = "h".repeat(length.saturating_sub(front.len()).saturating_sub(back.len()));
+    Endpoint::cut(&[front, &host, back].concat())
 }
 
 /// A bonded provider and its agent, in the block in which calls are measured.

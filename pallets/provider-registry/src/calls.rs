@@ -18,10 +18,6 @@ impl<T: Config> Pallet<T> {
         endpoints: Endpoints,
     ) -> DispatchResult {
         let provider = Self::provider_of(&agent)?;
-        ensure!(
-            core::str::from_utf8(&device.name).is_ok(),
-            Error::<T>::InvalidName
-        );
         ensure!(!endpoints.is_empty(), Error::<T>::NoEndpoints);
         for endpoint in &endpoints {
             multiaddr::check(endpoint).map_err(Error::<T>::from)?;

@@ -120,8 +120,6 @@ pub mod pallet {
         NotAgent,
         /// The provider is not on the list. Register it first.
         NotRegistered,
-        /// The name of the device is not UTF-8. Give it as text, of 64 bytes at most.
-        InvalidName,
         /// No endpoint was given. Name at least one at which clients and auditors reach the provider.
         NoEndpoints,
         /// An endpoint is not `/`-separated printable ASCII. Write it like
@@ -155,6 +153,8 @@ pub mod pallet {
         fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
             Self::do_try_state()
         }
+    }
+
     #[pallet::view_functions]
     impl<T: Config> Pallet<T> {
         /// A provider by its stash, and whether it would be given work now; nothing when it is not on the
@@ -169,8 +169,6 @@ pub mod pallet {
         pub fn providers_of(model: ModelId, before: Option<TaskId>) -> Page<ProviderViewOf<T>> {
             Self::page_of(model, before)
         }
-    }
-
     }
 
     /// Calls; each is an origin check and a `do_*`.

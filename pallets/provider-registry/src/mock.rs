@@ -4,7 +4,8 @@ use frame_support::{BoundedVec, assert_ok, derive_impl, parameter_types};
 use sp_runtime::BuildStorage;
 use surety_pallet_test_kit::{AccountId, Balance, MockStake};
 use surety_types::{
-    multiaddr::Endpoints,
+    model::Name,
+    multiaddr::{Endpoint, Endpoints},
     provider::{DeviceKind, DeviceProfile},
     stake::Role,
     traits::Jail,
@@ -71,8 +72,8 @@ impl pallet_provider_registry::Config for Test {
     type Stake = MockStake;
     type HeartbeatWindow = HeartbeatWindow;
     type Jail = Jailed;
-    type WeightInfo = ();
     type Tasks = ();
+    type WeightInfo = ();
 }
 
 /// Sets up a test; checks every invariant when it is over.
@@ -127,7 +128,7 @@ impl TestExt {
 
 pub(crate) fn device(name: &str) -> DeviceProfile {
     DeviceProfile {
-        name: BoundedVec::truncate_from(name.as_bytes().to_vec()),
+        name: Name::cut(name),
         kind: DeviceKind::Cpu,
         cores: 8,
         memory_mib: 16_384,
@@ -137,7 +138,7 @@ pub(crate) fn device(name: &str) -> DeviceProfile {
 pub(crate) fn endpoints(texts: &[&str]) -> Endpoints {
     let texts = texts
         .iter()
-        .map(|text| BoundedVec::truncate_from(text.as_bytes().to_vec()));
+        .map(|text| Endpoint::cut(text));
     BoundedVec::truncate_from(texts.collect())
 }
 

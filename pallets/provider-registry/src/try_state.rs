@@ -10,8 +10,7 @@ impl<T: Config> Pallet<T> {
     /// Checks every invariant.
     pub fn do_try_state() -> Result<(), TryRuntimeError> {
         Self::prov_1_endpoints_are_well_formed()?;
-        Self::prov_2_heartbeats_are_past()?;
-        Self::prov_3_names_are_text()
+        Self::prov_2_heartbeats_are_past()
     }
 
     fn prov_1_endpoints_are_well_formed() -> Result<(), TryRuntimeError> {
@@ -36,14 +35,6 @@ impl<T: Config> Pallet<T> {
                 provider.last_heartbeat <= now,
                 "PROV-2: a heartbeat lies in the future"
             );
-        }
-        Ok(())
-    }
-
-    fn prov_3_names_are_text() -> Result<(), TryRuntimeError> {
-        for provider in Providers::<T>::iter_values() {
-            let is_text = core::str::from_utf8(&provider.device.name).is_ok();
-            ensure!(is_text, "PROV-3: a name is not UTF-8");
         }
         Ok(())
     }

@@ -24,6 +24,7 @@ pub mod opening;
 pub mod provider;
 pub mod stake;
 pub mod task;
+pub mod text;
 pub mod traits;
 pub mod trust;
 pub mod view;

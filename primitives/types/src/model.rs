@@ -5,7 +5,7 @@ use scale_info::TypeInfo;
 use sp_core::{ConstU32, H256};
 use sp_runtime::BoundedVec;
 
-use crate::{ContentHash, ModelId, limits};
+use crate::{ContentHash, ModelId, limits, text::Text};
 
 mod bounds;
 mod work;
@@ -13,8 +13,8 @@ mod work;
 pub use bounds::ArchitectureError;
 pub use work::{ModelAudits, REFERENCE_WORK, audit_speeds};
 
-/// A bounded UTF-8 name.
-pub type Name = BoundedVec<u8, ConstU32<{ limits::NAME_BYTES_MAX }>>;
+/// What people call something.
+pub type Name = Text<{ limits::NAME_BYTES_MAX }>;
 
 /// The architecture that an engine has to implement to run the model.
 #[derive(
@@ -89,7 +89,7 @@ impl Operation {
 /// Everything that fixes a model's answers. Its hash is the [`ModelId`].
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct ModelManifest {
-    /// What people call it, UTF-8.
+    /// What people call it.
     pub name: Name,
     /// The architecture.
     pub family: ModelFamily,

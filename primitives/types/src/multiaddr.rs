@@ -5,10 +5,10 @@ use scale_info::TypeInfo;
 use sp_core::ConstU32;
 use sp_runtime::BoundedVec;
 
-use crate::limits;
+use crate::{limits, text::Text};
 
-/// An address as text, for example `/ip4/127.0.0.1/udp/4001/quic-v1/p2p/12D3KooW...`.
-pub type Endpoint = BoundedVec<u8, ConstU32<{ limits::MULTIADDR_BYTES_MAX }>>;
+/// An address, for example `/ip4/127.0.0.1/udp/4001/quic-v1/p2p/12D3KooW...`.
+pub type Endpoint = Text<{ limits::MULTIADDR_BYTES_MAX }>;
 
 /// The addresses of one peer.
 pub type Endpoints = BoundedVec<Endpoint, ConstU32<{ limits::ENDPOINTS_MAX }>>;
@@ -32,8 +32,7 @@ pub enum MultiaddrFault {
 ///
 /// The peer id is only checked for its alphabet and length: the data plane checks it against the key that the
 /// peer proves to hold.
-pub fn check(text: &[u8]) -> Result<(), MultiaddrFault> {
-    let text = core::str::from_utf8(text).map_err(|_| MultiaddrFault::Syntax)?;
+pub fn check(text: &str) -> Result<(), MultiaddrFault> {
     if !text.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(MultiaddrFault::Syntax);
     }
@@ -93,7 +92,7 @@ mod tests {
             "/dns4/a-b.example/tcp/30333",
         ] {
             let text = alloc::format!("{front}/p2p/{PEER}");
-            assert_eq!(check(text.as_bytes()), Ok(()), "{text}");
+            assert_eq!(check(&text), Ok(()), "{text}");
         }
     }
 
@@ -111,9 +110,9 @@ mod tests {
             ("/ip4/127.0.0.1/tcp/1/p2p/short", MultiaddrFault::PeerId),
         ];
         for (text, fault) in cases {
-            assert_eq!(check(text.as_bytes()), Err(fault), "{text}");
+            assert_eq!(check(text), Err(fault), "{text}");
         }
         let trailing = alloc::format!("/ip4/127.0.0.1/tcp/1/p2p/{PEER}/p2p-circuit");
-        assert_eq!(check(trailing.as_bytes()), Err(MultiaddrFault::PeerId));
+        assert_eq!(check(&trailing), Err(MultiaddrFault::PeerId));
     }
 }

@@ -19,7 +19,7 @@ pub enum DeviceKind {
 /// A machine as its owner declares it. Nothing in it is trusted: a declared speed would pay liars.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct DeviceProfile {
-    /// Processor name, UTF-8.
+    /// Processor name.
     pub name: Name,
     /// Processor kind.
     pub kind: DeviceKind,

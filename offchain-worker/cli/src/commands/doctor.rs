@@ -179,7 +179,7 @@ fn check_machine(context: &Context, role: DoctorRole, checks: &mut Checks) {
     let profile = machine::profile(threads);
     let found = format!(
         "{}, {cores} cores, {threads} of them to compute, {} MiB memory",
-        String::from_utf8_lossy(&profile.name),
+        profile.name,
         profile.memory_mib
     );
     if threads > cores {

@@ -88,7 +88,7 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
         bonded: Plancks(setup.stake().await?.map_or(0, |stake| stake.bonded)),
         usual_payment: wanted.usual_payment().map(Plancks),
         model: wanted.model.map(|manifest| models::name(&manifest)),
-        processor: String::from_utf8_lossy(&device.name).into_owned(),
+        processor: device.name.to_string(),
         cores: device.cores,
         memory_mib: device.memory_mib,
         reach,

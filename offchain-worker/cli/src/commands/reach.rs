@@ -40,7 +40,7 @@ pub(super) enum Found {
 
 impl Reach {
     fn new((endpoint, found): (Endpoint, Reachability)) -> Self {
-        let text = |endpoint: &Endpoint| String::from_utf8_lossy(endpoint).into_owned();
+        let text = |endpoint: &Endpoint| endpoint.to_string();
         let (found, reached_at) = match &found {
             Reachability::Reachable => match Scope::of_endpoint(&endpoint) {
                 Some(Scope::Network | Scope::Machine) => (Found::Nearby, None),

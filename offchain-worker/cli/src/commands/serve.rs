@@ -56,7 +56,7 @@ pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<()> {
         http: format!("http://{address}"),
         sources: endpoints
             .iter()
-            .map(|endpoint| String::from_utf8_lossy(endpoint).into_owned())
+            .map(ToString::to_string)
             .collect(),
     };
     let backend = Backend {

@@ -96,7 +96,7 @@ impl Up {
             peer: (!endpoints.is_empty()).then(|| node.peer_id()),
             endpoints: endpoints
                 .iter()
-                .map(|endpoint| String::from_utf8_lossy(endpoint).into_owned())
+                .map(ToString::to_string)
                 .collect(),
             models: stored.iter().map(models::name).collect(),
         }

@@ -173,7 +173,7 @@ async fn keep(backend: &Backend, client: AccountId, blob: Blob) -> Result<Kept, 
     let input = kept.await.map_err(|e| HttpError::Internal(e.to_string()))??;
     let sources = endpoints
         .iter()
-        .map(|endpoint| String::from_utf8_lossy(endpoint).into_owned());
+        .map(ToString::to_string);
     Ok(Kept {
         input: format!("{input:?}"),
         input_bytes,

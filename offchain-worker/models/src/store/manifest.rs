@@ -93,7 +93,7 @@ enum OperationName {
 pub(super) fn to_json(manifest: &ModelManifest) -> String {
     let hash = |hash: &ContentHash| format!("0x{}", hex::encode(hash));
     let json = ManifestJson {
-        name: String::from_utf8_lossy(&manifest.name).into_owned(),
+        name: manifest.name.to_string(),
         family: match manifest.family {
             ModelFamily::Bert => Family::Bert,
             ModelFamily::Llama => Family::Llama,

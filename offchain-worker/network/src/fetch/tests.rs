@@ -47,7 +47,7 @@ impl Ask for Net {
     }
 
     async fn ask(&self, endpoint: &Endpoint, request: Request) -> Result<Response, PeerError> {
-        let n = usize::from(endpoint[0] - b'0');
+        let n = usize::from(endpoint.as_bytes()[0] - b'0');
         self.asked.lock().unwrap().push((n, request.wanted.clone()));
         self.peers[n](request.wanted).await
     }

@@ -72,12 +72,9 @@ fn a_model_without_operations_is_refused() {
 }
 
 #[test]
-fn a_name_is_text_and_not_empty() {
+fn a_model_has_a_name() {
     TestExt::new().endow(1, 500).execute_with(|| {
         assert_noop!(register(signed(1), manifest("")), Error::<Test>::InvalidName);
-        let mut garbled = manifest("MiniLM");
-        garbled.name = BoundedVec::truncate_from(vec![b'M', 0xff]);
-        assert_noop!(register(signed(1), garbled), Error::<Test>::InvalidName);
     });
 }
 

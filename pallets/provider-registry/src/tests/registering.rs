@@ -1,11 +1,12 @@
 //! Entering the list.
 
-use frame_support::{BoundedVec, assert_noop, assert_ok};
+use codec::{Decode, Encode};
+use frame_support::{assert_noop, assert_ok};
 use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
-use surety_types::{multiaddr::Endpoints, stake::Role};
+use surety_types::{multiaddr::Endpoints, provider::DeviceKind, stake::Role};
 
-use crate::{Error, Event, Providers, mock::*};
+use crate::{Call, Error, Event, Providers, mock::*};
 
 #[test]
 fn an_agent_registers_its_stash() {
@@ -96,13 +97,14 @@ fn each_fault_of_an_endpoint_has_its_error() {
 }
 
 #[test]
-fn the_name_of_a_device_is_text() {
-    TestExt::new().bond(1, 11).execute_with(|| {
-        let mut profile = device("cpu");
-        profile.name = BoundedVec::truncate_from(vec![0xff, 0xfe]);
-        assert_noop!(
-            ProviderRegistry::register(signed(11), profile, endpoints(&[ENDPOINT])),
-            Error::<Test>::InvalidName
-        );
-    });
+fn a_call_that_names_a_device_by_what_is_no_text_is_none() {
+    let call = |name: &[u8]| {
+        let endpoints = endpoints(&[ENDPOINT]);
+        let rest = (DeviceKind::Cpu, 8_u16, 16_384_u32, endpoints);
+        let bytes = (0_u8, name, rest).encode();
+        Call::<Test>::decode(&mut bytes.as_slice())
+    };
+    let (device, endpoints) = (device("cpu"), endpoints(&[ENDPOINT]));
+    assert_eq!(call(b"cpu"), Ok(Call::register { device, endpoints }));
+    assert!(call(&[0xff, 0xfe]).is_err());
 }

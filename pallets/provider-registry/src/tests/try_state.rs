@@ -1,6 +1,6 @@
 //! The checker notices each kind of damage.
 
-use frame_support::{BoundedVec, assert_err, assert_ok};
+use frame_support::{assert_err, assert_ok};
 
 use crate::{ProviderOf, Providers, mock::*};
 
@@ -31,14 +31,5 @@ fn prov_2_notices_a_heartbeat_from_the_future() {
     damaged(
         |entry| entry.last_heartbeat = 2,
         "PROV-2: a heartbeat lies in the future",
-    );
-}
-
-#[test]
-fn prov_3_notices_a_name_that_is_not_text() {
-    let complaint = "PROV-3: a name is not UTF-8";
-    damaged(
-        |entry| entry.device.name = BoundedVec::truncate_from(vec![0xff]),
-        complaint,
     );
 }

@@ -109,7 +109,7 @@ fn detached(
 ) -> Result<()> {
     let texts = sources
         .iter()
-        .map(|source| String::from_utf8_lossy(source).into_owned());
+        .map(ToString::to_string);
     let posted = Posted {
         task,
         block,
