@@ -10,6 +10,9 @@ export const HTTP = process.env.SURETY_HTTP;
 export const ORIGIN = process.env.SURETY_ORIGIN ?? "http://localhost:5173";
 export const SERVED = { skip: HTTP ? false : "SURETY_HTTP names no `surety serve`" };
 
+// A settled task.
+export const EARLIER = BigInt(process.env.SURETY_TASK ?? 0);
+
 export const MODEL = "all-MiniLM-L6-v2-exact";
 export const REDUNDANCY = Number(process.env.SURETY_REDUNDANCY ?? 3);
 

@@ -1,39 +1,82 @@
-// PAPI speaks the new JSON-RPC (chainHead, chainSpec) and reads metadata on its own: both have to work.
+// PAPI speaks the new JSON-RPC (chainHead, chainSpec) and reads metadata on its own: both have to work, and what it
+// generates from the metadata has to be of use to a dApp.
 
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
+import { after, before, test } from "node:test";
 
-import { createClient } from "polkadot-api";
+import { Keyring } from "@polkadot/api";
+import { Enum, createClient } from "polkadot-api";
+import { getPolkadotSigner } from "polkadot-api/signer";
 import { getWsProvider } from "polkadot-api/ws";
 import { WebSocket } from "ws";
 
-import { WS, within } from "./lib.mjs";
+import { check, generate } from "./descriptors.mjs";
+import { EARLIER, MODEL, REDUNDANCY, SERVED, WS, specOf, within } from "./lib.mjs";
 
-// A settled task.
-const EARLIER = BigInt(process.env.SURETY_TASK ?? 0);
+const CAP = 3_000_000_000_000n;
+const TEXTS = ["Typed from the chain's own metadata.", "Computed by three of its providers."];
+const LIFE_SECONDS = 400;
+const OVER = new Set(["Settled", "Failed", "Cancelled"]);
 
 // Node has one of its own only from version 22 on.
 const client = createClient(getWsProvider(WS, { websocketClass: WebSocket }));
+let api;
+let folder;
+
+before(async () => {
+  let surety;
+  ({ folder, surety } = await within(120, "descriptors", generate(client)));
+  api = client.getTypedApi(surety);
+});
 
 after(() => client.destroy());
 
-test("PAPI follows finalised blocks and reads typed storage by the metadata", async () => {
+/** What `papi` calls a spec of `specOf`. */
+function typedSpec({ operation, inputBytes, unitsMax, security, ...spec }) {
+  return {
+    ...spec,
+    operation: Enum(operation),
+    input_bytes: inputBytes,
+    units_max: unitsMax,
+    security: { level: Enum(security.level), value_at_risk: BigInt(security.valueAtRisk) },
+  };
+}
+
+/** How a task ended, once that is final. */
+function over(task) {
+  return new Promise((resolve, reject) => {
+    const tasks = api.query.TaskAuction.Tasks.watchValue(task, { at: "finalized" });
+    const subscribed = tasks.subscribe({
+      next: ({ value }) => {
+        if (!OVER.has(value?.state.type)) return;
+        resolve(value.state);
+        queueMicrotask(() => subscribed.unsubscribe());
+      },
+      error: reject,
+    });
+  });
+}
+
+test("PAPI follows finalised blocks and reads typed storage, in which names are text", async () => {
   const block = await within(30, "a finalised block", client.getFinalizedBlock());
   assert.ok(block.number > 0);
   const { name, properties } = await client.getChainSpecData();
   assert.match(name, /Surety/);
   assert.equal(properties.tokenSymbol, "SURE");
 
-  const api = client.getUnsafeApi();
   const next = await within(30, "storage", api.query.TaskAuction.NextTaskId.getValue());
   assert.equal(typeof next, "bigint");
   const models = await within(30, "storage", api.query.ModelRegistry.Models.getEntries());
-  const families = models.map(({ value }) => value.manifest.family.type).sort();
-  assert.deepEqual(families, ["Bert", "Llama"]);
+  const manifests = models.map(({ value }) => value.manifest);
+  assert.deepEqual(manifests.map(({ family }) => family.type).sort(), ["Bert", "Llama"]);
+  assert.ok(manifests.some(({ name }) => name === MODEL), manifests.map(({ name }) => name).join());
 });
 
+test("the compiler knows calls, answers and text by the generated types, and refuses what is not there", () =>
+  check(folder));
+
 test("PAPI asks the runtime about a settled task, prices and slashes", async () => {
-  const { TaskApi, TrustApi } = client.getUnsafeApi().apis;
+  const { TaskApi, TrustApi } = api.apis;
   const view = await within(30, "the task", TaskApi.task(EARLIER));
   assert.equal(view.task.state.type, "Settled");
   assert.equal(view.round, undefined, "its round is over");
@@ -46,4 +89,43 @@ test("PAPI asks the runtime about a settled task, prices and slashes", async () 
   assert.equal(await TaskApi.price_limit(0n, 1), undefined, "no cap is too small a cap");
   assert.deepEqual(await TrustApi.disputes(EARLIER), []);
   assert.equal(await TrustApi.slash(2 ** 31), undefined);
+});
+
+test("PAPI calls view functions: who works on a model, what they earn, what a task comes to", async () => {
+  const { Billing, Disputes, ProviderRegistry, Results, Staking, TaskAuction } = api.view;
+  const { task } = await within(30, "the task", TaskAuction.task(EARLIER));
+  const { payments } = task.state.value;
+  const quote = await TaskAuction.quote(task.spec, task.cap);
+  assert.ok(quote.success, JSON.stringify(quote.value));
+  const refused = await TaskAuction.quote({ ...task.spec, redundancy: 0 }, task.cap);
+  assert.deepEqual([refused.success, refused.value.value.type], [false, "TaskAuction"]);
+
+  const { items } = await ProviderRegistry.providers_of(task.spec.model, undefined);
+  const stashes = items.map(({ stash }) => stash);
+  for (const { provider, price } of payments) {
+    assert.ok(stashes.includes(provider), `${provider} is not among ${stashes.join()}`);
+    const earned = (await Billing.earnings(provider, undefined)).items.find(({ task: of }) => of === EARLIER);
+    assert.deepEqual(earned, { task: EARLIER, amount: price, is_settled: true });
+    assert.ok((await Staking.ledger(provider)).bonded > 0n);
+  }
+  const { entry } = await ProviderRegistry.provider(payments[0].provider);
+  assert.match(entry.endpoints[0], /^\/(ip4|ip6|dns)/);
+  assert.equal(await Results.round_of(EARLIER), undefined);
+  assert.equal(await Disputes.dispute(2 ** 31), undefined);
+});
+
+test("PAPI posts an input of its own by typed calls, and reads the settled result", SERVED, async () => {
+  const wallet = new Keyring({ type: "sr25519" }).addFromUri("//Ferdie//stash");
+  const signer = getPolkadotSigner(wallet.publicKey, "Sr25519", (bytes) => wallet.sign(bytes));
+  const spec = typedSpec(await specOf(wallet.address, TEXTS));
+  const post = api.tx.TaskAuction.post({ spec, cap: CAP });
+  const done = await within(60, "the post to be final", post.signAndSubmit(signer));
+  assert.ok(done.ok, JSON.stringify(done.dispatchError));
+  const [posted] = api.event.TaskAuction.TaskPosted.filter(done.events);
+  const { task } = posted.payload ?? posted;
+
+  const state = await within(LIFE_SECONDS, `task ${task} to be over`, over(task));
+  assert.equal(state.type, "Settled", JSON.stringify(state, (_, value) => String(value)));
+  assert.equal(state.value.claim.units, TEXTS.length);
+  assert.equal(state.value.payments.length, REDUNDANCY);
 });

@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 
 import { ApiPromise, Keyring, WsProvider } from "@polkadot/api";
 
-import { REDUNDANCY, SERVED, WS, specOf, within } from "./lib.mjs";
+import { EARLIER, MODEL, REDUNDANCY, SERVED, WS, specOf, within } from "./lib.mjs";
 
 const CLIENT = "//Dave";
 // Too little for the spare providers of other tests: they are to work for their own tasks alone.
@@ -100,6 +100,35 @@ async function follow(task, block) {
     await new Promise((resolve) => setTimeout(resolve, 1000));
   }
 }
+
+/** What a view function answers. The library has no calls for them: what it takes is in the metadata. */
+async function view(pallet, name, ...args) {
+  const { viewFunctions } = api.runtimeMetadata.asLatest.pallets.find((of) => of.name.eq(pallet));
+  const { id, inputs, output } = viewFunctions.find((of) => of.name.eq(name));
+  const typed = (type, value) => api.createType(api.registry.createLookupType(type), value);
+  const input = Buffer.concat(inputs.map(({ type }, at) => typed(type, args[at]).toU8a()));
+  const query = { prefix: id.slice(0, 16), suffix: id.slice(16) };
+  const answer = await api.call.runtimeViewFunction.executeViewFunction(query, `0x${input.toString("hex")}`);
+  return typed(output, answer.asOk.toU8a(true));
+}
+
+test("names are text, and runtime APIs and view functions answer about a settled task alike", async () => {
+  const models = (await api.query.modelRegistry.models.entries()).map(([, model]) => model.unwrap().manifest);
+  assert.ok(models.some(({ name }) => name.toString() === MODEL), models.map(({ name }) => name.toString()).join());
+
+  const { task } = (await within(30, "the task", api.call.taskApi.task(EARLIER))).unwrap();
+  const viewed = (await view("TaskAuction", "task", EARLIER)).unwrap().task;
+  assert.equal(viewed.toHex(), task.toHex());
+  assert.match(task.spec.sources[0].toString(), /^\/(ip4|ip6|dns)/);
+  const [{ provider, price }] = task.state.asSettled.payments;
+  const { items } = await view("Billing", "earnings", provider, null);
+  const earned = items.find(({ task: of }) => of.eq(EARLIER));
+  assert.ok(earned.isSettled.isTrue && earned.amount.eq(price), items.toString());
+  const { items: providers } = await view("ProviderRegistry", "providers_of", task.spec.model, null);
+  assert.ok(providers.some(({ stash }) => stash.eq(provider)), providers.toString());
+  assert.ok((await view("TaskAuction", "task", 2n ** 63n)).isNone, "there is no such task");
+  assert.deepEqual((await api.call.trustApi.disputes(EARLIER)).toJSON(), []);
+});
 
 test("a task is posted, followed by its events, and its settled result is read", SERVED, async () => {
   const client = new Keyring({ type: "sr25519" }).addFromUri(CLIENT);

@@ -9,6 +9,7 @@ mod committee;
 mod consensus;
 mod crowd;
 mod disputes;
+mod errors;
 mod fees;
 mod governance;
 mod inputs;
