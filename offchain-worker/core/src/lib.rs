@@ -68,7 +68,7 @@
 //! - A provider that drains ([`Config::is_draining`]) bids for nothing either, and does all the rest.
 //! - No more audits of items are begun than could be computed in whole in the time for openings.
 //! - Bids are made while the promised work fits into the time to commit, by measured speed. Waiting for a
-//!   window is no work.
+//!   window is no work. A bid that lost its place is dropped with its task.
 
 mod absence;
 mod attempts;

@@ -45,6 +45,8 @@ pub(crate) struct ProviderTask {
     pub abandoned: bool,
     /// Stake that has to be free for it in the draw, in plancks, as the chain said last.
     pub lock: Balance,
+    /// Finalised state has shown our bid and shows it no longer: another has its place, for good.
+    pub displaced: bool,
     /// The input is here. A restart asks for it again.
     pub input_ready: bool,
     /// Whether it was fetched for this task, before a restart, too. Journalled.
@@ -86,6 +88,8 @@ impl ProviderTask {
     /// Takes finalised state in.
     pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config, block: BlockNumber, clock: BlockNumber) {
         self.absence.end(block);
+        let had_bid = self.seen.as_ref().is_some_and(|seen| seen.bid.is_some());
+        self.displaced |= had_bid && snapshot.bid.is_none();
         self.lock = snapshot.terms.map_or(self.lock, |terms| terms.lock);
         self.duels.see(&snapshot.disputes, config, &mut self.attempts);
         self.inputs
@@ -248,6 +252,7 @@ impl ProviderTask {
         match (&self.bid, &seen.bid) {
             (Some(_), Some(_)) => Want::Nothing,
             (None, Some(bid)) => Want::AdoptBid(bid.seal),
+            (Some(_), None) if self.displaced => Want::Over,
             // The best chain is ahead of the finalised one: in the last block it would come too late.
             _ if clock >= until => Want::Nothing,
             (Some(_), None) => Want::Do(EffectKind::Bid, until),

@@ -76,6 +76,10 @@ impl EffectError {
 
 /// The class of an error of the chain.
 pub(super) fn chain_class(error: &ChainError) -> Failure {
+    // It came before the block that decides: the fee is lost, the place is not.
+    if error.is_fault("TaskAuction", "PlacesUndecided") {
+        return Failure::Refused;
+    }
     match error.class() {
         ErrorClass::Refused => Failure::Refused,
         ErrorClass::Failed => Failure::Failed,

@@ -10,6 +10,7 @@ mod blocks;
 mod demands;
 mod faults;
 mod inputs;
+mod places;
 mod rounds;
 mod state;
 #[cfg(test)]

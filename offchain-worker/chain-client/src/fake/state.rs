@@ -385,8 +385,10 @@ impl FakeState {
         if self.bids.contains_key(&(task, stash.clone())) {
             return Err(fault("TaskAuction", "AlreadyBid"));
         }
+        let mut events = self.make_room(task, &stash)?;
         self.bids.insert((task, stash), record);
-        Ok(vec![task_event("TaskAuction", "BidPlaced", task)])
+        events.push(task_event("TaskAuction", "BidPlaced", task));
+        Ok(events)
     }
 
     /// What the chain would refuse its pool does: no such call gets into a block.

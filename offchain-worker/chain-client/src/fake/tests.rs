@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod demands;
+mod places;
 
 use surety_types::{
     TaskId,
@@ -256,6 +257,7 @@ fn the_fake_chain_knows_no_errors_that_the_pallets_do_not_have() {
         include_str!("demands.rs"),
         include_str!("state.rs"),
         include_str!("inputs.rs"),
+        include_str!("places.rs"),
         include_str!("rounds.rs"),
     ]
     .concat();

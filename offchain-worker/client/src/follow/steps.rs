@@ -75,6 +75,13 @@ fn bid_text(event: &ChainEvent) -> Option<String> {
             let price = event.field("price").map(Amount)?;
             Some(format!("bid from {who} opened: {price}"))
         }
+        "BidDisplaced" => {
+            let by: AccountId = event.field("by")?;
+            Some(format!(
+                "bid from {who} gave way to that of {}: all places for bids are taken, and {who} has its deposit back",
+                short(&by)
+            ))
+        }
         "BidForfeited" => {
             let amount = event.field("amount").map(Amount)?;
             Some(format!(

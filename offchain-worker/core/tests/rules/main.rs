@@ -5,6 +5,7 @@
 mod absence;
 mod attempts;
 mod capacity;
+mod displaced;
 
 use sp_core::H256;
 use surety_proofs::commitment;

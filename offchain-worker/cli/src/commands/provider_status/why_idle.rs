@@ -4,6 +4,7 @@ use serde::Serialize;
 use surety_chain_client::{BidTerms, Chain, OpenTask, When};
 use surety_types::{
     TaskId,
+    limits::BIDS_MAX,
     model::ModelManifest,
     task::{TaskSpec, TaskState},
 };
@@ -59,12 +60,13 @@ impl Seen {
         let mut tasks = Vec::new();
         for open in self.open.iter().filter(is_missed) {
             let terms = chain.bid_terms(When::Finalized, open.id).await?;
+            let is_full = chain.bids(When::Finalized, open.id).await?.len() >= BIDS_MAX as usize;
             let is_here = stored
                 .iter()
                 .any(|manifest| manifest.id() == open.task.spec.model);
             tasks.push(Passed {
                 task: open.id,
-                reason: reason(&open.task.spec, (prices, is_here), terms, free),
+                reason: reason(&open.task.spec, (prices, is_here), (terms, is_full), free),
             });
         }
         if tasks.is_empty() && !self.open.iter().any(|task| is_at_work(task, &self.stash)) {
@@ -81,7 +83,7 @@ impl Seen {
 fn reason(
     spec: &TaskSpec,
     (prices, is_here): (&dyn Policy, bool),
-    terms: Option<BidTerms>,
+    (terms, is_full): (Option<BidTerms>, bool),
     free: u128,
 ) -> String {
     let (model, units) = (spec.model, spec.units_max);
@@ -103,6 +105,10 @@ fn reason(
             Amount(terms.lock),
             Amount(free)
         ),
+        (Some(_), Some(_)) if is_full => "all its places for bids are taken, and those with the best ranks keep them: \
+                                          the more stake was bonded long before a task is posted, the better the \
+                                          rank; surety account bond adds to it"
+            .into(),
         (Some(_), Some(_)) => "nothing on the chain is in the way: a bid is on its way, or there is work enough for the \
                                time that a task gives; else see that surety provider up runs, and what it logs"
             .into(),
@@ -181,6 +187,15 @@ mod tests {
         assert!(poor.contains("surety account bond"), "{poor}");
         let (fine, _) = reasons(1, 0, &here).await;
         assert!(fine.contains("nothing on the chain"), "{fine}");
+        chain.change(|state| {
+            for number in 0..BIDS_MAX {
+                let other = surety_chain_client::AccountId::new([number as u8; 32]);
+                state.bids.insert((1, other), sample::records::bid_record());
+            }
+        });
+        let (full, _) = reasons(1, 0, &here).await;
+        assert!(full.contains("all its places for bids are taken"), "{full}");
+        chain.change(|state| state.bids.clear());
         chain.change(|state| state.tasks.get_mut(&1).unwrap().spec.model = ModelId::repeat_byte(7));
         let (absent, _) = reasons(1, 0, &[]).await;
         assert!(absent.contains("surety model fetch"), "{absent}");
