@@ -12,6 +12,7 @@ use surety_network::{Bytes, Statement, Ticket};
 use surety_proofs::{PartOpening, merkle_root, parts};
 use surety_types::{
     ContentHash, TaskId,
+    input::{IdBounds, InputReader},
     model::Operation,
     task::{ResultClaim, TaskSpec},
     trust::{AuditProof, ContentPart, ItemsFound},
@@ -192,6 +193,11 @@ pub(super) async fn fetch(
 ) -> Event {
     let (task, kind) = (of.id, of.kind);
     match try_fetch(tools, of, &provider, (&spec, output)).await {
+        Ok(Fetched::Counted(tokens)) => Event::AuditInput {
+            task,
+            provider,
+            tokens,
+        },
         Ok(Fetched::Signed(statement)) => Event::AuditFetched {
             task,
             provider,
@@ -211,6 +217,8 @@ pub(super) async fn fetch(
 enum Fetched {
     /// And nothing else is new.
     Known,
+    /// And its items have so many tokens.
+    Counted(u64),
     /// And the provider has given its word, which was not known.
     Signed(Box<Statement>),
     /// And the provider has shown this output on chain.
@@ -225,10 +233,11 @@ async fn try_fetch(
 ) -> Result<Fetched, EffectError> {
     let from = Source::of(tools, of, provider).await?;
     let input = input(tools, of, spec, &from.endpoints, from.ticket.clone()).await?;
+    let tokens = tokens(tools, spec, &input);
     keep(tools, of.id, spec.input, input).await;
     // Embeddings follow from the input alone.
     if spec.operation == Operation::Embed {
-        return Ok(Fetched::Known);
+        return Ok(tokens.map_or(Fetched::Known, Fetched::Counted));
     }
     if let Some((output, blob)) = shown_output(tools, of.id, provider).await? {
         keep(tools, of.id, output, blob).await;
@@ -239,6 +248,17 @@ async fn try_fetch(
         keep(tools, of.id, output, blob).await;
     }
     Ok(statement.map_or(Fetched::Known, |statement| Fetched::Signed(Box::new(statement))))
+}
+
+/// Tokens of all items of a task; nothing where the model's positions are not known.
+fn tokens(tools: &Tools, spec: &TaskSpec, input: &[u8]) -> Option<u64> {
+    let engine = tools.engines.get(&spec.model).ok()?;
+    let architecture = &engine.manifest().exact.as_ref()?.architecture;
+    let bounds = IdBounds {
+        vocabulary: architecture.vocabulary,
+        positions: architecture.positions,
+    };
+    Some(InputReader::new(input, bounds).tokens(spec.units_max))
 }
 
 /// The output that a provider has shown on chain before the reveal, once all of it can be read there.

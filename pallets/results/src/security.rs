@@ -59,7 +59,7 @@ impl<T: Config> Pallet<T> {
         let expected = policy.rates.expected(security.level, u32::MAX);
         Self::items(price, spec.units_max, (&security, &audits), expected).map_err(refusal::<T>)?;
         // A lower price may make each auditor's own items all of them, and whoever plays computes all.
-        let seconds = work(&audits, spec.units_max).seconds(u32::MAX);
+        let seconds = AuditWork::of(&audits, spec.units_max).seconds(u32::MAX);
         ensure!(
             blocks::<T>(seconds) <= T::AuditWindowMax::get(),
             Error::<T>::AuditTooLong
@@ -114,7 +114,7 @@ impl<T: Config> Pallet<T> {
 
     /// How long a round's auditors have: those of its dearest audit.
     pub(crate) fn audit_window(round: &RoundOf<T>) -> BlockNumberFor<T> {
-        let work = work(&round.terms, round.units_max);
+        let work = AuditWork::of(&round.terms, round.units_max);
         let seconds = round
             .members
             .iter()
@@ -126,7 +126,7 @@ impl<T: Config> Pallet<T> {
     /// What the windows are longer by in which all of the task may have to be computed: theirs are made for
     /// tasks that take no longer than the shortest audit window.
     pub fn time_for_all(round: &RoundOf<T>) -> BlockNumberFor<T> {
-        let all = blocks::<T>(work(&round.terms, round.units_max).seconds(u32::MAX));
+        let all = blocks::<T>(AuditWork::of(&round.terms, round.units_max).seconds(u32::MAX));
         all.min(T::AuditWindowMax::get())
             .saturating_sub(T::AuditWindow::get())
     }
@@ -211,17 +211,6 @@ fn terms<Balance: Copy + Into<u128>>(price: Balance, security: &Security) -> Ter
         reward: price.into(),
         saved: price.into(),
         outside: security.value_at_risk,
-    }
-}
-
-/// The work in a task of so many units.
-fn work(audits: &AuditTerms, units_max: u32) -> AuditWork {
-    AuditWork {
-        operation: audits.operation,
-        units_max,
-        input_bytes: audits.input_bytes,
-        item_tokens: audits.item_tokens,
-        speed: audits.speed,
     }
 }
 

@@ -1,7 +1,7 @@
 //! How long auditors have.
 
 use sp_arithmetic::traits::SaturatedConversion;
-use surety_types::model::Operation;
+use surety_types::{model::Operation, task::AuditTerms};
 
 /// How many times longer than on the reference machine an audit may take.
 pub const WINDOW_SLACK: u64 = 3;
@@ -35,6 +35,17 @@ pub struct AuditWork {
 }
 
 impl AuditWork {
+    /// That of a task of so many units.
+    pub fn of(terms: &AuditTerms, units_max: u32) -> Self {
+        Self {
+            operation: terms.operation,
+            units_max,
+            input_bytes: terms.input_bytes,
+            item_tokens: terms.item_tokens,
+            speed: terms.speed,
+        }
+    }
+
     /// Most tokens that go through the model in an audit of `items`. Items may have ids in common, so that
     /// the size of the input bounds nothing.
     pub fn tokens(&self, items: u32) -> u64 {

@@ -382,10 +382,22 @@ impl<'a> InputReader<'a> {
 
     /// The ids of an item of `Embed`.
     pub fn item(&self, item: u32) -> Vec<u32> {
-        let entry = item.saturating_mul(ITEM_WORDS);
-        let (start, tokens) = (self.word(entry), self.word(entry.saturating_add(1)));
+        let start = self.word(item.saturating_mul(ITEM_WORDS));
         let id = |at: u32| known_id(self.word(start.saturating_add(at)), self.bounds.vocabulary);
-        (0..tokens.min(self.bounds.positions).max(1)).map(id).collect()
+        (0..self.item_tokens(item)).map(id).collect()
+    }
+
+    /// How many ids an item of `Embed` has.
+    fn item_tokens(&self, item: u32) -> u32 {
+        let tokens = self.word(item.saturating_mul(ITEM_WORDS).saturating_add(1));
+        tokens.min(self.bounds.positions).max(1)
+    }
+
+    /// How many ids so many items of `Embed` have together. Items may have them in common, so that it is not
+    /// bounded by the size of the input.
+    pub fn tokens(&self, items: u32) -> u64 {
+        let tokens = (0..items).map(|item| u64::from(self.item_tokens(item)));
+        tokens.fold(0, u64::saturating_add)
     }
 
     /// How the prompt of `Generate` is continued.

@@ -134,9 +134,9 @@ impl Event {
             Self::InputReady { task } => (task, EffectKind::Fetch),
             Self::ResultReady { task, .. } => (task, EffectKind::Compute),
             Self::Drawn { task, provider, .. } => (task, EffectKind::Draw(key_of(provider))),
-            Self::AuditFetched { task, provider, .. } | Self::AuditShown { task, provider, .. } => {
-                (task, EffectKind::FetchAudit(key_of(provider)))
-            }
+            Self::AuditInput { task, provider, .. }
+            | Self::AuditFetched { task, provider, .. }
+            | Self::AuditShown { task, provider, .. } => (task, EffectKind::FetchAudit(key_of(provider))),
             Self::AuditReady { task, provider, .. } => (task, EffectKind::Audit(key_of(provider))),
             Self::ConfirmationChecked { task, verifier, .. } => {
                 (task, EffectKind::CheckConfirmation(key_of(verifier)))

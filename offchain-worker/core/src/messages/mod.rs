@@ -174,6 +174,15 @@ pub enum Event {
         /// That we are; nothing when we are not.
         drawn: Option<Drawn>,
     },
+    /// The input of a task of items is here, which is all that an audit takes.
+    AuditInput {
+        /// Task id.
+        task: TaskId,
+        /// Stash of the provider whose result it is.
+        provider: AccountId,
+        /// Tokens of all its items together.
+        tokens: u64,
+    },
     /// The provider has signed what it hands over for an audit. What the audit takes is here, unless it had
     /// signed something else before.
     AuditFetched {

@@ -50,7 +50,7 @@ pub(crate) struct Check {
     pub view: Option<KeptView>,
     /// What its provider has signed that it handed over. Journalled.
     pub served: Served,
-    /// There is room for all that an audit of items may come to.
+    /// There is room for all that an audit of items may come to, as far as that is known.
     pub fits: bool,
     /// What computing again takes is here. A restart asks for it again.
     pub is_fetched: bool,
@@ -66,6 +66,8 @@ pub(crate) struct AuditTask {
     /// As the best block shows it, while that is ahead of the finalised one.
     pub best: Option<TaskSnapshot>,
     best_at: BlockNumber,
+    /// Of all of its input, once that is here. A restart fetches it again.
+    pub tokens: Option<u64>,
     pub absence: Absence,
     /// By [`key_of`] the provider.
     pub checks: BTreeMap<Hash, Check>,

@@ -9,6 +9,17 @@ use crate::{AccountId, BlockNumber, Config, Effect, EffectKind, Found, Hash, Tas
 /// Times that a provider's leaves are looked for before all is computed.
 const COMPARE_ATTEMPTS: u32 = 5;
 
+/// How far an audit of items is that may come to computing all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Duty {
+    /// We have begun it, or sealed it.
+    Owed,
+    /// Its input is here, and we have not begun it.
+    Offered,
+    /// Its input is not here.
+    Unread,
+}
+
 impl AuditTask {
     fn member(&self, key: Hash) -> Option<&Member> {
         let mut members = self.seen()?.round.as_ref()?.members.iter();
@@ -38,8 +49,8 @@ impl AuditTask {
     }
 
     /// Audits of items that may come to computing all: those that were taken on and are not compared, or are
-    /// played about, and those that we could take on now. With whether they were.
-    pub fn duties(&self, stash: &AccountId, clock: BlockNumber) -> impl Iterator<Item = (Hash, bool)> {
+    /// played about, and those that we could take on now.
+    pub(super) fn duties(&self, stash: &AccountId, clock: BlockNumber) -> impl Iterator<Item = (Hash, Duty)> {
         let checks = self.checks.iter().filter(|(key, _)| self.is_sampled(**key));
         checks.filter_map(move |(key, check)| {
             let phase = &self.seen()?.round.as_ref()?.phase;
@@ -52,13 +63,14 @@ impl AuditTask {
                     is_open && matches!(check.draw, Draw::Ours(_))
                 }
             };
-            (is_open && check.may_take_all()).then_some((*key, check.is_taken()))
+            let duty = match (check.sealed.is_some(), self.tokens.is_some()) {
+                (true, _) => Duty::Owed,
+                (false, true) if check.fits => Duty::Owed,
+                (false, true) => Duty::Offered,
+                (false, false) => Duty::Unread,
+            };
+            (is_open && check.may_take_all()).then_some((*key, duty))
         })
-    }
-
-    /// Begins an audit of items.
-    pub fn take_on(&mut self, key: Hash) {
-        self.checks.entry(key).or_default().fits = true;
     }
 
     /// How a seal over items is held against the result.
@@ -100,7 +112,7 @@ impl AuditTask {
 }
 
 impl Check {
-    /// Whether we have begun it: what the journal knows of it is sealed.
+    /// Whether we go on with it: what the journal knows of it is sealed.
     pub fn is_taken(&self) -> bool {
         self.fits || self.sealed.is_some()
     }

@@ -2,13 +2,16 @@
 //!
 //! Whoever has computed some items and is shown nothing of the provider's trace computes all, or loses its
 //! bond. Several silent providers at once must not make that more than the time for openings has room for:
-//! each audit of items counts as work of the whole from when it is begun until it is compared, or until the
-//! game about it is over where it is played without what the provider has shown.
+//! each audit of items counts as work of the whole from when its input is here until it is compared, or until
+//! the game about it is over where it is played without what the provider has shown.
+//!
+//! What the whole is, only the input says: items may have ids in common, so that its size bounds nothing. So
+//! inputs are fetched as long as there may be room, and only what fits beside what is owed is begun then.
 
-use surety_audit_economics::OFFERED_SLACK;
-use surety_types::{TaskId, input::WORD_BYTES};
+use surety_audit_economics::{AuditWork, OFFERED_SLACK};
+use surety_types::TaskId;
 
-use super::Verifier;
+use super::{Verifier, audit_task::AuditTask, items::Duty};
 use crate::{Hash, TaskSnapshot};
 
 /// How much of the time for openings is filled, in per cent. The rest is for looking for what is not served,
@@ -22,49 +25,76 @@ impl Verifier {
         let seconds = u64::from(self.config.opening_seconds).saturating_mul(places);
         let room = seconds.saturating_mul(10 * FILLED_PERCENT);
         let (stash, clock) = (&self.config.stash, self.clocks.finalized);
-        let mut millis = 0u64;
+        let mut owed = 0u64;
         let mut offered: Vec<(TaskId, Hash, u64)> = Vec::new();
+        let mut unread = Vec::new();
         for (task, entry) in &self.tasks {
-            let duties: Vec<_> = entry.duties(stash, clock).collect();
-            let Some(seen) = entry.seen().filter(|_| !duties.is_empty()) else {
-                continue;
-            };
-            let whole = self.millis_of_all(seen);
-            for (key, is_taken) in duties {
-                match is_taken {
-                    true => millis = millis.saturating_add(whole),
-                    false => offered.push((*task, key, whole)),
+            let Some(seen) = entry.seen() else { continue };
+            let whole = self.millis(seen, entry.tokens_at_most(seen));
+            // A token at least for each of its items. Until its input is here it keeps nothing else out.
+            let least = self.millis(seen, seen.task.spec.units_max.into());
+            for (key, duty) in entry.duties(stash, clock) {
+                match duty {
+                    Duty::Owed => owed = owed.saturating_add(whole),
+                    Duty::Offered => offered.push((*task, key, whole)),
+                    Duty::Unread => unread.push((*task, key, least)),
                 }
             }
         }
         for (task, key, whole) in offered {
-            let all = millis.saturating_add(whole);
+            let all = owed.saturating_add(whole);
             if all > room {
                 continue;
             }
-            millis = all;
-            if let Some(entry) = self.tasks.get_mut(&task) {
-                entry.take_on(key);
-            }
+            owed = all;
+            self.set_fits(task, key, true);
+        }
+        for (task, key, least) in unread {
+            self.set_fits(task, key, owed.saturating_add(least) <= room);
         }
     }
 
-    /// Milliseconds that all of a task takes, as far as audits have been measured here. Speed is measured by
-    /// items, and those may have been shorter than this task's: no less is counted than its tokens take a
-    /// machine that is just fast enough to offer audits.
-    fn millis_of_all(&self, seen: &TaskSnapshot) -> u64 {
-        let spec = &seen.task.spec;
-        let measured = self.role.speeds.measured(spec).unwrap_or(0);
-        measured.max(slowest_millis(
-            spec.input_bytes / WORD_BYTES,
-            seen.task.audits.speed,
-        ))
+    fn set_fits(&mut self, task: TaskId, key: Hash, fits: bool) {
+        if let Some(entry) = self.tasks.get_mut(&task) {
+            entry.checks.entry(key).or_default().fits = fits;
+        }
     }
+
+    /// Milliseconds that all of a task of so many tokens takes, as far as audits have been measured here.
+    /// Speed is measured by items, and those may have been shorter than this task's: no less is counted than
+    /// its tokens take a machine that is just fast enough to offer audits.
+    fn millis(&self, seen: &TaskSnapshot, tokens: u64) -> u64 {
+        let measured = self.role.speeds.measured(&seen.task.spec).unwrap_or(0);
+        measured.max(slowest_millis(tokens, seen.task.audits.speed))
+    }
+}
+
+impl AuditTask {
+    /// Takes in how many tokens the input has, once it is here; as many as the chain takes it to have, where
+    /// nobody could count. What was to be audited was not held against the room that there is for so many.
+    pub(super) fn count(&mut self, tokens: Option<u64>) {
+        if self.tokens.is_some() {
+            return;
+        }
+        self.tokens = tokens.or(self.seen().map(metered));
+        for check in self.checks.values_mut() {
+            check.fits = false;
+        }
+    }
+
+    fn tokens_at_most(&self, seen: &TaskSnapshot) -> u64 {
+        self.tokens.unwrap_or_else(|| metered(seen))
+    }
+}
+
+/// The tokens for which the chain gives auditors time.
+fn metered(seen: &TaskSnapshot) -> u64 {
+    AuditWork::of(&seen.task.audits, seen.task.spec.units_max).tokens(u32::MAX)
 }
 
 /// Milliseconds that so many tokens take a machine that is just fast enough, where the reference machine does
 /// `speed` of them in 1,000 seconds.
-fn slowest_millis(tokens: u32, speed: u32) -> u64 {
-    let reference_millis = u64::from(tokens).saturating_mul(1_000_000);
+fn slowest_millis(tokens: u64, speed: u32) -> u64 {
+    let reference_millis = tokens.saturating_mul(1_000_000);
     reference_millis.saturating_mul(OFFERED_SLACK) / u64::from(speed).max(1)
 }

@@ -261,6 +261,12 @@ impl Verifier {
                 provider, statement, ..
             } => self.take_fetched(of, provider, statement, step),
             Event::AuditShown { provider, output, .. } => self.take_shown(of, &provider, output, step),
+            Event::AuditInput { tokens, .. } => {
+                if let Some(entry) = self.tasks.get_mut(&of.0) {
+                    entry.count(Some(tokens));
+                }
+                self.take_success(of, step);
+            }
             Event::AuditReady { provider, found, .. } => self.take_audit(of, provider, found, step),
             Event::AuditCompared {
                 provider,
@@ -424,7 +430,10 @@ impl Verifier {
                 step.records.extend(entry.provider(key).map(record));
             }
             EffectKind::Play(dispute) => step.records.extend(entry.duels.sent(dispute, task, at)),
-            EffectKind::FetchAudit(key) => entry.checks.entry(key).or_default().is_fetched = true,
+            EffectKind::FetchAudit(key) => {
+                entry.checks.entry(key).or_default().is_fetched = true;
+                entry.count(None);
+            }
             EffectKind::CheckData(key) => entry.checks.entry(key).or_default().is_served = true,
             _ => {}
         }

@@ -49,6 +49,16 @@ fn items() -> Found {
     Found::Items(vec![found; 3].try_into().unwrap())
 }
 
+/// The input of a task is here, of so many tokens.
+fn read(verifier: &mut Verifier, task: u64, tokens: u64) -> Vec<Effect> {
+    let input = Event::AuditInput {
+        task,
+        provider: provider(),
+        tokens,
+    };
+    effects(&verifier.step(11, input))
+}
+
 /// Has an audit sealed. Returns the seal.
 fn seal_items(verifier: &mut Verifier, journal: &mut Vec<Record>, task: u64) -> H256 {
     let kind = EffectKind::FetchAudit(surety_worker_core::key_of(&provider()));
@@ -69,7 +79,10 @@ fn seal_items(verifier: &mut Verifier, journal: &mut Vec<Record>, task: u64) -> 
 
 /// The provider has revealed, and the seal is on the chain.
 fn to_open(id: u64, seal: H256) -> TaskSnapshot {
-    let mut task = sampled(id);
+    revealed(sampled(id), seal)
+}
+
+fn revealed(mut task: TaskSnapshot, seal: H256) -> TaskSnapshot {
     let round = task.round.as_mut().unwrap();
     round.members[0].progress = MemberProgress::Revealed(claim());
     let verdict = Verdict::Failed(FailureReason::NoAgreement);
@@ -96,7 +109,8 @@ fn no_more_audits_of_items_are_begun_than_could_be_computed_whole_in_the_time_fo
     let tasks: Vec<_> = (1..=10).map(sampled).collect();
     let first = see(&mut verifier, 10, tasks.clone());
     let (begun, _) = draw(&mut verifier, first, |_| true);
-    assert_eq!(fetches(&begun), [1, 2, 3, 4]);
+    // Of as many as are fetched at once each could be all that there is to do.
+    assert_eq!(fetches(&begun), [1, 2, 3, 4, 5, 6, 7, 8]);
     let mut journal = Vec::new();
     let seals: Vec<_> = (1..=4)
         .map(|task| seal_items(&mut verifier, &mut journal, task))
@@ -111,7 +125,11 @@ fn no_more_audits_of_items_are_begun_than_could_be_computed_whole_in_the_time_fo
     assert_eq!(fetches(&see(&mut verifier, 14, seen.clone())), [0; 0]);
     let compared = compared(2, EffectKind::CompareAudit, true, None);
     let begun = effects(&verifier.step(15, compared));
-    assert_eq!(fetches(&begun), [5]);
+    assert_eq!(fetches(&begun), [5, 6, 7, 8, 9]);
+    assert_eq!(computing(&read(&mut verifier, 5, 50)), [(5, false)]);
+    // The others do not fit beside it.
+    assert_eq!(computing(&read(&mut verifier, 6, 50)), [(0, false); 0]);
+    assert_eq!(fetches(&see(&mut verifier, 16, seen.clone())), [0; 0]);
 
     // A restart knows what it has promised.
     let mut verifier = verifier_for(4, journal);
@@ -126,7 +144,7 @@ fn an_audit_that_is_played_about_with_what_was_shown_makes_room_and_one_that_tak
         leaves: H256::repeat_byte(1),
         output: H256::repeat_byte(2),
     };
-    for (view, next) in [(None, vec![]), (Some(view), vec![5])] {
+    for (view, next) in [(None, vec![]), (Some(view), vec![5, 6, 7, 8, 9])] {
         let mut verifier = verifier_for(4, Vec::new());
         let tasks: Vec<_> = (1..=10).map(sampled).collect();
         let first = see(&mut verifier, 10, tasks.clone());
@@ -151,6 +169,73 @@ fn an_audit_that_is_played_about_with_what_was_shown_makes_room_and_one_that_tak
         let (begun, _) = draw(&mut verifier, first, |_| true);
         assert_eq!(fetches(&begun), next[..]);
     }
+}
+
+/// Ten thousand items of a model that the chain takes for one of 700 tokens a second.
+fn large(id: u64) -> TaskSnapshot {
+    let mut task = sampled(id);
+    task.task.spec.units_max = 10_800;
+    task.task.audits.item_tokens = 512;
+    task.task.audits.speed = 700_000;
+    task
+}
+
+#[test]
+fn what_is_sealed_could_be_computed_whole_however_many_ids_its_items_have_in_common() {
+    let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
+    let mut seen: Vec<_> = (1..=3).map(large).collect();
+    let first = see(&mut verifier, 10, seen.clone());
+    let (begun, _) = draw(&mut verifier, first, |_| true);
+    assert_eq!(fetches(&begun), [1, 2, 3]);
+    // 88 KB each. All items of the first two are the same 512 ids: four hours of work.
+    let all = 10_800 * 512;
+    assert_eq!(computing(&read(&mut verifier, 1, all)), [(1, false)]);
+    assert_eq!(computing(&read(&mut verifier, 2, all)), [(0, false); 0]);
+    assert_eq!(computing(&read(&mut verifier, 3, 10_800)), [(0, false); 0]);
+    let ready = |task| Event::AuditReady {
+        task,
+        provider: provider(),
+        found: items(),
+    };
+    let step = verifier.step(12, ready(1));
+    let journal = step.records.clone();
+    assert_eq!(computing(&effects(&step)), [(3, false)]);
+    let step = verifier.step(13, ready(3));
+    assert_eq!(computing(&effects(&step)), [(0, false); 0]);
+
+    // There is room once the first is compared.
+    let seal = match journal[..] {
+        [Record::ItemsAudited { seal, .. }] => seal,
+        ref other => panic!("{other:?}"),
+    };
+    seen[0] = revealed(large(1), seal);
+    assert_eq!(computing(&see(&mut verifier, 15, seen.clone())), [(0, false); 0]);
+    let compared = compared(1, EffectKind::CompareAudit, true, None);
+    assert_eq!(computing(&effects(&verifier.step(16, compared))), [(2, false)]);
+}
+
+#[test]
+fn what_was_sealed_before_a_restart_is_as_long_as_the_chain_takes_it_for() {
+    let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
+    let first = see(&mut verifier, 10, vec![large(1)]);
+    draw(&mut verifier, first, |_| true);
+    read(&mut verifier, 1, 10_800);
+    let ready = Event::AuditReady {
+        task: 1,
+        provider: provider(),
+        found: items(),
+    };
+    let journal = verifier.step(12, ready).records;
+    let seal = match journal[..] {
+        [Record::ItemsAudited { seal, .. }] => seal,
+        ref other => panic!("{other:?}"),
+    };
+    let mut verifier = Verifier::new(config(), journal).unwrap();
+    let mut announced = large(1);
+    with_audit(announced.round.as_mut().unwrap(), AuditState::Sealed(seal));
+    let first = see(&mut verifier, 20, vec![announced, large(2)]);
+    draw(&mut verifier, first, |_| true);
+    assert_eq!(computing(&read(&mut verifier, 2, 1_000_000)), [(0, false); 0]);
 }
 
 #[test]

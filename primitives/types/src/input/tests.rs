@@ -170,6 +170,25 @@ fn whatever_the_words_are_they_have_one_reading() {
 }
 
 #[test]
+fn the_tokens_of_items_are_counted_however_many_have_the_same_ids() {
+    let items = vec![vec![1, 2, 99], vec![7]];
+    let input = encode_items(&items, &BOUNDS).unwrap();
+    let reader = InputReader::new(&input, BOUNDS);
+    assert_eq!((reader.tokens(0), reader.tokens(1), reader.tokens(2)), (0, 3, 4));
+
+    // A thousand times the same four ids.
+    let table = [2_000, 4].repeat(1_000);
+    let input = bytes_of(table.iter().chain(&[1, 2, 3, 4]));
+    let reader = InputReader::new(&input, BOUNDS);
+    assert_eq!((input.len(), reader.tokens(1_000)), (8_016, 4_000));
+    // What is too long is cut, and what has none has one.
+    let input = bytes_of([4u32, u32::MAX, 4, 0].iter());
+    let reader = InputReader::new(&input, BOUNDS);
+    let read: u64 = (0..3).map(|item| reader.item(item).len() as u64).sum();
+    assert_eq!((reader.tokens(3), read), (6, 6));
+}
+
+#[test]
 fn an_input_of_the_wrong_size_is_refused_by_its_size_alone() {
     assert_eq!(embed(1, 13).check_shape(None), Err(ShapeFault::Ragged));
     assert_eq!(embed(2, 20).check_shape(None), Err(ShapeFault::TooShort));
