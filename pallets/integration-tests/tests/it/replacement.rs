@@ -5,6 +5,7 @@ use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
 use surety_types::{
     limits::REDUNDANCY_MAX,
     task::{FailureReason, Verdict},
+    traits::Jail,
 };
 
 use surety_pallet_integration_tests::*;
@@ -40,6 +41,49 @@ fn a_reserve_takes_the_seat_the_lock_and_a_new_window() {
                 }),
             ]
         );
+    });
+}
+
+fn missed(stash: AccountId) -> u32 {
+    Records::<Test>::get(stash).missed
+}
+
+#[test]
+fn who_was_replaced_before_anybody_committed_is_suspended_once_somebody_does() {
+    TestExt::new().round_of(1).reserves([5, 6]).execute_with(|| {
+        pass(COMMIT_WINDOW + 1);
+        pass(COMMIT_WINDOW + 1);
+        assert_eq!(round().unwrap().dropped.to_vec(), [1, 5]);
+        // The input may be one that nobody can compute on.
+        assert_eq!((missed(1), missed(5)), (0, 0));
+        assert_ok!(commit(6, 9));
+        assert_eq!((missed(1), missed(5), missed(6)), (1, 1, 0));
+        assert!(TrustLock::is_suspended(&1) && TrustLock::is_suspended(&5));
+    });
+}
+
+#[test]
+fn where_nobody_ever_commits_nobody_is_suspended() {
+    TestExt::new().round_of(1).reserves([5]).execute_with(|| {
+        pass(COMMIT_WINDOW + 1);
+        pass(COMMIT_WINDOW + 1);
+        assert_eq!(phase().map(|(name, _)| name), Some(PhaseName::Challengeable));
+        assert_eq!((missed(1), missed(5)), (0, 0));
+    });
+}
+
+#[test]
+fn who_was_replaced_is_suspended_by_the_first_commitment_and_by_no_later_one() {
+    TestExt::new().round_of(2).reserves([5, 6]).execute_with(|| {
+        pass(COMMIT_WINDOW + 1);
+        assert_eq!(members(), [5, 6]);
+        assert_ok!(commit(5, 9));
+        assert_eq!((missed(1), missed(2)), (1, 1));
+        events();
+        assert_ok!(commit(6, 9));
+        let suspended =
+            |event: &RuntimeEvent| matches!(event, RuntimeEvent::TrustLock(TrustLockEvent::Suspended { .. }));
+        assert!(!events().iter().any(suspended));
     });
 }
 

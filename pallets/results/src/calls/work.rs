@@ -8,7 +8,7 @@ use surety_types::{
     task::{MemberProgress, ResultClaim, RoundMember, RoundPhase},
 };
 
-use crate::{Config, Error, Event, Pallet, Rounds};
+use crate::{Config, Error, Event, Pallet, Rounds, verdict};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_commit(agent: &T::AccountId, task: TaskId, commitment: H256) -> DispatchResult {
@@ -24,6 +24,10 @@ impl<T: Config> Pallet<T> {
             Error::<T>::AlreadyCommitted
         );
         member.progress = MemberProgress::Committed(commitment);
+        if verdict::committed(&round) == 1 {
+            // Whoever was replaced before has missed what could be done after all.
+            round.dropped.iter().for_each(TrustLock::<T>::note_missed);
+        }
         Self::note_commitment(task, &provider, agent, commitment);
         Self::deposit_event(Event::Committed {
             task,
