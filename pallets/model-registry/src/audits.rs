@@ -21,10 +21,12 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// Where there are as many as can be, the one with least stake makes room for one with more.
+    /// Where there are as many as can be, the one with least stake makes room for one with more. What was
+    /// offered of a model that is gone can be taken back.
     pub(crate) fn do_offer_audits(agent: &T::AccountId, model: ModelId, offered: bool) -> DispatchResult {
         let verifier = T::Stake::stash_of(agent, Role::Verifier).ok_or(Error::<T>::NotVerifierAgent)?;
-        ensure!(Models::<T>::contains_key(model), Error::<T>::UnknownModel);
+        let is_known = !offered || Models::<T>::contains_key(model);
+        ensure!(is_known, Error::<T>::UnknownModel);
         let mut auditors = Auditors::<T>::get(model);
         let place = auditors.iter().position(|known| *known == verifier);
         match (place, offered) {

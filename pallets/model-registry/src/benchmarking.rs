@@ -90,7 +90,6 @@ mod benches {
         let owner: T::AccountId = whitelisted_caller();
         asset::endow::<T>(&owner)?;
         let model = Pallet::<T>::do_register(owner.clone(), largest(Operation::Embed))?;
-        fill_auditors::<T>(model);
 
         #[extrinsic_call]
         _(RawOrigin::Signed(owner), model);

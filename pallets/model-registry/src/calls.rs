@@ -10,9 +10,7 @@ use surety_types::{
     model::{ArchitectureError, ExactForm, ModelManifest},
 };
 
-use crate::{
-    AuditSpeeds, Auditors, Config, Error, Event, Model, ModelOf, ModelUse, Models, Pallet, Uses, asset,
-};
+use crate::{Config, Error, Event, Model, ModelOf, ModelUse, Models, Pallet, Uses, asset};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_register(
@@ -66,11 +64,10 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// Takes a model out that nobody uses any more.
+    /// Takes a model out that nobody uses any more. Who audits it, and how fast its reference machine is,
+    /// stays: otherwise whoever came first could take that away again and again, and no task would be taken.
     pub(crate) fn remove(model: &ModelId) {
         if let Some(entry) = Models::<T>::take(model) {
-            AuditSpeeds::<T>::remove(model);
-            Auditors::<T>::remove(model);
             Self::return_deposit(*model, entry);
         }
     }

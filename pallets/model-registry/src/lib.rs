@@ -106,11 +106,13 @@ pub mod pallet {
     #[pallet::storage]
     pub type Uses<T: Config> = StorageMap<_, Blake2_128Concat, ModelId, ModelUse>;
 
-    /// Tokens that the reference machine of a model audits in 1,000 seconds, where that has been said.
+    /// Tokens that the reference machine of a model audits in 1,000 seconds, where that has been said. Stays
+    /// when the model goes: it was said of the model, whoever registers it.
     #[pallet::storage]
     pub type AuditSpeeds<T: Config> = StorageMap<_, Blake2_128Concat, ModelId, u32>;
 
-    /// Verifiers, by their stashes, that said that they audit a model.
+    /// Verifiers, by their stashes, that said that they audit a model. They stay when it goes, until they
+    /// take it back: whoever registers it next finds them there.
     #[pallet::storage]
     pub type Auditors<T: Config> = StorageMap<
         _,

@@ -10,7 +10,7 @@ use surety_types::{
     traits::ModelCatalog,
 };
 
-use crate::{AuditSpeeds, Auditors, Error, Models, mock::*};
+use crate::{Auditors, Error, Models, mock::*};
 
 fn with_model(test: impl FnOnce(surety_types::ModelId)) {
     let model = manifest("MiniLM");
@@ -71,18 +71,32 @@ fn of_too_many_those_with_most_stake_count() {
 }
 
 #[test]
-fn a_model_that_is_gone_has_no_auditors_and_no_speed() {
+fn who_retires_a_model_and_registers_it_again_takes_neither_its_auditors_nor_its_speed() {
     with_model(|model| {
         verifier(10, 300);
         assert_ok!(offer(10, model, true));
-        let reference = ModelRegistry::audits(&model).unwrap().speed;
-        assert_ok!(ModelRegistry::set_audit_speed(
-            RuntimeOrigin::root(),
-            model,
-            reference + 1
-        ));
+        let speed = ModelRegistry::audits(&model).unwrap().speed + 1;
+        let said = ModelRegistry::set_audit_speed(RuntimeOrigin::root(), model, speed);
+        assert_ok!(said);
         assert_ok!(ModelRegistry::retire(signed(1), model));
-        assert!(Auditors::<Test>::get(model).is_empty() && AuditSpeeds::<Test>::get(model).is_none());
+        assert!(ModelRegistry::audits(&model).is_err());
+        assert_ok!(register(signed(1), manifest("MiniLM")));
+        let audits = ModelRegistry::audits(&model).unwrap();
+        assert_eq!((audits.able, audits.speed), (300, speed));
+    });
+}
+
+#[test]
+fn what_was_offered_of_a_model_that_is_gone_is_taken_back_and_not_offered_anew() {
+    with_model(|model| {
+        verifier(10, 300);
+        verifier(11, 300);
+        assert_ok!(offer(10, model, true));
+        assert_ok!(ModelRegistry::retire(signed(1), model));
+        assert_noop!(offer(11, model, true), Error::<Test>::UnknownModel);
+        assert_noop!(offer(11, model, false), Error::<Test>::NothingChanges);
+        assert_ok!(offer(10, model, false));
+        assert!(!Auditors::<Test>::contains_key(model));
     });
 }
 

@@ -1,8 +1,8 @@
 //! The checker notices each kind of damage.
 
-use frame_support::{assert_err, assert_ok};
+use frame_support::{BoundedVec, assert_err, assert_ok};
 
-use crate::{ModelUse, Models, Uses, asset, mock::*};
+use crate::{Auditors, ModelUse, Models, Uses, asset, mock::*};
 
 /// Does `damage` to a sound state, and expects the checker to say `complaint`.
 #[track_caller]
@@ -57,4 +57,15 @@ fn model_4_notices_a_use_by_no_task_or_of_no_model() {
     };
     damaged(|| used(manifest("MiniLM").id(), 0), complaint);
     damaged(|| used(manifest("other").id(), 1), complaint);
+}
+
+#[test]
+fn model_5_notices_a_list_of_no_auditors_or_with_one_twice() {
+    let listed = |auditors: &[AccountId]| {
+        let auditors = BoundedVec::truncate_from(auditors.to_vec());
+        Auditors::<Test>::set(manifest("MiniLM").id(), auditors);
+    };
+    let complaint = "MODEL-5: no auditors, or one twice";
+    damaged(|| listed(&[]), complaint);
+    damaged(|| listed(&[7, 8, 7]), complaint);
 }
