@@ -71,6 +71,7 @@ impl<T: Config> Pallet<T> {
             speed: AuditSpeeds::<T>::get(model).unwrap_or(reference),
             item_tokens: manifest.item_tokens(),
             items_alone: manifest.has_items_alone(),
+            has_referee: manifest.has_referee(),
             able: able.try_into().unwrap_or(u128::MAX),
         })
     }

@@ -593,6 +593,9 @@ pub mod pallet {
         /// A majority has committed, so that the input is to be had. Fetch it from its sources, or from those
         /// providers.
         EnoughCommitted,
+        /// No wrong result of this model can be proven, so that whatever is locked, no lie ever costs it. Put
+        /// nothing at risk and ask for embeddings alone, or ask a model on the exact tier.
+        NoReferee,
     }
 
     #[pallet::call]

@@ -38,6 +38,9 @@ impl<T: Config> Pallet<T> {
         spec: &TaskSpec,
         audits: ModelAudits,
     ) -> Result<(SecurityLevel, AuditTerms), DispatchError> {
+        // Of items a majority decides then, which is worth something where nothing more is at risk.
+        let is_decided = spec.operation == Operation::Embed && spec.security.value_at_risk == 0;
+        ensure!(audits.has_referee || is_decided, Error::<T>::NoReferee);
         let audits = AuditTerms {
             operation: spec.operation,
             input_bytes: spec.input_bytes,

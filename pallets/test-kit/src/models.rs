@@ -85,6 +85,7 @@ impl ModelCatalog for MockModels {
             item_tokens: 1,
             able: u128::MAX,
             items_alone: true,
+            has_referee: true,
         });
         known.ok_or(Self::UNKNOWN_MODEL)
     }

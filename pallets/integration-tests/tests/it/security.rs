@@ -41,6 +41,7 @@ const AUDITS: ModelAudits = ModelAudits {
     item_tokens: 512,
     able: u128::MAX,
     items_alone: true,
+    has_referee: true,
 };
 
 fn level(redundancy: u32, security: Security) -> Result<SecurityLevel, DispatchError> {
@@ -213,6 +214,31 @@ fn a_task_that_nobody_able_could_audit_is_refused() {
         // Nobody who has said so is needed where all are taken to be able to.
         VerifiersAble::set(Permill::one());
         assert!(secure(0).is_ok());
+    });
+}
+
+#[test]
+fn nothing_is_put_at_risk_on_a_model_of_which_no_lie_can_be_proven_and_no_text_is_asked_of_it() {
+    TestExt::new().execute_with(|| {
+        let secure = |operation, risk, has_referee| {
+            let security = secured(SecurityLevel::Standard, risk);
+            let task = TaskSpec {
+                operation,
+                ..spec(10, 1, security)
+            };
+            let audits = ModelAudits {
+                has_referee,
+                items_alone: has_referee,
+                ..AUDITS
+            };
+            Results::secure(PRICE, &task, audits).map(|_| ())
+        };
+        let refused: DispatchError = ResultsError::NoReferee.into();
+        assert_eq!(secure(Operation::Embed, 0, false), Ok(()));
+        assert_eq!(secure(Operation::Embed, 1, false), Err(refused));
+        assert_eq!(secure(Operation::Generate, 0, false), Err(refused));
+        assert_eq!(secure(Operation::Embed, 1, true), Ok(()));
+        assert_eq!(secure(Operation::Generate, 0, true), Ok(()));
     });
 }
 

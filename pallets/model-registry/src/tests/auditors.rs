@@ -120,7 +120,7 @@ fn the_reference_speed_is_set_within_reason_and_not_by_who_registered_the_model_
 }
 
 #[test]
-fn items_can_be_computed_alone_on_the_exact_tier_and_nowhere_else() {
+fn items_can_be_computed_alone_and_proven_wrong_on_the_exact_tier_and_nowhere_else() {
     with_model(|model| {
         let registered = Models::<Test>::get(model).unwrap();
         let items_alone = |tier, has_form: bool| {
@@ -134,6 +134,8 @@ fn items_can_be_computed_alone_on_the_exact_tier_and_nowhere_else() {
             let audits = ModelRegistry::audits(&model).unwrap();
             // Under its own id again.
             Models::<Test>::insert(model, registered.clone());
+            // Whoever can prove an item wrong needs nothing else.
+            assert_eq!(audits.has_referee, audits.items_alone);
             audits.items_alone
         };
         assert!(items_alone(Tier::Exact, true));

@@ -27,6 +27,8 @@ pub struct ModelAudits {
     pub able: u128,
     /// Whether an item can be computed alone, and held against what a provider says of it.
     pub items_alone: bool,
+    /// Whether there is a referee, who can prove a result wrong: without one no lie ever costs stake.
+    pub has_referee: bool,
 }
 
 impl Architecture {
@@ -86,10 +88,15 @@ impl ModelManifest {
         }
     }
 
+    /// Whether there is a referee, who can prove a result wrong: on the exact tier.
+    pub fn has_referee(&self) -> bool {
+        self.tier == Tier::Exact && self.exact.is_some()
+    }
+
     /// Whether an item can be computed alone, and held against what a provider says of it: on the exact tier,
     /// where a trace has leaves of each.
     pub fn has_items_alone(&self) -> bool {
-        self.tier == Tier::Exact && self.exact.is_some()
+        self.has_referee()
     }
 
     /// Tokens of the longest items that are audited in the time in which `tokens` are of items that have
