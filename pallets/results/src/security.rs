@@ -27,8 +27,7 @@ use crate::{Config, Error, MemberOf, Pallet, RoundOf};
 impl<T: Config> Pallet<T> {
     /// Auditors expected for a result of `provider` in a task that is watched at `level`.
     pub fn auditors_expected(provider: &T::AccountId, level: SecurityLevel) -> FixedU128 {
-        let expected = Self::audit_rates().expected(level, Records::<T>::get(provider).clean_tasks);
-        expected.min(FixedU128::from_u32(limits::AUDITORS_EXPECTED_MAX))
+        Self::audit_rates().expected(level, Records::<T>::get(provider).clean_tasks)
     }
 
     /// The level for a task, and how it is audited. Without a value at risk the level is what was asked for:
@@ -185,12 +184,14 @@ impl<T: Config> Pallet<T> {
         Self::audit_policy(audits).burned.mul_ceil(lock.into())
     }
 
+    /// No more auditors are ever expected than there are places for: locks must not count on more.
     fn audit_rates() -> AuditRates {
+        let most = FixedU128::from_u32(limits::AUDITORS_EXPECTED_MAX);
         AuditRates {
-            basic: T::AuditorsBasic::get(),
-            standard: T::AuditorsExpected::get(),
-            high: T::AuditorsHigh::get(),
-            newcomer: T::AuditorsNewcomer::get(),
+            basic: T::AuditorsBasic::get().min(most),
+            standard: T::AuditorsExpected::get().min(most),
+            high: T::AuditorsHigh::get().min(most),
+            newcomer: T::AuditorsNewcomer::get().min(most),
             probation_tasks: T::ProbationTasks::get(),
         }
     }

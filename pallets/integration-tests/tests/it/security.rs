@@ -218,6 +218,20 @@ fn a_task_that_nobody_able_could_audit_is_refused() {
 }
 
 #[test]
+fn no_lock_counts_on_more_auditors_than_are_ever_expected() {
+    TestExt::new().execute_with(|| {
+        VerifiersCorrupt::set(Permill::from_percent(33));
+        let risky = secured(SecurityLevel::High, 50 * PRICE);
+        let lock = |expected| {
+            AuditorsHigh::set(FixedU128::from_u32(expected));
+            lock_for(PRICE, &risky)
+        };
+        assert!(lock(AUDITORS_EXPECTED_MAX - 1) > lock(AUDITORS_EXPECTED_MAX));
+        assert_eq!(lock(3 * AUDITORS_EXPECTED_MAX), lock(AUDITORS_EXPECTED_MAX));
+    });
+}
+
+#[test]
 fn nothing_is_put_at_risk_on_a_model_of_which_no_lie_can_be_proven_and_no_text_is_asked_of_it() {
     TestExt::new().execute_with(|| {
         let secure = |operation, risk, has_referee| {
