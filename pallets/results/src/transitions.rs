@@ -10,7 +10,8 @@
 //! Auditing       entropy, or none for long         Auditing, its window begins
 //!                a demand is met                   Auditing, its window begins again
 //!                time, nothing demanded            Revealing
-//! Revealing      all commitments opened, or time   Challengeable
+//!                the same, all found at fault      Challengeable
+//! Revealing      all opened that are owed, or time Challengeable
 //! Challengeable  time, nothing open                none: locks released, verdict handed over
 //! ```
 //!
@@ -142,7 +143,10 @@ impl<T: Config> Pallet<T> {
             return Ok(Self::phase_weight());
         }
         let (_, until) = describe(&round.phase);
-        if !TrustLock::<T>::has_passed(until) {
+        // Who was found at fault is not waited for.
+        let owes_some = round.members.iter().any(RoundMember::owes_opening);
+        let is_opened = matches!(round.phase, RoundPhase::Revealing { .. }) && !owes_some;
+        if !is_opened && !TrustLock::<T>::has_passed(until) {
             return Ok(look);
         }
         if round.demands > 0 {
@@ -151,8 +155,8 @@ impl<T: Config> Pallet<T> {
         }
         match &round.phase {
             RoundPhase::Committing { .. } => Self::end_committing(task, &mut round),
-            RoundPhase::Auditing { .. } => Self::start_revealing(task, &mut round),
-            RoundPhase::Revealing { .. } | RoundPhase::Challengeable { .. } => {
+            RoundPhase::Auditing { .. } if owes_some => Self::start_revealing(task, &mut round),
+            RoundPhase::Auditing { .. } | RoundPhase::Revealing { .. } | RoundPhase::Challengeable { .. } => {
                 Self::conclude(task, &mut round)
             }
         }

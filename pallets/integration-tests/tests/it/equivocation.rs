@@ -57,6 +57,46 @@ fn two_signed_results_for_one_task_cost_the_lock_a_part_of_the_stake_and_work() 
 }
 
 #[test]
+fn who_was_convicted_before_the_reveal_makes_nobody_wait() {
+    committed(|| {
+        assert_ok!(report(promised(1, 9), Some(promised(1, 8))));
+        pass(AUDITING + 1);
+        assert_ok!(reveal(2, 9));
+        assert_eq!(phase().map(|(name, _)| name), Some(PhaseName::Challengeable));
+        let before = round();
+        assert_noop!(reveal(1, 9), ResultsError::AlreadyAtFault);
+        assert_eq!(round(), before);
+        pass(CHALLENGE_WINDOW + 1);
+        assert_eq!(decision(), Some(agreed(9, &[2], &[], &[1])));
+    });
+}
+
+#[test]
+fn who_is_convicted_while_it_is_waited_for_is_waited_for_no_longer() {
+    committed(|| {
+        pass(AUDITING + 1);
+        assert_ok!(reveal(2, 9));
+        assert_eq!(phase().map(|(name, _)| name), Some(PhaseName::Revealing));
+        assert_ok!(report(promised(1, 9), Some(promised(1, 8))));
+        pass(2);
+        assert_eq!(phase().map(|(name, _)| name), Some(PhaseName::Challengeable));
+    });
+}
+
+#[test]
+fn where_all_were_convicted_before_the_reveal_there_is_none() {
+    committed(|| {
+        for provider in [1, 2] {
+            assert_ok!(report(promised(provider, 9), Some(promised(provider, 8))));
+        }
+        pass(AUDITING + 2);
+        assert_eq!(phase().map(|(name, _)| name), Some(PhaseName::Challengeable));
+        pass(CHALLENGE_WINDOW + 1);
+        assert_eq!(decision(), Some(Verdict::Failed(FailureReason::NoAgreement)));
+    });
+}
+
+#[test]
 fn a_statement_that_is_not_what_was_committed_to_is_enough() {
     committed(|| {
         assert_ok!(report(promised(1, 8), None));

@@ -86,9 +86,9 @@ fn a_provider_that_serves_no_auditor_and_shows_nothing_is_convicted() {
         assert_eq!(faults(), [(1, FaultKind::WithheldData)]);
         assert_eq!((slashes()[0].finder, slashes()[0].lock), (Some(AUDITOR), LOCK));
         assert_eq!(auditor_money(AUDITOR), MONEY);
-        // What it reveals now counts for nothing.
+        // Nobody waits for it any more.
         pass(1);
-        assert_ok!(reveal(1, 8));
+        assert_noop!(reveal(1, 8), ResultsError::WrongPhase);
         pass(200);
         assert_eq!(
             decision(),

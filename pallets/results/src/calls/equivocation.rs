@@ -42,8 +42,12 @@ impl<T: Config> Pallet<T> {
             ensure!(Self::is_signed(signed), Error::<T>::BadSignature);
         }
         Self::find_two_faced(task, &mut round, &provider, reporter);
-        if matches!(round.phase, RoundPhase::Challengeable { .. }) {
-            Self::update_verdict(task, &mut round);
+        Self::update_verdict(task, &mut round);
+        // In the reveal phase it may have been the last that was waited for.
+        if matches!(
+            round.phase,
+            RoundPhase::Revealing { .. } | RoundPhase::Challengeable { .. }
+        ) {
             T::Clock::wake_after(task, TrustLock::<T>::now());
         }
         Rounds::<T>::insert(task, round);

@@ -83,10 +83,8 @@ impl<T: Config> Pallet<T> {
             MemberProgress::Revealed(_) => Err(Error::<T>::AlreadyRevealed),
         }?;
         // Nobody waits for it any more, and it must not make anybody wait again.
-        ensure!(
-            !member.missed_reveal || member.fault.is_none(),
-            Error::<T>::AlreadyAtFault
-        );
+        let is_late = matches!(round.phase, RoundPhase::Challengeable { .. });
+        ensure!(!is_late || member.fault.is_none(), Error::<T>::AlreadyAtFault);
         ensure!(
             surety_proofs::commitment(task, provider, claim, salt) == commitment,
             Error::<T>::CommitmentMismatch

@@ -73,10 +73,9 @@ impl<T: Config> Pallet<T> {
         });
         Self::compare_with_shown(task, &mut round, &provider, &claim);
 
-        let sealed = |member: &RoundMember<_, _>| matches!(member.progress, MemberProgress::Committed(_));
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {
             Self::after_late_reveal(task, &mut round, &provider);
-        } else if !round.members.iter().any(sealed) {
+        } else if !round.members.iter().any(RoundMember::owes_opening) {
             Self::conclude(task, &mut round);
         }
         Rounds::<T>::insert(task, round);
