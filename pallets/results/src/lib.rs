@@ -648,7 +648,8 @@ pub mod pallet {
         ///
         /// `proof` is of the VRF of the signer's key over [`surety_audit_economics::AuditInput`], whose
         /// output has to be below the threshold for the stash's stake. `seal` is
-        /// [`surety_audit_economics::audit_seal`]. Locks the bond.
+        /// [`surety_audit_economics::audit_seal`]. Locks the bond. Costs no fee, which audits of little work
+        /// would not be worth; one that is refused does.
         ///
         /// # Errors
         /// `NotVerifierAgent`, `InJail`, `UnknownRound`, `WrongPhase` outside the audit window and before the
@@ -662,9 +663,10 @@ pub mod pallet {
             provider: T::AccountId,
             proof: AuditProof,
             seal: H256,
-        ) -> DispatchResult {
+        ) -> DispatchResultWithPostInfo {
             let agent = ensure_signed(origin)?;
-            Self::do_announce_audit(&agent, task, &provider, &proof, seal)
+            Self::do_announce_audit(&agent, task, &provider, &proof, seal)?;
+            Ok(Pays::No.into())
         }
 
         /// Opens the seal of the audit of `provider` by the stash `verifier`. Without signature and fee, like

@@ -387,7 +387,9 @@ fn a_lone_liar_is_found_by_an_auditor_that_drew_itself() {
     // It has all the stake of verifiers, and more than one auditor is expected of a newcomer: it is always
     // drawn.
     let own = proof(&mut chain, task, &provider, agent);
+    let before = chain.free(&account(agent));
     chain.call(agent, announce(own));
+    assert_eq!(chain.free(&account(agent)), before, "who is drawn pays no fee");
 
     reveal_all(&mut chain, task, &results);
     let reveal = ResultsCall::reveal_audit {

@@ -1,5 +1,8 @@
 //! Whose audits are paid.
 
+use frame_support::dispatch::Pays;
+use sp_core::H256;
+use sp_runtime::traits::Dispatchable;
 use surety_pallet_test_kit::MockOutcome;
 use surety_types::task::Verdict;
 
@@ -20,6 +23,26 @@ fn audited_with(audits: &[(AccountId, AccountId, u8)], results: &[u8]) {
 fn end() {
     pass(200);
     assert!(round().is_none());
+}
+
+#[test]
+fn an_announcement_costs_a_fee_only_where_it_is_refused() {
+    TestExt::new().round_of(1).execute_with(|| {
+        all_commit(&[(1, 9)]);
+        let announced = || {
+            let call = RuntimeCall::from(ResultsCall::announce_audit {
+                task: TASK,
+                provider: 1,
+                proof: proof_of(agent_of(VERIFIER), &input_of(1), 0),
+                seal: H256::zero(),
+            });
+            call.dispatch(RuntimeOrigin::signed(agent_of(VERIFIER)))
+        };
+        assert_eq!(announced().unwrap().pays_fee, Pays::No);
+        let again = announced().unwrap_err();
+        assert_eq!(again.error, ResultsError::AlreadyAuditing.into());
+        assert_eq!(again.post_info.pays_fee, Pays::Yes);
+    });
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Lets an opening in that [`Self::do_reveal_audit`] carries out now, and no other. So what enters a
-    /// block without a fee is one opening for each announcement, which was paid for.
+    /// block without a fee is one opening for each announcement, for which a bond is locked.
     ///
     /// Changes nothing. It costs the round and a hash.
     ///
