@@ -8,9 +8,9 @@ use scale_info::{Type, TypeInfo};
 use sp_core::ConstU32;
 use sp_runtime::BoundedVec;
 
-/// UTF-8 of at most `MAX` bytes. Its SCALE is that of its bytes; in the metadata it is a `str`, so that wallets
-/// and libraries show what people wrote. Bytes that are no text are refused where they are decoded: no state
-/// and no block holds any.
+/// UTF-8 of at most `MAX` bytes. Its SCALE is that of its bytes; in the metadata it is a `str`, so that
+/// wallets and libraries show what people wrote. Bytes that are no text are refused where they are decoded:
+/// no state and no block holds any.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text<const MAX: u32>(String);
 
