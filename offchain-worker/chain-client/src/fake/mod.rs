@@ -118,6 +118,11 @@ impl FakeChain {
         block_ref(number)
     }
 
+    /// Has something happen in a block.
+    pub fn happen(&self, block: BlockNumber, event: ChainEvent) {
+        self.lock().events.push((block, event));
+    }
+
     /// Cuts the node off, or brings it back.
     pub fn set_unreachable(&self, unreachable: bool) {
         self.lock().unreachable = unreachable;

@@ -8,6 +8,7 @@ mod faucet;
 mod init;
 mod manual;
 mod model;
+mod payouts;
 mod provider;
 mod provider_status;
 mod reach;

@@ -11,7 +11,10 @@ use surety_types::{
     task::{Assignment, TaskState},
 };
 
-use super::Context;
+use super::{
+    Context,
+    payouts::{Payouts, payments},
+};
 use crate::{
     amount::{Amount, Plancks},
     args::StatusArgs,
@@ -36,11 +39,17 @@ struct Status {
     working: Vec<TaskId>,
     /// Tasks that it has bid for and that are not assigned yet.
     bids: Vec<TaskId>,
-    /// The newest finished tasks that were looked at, and what came of those it was paid for. A part of that
-    /// goes to auditors.
+    /// The newest finished tasks that were looked at, and what clients paid for its results in those of them that
+    /// it was paid for.
     finished_tasks: usize,
     paid_tasks: usize,
     paid: Plancks,
+    /// What its auditors got of that, and what it kept.
+    to_auditors: Plancks,
+    kept: Plancks,
+    /// What was paid for tasks of which the node no longer keeps who got it.
+    untold: Plancks,
+    untold_tasks: usize,
     /// What keeps it from getting work.
     problems: Vec<String>,
 }
@@ -92,13 +101,13 @@ impl Seen {
             ));
         }
         let finished = chain.recent_tasks(when, TASKS_MAX).await?;
-        let paid: Vec<u128> = finished
+        let mut paid: Vec<_> = finished.iter().flat_map(payments).collect();
+        paid.retain(|payment| payment.provider == stash);
+        let paid_tasks = paid.len();
+        let sum = paid
             .iter()
-            .filter_map(|(_, task)| match &task.state {
-                TaskState::Settled { payments, .. } => of(payments, &stash).map(|payment| payment.price),
-                _ => None,
-            })
-            .collect();
+            .fold(0, |sum: u128, payment| sum.saturating_add(payment.price));
+        let payouts = Payouts::of(chain, paid).await?;
         let status = Status {
             stash: address(&stash),
             bonded: Plancks(stake.as_ref().map_or(0, |stake| stake.bonded)),
@@ -109,8 +118,12 @@ impl Seen {
                 task.bid.is_some() && !matches!(task.task.state, TaskState::Running { .. })
             }),
             finished_tasks: finished.len().saturating_sub(open.len()),
-            paid_tasks: paid.len(),
-            paid: Plancks(paid.iter().fold(0, |sum, price| sum.saturating_add(*price))),
+            paid_tasks,
+            paid: Plancks(sum),
+            to_auditors: Plancks(payouts.to_auditors),
+            kept: Plancks(payouts.kept),
+            untold: Plancks(payouts.untold),
+            untold_tasks: payouts.untold_payments,
             problems,
         };
         Ok(Self { stash, status, open })
@@ -203,12 +216,22 @@ impl Status {
         rows.add_row(["at work for", &list(&self.working)]);
         rows.add_row(["has bid for", &list(&self.bids)]);
         let paid = format!(
-            "{} for {} of the last {} tasks, of which auditors get a part",
+            "{} for {} of the last {} tasks",
             Amount(self.paid.0),
             self.paid_tasks,
             self.finished_tasks
         );
-        rows.add_row(["earned", &paid]);
+        rows.add_row(["paid by clients", &paid]);
+        rows.add_row(["of it to auditors", &Amount(self.to_auditors.0).to_string()]);
+        rows.add_row(["kept", &Amount(self.kept.0).to_string()]);
+        if self.untold_tasks > 0 {
+            let untold = format!(
+                "who got {} of it, for {} tasks: the node does not keep their blocks, an archive node tells more (--rpc)",
+                Amount(self.untold.0),
+                self.untold_tasks
+            );
+            rows.add_row(["not known", &untold]);
+        }
         for problem in &self.problems {
             rows.add_row(["problem", problem]);
         }
@@ -223,7 +246,7 @@ mod tests {
     use surety_types::{ModelId, model::Operation};
 
     use super::*;
-    use crate::SURE;
+    use crate::{SURE, commands::payouts::tests::paid};
 
     pub(super) async fn bonded() -> (FakeChain, AccountId) {
         let chain = FakeChain::new();
@@ -247,20 +270,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_paid_is_added_up_and_what_is_missing_said() {
+    async fn what_was_paid_is_added_up_and_split_and_what_is_missing_said() {
         let (chain, stash) = bonded().await;
         chain.change(|state| {
-            for (id, price) in [(1, 30), (2, 12)] {
+            for (id, settled_at, price) in [(1, 7, 30), (2, 8, 12), (3, 5, 100)] {
                 let payment = Assignment {
                     provider: stash.clone(),
                     price,
                 };
                 let TaskState::Settled {
-                    at,
-                    claim,
-                    refund,
-                    fee,
-                    ..
+                    claim, refund, fee, ..
                 } = sample::records::tasks()
                     .into_iter()
                     .map(|task| task.state)
@@ -270,7 +289,7 @@ mod tests {
                     unreachable!();
                 };
                 let settled = TaskState::Settled {
-                    at,
+                    at: settled_at,
                     claim,
                     payments: vec![payment].try_into().unwrap(),
                     refund,
@@ -279,9 +298,28 @@ mod tests {
                 state.tasks.insert(id, task(settled));
             }
         });
+        // Of the oldest nothing is known any more.
+        for event in [
+            paid("AuditorPaid", 1, &stash, 5),
+            paid("AuditorPaid", 1, &stash, 2),
+            paid("ProviderPaid", 1, &stash, 23),
+        ] {
+            chain.happen(7, event);
+        }
+        chain.happen(8, paid("ProviderPaid", 2, &stash, 12));
         chain.finalize();
         let status = Seen::new(&chain, stash).await.unwrap().status;
-        assert_eq!((status.paid, status.paid_tasks), (Plancks(42), 2));
+        assert_eq!((status.paid, status.paid_tasks), (Plancks(142), 3));
+        assert_eq!((status.to_auditors, status.kept), (Plancks(7), Plancks(35)));
+        assert_eq!((status.untold, status.untold_tasks), (Plancks(100), 1));
+        for words in ["0.000000000007 SURE", "0.000000000035 SURE", "an archive node"] {
+            assert!(status.text().contains(words), "{}", status.text());
+        }
+        // More than numbers of JSON hold.
+        let json = serde_json::to_value(&status).unwrap();
+        for name in ["bonded", "locked", "paid", "to_auditors", "kept", "untold"] {
+            assert!(json[name].is_string(), "{name} in {json}");
+        }
         assert_eq!(status.bonded, Plancks(100 * SURE));
         let [problem] = status.problems.as_slice() else {
             panic!("{:?}", status.problems);

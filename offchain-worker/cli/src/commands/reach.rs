@@ -129,7 +129,7 @@ async fn reach(chain: &dyn Chain, node: &Node) -> std::result::Result<Vec<Reach>
     let mut providers = chain.providers(When::Best).await?;
     providers.sort_by_key(|(_, record)| Reverse(record.last_heartbeat));
     let own = node.peer_id();
-    let is_other = |endpoint: &Endpoint| !endpoint.ends_with(own.as_bytes());
+    let is_other = |endpoint: &Endpoint| !endpoint.ends_with(own.as_str());
     let peers: Vec<Endpoint> = providers
         .into_iter()
         .filter_map(|(_, record)| record.endpoints.into_iter().find(is_other))

@@ -31,6 +31,7 @@ impl Steps {
             ours.filter_map(|event| {
                 let text = bid_text(event).or_else(|| trust_text(event, now));
                 text.or_else(|| data_text(event, now))
+                    .or_else(|| money_text(event))
             })
             .collect()
         };
@@ -182,6 +183,22 @@ fn data_text(event: &ChainEvent, now: Now) -> Option<String> {
     }
 }
 
+/// Who got what, once the task is settled.
+fn money_text(event: &ChainEvent) -> Option<String> {
+    let account = |name| event.field::<AccountId>(name).map(|account| short(&account));
+    let amount = || event.field("amount").map(Amount);
+    match event.name.as_str() {
+        "AuditorPaid" => Some(format!(
+            "auditor {} gets {} of what {} has earned",
+            account("verifier")?,
+            amount()?,
+            account("provider")?
+        )),
+        "ProviderPaid" => Some(format!("{} gets {}", account("provider")?, amount()?)),
+        _ => None,
+    }
+}
+
 fn state_text(task: &TaskRecord, now: Now) -> String {
     match &task.state {
         TaskState::Bidding { until } => format!("sealed bids are taken {}", left(*until, now)),
@@ -282,6 +299,42 @@ pub fn posted_text(task: TaskId, cap: Balance, redundancy: u32, units_max: u32, 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_got_what_is_told_once_the_task_is_settled() {
+        use codec::Encode;
+        use surety_chain_client::EventField;
+
+        let account = |byte: u8| AccountId::new([byte; 32]);
+        let field = |name: &str, bytes| EventField {
+            name: name.into(),
+            text: String::new(),
+            bytes,
+        };
+        let paid = |name: &str, amount: Balance| ChainEvent {
+            pallet: "Billing".into(),
+            name: name.into(),
+            extrinsic: None,
+            fields: vec![
+                field("task", 5_u64.encode()),
+                field("verifier", account(2).encode()),
+                field("provider", account(1).encode()),
+                field("amount", amount.encode()),
+            ],
+        };
+        let events = [
+            paid("AuditorPaid", 10_u128.pow(12)),
+            paid("ProviderPaid", 3 * 10_u128.pow(12)),
+        ];
+        let (provider, auditor) = (short(&account(1)), short(&account(2)));
+        assert_eq!(
+            Steps::default().events(5, &events, 7),
+            [
+                format!("auditor {auditor} gets 1 SURE of what {provider} has earned"),
+                format!("{provider} gets 3 SURE"),
+            ]
+        );
+    }
 
     #[test]
     fn time_that_is_left_is_told_in_seconds_and_not_again_because_it_gets_less() {
