@@ -110,6 +110,30 @@ pub enum CliError {
         "unknown model {0:?}: not here, not on the chain, and not one that can be fetched; see: surety model list"
     )]
     UnknownModel(String),
+    /// A model's files are not here.
+    #[error("the model {name} is not in {}; get it with: surety model fetch {name}", folder.display())]
+    ModelNotHere {
+        /// Its name.
+        name: String,
+        /// Where its files are looked for.
+        folder: PathBuf,
+    },
+    /// An account has not what a task costs.
+    #[error(
+        "{account} has {free} free, and this task needs {needed} and what posting it costs: send it some, or say less with \
+         --cap"
+    )]
+    NotEnough {
+        /// The account, as an address.
+        account: String,
+        /// What it has.
+        free: Amount,
+        /// The cap, and what is on hold beside it.
+        needed: Amount,
+    },
+    /// This machine has no room for a model.
+    #[error("{0}")]
+    NoRoom(String),
     /// There is no such task.
     #[error("the chain knows no task {0}; finished tasks are kept for a while only")]
     UnknownTask(TaskId),
@@ -191,7 +215,8 @@ impl CliError {
             Self::UnknownTask(_)
             | Self::UnknownDispute(_)
             | Self::UnknownModel(_)
-            | Self::CapBelowFee { .. } => 4,
+            | Self::CapBelowFee { .. }
+            | Self::NotEnough { .. } => 4,
             Self::NoResult { .. } | Self::NotDecided { .. } => 5,
             Self::Data(_)
             | Self::Undelivered { .. }
@@ -204,6 +229,8 @@ impl CliError {
             | Self::Replay(_)
             | Self::Claims(_)
             | Self::Models(_)
+            | Self::NoRoom(_)
+            | Self::ModelNotHere { .. }
             | Self::Convert(_)
             | Self::Engine(_)
             | Self::Train(_)

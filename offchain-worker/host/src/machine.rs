@@ -36,6 +36,19 @@ fn memory_bytes(system: &System) -> u64 {
     }
 }
 
+/// Bytes of memory that another program may have now; in a container, what is left of its own. Nothing when
+/// the system does not tell.
+pub fn free_memory_bytes() -> Option<u64> {
+    let wanted = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
+    let system = System::new_with_specifics(wanted).ok()?;
+    let free = system.available_memory();
+    let free = match system.cgroup_limits() {
+        Some(limits) if limits.total_memory > 0 => free.min(limits.free_memory),
+        _ => free,
+    };
+    (free > 0).then_some(free)
+}
+
 fn bounded_name(name: &str) -> Name {
     let name = if name.is_empty() { "unknown CPU" } else { name };
     Name::cut(name)
@@ -72,5 +85,7 @@ mod tests {
         let profile = profile(3);
         assert_eq!(profile.cores, 3);
         assert!(profile.memory_mib > 0);
+        let all = u64::from(profile.memory_mib).saturating_add(1) << 20;
+        assert!(free_memory_bytes().is_some_and(|free| free <= all));
     }
 }

@@ -67,6 +67,12 @@ impl Speeds {
         self.known.contains_key(&(model, operation))
     }
 
+    /// Units, and the milliseconds that they took, of the last measurement of that kind of work.
+    pub fn last(&self, model: ModelId, operation: Operation) -> Option<(u32, u64)> {
+        let measured = self.known.get(&(model, operation))?;
+        Some((measured.units, measured.millis))
+    }
+
     /// Remembers a measurement.
     pub(super) fn note(&mut self, event: &Event) {
         let Event::Measured {
@@ -143,6 +149,8 @@ mod tests {
         speeds.note(&measured(1, Operation::Embed));
         let model = ModelId::repeat_byte(1);
         assert!(speeds.knows(model, Operation::Embed));
+        assert_eq!(speeds.last(model, Operation::Embed), Some((1, 100)));
+        assert_eq!(speeds.last(model, Operation::Generate), None);
         assert!(!speeds.knows(model, Operation::Generate));
     }
 

@@ -3,16 +3,22 @@
 //! Each step looks at what is there before it does anything: whoever is interrupted calls it again. What was
 //! sent before and is not final yet is waited for first, so that nothing is paid or bonded twice.
 
-use std::{collections::BTreeMap, path::Path};
+mod estimate;
+mod wanted;
+
+use std::path::Path;
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Balance, Call, Chain, Signer, StakeInfo, Until, When, address, short};
-use surety_host::machine;
-use surety_models::known;
-use surety_types::{ModelId, model::ModelManifest, stake::Role, task::TaskState};
+use surety_host::{Speeds, machine};
+use surety_types::{
+    model::{ModelManifest, Operation},
+    stake::Role,
+};
 
 use super::{
     Context, faucet, model,
+    payouts::Payouts,
     reach::{self, Reach},
 };
 use crate::{
@@ -24,12 +30,12 @@ use crate::{
     models,
     output::{Output, table},
 };
+use estimate::{Estimate, Speed};
+use wanted::{Room, Wanted};
 
 /// What a stash keeps for fees, its own and its agent's, and below what it is asked for that again.
 const FEES: Balance = 10 * SURE;
 const FEES_MIN: Balance = SURE;
-/// Tasks that are looked at for what is asked for.
-const TASKS_MAX: u32 = 256;
 
 /// What there is now. Amounts are in plancks, as text.
 #[derive(Debug, Serialize)]
@@ -39,13 +45,18 @@ struct Ready {
     agent: String,
     bonded: Plancks,
     model: Option<String>,
+    /// Why this machine does not get models that more tasks ask for.
+    passed_over: Vec<String>,
     processor: String,
     cores: u16,
     memory_mib: u32,
     /// Whether others reach it; a verifier need not be reached.
     reach: Vec<Reach>,
-    /// What such a task has paid one provider, in the middle of those that the chain still knows.
-    usual_payment: Option<Plancks>,
+    /// What a provider may earn; nothing where too few tasks say it.
+    estimate: Option<Estimate>,
+    /// Why there is no estimate.
+    #[serde(skip)]
+    unestimated: Option<String>,
     next: &'static str,
 }
 
@@ -57,7 +68,9 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
     let funder = args.fund_from.as_deref().map(keys::load).transpose()?;
     let chain = context.chain().await?;
     // A model that there is not is said before any money moves.
-    let wanted = Wanted::new(&*chain, args.model.as_deref()).await?;
+    let store = context.models();
+    let is_here = |model| store.find(model).is_ok();
+    let wanted = Wanted::new(&*chain, is_here, Room::here(home), args.model.as_deref()).await?;
     let setup = Setup {
         out: context.out,
         chain: &*chain,
@@ -70,7 +83,11 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
         },
     };
     setup.prepare(args.bond.0).await?;
-    if let Some(name) = wanted.to_fetch(context) {
+    for lack in &wanted.passed_over {
+        context.out.step(lack);
+    }
+    let missing = wanted.model.as_ref().filter(|manifest| !is_here(manifest.id()));
+    if let Some(name) = missing.map(models::name) {
         context
             .out
             .step(&format!("fetching {name}, which the chain is asked for"));
@@ -80,14 +97,25 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
         Role::Provider => reached(context, &*chain).await,
         Role::Verifier => Vec::new(),
     };
+    let estimate = match (&wanted.model, role) {
+        (Some(model), Role::Provider) => Some(estimated(context, &*chain, &wanted, model).await?),
+        _ => None,
+    };
+    let (estimate, unestimated) = match estimate {
+        Some(Ok(estimate)) => (Some(estimate), None),
+        Some(Err(reason)) => (None, Some(reason)),
+        None => (None, None),
+    };
     let device = machine::profile(context.config.provider.work.threads);
     let ready = Ready {
         stash: address(setup.stash.account()),
         stash_key: stash_key.display().to_string(),
         agent: address(setup.agent.account()),
         bonded: Plancks(setup.stake().await?.map_or(0, |stake| stake.bonded)),
-        usual_payment: wanted.usual_payment().map(Plancks),
-        model: wanted.model.map(|manifest| models::name(&manifest)),
+        model: wanted.model.as_ref().map(models::name),
+        passed_over: wanted.passed_over,
+        estimate,
+        unestimated,
         processor: device.name.to_string(),
         cores: device.cores,
         memory_mib: device.memory_mib,
@@ -98,6 +126,27 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
         },
     };
     context.out.result(&ready, || ready.text())
+}
+
+/// What this machine may earn with a model, or why that cannot be said.
+async fn estimated(
+    context: &Context,
+    chain: &dyn Chain,
+    wanted: &Wanted,
+    model: &ModelManifest,
+) -> Result<std::result::Result<Estimate, String>> {
+    let market = wanted.newest.market(model.id());
+    let payouts = Payouts::of(chain, market.newest_payments()).await?;
+    let operation = model.operations.first().copied().unwrap_or(Operation::Embed);
+    let measured = Speeds::open(&context.config.home).last(model.id(), operation);
+    let assumed = (context.config.provider.units_per_second, 1_000);
+    let (units, millis) = measured.unwrap_or(assumed);
+    let speed = Speed {
+        units,
+        millis,
+        is_measured: measured.is_some(),
+    };
+    Ok(market.estimate(payouts, speed))
 }
 
 /// Whether others reach what this provider will listen on. It is no reason to stop: ports may be forwarded
@@ -288,66 +337,6 @@ impl Setup<'_> {
     }
 }
 
-/// The model that there is most use in having.
-struct Wanted {
-    model: Option<ModelManifest>,
-    /// What each of its providers was paid for a task.
-    payments: Vec<Balance>,
-}
-
-impl Wanted {
-    /// The one that is named; else, of those that the chain knows and anybody can fetch, the one that most
-    /// tasks ask for. Of the exact tier: the others earn where three machines happen to agree.
-    async fn new(chain: &dyn Chain, named: Option<&str>) -> Result<Self> {
-        let registered: Vec<ModelId> = chain
-            .models(When::Finalized)
-            .await?
-            .into_iter()
-            .map(|(id, _)| id)
-            .collect();
-        let known = known::all().into_iter().map(|model| model.manifest);
-        let mut candidates: Vec<ModelManifest> = match named {
-            Some(name) => known.filter(|manifest| models::name(manifest) == name).collect(),
-            None => known
-                .filter(|manifest| manifest.exact.is_some() && registered.contains(&manifest.id()))
-                .collect(),
-        };
-        if let (Some(name), []) = (named, candidates.as_slice()) {
-            return Err(CliError::UnknownModel(name.into()));
-        }
-        let mut asked: BTreeMap<ModelId, Vec<Balance>> = BTreeMap::new();
-        let mut tasks: BTreeMap<ModelId, u32> = BTreeMap::new();
-        for (_, task) in chain.recent_tasks(When::Finalized, TASKS_MAX).await? {
-            let count = tasks.entry(task.spec.model).or_default();
-            *count = count.saturating_add(1);
-            if let TaskState::Settled { payments, .. } = &task.state {
-                let prices = payments.iter().map(|payment| payment.price);
-                asked.entry(task.spec.model).or_default().extend(prices);
-            }
-        }
-        candidates.sort_by_key(|manifest| tasks.get(&manifest.id()).copied().unwrap_or(0));
-        let model = candidates.pop();
-        let payments = model.as_ref().and_then(|manifest| asked.remove(&manifest.id()));
-        Ok(Self {
-            model,
-            payments: payments.unwrap_or_default(),
-        })
-    }
-
-    /// Its name, unless its files are here.
-    fn to_fetch(&self, context: &Context) -> Option<String> {
-        let manifest = self.model.as_ref()?;
-        let is_here = context.models().find(manifest.id()).is_ok();
-        (!is_here).then(|| models::name(manifest))
-    }
-
-    fn usual_payment(&self) -> Option<Balance> {
-        let mut payments = self.payments.clone();
-        payments.sort_unstable();
-        payments.get(payments.len() / 2).copied()
-    }
-}
-
 impl Ready {
     fn text(&self) -> String {
         let mut rows = table(["stash", &self.stash]);
@@ -362,14 +351,20 @@ impl Ready {
         if !self.reach.is_empty() {
             rows.add_row(["reached", &reach::summary(&self.reach).1]);
         }
-        let none = "none of those that the chain knows can be fetched by name: surety model list";
+        let none = match self.passed_over.is_empty() {
+            true => "none of those that the chain knows can be fetched by name: surety model list",
+            false => "none that this machine has room for",
+        };
         rows.add_row(["model", self.model.as_deref().unwrap_or(none)]);
-        if let Some(payment) = self.usual_payment {
-            let text = format!(
-                "{} for a provider, of which auditors get a part",
-                Amount(payment.0)
-            );
-            rows.add_row(["such a task pays", &text]);
+        for lack in &self.passed_over {
+            rows.add_row(["passed over", lack]);
+        }
+        if let Some(estimate) = &self.estimate {
+            rows.add_row(["may earn", &estimate.text()]);
+            rows.add_row(["by", &estimate.reasons()]);
+        }
+        if let Some(reason) = &self.unestimated {
+            rows.add_row(["may earn", reason]);
         }
         rows.add_row(["next", self.next]);
         rows.to_string()

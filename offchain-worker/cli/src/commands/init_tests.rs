@@ -28,7 +28,10 @@ fn setup(chain: &FakeChain, source: Source) -> Setup<'_> {
 
 /// To its end, while blocks become final and transfers arrive.
 async fn prepare(chain: &FakeChain, source: Source) {
-    let setup = setup(chain, source);
+    prepare_as(setup(chain, source), chain).await;
+}
+
+async fn prepare_as(setup: Setup<'_>, chain: &FakeChain) {
     let blocks = async {
         let mut seen = 0;
         loop {
@@ -142,6 +145,36 @@ async fn a_failure_within_the_batch_is_told_by_its_own_name_and_bonds_nothing() 
         "Staking.AgentTaken: The agent acts for a stash already."
     );
     assert!(sent(&chain).is_empty());
+}
+
+#[tokio::test]
+async fn a_verifier_gets_there_by_the_same_steps_and_bonds_as_one() {
+    let chain = FakeChain::new();
+    let as_verifier = || Setup {
+        role: Role::Verifier,
+        ..setup(&chain, Source::Key(Box::new(signer("//Funder"))))
+    };
+    prepare_as(as_verifier(), &chain).await;
+    let once = ["transfer_keep_alive", "batch_all", "confirm_agent"];
+    assert_eq!(sent(&chain), once);
+    let bond = Call::Bond {
+        role: Role::Verifier,
+        amount: BOND,
+    };
+    let (by, batch) = chain.calls().remove(1);
+    assert_eq!(&by, signer("//Stash").account());
+    assert!(
+        matches!(&batch, Call::Batch(calls) if calls[0] == bond),
+        "{batch:?}"
+    );
+    let stake = as_verifier().stake().await.unwrap().unwrap();
+    assert_eq!((stake.role, stake.bonded), (Role::Verifier, BOND));
+    prepare_as(as_verifier(), &chain).await;
+    assert_eq!(sent(&chain), once, "all is there");
+    // The same stash is no provider's.
+    let refused = setup(&chain, Source::Somebody).prepare(BOND).await.unwrap_err();
+    assert!(refused.to_string().contains("--stash-key"), "{refused}");
+    assert_eq!(sent(&chain), once);
 }
 
 /// A faucet with as much for each claim, at its URL.
