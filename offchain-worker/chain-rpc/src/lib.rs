@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod ask;
 mod attempts;
 mod blocks;
 mod connections;
@@ -44,6 +45,7 @@ use surety_chain_client::{
     StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, When,
 };
 
+pub use ask::{NodeFault, NodeRpc};
 use attempts::Queues;
 use connections::Connected;
 use entries::{AccountInfo, Entry};

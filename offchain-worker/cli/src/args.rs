@@ -93,7 +93,7 @@ pub enum Command {
     /// Models: their files, and what the chain knows of them
     #[command(subcommand)]
     Model(ModelCommand),
-    /// Check that everything a provider or client needs is there
+    /// Check that everything is there that a provider, verifier, client or validator needs
     Doctor(DoctorArgs),
     /// Help web pages to have tasks computed: inputs from text, kept for providers, and outputs
     Serve(ServeArgs),
@@ -415,6 +415,10 @@ pub struct DoctorArgs {
     /// For what
     #[arg(long = "for", value_name = "ROLE", default_value = "provider")]
     pub role: DoctorRole,
+    /// With --for validator: where the node keeps everything, as its --base-path
+    /// [default: ~/.local/share/surety-node]
+    #[arg(long, value_name = "DIR")]
+    pub node_base: Option<PathBuf>,
 }
 
 /// What the machine is to do.
@@ -426,4 +430,6 @@ pub enum DoctorRole {
     Verifier,
     /// Post tasks.
     Client,
+    /// Make blocks: looks at the node itself.
+    Validator,
 }

@@ -1,7 +1,10 @@
-//! `surety doctor`: is everything there that a provider, verifier or client needs?
+//! `surety doctor`: is everything there that a provider, verifier, client or validator needs?
 //!
 //! Each check ends as ok, warn or fail, and says what to do. Checks do not stop at the first fault, and
 //! change nothing.
+
+mod reached;
+mod validator;
 
 use std::{
     net::{IpAddr, TcpListener, UdpSocket},
@@ -11,13 +14,10 @@ use std::{
 use serde::Serialize;
 use surety_chain_client::{AccountId, Chain, ChainError, When, address};
 use surety_host::machine;
-use surety_network::Scope;
-use surety_types::{model::ModelManifest, multiaddr::Endpoint, stake::Role};
+use surety_models::known;
+use surety_types::{model::ModelManifest, stake::Role};
 
-use super::{
-    Context,
-    reach::{self, Found},
-};
+use super::Context;
 use crate::{
     SURE,
     amount::Amount,
@@ -26,6 +26,7 @@ use crate::{
     keys, models,
     output::table,
 };
+use reached::{check_reach, check_reached};
 
 /// Finality that lags further is no longer normal. Usual are two or three blocks.
 const LAG_BLOCKS: u32 = 20;
@@ -83,31 +84,37 @@ impl Checks {
 
 pub(super) async fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
     let mut checks = Checks::default();
-    let key = check_key(context, &mut checks);
-    check_machine(context, args.role, &mut checks);
-    if args.role != DoctorRole::Client {
-        check_models(context, &mut checks).await;
-    }
-    match context.chain().await {
-        Ok(chain) => {
-            check_node(&*chain, &mut checks).await;
-            if args.role != DoctorRole::Client {
-                check_registered(context, &*chain, &mut checks).await;
-            }
-            check_reached(context, &*chain, args.role, &mut checks).await;
-            if let Some(account) = key {
-                let checked = check_account(&*chain, &account, args.role, &mut checks).await;
-                if let Err(e) = checked {
-                    checks.fail("account", asked(&e));
-                }
-            }
-        }
-        Err(e) => checks.fail("node", format!("{e}; another node is named with --rpc")),
+    match args.role {
+        DoctorRole::Validator => validator::check(context, args, &mut checks).await,
+        role => check_worker(context, role, &mut checks).await,
     }
     context.out.result(&checks.0, || text(&checks.0))?;
     match checks.failed() {
         0 => Ok(()),
         failed => Err(CliError::Unhealthy(failed)),
+    }
+}
+
+/// What whoever works for the chain or has it work needs.
+async fn check_worker(context: &Context, role: DoctorRole, checks: &mut Checks) {
+    let key = check_key(context, checks);
+    check_machine(context, role, checks);
+    if role != DoctorRole::Client {
+        check_models(context, checks).await;
+    }
+    let chain = match context.chain().await {
+        Ok(chain) => chain,
+        Err(e) => return checks.fail("node", format!("{e}; another node is named with --rpc")),
+    };
+    check_node(&*chain, checks).await;
+    if role != DoctorRole::Client {
+        check_registered(context, &*chain, checks).await;
+    }
+    check_reached(context, &*chain, role, checks).await;
+    if let Some(account) = key
+        && let Err(e) = check_account(&*chain, &account, role, checks).await
+    {
+        checks.fail("account", asked(&e));
     }
 }
 
@@ -171,6 +178,7 @@ fn check_machine(context: &Context, role: DoctorRole, checks: &mut Checks) {
         DoctorRole::Provider => (&config.provider.data.listen, config.provider.work.threads),
         DoctorRole::Verifier => (&[], config.verifier.threads),
         DoctorRole::Client => (&config.task.listen, 1),
+        DoctorRole::Validator => (&[], 1),
     };
     for listen in listen {
         check_port(listen, checks);
@@ -179,8 +187,7 @@ fn check_machine(context: &Context, role: DoctorRole, checks: &mut Checks) {
     let profile = machine::profile(threads);
     let found = format!(
         "{}, {cores} cores, {threads} of them to compute, {} MiB memory",
-        profile.name,
-        profile.memory_mib
+        profile.name, profile.memory_mib
     );
     if threads > cores {
         checks.warn(
@@ -241,7 +248,11 @@ async fn check_models(context: &Context, checks: &mut Checks) {
         }
     };
     if stored.is_empty() {
-        checks.fail("models", "none; run: surety model fetch");
+        let finding = format!(
+            "none; run: surety model fetch {}",
+            known::all_minilm_l6_v2_exact().name()
+        );
+        checks.fail("models", finding);
     }
     for model in stored {
         let verified = match model {
@@ -448,42 +459,6 @@ async fn check_registration(
         ),
     }
     Ok(())
-}
-
-/// Whether peers of the chain reach what is listened on.
-async fn check_reached(context: &Context, chain: &dyn Chain, role: DoctorRole, checks: &mut Checks) {
-    let data = match role {
-        DoctorRole::Provider => &context.config.provider.data,
-        DoctorRole::Client => &context.config.task,
-        // It need not be reached.
-        DoctorRole::Verifier => return,
-    };
-    let found = reach::try_out(chain, data).await;
-    match found.map(|all| reach::summary(&all)) {
-        Ok((Found::Reachable, text)) => checks.ok("reached", text),
-        Ok((Found::Elsewhere | Found::Unreachable, text)) => checks.fail("reached", text),
-        Ok((Found::Nearby | Found::Unknown, text)) => checks.warn("reached", text),
-        Err(e) => {
-            let finding = format!("cannot be tried now: {e}; a provider that is up says it in its log");
-            checks.warn("reached", finding);
-        }
-    }
-}
-
-/// Whether clients elsewhere can reach what the chain tells them.
-fn check_reach(endpoints: &[Endpoint], checks: &mut Checks) {
-    // A name: whoever asks for it finds out.
-    let is_near = |endpoint: &&Endpoint| !matches!(Scope::of_endpoint(endpoint), Some(Scope::Global) | None);
-    let near = endpoints.iter().filter(is_near).count();
-    match (near, endpoints.len().saturating_sub(near)) {
-        (0, _) => {}
-        (_, 0) => checks.warn(
-            "reach",
-            "all of its addresses are of this machine or network alone: clients elsewhere need a forwarded port, \
-             and its address as --external IP:PORT",
-        ),
-        (near, _) => checks.ok("reach", format!("{near} addresses are of this network alone, others are not")),
-    }
 }
 
 #[cfg(test)]

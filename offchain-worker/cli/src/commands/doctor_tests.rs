@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use surety_chain_client::{Call, FakeChain, Funds, Signer, Until};
+use surety_types::multiaddr::Endpoint;
 
 use super::*;
 
