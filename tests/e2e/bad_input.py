@@ -178,7 +178,7 @@ class BadInput(unittest.TestCase):
 
     def test_a_key_without_money(self):
         surety = self.net.surety(self.home, write_secret(self.folder() / "key", "//Nobody//knows//this"))
-        self.refused(CHAIN, "cannot pay the fee", *self.submit(), surety=surety)
+        self.refused(CHAIN, "has 0 SURE free, and this task needs", *self.submit(), surety=surety)
 
     def test_a_key_that_is_nobodys_agent(self):
         self.refused(USAGE, "is nobody's agent yet", *self.provider_up(self.home), surety=self.worker(self.home))

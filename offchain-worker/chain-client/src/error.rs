@@ -27,7 +27,7 @@ pub enum ChainError {
         hint: String,
     },
     /// The node belongs to another kind of chain.
-    #[error("the node at {url} runs \"{found}\", not \"{expected}\"")]
+    #[error("the node at {url} runs \"{found}\", not \"{expected}\": name one of this network")]
     WrongChain {
         /// Where the node is.
         url: String,

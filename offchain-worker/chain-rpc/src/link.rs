@@ -141,7 +141,7 @@ impl Link {
     pub fn unreachable(&self, reason: &str) -> ChainError {
         ChainError::Unreachable {
             url: self.nodes.urls(),
-            hint: format!("{reason}. Is the node running, and is this its RPC address?"),
+            hint: format!("{reason}. Start the node, or name the RPC address of another with --rpc"),
         }
     }
 

@@ -205,7 +205,7 @@ fn a_model_that_is_named_must_be_here() {
     let named = [models::DEFAULT.to_owned()];
     assert!(matches!(
         worker::chosen_models(&store, &named),
-        Err(CliError::Models(_))
+        Err(CliError::ModelNotHere { .. })
     ));
     assert!(matches!(
         worker::chosen_models(&store, &[]),

@@ -10,7 +10,7 @@ use surety_host::{
     Audits, Beside, Core, Draining, Engines, Host, Speeds, Tools, Traces, Vitals, bind_metrics,
 };
 use surety_journal::Journal;
-use surety_models::ModelStore;
+use surety_models::{ModelStore, StoreError, known};
 use surety_network::{DataPlane, Node, StoreLimits};
 use surety_types::{ModelId, model::ModelManifest, stake::Role as StakeRole};
 use surety_worker_core::{Config as CoreConfig, Record, Role as CoreRole, Worker};
@@ -94,10 +94,7 @@ impl Up {
             stash: address(&tools.stash),
             agent: address(tools.signer.account()),
             peer: (!endpoints.is_empty()).then(|| node.peer_id()),
-            endpoints: endpoints
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
+            endpoints: endpoints.iter().map(ToString::to_string).collect(),
             models: stored.iter().map(models::name).collect(),
         }
     }
@@ -249,14 +246,22 @@ pub(super) fn chosen_models(store: &ModelStore, names: &[String]) -> Result<Vec<
         let chosen = names.iter().map(|name| {
             let manifest = models::local(store, name)?;
             // Known is not enough: its files must be here.
-            Ok(store.find(manifest.id())?.manifest)
+            let found = store.find(manifest.id()).map_err(|error| match error {
+                StoreError::NotInstalled { .. } => CliError::ModelNotHere {
+                    name: models::name(&manifest),
+                    folder: store.path().to_owned(),
+                },
+                error => error.into(),
+            });
+            Ok(found?.manifest)
         });
         chosen.collect::<Result<_>>()?
     };
     if manifests.is_empty() {
         return Err(CliError::Usage(format!(
-            "there is no model in {}; get one with: surety model fetch",
-            store.path().display()
+            "there is no model in {}; get one with: surety model fetch {}",
+            store.path().display(),
+            known::all_minilm_l6_v2_exact().name()
         )));
     }
     Ok(manifests)

@@ -291,3 +291,7 @@ async fn newest_tasks(
         looked_at = looked_at.max(LIST_LOOK_MIN).saturating_mul(4);
     }
 }
+
+#[cfg(test)]
+#[path = "list_tests.rs"]
+mod tests;

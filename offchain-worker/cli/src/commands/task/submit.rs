@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use serde::Serialize;
-use surety_chain_client::{Chain, RegisteredModel, When};
+use surety_chain_client::{AccountId, Balance, Chain, RegisteredModel, When, address};
 use surety_client::{demands::Demander, follow::Follow, inputs::Supplier, serve::welcome};
 use surety_models::tokens::TextCodec;
 use surety_network::{Bytes, DataPlane, Node};
@@ -55,6 +55,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         Some(cap) => cap,
         None => quoted_cap(context, &*chain, &args.spec, operation, (model, units_max)).await?,
     };
+    check_funds(&*chain, key.signer.account(), cap).await?;
     let node = context.node(&*chain, &context.config.task).await?;
     let input_bytes = u32::try_from(input.len())
         .map_err(|_| CliError::Usage("the input is too large for one task".into()))?;
@@ -107,9 +108,7 @@ fn detached(
     input_hash: String,
     sources: &Endpoints,
 ) -> Result<()> {
-    let texts = sources
-        .iter()
-        .map(ToString::to_string);
+    let texts = sources.iter().map(ToString::to_string);
     let posted = Posted {
         task,
         block,
@@ -189,6 +188,26 @@ async fn check_cap(chain: &dyn Chain, cap: Amount, redundancy: u32) -> Result<()
     }
 }
 
+/// What a client has on hold beside a cap, as one part of so many, unless governance has set it otherwise.
+const LOCK_PART: Balance = 4;
+
+/// The chain would say the same in fewer words, and take a fee for it.
+async fn check_funds(chain: &dyn Chain, client: &AccountId, cap: Amount) -> Result<()> {
+    let parameters = chain.parameters(When::Finalized).await?;
+    let is_usual = !parameters.iter().any(|parameter| parameter.name == "ClientLock");
+    let lock = if is_usual { cap.0 / LOCK_PART } else { 0 };
+    let needed = cap.0.saturating_add(lock);
+    // What was sent a moment ago counts.
+    match chain.funds(When::Best, client).await?.free {
+        free if free < needed => Err(CliError::NotEnough {
+            account: address(client),
+            free: Amount(free),
+            needed: Amount(needed),
+        }),
+        _ => Ok(()),
+    }
+}
+
 fn sources(node: &Node) -> Result<Endpoints> {
     let endpoints: Vec<Endpoint> = node.endpoints();
     if endpoints.is_empty() {
@@ -218,7 +237,7 @@ const fn what_becomes_public(operation: Operation) -> &'static str {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use clap::Parser;
-    use surety_chain_client::{AccountId, FakeChain};
+    use surety_chain_client::{FakeChain, Funds, Parameter};
     use surety_types::{
         ModelId,
         model::{ModelFamily, ModelManifest, Tier},
@@ -261,7 +280,45 @@ mod tests {
         let error = check_cap(&chain, Amount(2), 3).await.unwrap_err();
         assert!(matches!(error, CliError::CapBelowFee { redundancy: 3, .. }));
         assert_eq!(error.exit_code(), 4);
+        let text = error.to_string();
+        assert!(
+            text.lines().count() == 1 && text.contains("raise --cap"),
+            "{text}"
+        );
         check_cap(&chain, Amount(3), 3).await.unwrap();
+        assert!(chain.calls().is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_account_without_the_money_is_told_how_much_before_anything_is_posted() {
+        let (chain, client) = (FakeChain::new(), AccountId::new([7; 32]));
+        let give = |free| {
+            let funds = Funds { free, held: 0 };
+            chain.change(|state| state.funds.insert(client.clone(), funds));
+            chain.finalize();
+        };
+        let cap = Amount(4 * crate::SURE);
+        give(cap.0);
+        let error = check_funds(&chain, &client, cap).await.unwrap_err();
+        assert_eq!(error.exit_code(), 4);
+        let text = error.to_string();
+        assert_eq!(text.lines().count(), 1);
+        assert!(
+            text.contains("has 4 SURE free") && text.contains("needs 5 SURE") && text.contains("--cap"),
+            "{text}"
+        );
+        give(5 * crate::SURE);
+        check_funds(&chain, &client, cap).await.unwrap();
+        // Another lock is the chain's business.
+        give(cap.0);
+        let set = Parameter {
+            group: "Billing".into(),
+            name: "ClientLock".into(),
+            value: "1%".into(),
+        };
+        chain.change(|state| state.parameters.push(set));
+        chain.finalize();
+        check_funds(&chain, &client, cap).await.unwrap();
         assert!(chain.calls().is_empty());
     }
 
