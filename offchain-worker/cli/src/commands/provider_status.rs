@@ -39,8 +39,8 @@ struct Status {
     working: Vec<TaskId>,
     /// Tasks that it has bid for and that are not assigned yet.
     bids: Vec<TaskId>,
-    /// The newest finished tasks that were looked at, and what clients paid for its results in those of them that
-    /// it was paid for.
+    /// The newest finished tasks that were looked at, and what clients paid for its results in those of them
+    /// that it was paid for.
     finished_tasks: usize,
     paid_tasks: usize,
     paid: Plancks,

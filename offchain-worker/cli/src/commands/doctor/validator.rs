@@ -1,6 +1,7 @@
 //! `surety doctor --for validator`: whether the node at hand validates, and is looked after.
 //!
-//! Most of it the node is asked itself, at its own machine: what only its operator may know it tells nobody else.
+//! Most of it the node is asked itself, at its own machine: what only its operator may know it tells nobody
+//! else.
 
 use std::{
     env, fs,

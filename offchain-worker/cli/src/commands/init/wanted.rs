@@ -106,8 +106,9 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The one that is named; else, of those that the chain knows, anybody can fetch and this machine has room
-    /// for, the one that most tasks ask for. Of the exact tier: the others earn where three machines happen to agree.
+    /// The one that is named; else, of those that the chain knows, anybody can fetch and this machine has
+    /// room for, the one that most tasks ask for. Of the exact tier: the others earn where three machines
+    /// happen to agree.
     ///
     /// # Errors
     /// When the chain cannot be asked, or the one that is named is unknown or does not fit.
