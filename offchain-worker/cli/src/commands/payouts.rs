@@ -1,7 +1,7 @@
 //! Who got what clients paid for results: providers, and the auditors of each.
 //!
-//! A task's record says what was paid for a result. What its auditors got of that, the events of the block say
-//! in which the task was settled, and nothing else; a node that is no archive keeps those of some hundred
+//! A task's record says what was paid for a result. What its auditors got of that, the events of the block
+//! say in which the task was settled, and nothing else; a node that is no archive keeps those of some hundred
 //! blocks.
 
 use std::cmp::Reverse;
