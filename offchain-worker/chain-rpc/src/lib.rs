@@ -148,6 +148,10 @@ async fn present_runtime(link: &Link) -> Result<Runtime, ChainError> {
             Err(
                 error @ (ChainError::Rpc { .. } | ChainError::Pruned { .. } | ChainError::Implausible { .. }),
             ) if tries > 0 => link.distrust(&asked, &error),
+            Err(error @ ChainError::Implausible { .. }) => {
+                link.ensure_chain().await?;
+                return Err(error);
+            }
             told => return told,
         }
     }
@@ -188,7 +192,8 @@ impl Inner {
             match answer {
                 Err(ChainError::Implausible { .. }) if tries > 0 => {}
                 // The one that failed has been left.
-                Err(ChainError::Rpc { .. }) if tries > 0 && !self.link.is_current(&asked) => {}
+                Err(ChainError::Rpc { .. } | ChainError::Decode { .. })
+                    if tries > 0 && !self.link.is_current(&asked) => {}
                 // The next best block has its state.
                 Err(ChainError::Pruned { .. }) if tries > 0 && when == When::Best => {}
                 answer => return answer,
@@ -207,8 +212,13 @@ impl Inner {
     }
 
     fn judge<T>(&self, asked: &Connected, answer: Result<T, ChainError>) -> Result<T, ChainError> {
-        if let Err(error @ ChainError::Implausible { .. }) = &answer {
-            self.link.distrust(asked, error);
+        match &answer {
+            Err(error @ ChainError::Implausible { .. }) => self.link.distrust(asked, error),
+            // What is read was found to fit the runtime's metadata: it is the bytes that are wrong.
+            Err(error @ ChainError::Decode { .. }) if self.link.nodes() > 1 => {
+                self.link.distrust(asked, error);
+            }
+            _ => {}
         }
         answer
     }

@@ -359,19 +359,35 @@ impl Link {
         })
     }
 
-    /// Specification and transaction version of the runtime in a block's state.
+    /// Specification and transaction version of the runtime in a block's state. Of a chain whose first block
+    /// is known, no runtime has another name: a node that says so is not believed.
     pub async fn version(&self, hash: H256) -> Result<(u32, u32), ChainError> {
+        let (name, spec_version, transaction_version) = self.named_version(hash).await?;
+        if name != SPEC_NAME {
+            return Err(self.implausible(format!("its runtime is \"{name}\", not \"{SPEC_NAME}\"")));
+        }
+        Ok((spec_version, transaction_version))
+    }
+
+    async fn named_version(&self, hash: H256) -> Result<(String, u32, u32), ChainError> {
         let ask = |rpc: Rpc| async move { rpc.state_get_runtime_version(Some(hash)).await };
         let version = self.ask("reading the runtime's version", ask).await?;
         let name = version.other.get("specName").and_then(|name| name.as_str());
-        if name != Some(SPEC_NAME) {
-            return Err(ChainError::WrongChain {
-                url: self.url(),
-                expected: SPEC_NAME.into(),
-                found: name.unwrap_or("an unnamed runtime").into(),
-            });
+        let name = name.unwrap_or("an unnamed runtime").to_owned();
+        Ok((name, version.spec_version, version.transaction_version))
+    }
+
+    /// Says where this is another chain than the one wanted. For who connects, and knows nothing of it.
+    pub async fn ensure_chain(&self) -> Result<(), ChainError> {
+        let (found, ..) = self.named_version(self.block_hash(None).await?).await?;
+        if found == SPEC_NAME {
+            return Ok(());
         }
-        Ok((version.spec_version, version.transaction_version))
+        Err(ChainError::WrongChain {
+            url: self.url(),
+            expected: SPEC_NAME.into(),
+            found,
+        })
     }
 
     /// Specification version of the runtime that the chain was last seen to run in a block's state: the one

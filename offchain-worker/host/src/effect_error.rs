@@ -74,7 +74,8 @@ impl EffectError {
     }
 }
 
-/// The class of an error of the chain.
+/// The class of an error of the chain. None ends a task for good: a node may be set right, or another one
+/// asked, while it is open.
 pub(super) fn chain_class(error: &ChainError) -> Failure {
     // It came before the block that decides: the fee is lost, the place is not.
     if error.is_fault("TaskAuction", "PlacesUndecided") {
@@ -82,8 +83,7 @@ pub(super) fn chain_class(error: &ChainError) -> Failure {
     }
     match error.class() {
         ErrorClass::Refused => Failure::Refused,
-        ErrorClass::Failed => Failure::Failed,
-        ErrorClass::Fatal => Failure::Permanent,
+        ErrorClass::Failed | ErrorClass::Fatal => Failure::Failed,
     }
 }
 
@@ -98,5 +98,26 @@ fn data_class(error: &PlaneError) -> Failure {
             Failure::Failed
         }
         _ => Failure::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_node_says_ends_a_task_for_good() {
+        let wrong = ChainError::WrongChain {
+            url: String::new(),
+            expected: String::new(),
+            found: String::new(),
+        };
+        let unfit = ChainError::Incompatible {
+            spec_version: 1,
+            what: String::new(),
+        };
+        for error in [wrong, unfit] {
+            assert_eq!(EffectError::from(error).class(), Failure::Failed);
+        }
     }
 }

@@ -87,6 +87,34 @@ async fn a_node_of_another_chain_is_never_asked() {
 }
 
 #[tokio::test]
+async fn a_node_that_names_another_runtime_later_is_left_and_ends_nothing_for_good() {
+    let (first, second) = (Node::start(1).await, Node::start(1).await);
+    let chain = connect(&[&first, &second]).await;
+    let alone = connect(&[&first]).await;
+    first.change(|state| (state.best, state.finalized, state.spec_name) = (102, 100, "other"));
+    second.change(|state| (state.best, state.finalized) = (103, 101));
+    second.put(&runtime(), Entry::Elapsed, &[], 7u32.encode());
+    assert_eq!(chain.clock(When::Finalized).await, Ok(7));
+    let refused = alone.clock(When::Finalized).await.unwrap_err();
+    assert_eq!(refused.class(), ErrorClass::Refused, "{refused}");
+    // Who connects to such a node and to no other is told that it is the wrong chain.
+    let wrong = RpcChain::connect(config(&[&first])).await.err();
+    assert!(matches!(wrong, Some(ChainError::WrongChain { .. })), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn a_node_whose_state_cannot_be_read_is_left_for_one_whose_state_can() {
+    let (garbled, good) = (Node::start(1).await, Node::start(1).await);
+    garbled.put(&runtime(), Entry::Elapsed, &[], vec![7]);
+    good.put(&runtime(), Entry::Elapsed, &[], 7u32.encode());
+    let alone = connect(&[&garbled]).await;
+    let refused = alone.clock(When::Finalized).await;
+    assert!(matches!(refused, Err(ChainError::Decode { .. })), "{refused:?}");
+    let both = connect(&[&garbled, &good]).await;
+    assert_eq!(both.clock(When::Finalized).await, Ok(7));
+}
+
+#[tokio::test]
 async fn a_node_behind_what_is_final_is_not_believed() {
     let (first, behind) = (Node::start(1).await, Node::start(1).await);
     behind.change(|state| (state.best, state.finalized) = (50, 48));

@@ -42,6 +42,7 @@ pub struct State {
     pub is_bodiless: bool,
     /// Answers this method or this function of the runtime with an error in these words.
     pub failing: Option<(&'static str, &'static str)>,
+    pub spec_name: &'static str,
     pub spec_version: u32,
     pub runtime: Vec<u8>,
     /// The runtime that made the first blocks.
@@ -108,6 +109,7 @@ impl Node {
             pruned: 0..0,
             is_bodiless: false,
             failing: None,
+            spec_name: "surety",
             spec_version: fixture::SPEC_VERSION,
             runtime: fixture::metadata(fixture::pallets(scale_info::meta_type::<fixture::AuctionCall>())),
             older: None,
@@ -310,7 +312,7 @@ impl State {
             "state_getRuntimeVersion" => {
                 let number = self.check_state(hash_at(params, 0))?;
                 json!({
-                    "specName": "surety",
+                    "specName": self.spec_name,
                     "specVersion": self.runtime_after(number).0,
                     "transactionVersion": fixture::TRANSACTION_VERSION,
                 })
