@@ -9,14 +9,15 @@ use std::{
 
 use axum::{
     Json, Router,
-    extract::{ConnectInfo, DefaultBodyLimit, State, rejection::JsonRejection},
+    extract::{ConnectInfo, DefaultBodyLimit, Request, State, rejection::JsonRejection},
     http::{HeaderMap, StatusCode, header},
+    middleware::{Next, from_fn},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use serde::{Deserialize, Serialize};
 use surety_chain_client::{address, parse_address};
-use surety_http_server::Limits;
+use surety_http_server::{BodyFault, Limits, read_body};
 use tokio::net::TcpListener;
 use tower::limit::GlobalConcurrencyLimitLayer;
 
@@ -29,10 +30,7 @@ const BODY_BYTES_MAX: usize = 1 << 10;
 const REQUESTS_MAX: usize = 64;
 
 /// Who asks waits for 200 s at most ([`crate::ask`]).
-const LIMITS: Limits = Limits {
-    connections: 256,
-    time: Duration::from_secs(220),
-};
+const LIMITS: Limits = Limits::new(256, Duration::from_secs(220));
 
 /// What the server works with.
 #[derive(Clone)]
@@ -124,12 +122,24 @@ pub fn router(site: Site) -> Router {
         .fallback(async || HttpError::NoSuchRoute)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(GlobalConcurrencyLimitLayer::new(REQUESTS_MAX))
+        .layer(from_fn(body_first))
         .with_state(site)
+}
+
+/// Who sends slowly keeps nobody from being answered.
+async fn body_first(request: Request, next: Next) -> Result<Response, HttpError> {
+    let read = read_body(request, BODY_BYTES_MAX).await;
+    let request = read.map_err(|fault| match fault {
+        BodyFault::NotWhole => HttpError::TooLarge(format!("send {BODY_BYTES_MAX} bytes at most")),
+        BodyFault::TooSlow => HttpError::BadRequest("the request did not come in time".into()),
+    })?;
+    Ok(next.run(request).await)
 }
 
 /// Answers until `stop`, and then those that wait for their answer.
 pub async fn serve(listener: &TcpListener, site: Site, stop: impl Future<Output = ()>) {
-    surety_http_server::serve(listener, router(site), LIMITS, stop).await;
+    let proxies = site.proxies.clone();
+    surety_http_server::serve(listener, router(site), LIMITS, &proxies, stop).await;
 }
 
 async fn claim(

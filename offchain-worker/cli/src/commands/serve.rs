@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     future::pending,
+    net::{Ipv4Addr, Ipv6Addr},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -87,8 +88,10 @@ pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<()> {
     context
         .out
         .result(&up, || format!("serving {} until stopped", up.http))?;
+    // Whoever has a proxy before it has it on this machine, with limits of its own.
+    let proxies = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     tokio::select! {
-        () = surety_http_server::serve(&listener, routes, http::LIMITS, pending()) => {
+        () = surety_http_server::serve(&listener, routes, http::LIMITS, &proxies, pending()) => {
             Err(CliError::Internal("the HTTP server has ended".into()))
         }
         () = Upkeep::new(backend.clone(), signer).run() => Ok(()),

@@ -16,13 +16,13 @@ use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, Request, State},
     http::{HeaderValue, Method, header},
-    middleware::{Next, from_fn_with_state},
+    middleware::{Next, from_fn, from_fn_with_state},
     response::Response,
     routing::{get, post},
 };
 use serde::Deserialize;
 use surety_chain_client::{AccountId, Chain, RegisteredModel, parse_address};
-use surety_http_server::Limits;
+use surety_http_server::{BodyFault, Limits, read_body};
 use surety_models::tokens::TextCodec;
 use surety_network::DataPlane;
 use surety_types::{ModelId, limits::INPUT_BYTES_MAX};
@@ -37,14 +37,11 @@ pub use upkeep::Upkeep;
 /// chain takes is about this long.
 const BODY_BYTES_MAX: usize = 2 * INPUT_BYTES_MAX as usize;
 
-/// Requests that are answered at once; more wait. Each has a body in memory.
+/// Requests that are answered at once; more wait, each with its body in memory.
 const REQUESTS_MAX: usize = 32;
 
 /// Connections of pages. A browser opens six to one server; an output of 64 MiB takes that long at 4 Mbit/s.
-pub const LIMITS: Limits = Limits {
-    connections: 256,
-    time: Duration::from_secs(120),
-};
+pub const LIMITS: Limits = Limits::new(256, Duration::from_secs(120));
 
 /// A model, and what its text becomes ids by.
 pub type FoundModel = (ModelId, RegisteredModel, Arc<TextCodec>);
@@ -109,9 +106,20 @@ pub fn router(backend: Backend, origins: &[String]) -> Result<Router, HttpError>
         .fallback(async || HttpError::NoSuchRoute)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(GlobalConcurrencyLimitLayer::new(REQUESTS_MAX))
+        .layer(from_fn(body_first))
         .layer(from_fn_with_state(origins, turn_others_away))
         .layer(cors)
         .with_state(backend))
+}
+
+/// Who sends slowly keeps nobody from being answered.
+async fn body_first(request: Request, next: Next) -> Result<Response, HttpError> {
+    let read = read_body(request, BODY_BYTES_MAX).await;
+    let request = read.map_err(|fault| match fault {
+        BodyFault::NotWhole => HttpError::BodyTooLarge,
+        BodyFault::TooSlow => HttpError::BadRequest("the request did not come in time".into()),
+    })?;
+    Ok(next.run(request).await)
 }
 
 /// Whose pages may call.

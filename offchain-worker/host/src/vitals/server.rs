@@ -10,20 +10,18 @@ use axum::{
     Json, Router,
     extract::State,
     http::{StatusCode, header::CONTENT_TYPE},
+    middleware::from_fn,
     response::{IntoResponse, Response},
     routing::get,
 };
-use surety_http_server::Limits;
+use surety_http_server::{Limits, by_address_only};
 use tokio::{net::TcpListener, time::Instant};
 
 use super::Vitals;
 use crate::error::{HostError, Result};
 
 /// Prometheus and a health check need a connection each, for a moment.
-const LIMITS: Limits = Limits {
-    connections: 16,
-    time: Duration::from_secs(10),
-};
+const LIMITS: Limits = Limits::new(16, Duration::from_secs(10));
 
 /// Starts to listen.
 ///
@@ -41,8 +39,9 @@ pub async fn serve(listener: Arc<TcpListener>, vitals: Arc<Vitals>) {
         .route("/metrics", get(metrics))
         .route("/health", get(health))
         .fallback(async || (StatusCode::NOT_FOUND, "there is /metrics and /health\n"))
+        .layer(from_fn(by_address_only))
         .with_state(vitals);
-    surety_http_server::serve(&listener, routes, LIMITS, pending()).await;
+    surety_http_server::serve(&listener, routes, LIMITS, &[], pending()).await;
 }
 
 async fn metrics(State(vitals): State<Arc<Vitals>>) -> Response {
@@ -79,9 +78,13 @@ mod tests {
     }
 
     async fn ask(address: SocketAddr, request: &str) -> (u16, String) {
+        ask_of("x", address, request).await
+    }
+
+    async fn ask_of(host: &str, address: SocketAddr, request: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream
-            .write_all(format!("{request} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes())
+            .write_all(format!("{request} HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes())
             .await
             .unwrap();
         let mut answer = String::new();
@@ -120,6 +123,15 @@ mod tests {
         assert!(body.contains("surety_block_height{status=\"best\"} 9"), "{body}");
         assert_eq!(ask(address, "POST /metrics").await.0, 405);
         assert_eq!(ask(address, "GET /").await.0, 404);
+    }
+
+    #[tokio::test]
+    async fn a_page_whose_name_was_made_to_lead_here_reads_nothing() {
+        let vitals = Arc::new(Vitals::new().unwrap());
+        let address = served(&vitals).await;
+        let (status, body) = ask_of("rebound.example:9616", address, "GET /metrics").await;
+        assert_eq!(status, 421, "{body}");
+        assert_eq!(ask_of(&address.to_string(), address, "GET /metrics").await.0, 200);
     }
 
     #[tokio::test]
