@@ -1,10 +1,11 @@
 //! `surety serve`: what web pages cannot do by themselves, over HTTP.
 
+mod loaded;
+
 use std::{
-    collections::BTreeMap,
     future::pending,
     net::{Ipv4Addr, Ipv6Addr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use async_trait::async_trait;
@@ -16,8 +17,9 @@ use surety_client::{
 };
 use surety_models::{ModelStore, tokens::TextCodec};
 use surety_network::DataPlane;
-use surety_types::ModelId;
 use tokio::net::TcpListener;
+
+use loaded::Loaded;
 
 use super::Context;
 use crate::{
@@ -55,16 +57,13 @@ pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<()> {
     let endpoints = node.endpoints();
     let up = Up {
         http: format!("http://{address}"),
-        sources: endpoints
-            .iter()
-            .map(ToString::to_string)
-            .collect(),
+        sources: endpoints.iter().map(ToString::to_string).collect(),
     };
     let backend = Backend {
         models: Arc::new(Found {
             chain: chain.clone(),
             store: context.models(),
-            codecs: Mutex::default(),
+            codecs: Loaded::new(),
         }),
         chain,
         plane: Arc::new(node),
@@ -104,7 +103,7 @@ pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<()> {
 struct Found {
     chain: Arc<dyn Chain>,
     store: ModelStore,
-    codecs: Mutex<BTreeMap<ModelId, Arc<TextCodec>>>,
+    codecs: Loaded<TextCodec>,
 }
 
 #[async_trait]
@@ -112,23 +111,9 @@ impl Models for Found {
     async fn find(&self, named: &str) -> std::result::Result<FoundModel, String> {
         let found = models::registered(&*self.chain, &self.store, named).await;
         let (id, model) = found.map_err(|e| e.to_string())?;
-        let known = self
-            .codecs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&id)
-            .cloned();
-        let codec = match known {
-            Some(codec) => codec,
-            None => {
-                let codec = models::text(&self.store, &model.manifest).await;
-                let codec = Arc::new(codec.map_err(|e| e.to_string())?);
-                // As many as the chain has models at most.
-                let mut codecs = self.codecs.lock().unwrap_or_else(PoisonError::into_inner);
-                codecs.insert(id, codec.clone());
-                codec
-            }
-        };
+        let (store, manifest) = (self.store.clone(), model.manifest.clone());
+        let load = async move { models::text(&store, &manifest).await.map_err(|e| e.to_string()) };
+        let codec = self.codecs.get(id, load).await?;
         Ok((id, model, codec))
     }
 }
