@@ -64,6 +64,8 @@ pub struct FakeState {
     pub unreadable: BTreeSet<DisputeId>,
     /// Tasks of which bids cannot be read, as after an upgrade.
     pub unreadable_bids: BTreeSet<TaskId>,
+    /// Open tasks that are listed, and nothing of them can be read.
+    pub unreadable_tasks: BTreeSet<TaskId>,
     /// Tasks of which what a bid can come to cannot be asked.
     pub without_terms: BTreeSet<TaskId>,
     /// Whether accounts' money cannot be read.
@@ -119,6 +121,15 @@ impl FakeState {
         let mut open = OpenTasks::default();
         for (id, task) in self.tasks.iter().filter(|(_, task)| is_open(task)) {
             let (id, task, round) = (*id, task.clone(), self.rounds.get(id).cloned());
+            if self.unreadable_tasks.contains(&id) {
+                open.unread.push(PartlyRead {
+                    id,
+                    task: None,
+                    round: None,
+                    bid: None,
+                });
+                continue;
+            }
             match bidder.is_some() && self.unreadable_bids.contains(&id) {
                 true => open.unread.push(PartlyRead {
                     id,

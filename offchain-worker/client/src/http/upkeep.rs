@@ -61,31 +61,44 @@ impl Upkeep {
     /// Looks once.
     ///
     /// # Errors
-    /// When the chain cannot be asked. Looking again goes on.
+    /// When the chain cannot be asked which tasks there are. Looking again goes on.
     pub async fn look(&mut self) -> Result<(), ChainError> {
         let Backend {
             chain, plane, kept, ..
         } = &self.backend;
         let open = chain.open_tasks(When::Best, None).await?;
-        let ours: BTreeMap<TaskId, Given> = open
-            .tasks
+        // Of the rest nobody knows which inputs they have.
+        let knows_all = open.unread.iter().all(|unread| unread.task.is_some());
+        let read = open.tasks.into_iter().map(|open| (open.id, open.task));
+        let partly = open
+            .unread
             .into_iter()
-            .map(|open| (open.id, (open.task.spec.input, open.task.client)))
+            .filter_map(|open| Some((open.id, open.task?)));
+        let ours: BTreeMap<TaskId, Given> = read
+            .chain(partly)
+            .map(|(id, task)| (id, (task.spec.input, task.client)))
             .filter(|(_, (input, client))| kept.has(client, *input))
             .collect();
-        let used: Vec<Given> = ours.values().cloned().collect();
-        kept.make_room(&**plane, &used).await;
-        self.suppliers.retain(|task, _| ours.contains_key(task));
+        if knows_all {
+            let used: Vec<Given> = ours.values().cloned().collect();
+            kept.make_room(&**plane, &used).await;
+            self.suppliers.retain(|task, _| ours.contains_key(task));
+        }
         let Some(signer) = &self.signer else {
             return Ok(());
         };
         for task in ours.into_keys() {
             let supplier = self.suppliers.entry(task);
             let supplier = supplier.or_insert_with(|| Supplier::new(signer.clone()));
-            if let Some(info) = chain.task(When::Best, task).await?
-                && let Some(said) = supplier.see(chain, plane, task, &info).await
-            {
-                tracing::info!(task, "{said}");
+            match chain.task(When::Best, task).await {
+                Ok(Some(info)) => {
+                    if let Some(said) = supplier.see(chain, plane, task, &info).await {
+                        tracing::info!(task, "{said}");
+                    }
+                }
+                Ok(None) => {}
+                // It keeps nobody from what is demanded for other tasks.
+                Err(e) => tracing::warn!(task, error = %e, "cannot see what is demanded of an input"),
             }
         }
         Ok(())

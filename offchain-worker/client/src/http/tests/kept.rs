@@ -73,6 +73,29 @@ async fn what_no_open_task_asks_for_makes_room() {
     assert!(!world.has(b"used"));
 }
 
+#[tokio::test]
+async fn an_input_of_a_task_that_cannot_be_read_is_kept_until_it_can() {
+    let world = World::new().await;
+    world.upload(b"used").await;
+    world.task(content_hash(b"used"), running());
+    let unreadable = |is_so| {
+        world.chain.change(|state| match is_so {
+            true => state.unreadable_tasks.insert(TASK),
+            false => state.unreadable_tasks.remove(&TASK),
+        })
+    };
+    unreadable(true);
+    let mut upkeep = Upkeep::new(world.backend.clone(), Signer::from_uri("//Helper").ok());
+    upkeep.look().await.unwrap();
+    world.net.fill(&endpoint("server"));
+    assert!(world.has(b"used"));
+    unreadable(false);
+    world.task(content_hash(b"used"), settled());
+    upkeep.look().await.unwrap();
+    world.net.fill(&endpoint("server"));
+    assert!(!world.has(b"used"));
+}
+
 /// Whether the server serves a blob to whoever posted the task.
 async fn serves(world: &World, to: &str, blob: &[u8]) -> bool {
     let reader = world.net.join(endpoint("reader"));
