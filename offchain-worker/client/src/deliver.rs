@@ -7,9 +7,10 @@ use surety_engine::{Embeddings, content_hash, generation::Generation};
 use surety_network::{Bytes, DataPlane, FetchOptions, OutputLocation, Ticket};
 use surety_types::{
     ContentHash, TaskId,
+    limits::WIDTH_MAX,
     model::Operation,
     multiaddr::Endpoint,
-    task::{MemberProgress, ResultClaim, RoundPhase, TaskState, Verdict},
+    task::{MemberProgress, ResultClaim, RoundPhase, TaskSpec, TaskState, Verdict},
 };
 
 use crate::statement;
@@ -27,8 +28,25 @@ pub struct Wanted {
     pub units: Option<u32>,
     /// Who should have it.
     pub providers: Vec<AccountId>,
+    /// Most bytes that it can have, by what the client pays for.
+    pub bytes_max: u64,
     /// Whether they have to have it, also where it lies here.
     pub anew: bool,
+}
+
+/// Most bytes that an output of a task can have: the client need not know its model.
+fn bytes_max(spec: &TaskSpec) -> u64 {
+    /// Before the numbers of embeddings there are their names, types and shape.
+    const HEADER_BYTES: u64 = 1024;
+    let units = u64::from(spec.units_max);
+    match spec.operation {
+        // A word for each token and one for why it ends.
+        Operation::Generate => units.saturating_add(1).saturating_mul(4),
+        Operation::Embed => {
+            let vector = u64::from(WIDTH_MAX).saturating_mul(4);
+            units.saturating_mul(vector).saturating_add(HEADER_BYTES)
+        }
+    }
 }
 
 /// The result that the chain has decided on, and who has it. A verdict that can still be challenged counts.
@@ -56,6 +74,7 @@ pub fn wanted_for_good(info: &TaskInfo) -> Option<Wanted> {
         hash: Some(claim.output),
         units: Some(claim.units),
         providers,
+        bytes_max: bytes_max(&info.task.spec),
         anew: false,
     })
 }
@@ -78,6 +97,7 @@ pub fn wanted(info: &TaskInfo) -> Wanted {
         hash: None,
         units: None,
         providers: done.map(|member| member.provider.clone()).collect(),
+        bytes_max: bytes_max(&info.task.spec),
         anew: false,
     }
 }
@@ -178,11 +198,18 @@ async fn from_one(
             statement::accept(chain, home, task, provider, &found)
                 .await
                 .map_err(|e| e.to_string())?;
+            if found.bytes > wanted.bytes_max {
+                return Err(format!(
+                    "says that it has {} bytes, more than is paid for",
+                    found.bytes
+                ));
+            }
             (found.hash, Some(found.bytes))
         }
     };
     let options = FetchOptions {
         bytes,
+        bytes_max: Some(wanted.bytes_max),
         ticket: ticket.cloned(),
         anew: wanted.anew,
         ..FetchOptions::default()
@@ -257,6 +284,7 @@ mod tests {
             hash: None,
             units,
             providers: Vec::new(),
+            bytes_max: 100,
             anew: false,
         };
         assert_eq!(check(&wanted(Operation::Generate, Some(5)), &blob), Ok(()));
@@ -264,6 +292,16 @@ mod tests {
         assert!(check(&wanted(Operation::Generate, Some(4)), &blob).is_err());
         assert!(check(&wanted(Operation::Embed, None), &blob).is_err());
         assert!(check(&wanted(Operation::Generate, None), b"{}").is_err());
+    }
+
+    #[test]
+    fn an_output_has_no_more_bytes_than_is_paid_for() {
+        let mut spec = surety_chain_client::sample::records::tasks().remove(0).spec;
+        spec.units_max = 9;
+        spec.operation = Operation::Generate;
+        assert_eq!(bytes_max(&spec), 40);
+        spec.operation = Operation::Embed;
+        assert_eq!(bytes_max(&spec), 9 * 16_384 * 4 + 1024);
     }
 
     #[tokio::test]
@@ -276,6 +314,7 @@ mod tests {
             hash: Some(ContentHash::zero()),
             units: None,
             providers: Vec::new(),
+            bytes_max: 100,
             anew: false,
         };
         let tried = async || {

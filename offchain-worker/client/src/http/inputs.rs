@@ -171,9 +171,7 @@ async fn keep(backend: &Backend, client: AccountId, blob: Blob) -> Result<Kept, 
     let (kept, plane) = (backend.kept.clone(), backend.plane.clone());
     let kept = tokio::spawn(async move { kept.keep(&*plane, client, blob).await });
     let input = kept.await.map_err(|e| HttpError::Internal(e.to_string()))??;
-    let sources = endpoints
-        .iter()
-        .map(ToString::to_string);
+    let sources = endpoints.iter().map(ToString::to_string);
     Ok(Kept {
         input: format!("{input:?}"),
         input_bytes,

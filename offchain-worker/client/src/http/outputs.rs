@@ -11,6 +11,7 @@ use surety_access::{signed_ticket, ticket_hash};
 use surety_chain_client::{TaskInfo, When};
 use surety_engine::{Embeddings, generation::Generation};
 use surety_types::{TaskId, model::Operation};
+use tokio::sync::Semaphore;
 
 use super::{Backend, Client, error::HttpError, parsed};
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
 
 #[derive(Serialize)]
 pub(super) struct ToSign {
-    /// 32 bytes in hex, to be signed as they are, or between `<Bytes>` and `</Bytes>` as wallets do.
+    /// 32 bytes in hex, to be signed between `<Bytes>` and `</Bytes>` as wallets do.
     message: String,
 }
 
@@ -90,8 +91,13 @@ pub(super) async fn output(
         let kind = [(header::CONTENT_TYPE, "application/octet-stream")];
         return Ok((kind, delivery.bytes).into_response());
     }
+    // The semaphore is never closed.
+    let _place = AS_JSON.acquire().await.ok();
     as_json(&backend, &info, &delivery).await
 }
+
+/// Outputs that are written as JSON at once: one of many vectors takes some hundred MB.
+static AS_JSON: Semaphore = Semaphore::const_new(2);
 
 #[derive(Serialize)]
 struct Output<T> {
