@@ -13,7 +13,7 @@ use sp_core::H256;
 use sp_runtime::traits::One;
 use surety_dispute_game::{
     bisection::{Clocks, PARTS_MAX},
-    quorum_streak::ROUNDS_MAX,
+    quorum_streak::BALLOTS_MAX,
 };
 use surety_pallet_results::{
     LongCell, Pallet as Results, Rounds, Shown,
@@ -190,14 +190,14 @@ mod benchmarks {
         let seal = H256::repeat_byte(3);
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(agent), 0, ROUNDS_MAX - 1, Some(proof), seal);
+        _(RawOrigin::Signed(agent), 0, BALLOTS_MAX - 1, Some(proof), seal);
 
         let candidates = Committees::<T>::get(0).map(|committee| committee.candidates);
         assert!(candidates.is_some_and(|seated| seated.iter().any(|seat| seat.verifier == verifier)));
     }
 
-    /// The answer that decides: all members of eight rounds kept silent, and a third of the voters answered
-    /// otherwise.
+    /// The answer that decides in the last ballot: all members of the others kept silent, but those of the
+    /// two before.
     #[benchmark]
     fn reveal_vote() {
         let (verifier, _) = verifier_of::<T>(account("auditors agent", 0, 0));
@@ -242,7 +242,7 @@ mod benchmarks {
         assert!(committee.state.is_revealing() && committee.candidates.is_empty());
     }
 
-    /// Nobody of eight rounds or of the vote of all has opened its seal, and nobody has decided in time
+    /// Nobody of all rounds or of the vote of all has opened its seal, and nobody has decided in time
     /// instead. As many auditors contradict one of the sides as disputes are opened at once.
     #[benchmark]
     fn advance_committee() {
@@ -259,7 +259,7 @@ mod benchmarks {
         assert!(Disputes::<T>::contains_key(OPENED_AT_ONCE));
     }
 
-    /// Everybody who came to a vote of all was right, and nobody else is to be suspended.
+    /// All members of the three rounds that decided were right, and nobody else is to be suspended.
     #[benchmark]
     fn pay_members() {
         winding_up::<T>();

@@ -7,7 +7,8 @@
 //!     │         └──────────────────────────────────────────────────┤
 //!     └──────────────────────────> Summoning <─────────────────────┘
 //!  with few verifiers                │ join_committee, time
-//!                                    └──> Revealing ──> decided by two thirds of all stake, or undecided
+//!                                    └──> Revealing ──> decided by two thirds of all stake, or undecided;
+//!                                         where it had no room for all, rounds go on first
 //!
 //!  the dispute is decided, here or elsewhere:
 //!     winding up: what is sealed is opened ──> who did not is suspended ──> who was right is paid ──> gone
@@ -30,7 +31,7 @@ use surety_pallet_results::Pallet as Results;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
     stake::Role,
-    traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS, StakeLedger},
+    traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS, StakeLedger, TaskClock},
     trust::DisputeId,
 };
 
@@ -48,9 +49,11 @@ impl<T: Config> Pallet<T> {
             T::SeatWindow::get().saturating_add(time_for_all),
             T::VoteWindow::get(),
         );
+        let draw = Self::seat_draw(dispute);
         // A draw among so few would ask nearly all of them, and could be short of members for no fault of
         // anybody.
-        let all_at_once = T::Stake::stashes_in(Role::Verifier) < CANDIDATES_EXPECTED;
+        let few = T::Stake::stashes_in(Role::Verifier) < CANDIDATES_EXPECTED;
+        let all_at_once = few || is_lopsided::<T>(&draw);
         let state = if all_at_once {
             CommitteeState::of_all(asked, windows)
         } else {
@@ -59,12 +62,15 @@ impl<T: Config> Pallet<T> {
         let committee = CommitteeOf::<T> {
             state,
             claimed: value_hash(Some(cell.value)),
-            draw: Self::seat_draw(dispute),
+            draw,
             candidates: Default::default(),
             ticked_at: TrustLock::<T>::now(),
             suspended: 0,
             fund: None,
         };
+        if Self::awaits_seed(&committee) {
+            T::Clock::wake_with_entropy(dispute.task, committee.draw.begun_at);
+        }
         Committees::<T>::insert(id, committee);
         Self::deposit_event(Event::CommitteeConvened {
             dispute: id,
@@ -85,12 +91,13 @@ impl<T: Config> Pallet<T> {
             settled_by: seasoned.min(dispute.opened_at),
             epoch_randomness: T::EpochRandomness::get(),
             verifier_stake: Self::electorate(dispute),
+            corrupt_stake: T::VerifiersCorrupt::get().mul_floor(T::Stake::bonded_in_all(Role::Verifier)),
             seed: None,
         }
     }
 
-    /// Stake of all verifiers that may decide a dispute: all but its parties. Stake that is bonded later
-    /// counts neither here nor in a vote.
+    /// Stake of all verifiers that may decide a dispute: all but its parties, which would say what they said
+    /// before. Stake that is bonded later counts neither here nor in a vote.
     fn electorate(dispute: &DisputeOf<T>) -> T::Balance {
         let parties = [&dispute.defender, &dispute.challenger];
         let theirs = parties.map(|party| T::Stake::bonded(party.account(), Role::Verifier));
@@ -144,8 +151,10 @@ impl<T: Config> Pallet<T> {
             return more;
         }
         if Self::awaits_seed(&committee) {
-            // The time for taking seats begins when they can be drawn.
+            // The time for taking seats begins when they can be drawn. Other committees of the round may wait
+            // for the same, and a step looks at one of them.
             Self::seed_seats(id, &mut committee);
+            T::Clock::wake_with_entropy(dispute.task, committee.draw.begun_at);
             committee.ticked_at = TrustLock::<T>::now();
             Committees::<T>::insert(id, committee);
             return true;
@@ -168,7 +177,7 @@ impl<T: Config> Pallet<T> {
         let (ballot, members) = (committee.state.rounds(), committee.candidates.len());
         let opened = match committee.state.stage() {
             Stage::Drawing => committee.seat(),
-            Stage::Summoning => committee.summon(committee.draw.verifier_stake.into()),
+            Stage::Summoning => committee.summon(),
             Stage::Round(_) | Stage::Voting(_) | Stage::Over(_) => false,
         };
         if opened {
@@ -252,4 +261,12 @@ impl<T: Config> Pallet<T> {
         }
         left.next().is_some()
     }
+}
+
+/// Whether corrupt verifiers could have more than two fifths of the stake that is drawn from, because that of
+/// the parties is not among it. At two fifths one round in 600 has a quorum for what they say, and all vote
+/// at once instead: what is decided then takes more stake than they have.
+fn is_lopsided<T: Config>(draw: &SeatDrawOf<T>) -> bool {
+    let (drawn, corrupt): (u128, u128) = (draw.verifier_stake.into(), draw.corrupt_stake.into());
+    corrupt.saturating_mul(5) > drawn.saturating_mul(2)
 }

@@ -72,7 +72,7 @@ impl<T: Config> Pallet<T> {
             return false;
         }
         if committee.state.decision().is_none() {
-            committee.dismiss(committee.draw.verifier_stake.into());
+            committee.dismiss();
             Self::deposit_event(Event::CommitteeDismissed { dispute: id });
         }
         let fund = Self::collect(round, dispute, loser, claim_holds);

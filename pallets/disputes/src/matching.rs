@@ -20,7 +20,10 @@
 use alloc::vec::Vec;
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
-use sp_runtime::{SaturatedConversion, traits::Saturating};
+use sp_runtime::{
+    SaturatedConversion,
+    traits::{Saturating, Zero},
+};
 use surety_dispute_game::{
     bisection::{Clocks, Game, Side},
     dispute::Dispute,
@@ -302,8 +305,9 @@ impl<T: Config> Pallet<T> {
         match dispute.game.to_move() {
             Some(side) => now.saturating_add(left(side)),
             None => match Committees::<T>::get(id) {
-                // As soon as there is a block for it, whether the clock goes or not.
-                Some(committee) if Self::awaits_seed(&committee) => now.saturating_sub(1u32.into()),
+                // Before anything else, and by blocks: whoever could choose how long it takes would choose
+                // the seed once what is kept of the first block after has gone.
+                Some(committee) if Self::awaits_seed(&committee) => Zero::zero(),
                 Some(committee) if Self::has_work(&committee) => now,
                 Some(committee) if committee.state.decision().is_none() => {
                     now.saturating_add(committee.state.left().saturated_into())

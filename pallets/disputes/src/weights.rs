@@ -24,6 +24,12 @@ pub trait WeightInfo {
     /// called together.
     fn show_part() -> Weight;
 
+    /// A dispute ends while seats of its committee are taken: a side concedes, root decides, or a party has
+    /// lost elsewhere. What was sealed is opened as a vote of all is, and the dispute ends as by time.
+    fn end_sitting() -> Weight {
+        Self::open_vote().saturating_add(Self::advance_dispute())
+    }
+
     /// Any move: which cell it opens is not known before it is read. A part is shown in a move that reads and
     /// writes what asking for it does.
     fn play() -> Weight {
@@ -31,6 +37,7 @@ pub trait WeightInfo {
             .max(Self::play_int12_product())
             .max(Self::play_choice())
             .max(Self::play_ask().saturating_add(Self::show_part()))
+            .max(Self::end_sitting())
     }
 
     /// A side's time is over: it is convicted in a full round, and as many further disputes are opened as
@@ -73,6 +80,7 @@ pub trait WeightInfo {
     fn poll() -> Weight {
         Self::advance_dispute()
             .max(Self::end_audits())
+            .max(Self::end_sitting())
             .max(Self::run_committee())
     }
 }

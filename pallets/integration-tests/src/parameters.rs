@@ -95,7 +95,7 @@ parameter_types! {
     /// None: locks are the usual multiple of the price.
     pub static VerifiersCorrupt: Permill = Permill::zero();
     pub AuditorsBasic: FixedU128 = FixedU128::from_rational(15, 100);
-    pub AuditorsHigh: FixedU128 = FixedU128::from_u32(3);
+    pub static AuditorsHigh: FixedU128 = FixedU128::from_u32(3);
     pub const EpochRandomness: H256 = H256::repeat_byte(0xe9);
     pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
     pub static AuditorsNewcomer: FixedU128 = FixedU128::from_u32(3);

@@ -136,9 +136,7 @@ pub(crate) fn device(name: &str) -> DeviceProfile {
 }
 
 pub(crate) fn endpoints(texts: &[&str]) -> Endpoints {
-    let texts = texts
-        .iter()
-        .map(|text| Endpoint::cut(text));
+    let texts = texts.iter().map(|text| Endpoint::cut(text));
     BoundedVec::truncate_from(texts.collect())
 }
 

@@ -25,13 +25,15 @@ use surety_types::{
 
 use crate::{Call, Config, Convictions, JailedFor, NextSlashId, Pallet, Records, Slashes, SlashesSweptTo};
 
-/// As many convictions as are kept, all within the window.
+/// As many convictions as are kept, all within the window. Whoever is convicted next takes the place of one.
 pub fn fill_convictions<T: Config>(now: BlockNumberFor<T>) {
     let convictions: Vec<_> = (0..CONVICTIONS_MAX)
         .map(|place| Conviction {
             offender: account("convict", place, 0),
             stake: One::one(),
-            at: now,
+            first: now,
+            last: now,
+            faults: 1,
         })
         .collect();
     Convictions::<T>::put(BoundedVec::truncate_from(convictions));

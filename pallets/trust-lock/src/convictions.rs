@@ -1,7 +1,5 @@
 //! What a fault costs: a slash is written down, and the offender gets no work for a while.
 
-use alloc::vec::Vec;
-use codec::Encode;
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{Perquintill, traits::Saturating};
@@ -13,7 +11,8 @@ use surety_types::{
 };
 
 use crate::{
-    Config, Convictions, Event, FindersOf, NextSlashId, Pallet, SlashOf, Slashes, slashes::quintillionths,
+    Config, ConvictionOf, Convictions, Event, FindersOf, NextSlashId, Pallet, SlashOf, Slashes,
+    slashes::quintillionths,
 };
 
 /// A fault that was proven, and who gains by that.
@@ -100,44 +99,67 @@ impl<T: Config> Pallet<T> {
         });
     }
 
+    /// Remembers a provider that was at fault. However often it is, it takes one place, and none of somebody
+    /// with as much stake: faults cost nobody less than they would alone.
     fn note_conviction(provider: &T::AccountId) {
         let now = Self::now();
-        let conviction = Conviction {
-            offender: provider.clone(),
-            stake: T::Stake::stake(provider),
-            at: now,
-        };
+        let stake = T::Stake::stake(provider);
         let kept = T::CorrelationWindow::get().saturating_add(T::SlashDeferral::get());
         Convictions::<T>::mutate(|convictions| {
-            convictions.retain(|known| known.at.saturating_add(kept) >= now);
-            if convictions.is_full() {
-                convictions.remove(0);
+            convictions.retain(|known| known.last.saturating_add(kept) >= now);
+            let mut all = convictions.iter_mut();
+            if let Some(known) = all.find(|known| known.offender == *provider) {
+                known.stake = known.stake.max(stake);
+                known.last = known.last.max(now);
+                known.faults = known.faults.saturating_add(1);
+                return;
             }
-            // Room was made for it.
-            let pushed = convictions.try_push(conviction);
+            if convictions.is_full() {
+                let places = convictions.iter().enumerate();
+                let least = places.min_by_key(|(_, known)| known.stake);
+                match least.filter(|(_, known)| known.stake < stake) {
+                    Some((place, _)) => convictions.remove(place),
+                    None => return,
+                };
+            }
+            // There was room, or room was made for it.
+            let pushed = convictions.try_push(Conviction {
+                offender: provider.clone(),
+                stake,
+                first: now,
+                last: now,
+                faults: 1,
+            });
             debug_assert!(pushed.is_ok());
         });
     }
 
-    /// Stake of everybody else who was convicted within the window around `at`, each once.
+    /// After a veto: the fault no longer makes those of others dearer, unless its offender was at fault
+    /// again.
+    pub(crate) fn forget_conviction(slash: &SlashOf<T>) {
+        if !slash.kind.is_grave() {
+            return;
+        }
+        Convictions::<T>::mutate(|convictions| {
+            let vetoed = |known: &&mut ConvictionOf<T>| {
+                known.offender == slash.offender && (known.first..=known.last).contains(&slash.proven_at)
+            };
+            if let Some(known) = convictions.iter_mut().find(vetoed) {
+                known.faults = known.faults.saturating_sub(1);
+            }
+            convictions.retain(|known| known.faults > 0);
+        });
+    }
+
+    /// Stake of everybody else who was convicted within the window around `at`.
     pub(crate) fn convicted_with(offender: &T::AccountId, at: BlockNumberFor<T>) -> u128 {
         let window = T::CorrelationWindow::get();
-        let near = |other: BlockNumberFor<T>| {
-            at.saturating_add(window) >= other && other.saturating_add(window) >= at
-        };
         let convictions = Convictions::<T>::get();
-        let mut others: Vec<_> = convictions
-            .iter()
-            .filter(|known| known.offender != *offender && near(known.at))
-            .map(|known| (&known.offender, Into::<u128>::into(known.stake)))
-            .collect();
-        // The largest stake of each comes first.
-        others
-            .sort_by(|(one, stake), (other, least)| one.encode().cmp(&other.encode()).then(least.cmp(stake)));
-        others.dedup_by(|(later, _), (earlier, _)| later == earlier);
-        others
-            .iter()
-            .fold(0, |sum: u128, (_, stake)| sum.saturating_add(*stake))
+        let near = convictions.iter().filter(|known| {
+            at.saturating_add(window) >= known.first && known.last.saturating_add(window) >= at
+        });
+        let others = near.filter(|known| known.offender != *offender);
+        others.fold(0, |sum: u128, known| sum.saturating_add(known.stake.into()))
     }
 
     pub(crate) fn provider_stake() -> u128 {

@@ -157,7 +157,7 @@ pub mod pallet {
     #[pallet::storage]
     pub type RecordsSweptTo<T: Config> = StorageValue<_, T::AccountId>;
 
-    /// Providers convicted lately, oldest first.
+    /// Providers convicted lately, each once.
     #[pallet::storage]
     pub type Convictions<T: Config> =
         StorageValue<_, BoundedVec<ConvictionOf<T>, ConstU32<{ limits::CONVICTIONS_MAX }>>, ValueQuery>;

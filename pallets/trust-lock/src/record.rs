@@ -8,7 +8,7 @@ use surety_types::{
     trust::{JailTerm, SlashId},
 };
 
-use crate::{Config, Convictions, Event, JailedFor, Pallet, Records, SlashOf};
+use crate::{Config, Event, JailedFor, Pallet, Records};
 
 /// How often a suspension is doubled at most: eleven hours at a time, with periods of ten minutes.
 const DOUBLINGS_MAX: u32 = 6;
@@ -127,20 +127,5 @@ impl<T: Config> Pallet<T> {
         if !Self::lasts(end) {
             Self::deposit_event(Event::Released { stash: stash.clone() });
         }
-    }
-
-    /// After a veto: the fault no longer makes those of others dearer.
-    pub(crate) fn forget_conviction(slash: &SlashOf<T>) {
-        if !slash.kind.is_grave() {
-            return;
-        }
-        Convictions::<T>::mutate(|convictions| {
-            let vetoed = |known: &crate::ConvictionOf<T>| {
-                known.offender == slash.offender && known.at == slash.proven_at
-            };
-            if let Some(place) = convictions.iter().position(vetoed) {
-                convictions.remove(place);
-            }
-        });
     }
 }

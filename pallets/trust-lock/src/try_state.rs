@@ -3,7 +3,7 @@
 use frame_support::ensure;
 use sp_runtime::TryRuntimeError;
 
-use crate::{Config, JailedFor, NextSlashId, Pallet, Records, Slashes, SlashesSweptTo};
+use crate::{Config, Convictions, JailedFor, NextSlashId, Pallet, Records, Slashes, SlashesSweptTo};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
@@ -12,7 +12,8 @@ impl<T: Config> Pallet<T> {
     /// Says which does not hold.
     pub fn do_try_state() -> Result<(), TryRuntimeError> {
         trust_1_slashes_wait_in_order::<T>()?;
-        trust_2_jail_ends_with_its_last_term::<T>()
+        trust_2_jail_ends_with_its_last_term::<T>()?;
+        trust_3_who_was_convicted_lately_is_kept_once::<T>()
     }
 }
 
@@ -39,6 +40,22 @@ fn trust_2_jail_ends_with_its_last_term<T: Config>() -> Result<(), TryRuntimeErr
         ensure!(
             record.jailed_until.is_none() || JailedFor::<T>::contains_key(&stash),
             "TRUST-2: a jail without a term"
+        );
+    }
+    Ok(())
+}
+
+fn trust_3_who_was_convicted_lately_is_kept_once<T: Config>() -> Result<(), TryRuntimeError> {
+    let convictions = Convictions::<T>::get();
+    for (place, known) in convictions.iter().enumerate() {
+        let mut earlier = convictions.iter().take(place);
+        ensure!(
+            !earlier.any(|other| other.offender == known.offender),
+            "TRUST-3: an offender counts twice"
+        );
+        ensure!(
+            known.faults > 0 && known.first <= known.last,
+            "TRUST-3: an offender without a fault"
         );
     }
     Ok(())

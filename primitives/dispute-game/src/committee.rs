@@ -19,7 +19,7 @@ use surety_types::{
 
 use crate::{
     bisection::{Cell, CellValue, Shape, Trace, value},
-    quorum_streak::{Committee, SEATS, Stage, Windows},
+    quorum_streak::{Committee, Electorate, SEATS, Stage, Windows},
 };
 
 /// Candidates expected for the seats of a round: twice as many, so that the seats are filled although some do
@@ -47,6 +47,9 @@ pub struct SeatDraw<Balance, BlockNumber> {
     /// Stake of all verifiers but the dispute's parties then, in plancks: what seats are drawn by, and what
     /// two thirds of the vote of all are of.
     pub verifier_stake: Balance,
+    /// The part of all verifiers' stake then, the parties' included, that may be corrupt, in plancks: an
+    /// answer to the vote of all takes more.
+    pub corrupt_stake: Balance,
     /// What verifiers draw themselves with, once it is known.
     pub seed: Option<H256>,
 }
@@ -117,7 +120,7 @@ pub enum Entry<AccountId> {
     Outranked,
 }
 
-impl<AccountId: Clone + Ord + Encode, Balance, BlockNumber>
+impl<AccountId: Clone + Ord + Encode, Balance: Copy + Into<u128>, BlockNumber>
     DisputeCommittee<AccountId, Balance, BlockNumber>
 {
     /// Most candidates that are seated now; nobody while a ballot is open.
@@ -152,17 +155,33 @@ impl<AccountId: Clone + Ord + Encode, Balance, BlockNumber>
 
     /// Seats the candidates of a round and hands their seals in. Says whether there were enough.
     pub fn seat(&mut self) -> bool {
-        let members: Vec<_> = self.candidates.iter().map(|seat| seat.verifier.clone()).collect();
-        let seated = self.state.draw(members).is_ok();
+        let members = self.candidates.iter();
+        let members: Vec<_> = members
+            .map(|seat| (seat.verifier.clone(), self.seats_of(seat.stake)))
+            .collect();
+        let seated = self.state.draw_weighed(members).is_ok();
         if seated {
             self.hand_in();
         }
         seated
     }
 
-    /// Opens the vote of all among the candidates, each with the stake that it had when it came, out of an
-    /// electorate that was counted before. Says whether anybody came.
-    pub fn summon(&mut self, electorate: u128) -> bool {
+    /// How many of the candidates that are expected this much stake stands for, one at least. Whoever has it
+    /// has one seat all the same: if it counted as one, many names with a third of the stake would have most
+    /// seats beside a few names with the rest.
+    fn seats_of(&self, stake: u128) -> u128 {
+        let seats = stake.saturating_mul(CANDIDATES_EXPECTED.into());
+        let seats = seats.checked_div(self.draw.verifier_stake.into());
+        seats.unwrap_or_default().max(1)
+    }
+
+    /// Opens the vote of all among the candidates, each with the stake that it had when it came, out of what
+    /// was counted when the committee was called. Says whether anybody came.
+    pub fn summon(&mut self) -> bool {
+        let electorate = Electorate {
+            all: self.draw.verifier_stake.into(),
+            corrupt: self.draw.corrupt_stake.into(),
+        };
         let voters = self.candidates.iter();
         let voters: Vec<_> = voters.map(|seat| (seat.verifier.clone(), seat.stake)).collect();
         let opened = self.state.summon_weighed(voters, electorate).is_ok();
@@ -173,9 +192,9 @@ impl<AccountId: Clone + Ord + Encode, Balance, BlockNumber>
     }
 
     /// Its dispute was decided elsewhere: whoever has sealed an answer opens it, and that is all.
-    pub fn dismiss(&mut self, electorate: u128) {
+    pub fn dismiss(&mut self) {
         if *self.state.stage() == Stage::Summoning {
-            self.summon(electorate);
+            self.summon();
         }
         let sealed = core::mem::take(&mut self.candidates).into_iter();
         self.state.dismiss(sealed.map(|seat| (seat.verifier, seat.seal)));

@@ -4,7 +4,8 @@
 //!  Drawing ──draw──> Committing ──> Revealing ──┬──> Over: three rounds in a row had an equal quorum
 //!     ^                                         ├──> Drawing: another round, at most eight
 //!     +-----------------------------------------┤
-//!                                               └──> Summoning ──summon──> Committing ──> Revealing ──> Over
+//!     |                                         └──> Summoning ──summon──> Committing ──> Revealing ──> Over
+//!     +── no room for all, and undecided: eight more rounds, and no other vote of all ───────┘
 //! ```
 //!
 //! Each round [`SEATS`] verifiers are drawn anew; the draw comes from outside, by VRF. Each commits to the
@@ -12,7 +13,11 @@
 //! the majority. A value that [`QUORUM`] of them share in [`STREAK`] rounds in a row is decided. A round
 //! without a quorum breaks the streak. After [`ROUNDS_MAX`] rounds, or when two rounds have quorums for
 //! different values, all voters are summoned and decide at two thirds ([`supermajority`]): of heads, or of
-//! stake where heads come cheap ([`Committee::summon_weighed`]). If they do not, nothing is decided.
+//! stake where heads come cheap ([`Committee::summon_weighed`]). If they do not, nothing is decided; nor
+//! where they are no more than may be corrupt, because others have no vote.
+//!
+//! Where more voters come than have room the two thirds are of those who have it, or many small ones could
+//! never decide. If that decides nothing after eight rounds there are eight more.
 //!
 //! When the question is decided elsewhere ([`Committee::dismiss`]) those who have sealed an answer still open
 //! it.
@@ -32,12 +37,15 @@
 //! Up to 33 corrupt voters of 100 cannot keep the summoned vote from the right value.
 
 mod ballot;
+mod electorate;
+mod error;
 
 pub use ballot::{Ballot, Seat, Vote, seal};
+pub use electorate::{Electorate, supermajority};
+pub use error::CommitteeError;
 
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
-use core::fmt;
 use scale_info::TypeInfo;
 use sp_core::{ConstU32, H256, bounded::BoundedVec};
 
@@ -50,28 +58,14 @@ pub const QUORUM: u32 = 15;
 /// Rounds in a row with the same quorum that decide.
 pub const STREAK: u32 = 3;
 
-/// Most rounds before all voters are summoned.
+/// Most rounds before all voters are summoned, and after a vote of all that had no room for all.
 pub const ROUNDS_MAX: u32 = 8;
 
+/// Most ballots: rounds, the vote of all, and rounds again.
+pub const BALLOTS_MAX: u32 = 2 * ROUNDS_MAX + 1;
+
 /// Answers of all rounds.
-const ANSWERS_MAX: u32 = SEATS * ROUNDS_MAX;
-
-/// How many of `voters` decide a vote: more than two thirds.
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "a third of a number is less than it"
-)]
-pub const fn supermajority(voters: u32) -> u32 {
-    voters - voters.saturating_sub(1) / 3
-}
-
-/// The same of stake. No vote is decided by nothing.
-const fn supermajority_of(weight: u128) -> u128 {
-    match weight.saturating_sub(weight.saturating_sub(1) / 3) {
-        0 => 1,
-        most => most,
-    }
-}
+const ANSWERS_MAX: u32 = 2 * SEATS * ROUNDS_MAX;
 
 /// How long each phase lasts, in finalised blocks. Zero is taken for one.
 #[derive(
@@ -126,37 +120,6 @@ impl Decision {
     }
 }
 
-/// Why an input is refused. Nothing has changed.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
-)]
-pub enum CommitteeError {
-    /// Not in this stage.
-    NotNow,
-    /// Not the right number of members, or one of them twice.
-    BadDraw,
-    /// Not a member of this ballot.
-    NotDrawn,
-    /// Has committed, or revealed, before.
-    Twice,
-    /// Does not open the member's commitment, or there is none.
-    WrongOpening,
-}
-
-impl fmt::Display for CommitteeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotNow => "not in this stage",
-            Self::BadDraw => "not the right number of members, or one of them twice",
-            Self::NotDrawn => "not a member of this ballot",
-            Self::Twice => "answered before",
-            Self::WrongOpening => "does not open a commitment",
-        })
-    }
-}
-
-impl core::error::Error for CommitteeError {}
-
 /// A value that rounds had quorums for.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
@@ -175,11 +138,13 @@ pub struct Committee<Member, const VOTERS: u32> {
     stage: Stage<Member, VOTERS>,
     /// Blocks left of the stage, or of its ballot's phase.
     left: u32,
-    /// Rounds that are over.
+    /// Rounds that are over, and the vote of all where rounds go on after it.
     rounds: u32,
     leader: Option<Leader>,
-    /// What all who may vote count together, whether they do or not.
-    electorate: u128,
+    /// Whether rounds had quorums for different values.
+    contradicted: bool,
+    /// What votes are held against.
+    electorate: Electorate,
     /// Whether nothing is asked any more, but what is sealed can still be opened.
     dismissed: bool,
     answers: BoundedVec<Seat<Member>, ConstU32<ANSWERS_MAX>>,
@@ -205,7 +170,8 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
             left: windows.draw,
             rounds: 0,
             leader: None,
-            electorate: 0,
+            contradicted: false,
+            electorate: Electorate::default(),
             dismissed: false,
             answers: BoundedVec::new(),
             votes: BoundedVec::new(),
@@ -225,7 +191,7 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
         }
     }
 
-    /// Rounds that are over.
+    /// Rounds that are over, and the vote of all where rounds go on after it: the number of the next ballot.
     pub const fn rounds(&self) -> u32 {
         self.rounds
     }
@@ -243,11 +209,6 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
     /// The value that rounds had a quorum for, and how many in a row up to the last one.
     pub fn leader(&self) -> Option<(H256, u32)> {
         self.leader.map(|leader| (leader.value, leader.streak))
-    }
-
-    /// What all who may vote count together in the vote of all.
-    pub const fn electorate(&self) -> u128 {
-        self.electorate
     }
 
     /// Whether answers are being revealed.
@@ -270,15 +231,26 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
         seats.get(place).map(|seat| seat.vote)
     }
 
-    /// Seats the members drawn for the next round.
+    /// Seats the members drawn for the next round, each of which counts once.
     ///
     /// # Errors
     /// [`CommitteeError::BadDraw`] unless they are [`SEATS`] different ones, [`CommitteeError::NotNow`].
     pub fn draw(&mut self, members: impl IntoIterator<Item = Member>) -> Result<(), CommitteeError> {
+        self.draw_weighed(members.into_iter().map(|member| (member, 1)))
+    }
+
+    /// Seats members that count as often as is said of each: who has the stake for several seats takes one.
+    /// A quorum is the same part of what all of them count.
+    ///
+    /// # Errors
+    /// As [`Self::draw`].
+    pub fn draw_weighed(
+        &mut self,
+        members: impl IntoIterator<Item = (Member, u128)>,
+    ) -> Result<(), CommitteeError> {
         if !matches!(self.stage, Stage::Drawing) {
             return Err(CommitteeError::NotNow);
         }
-        let members = members.into_iter().map(|member| (member, 1));
         let ballot = Ballot::new(self.rounds, members).filter(Ballot::is_full);
         self.stage = Stage::Round(ballot.ok_or(CommitteeError::BadDraw)?);
         self.left = self.windows.commit;
@@ -316,25 +288,33 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
     /// # Errors
     /// [`CommitteeError::BadDraw`] for none, too many, or one twice; [`CommitteeError::NotNow`].
     pub fn summon(&mut self, voters: impl IntoIterator<Item = Member>) -> Result<(), CommitteeError> {
-        self.summon_weighed(voters.into_iter().map(|voter| (voter, 1)), 0)
+        let voters = voters.into_iter().map(|voter| (voter, 1));
+        self.summon_weighed(voters, Electorate::default())
     }
 
     /// Lets voters vote who count as much as is said of each, out of an `electorate` that counts at least as
-    /// much as they do together. Two thirds of it decide: who may vote and does not counts against every
-    /// answer.
+    /// much as they do together. Two thirds of it decide, where that is more than may be corrupt: who may
+    /// vote and does not counts against every answer. Where all seats are taken it is what those count who
+    /// have them, because others could not come.
     ///
     /// # Errors
     /// As [`Self::summon`].
     pub fn summon_weighed(
         &mut self,
         voters: impl IntoIterator<Item = (Member, u128)>,
-        electorate: u128,
+        electorate: Electorate,
     ) -> Result<(), CommitteeError> {
         if !matches!(self.stage, Stage::Summoning) {
             return Err(CommitteeError::NotNow);
         }
         let ballot = Ballot::new(self.rounds, voters).ok_or(CommitteeError::BadDraw)?;
-        self.electorate = electorate.max(ballot.weight());
+        let seated = ballot.weight();
+        let all = if ballot.is_full() {
+            seated
+        } else {
+            electorate.all.max(seated)
+        };
+        self.electorate = Electorate { all, ..electorate };
         self.stage = Stage::Voting(ballot);
         self.left = self.windows.commit;
         Ok(())
@@ -390,7 +370,7 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
                 if ballot.close_commits() {
                     self.left = self.windows.reveal
                 } else {
-                    let quorum = ballot.shared_by(u128::from(QUORUM));
+                    let quorum = ballot.shared_by(electorate::quorum_of(ballot.weight()));
                     let seats = ballot.seats().to_vec();
                     for seat in seats {
                         // As many as the rounds have seats: all fit.
@@ -409,17 +389,24 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
                 if ballot.close_commits() {
                     self.left = self.windows.reveal
                 } else {
-                    let decided = ballot.shared_by(supermajority_of(self.electorate));
+                    let decided = ballot.shared_by(self.electorate.decisive());
+                    let crowded = ballot.is_full();
                     self.votes = ballot.seats().clone();
-                    let decided = decided.map_or(Decision::Undecided, Decision::Voters);
-                    self.stage = Stage::Over(if self.dismissed {
-                        Decision::Dismissed
-                    } else {
-                        decided
-                    });
+                    self.finish_vote(decided, crowded);
                 }
             }
             Stage::Over(_) => {}
+        }
+    }
+
+    /// Takes down the vote of all. `crowded`: there was no room for more.
+    fn finish_vote(&mut self, decided: Option<H256>, crowded: bool) {
+        let goes_on = crowded && self.rounds == ROUNDS_MAX && !self.contradicted;
+        match decided {
+            _ if self.dismissed => self.stage = Stage::Over(Decision::Dismissed),
+            Some(value) => self.stage = Stage::Over(Decision::Voters(value)),
+            None if goes_on => self.finish_round(None),
+            None => self.stage = Stage::Over(Decision::Undecided),
         }
     }
 
@@ -436,14 +423,19 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
                 leader.streak = leader.streak.saturating_add(1)
             }
             // Two values have had a quorum: chance does not explain that.
-            (Some(_), Some(_)) => self.stage = Stage::Summoning,
+            (Some(_), Some(_)) => self.contradicted = true,
         }
+        let ran_out = self.rounds == ROUNDS_MAX || self.rounds >= BALLOTS_MAX;
         match self.leader {
             Some(Leader {
                 value,
                 streak: STREAK,
             }) => self.stage = Stage::Over(Decision::Committee(value)),
-            _ if self.rounds >= ROUNDS_MAX => self.stage = Stage::Summoning,
+            // All were summoned before.
+            _ if (self.contradicted || ran_out) && self.rounds > ROUNDS_MAX => {
+                self.stage = Stage::Over(Decision::Undecided);
+            }
+            _ if self.contradicted || ran_out => self.stage = Stage::Summoning,
             _ => {}
         }
     }

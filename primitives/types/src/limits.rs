@@ -69,14 +69,16 @@ pub const DEMANDS_MAX: u32 = AUDITS_PER_MEMBER_MAX + 1;
 /// own cannot use up those of another, and each moves the round's deadline on.
 pub const INPUT_DEMANDS_MAX: u32 = 2;
 
-/// Most verifiers that take part in one vote of all. With more of them those with most stake do.
+/// Most verifiers that take part in one vote of all. With more of them those with most stake do, and two
+/// thirds of theirs decide.
 pub const VOTERS_MAX: u32 = 100;
 
 /// Most verifiers of a model whose stake counts for whether it can be audited. With more of them those with
 /// most stake do.
 pub const MODEL_AUDITORS_MAX: u32 = 100;
 
-/// Most convictions that are kept for what correlated faults cost.
+/// Most stashes convicted lately that are kept for what correlated faults cost. With more of them those with
+/// most stake are.
 pub const CONVICTIONS_MAX: u32 = 256;
 
 /// Most convictions of one stash whose terms in jail overlap and can each still be lifted by a veto.

@@ -464,15 +464,19 @@ pub struct InputDemand<AccountId, Balance, BlockNumber> {
     pub until: BlockNumber,
 }
 
-/// A provider at fault, for what correlated faults cost.
+/// A provider at fault lately, for what that costs others. All its faults are one.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Conviction<AccountId, Balance, BlockNumber> {
     /// Offender's stash.
     pub offender: AccountId,
-    /// All its stake when it was convicted, in plancks.
+    /// All its stake when it was convicted, in plancks; the most there was of several times.
     pub stake: Balance,
-    /// Time of the conviction.
-    pub at: BlockNumber,
+    /// Time of the first conviction.
+    pub first: BlockNumber,
+    /// Time of the last one.
+    pub last: BlockNumber,
+    /// Convictions that were not vetoed.
+    pub faults: u32,
 }
 
 /// An audit that nobody contradicted, of a provider that is paid: its verifier is paid, too.

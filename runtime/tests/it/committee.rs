@@ -16,7 +16,7 @@ use surety_dispute_game::{
     committee::{own_value, value_hash},
     quorum_streak::{Decision, seal},
 };
-use surety_pallet_disputes::{Call, Committees, Event};
+use surety_pallet_disputes::{Call, Committees, Event, WeightInfo};
 use surety_pallet_trust_lock::Slashes;
 use surety_runtime::{
     AccountId, Runtime, RuntimeCall, RuntimeEvent, Staking, configs::trust::Sr25519Draws,
@@ -217,4 +217,12 @@ fn keys_are_older_than_what_is_drawn_with_wherever_money_is_real() {
         seats < decision,
         "others have time left after eight rounds and a vote"
     );
+}
+
+#[test]
+fn conceding_while_a_committee_sits_takes_no_more_than_a_move_is_charged() {
+    type Weights = <Runtime as surety_pallet_disputes::Config>::WeightInfo;
+    // What was sealed is opened as a vote of all is, and the dispute ends.
+    let conceded = Weights::open_vote().saturating_add(Weights::advance_dispute());
+    assert!(Weights::play().all_gte(conceded) && Weights::poll().all_gte(conceded));
 }

@@ -1,9 +1,6 @@
 //! More bidders than a task has places for, on a chain of real stake and real entropy.
 
-use frame_support::{
-    assert_ok,
-    traits::{OriginTrait, fungible::Mutate},
-};
+use frame_support::{assert_ok, traits::fungible::Mutate};
 use sp_core::H256;
 use sp_runtime::traits::Dispatchable;
 use surety_pallet_task_auction::{BidCounts, Bids, Error, Rankings};

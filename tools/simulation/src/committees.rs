@@ -5,7 +5,7 @@ use sp_core::H256;
 use surety_audit_economics::{AuditPay, CommitteePay};
 use surety_dispute_game::committee::CANDIDATES_EXPECTED;
 use surety_dispute_game::quorum_streak::{
-    Committee, Decision, QUORUM, ROUNDS_MAX, SEATS, STREAK, Stage, Windows, seal,
+    Committee, Decision, Electorate, QUORUM, ROUNDS_MAX, SEATS, STREAK, Stage, Windows, seal,
 };
 
 use surety_dispute_game::testsuite::dice::Dice;
@@ -196,7 +196,10 @@ pub fn is_carried_by_late_stake(corrupt: u32, late: u128, counted: Counted) -> b
     };
     let weight = |voter| 1 + if voter == 0 { late } else { 0 };
     let voters = (0..VERIFIERS).map(|voter| (voter, weight(voter)));
-    let electorate = u128::from(VERIFIERS) + late;
+    let electorate = Electorate {
+        all: u128::from(VERIFIERS) + late,
+        corrupt: 0,
+    };
     let mut dice = Dice::new(1, corrupt.into());
     let summoned = panel.summon_weighed(voters, electorate);
     let voted = summoned.and_then(|()| answer(&mut panel, corrupt, &mut dice));

@@ -17,6 +17,7 @@ pub fn committees() -> Vec<CommitteeRecord> {
             settled_by: 3,
             epoch_randomness: HASH,
             verifier_stake: 3,
+            corrupt_stake: 1,
             seed: Some(HASH),
         },
         candidates: Default::default(),
@@ -31,9 +32,9 @@ pub fn committees() -> Vec<CommitteeRecord> {
     let summoning = with(CommitteeState::of_all(HASH, windows));
     let mut voting = summoning.clone();
     voting.enter(candidate());
-    voting.summon(3);
+    voting.summon();
     let mut dismissed = voting.clone();
-    dismissed.dismiss(3);
+    dismissed.dismiss();
     dismissed.fund = Some(CommitteeFund {
         payer: account(),
         is_stake: true,

@@ -5,11 +5,14 @@ use codec::{Decode, Encode};
 use frame_benchmarking::v2::account;
 use frame_support::traits::Get;
 use sp_core::H256;
-use sp_runtime::{SaturatedConversion, Saturating, traits::One};
+use sp_runtime::{
+    SaturatedConversion, Saturating,
+    traits::{One, Zero},
+};
 use surety_dispute_game::{
     bisection::{Cell, CellValue, Clocks, Game, Side},
     committee::{Candidate, CommitteeFund, CommitteeState, SeatDraw, value_hash, windows},
-    quorum_streak::{ROUNDS_MAX, SEATS, seal},
+    quorum_streak::{BALLOTS_MAX, ROUNDS_MAX, SEATS, STREAK, seal},
 };
 use surety_pallet_results::{
     Rounds,
@@ -79,6 +82,7 @@ fn committee<T: Config>(state: CommitteeState<T::AccountId>) -> CommitteeOf<T> {
                 .saturating_sub(T::SeatSeasoning::get().into()),
             epoch_randomness: H256::zero(),
             verifier_stake: One::one(),
+            corrupt_stake: Zero::zero(),
             seed: Some(H256::repeat_byte(4)),
         },
         candidates: Default::default(),
@@ -94,7 +98,7 @@ pub(super) fn drawing<T: Config>() {
     let seasoned: frame_system::pallet_prelude::BlockNumberFor<T> = T::SeatSeasoning::get().saturated_into();
     at::<T>(seasoned.saturating_add(2u32.into()));
     waiting::<T>();
-    let mut committee = committee::<T>(after_rounds::<T>(ROUNDS_MAX - 1));
+    let mut committee = committee::<T>(after_ballots::<T>(BALLOTS_MAX - 1));
     for place in 0..SEATS {
         committee.enter(Candidate {
             verifier: account("member", place, 0),
@@ -106,40 +110,55 @@ pub(super) fn drawing<T: Config>() {
     Committees::<T>::insert(0, committee);
 }
 
-/// A state after some rounds: in each others sealed, and nobody opened.
-fn after_rounds<T: Config>(rounds: u32) -> CommitteeState<T::AccountId> {
+fn member<T: Config>(ballot: u32, place: u32) -> T::AccountId {
+    account("member", ballot * VOTERS_MAX + place, 0)
+}
+
+/// A state after some ballots: in each others sealed, and nobody opened. All that have room come to the vote
+/// of all, so that rounds go on after it.
+fn after_ballots<T: Config>(ballots: u32) -> CommitteeState<T::AccountId> {
     let mut state = CommitteeState::new(QUESTION, windows(100, 100));
-    for round in 0..rounds {
-        let member = |place| account::<T::AccountId>("member", round * SEATS + place, 0);
-        frame_support::assert_ok!(state.draw((0..SEATS).map(member)));
-        for place in 0..SEATS {
-            frame_support::assert_ok!(state.commit(&member(place), H256::zero()));
-        }
+    for ballot in 0..ballots {
+        seal_silently::<T>(&mut state, ballot);
         state.tick(100);
     }
     state
 }
 
-/// The last of all voters may open its answer, which decides. Returns the answer.
+/// All members of a ballot seal what nobody can open.
+fn seal_silently<T: Config>(state: &mut CommitteeState<T::AccountId>, ballot: u32) {
+    let is_vote = ballot == ROUNDS_MAX;
+    let members = 0..if is_vote { VOTERS_MAX } else { SEATS };
+    let members: Vec<_> = members.map(|place| member::<T>(ballot, place)).collect();
+    let opened = if is_vote {
+        state.summon(members.clone())
+    } else {
+        state.draw(members.clone())
+    };
+    frame_support::assert_ok!(opened);
+    for member in &members {
+        frame_support::assert_ok!(state.commit(member, H256::zero()));
+    }
+}
+
+/// The last member of the last ballot may open its answer, which decides. Returns the answer.
 pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
     waiting::<T>();
-    let mut state = after_rounds::<T>(ROUNDS_MAX);
-    let (right, wrong) = (value_hash(Some(claimed())), H256::repeat_byte(9));
-    let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
-    let others = (1..VOTERS_MAX).map(|place| (voter(place), if place <= 33 { wrong } else { right }));
-    let others: Vec<_> = others.collect();
-    let voters = others
-        .iter()
-        .map(|(voter, _)| voter.clone())
-        .chain([last.clone()]);
-    frame_support::assert_ok!(state.summon(voters));
-    let sealed = |voter: &T::AccountId, value| seal(QUESTION, ROUNDS_MAX, voter, value, salt());
-    for (voter, value) in &others {
-        frame_support::assert_ok!(state.commit(voter, sealed(voter, *value)));
-    }
-    frame_support::assert_ok!(state.commit(last, sealed(last, right)));
-    for (voter, value) in &others {
-        frame_support::assert_ok!(state.reveal(voter, *value, salt()));
+    let right = value_hash(Some(claimed()));
+    let mut state = after_ballots::<T>(BALLOTS_MAX - STREAK);
+    for ballot in BALLOTS_MAX - STREAK..BALLOTS_MAX {
+        let is_last = ballot + 1 == BALLOTS_MAX;
+        let others = u32::from(is_last)..SEATS;
+        let others: Vec<_> = others.map(|place| member::<T>(ballot, place)).collect();
+        let members = others.iter().chain(is_last.then_some(last));
+        frame_support::assert_ok!(state.draw(members.clone().cloned()));
+        for member in members {
+            let sealed = seal(QUESTION, ballot, member, right, salt());
+            frame_support::assert_ok!(state.commit(member, sealed));
+        }
+        for member in &others {
+            frame_support::assert_ok!(state.reveal(member, right, salt()));
+        }
     }
     Committees::<T>::insert(0, committee::<T>(state));
     right
@@ -149,7 +168,7 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
 pub(super) fn summoned<T: Config>() {
     at::<T>(One::one());
     waiting::<T>();
-    let mut committee = committee::<T>(after_rounds::<T>(ROUNDS_MAX));
+    let mut committee = committee::<T>(after_ballots::<T>(ROUNDS_MAX));
     for place in 0..VOTERS_MAX {
         let (verifier, agent) = (account("voter", place, 0), account("agent of voter", place, 0));
         T::Stake::endow(&verifier, &agent, Role::Verifier, stake::<T>());
@@ -164,16 +183,12 @@ pub(super) fn summoned<T: Config>() {
     Committees::<T>::insert(0, committee);
 }
 
-/// All have sealed, nobody has opened, and the time of everything is over.
+/// All members of the last ballot have sealed, nobody has opened, and the time of everything is over.
 pub(super) fn silent<T: Config>() {
     at::<T>(One::one());
     waiting::<T>();
-    let mut state = after_rounds::<T>(ROUNDS_MAX);
-    let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
-    frame_support::assert_ok!(state.summon((0..VOTERS_MAX).map(voter)));
-    for place in 0..VOTERS_MAX {
-        frame_support::assert_ok!(state.commit(&voter(place), H256::zero()));
-    }
+    let mut state = after_ballots::<T>(BALLOTS_MAX - 1);
+    seal_silently::<T>(&mut state, BALLOTS_MAX - 1);
     Committees::<T>::insert(0, committee::<T>(state));
 }
 
@@ -192,7 +207,8 @@ pub(super) fn run_out<T: Config>() {
     }
 }
 
-/// A dispute that its challenger has lost. All voters are to be paid, and nobody else has given an answer.
+/// A dispute that its challenger has lost. The members of the last rounds are to be paid, and nobody else has
+/// given an answer.
 pub(super) fn winding_up<T: Config>() {
     let pot = stake::<T>();
     let payer: T::AccountId = account("payer", 0, 0);
@@ -203,12 +219,13 @@ pub(super) fn winding_up<T: Config>() {
         pot.saturating_add(pot),
     );
     frame_support::assert_ok!(T::Stake::lock(&payer, pot));
-    let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
-    for place in 0..VOTERS_MAX {
-        let agent = account("agent of voter", place, 0);
-        T::Stake::endow(&voter(place), &agent, Role::Verifier, pot);
+    for ballot in BALLOTS_MAX - STREAK..BALLOTS_MAX {
+        for place in 0..SEATS {
+            let agent = account("agent of member", ballot * VOTERS_MAX + place, 0);
+            T::Stake::endow(&member::<T>(ballot, place), &agent, Role::Verifier, pot);
+        }
     }
-    let last = voter(0);
+    let last = member::<T>(BALLOTS_MAX - 1, 0);
     let right = voted::<T>(&last);
     let mut committee = Committees::<T>::get(0).expect("it sits");
     frame_support::assert_ok!(committee.state.reveal(&last, right, salt()));

@@ -2,11 +2,13 @@
 
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
+use sp_runtime::Permill;
 use surety_dispute_game::quorum_streak::{Decision, QUORUM, ROUNDS_MAX, SEATS, Stage};
-use surety_pallet_test_kit::{MockEntropy, MockStake};
+use surety_pallet_test_kit::{MockClock, MockEntropy, MockStake};
 use surety_types::{
+    limits::VOTERS_MAX,
     stake::Role,
-    traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS},
+    traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS, TaskTrust},
     trust::FaultKind,
 };
 
@@ -107,6 +109,59 @@ fn quorums_that_contradict_each_other_summon_everybody() {
         let ended = |event: &RuntimeEvent| matches!(event, RuntimeEvent::Disputes(DisputesEvent::CommitteeEnded { decision: Decision::Voters(value), .. }) if *value == claimed);
         assert!(events().iter().any(ended));
         assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
+    });
+}
+
+/// Nobody has come to any round of a dispute, and so many equal verifiers are summoned. A third of all may be
+/// corrupt.
+fn summoned_of(verifiers: AccountId, test: impl FnOnce()) {
+    after(&[9, WRONG], || {
+        VerifiersCorrupt::set(Permill::from_parts(333_334));
+        bond_verifiers(verifiers);
+        play_out(&[(1, 9), (2, WRONG)]);
+        pass(SEED_BLOCKS + u64::from(ROUNDS_MAX * (SEAT_WINDOW + 1)));
+        assert_eq!(committee().unwrap().state.stage(), &Stage::Summoning);
+        test();
+    });
+}
+
+/// The verifiers that have room in a vote of all, of whom `agreeing` agree with the defender.
+fn voters(agreeing: AccountId) -> Vec<(AccountId, H256)> {
+    let claimed = claimed();
+    let answer = |who| {
+        if who < FIRST_VERIFIER + agreeing {
+            claimed
+        } else {
+            other_value()
+        }
+    };
+    votes(VOTERS_MAX.into(), answer)
+}
+
+#[test]
+fn of_more_verifiers_than_have_room_two_thirds_of_those_who_have_it_decide() {
+    summoned_of(200, || {
+        ballot(&voters(67));
+        assert_eq!((faults(), pairs()), (vec![(2, FaultKind::LostDispute)], vec![]));
+    });
+    summoned_of(200, || {
+        ballot(&voters(66));
+        assert!(stage_is_drawing());
+        assert_eq!(faults(), []);
+    });
+}
+
+#[test]
+fn rounds_go_on_where_as_many_as_have_room_could_all_be_corrupt() {
+    summoned_of(310, || {
+        ballot(&voters(VOTERS_MAX.into()));
+        assert!(stage_is_drawing());
+        assert_eq!(faults(), []);
+        let claimed = claimed();
+        for _ in 0..3 {
+            round_of(QUORUM, claimed);
+        }
+        assert_eq!((faults(), pairs()), (vec![(2, FaultKind::LostDispute)], vec![]));
     });
 }
 
@@ -262,6 +317,31 @@ fn what_is_drawn_with_comes_from_a_block_after_the_move_that_called_for_it() {
         // The whole window is left.
         assert_eq!(committee().unwrap().state.left(), SEAT_WINDOW);
         assert_ok!(join(FIRST_VERIFIER, claimed()));
+    });
+}
+
+#[test]
+fn all_committees_of_a_round_get_their_seeds_by_blocks_though_the_clock_stands_still() {
+    after(&[9, WRONG], || {
+        bond_verifiers(MANY);
+        assert_ok!(challenge(FIRST_STRANGER, 1));
+        play_out(&[(1, 9), (2, WRONG), (FIRST_STRANGER, WRONG)]);
+        FinalityStoppedAt::set(Some(System::block_number()));
+        let unseeded = || {
+            let committees = Committees::<Test>::iter_values();
+            committees
+                .filter(|committee| committee.draw.seed.is_none())
+                .count()
+        };
+        assert_eq!(unseeded(), 2);
+        // One in a block, as soon as there is something to draw with.
+        for left in [2, 1, 0] {
+            pass_unattended(1);
+            for task in MockClock::take_with_entropy(System::block_number()) {
+                assert_ok!(Results::advance(task));
+            }
+            assert_eq!(unseeded(), left);
+        }
     });
 }
 

@@ -10,6 +10,7 @@ mod committee;
 mod committee_draws;
 mod committee_hostile;
 mod committee_pay;
+mod correlated;
 mod data;
 mod disputes;
 mod equivocation;

@@ -331,6 +331,7 @@ fn any_committee() -> CommitteeOf<Test> {
             settled_by: 0,
             epoch_randomness: H256::zero(),
             verifier_stake: 1,
+            corrupt_stake: 0,
             seed: None,
         },
         candidates: Default::default(),
@@ -353,7 +354,10 @@ fn candidates_that_do_not_fit_are_noticed() {
             .iter()
             .map(|candidate| (candidate.verifier, 1))
             .collect();
-        committee.state.summon_weighed(verifiers, 0).unwrap();
+        committee
+            .state
+            .summon_weighed(verifiers, Default::default())
+            .unwrap();
     });
 }
 

@@ -17,6 +17,7 @@ fn panel(state: CommitteeState<u32>) -> Panel {
             settled_by: 0,
             epoch_randomness: H256::zero(),
             verifier_stake: 1,
+            corrupt_stake: 0,
             seed: None,
         },
         candidates: Default::default(),
@@ -61,6 +62,40 @@ fn the_best_draws_are_seated_whoever_comes_first() {
 }
 
 #[test]
+fn many_names_with_a_third_of_the_stake_are_no_quorum_beside_a_few_with_the_rest() {
+    // Four with two thirds of the stake, and sixteen of those that have the rest: each takes a seat.
+    for (stake_of_few, decision) in [(1_000, None), (50, Some(Decision::Committee(value_hash(None))))] {
+        let mut panel = drawing();
+        panel.draw.verifier_stake = 6_000;
+        for ballot in 0..3 {
+            for verifier in 0..SEATS {
+                let is_few = verifier < 4;
+                panel.enter(Candidate {
+                    stake: if is_few { stake_of_few } else { 50 },
+                    seal: seal(QUESTION, ballot, &verifier, answer_of(verifier), SALT),
+                    ..candidate(verifier, 1)
+                });
+            }
+            assert!(panel.seat());
+            for verifier in 0..SEATS {
+                let opened = panel.state.reveal(&verifier, answer_of(verifier), SALT);
+                assert_eq!(opened, Ok(()));
+            }
+        }
+        assert_eq!(panel.state.decision(), decision, "{stake_of_few}");
+    }
+}
+
+/// What the few say, and what all others say.
+fn answer_of(verifier: u32) -> H256 {
+    if verifier < 4 {
+        H256::repeat_byte(5)
+    } else {
+        value_hash(None)
+    }
+}
+
+#[test]
 fn nineteen_are_too_few_for_a_round() {
     let mut panel = drawing();
     for verifier in 1..SEATS {
@@ -73,12 +108,12 @@ fn nineteen_are_too_few_for_a_round() {
 #[test]
 fn all_that_come_vote_with_what_they_count() {
     let mut panel = panel(CommitteeState::of_all(QUESTION, windows(5, 5)));
-    assert!(!panel.summon(3));
+    assert!(!panel.summon());
     for verifier in 0..3 {
         panel.enter(candidate(verifier, vote_rank(verifier.into())));
     }
     assert_eq!(panel.candidates.first().unwrap().verifier, 2);
-    assert!(panel.summon(34));
+    assert!(panel.summon());
     for verifier in 0..3 {
         let opened = panel.state.reveal(&verifier, value_hash(None), SALT);
         assert_eq!(opened, Ok(()));
@@ -156,7 +191,7 @@ fn whoever_sealed_before_it_was_dismissed_opens_its_answer_and_that_is_all() {
         for verifier in 0..5 {
             panel.enter(answering(verifier, if verifier == 0 { wrong } else { right }));
         }
-        panel.dismiss(1_000);
+        panel.dismiss();
         assert!(panel.state.is_revealing() && panel.candidates.is_empty());
         assert_eq!((panel.room(), panel.state.left()), (0, 6));
         for (verifier, value) in [(0, wrong), (1, right), (2, right)] {
@@ -182,7 +217,7 @@ fn one_that_nobody_came_to_is_over_when_it_is_dismissed() {
         CommitteeState::of_all(QUESTION, windows(5, 6)),
     ] {
         let mut panel = panel(state);
-        panel.dismiss(1_000);
+        panel.dismiss();
         assert_eq!(panel.state.decision(), Some(Decision::Dismissed));
         assert!(!panel.state.has_members());
         assert_eq!(panel.state.most_given(|_| true), None);
@@ -194,8 +229,8 @@ fn a_ballot_that_would_have_decided_decides_nothing_after_it_was_dismissed() {
     let right = value_hash(None);
     let mut panel = panel(CommitteeState::of_all(QUESTION, windows(5, 6)));
     panel.enter(answering(1, right));
-    assert!(panel.summon(11));
-    panel.dismiss(11);
+    assert!(panel.summon());
+    panel.dismiss();
     assert_eq!(panel.state.reveal(&1, right, SALT), Ok(()));
     assert_eq!(panel.state.decision(), Some(Decision::Dismissed));
     assert_eq!(panel.state.gave(&right), [1]);

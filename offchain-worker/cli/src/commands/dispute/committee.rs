@@ -215,6 +215,7 @@ mod tests {
                 settled_by: 0,
                 epoch_randomness: Hash::zero(),
                 verifier_stake: 1,
+                corrupt_stake: 0,
                 seed: None,
             },
             candidates: Default::default(),
@@ -232,7 +233,7 @@ mod tests {
             state_text(Some(&committee)),
             "all verifiers are asked, 1 have come, 30 blocks left"
         );
-        committee.summon(3);
+        committee.summon();
         assert_eq!(
             state_text(Some(&committee)),
             "votes of all are opened, 0 of 1, 15 blocks left"
