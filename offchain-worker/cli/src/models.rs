@@ -7,8 +7,9 @@ use surety_types::{ModelId, model::ModelManifest};
 
 use crate::error::{CliError, Result};
 
-/// The model that commands mean when none is named.
-pub const DEFAULT: &str = "all-MiniLM-L6-v2";
+/// The model that commands mean when none is named: of the exact tier, whose tasks earn and whose results can
+/// be disputed.
+pub const DEFAULT: &str = "all-MiniLM-L6-v2-exact";
 
 /// A hash written in hexadecimal, with or without `0x`.
 pub fn parse_id(text: &str) -> Option<ModelId> {
@@ -157,6 +158,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = ModelStore::new(dir.path());
         let by_name = local(&store, DEFAULT).unwrap();
+        assert_eq!(by_name.tier, Tier::Exact);
         let by_id = local(&store, &format!("{:?}", by_name.id())).unwrap();
         assert_eq!(by_name, by_id);
         assert!(matches!(local(&store, "nothing"), Err(CliError::UnknownModel(_))));

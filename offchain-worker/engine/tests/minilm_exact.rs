@@ -32,7 +32,7 @@ fn a_conversion_here_is_the_known_model_and_near_the_published_one() {
     let file = |name: &str| std::fs::read(into.path().join(name)).unwrap();
     let exact = open(ModelFiles {
         manifest,
-        weights: file("model.safetensors"),
+        weights: file("model.safetensors").into(),
         tokenizer: file("tokenizer.json"),
         config: file("config.json"),
         template: None,

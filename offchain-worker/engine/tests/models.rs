@@ -6,7 +6,7 @@ mod common;
 
 use std::{fs, path::Path};
 
-use common::{Tiny, files, run, store_files};
+use common::{Tiny, bytes, files, run, store_files};
 use serde_json::json;
 use surety_engine::{Embeddings, EngineError, open};
 use surety_models::{ModelError, ModelFiles, ModelStore, StoreError};
@@ -39,9 +39,9 @@ fn a_well_made_model_runs() {
 #[test]
 fn weights_that_are_cut_off_are_refused() {
     let whole = Tiny::new().files();
-    for len in [0, 7, 8, 100, whole.weights.len() - 1] {
+    for len in [0, 7, 8, 100, bytes(&whole.weights).len() - 1] {
         let cut = files(
-            whole.weights[..len].to_vec(),
+            bytes(&whole.weights)[..len].to_vec(),
             whole.tokenizer.clone(),
             whole.config.clone(),
         );
@@ -86,9 +86,9 @@ fn tensors_must_be_there_with_the_right_shape_and_finite() {
         assert_eq!(refused(poisoned), ModelError::NotFinite(QUERY.into()));
     }
     let whole = Tiny::new().files();
-    let text = String::from_utf8_lossy(&whole.weights);
+    let text = String::from_utf8_lossy(bytes(&whole.weights));
     let at = text.find("\"F32\"").unwrap();
-    let mut weights = whole.weights.clone();
+    let mut weights = bytes(&whole.weights).to_vec();
     weights[at..at + 5].copy_from_slice(b"\"I32\"");
     let typed = refused(files(weights, whole.tokenizer, whole.config));
     assert!(matches!(typed, ModelError::WrongType { .. }), "{typed}");
@@ -213,20 +213,20 @@ fn files_are_checked_before_they_are_parsed() {
     assert!(open(store.load(id).unwrap()).is_ok());
 
     let weights = stored.path.join("model.safetensors");
-    let mut bytes = tiny.weights.clone();
-    *bytes.last_mut().unwrap() ^= 1;
-    fs::write(&weights, &bytes).unwrap();
+    let mut damaged = bytes(&tiny.weights).to_vec();
+    *damaged.last_mut().unwrap() ^= 1;
+    fs::write(&weights, &damaged).unwrap();
     assert!(matches!(store.load(id), Err(StoreError::WrongHash { .. })));
     assert!(matches!(stored.verify(), Err(StoreError::WrongHash { .. })));
 
-    fs::write(&weights, &bytes[..50]).unwrap();
+    fs::write(&weights, &damaged[..50]).unwrap();
     assert!(matches!(
         store.load(id),
         Err(StoreError::WrongSize { actual: 50, .. })
     ));
     assert!(matches!(stored.verify(), Err(StoreError::WrongSize { .. })));
 
-    fs::write(&weights, &tiny.weights).unwrap();
+    fs::write(&weights, bytes(&tiny.weights)).unwrap();
     let tokenizer = stored.path.join("tokenizer.json");
     fs::write(&tokenizer, &tiny.tokenizer[1..]).unwrap();
     assert!(matches!(store.load(id), Err(StoreError::WrongHash { .. })));

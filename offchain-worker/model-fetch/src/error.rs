@@ -4,6 +4,7 @@ use std::{io, path::Path, path::PathBuf};
 
 use surety_types::ContentHash;
 
+use super::{FileHash, NoToken};
 use surety_models::{ModelError, StoreError, convert::ConvertError};
 
 /// Why a fetch failed. Nothing in the store has changed then.
@@ -25,6 +26,69 @@ pub enum FetchError {
         /// What the network library says.
         reason: String,
     },
+    /// The hub gives the repository to some accounts only.
+    #[error(
+        "{repository} is gated or private: accept its terms at {page}, and {}",
+        advice(*with_token)
+    )]
+    Gated {
+        /// As `OWNER/NAME`.
+        repository: String,
+        /// Where its terms are.
+        page: String,
+        /// Whether it was asked for with a token.
+        with_token: bool,
+    },
+    /// A token is needed, and anybody between here and the hub could read it.
+    #[error("{page} asks for a token, which is sent by https only; name the hub by https")]
+    InsecureHub {
+        /// The repository.
+        page: String,
+    },
+    /// What should be a token is none.
+    #[error(transparent)]
+    Token(#[from] NoToken),
+    /// No address of a hub.
+    #[error("`{0}` is no address of a model hub: it begins with https://")]
+    HubUrl(String),
+    /// A redirect to nowhere, from https to http, or one too many.
+    #[error("{url}: the server redirects to where nobody should follow")]
+    Redirect {
+        /// Address of the file.
+        url: String,
+    },
+    /// Nothing that could be relied on.
+    #[error("{url}: the server does not say the file's commit, size and hash, as a model hub does")]
+    NoHash {
+        /// Address of the file.
+        url: String,
+    },
+    /// Another commit than was asked for.
+    #[error("{name} is of the commit {actual}, but was asked for at {expected}")]
+    OtherCommit {
+        /// Name of the file.
+        name: String,
+        /// The commit of all files.
+        expected: String,
+        /// What the hub says.
+        actual: String,
+    },
+    /// The repository, or this revision of it, has no file that it needs.
+    #[error("there is no {file} in {repository} at {revision}")]
+    Missing {
+        /// The file.
+        file: String,
+        /// As `OWNER/NAME`.
+        repository: String,
+        /// A commit, or what was named.
+        revision: String,
+    },
+    /// The repository has no weights of a kind that is taken.
+    #[error("{0} has no safetensors weights: neither model.safetensors nor an index of several files")]
+    NoWeights(String),
+    /// The index of weights in several files is none that is followed.
+    #[error(transparent)]
+    Index(Box<ModelError>),
     /// The server does not give the file.
     #[error("{url}: the server says {status}")]
     Status {
@@ -43,15 +107,15 @@ pub enum FetchError {
         /// What was announced or received.
         actual: u64,
     },
-    /// Other bytes than the known file's. They have been deleted.
-    #[error("{name} has the hash {actual:?}, but should have {expected:?}; it has been deleted")]
+    /// Other bytes than the right file's. They have been deleted.
+    #[error("{name} has the hash {actual}, but should have {expected}; it has been deleted")]
     WrongHash {
         /// Name of the file.
         name: String,
-        /// Hash of the known file.
-        expected: ContentHash,
+        /// Hash of the right file.
+        expected: FileHash,
         /// Hash of what was received.
-        actual: ContentHash,
+        actual: FileHash,
     },
     /// The files are those that were asked for, and their text is not what the manifest says.
     #[error(transparent)]
@@ -99,16 +163,10 @@ pub enum FetchError {
         /// Hash of what came out.
         actual: ContentHash,
     },
-    /// The server does not say how long a file is.
-    #[error("{url}: the server does not say how long the file is")]
-    UnknownLength {
-        /// Address of the file.
-        url: String,
-    },
     /// Longer than what this build takes.
     #[error("{name} has {actual} bytes, but at most {max} are taken")]
     TooLarge {
-        /// Name of the file.
+        /// Name of the file, or of the files together.
         name: String,
         /// Bytes that the server announces.
         actual: u64,
@@ -137,8 +195,34 @@ impl FetchError {
         }
     }
 
+    /// Whether asking again may help. With 403 it does: the hub's own is another error, and elsewhere
+    /// addresses are signed for a time.
+    pub(super) fn is_passing(&self) -> bool {
+        match self {
+            Self::Connection { .. } => true,
+            Self::Status { status, .. } => matches!(status, 403 | 429 | 500..),
+            _ => false,
+        }
+    }
+
+    /// Whether another run could go on with what is here.
+    pub(super) fn may_be_resumed(&self) -> bool {
+        let is_disk = matches!(self, Self::DiskFull { .. } | Self::Io { .. });
+        let is_one_file = matches!(self, Self::WrongHash { .. } | Self::WrongSize { .. });
+        let is_refused = matches!(self, Self::Gated { .. } | Self::Unreachable { .. });
+        self.is_passing() || is_disk || is_one_file || is_refused
+    }
+
     /// Whether the fault is on this machine, so that another source would not help.
     pub(super) fn is_local(&self) -> bool {
         matches!(self, Self::DiskFull { .. } | Self::Io { .. } | Self::Store(_))
+    }
+}
+
+fn advice(with_token: bool) -> &'static str {
+    if with_token {
+        "see that HF_TOKEN, or what the hub's command line has kept, is a token of that account"
+    } else {
+        "set HF_TOKEN to a token of that account"
     }
 }

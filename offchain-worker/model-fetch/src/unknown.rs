@@ -1,16 +1,22 @@
 //! A model that nobody has put on the list of known ones: whatever a repository on the hub holds, converted
 //! to its exact form.
 //!
-//! There is no hash to compare with. What vouches for the result is its own hash: whoever converts the same
-//! files gets the same model, and the chain knows it by that.
+//! Hashes of its files are the hub's own word: they tell that a file is whole, not that it is good. What
+//! vouches for the result is its own hash: whoever converts the same files gets the same model, and the chain
+//! knows it by that.
 
-use std::{fmt, fs, str::FromStr};
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
-use super::{FetchError, FetchEvent, FetchOptions, OnEvent, Source, fresh, hub};
-use crate::file::Wanted;
+use super::{FetchError, FetchEvent, FetchOptions, OnEvent, Source};
+use crate::{file::Wanted, hub::Hub};
 use surety_models::{
     ModelFile, ModelStore, StoredModel,
     convert::{OPTIONAL, calibration::Calibrator, convert_locked},
+    shards::{INDEX, INDEX_BYTES_MAX, shards},
 };
 
 /// The revision that is meant when none is named.
@@ -68,10 +74,15 @@ impl fmt::Display for HubModel {
     }
 }
 
-/// Downloads a repository's model, converts it, and puts the result into the store under `name`. Blocks.
+/// Most bytes of published weights, in all files: four, F32, for each that an exact file may have in int8.
+const PUBLISHED_BYTES_MAX: u64 = 4 * ModelFile::Weights.bytes_max();
+
+/// Downloads a repository's model, converts it, and puts the result into the store under `name`. All files
+/// are those of one commit; each is used only when it has the hash that the hub says. What an interrupted run
+/// has brought of that commit is kept. Blocks.
 ///
 /// # Errors
-/// [`FetchError`]; the store is then as it was.
+/// [`FetchError`]; the store's models are then as they were.
 pub fn fetch_from_hub(
     store: &ModelStore,
     model: &HubModel,
@@ -82,42 +93,151 @@ pub fn fetch_from_hub(
 ) -> Result<StoredModel, FetchError> {
     store.folder(name)?;
     let _lock = store.lock()?;
-    let staging = fresh(store, name, "source")?;
-    let stored = (|| {
-        on_event(FetchEvent::Trying { source: Source::Hub });
-        let agent = hub::agent(options);
-        let needed = [ModelFile::Config, ModelFile::Tokenizer, ModelFile::Weights];
-        let needed = needed.map(|file| (file.name(), file.bytes_max(), false));
-        let optional = OPTIONAL.map(|name| (name, ModelFile::Config.bytes_max(), true));
-        for (name, max, is_optional) in optional.into_iter().chain(needed) {
-            let url = hub::url(options, &model.repository(), &model.revision, name);
-            let bytes = match hub::length(&agent, &url) {
-                Err(FetchError::Status { status: 404, .. }) if is_optional => continue,
-                length => length?,
-            };
-            if bytes > max {
-                return Err(FetchError::TooLarge {
-                    name: name.into(),
-                    actual: bytes,
-                    max,
-                });
-            }
-            if let Some(folder) = staging.join(name).parent() {
-                fs::create_dir_all(folder).map_err(FetchError::disk(folder))?;
-            }
-            let wanted = Wanted::unknown(&staging, name, bytes);
-            hub::download(&agent, &url, &wanted, on_event)?;
-        }
+    on_event(FetchEvent::Trying { source: Source::Hub });
+    let (hub, commit) = enter(model, options, on_event)?;
+    let all = store.path().join(format!(".{name}.source"));
+    let folder = alone(&all, &commit)?;
+    let checkout = Checkout { hub, commit, folder };
+    let stored = checkout.bring(on_event).and_then(|()| {
         let report = &mut |event| on_event(FetchEvent::Converting(event));
-        Ok(convert_locked(&staging, store, name, None, calibrator, report)?)
-    })();
-    // Without hashes nothing in it could be resumed.
-    fs::remove_dir_all(&staging).ok();
+        Ok(convert_locked(
+            &checkout.folder,
+            store,
+            name,
+            None,
+            calibrator,
+            report,
+        )?)
+    });
+    if !stored.as_ref().is_err_and(FetchError::may_be_resumed) {
+        fs::remove_dir_all(&all).ok();
+    }
     let stored = stored?;
     on_event(FetchEvent::Ready {
         path: stored.path.clone(),
     });
     Ok(stored)
+}
+
+/// Finds out which commit the revision is. A token is shown only where nothing is given without one.
+fn enter(
+    model: &HubModel,
+    options: &FetchOptions,
+    on_event: OnEvent<'_>,
+) -> Result<(Hub, String), FetchError> {
+    let config = ModelFile::Config.name();
+    let mut hub = Hub::new(options, &model.repository())?;
+    let mut facts = hub.facts(&model.revision, config, on_event);
+    if let (Err(FetchError::Gated { .. }), Some(token)) = (&facts, &options.token) {
+        hub = hub.with_token(token.clone())?;
+        facts = hub.facts(&model.revision, config, on_event);
+    }
+    let facts = facts?.ok_or_else(|| hub.missing(&model.revision, config))?;
+    Ok((hub, facts.commit))
+}
+
+/// The folder for a commit's files, where those of other commits are no more.
+fn alone(all: &Path, commit: &str) -> Result<PathBuf, FetchError> {
+    let folder = all.join(commit);
+    fs::create_dir_all(&folder).map_err(FetchError::disk(&folder))?;
+    for entry in fs::read_dir(all).map_err(FetchError::disk(all))? {
+        let path = entry.map_err(FetchError::disk(all))?.path();
+        if path != folder {
+            fs::remove_dir_all(&path).map_err(FetchError::disk(&path))?;
+        }
+    }
+    Ok(folder)
+}
+
+/// A commit of a repository, and the folder for its files.
+struct Checkout {
+    hub: Hub,
+    commit: String,
+    folder: PathBuf,
+}
+
+impl Checkout {
+    /// Brings what a conversion reads, small files first.
+    fn bring(&self, on_event: OnEvent<'_>) -> Result<(), FetchError> {
+        for name in OPTIONAL {
+            if let Some(file) = self.find(name, ModelFile::Config.bytes_max(), on_event)? {
+                self.get(&file, on_event)?;
+            }
+        }
+        for file in [ModelFile::Config, ModelFile::Tokenizer] {
+            let file = self.need(file.name(), file.bytes_max(), on_event)?;
+            self.get(&file, on_event)?;
+        }
+        for file in self.weights(on_event)? {
+            self.get(&file, on_event)?;
+        }
+        Ok(())
+    }
+
+    /// The weights: one file, or those that an index names, which is brought.
+    fn weights(&self, on_event: OnEvent<'_>) -> Result<Vec<Wanted>, FetchError> {
+        let one = self.find(ModelFile::Weights.name(), PUBLISHED_BYTES_MAX, on_event)?;
+        if let Some(file) = one {
+            return Ok(vec![file]);
+        }
+        let index = self.find(INDEX, INDEX_BYTES_MAX, on_event)?;
+        let index = index.ok_or_else(|| FetchError::NoWeights(self.hub.repository().into()))?;
+        self.get(&index, on_event)?;
+        let path = self.folder.join(INDEX);
+        let named = shards(&fs::read(&path).map_err(FetchError::disk(&path))?);
+        let mut files = Vec::new();
+        let mut total = 0u64;
+        for name in named.map_err(|error| FetchError::Index(Box::new(error)))? {
+            let file = self.need(&name, PUBLISHED_BYTES_MAX, on_event)?;
+            total = total.saturating_add(file.bytes);
+            within(PUBLISHED_BYTES_MAX, total, "the weights")?;
+            files.push(file);
+        }
+        Ok(files)
+    }
+
+    fn need(&self, name: &str, max: u64, on_event: OnEvent<'_>) -> Result<Wanted, FetchError> {
+        let found = self.find(name, max, on_event)?;
+        found.ok_or_else(|| self.hub.missing(&self.commit, name))
+    }
+
+    /// What a file has to be, by the hub; nothing where the repository has none of that name.
+    fn find(&self, name: &str, max: u64, on_event: OnEvent<'_>) -> Result<Option<Wanted>, FetchError> {
+        let Some(facts) = self.hub.facts(&self.commit, name, on_event)? else {
+            return Ok(None);
+        };
+        if facts.commit != self.commit {
+            return Err(FetchError::OtherCommit {
+                name: name.into(),
+                expected: self.commit.clone(),
+                actual: facts.commit,
+            });
+        }
+        within(max, facts.bytes, name)?;
+        Ok(Some(Wanted::new(&self.folder, name, facts.bytes, facts.hash)))
+    }
+
+    /// Brings a file, unless an earlier run has.
+    fn get(&self, file: &Wanted, on_event: OnEvent<'_>) -> Result<(), FetchError> {
+        if file.is_there()? {
+            return Ok(());
+        }
+        if let Some(folder) = file.part.parent() {
+            fs::create_dir_all(folder).map_err(FetchError::disk(folder))?;
+        }
+        self.hub.download(&self.commit, file, on_event)
+    }
+}
+
+fn within(max: u64, actual: u64, name: &str) -> Result<(), FetchError> {
+    if actual <= max {
+        return Ok(());
+    }
+    Err(FetchError::TooLarge {
+        name: name.into(),
+        actual,
+        max,
+    })
 }
 
 #[cfg(test)]

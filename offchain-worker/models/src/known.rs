@@ -60,9 +60,9 @@ impl KnownModel {
     }
 }
 
-/// All of them.
+/// All of them, those of the exact tier first.
 pub fn all() -> Vec<KnownModel> {
-    vec![all_minilm_l6_v2(), all_minilm_l6_v2_exact()]
+    vec![all_minilm_l6_v2_exact(), all_minilm_l6_v2()]
 }
 
 /// The one with this name.

@@ -6,7 +6,9 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use surety_chain_client::{Call, Chain, When, address};
 use surety_engine::exact::{ExactCalibrator, kernels::Precision};
-use surety_model_fetch::{FetchEvent, FetchOptions, HubModel, Source, UnknownModel, fetch, fetch_from_hub};
+use surety_model_fetch::{
+    FetchError, FetchEvent, FetchOptions, HubModel, Source, Token, UnknownModel, fetch, fetch_from_hub,
+};
 use surety_models::{
     ModelStore, StoredModel,
     convert::{ConvertError, ConvertEvent, Stage, convert},
@@ -138,8 +140,9 @@ async fn fetch_unknown(
     context: &Context,
     repository: &str,
     name: Option<String>,
-    options: FetchOptions,
+    mut options: FetchOptions,
 ) -> Result<()> {
+    options.token = Token::of_environment(&options.hub_url).map_err(FetchError::from)?;
     let model: HubModel = repository
         .parse()
         .map_err(|error: UnknownModel| CliError::Usage(error.to_string()))?;

@@ -45,8 +45,9 @@ impl BertEngine {
             vocabulary: count(config.vocab_size),
             positions: count(config.max_position_embeddings),
         };
-        let parameters = weights::parameters(&files.weights, &config)?;
-        drop(files.weights);
+        let published = files.weights.into_memory()?;
+        let parameters = weights::parameters(&published, &config)?;
+        drop(published);
         let model = BertModel::load(parameters, &config).map_err(|e| ModelError::Library(e.to_string()))?;
         Ok(Self {
             manifest: files.manifest,

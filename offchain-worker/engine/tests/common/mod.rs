@@ -12,7 +12,7 @@ pub mod trace;
 use std::sync::{Arc, OnceLock};
 
 #[allow(unused_imports)]
-pub use published::{Tensors, Tiny, exact, fetching, files, server, store_files};
+pub use published::{Tensors, Tiny, bytes, exact, fetching, files, server, store_files};
 use surety_engine::{Engine, EnginePool, Job, Outcome, PoolConfig, exact::ExactCalibrator, open};
 use surety_model_fetch::{FetchOptions, Source, fetch};
 use surety_models::{
@@ -98,7 +98,7 @@ pub fn minilm_job(text: impl AsRef<str>) -> Job {
 
 /// Runs a text in a pool of so many threads.
 pub fn run(engine: &Arc<dyn Engine>, threads: usize, text: impl AsRef<str>) -> Outcome {
-    let job = if engine.manifest().name.starts_with(b"all-MiniLM") {
+    let job = if engine.manifest().name.starts_with("all-MiniLM") {
         minilm_job(text)
     } else {
         embed_job(text)

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use safetensors::{Dtype, tensor::TensorView};
 use serde_json::{Value, json};
-use surety_models::{ModelFiles, file_hash};
+use surety_models::{ModelFiles, WeightBytes, file_hash};
 use surety_types::{
     ContentHash,
     model::{ModelFamily, ModelManifest, Operation, TextForm, Tier},
@@ -102,10 +102,18 @@ pub fn files(weights: Vec<u8>, tokenizer: Vec<u8>, config: Vec<u8>) -> ModelFile
             config: file_hash(&config),
             exact: None,
         },
-        weights,
+        weights: weights.into(),
         tokenizer,
         config,
         template: None,
+    }
+}
+
+/// Those of weights that were made here.
+pub fn bytes(weights: &WeightBytes) -> &[u8] {
+    match weights {
+        WeightBytes::Memory(bytes) => bytes,
+        WeightBytes::Disk(_) => panic!("they are on disk"),
     }
 }
 
@@ -125,7 +133,7 @@ fn special(tokenizer: &[u8]) -> TextForm {
 pub fn store_files(home: &Path, name: &str, files: &ModelFiles) {
     let folder = home.join("models").join(name);
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("model.safetensors"), &files.weights).unwrap();
+    fs::write(folder.join("model.safetensors"), bytes(&files.weights)).unwrap();
     fs::write(folder.join("tokenizer.json"), &files.tokenizer).unwrap();
     fs::write(folder.join("config.json"), &files.config).unwrap();
     let hash = |hash: ContentHash| format!("{hash:?}");

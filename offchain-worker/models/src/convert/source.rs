@@ -7,19 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::Deserialize;
-
 use super::ConvertError;
 use crate::{
     error::ModelError,
     format::{Dtype, Entry, PREFIX_BYTES, header_bytes, parse},
+    shards::{INDEX, INDEX_BYTES_MAX, shards},
     store::{ModelFile, read_bounded},
 };
-
-/// Lists the tensors of a model that is cut into several files.
-const INDEX: &str = "model.safetensors.index.json";
-const INDEX_BYTES_MAX: u64 = 16 * 1024 * 1024;
-const FILES_MAX: usize = 1024;
 
 /// Read at once.
 const CHUNK_BYTES: usize = 4 * 1024 * 1024;
@@ -109,19 +103,19 @@ impl Source {
         let row_bytes = width * entry.dtype.bytes();
         let chunk_bytes = (CHUNK_BYTES / row_bytes).max(1) * row_bytes;
         let (path, file) = self.files.get_mut(*number).ok_or_else(missing)?;
-        file.seek(SeekFrom::Start(entry.start as u64))
+        file.seek(SeekFrom::Start(entry.start))
             .map_err(ConvertError::io(path))?;
         let mut left = entry.bytes;
         let mut chunk = Vec::new();
         let mut values = Vec::new();
         while left > 0 {
-            chunk.resize(left.min(chunk_bytes), 0);
+            chunk.resize(usize::try_from(left).unwrap_or(usize::MAX).min(chunk_bytes), 0);
             file.read_exact(&mut chunk).map_err(|error| match error.kind() {
                 // It has become shorter since its header was read.
                 io::ErrorKind::UnexpectedEof => ModelError::Truncated.into(),
                 _ => ConvertError::io(path)(error),
             })?;
-            left -= chunk.len();
+            left -= chunk.len() as u64;
             values.clear();
             convert(&chunk, &mut values);
             if !values.iter().all(|value| value.is_finite()) {
@@ -135,11 +129,6 @@ impl Source {
     }
 }
 
-#[derive(Deserialize)]
-struct Index {
-    weight_map: BTreeMap<String, String>,
-}
-
 /// The folder's one file, or all that its index names.
 fn file_names(folder: &Path) -> Result<BTreeSet<String>, ConvertError> {
     let one = ModelFile::Weights.name();
@@ -147,16 +136,7 @@ fn file_names(folder: &Path) -> Result<BTreeSet<String>, ConvertError> {
     if folder.join(one).exists() || !index.exists() {
         return Ok(BTreeSet::from([one.into()]));
     }
-    let json = read_bounded(&index, INDEX_BYTES_MAX)?;
-    let index: Index = serde_json::from_slice(&json)
-        .map_err(|error| ModelError::Malformed(format!("the index: {error}")))?;
-    let names: BTreeSet<String> = index.weight_map.into_values().collect();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    let inside = |name: &String| !name.starts_with('.') && name.bytes().all(plain);
-    if names.len() > FILES_MAX || !names.iter().all(inside) {
-        return Err(ModelError::Malformed("the index names files outside of its folder".into()).into());
-    }
-    Ok(names)
+    Ok(shards(&read_bounded(&index, INDEX_BYTES_MAX)?)?)
 }
 
 type Conversion = fn(&[u8], &mut Vec<f32>);

@@ -25,8 +25,9 @@ pub(crate) struct Entry {
     pub(crate) dtype: Dtype,
     pub(crate) shape: Vec<usize>,
     /// First byte, counted from the start of the file.
-    pub(crate) start: usize,
-    pub(crate) bytes: usize,
+    pub(crate) start: u64,
+    /// Within the file, and as many as the shape asks for.
+    pub(crate) bytes: u64,
 }
 
 /// Element types that a model file may hold.
@@ -49,6 +50,7 @@ pub(crate) enum Dtype {
 }
 
 impl Dtype {
+    /// Of one element.
     pub(crate) fn bytes(self) -> usize {
         match self {
             Self::Bool | Self::U8 | Self::I8 => 1,
@@ -92,12 +94,12 @@ pub(crate) fn parse(json: &[u8], file_bytes: u64) -> Result<Header, ModelError> 
     let mut order: Vec<(&String, &RawEntry)> = raw.tensors.iter().collect();
     order.sort_by_key(|(_, entry)| entry.data_offsets);
     let mut tensors = BTreeMap::new();
-    let mut next = PREFIX_BYTES + json.len();
+    let data = (PREFIX_BYTES + json.len()) as u64;
+    let mut next = data;
     for (name, entry) in order {
         let wrong = |what: &str| ModelError::Malformed(format!("tensor {name} has {what}"));
         let (start, end) = entry.data_offsets;
-        let start = start.checked_add(PREFIX_BYTES + json.len());
-        let end = end.checked_add(PREFIX_BYTES + json.len());
+        let (start, end) = (start.checked_add(data), end.checked_add(data));
         let (Some(start), Some(end)) = (start, end) else {
             return Err(wrong("an offset beyond all files"));
         };
@@ -110,8 +112,8 @@ pub(crate) fn parse(json: &[u8], file_bytes: u64) -> Result<Header, ModelError> 
         let size = entry
             .shape
             .iter()
-            .try_fold(entry.dtype.bytes(), |size, dimension| {
-                size.checked_mul(*dimension)
+            .try_fold(entry.dtype.bytes() as u64, |size, dimension| {
+                size.checked_mul(*dimension as u64)
             });
         if size != Some(end - start) {
             return Err(wrong("a shape that does not make its bytes"));
@@ -125,7 +127,7 @@ pub(crate) fn parse(json: &[u8], file_bytes: u64) -> Result<Header, ModelError> 
         tensors.insert(name.clone(), entry);
         next = end;
     }
-    match (next as u64).cmp(&file_bytes) {
+    match next.cmp(&file_bytes) {
         std::cmp::Ordering::Equal => Ok(Header {
             metadata: raw.metadata,
             tensors,
@@ -140,7 +142,7 @@ pub(crate) fn parse(json: &[u8], file_bytes: u64) -> Result<Header, ModelError> 
 struct RawEntry {
     dtype: Dtype,
     shape: Vec<usize>,
-    data_offsets: (usize, usize),
+    data_offsets: (u64, u64),
 }
 
 struct Raw {

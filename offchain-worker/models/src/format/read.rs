@@ -9,11 +9,12 @@ use super::{Dtype, Entry, FORMAT, FORMAT_KEY, PREFIX_BYTES, Parts, assemble, hea
 use crate::{
     config::{BertConfig, LlamaConfig},
     error::ModelError,
+    store::WeightBytes,
     weights::{BertWeights, Linear, LlamaWeights, Norm, Quanta, Table},
 };
 
-/// Spare memory at the end of the file's buffer that is worth giving back at once.
-const SPARE_BYTES: usize = 16 * 1024 * 1024;
+/// Read at once; a multiple of every element's size.
+const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 
 /// A model of either family.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,80 +45,55 @@ impl Weights {
 
 /// Reads a model file. Nothing in it is trusted: its hash says whose file it is, not that it is well made.
 ///
-/// Takes the bytes, and gives their memory back piece by piece: a model is never in memory twice.
+/// A tensor's values are read only where the configuration asks for so many, and from a file on disk in
+/// pieces: a model is never in memory twice.
 ///
 /// # Errors
 /// [`ModelError`] for anything but a file that the configuration's architecture could have been written to.
-pub fn read(file: Vec<u8>, config: &[u8], family: ModelFamily) -> Result<Weights, ModelError> {
+pub fn read(file: impl Into<WeightBytes>, config: &[u8], family: ModelFamily) -> Result<Weights, ModelError> {
+    let file = file.into();
     match family {
         ModelFamily::Bert => {
             let config = BertConfig::parse(config)?;
-            assemble::bert(Tensors::read(file)?, &config).map(Weights::Bert)
+            assemble::bert(Tensors::open(file)?, &config).map(Weights::Bert)
         }
         ModelFamily::Llama => {
             let config = LlamaConfig::parse(config)?;
-            assemble::llama(Tensors::read(file)?, &config).map(Weights::Llama)
-        }
-    }
-}
-
-enum Values {
-    Quantized(Quanta),
-    Real(Vec<f32>),
-    Whole(Vec<u64>),
-}
-
-impl Values {
-    fn dtype(&self) -> Dtype {
-        match self {
-            Self::Quantized(Quanta::Int8(_)) => Dtype::I8,
-            Self::Quantized(Quanta::Int12(_)) => Dtype::I16,
-            Self::Real(_) => Dtype::F32,
-            Self::Whole(_) => Dtype::U64,
+            assemble::llama(Tensors::open(file)?, &config).map(Weights::Llama)
         }
     }
 }
 
 /// The tensors of a file, to be taken out one by one.
 pub(super) struct Tensors {
-    left: BTreeMap<String, (Vec<usize>, Values)>,
+    file: WeightBytes,
+    left: BTreeMap<String, Entry>,
     /// That of the file's first quantized tensor; all must be of one.
     precision: Precision,
 }
 
 impl Tensors {
-    fn read(mut file: Vec<u8>) -> Result<Self, ModelError> {
-        let bytes = header_bytes(&file, file.len() as u64)?;
-        let json = file
-            .get(PREFIX_BYTES..PREFIX_BYTES + bytes)
-            .ok_or(ModelError::Truncated)?;
-        let header = parse(json, file.len() as u64)?;
+    /// Reads the header.
+    fn open(file: WeightBytes) -> Result<Self, ModelError> {
+        let file_bytes = file.count()?;
+        let mut prefix = [0; PREFIX_BYTES];
+        file.read_at(0, &mut prefix)?;
+        let mut json = vec![0; header_bytes(&prefix, file_bytes)?];
+        file.read_at(PREFIX_BYTES as u64, &mut json)?;
+        let header = parse(&json, file_bytes)?;
         if header.metadata.get(FORMAT_KEY).map(String::as_str) != Some(FORMAT) {
             return Err(ModelError::Malformed(format!(
                 "its metadata does not say that the format is {FORMAT}"
             )));
         }
-        let mut order: Vec<(String, Entry)> = header.tensors.into_iter().collect();
-        // From the end, so that what has been read can be cut off.
-        order.sort_by_key(|(_, entry)| std::cmp::Reverse((entry.start, entry.bytes)));
-        let mut tensors = BTreeMap::new();
-        for (name, entry) in order {
-            let data = file
-                .get(entry.start..entry.start.saturating_add(entry.bytes))
-                .ok_or(ModelError::Truncated)?;
-            let values = values(&name, entry.dtype, data)?;
-            file.truncate(entry.start);
-            if file.capacity() - file.len() > SPARE_BYTES {
-                file.shrink_to_fit();
-            }
-            tensors.insert(name, (entry.shape, values));
-        }
-        let precision = tensors.values().find_map(|(_, values)| match values {
-            Values::Quantized(values) => Some(values.precision()),
+        let precision = header.tensors.values().find_map(|entry| match entry.dtype {
+            Dtype::I8 => Some(Precision::Int8),
+            Dtype::I16 => Some(Precision::Int12),
             _ => None,
         });
         Ok(Self {
-            left: tensors,
+            file,
+            left: header.tensors,
             precision: precision.unwrap_or_default(),
         })
     }
@@ -135,37 +111,53 @@ impl Tensors {
         }
     }
 
-    fn take(&mut self, name: &str, shape: &[usize]) -> Result<Values, ModelError> {
+    /// The values of a tensor that must be of this type and shape: of elements of `N` bytes.
+    fn take<const N: usize, T>(
+        &mut self,
+        name: &str,
+        dtype: Dtype,
+        shape: &[usize],
+        value: impl Fn([u8; N]) -> T,
+    ) -> Result<Vec<T>, ModelError> {
         let missing = || ModelError::MissingTensor(name.into());
-        let (actual, values) = self.left.remove(name).ok_or_else(missing)?;
-        if actual != shape {
+        let entry = self.left.remove(name).ok_or_else(missing)?;
+        if entry.shape != shape {
             return Err(ModelError::WrongShape {
                 name: name.into(),
                 expected: shape.to_vec(),
-                actual,
+                actual: entry.shape,
             });
+        }
+        if entry.dtype != dtype {
+            return Err(wrong_type(name, dtype, entry.dtype));
+        }
+        let mut left = usize::try_from(entry.bytes)
+            .map_err(|_| ModelError::Malformed(format!("tensor {name} is larger than any memory")))?;
+        let (mut values, mut at) = (Vec::with_capacity(left / N), entry.start);
+        let mut chunk = vec![0; left.min(CHUNK_BYTES)];
+        while left > 0 {
+            chunk.truncate(left);
+            self.file.read_at(at, &mut chunk)?;
+            values.extend(chunk.as_chunks().0.iter().map(|bytes| value(*bytes)));
+            at += chunk.len() as u64;
+            left -= chunk.len();
         }
         Ok(values)
     }
 
     fn quantized(&mut self, name: &str, shape: &[usize]) -> Result<Quanta, ModelError> {
-        match self.take(name, shape)? {
-            Values::Quantized(values) if values.precision() == self.precision => Ok(values),
-            other => {
-                let expected = match self.precision {
-                    Precision::Int8 => Dtype::I8,
-                    Precision::Int12 => Dtype::I16,
-                };
-                Err(wrong_type(name, expected, other.dtype()))
-            }
-        }
+        Ok(match self.precision {
+            Precision::Int8 => Quanta::Int8(self.take(name, Dtype::I8, shape, i8::from_le_bytes)?),
+            Precision::Int12 => Quanta::Int12(self.take(name, Dtype::I16, shape, i16::from_le_bytes)?),
+        })
     }
 
     fn real(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
-        match self.take(name, shape)? {
-            Values::Real(values) if values.iter().all(|value| value.is_finite()) => Ok(values),
-            Values::Real(_) => Err(ModelError::NotFinite(name.into())),
-            other => Err(wrong_type(name, Dtype::F32, other.dtype())),
+        let values = self.take(name, Dtype::F32, shape, f32::from_le_bytes)?;
+        if values.iter().all(|value| value.is_finite()) {
+            Ok(values)
+        } else {
+            Err(ModelError::NotFinite(name.into()))
         }
     }
 
@@ -192,10 +184,9 @@ impl Tensors {
     }
 
     pub(super) fn turns(&mut self, name: &str, pairs: usize) -> Result<Vec<Turns>, ModelError> {
-        match self.take(name, &[pairs])? {
-            Values::Whole(values) => Ok(values.into_iter().map(Turns).collect()),
-            other => Err(wrong_type(name, Dtype::U64, other.dtype())),
-        }
+        self.take(name, Dtype::U64, &[pairs], |bytes| {
+            Turns(u64::from_le_bytes(bytes))
+        })
     }
 
     pub(super) fn table(&mut self, stem: &str, rows: usize, width: usize) -> Result<Table, ModelError> {
@@ -260,36 +251,93 @@ fn wrong_type(name: &str, expected: Dtype, actual: Dtype) -> ModelError {
     }
 }
 
-fn values(name: &str, dtype: Dtype, data: &[u8]) -> Result<Values, ModelError> {
-    Ok(match dtype {
-        Dtype::I8 => Values::Quantized(Quanta::Int8(data.iter().map(|byte| byte.cast_signed()).collect())),
-        Dtype::I16 => Values::Quantized(Quanta::Int12(
-            data.as_chunks()
-                .0
-                .iter()
-                .map(|b| i16::from_le_bytes(*b))
-                .collect(),
-        )),
-        Dtype::F32 => Values::Real(
-            data.as_chunks()
-                .0
-                .iter()
-                .map(|b| f32::from_le_bytes(*b))
-                .collect(),
-        ),
-        Dtype::U64 => Values::Whole(
-            data.as_chunks()
-                .0
-                .iter()
-                .map(|b| u64::from_le_bytes(*b))
-                .collect(),
-        ),
-        other => {
-            return Err(ModelError::WrongType {
-                name: name.into(),
-                expected: "I8, I16, F32 or U64",
-                dtype: other.to_string(),
-            });
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::{fs::File, os::unix::fs::FileExt};
+
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    /// A sparse file: a tensor of 5 GiB without a byte on disk, and small ones behind it.
+    fn sparse() -> (File, u64) {
+        let big = 5 * GIB;
+        let entry = |name: &str, dtype: &str, shape: &[u64], start: u64, bytes: u64| {
+            format!(
+                r#""{name}":{{"dtype":"{dtype}","shape":{shape:?},"data_offsets":[{start},{}]}}"#,
+                start + bytes
+            )
+        };
+        let header = [
+            format!(r#""__metadata__":{{"{FORMAT_KEY}":"{FORMAT}"}}"#),
+            entry("big.q", "I8", &[5, GIB], 0, big),
+            entry("far.q", "I8", &[2, 3], big, 6),
+            entry("far.scales", "F32", &[2, 1], big + 6, 8),
+            entry("turns", "U64", &[1], big + 14, 8),
+        ];
+        let header = format!("{{{}}}", header.join(","));
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&(header.len() as u64).to_le_bytes(), 0)
+            .unwrap();
+        file.write_all_at(header.as_bytes(), PREFIX_BYTES as u64).unwrap();
+        let far = PREFIX_BYTES as u64 + header.len() as u64 + big;
+        file.write_all_at(&[1, 2, 3, 255, 254, 253], far).unwrap();
+        file.write_all_at(&0.5f32.to_le_bytes(), far + 6).unwrap();
+        file.write_all_at(&2f32.to_le_bytes(), far + 10).unwrap();
+        file.write_all_at(&7u64.to_le_bytes(), far + 14).unwrap();
+        (file, far + 22)
+    }
+
+    #[test]
+    fn what_lies_beyond_4_gib_is_read_without_what_lies_before_it() {
+        let (file, bytes) = sparse();
+        assert!(bytes > 4 * GIB && file.metadata().unwrap().len() == bytes);
+        let mut tensors = Tensors::open(file.into()).unwrap();
+        let table = tensors.table("far", 2, 3).unwrap();
+        assert_eq!(table.q, Quanta::Int8(vec![1, 2, 3, -1, -2, -3]));
+        assert_eq!(table.scales, [0.5, 2.0]);
+        assert_eq!(tensors.turns("turns", 1).unwrap(), [Turns(7)]);
+        // Nobody has asked for it: its 5 GiB are still not read, nor is there memory for them.
+        assert_eq!(tensors.finish(), Err(ModelError::UnknownTensor("big.q".into())));
+    }
+
+    #[test]
+    fn a_tensor_is_not_read_unless_it_has_the_size_that_is_asked_for() {
+        let (file, _) = sparse();
+        let mut tensors = Tensors::open(file.into()).unwrap();
+        let refused = tensors.table("big", 5, 128);
+        assert!(
+            matches!(refused, Err(ModelError::WrongShape { .. })),
+            "{refused:?}"
+        );
+    }
+
+    #[test]
+    fn a_file_that_shrinks_while_it_is_read_is_an_error() {
+        let (file, bytes) = sparse();
+        let shrinking = file.try_clone().unwrap();
+        let mut tensors = Tensors::open(file.into()).unwrap();
+        shrinking.set_len(bytes - 20).unwrap();
+        assert_eq!(tensors.table("far", 2, 3), Err(ModelError::Truncated));
+    }
+
+    #[test]
+    fn a_file_on_disk_is_read_as_one_in_memory_is() {
+        let header = format!(
+            r#"{{"__metadata__":{{"{FORMAT_KEY}":"{FORMAT}"}},"x":{{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}}}"#
+        );
+        let length = (header.len() as u64).to_le_bytes();
+        let data = [1f32, -2.5].map(f32::to_le_bytes).concat();
+        let bytes = [&length, header.as_bytes(), &data].concat();
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&bytes, 0).unwrap();
+        for weights in [WeightBytes::from(bytes.clone()), file.into()] {
+            assert_eq!(weights.count().unwrap(), bytes.len() as u64);
+            let mut tensors = Tensors::open(weights.clone()).unwrap();
+            assert_eq!(tensors.vector("x", 2).unwrap(), [1.0, -2.5]);
+            assert_eq!(weights.into_memory().unwrap(), bytes);
         }
-    })
+    }
 }

@@ -2,9 +2,12 @@
 //! chat_template.jinja, manifest.json}`, of which the fourth is not in all of them.
 //!
 //! A file's bytes leave the store only when they have the hash that the manifest gives: what is parsed later
-//! has been checked first, from the very bytes that were read.
+//! has been checked first, from the very bytes that were read; exact weights from the very file.
 
 mod manifest;
+#[cfg(test)]
+mod tests;
+mod weights;
 
 use std::{
     fs::{self, File},
@@ -12,8 +15,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use surety_types::{ContentHash, ModelId, model::ModelManifest};
+use surety_types::{
+    ContentHash, ModelId,
+    model::{ModelManifest, Tier},
+};
 
+pub use self::weights::WeightBytes;
 use crate::hash::{file_hash, file_hash_of};
 
 /// Name of the manifest's file.
@@ -22,8 +29,11 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 const MANIFEST_BYTES_MAX: u64 = 16 * 1024;
 const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 const TOKENIZER_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// The weights are read into memory, and copied once outside of the exact tier: there twice this must fit.
-const WEIGHTS_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+const GIB: u64 = 1 << 30;
+/// A decoder of 60 billion parameters in int8. In memory once, when it is used.
+const EXACT_WEIGHTS_BYTES_MAX: u64 = 64 * GIB;
+/// Outside of the exact tier weights are read into memory and copied once: twice this must fit.
+const OTHER_WEIGHTS_BYTES_MAX: u64 = 4 * GIB;
 
 /// The files that a manifest names by hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +65,10 @@ impl ModelFile {
         }
     }
 
-    /// Most bytes that such a file may have.
-    pub fn bytes_max(self) -> u64 {
+    /// Most bytes that such a file may have in the exact tier.
+    pub const fn bytes_max(self) -> u64 {
         match self {
-            Self::Weights => WEIGHTS_BYTES_MAX,
+            Self::Weights => EXACT_WEIGHTS_BYTES_MAX,
             Self::Tokenizer => TOKENIZER_BYTES_MAX,
             Self::Config | Self::Template => CONFIG_BYTES_MAX,
         }
@@ -151,8 +161,8 @@ impl StoreError {
 pub struct ModelFiles {
     /// What they were checked against.
     pub manifest: ModelManifest,
-    /// Bytes of the safetensors file.
-    pub weights: Vec<u8>,
+    /// The safetensors file: open where it is in the exact tier, else in memory.
+    pub weights: WeightBytes,
     /// `tokenizer.json`.
     pub tokenizer: Vec<u8>,
     /// `config.json`.
@@ -185,20 +195,41 @@ impl StoredModel {
     pub fn verify(&self) -> Result<(), StoreError> {
         let here = |file: &ModelFile| file.hash_in(&self.manifest).is_some();
         for file in ModelFile::ALL.into_iter().filter(here) {
-            let path = self.path.join(file.name());
-            let opened = open_bounded(&path, file.bytes_max())?;
-            self.check_size(file, &path, &opened)?;
-            let actual = file_hash_of(opened).map_err(StoreError::io(&path))?;
-            self.check_hash(file, &path, actual)?;
+            self.verified(file)?;
         }
         Ok(())
     }
 
-    /// Reads every file and checks its hash.
+    /// Opens a file and checks its hash, without keeping it in memory.
+    fn verified(&self, file: ModelFile) -> Result<File, StoreError> {
+        let (path, opened) = self.open_file(file)?;
+        let actual = file_hash_of(&opened).map_err(StoreError::io(&path))?;
+        self.check_hash(file, &path, actual)?;
+        Ok(opened)
+    }
+
+    fn open_file(&self, file: ModelFile) -> Result<(PathBuf, File), StoreError> {
+        let path = self.path.join(file.name());
+        let opened = open_bounded(&path, self.bytes_max(file))?;
+        self.check_size(file, &path, &opened)?;
+        Ok((path, opened))
+    }
+
+    fn bytes_max(&self, file: ModelFile) -> u64 {
+        match (file, self.manifest.tier) {
+            (ModelFile::Weights, tier) if tier != Tier::Exact => OTHER_WEIGHTS_BYTES_MAX,
+            _ => file.bytes_max(),
+        }
+    }
+
+    /// Reads every file and checks its hash. Exact weights are not kept in memory, only their file open.
     pub fn read(&self) -> Result<ModelFiles, StoreError> {
         Ok(ModelFiles {
             manifest: self.manifest.clone(),
-            weights: self.read_file(ModelFile::Weights)?,
+            weights: match self.manifest.tier {
+                Tier::Exact => self.verified(ModelFile::Weights)?.into(),
+                _ => self.read_file(ModelFile::Weights)?.into(),
+            },
             tokenizer: self.read_file(ModelFile::Tokenizer)?,
             config: self.read_file(ModelFile::Config)?,
             template: self.read_template()?,
@@ -212,10 +243,8 @@ impl StoredModel {
     }
 
     pub(crate) fn read_file(&self, file: ModelFile) -> Result<Vec<u8>, StoreError> {
-        let path = self.path.join(file.name());
-        let opened = open_bounded(&path, file.bytes_max())?;
-        self.check_size(file, &path, &opened)?;
-        let bytes = read_all(opened, file.bytes_max()).map_err(StoreError::io(&path))?;
+        let (path, opened) = self.open_file(file)?;
+        let bytes = read_all(opened, self.bytes_max(file)).map_err(StoreError::io(&path))?;
         self.check_hash(file, &path, file_hash(&bytes))?;
         Ok(bytes)
     }

@@ -38,6 +38,15 @@ const KINDS: [(&str, &[&str]); 4] = [
 /// How deep sequences of parts may be nested.
 const DEPTH_MAX: usize = 4;
 
+/// Most parts in one of them, those that hold others included. Published models have five.
+const MEMBERS_MAX: u64 = 16;
+
+/// Bytes that one of a text may become by one of them. Published models need three.
+const GROWTH_MAX: u64 = 8;
+
+/// Most bytes that are put before a text.
+const PREPEND_BYTES_MAX: u64 = 16;
+
 fn refused<T>(reason: impl Into<String>) -> Result<T, ModelError> {
     Err(ModelError::Tokenizer(reason.into()))
 }
@@ -47,7 +56,10 @@ pub(super) fn load(json: &[u8], vocabulary: usize) -> Result<Tokenizer, ModelErr
     let value: Value =
         serde_json::from_slice(json).map_err(|error| ModelError::Tokenizer(error.to_string()))?;
     for (part, kinds) in KINDS {
-        check(part, value.get(part).unwrap_or(&Value::Null), kinds, 0)?;
+        let size = check(part, value.get(part).unwrap_or(&Value::Null), kinds, 0)?;
+        if size.members > MEMBERS_MAX || size.growth > GROWTH_MAX {
+            return refused(format!("a text could grow too much by its {part}"));
+        }
     }
     // The library gets what was checked, not the file: a name given twice could be read in two ways.
     let library = |error: tokenizers::Error| ModelError::Tokenizer(error.to_string());
@@ -70,10 +82,21 @@ pub(super) fn load(json: &[u8], vocabulary: usize) -> Result<Tokenizer, ModelErr
     Ok(tokenizer)
 }
 
+/// How large a part is, with everything in it.
+struct Size {
+    members: u64,
+    /// Bytes that one of a text can become.
+    growth: u64,
+}
+
 /// Whether a part is of a kind that is taken, and so is everything in it.
-fn check(part: &str, value: &Value, kinds: &[&str], depth: usize) -> Result<(), ModelError> {
+fn check(part: &str, value: &Value, kinds: &[&str], depth: usize) -> Result<Size, ModelError> {
+    let mut size = Size {
+        members: 1,
+        growth: 1,
+    };
     if value.is_null() {
-        return Ok(());
+        return Ok(size);
     }
     let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
     if !kinds.contains(&kind) || depth > DEPTH_MAX {
@@ -84,11 +107,123 @@ fn check(part: &str, value: &Value, kinds: &[&str], depth: usize) -> Result<(), 
     {
         return refused(format!("the pattern `{pattern}` is not one of those known"));
     }
+    size.growth = growth(kind, value)?;
     // A sequence's members go by one of these names.
     let members = ["normalizers", "pretokenizers", "processors", "decoders"];
     let members = members.into_iter().filter_map(|name| value.get(name)?.as_array());
     for member in members.flatten() {
-        check(part, member, kinds, depth + 1)?;
+        let of_member = check(part, member, kinds, depth + 1)?;
+        size.members = size.members.saturating_add(of_member.members);
+        size.growth = size.growth.saturating_mul(of_member.growth);
     }
-    Ok(())
+    Ok(size)
+}
+
+/// Bytes that one of a text can become by a part of this kind.
+fn growth(kind: &str, value: &Value) -> Result<u64, ModelError> {
+    let bytes = |value: Option<&Value>| value.and_then(Value::as_str).map_or(0, str::len) as u64;
+    Ok(match kind {
+        "Replace" => {
+            // What matches one of the known patterns has a byte at least.
+            let pattern = match value.get("pattern").and_then(|pattern| pattern.get("String")) {
+                Some(pattern) => bytes(Some(pattern)),
+                None => 1,
+            };
+            if pattern == 0 {
+                return refused("it replaces what is empty");
+            }
+            bytes(value.get("content")).div_ceil(pattern).max(1)
+        }
+        "Prepend" if bytes(value.get("prepend")) > PREPEND_BYTES_MAX => {
+            return refused("what it puts before a text is too long");
+        }
+        // A byte becomes a character of up to two bytes; a space one of up to four; and the worst character
+        // for NFC three times as long.
+        "ByteLevel" => 2,
+        "Metaspace" => 4,
+        "NFC" => 3,
+        _ => 1,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn loaded(part: &str, value: Value) -> Result<Tokenizer, ModelError> {
+        let vocabulary = json!({ "a": 0, "b": 1 });
+        let mut file = json!({
+            "version": "1.0",
+            "added_tokens": [],
+            "model": { "type": "BPE", "vocab": vocabulary, "merges": [] },
+        });
+        file[part] = value;
+        load(file.to_string().as_bytes(), 2)
+    }
+
+    fn replace(pattern: &str, content: &str) -> Value {
+        json!({ "type": "Replace", "pattern": { "String": pattern }, "content": content })
+    }
+
+    #[test]
+    fn parts_by_which_a_text_grows_without_bound_are_refused() {
+        let doubled = replace("a", "aa");
+        let doubled_often = |name: &str| {
+            let members = vec![doubled.clone(); 40];
+            json!({ "type": "Sequence", name: members })
+        };
+        let nested = (0..4).fold(
+            doubled.clone(),
+            |inner, _| json!({ "type": "Sequence", "normalizers": [doubled.clone(), inner] }),
+        );
+        let prepend = json!({ "type": "Prepend", "prepend": "a".repeat(1 << 20) });
+        let bytes = json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true });
+        let bytes = json!({ "type": "Sequence", "pretokenizers": vec![bytes; 40] });
+        let hostile = [
+            ("normalizer", doubled_often("normalizers")),
+            ("decoder", doubled_often("decoders")),
+            ("normalizer", nested),
+            ("normalizer", replace("a", &"a".repeat(1 << 20))),
+            ("normalizer", replace("", "a")),
+            ("normalizer", prepend),
+            ("pre_tokenizer", bytes),
+        ];
+        for (part, value) in hostile {
+            let refused = loaded(part, value).err();
+            assert!(
+                matches!(refused, Some(ModelError::Tokenizer(_))),
+                "{part}: {refused:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_parts_of_published_models_are_taken() {
+        let llama = json!({ "type": "Sequence", "normalizers": [
+            { "type": "Prepend", "prepend": "\u{2581}" },
+            replace(" ", "\u{2581}"),
+        ] });
+        let spoken = json!({ "type": "Sequence", "decoders": [
+            replace("\u{2581}", " "),
+            { "type": "ByteFallback" },
+            { "type": "Fuse" },
+            { "type": "Strip", "content": " ", "start": 1, "stop": 0 },
+        ] });
+        let split = json!({ "type": "Sequence", "pretokenizers": [
+            { "type": "Split", "pattern": { "Regex": PATTERNS[2] }, "behavior": "Isolated", "invert": false },
+            { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false },
+        ] });
+        let taken = [
+            ("normalizer", llama),
+            ("normalizer", json!({ "type": "NFC" })),
+            ("decoder", spoken),
+            ("pre_tokenizer", split),
+        ];
+        for (part, value) in taken {
+            loaded(part, value).unwrap();
+        }
+    }
 }

@@ -4,6 +4,9 @@ use tokenizers::{ModelWrapper, NormalizerWrapper, PostProcessor, PreTokenizerWra
 
 use crate::error::ModelError;
 
+/// Longest word that is looked up. Published models say 100.
+const WORD_CHARS_MAX: usize = 200;
+
 /// Reads `tokenizer.json`, and the length that texts are cut to.
 ///
 /// A text is cut to the length that `tokenizer.json` states, or to what the model has positions for,
@@ -16,8 +19,14 @@ pub(super) fn load(
     let refused = |error: tokenizers::Error| ModelError::Tokenizer(error.to_string());
     let mut tokenizer = Tokenizer::from_bytes(json).map_err(refused)?;
     // These parts take time linear in the text. Others may carry patterns whose time is not bounded.
-    if !matches!(tokenizer.get_model(), ModelWrapper::WordPiece(_)) {
+    let ModelWrapper::WordPiece(model) = tokenizer.get_model() else {
         return Err(ModelError::Tokenizer("the model is not WordPiece".into()));
+    };
+    // For each piece of a word all of its rest is looked up, and then with one character less.
+    if model.max_input_chars_per_word > WORD_CHARS_MAX {
+        return Err(ModelError::Tokenizer(format!(
+            "words of more than {WORD_CHARS_MAX} characters take too long"
+        )));
     }
     if !matches!(
         tokenizer.get_normalizer(),
@@ -58,4 +67,46 @@ pub(super) fn load(
     tokenizer.with_truncation(None).map_err(refused)?;
     tokenizer.with_padding(None);
     Ok((tokenizer, max))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn loaded(word_chars: usize) -> Result<(Tokenizer, usize), ModelError> {
+        let model = json!({
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": word_chars,
+            "vocab": { "[UNK]": 0, "a": 1 },
+        });
+        let normalizer = json!({
+            "type": "BertNormalizer",
+            "clean_text": true,
+            "handle_chinese_chars": true,
+            "strip_accents": null,
+            "lowercase": true,
+        });
+        let file = json!({
+            "version": "1.0",
+            "added_tokens": [],
+            "normalizer": normalizer,
+            "pre_tokenizer": { "type": "BertPreTokenizer" },
+            "model": model,
+        });
+        load(file.to_string().as_bytes(), 2, 8)
+    }
+
+    #[test]
+    fn a_file_that_has_words_without_bound_looked_up_is_refused() {
+        assert!(loaded(100).is_ok() && loaded(WORD_CHARS_MAX).is_ok());
+        for word_chars in [WORD_CHARS_MAX + 1, usize::MAX] {
+            let refused = loaded(word_chars).err();
+            assert!(matches!(refused, Some(ModelError::Tokenizer(_))), "{refused:?}");
+        }
+    }
 }
