@@ -373,45 +373,50 @@ async fn nobody_is_let_in_while_the_chain_cannot_be_asked_and_nobody_is_refused_
     assert_eq!(judged, Some(Decision::Refuse));
 }
 
-/// As wallets sign bytes, `<Bytes>` around them or not.
-fn by_wallet(name: &str, hash: &[u8; 32], is_wrapped: bool) -> [u8; 64] {
-    use sp_core::{Pair, sr25519};
+fn pair(name: &str) -> sp_core::sr25519::Pair {
+    sp_core::Pair::from_string(&format!("//{name}"), None).unwrap()
+}
 
-    let pair = sr25519::Pair::from_string(&format!("//{name}"), None).unwrap();
-    let message = match is_wrapped {
-        true => [b"<Bytes>", &hash[..], b"</Bytes>"].concat(),
-        false => hash.to_vec(),
-    };
-    pair.sign(&message).0
+/// As wallets sign bytes.
+fn by_wallet(name: &str, hash: &[u8; 32]) -> [u8; 64] {
+    let message = [b"<Bytes>", &hash[..], b"</Bytes>"].concat();
+    sp_core::Pair::sign(&pair(name), &message).0
 }
 
 #[tokio::test]
 async fn a_client_signs_for_another_peer_with_its_wallet() {
     let world = world();
     let genesis = world.chain.info().genesis;
-    for is_wrapped in [false, true] {
-        let signed = |name: &str, peer: &str| {
-            let hash = ticket_hash(&genesis, peer, TASK, &account(name));
-            by_wallet(name, &hash, is_wrapped)
-        };
-        let ticket = |name: &str, peer: &str| {
-            signed_ticket(&genesis, peer, TASK, &account(name), signed(name, peer)).unwrap()
-        };
-        assert!(
-            world
-                .lets_in(&world.provider, &ticket("client", PEER), OUTPUT)
-                .await
-        );
-        let elsewhere = ticket("client", "another peer");
-        assert!(!world.lets_in(&world.provider, &elsewhere, OUTPUT).await);
-        let stranger = ticket("nobody", PEER);
-        assert!(!world.lets_in(&world.provider, &stranger, OUTPUT).await);
+    let signed = |name: &str, peer: &str| {
+        let hash = ticket_hash(&genesis, peer, TASK, &account(name));
+        by_wallet(name, &hash)
+    };
+    let ticket = |name: &str, peer: &str| {
+        signed_ticket(&genesis, peer, TASK, &account(name), signed(name, peer)).unwrap()
+    };
+    assert!(
+        world
+            .lets_in(&world.provider, &ticket("client", PEER), OUTPUT)
+            .await
+    );
+    let elsewhere = ticket("client", "another peer");
+    assert!(!world.lets_in(&world.provider, &elsewhere, OUTPUT).await);
+    let stranger = ticket("nobody", PEER);
+    assert!(!world.lets_in(&world.provider, &stranger, OUTPUT).await);
 
-        // What is signed is for one peer, one task, and by one account.
-        let client = account("client");
-        let of = |peer: &str, task, by: [u8; 64]| signed_ticket(&genesis, peer, task, &client, by);
-        assert_eq!(of(PEER, TASK, signed("client", "another peer")), None);
-        assert_eq!(of(PEER, TASK + 1, signed("client", PEER)), None);
-        assert_eq!(of(PEER, TASK, signed("nobody", PEER)), None);
-    }
+    // What is signed is for one peer, one task, and by one account.
+    let client = account("client");
+    let of = |peer: &str, task, by: [u8; 64]| signed_ticket(&genesis, peer, task, &client, by);
+    assert_eq!(of(PEER, TASK, signed("client", "another peer")), None);
+    assert_eq!(of(PEER, TASK + 1, signed("client", PEER)), None);
+    assert_eq!(of(PEER, TASK, signed("nobody", PEER)), None);
+}
+
+#[test]
+fn no_wallet_is_asked_for_a_signature_that_could_be_a_transactions() {
+    let (genesis, client) = (Hash::repeat_byte(1), account("client"));
+    let hash = ticket_hash(&genesis, PEER, TASK, &client);
+    let bare = sp_core::Pair::sign(&pair("client"), &hash).0;
+    assert_eq!(signed_ticket(&genesis, PEER, TASK, &client, bare), None);
+    assert!(signed_ticket(&genesis, PEER, TASK, &client, by_wallet("client", &hash)).is_some());
 }

@@ -33,11 +33,14 @@ impl TicketBody {
     /// Whether its agent has signed it, for the peer with this id to show.
     pub fn is_signed(&self, genesis: &Hash, peer: &str) -> bool {
         let hash = self.hash(genesis, peer);
-        // Wallets sign bytes only between these, so that they are no transaction.
+        is_message_signed(&self.agent, &hash, self.signature) || self.is_signed_by_wallet(&hash)
+    }
+
+    /// Wallets sign bytes only between these, so that they are no transaction: 32 bytes alone might be the
+    /// hash of a long one.
+    fn is_signed_by_wallet(&self, hash: &[u8; 32]) -> bool {
         let wrapped = [b"<Bytes>", &hash[..], b"</Bytes>"].concat();
-        [&hash[..], &wrapped]
-            .iter()
-            .any(|message| is_message_signed(&self.agent, message, self.signature))
+        is_message_signed(&self.agent, &wrapped, self.signature)
     }
 
     /// What is signed, where the peer with this id shows it.
@@ -53,8 +56,8 @@ pub fn ticket_hash(genesis: &Hash, peer: &str, task: TaskId, account: &AccountId
     TicketBody::of(task, account, None).hash(genesis, peer)
 }
 
-/// The ticket that it has signed; nothing where the signature is not that account's, or for another peer or
-/// task.
+/// The ticket that it has signed, between `<Bytes>` and `</Bytes>`; nothing where the signature is not that
+/// account's, or for another peer or task, or over the hash alone.
 pub fn signed_ticket(
     genesis: &Hash,
     peer: &str,
@@ -66,7 +69,7 @@ pub fn signed_ticket(
         signature,
         ..TicketBody::of(task, account, None)
     };
-    body.is_signed(genesis, peer)
+    body.is_signed_by_wallet(&body.hash(genesis, peer))
         .then(|| Ticket::new(body.encode()))
         .flatten()
 }

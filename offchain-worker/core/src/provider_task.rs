@@ -1,13 +1,15 @@
 //! One task on this provider: what we promised, what the chain shows, and what follows from the two.
 
-use std::collections::BTreeMap;
+mod demanded;
+
+use std::collections::BTreeSet;
 
 use sp_core::H256;
 use surety_types::{
     ContentHash,
     model::Operation,
     task::{Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec, TaskState},
-    trust::{Content, ContentPart},
+    trust::Content,
 };
 
 use crate::{
@@ -20,9 +22,6 @@ use crate::{
     provider::confirmations::Confirmations,
     schedule::Subject,
 };
-
-/// Most parts of what was demanded that are on their way to the chain at once.
-const SUPPLIED_AT_ONCE: usize = 8;
 
 /// A result, once and for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +48,8 @@ pub(crate) struct ProviderTask {
     pub displaced: bool,
     /// The input is here. A restart asks for it again.
     pub input_ready: bool,
+    /// What was to be shown was no longer here: the disk was lost, and not the journal.
+    lost: BTreeSet<Content>,
     /// Whether it was fetched for this task, before a restart, too. Journalled.
     pub input_fetched: bool,
     /// As finalised state showed it last. Nothing between a restart and the first finalised block.
@@ -138,42 +139,6 @@ impl ProviderTask {
             return None;
         }
         self.inputs.want(seen, config, clock, &self.attempts)
-    }
-
-    /// What we have to show on the chain. Where the journal was lost, it is computed again.
-    ///
-    /// Of a generation one part is shown after the other: whoever demands it need not know how many there
-    /// are, and the last one stands for those that there are not.
-    fn demanded(&self, seen: &TaskSnapshot, stash: &AccountId, clock: BlockNumber) -> Vec<Wanted> {
-        let ours = || seen.demands.iter().filter(|(provider, _)| provider == stash);
-        let parts = ours().flat_map(|(_, demand)| demand.parts.iter().map(|part| (*part, demand.until)));
-        let mut wanted = BTreeMap::new();
-        for (part, until) in parts {
-            let soonest = wanted.entry(part).or_insert(until);
-            *soonest = until.min(*soonest);
-        }
-        // Who demands more later does not get ahead of those who wait.
-        let mut wanted: Vec<_> = wanted.into_iter().map(|(part, until)| (until, part)).collect();
-        wanted.sort_unstable();
-        if seen.task.spec.operation == Operation::Generate {
-            let is_output = |demanded: &&(BlockNumber, ContentPart)| demanded.1.content == Content::Output;
-            let next = wanted.iter().find(is_output).copied();
-            wanted.retain(|demanded| !is_output(&demanded) || Some(*demanded) == next);
-        }
-        let of_part = |(until, part): (BlockNumber, ContentPart)| {
-            let is_here = match part.content {
-                Content::Input => self.input_ready || self.result.is_some(),
-                Content::Output => self.result.is_some(),
-            };
-            let kind = match (is_here, self.want_result(until)) {
-                (true, _) => EffectKind::Supply(part),
-                (false, Want::Do(kind, _)) if clock <= until => kind,
-                _ => return None,
-            };
-            Some(Wanted::new(kind, until))
-        };
-        let all = wanted.into_iter().filter_map(of_part);
-        all.take(SUPPLIED_AT_ONCE).collect()
     }
 
     /// Our own view of a claim, where it is the trace that we have kept: of what we have said, and of

@@ -120,7 +120,16 @@ impl<R: Role> Worker<R> {
                 }
             }
             Event::Room { is_short } => self.config.is_short_of_room = is_short,
-            other => R::hear(self, other, &mut step),
+            other => {
+                if let Event::EffectDone {
+                    block: Some(block), ..
+                } = &other
+                {
+                    // A state before that block cannot show the effect, however late it is heard of.
+                    self.now = self.now.max(*block);
+                }
+                R::hear(self, other, &mut step);
+            }
         }
         R::promise(self, &mut step);
         let moment = Moment {

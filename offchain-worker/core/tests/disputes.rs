@@ -249,11 +249,7 @@ fn a_provider_defends_with_one_move_for_each_state() {
     assert_eq!((effects(&step), step.records), (vec![submitted()], vec![made()]));
     let step = provider.step(11, ready(0, post(2)));
     assert_eq!(step, Step::default(), "another move for the same state is none");
-    let done = Event::EffectDone {
-        task: TASK,
-        kind: EffectKind::Play(3),
-    };
-    let step = provider.step(11, done);
+    let step = provider.step(11, done(EffectKind::Play(3)));
     let sent = Record::MoveSubmitted {
         task: TASK,
         at: 11,
@@ -322,6 +318,14 @@ const SALT: H256 = H256([6; 32]);
 
 fn sealed_commitment() -> H256 {
     commitment(TASK, &stash(), &claim(), &SALT)
+}
+
+fn done(kind: EffectKind) -> Event {
+    Event::EffectDone {
+        task: TASK,
+        kind,
+        block: None,
+    }
 }
 
 /// That we have computed the claim.
@@ -414,7 +418,7 @@ fn a_long_input_is_shown_some_parts_at_a_time_until_none_is_missing() {
         for part in shown {
             assert!(missing.remove(&part.part), "twice: {part:?}");
             let kind = EffectKind::Supply(part);
-            provider.step(block, Event::EffectDone { task: TASK, kind });
+            provider.step(block, done(kind));
         }
         if missing.is_empty() {
             assert_eq!(block, 20 + 15, "sixteen blocks of eight");

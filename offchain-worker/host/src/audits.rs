@@ -1,4 +1,4 @@
-//! A verifier's effects, and a provider's answer to demands.
+//! A verifier's effects.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,25 +6,24 @@ use std::{
 };
 
 use surety_audit_economics::{AuditInput, AuditThreshold};
-use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, VrfDraw, When};
+use surety_chain_client::{AccountId, BlockNumber, ChainError, VrfDraw, When};
 use surety_engine::{EngineError, Job, JobSink, View};
 use surety_network::{Bytes, Statement, Ticket};
-use surety_proofs::{PartOpening, merkle_root, parts};
+use surety_proofs::merkle_root;
 use surety_types::{
     ContentHash, TaskId,
     input::{IdBounds, InputReader},
     model::Operation,
     task::{ResultClaim, TaskSpec},
-    trust::{AuditProof, ContentPart, ItemsFound},
+    trust::{AuditProof, ItemsFound},
 };
-use surety_worker_core::{Drawn, Event, Failure, Found, KeptView, Record};
+use surety_worker_core::{Drawn, Event, Found, KeptView, Record};
 
 use super::{
     Tools,
     compute::ComputeError,
     effect_error::{EffectError, chain_class},
-    effects::submit,
-    jobs::{Task, failed},
+    jobs::{Task, done, failed},
     served::{self, Source},
     sources::{input, shown},
     work::{fetch_blob, leaves_blob, leaves_of, own_blob},
@@ -208,7 +207,7 @@ pub(super) async fn fetch(
             provider,
             output,
         },
-        Ok(Fetched::Known) => Event::EffectDone { task, kind },
+        Ok(Fetched::Known) => done(task, kind),
         Err(error) => cannot(of, "cannot fetch what is to be audited", &error),
     }
 }
@@ -476,42 +475,7 @@ pub(super) async fn check_data(
     let (task, kind) = (of.id, of.kind);
     let (spec, output) = &revealed;
     match served::check(tools, of, &provider, (spec, *output)).await {
-        Ok(()) => Event::EffectDone { task, kind },
+        Ok(()) => done(task, kind),
         Err(error) => cannot(of, "an output cannot be had", &error),
     }
-}
-
-/// Shows a part of an input or of our output on the chain: the last one, when there are not as many.
-pub(super) async fn supply(tools: &Tools, of: Task, part: ContentPart, hash: ContentHash) -> Event {
-    match open(tools, part.part, hash).await {
-        Ok((bytes, opening)) => {
-            let call = Call::Supply {
-                task: of.id,
-                content: part.content,
-                bytes,
-                opening,
-            };
-            submit(tools, of, call).await
-        }
-        Err(error) => {
-            let reason = error.to_string();
-            tracing::error!(task = of.id, reason, "cannot show what is demanded");
-            failed(of.id, of.kind, Failure::Failed)
-        }
-    }
-}
-
-/// A part of a blob of ours, and how many bytes that has.
-async fn open(tools: &Tools, part: u32, hash: ContentHash) -> Result<(u32, PartOpening), EffectError> {
-    let blob = own_blob(tools, hash).await?;
-    // All of it is hashed, while a clock runs.
-    let opened = tools.engines.answer(move |_| {
-        let Ok(bytes) = u32::try_from(blob.len()) else {
-            return Ok(None);
-        };
-        let last = parts(bytes).saturating_sub(1);
-        Ok(PartOpening::new(&blob, part.min(last)).map(|opening| (bytes, opening)))
-    })?;
-    let opened = opened.await.map_err(ComputeError::from)?;
-    opened.ok_or(EffectError::NothingToShow)
 }

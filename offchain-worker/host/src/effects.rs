@@ -10,7 +10,7 @@ use super::{
     Tools, audits, confirmations,
     effect_error::chain_class,
     jobs::{Task, failed},
-    moves, votes,
+    moves, supply, votes,
     work::{self, Work},
 };
 
@@ -40,7 +40,7 @@ pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, clien
             };
             work::compute(tools, of.id, work).await
         }
-        Effect::SubmitSupply { part, hash, .. } => audits::supply(tools, of, part, hash).await,
+        Effect::SubmitSupply { part, hash, .. } => supply::supply(tools, of, part, hash).await,
         effect @ (Effect::Draw { .. }
         | Effect::FetchAudit { .. }
         | Effect::Audit { .. }
@@ -277,8 +277,13 @@ pub(super) async fn submit(tools: &Tools, of: Task, call: Call) -> Event {
     };
     match outcome {
         Ok(included) => {
-            tracing::info!(task, ?kind, block = included.block.number, "on the chain");
-            Event::EffectDone { task, kind }
+            let block = included.block.number;
+            tracing::info!(task, ?kind, block, "on the chain");
+            Event::EffectDone {
+                task,
+                kind,
+                block: Some(block),
+            }
         }
         Err(e) => {
             match is_settled(&e) {

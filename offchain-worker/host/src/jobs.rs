@@ -233,6 +233,15 @@ fn tip(max: Balance, left: BlockNumber) -> Balance {
     max / Balance::from(left.clamp(1, 8))
 }
 
+/// A check found what it looked for.
+pub(super) fn done(task: TaskId, kind: EffectKind) -> Event {
+    Event::EffectDone {
+        task,
+        kind,
+        block: None,
+    }
+}
+
 pub(super) fn failed(task: TaskId, kind: EffectKind, failure: Failure) -> Event {
     Event::EffectFailed { task, kind, failure }
 }

@@ -23,6 +23,7 @@ mod sources;
 mod speeds;
 mod stream;
 mod supervisor;
+mod supply;
 mod upkeep;
 mod vitals;
 mod votes;
@@ -312,6 +313,7 @@ impl<C: Core> Host<C> {
             Event::EffectDone {
                 task,
                 kind: EffectKind::Commit,
+                ..
             } => self.outputs.committed(&self.tools, *task).await,
             _ => {}
         }

@@ -56,6 +56,8 @@ counters! {
     sources_failed,
     /// Level: connections from others.
     connections_inbound,
+    /// Level: connections to others.
+    connections_outbound,
     /// Connections refused, since all places are taken.
     connections_refused_full,
     /// Connections refused, since the places that strangers may take are taken.

@@ -44,6 +44,8 @@ pub struct Limits {
     pub dial_backs_max: usize,
     /// Of these, kept for peers named on chain.
     pub dial_backs_named: usize,
+    /// Connections that this node makes. Each takes a descriptor of the system, which blobs need, too.
+    pub outbound_connections_max: usize,
     /// Connections from others.
     pub inbound_connections_max: usize,
     /// Of these, kept for peers named on chain.
@@ -113,6 +115,8 @@ impl Default for Limits {
             bytes_per_second_per_peer_max: 64 << 20,
             dial_backs_max: 8,
             dial_backs_named: 4,
+            // Twice the requests that may be in flight: idle ones are closed after half a minute.
+            outbound_connections_max: 256,
             inbound_connections_max: 256,
             inbound_connections_named: 128,
             connections_per_address_max: 16,

@@ -145,6 +145,18 @@ impl fmt::Display for NoPlace {
 
 impl std::error::Error for NoPlace {}
 
+/// Why nobody is dialled.
+#[derive(Clone, Copy, Debug)]
+struct OwnFull;
+
+impl fmt::Display for OwnFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this node has as many connections to others as it may")
+    }
+}
+
+impl std::error::Error for OwnFull {}
+
 impl Room {
     /// Whether there is a place for `new` beside those that are `present`. Looks at each of them: there are
     /// hundreds.
@@ -189,8 +201,9 @@ pub(crate) struct Places {
     /// Not yet known whose.
     pending: HashMap<ConnectionId, AddressGroup>,
     inbound: HashMap<ConnectionId, Guest>,
-    /// Those that this node made. They take no places, but their peers may ask for something, too.
+    /// Those that this node made. They take no places of others, but their peers may ask for something, too.
     outbound: HashMap<ConnectionId, Guest>,
+    outbound_max: usize,
     tally: Arc<Tally>,
 }
 
@@ -207,6 +220,7 @@ impl Places {
             pending: HashMap::new(),
             inbound: HashMap::new(),
             outbound: HashMap::new(),
+            outbound_max: limits.outbound_connections_max,
             tally,
         }
     }
@@ -302,6 +316,19 @@ impl NetworkBehaviour for Places {
         Ok(dummy::ConnectionHandler)
     }
 
+    fn handle_pending_outbound_connection(
+        &mut self,
+        _: ConnectionId,
+        _: Option<PeerId>,
+        _: &[Multiaddr],
+        _: Role,
+    ) -> Result<Vec<Multiaddr>, ConnectionDenied> {
+        if self.outbound.len() >= self.outbound_max {
+            return Err(ConnectionDenied::new(OwnFull));
+        }
+        Ok(Vec::new())
+    }
+
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
         match event {
             FromSwarm::ConnectionEstablished(new) => {
@@ -323,6 +350,7 @@ impl NetworkBehaviour for Places {
             _ => return,
         }
         self.tally.connections_inbound.set(self.inbound.len() as u64);
+        self.tally.connections_outbound.set(self.outbound.len() as u64);
     }
 
     fn on_connection_handler_event(&mut self, _: PeerId, _: ConnectionId, event: THandlerOutEvent<Self>) {
@@ -391,6 +419,26 @@ mod tests {
         // Named peers count neither as strangers nor for their address.
         assert_eq!(admit(&[known, known_too, first], second), Ok(()));
         assert_eq!(admit(&[known, known], known), Err(NoPlace::Peer));
+    }
+
+    #[test]
+    fn nobody_is_dialled_while_there_are_as_many_connections_to_others_as_there_may_be() {
+        let limits = Limits {
+            outbound_connections_max: 1,
+            ..Limits::default()
+        };
+        let mut places = Places::new(&limits, Arc::default());
+        let dial = |places: &mut Places, n| {
+            let id = ConnectionId::new_unchecked(n);
+            places.handle_pending_outbound_connection(id, None, &[], Role::Dialer)
+        };
+        assert!(dial(&mut places, 1).is_ok());
+        places
+            .outbound
+            .insert(ConnectionId::new_unchecked(1), guest(HERE));
+        assert!(dial(&mut places, 2).is_err());
+        places.outbound.clear();
+        assert!(dial(&mut places, 3).is_ok());
     }
 
     #[test]

@@ -90,9 +90,15 @@ impl Node {
     }
 
     async fn dial_back(&self, peer: &Endpoint, address: &Endpoint) -> Result<ReachResponse, PeerError> {
-        let address = address.clone();
-        let ask = |reply| Question::Reach(ReachRequest { address }, reply);
-        self.put(peer, ask).await
+        let ask = |reply| {
+            let address = address.clone();
+            Question::Reach(ReachRequest { address }, reply)
+        };
+        match self.put(peer, ask).await {
+            // It went over the connection that the peer made for the last one, and has closed since.
+            Err(PeerError::Unreachable(_)) => self.put(peer, ask).await,
+            answer => answer,
+        }
     }
 }
 

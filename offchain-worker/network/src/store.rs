@@ -13,8 +13,9 @@ mod error;
 
 use std::{
     collections::{HashMap, HashSet},
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
     io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
@@ -105,7 +106,7 @@ impl BlobStore {
     /// When the directory cannot be made or read, or another process has it open.
     pub fn open(dir: impl Into<PathBuf>, limits: StoreLimits) -> Result<Self, StoreError> {
         let dir = dir.into();
-        fs::create_dir_all(&dir).map_err(|e| io_error(&dir, 0, e))?;
+        own_folder(&dir).map_err(|e| io_error(&dir, 0, e))?;
         let lock = lock(&dir)?;
         let temp = dir.join("tmp");
         if temp.exists() {
@@ -405,6 +406,13 @@ fn take(index: &mut Index, hash: &ContentHash) -> Option<Entry> {
 fn put_back(index: &mut Index, hash: ContentHash, entry: Entry) {
     index.total = index.total.saturating_add(entry.bytes);
     index.entries.insert(hash, entry);
+}
+
+/// A folder that no other user of the machine reads: inputs and outputs are their clients'.
+fn own_folder(dir: &Path) -> io::Result<()> {
+    const OWNER_ONLY: u32 = 0o700;
+    DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(dir)?;
+    fs::set_permissions(dir, Permissions::from_mode(OWNER_ONLY))
 }
 
 /// The system releases it when the process ends, however it ends.

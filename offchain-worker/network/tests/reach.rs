@@ -64,7 +64,7 @@ async fn an_address_at_which_nobody_or_somebody_else_answers_is_not_reached() {
         .local_addr()
         .unwrap()
         .port();
-    let other = String::from_utf8(endpoint(&peer(&[TCP]).await).to_vec()).unwrap();
+    let other = endpoint(&peer(&[TCP]).await).to_string();
     let other = other.split("/p2p").next().unwrap().to_owned();
     for external in [nobody, format!("/ip4/127.0.0.1/tcp/{closed}"), other] {
         let found = found(&[QUIC], std::slice::from_ref(&external), &peers).await;
@@ -102,7 +102,7 @@ async fn who_is_seen_elsewhere_is_told_where_it_is_reached() {
     let [(_, Reachability::At(seen))] = &all[..] else {
         panic!("{all:?}");
     };
-    assert!(String::from_utf8_lossy(seen).starts_with(&listen));
+    assert!(seen.to_string().starts_with(&listen));
 }
 
 #[tokio::test]
@@ -112,4 +112,29 @@ async fn without_peers_nothing_is_known_and_one_that_is_down_keeps_nobody_from_a
     let helper = peer(&[TCP]).await;
     let peers = [parse_endpoint(down).unwrap(), endpoint(&helper)];
     assert_eq!(found(&[QUIC], &[], &peers).await, [Reachability::Reachable]);
+}
+
+#[tokio::test]
+async fn whoever_asks_again_and_again_leaves_no_connections_with_the_peer() {
+    let helper = peer(&[TCP]).await;
+    let roomy = Limits {
+        connections_per_peer_max: 1000,
+        connections_per_address_max: 1000,
+        inbound_connections_max: 1000,
+        ..patience()
+    };
+    let asking = peer_with(&[QUIC, TCP], 0, roomy).await.unwrap();
+    for _ in 0..50 {
+        for (_, found) in asking.node.reachability(&[endpoint(&helper)]).await {
+            assert_eq!(found, Reachability::Reachable);
+        }
+    }
+    let all_closed = async {
+        while helper.node.counters().connections_outbound > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    // Idle connections live for longer.
+    let closed = tokio::time::timeout(Duration::from_secs(5), all_closed).await;
+    assert!(closed.is_ok(), "{:?}", helper.node.counters());
 }

@@ -15,8 +15,10 @@ pub fn open_coarse(mut files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError
     let Some(exact) = &manifest.exact else {
         return open(files);
     };
-    coarsen(&mut files.weights).ok_or(EngineError::NotTraced)?;
-    let weights = format::read(files.weights.clone(), &files.config, manifest.family)?;
+    let mut bytes = files.weights.into_memory()?;
+    coarsen(&mut bytes).ok_or(EngineError::NotTraced)?;
+    let weights = format::read(bytes.clone(), &files.config, manifest.family)?;
+    files.weights = bytes.into();
     files.manifest.exact = Some(weights.form(exact.architecture.pooling)?);
     let engine = open(files)?;
     Ok(Arc::new(Swapped { engine, manifest }))

@@ -168,7 +168,14 @@ fn a_lazy_auditor_announces_what_it_has_made_up_and_never_opens_it() {
     let (step, heard) = played(Deceit::Lazy, &[], effects);
     assert_eq!(carried_out(step), [announce]);
     let fetched = EffectKind::FetchAudit(key_of(&provider));
-    assert_eq!(heard[0], Event::EffectDone { task, kind: fetched });
+    assert_eq!(
+        heard[0],
+        Event::EffectDone {
+            task,
+            kind: fetched,
+            block: None
+        }
+    );
     assert!(
         matches!(&heard[1], Event::AuditReady { found: Found::Whole(claim), .. } if *claim == made_up(&provider))
     );

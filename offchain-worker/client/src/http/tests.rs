@@ -225,7 +225,8 @@ async fn signed(world: &World, key: &str) -> Value {
     assert_eq!(status, StatusCode::OK);
     let message = to_sign["message"].as_str().unwrap().trim_start_matches("0x");
     let hash: [u8; 32] = hex::decode(message).unwrap().try_into().unwrap();
-    let signature = Signer::from_uri(key).unwrap().sign_hash(&hash);
+    let bytes = [b"<Bytes>", &hash[..], b"</Bytes>"].concat();
+    let signature = Signer::from_uri(key).unwrap().sign_extrinsic(&bytes);
     json!({ "account": account, "signature": hex::encode(signature) })
 }
 

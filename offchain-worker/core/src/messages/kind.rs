@@ -144,7 +144,7 @@ impl Event {
             Self::MoveReady { task, dispute, .. } => (task, EffectKind::ComputeMove(*dispute)),
             Self::SeatDrawn { task, dispute, .. } => (task, EffectKind::DrawSeat(*dispute)),
             Self::VoteReady { task, dispute, .. } => (task, EffectKind::ComputeVote(*dispute)),
-            Self::AuditCompared { task, kind, .. } | Self::EffectDone { task, kind } => (task, *kind),
+            Self::AuditCompared { task, kind, .. } | Self::EffectDone { task, kind, .. } => (task, *kind),
             Self::Finalized { .. }
             | Self::Best { .. }
             | Self::Measured { .. }

@@ -271,6 +271,8 @@ pub enum Event {
         task: TaskId,
         /// Kind of the effect.
         kind: EffectKind,
+        /// Height of the block that the extrinsic is in.
+        block: Option<BlockNumber>,
     },
     /// An effect came to nothing: an extrinsic did not make it into a block, or failed there; there is no
     /// input, no result, no audit, no move, or no data.
@@ -293,6 +295,9 @@ pub enum Failure {
     Refused,
     /// It cost a fee or much work. Tried again after pauses that grow up to a bound.
     Failed,
+    /// What it takes is no longer here: it is fetched or computed again first. Tried again after pauses that
+    /// grow up to a bound.
+    Gone,
     /// This machine can never do it, for example because the input is malformed. Ends fetching and computing;
     /// a call or a move of a dispute is tried again as after [`Failure::Failed`].
     Permanent,

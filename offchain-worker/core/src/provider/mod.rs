@@ -12,7 +12,7 @@ use surety_proofs::commitment;
 use surety_types::{
     ContentHash, TaskId,
     task::{MemberProgress, ResultClaim},
-    trust::Refutation,
+    trust::{Content, Refutation},
 };
 
 use crate::{
@@ -242,6 +242,7 @@ impl Provider {
             Event::InputReady { .. } => {
                 if let Some(entry) = self.tasks.get_mut(&task) {
                     entry.input_ready = true;
+                    entry.find(Content::Input);
                     if !std::mem::replace(&mut entry.input_fetched, true) {
                         step.records.push(Record::InputFetched { task, at: self.block });
                     }
@@ -307,8 +308,9 @@ impl Provider {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
-        entry.attempts.fail(kind, self.now, failure, &self.config);
+        let is_known = entry.attempts.fail(kind, self.now, failure, &self.config);
         match kind {
+            EffectKind::Supply(part) if is_known && failure == Failure::Gone => entry.lose(part.content),
             // A restart does not start waiting for it anew.
             EffectKind::Fetch => {
                 let missed = |(since, demands)| Record::InputMissed {
@@ -355,7 +357,15 @@ impl Provider {
             return;
         };
         entry.attempts.succeed(kind, self.now, &self.config);
-        if entry.result.is_some() || entry.abandoned {
+        if let Some(made) = &entry.result {
+            match made.claim == claim {
+                true => entry.find(Content::Output),
+                // What has to be shown cannot be had any more.
+                false => entry.abandoned = true,
+            }
+            return;
+        }
+        if entry.abandoned {
             return;
         }
         let Some(seen) = &entry.seen else {

@@ -132,6 +132,7 @@ fn a_commitment_is_opened_as_soon_as_the_best_block_asks_for_it_and_no_more_once
     let done = Event::EffectDone {
         task: 1,
         kind: EffectKind::Reveal,
+        block: None,
     };
     provider.step(14, done);
     let shown = || vec![running(1, MemberProgress::Revealed(claim(1)), phase(22))];
@@ -198,6 +199,7 @@ fn a_commit_that_the_best_block_shows_is_not_sent_again_while_finality_stands_st
     let done = Event::EffectDone {
         task: 1,
         kind: EffectKind::Commit,
+        block: None,
     };
     provider.step(11, done);
     let phase = RoundPhase::Committing { until: 100 };
@@ -206,6 +208,27 @@ fn a_commit_that_the_best_block_shows_is_not_sent_again_while_finality_stands_st
         assert_eq!(best(&mut provider, block, 10, shown()), Step::default());
         assert_eq!(at(&mut provider, 10, 10, vec![working(1)]), Step::default());
     }
+}
+
+#[test]
+fn a_state_from_before_the_block_that_has_a_commit_does_not_have_it_sent_again() {
+    let (mut provider, _) = computed();
+    // After a restart nothing is known yet but what is final, which is behind the best block.
+    let step = at(&mut provider, 10, 10, vec![working(1)]);
+    assert_eq!(kinds(&step), [EffectKind::Commit]);
+    let done = Event::EffectDone {
+        task: 1,
+        kind: EffectKind::Commit,
+        block: Some(15),
+    };
+    provider.step(10, done);
+    for block in 11..=17 {
+        let step = best(&mut provider, block, 10, vec![working(1)]);
+        assert_eq!(step, Step::default(), "{block}");
+    }
+    // That block was replaced by one without it.
+    let step = best(&mut provider, 18, 10, vec![working(1)]);
+    assert_eq!(kinds(&step), [EffectKind::Commit]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod absence;
 mod attempts;
 mod capacity;
 mod displaced;
+mod lost;
 
 use sp_core::H256;
 use surety_proofs::commitment;

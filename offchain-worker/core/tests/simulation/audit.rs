@@ -134,7 +134,11 @@ impl Life {
             let done = self.apply(sent.effect) && !sent.answer_lost;
             if sent.start == self.start {
                 let event = if done {
-                    Event::EffectDone { task, kind }
+                    Event::EffectDone {
+                        task,
+                        kind,
+                        block: None,
+                    }
                 } else {
                     Event::EffectFailed {
                         task,
@@ -373,7 +377,11 @@ impl Life {
             }
             Effect::FetchAudit { provider, .. } => {
                 self.fetched.insert(provider);
-                self.later(Event::EffectDone { task, kind });
+                self.later(Event::EffectDone {
+                    task,
+                    kind,
+                    block: None,
+                });
             }
             Effect::Audit { provider, items, .. } => self.audit(provider, items),
             Effect::CompareAudit { provider, claim, .. } | Effect::CompareAll { provider, claim, .. } => {
@@ -401,7 +409,11 @@ impl Life {
                     played,
                 });
             }
-            Effect::CheckData { .. } => self.later(Event::EffectDone { task, kind }),
+            Effect::CheckData { .. } => self.later(Event::EffectDone {
+                task,
+                kind,
+                block: None,
+            }),
             Effect::Cancel { kind, .. } => self
                 .jobs
                 .retain(|(_, event)| event.ends().is_none_or(|(_, of, _)| of != kind)),

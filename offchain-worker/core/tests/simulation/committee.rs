@@ -117,7 +117,8 @@ impl Lives {
                 begun_at: 1,
                 settled_by: 0,
                 epoch_randomness: H256([6; 32]),
-                verifier_stake: 1,
+                verifier_stake: verifiers as u128,
+                corrupt_stake: 0,
                 seed: None,
             },
             candidates: Default::default(),
@@ -187,7 +188,11 @@ impl Lives {
         for (_, place, effect, answer_lost) in due {
             let (task, kind) = (effect.task(), effect.kind());
             let event = if self.apply(place, effect) && !answer_lost {
-                Event::EffectDone { task, kind }
+                Event::EffectDone {
+                    task,
+                    kind,
+                    block: None,
+                }
             } else {
                 Event::EffectFailed {
                     task,
@@ -206,7 +211,6 @@ impl Lives {
 
     /// What time does.
     fn pass(&mut self) {
-        let electorate = self.hosts.len() as u128;
         let known = self.number > 3;
         let Some(committee) = self.committee() else { return };
         if committee.draw.seed.is_none() && known {
@@ -216,7 +220,7 @@ impl Lives {
         let opened = over
             && match committee.state.stage() {
                 Stage::Drawing => committee.seat(),
-                Stage::Summoning => committee.summon(electorate),
+                Stage::Summoning => committee.summon(),
                 _ => false,
             };
         if !opened {

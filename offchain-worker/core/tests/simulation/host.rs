@@ -145,7 +145,11 @@ impl Host {
                 continue;
             }
             let event = match outcome.result {
-                Ok(()) => Event::EffectDone { task, kind },
+                Ok(()) => Event::EffectDone {
+                    task,
+                    kind,
+                    block: None,
+                },
                 Err(failure) => Event::EffectFailed { task, kind, failure },
             };
             self.under_way.remove(&(task, kind));

@@ -152,6 +152,7 @@ fn seal(verifier: &mut Verifier) -> H256 {
     let done = Event::EffectDone {
         task: 1,
         kind: fetch[0].kind(),
+        block: None,
     };
     verifier.step(11, done);
     let ready = Event::AuditReady {
@@ -222,6 +223,7 @@ fn several_audits_are_fetched_for_at_once_and_computed_one_after_the_other() {
         let done = Event::EffectDone {
             task: fetch.task(),
             kind: fetch.kind(),
+            block: None,
         };
         audits.extend(effects(&verifier.step(11, done)));
     }
@@ -356,6 +358,7 @@ fn summoned() -> TaskSnapshot {
             settled_by: 1,
             epoch_randomness: H256::zero(),
             verifier_stake: 1,
+            corrupt_stake: 0,
             seed: None,
         },
         candidates: Default::default(),
@@ -383,6 +386,7 @@ fn nothing_is_sealed_while_there_is_no_room_for_promises() {
     let done = Event::EffectDone {
         task: 2,
         kind: fetch[0].kind(),
+        block: None,
     };
     let audit = effects(&verifier.step(10, done));
     let kind = audit[0].kind();

@@ -156,7 +156,14 @@ fn after_a_restart_the_output_that_was_signed_before_is_audited_and_no_other() {
     auditor.restart();
     assert_eq!(auditor.draws(), [fetch(Some(7))]);
     let kind = EffectKind::FetchAudit(surety_worker_core::key_of(&provider()));
-    let audits = auditor.hear(12, Event::EffectDone { task: 1, kind });
+    let audits = auditor.hear(
+        12,
+        Event::EffectDone {
+            task: 1,
+            kind,
+            block: None,
+        },
+    );
     let [Effect::Audit { output, .. }] = audits.as_slice() else {
         panic!("{audits:?}");
     };

@@ -80,7 +80,14 @@ fn what_is_not_served_for_a_third_of_the_window_is_demanded_fetched_and_sealed()
     let mut auditor = Auditor::new();
     assert_eq!(starved(&mut auditor, 11..UNTIL), Some(24));
     let kind = EffectKind::Demand(key_of(&provider()));
-    auditor.hear(31, Event::EffectDone { task: 1, kind });
+    auditor.hear(
+        31,
+        Event::EffectDone {
+            task: 1,
+            kind,
+            block: None,
+        },
+    );
     // While it is open it is waited for.
     for block in 32..UNTIL {
         let started = auditor.see(block, &demanded());

@@ -62,7 +62,14 @@ fn read(verifier: &mut Verifier, task: u64, tokens: u64) -> Vec<Effect> {
 /// Has an audit sealed. Returns the seal.
 fn seal_items(verifier: &mut Verifier, journal: &mut Vec<Record>, task: u64) -> H256 {
     let kind = EffectKind::FetchAudit(surety_worker_core::key_of(&provider()));
-    verifier.step(11, Event::EffectDone { task, kind });
+    verifier.step(
+        11,
+        Event::EffectDone {
+            task,
+            kind,
+            block: None,
+        },
+    );
     let ready = Event::AuditReady {
         task,
         provider: provider(),
@@ -317,7 +324,14 @@ fn silent_providers_are_compared_whole_one_after_the_other_and_before_new_audits
     let (fetched, _) = draw(&mut verifier, first, |_| true);
     assert_eq!(fetches(&fetched), [4]);
     let kind = fetched[0].kind();
-    let mut started = effects(&verifier.step(200, Event::EffectDone { task: 4, kind }));
+    let mut started = effects(&verifier.step(
+        200,
+        Event::EffectDone {
+            task: 4,
+            kind,
+            block: None,
+        },
+    ));
     let mut order = begun;
     for _ in 0..3 {
         assert_eq!(computing(&started), [(0, false); 0]);

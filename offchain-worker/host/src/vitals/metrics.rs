@@ -34,6 +34,7 @@ pub struct Metrics {
     /// What the data plane counts, by its names.
     network: BTreeMap<&'static str, IntCounter>,
     connections: IntGauge,
+    connections_outbound: IntGauge,
     /// Time that inputs and outputs took to arrive.
     pub fetch_seconds: Histogram,
     /// Time that an engine was at work.
@@ -129,6 +130,10 @@ impl Metrics {
             parts: make.gauges("surety_part_up", "Whether a part of the process is at work.", &["part"])?,
             network: network(&make)?,
             connections: make.gauge("surety_network_connections", "Connections from other peers.")?,
+            connections_outbound: make.gauge(
+                "surety_network_connections_outbound",
+                "Connections to other peers.",
+            )?,
             fetch_seconds: make.keep(Histogram::with_opts(seconds(
                 "surety_fetch_duration_seconds",
                 "Time that a blob took to arrive.",
@@ -198,6 +203,7 @@ impl Metrics {
     pub fn effect_failed(&self, kind: EffectKind, failure: Failure) {
         let class = match failure {
             Failure::Refused => "refused",
+            Failure::Gone => "gone",
             Failure::Failed => "failed",
             Failure::Permanent => "permanent",
         };
@@ -220,9 +226,10 @@ impl Metrics {
     /// What the data plane has counted since it started.
     pub fn network(&self, counters: &Counters) {
         for (name, count) in counters.named() {
-            match self.network.get(name) {
-                Some(counter) => counter.inc_by(count.saturating_sub(counter.get())),
-                None => self.connections.set(i64::try_from(count).unwrap_or(i64::MAX)),
+            match (self.network.get(name), name) {
+                (Some(counter), _) => counter.inc_by(count.saturating_sub(counter.get())),
+                (None, INBOUND) => self.connections.set(level(count)),
+                (None, _) => self.connections_outbound.set(level(count)),
             }
         }
     }
@@ -250,15 +257,20 @@ impl Metrics {
     }
 }
 
-/// The one of the data plane's numbers that is a level.
-const LEVEL: &str = "connections_inbound";
+/// Those of the data plane's numbers that are levels.
+const INBOUND: &str = "connections_inbound";
+const OUTBOUND: &str = "connections_outbound";
+
+fn level(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
 
 fn network(make: &Maker) -> Result<BTreeMap<&'static str, IntCounter>, Error> {
     let counters = Counters::default();
     counters
         .named()
         .map(|(name, _)| name)
-        .filter(|name| *name != LEVEL)
+        .filter(|name| ![INBOUND, OUTBOUND].contains(name))
         .map(|name| {
             let help = format!("Of the data plane: {}.", name.replace('_', " "));
             Ok((
@@ -333,6 +345,7 @@ mod tests {
         let mut moved = Counters {
             bytes_served: 7,
             connections_inbound: 2,
+            connections_outbound: 3,
             ..Counters::default()
         };
         metrics.network(&moved);
@@ -348,6 +361,7 @@ mod tests {
             r#"surety_units_total{work="embed"} 30"#,
             "surety_network_bytes_served_total 9",
             "surety_network_connections 2",
+            "surety_network_connections_outbound 3",
             r#"surety_funds_plancks{account="agent",kind="free"} 5"#,
         ] {
             assert!(

@@ -115,11 +115,13 @@ impl EventLoop {
         let Some(caller) = self.dialled_back.remove(&connection) else {
             return;
         };
-        let response = match is_up {
-            true => ReachResponse::Reached,
-            false => ReachResponse::Unreached,
-        };
-        self.send_reach(caller.channel, response);
+        if !is_up {
+            return self.send_reach(caller.channel, ReachResponse::Unreached);
+        }
+        self.send_reach(caller.channel, ReachResponse::Reached);
+        // It has shown what it was made for. Whoever asks again and again would have a socket of ours each
+        // time.
+        self.swarm.close_connection(connection);
     }
 
     fn send_reach(&mut self, channel: ResponseChannel<ReachResponse>, response: ReachResponse) {

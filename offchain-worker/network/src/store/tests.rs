@@ -30,6 +30,19 @@ fn a_blob_survives_reopening() {
 }
 
 #[test]
+fn no_other_user_of_the_machine_reads_the_blobs_also_of_a_store_that_was_open_to_all() {
+    let parent = tempfile::tempdir().unwrap();
+    let (made, found) = (parent.path().join("made/blobs"), parent.path().join("found"));
+    fs::create_dir(&found).unwrap();
+    fs::set_permissions(&found, Permissions::from_mode(0o755)).unwrap();
+    for dir in [made, found] {
+        BlobStore::open(&dir, StoreLimits::default()).unwrap();
+        let mode = fs::metadata(&dir).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+}
+
+#[test]
 fn two_processes_cannot_share_a_store() {
     let (dir, store) = store(100, 1000);
     let again = || BlobStore::open(dir.path(), StoreLimits::default());
