@@ -189,7 +189,9 @@ fn noticed_in_a_ranking(corrupt: impl FnOnce(&mut Ranking<AccountId>)) {
 #[test]
 fn auc_11_notices_wrong_places() {
     noticed_in_a_ranking(|ranking| ranking.places[..].swap(0, 1));
-    noticed_in_a_ranking(|ranking| drop(ranking.places.pop()));
+    noticed_in_a_ranking(|ranking| {
+        ranking.places.pop();
+    });
     noticed_in_a_ranking(|ranking| ranking.places[63].provider = 77);
     noticed("AUC-11", |_, bidding| {
         let ranking = Ranking {
