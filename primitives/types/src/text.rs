@@ -126,6 +126,7 @@ impl<const MAX: u32> TypeInfo for Text<MAX> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use scale_info::{MetaType, TypeDef, TypeDefPrimitive};
 
