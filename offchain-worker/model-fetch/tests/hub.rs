@@ -100,8 +100,7 @@ fn bytes_asked_for(hub: &Running) -> Vec<(String, usize)> {
 #[test]
 fn all_files_are_those_of_one_commit() {
     let hub = tiny().start();
-    let stored = Machine::new().fetch(&hub).unwrap();
-    stored.verify().unwrap();
+    Machine::new().fetch(&hub).unwrap().verify().unwrap();
     let asked = hub.asked.lock().unwrap();
     assert!(asked[0].path.starts_with("/owner/tiny/resolve/main/"));
     let at_commit = format!("/owner/tiny/resolve/{COMMIT}/");
@@ -242,7 +241,7 @@ fn weights_in_several_files_make_the_same_model() {
 
 #[test]
 fn what_an_interrupted_run_has_brought_the_next_one_keeps() {
-    let (first, whole) = in_two();
+    let (first, _) = in_two();
     let cut = [Act::Serve, Act::DropAfter(700), Act::DropAfter(0)];
     let mut machine = Machine::new();
     let refused = machine.fetch(&first.script(&cut).start()).unwrap_err();
@@ -253,7 +252,6 @@ fn what_an_interrupted_run_has_brought_the_next_one_keeps() {
     machine.fetch(&second).unwrap().verify().unwrap();
     assert_eq!(bytes_asked_for(&second), [(name(1), 700)]);
     assert_eq!(machine.left(), ["tiny"]);
-    assert!(whole > 0);
 }
 
 #[test]
