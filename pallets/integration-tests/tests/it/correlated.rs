@@ -123,29 +123,3 @@ fn an_offender_that_counts_twice_or_for_nothing_is_noticed() {
         });
     }
 }
-
-#[test]
-fn zz_temporary_proof() {
-    use sp_core::{
-        Pair,
-        crypto::VrfSecret,
-        sr25519::{self, vrf},
-    };
-    use surety_audit_economics::{
-        SeatInput,
-        draw::{SEAT_LABEL, borrowed},
-    };
-    let pair = sr25519::Pair::from_string("//Benchmark", None).unwrap();
-    let input = SeatInput {
-        seed: sp_core::H256::repeat_byte(4),
-        dispute: 0,
-        ballot: 16,
-    };
-    let transcript = vrf::VrfTranscript::new(SEAT_LABEL, &borrowed(&input.fields()));
-    let signed = pair.vrf_sign(&transcript.into_sign_data());
-    std::fs::write(
-        "/tmp/w/drafts/hp1/proof",
-        format!("{:?}\n{:?}", pair.public().0, codec::Encode::encode(&signed)),
-    )
-    .unwrap();
-}
