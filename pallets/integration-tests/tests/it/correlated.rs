@@ -54,11 +54,11 @@ fn one_stash_with_many_faults_does_not_make_the_slashes_of_a_ring_cheaper() {
 fn many_stashes_with_little_stake_do_not_either() {
     TestExt::new().execute_with(|| {
         let (first, last) = (10_000, 10_000 + AccountId::from(CONVICTIONS_MAX));
-        for stash in first..last {
+        for stash in first..last + 20 {
             MockStake::bond(stash, agent_of(stash), Role::Provider, 1);
         }
-        // Whoever comes before or after the ring.
-        for stash in (first..first + 20).chain(RING).chain(first + 20..last) {
+        // Some are there before the ring, and as many as have room come after it.
+        for stash in (last..last + 20).chain(RING).chain(first..last) {
             convict(stash);
         }
         assert_eq!(Convictions::<Test>::get().len(), CONVICTIONS_MAX as usize);
