@@ -19,6 +19,7 @@ use surety_types::{
     stake::Role,
     task::{AuditTerms, Bid, TaskSpec},
     traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskTrust},
+    view::BidTerms,
 };
 
 use crate::{
@@ -106,6 +107,12 @@ impl<T: Config> Pallet<T> {
             Error::<T>::ProviderUnavailable
         );
         ensure!(!Bids::<T>::contains_key(id, &provider), Error::<T>::AlreadyBid);
+        // The draw would pass over it: it would only have kept somebody else from a place.
+        let is_backed = |terms: BidTerms<Balance>| T::Stake::unlocked_stake(&provider) >= terms.lock;
+        ensure!(
+            Self::terms_of(&task).is_some_and(is_backed),
+            Error::<T>::NotBacked
+        );
         if count.has_room() {
             count.placed.saturating_inc();
             BidCounts::<T>::insert(id, count);

@@ -30,6 +30,8 @@ pub const ANYBODY: AccountId = 9;
 pub const MODEL: ModelId = H256::repeat_byte(7);
 pub const CAP: Balance = 10_000;
 pub const STAKE: Balance = 1_000_000;
+/// Backs any price within the cap, and not much more.
+pub const LEAST: Balance = 2 * CAP;
 pub const DEPOSIT: Balance = 50;
 pub const BID_WINDOW: BlockNumber = 5;
 pub const REVEAL_WINDOW: BlockNumber = 4;

@@ -1,7 +1,7 @@
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
-use surety_pallet_test_kit::{MockProviders, MockStake};
-use surety_types::stake::Role;
+use surety_pallet_test_kit::{MockEscrow, MockProviders, MockStake};
+use surety_types::{stake::Role, traits::Escrow};
 
 use crate::{BidCounts, BidRecord, Bids, Error, Event, mock::*};
 
@@ -60,9 +60,24 @@ fn a_provider_bids_once() {
 
 #[test]
 fn a_bid_needs_unlocked_stake_for_its_deposit() {
-    TestExt::new().provider_with(0, DEPOSIT - 1).execute_with(|| {
+    TestExt::new().provider_with(0, LEAST).execute_with(|| {
         let task = post(1);
+        BidDeposit::set(LEAST + 1);
         assert_noop!(place(task, 0, 500), MockStake::NOT_ENOUGH);
+    });
+}
+
+#[test]
+fn who_could_not_back_the_price_limit_has_no_place() {
+    let lock = 2 * MockEscrow::price_limit(CAP, 1).unwrap();
+    let ext = TestExt::new().provider_with(0, lock - 1).provider_with(1, lock);
+    ext.execute_with(|| {
+        let task = post(1);
+        assert_noop!(place(task, 0, 1), Error::<Test>::NotBacked);
+        assert_ok!(place(task, 1, 1));
+        // What another task locks is not free.
+        let next = post(1);
+        assert_noop!(place(next, 1, 1), Error::<Test>::NotBacked);
     });
 }
 

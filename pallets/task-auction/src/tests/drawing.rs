@@ -2,7 +2,7 @@ use frame_support::{assert_noop, assert_ok};
 use surety_pallet_test_kit::{MockEntropy, MockEscrow, MockProviders, MockStake, MockTrust};
 use surety_types::{
     task::{Assignment, FailureReason},
-    traits::{ENTROPY_PATIENCE_BLOCKS, Escrow},
+    traits::{ENTROPY_PATIENCE_BLOCKS, Escrow, StakeLedger},
 };
 
 use crate::{Bids, Error, Event, TaskStateOf, draw, mock::*};
@@ -294,13 +294,19 @@ fn who_is_away_at_the_draw_gets_nothing() {
 #[test]
 fn who_cannot_back_the_limit_gets_nothing() {
     let lock = 2 * limit(1);
-    TestExt::new()
-        .provider_with(0, lock - 1)
-        .provider_with(1, lock)
-        .execute_with(|| {
-            let task = assign(1, &[100, 900]);
-            assert_eq!(assignments(task), [(stash(1), limit(1))]);
-        });
+    let ext = TestExt::new().provider_with(0, lock).provider_with(1, lock);
+    ext.execute_with(|| {
+        let task = post(1);
+        assert_ok!(place(task, 0, 100));
+        assert_ok!(place(task, 1, 900));
+        run_to(DRAW - 3);
+        assert_ok!(open(task, 0, 100));
+        assert_ok!(open(task, 1, 900));
+        // It was free when the bid was made.
+        assert_ok!(MockStake::lock(&stash(0), 1));
+        run_to(DRAW);
+        assert_eq!(assignments(task), [(stash(1), limit(1))]);
+    });
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn crowded(stake: Balance, others: &[Balance], test: impl FnOnce(u64)) {
 
 #[test]
 fn while_there_are_places_every_bid_has_one_and_nobody_is_ranked() {
-    crowded(DEPOSIT, &[], |task| {
+    crowded(LEAST, &[], |task| {
         assert_eq!(bidders(task).len() as u64, PLACES);
         assert!(!Rankings::<Test>::contains_key(task));
     });
@@ -90,7 +90,7 @@ fn a_better_rank_takes_the_place_of_the_worst_which_has_its_deposit_back() {
 
 #[test]
 fn who_ranks_worse_than_all_is_refused_and_changes_nothing() {
-    crowded(STAKE, &[DEPOSIT], |task| {
+    crowded(STAKE, &[LEAST], |task| {
         let before = bidders(task);
         assert_noop!(place(task, PLACES, 500), Error::<Test>::Outranked);
         assert_eq!((bidders(task), MockStake::locked(stash(PLACES))), (before, 0));
@@ -116,7 +116,7 @@ fn many_names_with_little_stake_keep_out_nobody_who_comes_later() {
 
 #[test]
 fn stake_that_came_when_the_task_could_be_seen_does_not_count_whatever_there_is_of_it() {
-    crowded(1_000 * STAKE, &[DEPOSIT; 20], |task| {
+    crowded(1_000 * STAKE, &[LEAST; 20], |task| {
         for index in 0..PLACES {
             MockStake::settle(stash(index), RANKED as u32 - 1 - 1);
         }
@@ -215,7 +215,7 @@ fn a_ranking_goes_with_its_task() {
 
 #[test]
 fn ranking_is_paid_for_only_where_all_places_are_taken() {
-    crowded(STAKE, &[1_000 * STAKE, DEPOSIT], |task| {
+    crowded(STAKE, &[1_000 * STAKE, LEAST], |task| {
         let weight = |task, index| {
             let bid = TaskAuction::bid(signed(agent_of(stash(index))), task, Default::default());
             let info: PostDispatchInfo = bid.unwrap_or_else(|error| error.post_info);
@@ -275,7 +275,7 @@ proptest! {
 
     #[test]
     fn who_has_the_places_in_the_end_does_not_depend_on_who_came_first(
-        stakes in prop::collection::vec(DEPOSIT..10 * STAKE, 100),
+        stakes in prop::collection::vec(LEAST..10 * STAKE, 100),
         order in Just((0..100u64).collect::<Vec<_>>()).prop_shuffle()
     ) {
         endowed(stakes.clone()).execute_with(|| {
@@ -300,7 +300,7 @@ proptest! {
 
     #[test]
     fn whatever_is_done_to_a_crowded_task_its_books_are_right_and_no_deposit_stays_locked(
-        stakes in prop::collection::vec(DEPOSIT..10 * STAKE, PROVIDERS as usize),
+        stakes in prop::collection::vec(LEAST..10 * STAKE, PROVIDERS as usize),
         acts in prop::collection::vec(act(), 0..120)
     ) {
         endowed(stakes).execute_with(|| {
