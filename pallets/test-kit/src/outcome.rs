@@ -202,7 +202,11 @@ impl TaskClock<BlockNumber> for MockClock {
     }
 
     fn wake_with_entropy(task: TaskId, since: BlockNumber) {
-        AWAITING_ENTROPY.with_borrow_mut(|awaiting| awaiting.push((task, since)));
+        // The last word counts, as on the agenda.
+        AWAITING_ENTROPY.with_borrow_mut(|awaiting| {
+            awaiting.retain(|(waiting, _)| *waiting != task);
+            awaiting.push((task, since));
+        });
     }
 }
 
