@@ -288,7 +288,7 @@ async fn check_registered(context: &Context, chain: &dyn Chain, checks: &mut Che
         Err(e) => return checks.fail("registered models", asked(&e)),
     };
     let is_known = |id| registered.iter().any(|(known, _)| *known == id);
-    let (known, unknown): (Vec<_>, Vec<_>) = here.iter().partition(|manifest| is_known(manifest.id()));
+    let (known, mut unknown): (Vec<_>, Vec<_>) = here.iter().partition(|manifest| is_known(manifest.id()));
     let names = |list: Vec<&ModelManifest>| list.into_iter().map(models::name).collect::<Vec<_>>().join(", ");
     if known.is_empty() {
         let finding = format!(
@@ -298,6 +298,8 @@ async fn check_registered(context: &Context, chain: &dyn Chain, checks: &mut Che
         return checks.fail("registered models", finding);
     }
     checks.ok("registered models", names(known));
+    // The others are what an exact one was converted from.
+    unknown.retain(|manifest| manifest.exact.is_some());
     if !unknown.is_empty() {
         checks.warn(
             "registered models",
