@@ -2,6 +2,10 @@
 //!
 //! A dispute's record holds its game and is therefore in `surety_dispute_game::dispute`.
 
+mod jail;
+
+pub use jail::{JailTerm, JailTerms};
+
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::H256;
@@ -9,7 +13,7 @@ use sp_runtime::{BoundedVec, Perbill, Perquintill, traits::ConstU32};
 
 use crate::{
     ContentHash, TaskId,
-    limits::{AUDIT_ITEMS_MAX, DEMAND_PARTS_MAX, FINDERS_MAX, ITEM_SIBLINGS_MAX, JAIL_TERMS_MAX, LAYERS_MAX},
+    limits::{AUDIT_ITEMS_MAX, DEMAND_PARTS_MAX, FINDERS_MAX, ITEM_SIBLINGS_MAX, LAYERS_MAX},
 };
 
 /// Disputes are numbered in the order in which they were opened, from 0.
@@ -319,59 +323,6 @@ pub struct TrustRecord<BlockNumber> {
     /// Up to and including this time it gets no work and its stake cannot be unbonded, because it missed
     /// deadlines. Costs no stake.
     pub suspended_until: Option<BlockNumber>,
-}
-
-/// What one conviction adds to a stash's time in jail.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
-)]
-pub struct JailTerm<BlockNumber> {
-    /// The slash that was proven with it; its veto lifts the term.
-    pub slash: SlashId,
-    /// Up to and including this time.
-    pub until: BlockNumber,
-}
-
-/// Why a stash is in jail. It gets out when the last of its terms is over.
-#[derive(
-    Clone, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
-)]
-pub struct JailTerms<BlockNumber> {
-    /// The last end of terms for which there was no room: no veto lifts it.
-    pub lasting: Option<BlockNumber>,
-    /// Terms that a veto lifts, oldest first.
-    pub terms: BoundedVec<JailTerm<BlockNumber>, ConstU32<JAIL_TERMS_MAX>>,
-}
-
-impl<BlockNumber: Copy + Ord> JailTerms<BlockNumber> {
-    /// Adds a term. When there is no room for it, the oldest one can no longer be lifted, so that nobody gets
-    /// out before its time.
-    pub fn add(&mut self, term: JailTerm<BlockNumber>) {
-        if self.terms.is_full() {
-            let oldest = self.terms.remove(0);
-            self.lasting = self.lasting.max(Some(oldest.until));
-        }
-        // Room was made for it.
-        let pushed = self.terms.try_push(term);
-        debug_assert!(pushed.is_ok());
-    }
-
-    /// Forgets terms that are over.
-    pub fn forget(&mut self, is_over: impl Fn(BlockNumber) -> bool) {
-        self.lasting = self.lasting.filter(|until| !is_over(*until));
-        self.terms.retain(|term| !is_over(term.until));
-    }
-
-    /// Takes away the term of a slash.
-    pub fn lift(&mut self, slash: SlashId) {
-        self.terms.retain(|term| term.slash != slash);
-    }
-
-    /// When the last term ends, if there is any.
-    pub fn end(&self) -> Option<BlockNumber> {
-        let ends = self.terms.iter().map(|term| term.until);
-        ends.max().max(self.lasting)
-    }
 }
 
 /// What a provider of a task has to have.

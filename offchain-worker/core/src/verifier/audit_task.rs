@@ -8,7 +8,7 @@ use surety_types::{
     trust::{Audit, AuditState, FaultKind},
 };
 
-use super::{sealed::SealedResult, served::Served, unserved::is_demanded};
+use super::{items::revealed, sealed::SealedResult, served::Served, unserved::is_demanded};
 use crate::{
     AccountId, Balance, BlockNumber, Config, Drawn, Effect, EffectKind, Found, Hash, KeptView, RoundRecord,
     TaskSnapshot,
@@ -497,10 +497,4 @@ fn to_audit(key: Hash, check: Option<&Check>) -> EffectKind {
     } else {
         EffectKind::FetchAudit(key)
     }
-}
-
-/// What a provider has revealed.
-pub(super) fn revealed<'a>(seen: &'a TaskSnapshot, provider: &AccountId) -> Option<&'a ResultClaim> {
-    let mut members = seen.round.as_ref()?.members.iter();
-    members.find(|member| member.provider == *provider)?.claim()
 }

@@ -1,9 +1,13 @@
 //! Audits of some of a task's items: which are ours, and how they are compared with the provider's result.
 
 use surety_audit_economics::drawn_items;
-use surety_types::{model::Operation, task::RoundPhase, trust::AuditState};
+use surety_types::{
+    model::Operation,
+    task::{ResultClaim, RoundPhase},
+    trust::AuditState,
+};
 
-use super::audit_task::{AuditTask, Check, Draw, Member, revealed};
+use super::audit_task::{AuditTask, Check, Draw, Member};
 use crate::{AccountId, BlockNumber, Config, Effect, EffectKind, Found, Hash, TaskSnapshot, key_of};
 
 /// Times that a provider's leaves are looked for before all is computed.
@@ -127,4 +131,10 @@ impl Check {
         let is_played_alone = self.agrees == Some(false) && self.view.is_none();
         !is_whole && (self.agrees.is_none() || is_played_alone)
     }
+}
+
+/// What a provider has revealed.
+pub(super) fn revealed<'a>(seen: &'a TaskSnapshot, provider: &AccountId) -> Option<&'a ResultClaim> {
+    let mut members = seen.round.as_ref()?.members.iter();
+    members.find(|member| member.provider == *provider)?.claim()
 }

@@ -8,6 +8,7 @@ mod challenges;
 mod commit;
 mod committee;
 mod committee_draws;
+mod committee_electorate;
 mod committee_hostile;
 mod committee_pay;
 mod correlated;
