@@ -336,8 +336,8 @@ pub mod pallet {
         /// The provider gets no work now: it is not registered, was not heard of lately, or is suspended or
         /// in jail. Register it, keep its worker running, or wait until its term is over.
         ProviderUnavailable,
-        /// The provider has less free stake than this task would lock. Bond more, or bid when other tasks have
-        /// set theirs free.
+        /// The provider has less free stake than this task would lock. Bond more, or bid when other tasks
+        /// have set theirs free.
         NotBacked,
         /// The provider has bid on this task already, and a bid cannot be changed. Open it when bids are
         /// opened.
