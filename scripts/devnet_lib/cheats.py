@@ -20,8 +20,6 @@ TASKS_MAX = 3
 # As many challenges of one task are played at once.
 CHALLENGES_MAX = 16
 PROVIDER, VERIFIER = ("provider",), ("verifier",)
-# What `surety dispute show` says of a challenger that has not got the output.
-ASKED = "has not got"
 
 
 @dataclass(frozen=True)
@@ -38,8 +36,6 @@ class Cheat:
     disputed: bool = False
     # Whether that comes to a cell: who shows nothing loses by time.
     judged: bool = True
-    # What some dispute has to tell beside.
-    told: str = ""
     # The least number of disputes.
     disputes: int = 0
     # Whether it is done to a generation; else sentences are embedded.
@@ -98,10 +94,9 @@ CHEATS = {
             "withheld-output",
             PROVIDER,
             "says something wrong, serves it to nobody, and shows it in no dispute",
-            ("LostDispute",),
+            ("WrongResult", "LostDispute"),
             disputed=True,
             judged=False,
-            told=ASKED,
             generates=True,
         ),
         Cheat(
@@ -308,8 +303,6 @@ def disputes_missed(cheat, found):
         wrong.append(f"there were {len(stories)} disputes")
     if cheat.disputed and cheat.judged and not found["disputed_cell"]:
         wrong.append("no dispute came to a cell")
-    if cheat.told and not any(cheat.told in step["text"] for story in stories for step in story["steps"]):
-        wrong.append(f"no dispute tells of somebody who {cheat.told} something")
     return wrong
 
 
