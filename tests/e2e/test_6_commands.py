@@ -24,9 +24,10 @@ def prepare_home(home):
     cache.mkdir(parents=True)
     for name in ("models", "demo-source"):
         (cache / name).symlink_to(cache_dir() / name)
-    fetched = home / "surety-provider" / "models"
-    fetched.mkdir(parents=True)
-    (fetched / MODEL).symlink_to(cache_dir() / "models" / MODEL)
+    for worker in ("surety-provider", "surety-verifier"):
+        fetched = home / worker / "models"
+        fetched.mkdir(parents=True)
+        (fetched / MODEL).symlink_to(cache_dir() / "models" / MODEL)
 
 
 def is_gone(group):
