@@ -14,7 +14,10 @@ use serde_json::{Value, json};
 use surety_engine::exact::{ExactCalibrator, kernels::Precision};
 use surety_models::{
     Form, ModelError, ModelFile, ModelStore, StoreError, StoredModel,
-    convert::{ConvertError, ConvertEvent, Stage, convert, convert_into, usual_precision},
+    convert::{
+        ConvertError, ConvertEvent, Head, Stage, check_heads, check_small, convert, convert_into, head_bytes,
+        usual_precision,
+    },
     format::{Weights, read, write},
     weights::{Activation, LlamaWeights, Quanta},
 };
@@ -69,9 +72,33 @@ fn llama(stored: &StoredModel) -> LlamaWeights {
 }
 
 fn error(published: &Published) -> ModelError {
-    match converted_as(published, As::F32).err() {
+    let error = match converted_as(published, As::F32).err() {
         Some(ConvertError::Model(error)) => error,
         other => panic!("{other:?}"),
+    };
+    // Values alone are read after it is known whether there is a conversion.
+    let is_of_a_value = matches!(error, ModelError::NotFinite(_));
+    assert_eq!(foreseen(published), (!is_of_a_value).then(|| error.clone()));
+    error
+}
+
+/// What is found out before the weights are here.
+fn foreseen(published: &Published) -> Option<ModelError> {
+    let folder = tempfile::tempdir().unwrap();
+    published.write_small(folder.path());
+    let file = safetensors(&published.tensors, As::F32);
+    let head = || {
+        let bytes = head_bytes(&file[..8], file.len() as u64)? as usize;
+        Head::parse(&file[..bytes], file.len() as u64)
+    };
+    let checked = || {
+        check_small(folder.path())?;
+        check_heads(folder.path(), vec![head()?])
+    };
+    match checked() {
+        Ok(()) => None,
+        Err(ConvertError::Model(error)) => Some(error),
+        Err(other) => panic!("{other}"),
     }
 }
 
@@ -324,6 +351,9 @@ fn configurations_that_would_be_misread_are_refused() {
         ("partial_rotary_factor", json!(0.5)),
         ("hidden_size", json!(-8)),
         ("hidden_size", json!(8.5)),
+        ("quantization_config", json!({"quant_method": "gptq", "bits": 4})),
+        ("architectures", json!(["LlamaForSequenceClassification"])),
+        ("architectures", json!(["LlamaModel"])),
     ] {
         let refused = with(field, value.clone());
         assert!(
@@ -353,6 +383,23 @@ fn configurations_that_would_be_misread_are_refused() {
     assert_eq!(weights.activation, Activation::GeluTanh);
     published.config["position_embedding_type"] = "relative_key".into();
     assert!(matches!(error(&published), ModelError::Config(_)));
+}
+
+#[test]
+fn an_encoder_without_the_head_that_its_authors_gave_it_would_be_another_model() {
+    let with = |architectures: Value| {
+        let mut published = Published::bert();
+        published.config["architectures"] = architectures;
+        published
+    };
+    for same in [json!(null), json!(["BertModel"]), json!(["BertForMaskedLM"])] {
+        assert_eq!(foreseen(&with(same.clone())), None, "{same}");
+    }
+    let reranker = error(&with(json!(["BertForSequenceClassification"]))).to_string();
+    assert!(
+        reranker.contains("BertForSequenceClassification") && reranker.contains("BertModel"),
+        "{reranker}"
+    );
 }
 
 #[test]

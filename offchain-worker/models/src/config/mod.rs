@@ -4,6 +4,7 @@
 //! dimension that the tensors are checked against, or a choice of which there is one right reading.
 
 mod bert;
+mod head;
 mod llama;
 mod pooling;
 mod stop;
@@ -101,12 +102,15 @@ fn model_type(bytes: &[u8]) -> Result<Option<String>, ModelError> {
 /// The architecture that a configuration names.
 ///
 /// # Errors
-/// [`ModelError::Config`] for one that has no exact form.
+/// [`ModelError::Config`] for one that has no exact form, for another head than is computed here, and for
+/// weights that are quantized already.
 pub fn family(bytes: &[u8]) -> Result<ModelFamily, ModelError> {
-    match model_type(bytes)?.as_deref() {
-        Some("bert") => Ok(ModelFamily::Bert),
-        other => llama::Decoder::named(other.unwrap_or("missing")).map(|_| ModelFamily::Llama),
-    }
+    let family = match model_type(bytes)?.as_deref() {
+        Some("bert") => ModelFamily::Bert,
+        other => llama::Decoder::named(other.unwrap_or("missing")).map(|_| ModelFamily::Llama)?,
+    };
+    head::check(bytes, family)?;
+    Ok(family)
 }
 
 fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ModelError> {

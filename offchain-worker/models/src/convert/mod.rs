@@ -11,6 +11,7 @@
 
 mod bert;
 pub mod calibration;
+mod check;
 mod llama;
 mod quantize;
 mod rotary;
@@ -45,6 +46,7 @@ use crate::{
     tokens::{TextCodec, TextFiles, text_form},
 };
 use calibration::{Calibrator, Inputs, LayerInputs, Sequences};
+pub use check::{Head, check_heads, check_small, head_bytes};
 use source::Source;
 
 /// Why a model could not be converted. Nothing in the store has changed then.

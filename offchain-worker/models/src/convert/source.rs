@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::ConvertError;
+use super::{ConvertError, check::Head};
 use crate::{
     error::ModelError,
     format::{Dtype, Entry, PREFIX_BYTES, header_bytes, parse},
@@ -20,6 +20,7 @@ const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 
 /// A folder's safetensors files.
 pub(crate) struct Source {
+    /// None of an outline.
     files: Vec<(PathBuf, File)>,
     tensors: BTreeMap<String, (usize, Entry)>,
     prefix: &'static str,
@@ -28,15 +29,28 @@ pub(crate) struct Source {
 impl Source {
     /// Reads the headers.
     pub(crate) fn open(folder: &Path) -> Result<Self, ConvertError> {
-        let mut source = Self {
-            files: Vec::new(),
-            tensors: BTreeMap::new(),
-            prefix: "",
-        };
+        let mut source = Self::empty();
         for name in file_names(folder)? {
             source.add(folder.join(name))?;
         }
         Ok(source)
+    }
+
+    /// The headers of files that are not here: tensors have names, types and shapes, and no values.
+    pub(super) fn outline(heads: Vec<Head>) -> Result<Self, ModelError> {
+        let mut outline = Self::empty();
+        for (file, Head(tensors)) in heads.into_iter().enumerate() {
+            outline.insert(file, tensors)?;
+        }
+        Ok(outline)
+    }
+
+    fn empty() -> Self {
+        Self {
+            files: Vec::new(),
+            tensors: BTreeMap::new(),
+            prefix: "",
+        }
     }
 
     /// Leaves out what all names begin with, when this tensor is there under the longer name.
@@ -59,14 +73,18 @@ impl Source {
         let length = header_bytes(&prefix, bytes)?;
         let mut json = Vec::new();
         take(length, &mut json)?;
-        let number = self.files.len();
-        for (name, entry) in parse(&json, bytes)?.tensors {
-            if self.tensors.insert(name.clone(), (number, entry)).is_some() {
-                let twice = format!("tensor {name} is in two files");
-                return Err(ModelError::Malformed(twice).into());
+        self.insert(self.files.len(), parse(&json, bytes)?.tensors)?;
+        self.files.push((path, file));
+        Ok(())
+    }
+
+    /// Adds what the header of a file says.
+    fn insert(&mut self, file: usize, tensors: BTreeMap<String, Entry>) -> Result<(), ModelError> {
+        for (name, entry) in tensors {
+            if self.tensors.insert(name.clone(), (file, entry)).is_some() {
+                return Err(ModelError::Malformed(format!("tensor {name} is in two files")));
             }
         }
-        self.files.push((path, file));
         Ok(())
     }
 
@@ -80,7 +98,8 @@ impl Source {
         Ok(vector)
     }
 
-    /// Gives the rows of a matrix one after the other; those of a vector are its values all at once.
+    /// Gives the rows of a matrix one after the other; those of a vector are its values all at once. An
+    /// outline gives none.
     pub(crate) fn rows(
         &mut self,
         name: &str,
@@ -102,7 +121,9 @@ impl Source {
         let width = shape.last().copied().unwrap_or(1).max(1);
         let row_bytes = width * entry.dtype.bytes();
         let chunk_bytes = (CHUNK_BYTES / row_bytes).max(1) * row_bytes;
-        let (path, file) = self.files.get_mut(*number).ok_or_else(missing)?;
+        let Some((path, file)) = self.files.get_mut(*number) else {
+            return Ok(());
+        };
         file.seek(SeekFrom::Start(entry.start))
             .map_err(ConvertError::io(path))?;
         let mut left = entry.bytes;
