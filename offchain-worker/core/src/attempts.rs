@@ -292,6 +292,15 @@ mod tests {
     }
 
     #[test]
+    fn a_bid_that_stake_was_wanting_for_is_not_given_up_and_its_pauses_grow() {
+        let mut attempts = Attempts::default();
+        let mut pauses = (0..100).map(|_| fail(&mut attempts, EffectKind::Bid, Failure::Unbacked));
+        assert_eq!(pauses.by_ref().take(3).collect::<Vec<_>>(), [2, 4, 7]);
+        assert!(pauses.all(|pause| pause == 7));
+        assert!(!attempts.is_given_up(EffectKind::Bid) && !attempts.is_refused(EffectKind::Bid));
+    }
+
+    #[test]
     fn success_is_waited_for_before_it_is_tried_again() {
         let (config, mut attempts) = (config(), Attempts::default());
         attempts.start(EffectKind::Commit);

@@ -46,6 +46,8 @@ pub(crate) struct ProviderTask {
     pub lock: Balance,
     /// Finalised state has shown our bid and shows it no longer: another has its place, for good.
     pub displaced: bool,
+    /// The chain has refused our bid for want of free stake, and has not enough of it yet for all we know.
+    pub unbacked: bool,
     /// The input is here. A restart asks for it again.
     pub input_ready: bool,
     /// What was to be shown was no longer here: the disk was lost, and not the journal.
@@ -325,7 +327,7 @@ impl Subject for ProviderTask {
         if self.absence.is_likely_over() {
             wants.retain(|wanted| wanted.kind.is_opening());
         }
-        if !config.takes_work() {
+        if !config.takes_work() || self.unbacked {
             wants.retain(|wanted| wanted.kind != EffectKind::Bid);
         }
         let Some(best) = &self.best else { return wants };

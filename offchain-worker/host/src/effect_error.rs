@@ -81,6 +81,10 @@ pub(super) fn chain_class(error: &ChainError) -> Failure {
     if error.is_fault("TaskAuction", "PlacesUndecided") {
         return Failure::Refused;
     }
+    // Other tasks have locked the stake since it was last looked at.
+    if error.is_fault("TaskAuction", "NotBacked") {
+        return Failure::Unbacked;
+    }
     match error.class() {
         ErrorClass::Refused => Failure::Refused,
         ErrorClass::Failed | ErrorClass::Fatal => Failure::Failed,

@@ -13,7 +13,8 @@ use super::{Tools, retry::Backoff};
 /// Blocks between two looks: a minute.
 const EVERY: BlockNumber = 30;
 
-/// Blocks until the next look after one that did not see everything.
+/// Blocks until the next look after one that did not see everything, and at free stake: bids are taken for
+/// half a minute, and one that the stake was wanting for is made again when there is enough.
 const SOON: BlockNumber = 5;
 
 /// Looks again and again, for as long as it is polled.
@@ -34,10 +35,14 @@ async fn until_error(
     backoff: &mut Backoff,
 ) -> Result<(), ChainError> {
     let mut blocks = tools.chain.finalized_blocks().await?;
-    let mut next = 0;
+    let (mut next, mut next_stake) = (0, 0);
     loop {
         let block = blocks.next().await?.number;
         if block < next {
+            if block >= next_stake {
+                event(stake(tools).await, events).await?;
+                next_stake = block.saturating_add(SOON);
+            }
             continue;
         }
         let mut all_went_well = true;
@@ -58,6 +63,7 @@ async fn until_error(
             return Ok(());
         }
         next = block.saturating_add(if all_went_well { EVERY } else { SOON });
+        next_stake = block.saturating_add(SOON);
         backoff.reset();
     }
 }

@@ -396,10 +396,19 @@ impl FakeState {
         if self.bids.contains_key(&(task, stash.clone())) {
             return Err(fault("TaskAuction", "AlreadyBid"));
         }
+        if self.unlocked_stake(&stash) < self.lock {
+            return Err(fault("TaskAuction", "NotBacked"));
+        }
         let mut events = self.make_room(task, &stash)?;
         self.bids.insert((task, stash), record);
         events.push(task_event("TaskAuction", "BidPlaced", task));
         Ok(events)
+    }
+
+    /// Stake of a stash that no task has locked.
+    fn unlocked_stake(&self, stash: &AccountId32) -> Balance {
+        let stake = self.stakes.get(stash);
+        stake.map_or(0, |stake| stake.bonded.saturating_sub(stake.locked))
     }
 
     /// What the chain would refuse its pool does: no such call gets into a block.

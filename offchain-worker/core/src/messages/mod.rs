@@ -287,7 +287,8 @@ pub enum Event {
 }
 
 /// What a failure means for the next attempt. A call to the chain is sent again until its deadline, whatever
-/// it is; only a bid, an announcement and a refutation end with [`Failure::Failed`].
+/// it is; only a bid, an announcement and a refutation end with [`Failure::Failed`], and a bid waits after
+/// [`Failure::Unbacked`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// It cost nothing: not in any block, or its fate is unknown, or nobody was there. Tried again within two
@@ -295,6 +296,9 @@ pub enum Failure {
     Refused,
     /// It cost a fee or much work. Tried again after pauses that grow up to a bound.
     Failed,
+    /// A bid cost its fee: other tasks have locked our stake. Made again once enough of it is free, after
+    /// pauses that grow up to a bound.
+    Unbacked,
     /// What it takes is no longer here: it is fetched or computed again first. Tried again after pauses that
     /// grow up to a bound.
     Gone,

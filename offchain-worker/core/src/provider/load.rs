@@ -71,7 +71,7 @@ impl Provider {
             // The chain has refused the bid, and not because it has one of ours already.
             (TaskState::Bidding { .. }, _)
                 if entry.newest().is_none_or(|newest| newest.bid.is_none())
-                    && entry.attempts.is_given_up(EffectKind::Bid) =>
+                    && (entry.unbacked || entry.attempts.is_given_up(EffectKind::Bid)) =>
             {
                 Share::None
             }
@@ -112,20 +112,44 @@ impl Provider {
             return None;
         }
         let own = self.millis(snapshot);
-        let places = self.config.computing_max.max(1) as u64;
-        let computing = load.millis.saturating_add(own).div_ceil(places);
-        let all = computing.saturating_add(u64::from(seconds_ahead).saturating_mul(1000));
-        if all > u64::from(self.config.commit_seconds).saturating_mul(10 * FILLED_PERCENT) {
-            return None;
-        }
-        // The draw passes over who has less, however little is asked for; and all that is bid for may be won.
-        let locks = load.locks.saturating_add(terms.lock);
-        if self.role.free_stake.is_some_and(|free| locks > free) {
-            return None;
-        }
+        let all = self.fits(*load, (own, seconds_ahead), terms.lock)?;
         self.add(load, own, terms.lock, Share::Undecided);
         let seconds = u32::try_from(all.div_ceil(1000)).unwrap_or(u32::MAX);
         Some(self.bid(snapshot, price, seconds))
+    }
+
+    /// Milliseconds until a task of so many is computed, which begins so many seconds later; nothing where
+    /// there is not the time for it beside the load, or not the stake.
+    fn fits(&self, load: Load, (own, seconds_ahead): (u64, u32), lock: Balance) -> Option<u64> {
+        let places = self.config.computing_max.max(1) as u64;
+        let computing = load.millis.saturating_add(own).div_ceil(places);
+        let all = computing.saturating_add(u64::from(seconds_ahead).saturating_mul(1000));
+        let is_in_time = all <= u64::from(self.config.commit_seconds).saturating_mul(10 * FILLED_PERCENT);
+        // The draw passes over who has less, however little is asked for; and all that is bid for may be won.
+        let locks = load.locks.saturating_add(lock);
+        let is_backed = self.role.free_stake.is_none_or(|free| locks <= free);
+        (is_in_time && is_backed).then_some(all)
+    }
+
+    /// Has bids made again that the chain has refused for want of free stake, where they fit by now.
+    pub(super) fn back_bids(&mut self, load: &mut Load) {
+        let mut backed = Vec::new();
+        for (task, entry) in self.tasks.iter().filter(|(_, entry)| entry.unbacked) {
+            let Some(seen) = &entry.seen else { continue };
+            let Some(offer) = self.config.policy.offer(&seen.task.spec) else {
+                continue;
+            };
+            let own = self.millis(seen);
+            if self.fits(*load, (own, offer.seconds_ahead), entry.lock).is_some() {
+                self.add(load, own, entry.lock, Share::Undecided);
+                backed.push(*task);
+            }
+        }
+        for task in backed {
+            if let Some(entry) = self.tasks.get_mut(&task) {
+                entry.unbacked = false;
+            }
+        }
     }
 
     /// The bid that we made before the journal was lost, which the chain shows this seal of. Its price and

@@ -172,6 +172,7 @@ impl Provider {
         // Where not all of it fits, providers begin with different tasks.
         unknown.sort_by_cached_key(|task| twox_64(&(&self.config.stash, task.id).encode()));
         let mut load = self.load();
+        self.back_bids(&mut load);
         for snapshot in unknown {
             self.meet(snapshot, &mut load, step);
         }
@@ -311,6 +312,13 @@ impl Provider {
         let is_known = entry.attempts.fail(kind, self.now, failure, &self.config);
         match kind {
             EffectKind::Supply(part) if is_known && failure == Failure::Gone => entry.lose(part.content),
+            EffectKind::Bid if is_known && failure == Failure::Unbacked => {
+                entry.unbacked = true;
+                // The chain has just said so, and is asked for more only now and then.
+                let less = entry.lock.saturating_sub(1);
+                let free = &mut self.role.free_stake;
+                *free = Some(free.map_or(less, |free| free.min(less)));
+            }
             // A restart does not start waiting for it anew.
             EffectKind::Fetch => {
                 let missed = |(since, demands)| Record::InputMissed {

@@ -7,6 +7,7 @@ mod attempts;
 mod capacity;
 mod displaced;
 mod lost;
+mod unbacked;
 
 use sp_core::H256;
 use surety_proofs::commitment;

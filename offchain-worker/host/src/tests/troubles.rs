@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use surety_chain_client::{Call, ChainError, CommitRecord, Hash, Refusal};
+use surety_chain_client::{Call, ChainError, CommitRecord, DispatchFault, FakeState, Hash, Refusal};
 use surety_journal::{JournalError, RecordLog};
 use surety_network::DataPlane;
 use surety_types::{
@@ -248,6 +248,50 @@ async fn a_bid_that_cannot_be_read_since_an_upgrade_is_opened_all_the_same() {
     world.until_bid(task, true).await;
     host.stop().await;
     assert!(!world.is_finished(task));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bid_that_stake_was_wanting_for_is_made_again_without_a_tip_when_there_is_enough() {
+    let world = World::new().await;
+    let lock = |locked| {
+        let change = |state: &mut FakeState| state.stakes.get_mut(world.stash()).unwrap().locked = locked;
+        world.chain.change(change);
+    };
+    let is_bid = |call: &Call| matches!(call, Call::Bid { .. });
+    let tips = || -> Vec<u128> {
+        let attempts = world.chain.attempts().into_iter();
+        let bids = attempts.filter(|(_, call, _)| is_bid(call));
+        bids.map(|(_, _, options)| options.tip).collect()
+    };
+    let not_backed = DispatchFault {
+        pallet: Some("TaskAuction".into()),
+        name: "NotBacked".into(),
+        docs: String::new(),
+    };
+    world
+        .chain
+        .refuse_next(is_bid, ChainError::Dispatch(not_backed), 1);
+    // All of it.
+    world.chain.change(|state| state.lock = 1000);
+    let host = world.start();
+    let task = world.post(b"one\n").await;
+    world.chain.change(|state| {
+        let until = state.clock + 100;
+        state.tasks.get_mut(&task).unwrap().state = TaskState::Bidding { until };
+    });
+    world.until(|| !tips().is_empty()).await;
+    lock(1);
+    // It has looked at its stake since, and waits.
+    world.pass(12).await;
+    let tried = tips().len();
+    assert!(tried <= 2, "{tried}");
+    world.pass(12).await;
+    assert_eq!(tips().len(), tried);
+    lock(0);
+    world.until_final(|| tips().len() > tried).await;
+    world.until_bid(task, false).await;
+    assert!(tips().iter().all(|tip| *tip == 0));
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -204,6 +204,7 @@ impl Metrics {
         let class = match failure {
             Failure::Refused => "refused",
             Failure::Gone => "gone",
+            Failure::Unbacked => "unbacked",
             Failure::Failed => "failed",
             Failure::Permanent => "permanent",
         };

@@ -3,7 +3,7 @@
 use surety_types::{limits::BIDS_MAX, stake::StakeRecord};
 
 use super::*;
-use crate::BidRecord;
+use crate::{BidRecord, ErrorClass};
 
 /// A task whose places are taken by strangers with a stake of 100 each, and an agent whose stash has so much.
 async fn crowded(stake: Balance) -> (FakeChain, Signer, AccountId32, TaskId) {
@@ -62,4 +62,27 @@ async fn who_has_no_stake_to_speak_of_is_outranked() {
     assert!(refused.is_fault("TaskAuction", "Outranked"), "{refused}");
     let bids = chain.bids(When::Best, task).await.unwrap();
     assert!(bids.len() == BIDS_MAX as usize && bids.iter().all(|(who, _)| *who != stash));
+}
+
+#[tokio::test]
+async fn who_has_less_stake_free_than_a_bid_needs_is_refused_whether_or_not_there_are_places() {
+    let (chain, agent, stash, crowded) = crowded(1_000_000).await;
+    chain.change(|state| state.number += 2);
+    let free = post(&chain).await;
+    let locked = |locked| {
+        chain.change(|state| {
+            state.lock = 600_000;
+            state.stakes.get_mut(&stash).unwrap().locked = locked;
+        });
+    };
+    locked(400_001);
+    for task in [crowded, free] {
+        let refused = bid(&chain, &agent, task).await.unwrap_err();
+        assert!(refused.is_fault("TaskAuction", "NotBacked"), "{refused}");
+        assert_eq!(refused.class(), ErrorClass::Failed);
+    }
+    locked(400_000);
+    for task in [crowded, free] {
+        bid(&chain, &agent, task).await.unwrap();
+    }
 }
