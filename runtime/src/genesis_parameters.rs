@@ -140,6 +140,7 @@ overrides! {
         audit_premium: AuditPremium(FixedU128),
         generation_audit_cost: GenerationAuditCost(Permill),
         verifiers_able: VerifiersAble(Permill),
+        work_price: WorkPrice(Balance),
     }
     disputes: Disputes {
         challenge_bond_multiple: ChallengeBondMultiple(u32),

@@ -234,14 +234,18 @@ pub mod dynamic {
         #[codec(index = 17)]
         pub static AuditPremium: FixedU128 = FixedU128::from_rational(5, 4);
 
-        /// What it costs to audit a generation, as a part of what it costs to generate: one pass over all
-        /// tokens at once.
+        /// What one pass over tokens at once costs, as a part of what it costs to generate as many.
         #[codec(index = 18)]
         pub static GenerationAuditCost: Permill = Permill::from_percent(25);
 
         /// Part of the verifiers' stake that is taken to be able to audit any model, whoever has said so.
         #[codec(index = 19)]
         pub static VerifiersAble: Permill = Permill::zero();
+
+        /// What a second of the reference machine is worth at least, in plancks: a tenth of what providers
+        /// ask for a token of 10^9 weights, of which it does ten in one.
+        #[codec(index = 20)]
+        pub static WorkPrice: Balance = MILLI_SURE / 10;
     }
 
     /// Parameters of disputes.

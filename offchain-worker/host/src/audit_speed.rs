@@ -15,8 +15,7 @@ use super::{Engines, compute::ComputeError, samples};
 const SIZES: [u32; 2] = [1, 8];
 /// A sample that takes so long says enough.
 const ENOUGH: Duration = Duration::from_secs(1);
-/// Most tokens of a sample's item, or generation. Longer items are dearer, which is reckoned; longer
-/// generations are, too, as the slack of windows has to cover.
+/// Most tokens of a sample's item, or generation. Longer ones are dearer, which is reckoned.
 const TOKENS_MAX: u32 = 512;
 
 /// Whether a machine that audits `own` tokens in 1,000 seconds can in time, where the reference machine
@@ -27,7 +26,7 @@ pub(super) fn is_in_time(own: u64, reference: u32, offered: bool) -> bool {
     own.saturating_mul(slack) >= reference.into()
 }
 
-/// Tokens that this machine audits in 1,000 seconds, whatever is asked of the model: of the longest items.
+/// Tokens that this machine audits in 1,000 seconds as they are metered, whatever is asked of the model.
 pub(super) async fn measure(engines: &Engines, model: &ModelId) -> Result<u64, ComputeError> {
     let manifest = engines.get(model)?.manifest().clone();
     let mut slowest = u64::MAX;
@@ -39,7 +38,7 @@ pub(super) async fn measure(engines: &Engines, model: &ModelId) -> Result<u64, C
                 .map_err(ComputeError::from)?;
             let output = samples::claimed(&job);
             let took = engines.sample_audit(model, job, output)?.await?;
-            speed = manifest.in_longest_items(in_1000_seconds(tokens, took), TOKENS_MAX);
+            speed = manifest.as_metered(in_1000_seconds(tokens, took), TOKENS_MAX);
             if took >= ENOUGH {
                 break;
             }

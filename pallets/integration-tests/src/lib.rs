@@ -125,6 +125,7 @@ impl surety_pallet_results::Config for Test {
     type AuditWindowMax = AuditWindowMax;
     type AuditPremium = AuditPremium;
     type GenerationAuditCost = GenerationAuditCost;
+    type WorkPrice = WorkPrice;
     type VerifiersAble = VerifiersAble;
     type RevealWindow = RevealWindow;
     type OpeningWindow = OpeningWindow;
@@ -226,6 +227,7 @@ impl TestExt {
         AuditorsExpected::set(FixedU128::from_u32(1));
         AuditorsNewcomer::set(FixedU128::from_u32(3));
         VerifiersCorrupt::set(Permill::zero());
+        WorkPrice::set(0);
         VerifiersAble::set(Permill::one());
         for stash in 1..=STASHES {
             MockStake::bond(stash, agent_of(stash), Role::Provider, BOND);

@@ -64,6 +64,7 @@ parameter_types! {
     pub const AuditWindow: BlockNumber = AUDIT_WINDOW;
     pub const AuditWindowMax: BlockNumber = 10_000;
     pub const GenerationAuditCost: Permill = Permill::from_percent(25);
+    pub static WorkPrice: Balance = 0;
     pub AuditPremium: FixedU128 = FixedU128::from_rational(5, 4);
     pub static VerifiersAble: Permill = Permill::one();
     pub const RevealWindow: BlockNumber = REVEAL_WINDOW;

@@ -4,6 +4,7 @@ use frame_support::ensure;
 use sp_runtime::{DispatchError, DispatchResult, traits::Saturating};
 use surety_types::{
     ModelId,
+    input::Work,
     model::{ModelAudits, audit_speeds},
     stake::Role,
     traits::StakeLedger,
@@ -60,15 +61,16 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    pub(crate) fn audits_of(model: &ModelId) -> Result<ModelAudits, DispatchError> {
+    pub(crate) fn audits_of(model: &ModelId, work: &Work) -> Result<ModelAudits, DispatchError> {
         let manifest = Models::<T>::get(model).ok_or(Error::<T>::UnknownModel)?.manifest;
         let (reference, _) = audit_speeds(manifest.work_per_token());
         let mut able = BalanceOf::<T>::default();
         for stash in Auditors::<T>::get(model) {
             able = able.saturating_add(T::Stake::bonded(&stash, Role::Verifier));
         }
+        let speed = AuditSpeeds::<T>::get(model).unwrap_or(reference);
         Ok(ModelAudits {
-            speed: AuditSpeeds::<T>::get(model).unwrap_or(reference),
+            speed: manifest.speed_of(work, speed),
             item_tokens: manifest.item_tokens(),
             items_alone: manifest.has_items_alone(),
             has_referee: manifest.has_referee(),

@@ -37,8 +37,8 @@ impl<T: Config> ModelCatalog for Pallet<T> {
         Ok(())
     }
 
-    fn audits(model: &ModelId) -> Result<ModelAudits, DispatchError> {
-        Self::audits_of(model)
+    fn audits(model: &ModelId, work: &Work) -> Result<ModelAudits, DispatchError> {
+        Self::audits_of(model, work)
     }
 
     fn acquire(model: &ModelId) {

@@ -143,8 +143,13 @@ pub mod pallet {
         /// What an audit is paid in the mean, as a multiple of what it costs.
         type AuditPremium: Get<FixedU128>;
 
-        /// What it costs to audit a generation, as a part of what it costs to generate.
+        /// What one pass over tokens costs, as a part of what it costs to generate as many: what an audit of
+        /// a generation costs, but for the prompt, which takes its provider a pass, too.
         type GenerationAuditCost: Get<Permill>;
+
+        /// What a second of the reference machine is worth at least, in plancks: no provider is paid less for
+        /// a task's work, so that nobody has auditors compute for nothing.
+        type WorkPrice: Get<Self::Balance>;
 
         /// Part of the verifiers' stake that is taken to be able to audit any model, whoever has said so.
         type VerifiersAble: Get<Permill>;
@@ -574,6 +579,9 @@ pub mod pallet {
         NobodyAudits,
         /// An audit of the task would take longer than auditors can be waited for. Ask for fewer units.
         AuditTooLong,
+        /// The task would pay its providers less than its work is worth at least, so that its auditors would
+        /// compute for next to nothing. Raise its cap, or ask for fewer units.
+        PriceTooLow,
         /// The statements do not contradict each other, or the chain. Report two that do, of one provider
         /// about one task.
         NoEquivocation,

@@ -5,6 +5,9 @@
 //! that there is could make cheating a loss, or it is refused; when it is drawn, only providers with the
 //! stake for its lock get it. How many items of a result each of its auditors computes, and how many are
 //! expected, is fixed when its provider gets the task.
+//!
+//! Whatever is locked, paid and drawn rests on work being worth its price. So none is done for less than
+//! `WorkPrice` says, or a ring of client and provider could have all auditors compute for nothing.
 
 use frame_support::{ensure, traits::Get};
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -12,10 +15,14 @@ use sp_runtime::{
     DispatchError, FixedU128, PerThing, Perbill, Permill, Perquintill, SaturatedConversion,
     traits::Saturating,
 };
-use surety_audit_economics::{AuditPay, AuditPolicy, AuditRates, AuditWork, Refusal, Terms};
+use surety_audit_economics::{
+    AuditPay, AuditPolicy, AuditRates, AuditWork, Refusal, Terms, generation_audit,
+};
 use surety_pallet_trust_lock::{Pallet as TrustLock, Records, quintillionths};
 use surety_types::{
-    BLOCK_SECONDS, limits,
+    BLOCK_SECONDS,
+    input::Work,
+    limits,
     model::{ModelAudits, Operation},
     stake::Role,
     task::{AuditRate, AuditTerms, Security, SecurityLevel, TaskSpec},
@@ -50,6 +57,8 @@ impl<T: Config> Pallet<T> {
             // No position of a generation can be computed without those before it.
             sampled: spec.operation == Operation::Embed && audits.items_alone,
         };
+        let least = Self::do_least_price(spec.units_max, &audits);
+        ensure!(price >= least, Error::<T>::PriceTooLow);
         let (policy, mut security) = (Self::audit_policy(&audits), spec.security);
         if security.value_at_risk > 0 {
             // More than that no `redundancy` providers can have. Who can lock it is seen in the draw.
@@ -67,6 +76,13 @@ impl<T: Config> Pallet<T> {
             Error::<T>::AuditTooLong
         );
         Ok((security.level, audits))
+    }
+
+    /// What each provider is paid at least for so many units.
+    pub(crate) fn do_least_price(units_max: u32, audits: &AuditTerms) -> T::Balance {
+        AuditWork::of(audits, units_max)
+            .worth(T::WorkPrice::get().into())
+            .into()
     }
 
     /// The part of the verifiers' stake that can audit a model.
@@ -142,7 +158,7 @@ impl<T: Config> Pallet<T> {
     /// The part of what a provider earns for `units` units that each of its audits gets.
     pub(crate) fn audit_share(round: &RoundOf<T>, member: &MemberOf<T>, units: u32) -> Perbill {
         let part = match round.terms.operation {
-            Operation::Generate => quintillionths(T::GenerationAuditCost::get()),
+            Operation::Generate => Self::generation_part(round, units),
             Operation::Embed => {
                 let items = member.audits.items.min(units);
                 Perquintill::from_rational(u64::from(items), u64::from(units.max(1)))
@@ -155,11 +171,26 @@ impl<T: Config> Pallet<T> {
         pay.share(part, member.audits.expected.saturating_mul(able))
     }
 
+    /// What one pass over so many tokens of a generation costs, as a part of generating them.
+    fn generation_part(round: &RoundOf<T>, units: u32) -> Perquintill {
+        let work = Work {
+            operation: Operation::Generate,
+            input_bytes: round.terms.input_bytes,
+            units_max: units,
+        };
+        generation_audit(T::GenerationAuditCost::get(), work.prompt_tokens(), units)
+    }
+
     /// What it costs whoever has not done the work to compute any one number of a result again that is paid
     /// `price`, rounded up. Nobody offers work for less than it costs.
     pub fn computing_cost(round: &RoundOf<T>, price: T::Balance) -> T::Balance {
         match round.terms.operation {
-            Operation::Generate => T::GenerationAuditCost::get().mul_ceil(price),
+            Operation::Generate => {
+                let price: u128 = price.into();
+                Self::generation_part(round, round.units_max)
+                    .mul_ceil(price)
+                    .into()
+            }
             // The item that it is of.
             Operation::Embed => price.into().div_ceil(round.units_max.max(1).into()).into(),
         }

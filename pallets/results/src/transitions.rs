@@ -72,6 +72,10 @@ impl<T: Config> TaskTrust<T::AccountId, T::Balance, BlockNumberFor<T>> for Palle
         Self::do_lock_for(price, security, audits)
     }
 
+    fn least_price(units_max: u32, audits: &AuditTerms) -> T::Balance {
+        Self::do_least_price(units_max, audits)
+    }
+
     fn open(
         task: TaskId,
         units_max: u32,

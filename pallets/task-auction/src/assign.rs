@@ -47,7 +47,8 @@ impl<T: Config> Pallet<T> {
             .filter_map(|(_, bid)| bid.opened.as_ref().map(|opened| &opened.salt));
         let seed = draw::seed(id, salts, &entropy);
         let lock = T::Trust::lock_for(limit, &task.spec.security, &task.audits);
-        let candidates = Self::candidates(&bids, limit, lock);
+        let least = T::Trust::least_price(task.spec.units_max, &task.audits);
+        let candidates = Self::candidates(&bids, (least, limit), lock);
 
         match draw::draw(&candidates, redundancy, limit, seed) {
             Some(drawn) => {
@@ -95,9 +96,10 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Opened bids within the limit of providers that could start now and back any price up to the limit.
+    /// Who asks less than the least asks that: auditors are paid a part of it.
     fn candidates(
         bids: &[(T::AccountId, BidRecord)],
-        limit: Balance,
+        (least, limit): (Balance, Balance),
         lock: Balance,
     ) -> PerBid<Candidate<T::AccountId>> {
         let candidates: Vec<_> = bids
@@ -110,7 +112,8 @@ impl<T: Config> Pallet<T> {
             })
             .map(|(provider, bid)| Candidate {
                 provider: provider.clone(),
-                price: bid.price,
+                // The parameter may have grown since the task was posted.
+                price: bid.price.max(least.min(limit)),
                 seconds: bid.seconds,
                 weight: T::Providers::weight(provider),
             })

@@ -254,7 +254,8 @@ pub mod pallet {
             entropy_block: BlockNumberFor<T>,
             /// The most one provider may be paid.
             limit: Balance,
-            /// The eligible bids, in the order of their stashes.
+            /// The eligible bids, in the order of their stashes. Who asked less than its work is worth at
+            /// least asks that.
             candidates: PerBid<draw::Candidate<T::AccountId>>,
         },
         /// No draw could be held for long after the reveals closed, so the task is cancelled.

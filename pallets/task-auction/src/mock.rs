@@ -125,6 +125,10 @@ impl TaskTrust<AccountId, Balance, BlockNumber> for WakingTrust {
         MockTrust::lock_for(price, security, audits)
     }
 
+    fn least_price(units_max: u32, audits: &AuditTerms) -> Balance {
+        MockTrust::least_price(units_max, audits)
+    }
+
     fn open(
         task: TaskId,
         units_max: u32,

@@ -34,6 +34,7 @@ thread_local! {
     static ADVANCED: RefCell<Vec<TaskId>> = const { RefCell::new(Vec::new()) };
     static LOCK_MULTIPLE: Cell<Balance> = const { Cell::new(LOCK_MULTIPLE_DEFAULT) };
     static RISK_MAX: Cell<u128> = const { Cell::new(u128::MAX) };
+    static LEAST_PRICE: Cell<Balance> = const { Cell::new(0) };
     static REFUSES: Cell<bool> = const { Cell::new(false) };
     static ON_ADVANCE: Cell<Option<OnAdvance>> = const { Cell::new(None) };
 }
@@ -58,6 +59,7 @@ impl MockTrust {
         LOCK_MULTIPLE.set(LOCK_MULTIPLE_DEFAULT);
         REFUSES.set(false);
         RISK_MAX.set(u128::MAX);
+        LEAST_PRICE.set(0);
         ON_ADVANCE.set(None);
     }
 
@@ -69,6 +71,11 @@ impl MockTrust {
     /// Sets the highest value at risk of a task. Half of it and more is watched at the high level.
     pub fn set_risk_max(plancks: u128) {
         RISK_MAX.set(plancks);
+    }
+
+    /// Sets what providers of any task are paid at least.
+    pub fn set_least_price(plancks: Balance) {
+        LEAST_PRICE.set(plancks);
     }
 
     /// Lets rounds fail to open, or work again.
@@ -115,6 +122,10 @@ impl TaskTrust<AccountId, Balance, BlockNumber> for MockTrust {
 
     fn lock_for(price: Balance, _: &Security, _: &AuditTerms) -> Balance {
         price.saturating_mul(LOCK_MULTIPLE.get())
+    }
+
+    fn least_price(_: u32, _: &AuditTerms) -> Balance {
+        LEAST_PRICE.get()
     }
 
     fn open(

@@ -28,7 +28,7 @@ pub use draw::{
 pub use exponential::{EXP_ERROR, at_least_one, exp_minus};
 pub use items::drawn_items;
 pub use lock::{AuditPlan, AuditPolicy, Refusal, Terms, honesty_pays, least_loss};
-pub use pay::AuditPay;
+pub use pay::{AuditPay, generation_audit};
 pub use places::PlaceRank;
 pub use slash::{SlashShares, SlashSplit, correlated_fraction};
 pub use surety_types::task::SecurityLevel;

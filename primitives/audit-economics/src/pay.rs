@@ -10,7 +10,7 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_arithmetic::{
-    FixedPointNumber, FixedU128, Perbill, Perquintill, Rounding,
+    FixedPointNumber, FixedU128, PerThing, Perbill, Permill, Perquintill, Rounding,
     helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational,
     traits::{AtLeast32BitUnsigned, Saturating},
 };
@@ -85,6 +85,21 @@ impl AuditPay {
         // No answer: no audits.
         equal.map_or_else(Balance::zero, |equal| share.mul_floor(earned).min(equal))
     }
+}
+
+/// What an audit of a generation costs, as a part of what its work does: one pass over all of its `units`
+/// tokens at once, where `pass` is what that costs of generating as many. Of the `prompt` among them whoever
+/// generates computes no more than that either: the longer it is, the less an audit saves. Rounded up.
+pub fn generation_audit(pass: Permill, prompt: u32, units: u32) -> Perquintill {
+    // 20 bits times 32.
+    let cost = |tokens: u32, each: Permill| u64::from(each.deconstruct()).saturating_mul(tokens.into());
+    let units = units.max(1);
+    let prompt = prompt.min(units);
+    let generated = cost(units.saturating_sub(prompt), Permill::one());
+    let work = cost(prompt, pass).saturating_add(generated);
+    let part = Perquintill::from_rational_with_rounding(cost(units, pass), work, Rounding::Up);
+    // Nothing costs nothing.
+    part.unwrap_or_default()
 }
 
 /// The part of its earnings that a provider pays in the mean when each audit gets `share`, or all of them

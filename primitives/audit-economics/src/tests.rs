@@ -258,6 +258,42 @@ fn the_window_follows_the_work() {
     assert!(slow.seconds(1_000) > 300_000);
 }
 
+#[test]
+fn what_work_is_worth_follows_its_tokens_and_ids_that_items_share_count_once() {
+    let work = AuditWork {
+        operation: surety_types::model::Operation::Embed,
+        units_max: 1_000,
+        input_bytes: 4 * (2_000 + 20_000),
+        item_tokens: 512,
+        speed: 1_000_000,
+    };
+    // 1,000 tokens a second.
+    assert_eq!((work.worth(7), work.worth(0)), (7 * 20, 0));
+    let whole = AuditWork {
+        input_bytes: u32::MAX,
+        ..work
+    };
+    assert_eq!(whole.worth(7), 7 * 512);
+    // A token each at least, rounded up.
+    let short = AuditWork {
+        input_bytes: 0,
+        units_max: 1_001,
+        ..work
+    };
+    assert_eq!((short.worth(1), short.worth(1_000)), (2, 1_001));
+    let generation = AuditWork {
+        operation: surety_types::model::Operation::Generate,
+        ..work
+    };
+    assert_eq!(generation.worth(7), 7);
+    let slowest = AuditWork {
+        units_max: u32::MAX,
+        speed: 0,
+        ..generation
+    };
+    assert_eq!(slowest.worth(u128::MAX), u128::MAX);
+}
+
 proptest! {
     /// A cheat with `wrong` of `n` items wrong is convicted with `p (1 - C(n - wrong, m) / C(n, m))`.
     #[test]

@@ -1,7 +1,11 @@
 //! How long auditors have.
 
 use sp_arithmetic::traits::SaturatedConversion;
-use surety_types::{model::Operation, task::AuditTerms};
+use surety_types::{
+    input::{ITEM_WORDS, WORD_BYTES},
+    model::Operation,
+    task::AuditTerms,
+};
 
 /// How many times longer than on the reference machine an audit may take.
 pub const WINDOW_SLACK: u64 = 3;
@@ -54,6 +58,27 @@ impl AuditWork {
             Operation::Generate => self.units_max.into(),
             Operation::Embed => u64::from(items.min(self.units_max)).saturating_mul(self.item_tokens.into()),
         }
+    }
+
+    /// Tokens that a client pays for at least: those of a generation, or as many as the ids of items that have
+    /// none in common.
+    fn tokens_least(&self) -> u64 {
+        let table = self.units_max.saturating_mul(ITEM_WORDS);
+        let ids = (self.input_bytes / WORD_BYTES).saturating_sub(table);
+        let all = self.tokens(u32::MAX);
+        match self.operation {
+            Operation::Generate => all,
+            Operation::Embed => all.min(ids.max(self.units_max).into()),
+        }
+    }
+
+    /// What all of the work is worth at least, where a second of the reference machine is worth `second`
+    /// plancks. Rounded up.
+    pub fn worth(&self, second: u128) -> u128 {
+        let tokens = u128::from(self.tokens_least()).saturating_mul(SPEED_SECONDS.into());
+        tokens
+            .saturating_mul(second)
+            .div_ceil(u128::from(self.speed).max(1))
     }
 
     /// Seconds for an audit of `items`: those of the reference machine three times over, and those for

@@ -160,11 +160,11 @@ pub trait ModelCatalog {
     /// model lacks, an input of a size that none has, or work of which no result could be checked.
     fn check(model: &ModelId, work: &Work) -> DispatchResult;
 
-    /// What is known of the audits of the model.
+    /// What is known of the audits of this work of the model.
     ///
     /// # Errors
     /// The catalogue's own error for an unknown model.
-    fn audits(model: &ModelId) -> Result<ModelAudits, DispatchError>;
+    fn audits(model: &ModelId, work: &Work) -> Result<ModelAudits, DispatchError>;
 
     /// A new task asks for the model, which [`Self::check`] has allowed: it stays known until that is over,
     /// whatever its owner does.
@@ -249,7 +249,7 @@ pub trait TaskTrust<AccountId, Balance, BlockNumber> {
     ///
     /// # Errors
     /// When there is not enough stake for its value at risk at any level, all that could audit it may be
-    /// corrupt, or nobody could in time.
+    /// corrupt, or nobody could in time; when `price` is below [`Self::least_price`].
     fn secure(
         price: Balance,
         spec: &TaskSpec,
@@ -258,6 +258,10 @@ pub trait TaskTrust<AccountId, Balance, BlockNumber> {
 
     /// Stake that a provider locks when it is paid `price` for a task of this security.
     fn lock_for(price: Balance, security: &Security, audits: &AuditTerms) -> Balance;
+
+    /// What each provider of a task of so many units is paid at least: less is refused, and who asks less is
+    /// paid that all the same.
+    fn least_price(units_max: u32, audits: &AuditTerms) -> Balance;
 
     /// Starts checking: locks each provider's stake, and asks [`TaskClock`] to be woken at the first
     /// deadline.

@@ -82,6 +82,7 @@ impl surety_pallet_results::Config for Runtime {
     type AuditWindowMax = dynamic::results::AuditWindowMax;
     type AuditPremium = dynamic::results::AuditPremium;
     type GenerationAuditCost = dynamic::results::GenerationAuditCost;
+    type WorkPrice = dynamic::results::WorkPrice;
     type VerifiersAble = dynamic::results::VerifiersAble;
     type RevealWindow = dynamic::results::RevealWindow;
     type OpeningWindow = dynamic::results::OpeningWindow;

@@ -275,6 +275,40 @@ fn a_task_whose_audits_would_take_too_long_is_refused() {
 }
 
 #[test]
+fn a_task_that_pays_less_than_its_work_is_worth_is_refused() {
+    TestExt::new().execute_with(|| {
+        // 100,000 bytes are 50 items with 24,900 ids of their own: 24.9 seconds.
+        let secure = |audits| Results::secure(PRICE, &spec(UNITS_MAX, 1, Security::default()), audits);
+        WorkPrice::set(4);
+        assert_ok!(secure(AUDITS));
+        let twice_as_fast = ModelAudits {
+            speed: 2 * AUDITS.speed,
+            ..AUDITS
+        };
+        WorkPrice::set(5);
+        assert_noop!(secure(AUDITS), ResultsError::PriceTooLow);
+        let (_, terms) = secure(twice_as_fast).unwrap();
+        assert_eq!(Results::least_price(UNITS_MAX, &terms), 63);
+    });
+}
+
+#[test]
+fn an_audit_of_a_long_prompt_is_paid_what_it_costs() {
+    TestExt::new().round_of(1).execute_with(|| {
+        // 1,900 tokens of prompt, and 100 more: its provider saves no more of the former than its auditor.
+        let of = |prompt: u32| {
+            let mut round = round().unwrap();
+            round.units_max = 2_000;
+            round.terms.operation = Operation::Generate;
+            round.terms.input_bytes = 4 * (6 + prompt);
+            round
+        };
+        assert_eq!(Results::computing_cost(&of(0), 1_000), 250);
+        assert_eq!(Results::computing_cost(&of(1_900), 1_000), 870);
+    });
+}
+
+#[test]
 fn auditors_have_as_long_as_the_dearest_audit_takes() {
     TestExt::new().execute_with(|| {
         let assignments = PerMember::truncate_from(vec![Assignment {

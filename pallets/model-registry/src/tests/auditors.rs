@@ -4,13 +4,14 @@ use frame_support::{assert_noop, assert_ok};
 use sp_runtime::traits::BadOrigin;
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
+    input::Work,
     limits::MODEL_AUDITORS_MAX,
-    model::{Architecture, ExactForm, ModelFamily, Tier},
+    model::{Architecture, ExactForm, ModelAudits, ModelFamily, Operation, Tier},
     stake::Role,
     traits::ModelCatalog,
 };
 
-use crate::{Auditors, Error, Models, mock::*};
+use crate::{AuditSpeeds, Auditors, Error, Models, mock::*};
 
 fn with_model(test: impl FnOnce(surety_types::ModelId)) {
     let model = manifest("MiniLM");
@@ -26,6 +27,11 @@ fn verifier(stash: AccountId, stake: Balance) {
     MockStake::bond(stash, stash + 1_000, Role::Verifier, stake);
 }
 
+/// What is known of audits of an item.
+fn audits(model: &surety_types::ModelId) -> Result<ModelAudits, sp_runtime::DispatchError> {
+    ModelRegistry::audits(model, &ITEM)
+}
+
 fn offer(stash: AccountId, model: surety_types::ModelId, offered: bool) -> sp_runtime::DispatchResult {
     ModelRegistry::offer_audits(signed(stash + 1_000), model, offered)
 }
@@ -35,7 +41,7 @@ fn the_stake_counts_of_verifiers_that_said_that_they_audit_the_model() {
     with_model(|model| {
         verifier(10, 300);
         verifier(11, 200);
-        let able = || ModelRegistry::audits(&model).unwrap().able;
+        let able = || audits(&model).unwrap().able;
         assert_eq!(able(), 0);
         assert_ok!(offer(10, model, true));
         assert_ok!(offer(11, model, true));
@@ -75,13 +81,13 @@ fn who_retires_a_model_and_registers_it_again_takes_neither_its_auditors_nor_its
     with_model(|model| {
         verifier(10, 300);
         assert_ok!(offer(10, model, true));
-        let speed = ModelRegistry::audits(&model).unwrap().speed + 1;
+        let speed = audits(&model).unwrap().speed + 1;
         let said = ModelRegistry::set_audit_speed(RuntimeOrigin::root(), model, speed);
         assert_ok!(said);
         assert_ok!(ModelRegistry::retire(signed(1), model));
-        assert!(ModelRegistry::audits(&model).is_err());
+        assert!(audits(&model).is_err());
         assert_ok!(register(signed(1), manifest("MiniLM")));
-        let audits = ModelRegistry::audits(&model).unwrap();
+        let audits = audits(&model).unwrap();
         assert_eq!((audits.able, audits.speed), (300, speed));
     });
 }
@@ -103,7 +109,7 @@ fn what_was_offered_of_a_model_that_is_gone_is_taken_back_and_not_offered_anew()
 #[test]
 fn the_reference_speed_is_set_within_reason_and_not_by_who_registered_the_model_first() {
     with_model(|model| {
-        let speed = || ModelRegistry::audits(&model).unwrap().speed;
+        let speed = || audits(&model).unwrap().speed;
         // 84 MB of weights are taken for 21 million multiplications a token, of ten thousand million a
         // second.
         let reference = 476_190;
@@ -120,6 +126,43 @@ fn the_reference_speed_is_set_within_reason_and_not_by_who_registered_the_model_
 }
 
 #[test]
+fn a_long_generation_is_audited_at_the_speed_of_its_length() {
+    with_model(|model| {
+        let registered = Models::<Test>::get(model).unwrap();
+        let mut entry = registered.clone();
+        entry.manifest.family = ModelFamily::Llama;
+        entry.manifest.exact = Some(ExactForm {
+            weight_root: Default::default(),
+            architecture: Architecture {
+                width: 576,
+                inner: 1_536,
+                ..Architecture::largest(ModelFamily::Llama)
+            },
+        });
+        Models::<Test>::insert(model, entry);
+        let speed = |operation, units_max| {
+            let work = Work {
+                operation,
+                units_max,
+                ..ITEM
+            };
+            ModelRegistry::audits(&model, &work).unwrap().speed
+        };
+        let usual = speed(Operation::Generate, 100);
+        assert_eq!(speed(Operation::Generate, 4_096), usual);
+        assert_eq!(speed(Operation::Embed, 8_000), usual);
+        let long = speed(Operation::Generate, 8_000);
+        assert!(long < usual * 2 / 3, "{long} of {usual}");
+        // So it is of what the reference machine is said to do.
+        AuditSpeeds::<Test>::insert(model, usual / 2);
+        let halved = speed(Operation::Generate, 8_000);
+        assert!((long / 2 - 1..=long / 2).contains(&halved), "{halved} of {long}");
+        // Under its own id again.
+        Models::<Test>::insert(model, registered);
+    });
+}
+
+#[test]
 fn items_can_be_computed_alone_and_proven_wrong_on_the_exact_tier_and_nowhere_else() {
     with_model(|model| {
         let registered = Models::<Test>::get(model).unwrap();
@@ -131,7 +174,7 @@ fn items_can_be_computed_alone_and_proven_wrong_on_the_exact_tier_and_nowhere_el
                 architecture: Architecture::largest(ModelFamily::Bert),
             });
             Models::<Test>::insert(model, entry);
-            let audits = ModelRegistry::audits(&model).unwrap();
+            let audits = audits(&model).unwrap();
             // Under its own id again.
             Models::<Test>::insert(model, registered.clone());
             // Whoever can prove an item wrong needs nothing else.

@@ -44,6 +44,22 @@ fn the_best_bid_wins_at_the_price_of_the_second() {
 }
 
 #[test]
+fn who_asks_less_than_the_work_is_worth_is_paid_that() {
+    TestExt::new().providers(3).execute_with(|| {
+        MockTrust::set_least_price(600);
+        let task = assign(1, &[1, 2, 900]);
+        let [(_, price)] = assignments(task)[..] else {
+            panic!("one provider was drawn");
+        };
+        assert_eq!(price, 600);
+        // It has grown beyond what the task can pay since that was posted.
+        MockTrust::set_least_price(10 * CAP);
+        let task = assign(1, &[1, 2]);
+        assert_eq!(assignments(task)[0].1, limit(1));
+    });
+}
+
+#[test]
 fn a_faster_provider_wins_with_a_higher_price() {
     TestExt::new().providers(2).execute_with(|| {
         MockProviders::set_weight(stash(0), 2_000);

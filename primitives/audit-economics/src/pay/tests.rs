@@ -38,6 +38,26 @@ fn a_price_that_covers_work_and_audits_pays_each_audit_a_quarter_more_than_its_c
 }
 
 #[test]
+fn an_audit_of_a_long_prompt_costs_nearly_what_its_generation_does() {
+    let pass = Permill::from_percent(25);
+    let part = |prompt, units| generation_audit(pass, prompt, units).deconstruct() as f64 / 1e18;
+    // 500 passes' worth, beside 475 and 100 tokens one after the other.
+    for (prompt, units, expected) in [
+        (0, 2_000, 0.25),
+        (1_900, 2_000, 500.0 / 575.0),
+        (1_000, 2_000, 500.0 / 1_250.0),
+        (2_000, 2_000, 1.0),
+        (9, 0, 1.0),
+        (u32::MAX - 1, u32::MAX, 1.0),
+    ] {
+        let found = part(prompt, units);
+        assert!((found - expected).abs() < 1e-8, "{prompt} of {units}: {found}");
+    }
+    assert!(generation_audit(Permill::zero(), 5, 5).is_zero());
+    assert_eq!(generation_audit(Permill::one(), 5, 9), Perquintill::one());
+}
+
+#[test]
 fn few_audits_get_their_part_and_many_share_what_is_earned() {
     let share = Perbill::from_percent(40);
     assert_eq!(AuditPay::of(share, 1_000u128, 1), 400);
@@ -54,6 +74,16 @@ proptest! {
     ) {
         let all = AuditPay::of(Perbill::from_parts(share), earned, audits).checked_mul(audits.into());
         prop_assert!(all.is_some_and(|all| all <= earned));
+    }
+
+    #[test]
+    fn a_longer_prompt_never_makes_an_audit_cheaper(
+        units in 1..100_000u32, prompt in 0..100_000u32, more in 0..1_000u32, percent in 1..=100u32,
+    ) {
+        let pass = Permill::from_percent(percent);
+        let part = |prompt| generation_audit(pass, prompt, units);
+        let least = Perquintill::from_percent(percent.into());
+        prop_assert!(part(prompt + more) >= part(prompt) && part(prompt) >= least);
     }
 
     #[test]

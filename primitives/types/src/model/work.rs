@@ -2,11 +2,12 @@
 
 use core::ops::RangeInclusive;
 
-use super::{Activation, Architecture, ModelFamily, ModelManifest, Tier};
+use super::{Activation, Architecture, ModelFamily, ModelManifest, Operation, Tier};
+use crate::input::Work;
 
 /// Positions at which a decoder's attention is metered, whose tokens look at those before them alone: in a
-/// sequence of up to twice as many a token costs no more in the mean. What a longer one costs, the slack in
-/// windows has to cover.
+/// sequence of up to twice as many a token costs no more in the mean. Of a longer one it is metered by
+/// itself.
 const METERED_POSITIONS: u32 = 2_048;
 
 /// Multiplications a second of the reference machine: 16 cores of a server, without a GPU. Every verifier
@@ -19,7 +20,7 @@ const WORK_RANGE: RangeInclusive<u64> = REFERENCE_WORK / 10..=REFERENCE_WORK.sat
 /// What is known of a model's audits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelAudits {
-    /// Tokens that the reference machine audits in 1,000 seconds.
+    /// Tokens of this work that the reference machine audits in 1,000 seconds.
     pub speed: u32,
     /// Most tokens of an item.
     pub item_tokens: u32,
@@ -66,17 +67,36 @@ impl Architecture {
             .max(1)
     }
 
-    /// Tokens of the longest items that are audited in the time in which `tokens` are of items that have
-    /// `length` each: an encoder's token of a longer one costs more, as it looks at more.
-    fn in_longest_items(&self, family: ModelFamily, tokens: u64, length: u32) -> u64 {
-        if family != ModelFamily::Bert {
-            return tokens;
-        }
-        let measured = self.work_of_token(family, length.min(self.positions));
-        let done = u128::from(tokens).saturating_mul(measured.into());
-        let longest = done.checked_div(self.work_per_token(family).into());
-        longest.map_or(tokens, |tokens| u64::try_from(tokens).unwrap_or(u64::MAX))
+    /// Multiplications for a token in the mean of an item, or a sequence, of so many: an encoder's looks at
+    /// all of it, a decoder's at those before it.
+    fn work_in(&self, family: ModelFamily, length: u32) -> u64 {
+        let length = length.min(self.positions);
+        let seen = match family.operation() {
+            Operation::Embed => length,
+            Operation::Generate => length.div_ceil(2),
+        };
+        self.work_of_token(family, seen)
     }
+
+    /// Tokens as they are metered that take the time of `tokens` of items, or sequences, that have `length`
+    /// each: a token of a longer one costs more, as it looks at more.
+    fn as_metered(&self, family: ModelFamily, tokens: u64, length: u32) -> u64 {
+        scaled(tokens, self.work_in(family, length), self.work_per_token(family))
+    }
+
+    /// Tokens of a sequence of so many that take the time of `tokens` as they are metered, and no more than
+    /// those.
+    fn in_sequence(&self, family: ModelFamily, tokens: u64, length: u32) -> u64 {
+        let metered = self.work_per_token(family);
+        scaled(tokens, metered, self.work_in(family, length).max(metered))
+    }
+}
+
+/// How many of work `each` take the time of `tokens` of work `known`.
+fn scaled(tokens: u64, known: u64, each: u64) -> u64 {
+    let done = u128::from(tokens).saturating_mul(known.into());
+    let scaled = done.checked_div(each.into());
+    scaled.map_or(tokens, |scaled| u64::try_from(scaled).unwrap_or(u64::MAX))
 }
 
 impl ModelManifest {
@@ -99,13 +119,25 @@ impl ModelManifest {
         self.has_referee()
     }
 
-    /// Tokens of the longest items that are audited in the time in which `tokens` are of items that have
-    /// `length` each, as far as the model's dimensions are known.
-    pub fn in_longest_items(&self, tokens: u64, length: u32) -> u64 {
+    /// Tokens as they are metered that take the time of `tokens` of items, or sequences, that have `length`
+    /// each, as far as the model's dimensions are known.
+    pub fn as_metered(&self, tokens: u64, length: u32) -> u64 {
         let exact = self.exact.as_ref();
         exact.map_or(tokens, |exact| {
-            exact.architecture.in_longest_items(self.family, tokens, length)
+            exact.architecture.as_metered(self.family, tokens, length)
         })
+    }
+
+    /// How many tokens of this work are audited in the time of `speed` as they are metered: fewer of a long
+    /// sequence.
+    pub fn speed_of(&self, work: &Work, speed: u32) -> u32 {
+        let exact = self.exact.as_ref();
+        let exact = exact.filter(|_| work.operation == Operation::Generate);
+        let tokens = exact.map_or(speed.into(), |exact| {
+            let model = &exact.architecture;
+            model.in_sequence(self.family, speed.into(), work.units_max)
+        });
+        u32::try_from(tokens).unwrap_or(speed).max(1)
     }
 
     /// Most tokens of one item.
@@ -169,16 +201,45 @@ mod tests {
         assert!(work(512) < work(2_048));
     }
 
+    /// Of 135 million weights, with a long context.
+    fn small_decoder() -> Architecture {
+        Architecture {
+            vocabulary: 49_152,
+            width: 576,
+            layers: 30,
+            heads: 9,
+            kv_heads: 3,
+            head_dim: 64,
+            inner: 1_536,
+            positions: 131_072,
+            ..Architecture::largest(ModelFamily::Llama)
+        }
+    }
+
+    #[test]
+    fn a_long_sequence_is_metered_by_its_length() {
+        let model = small_decoder();
+        let in_sequence = |length| model.in_sequence(ModelFamily::Llama, 1_000_000, length);
+        assert_eq!((in_sequence(1), in_sequence(4_096)), (1_000_000, 1_000_000));
+        // A token looks at 4,000 in the mean, and at 65,536 where there is no more room.
+        let work = |seen| model.work_of_token(ModelFamily::Llama, seen);
+        let expected = |seen| 1_000_000 * work(2_048) / work(seen);
+        assert_eq!(in_sequence(8_000), expected(4_000));
+        assert_eq!(in_sequence(u32::MAX), expected(65_536));
+        assert!(in_sequence(8_000) < 800_000 && in_sequence(u32::MAX) < 100_000);
+    }
+
     #[test]
     fn what_was_measured_on_short_items_counts_for_less_of_long_ones() {
-        let long = |tokens, length| encoder(8_192).in_longest_items(ModelFamily::Bert, tokens, length);
+        let long = |tokens, length| encoder(8_192).as_metered(ModelFamily::Bert, tokens, length);
         // 13.6 million multiplications a layer with 512 positions, and 29.4 million with 8,192.
         assert_eq!(long(1_000_000, 512), 464_285);
         assert_eq!(long(1_000_000, 8_192), 1_000_000);
         assert_eq!(long(u64::MAX, 8_192), u64::MAX);
-        let short = |length| encoder(512).in_longest_items(ModelFamily::Bert, 1_000_000, length);
+        let short = |length| encoder(512).as_metered(ModelFamily::Bert, 1_000_000, length);
         assert_eq!((short(512), short(4_096)), (1_000_000, 1_000_000));
-        let decoder = Architecture::largest(ModelFamily::Llama);
-        assert_eq!(decoder.in_longest_items(ModelFamily::Llama, 1_000, 512), 1_000);
+        let decoder = |length| small_decoder().as_metered(ModelFamily::Llama, 1_000_000, length);
+        // 205 million multiplications a token among 2,048 positions, and 143 million among 256.
+        assert_eq!((decoder(512), decoder(4_096)), (698_275, 1_000_000));
     }
 }
