@@ -2,8 +2,10 @@
 //! work.
 
 use serde_json::{Map, Value, json};
-use sp_arithmetic::Perquintill;
-use surety_audit_economics::{AuditPay, AuditPolicy, AuditThreshold, Refusal, SecurityLevel, Terms};
+use sp_arithmetic::{Permill, Perquintill};
+use surety_audit_economics::{
+    AuditPay, AuditPolicy, AuditThreshold, Refusal, SecurityLevel, Terms, generation_audit,
+};
 use surety_dispute_game::testsuite::dice::Dice;
 use surety_types::limits::AUDITS_PER_MEMBER_MAX;
 
@@ -12,16 +14,21 @@ use crate::rules::{REWARD, Rules};
 /// Verifiers in these draws.
 const VERIFIERS: u32 = 100;
 
-/// A kind of task: a name, its items, and what an audit of the whole costs beside the work.
+/// Tokens of the generations.
+const TOKENS: u32 = 2_000;
+
+/// What one pass over tokens costs of generating as many, as the runtime's parameter has it.
+const PASS: Permill = Permill::from_percent(25);
+
+/// A kind of task.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     /// As reports have it.
     pub name: &'static str,
     /// Items; 1 for a generation, whose audits are of the whole.
     pub items: u32,
-    /// Percent of what the work costs that one pass over all of it does: of a generation, as the runtime's
-    /// parameter has it.
-    pub whole_percent: u64,
+    /// Of a generation, how many of its 2,000 tokens are its prompt's.
+    pub prompt: Option<u32>,
 }
 
 /// What is asked of models.
@@ -29,8 +36,8 @@ pub const KINDS: [Kind; 5] = [
     Kind::embed("embed, 1 item", 1),
     Kind::embed("embed, 10 items", 10),
     Kind::embed("embed, 1,000 items", 1_000),
-    Kind::generate("generate, short"),
-    Kind::generate("generate, long"),
+    Kind::generate("generate, short prompt", 20),
+    Kind::generate("generate, long prompt", 1_900),
 ];
 
 impl Kind {
@@ -38,15 +45,23 @@ impl Kind {
         Self {
             name,
             items,
-            whole_percent: 100,
+            prompt: None,
         }
     }
 
-    const fn generate(name: &'static str) -> Self {
+    const fn generate(name: &'static str, prompt: u32) -> Self {
         Self {
             name,
             items: 1,
-            whole_percent: 25,
+            prompt: Some(prompt),
+        }
+    }
+
+    /// What an audit costs that computes so many of its items, as a part of what the work does.
+    fn part(&self, own: u32) -> Perquintill {
+        match self.prompt {
+            Some(prompt) => generation_audit(PASS, prompt, TOKENS),
+            None => Perquintill::from_rational(u64::from(own), u64::from(self.items)),
         }
     }
 }
@@ -60,6 +75,8 @@ pub struct Paid {
     pub level: SecurityLevel,
     /// Items of each auditor.
     pub own: u32,
+    /// What an audit costs, as a part of what the work does.
+    pub part: f64,
     /// What an audit is paid in the mean, as a multiple of its cost, by a provider whose price just covers
     /// its work and its audits.
     pub over_cost: f64,
@@ -90,8 +107,8 @@ fn paid(rules: &Rules, kind: Kind, level: SecurityLevel, seed: u64, tasks: u64) 
     };
     let lock = rules.policy.least_lock(expected, &terms)?;
     let own = rules.policy.items(kind.items, expected, &terms, lock)?;
-    let part = Perquintill::from_rational(u64::from(own) * kind.whole_percent, u64::from(kind.items) * 100);
-    let share = rules.audit_pay.share(part, expected);
+    let share = rules.audit_pay.share(kind.part(own), expected);
+    let part = kind.part(own).deconstruct() as f64 / 1e18;
     let threshold = AuditThreshold::equal(expected, VERIFIERS);
     let (mut all, mut audits) = (0u128, 0u128);
     for task in 0..tasks {
@@ -108,11 +125,12 @@ fn paid(rules: &Rules, kind: Kind, level: SecurityLevel, seed: u64, tasks: u64) 
         all as f64 / tasks as f64 / price,
         all as f64 / audits.max(1) as f64 / price,
     );
-    let cost = (1.0 - of_price) * part.deconstruct() as f64 / 1e18;
+    let cost = (1.0 - of_price) * part;
     Ok(Paid {
         kind,
         level,
         own,
+        part,
         over_cost: each / cost,
         of_price,
     })
@@ -121,13 +139,13 @@ fn paid(rules: &Rules, kind: Kind, level: SecurityLevel, seed: u64, tasks: u64) 
 /// The table for people.
 pub fn text(rows: &[Paid]) -> String {
     let mut text = format!(
-        "{:<20} {:<9} {:>5} {:>14} {:>14}",
+        "{:<22} {:<9} {:>5} {:>14} {:>14}",
         "operation", "level", "items", "pay over cost", "of the price"
     );
     for row in rows {
         let level = format!("{:?}", row.level).to_lowercase();
         text += &format!(
-            "\n{:<20} {level:<9} {:>5} {:>14.3} {:>14.4}",
+            "\n{:<22} {level:<9} {:>5} {:>14.3} {:>14.4}",
             row.kind.name, row.own, row.over_cost, row.of_price
         );
     }

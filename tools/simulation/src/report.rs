@@ -209,6 +209,7 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
     });
     let young = changed(|rules| rules.seasoned = false);
     let first_come = changed(|rules| rules.places_by_stake = false);
+    let owned = changed(|rules| rules.owners_decide = true);
     let soon = changed(|rules| rules.blocks.unbonding = rules.blocks.challenge);
     let judged_only = changed(|rules| rules.pursuit = Pursuit::OF_JUDGED_ONLY);
     let (standard, basic) = (Market::with_corrupt(33), Market::basic(33));
@@ -243,6 +244,16 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
             "places for bids go to whoever comes first",
             "cornered bids",
             (&first_come, &standard),
+        ),
+        (
+            "a model's auditors go when its owner retires it",
+            "squatted model, retired",
+            (&owned, &standard),
+        ),
+        (
+            "a model's owner says how fast its reference machine is",
+            "squatted model, hurried",
+            (&owned, &standard),
         ),
         (
             "basic level, silencing an auditor for hours costs 12 R",

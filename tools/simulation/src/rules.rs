@@ -4,7 +4,7 @@ use sp_arithmetic::{FixedU128, Perbill, Perquintill};
 use surety_audit_economics::{
     AuditPay, AuditPlan, AuditPolicy, AuditRates, Refusal, SecurityLevel, SlashSplit, Terms,
 };
-use surety_types::limits;
+use surety_types::{BLOCK_SECONDS, limits};
 
 /// Plancks of one reward: the unit in which profits are reported.
 pub const REWARD: u128 = 1_000_000_000_000;
@@ -43,6 +43,9 @@ pub struct Rules {
     pub seasoned: bool,
     /// Whether places for bids go to seasoned stake, and not to whoever comes first.
     pub places_by_stake: bool,
+    /// Whether whoever registered a model says how fast its reference machine is, and its list of auditors is
+    /// empty once it has retired it.
+    pub owners_decide: bool,
     /// Whether windows are counted on a clock that stands still while finality does.
     pub running_clock: bool,
     /// Windows in blocks.
@@ -77,6 +80,7 @@ impl Default for Rules {
             auditors_demand: true,
             seasoned: true,
             places_by_stake: true,
+            owners_decide: false,
             running_clock: true,
             blocks: Blocks::default(),
             lock: None,
@@ -152,6 +156,11 @@ impl Default for Blocks {
 }
 
 impl Blocks {
+    /// Seconds that auditors have at least.
+    pub const fn audit_seconds(&self) -> u32 {
+        self.audit * BLOCK_SECONDS
+    }
+
     /// From the last commitment until a slash for it is carried out, at the latest: it is opened late, then
     /// its audit, it is challenged in the last block, both sides use up their clocks, no block can compute
     /// the cell, and nobody vetoes.

@@ -8,6 +8,7 @@ mod bids;
 mod challengers;
 mod clients;
 mod draws;
+mod models;
 mod providers;
 mod showing;
 
@@ -243,6 +244,11 @@ pub const STRATEGIES: &[Strategy] = &[
         "withholding the entropy block",
         draws::withholds_entropy,
     ),
+    Strategy {
+        baseline: nothing,
+        ..provider("squatted model, retired", "squatted models", models::retires)
+    },
+    drawing("squatted model, hurried", "squatted models", models::hurries),
     ring("censorship", "censorship of moves", providers::censors),
     provider(
         "auditor denial of service",

@@ -266,6 +266,22 @@ fn taking_all_places_for_bids_buys_neither_seats_without_audits_nor_a_higher_pri
 }
 
 #[test]
+fn who_registers_anothers_model_takes_neither_its_tasks_nor_its_auditors_time() {
+    let owned = Rules {
+        owners_decide: true,
+        ..Rules::default()
+    };
+    for name in ["squatted model, retired", "squatted model, hurried"] {
+        loses(name);
+        for corrupt in CORRUPT {
+            let before = play(name, &owned, &Market::with_corrupt(corrupt));
+            let (profit, error) = (before.profit(), before.error());
+            assert!(profit > 3.0 * error, "{name}: {profit} +- {error}");
+        }
+    }
+}
+
+#[test]
 fn challenging_ones_own_right_answer_refunds_nothing() {
     loses("self-challenge");
 }

@@ -11,7 +11,7 @@ use std::{
 use surety_simulation::strategies::STRATEGIES;
 
 /// Those that strategies play. The page has more.
-const THREATS: [&str; 34] = [
+const THREATS: [&str; 35] = [
     "wrong result",
     "wrong items",
     "copying",
@@ -34,6 +34,7 @@ const THREATS: [&str; 34] = [
     "keys and stake moved after the seed",
     "crowding of audit places",
     "withholding the entropy block",
+    "squatted models",
     "censorship of moves",
     "auditor denial of service after announcing",
     "unbond before dispute",
