@@ -3,6 +3,7 @@
 
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
+use sp_runtime::DispatchError;
 use surety_dispute_game::bisection::{Move, Side};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{stake::Role, traits::Jail, trust::FaultKind};
@@ -66,6 +67,29 @@ fn members_that_are_right_are_paid_once_and_out_of_free_stake_of_the_loser() {
             Committees::<Test>::iter().count() + DisputeStorage::<Test>::iter().count(),
             0
         );
+    });
+}
+
+#[test]
+fn a_fund_of_more_than_was_set_aside_or_of_a_strangers_is_noticed() {
+    referred(|| {
+        let claimed = claimed();
+        ballot(&votes(9, |_| claimed));
+        let (id, sound) = Committees::<Test>::iter().next().unwrap();
+        let fund = sound.fund.clone().unwrap();
+        assert_ok!(try_state());
+        let (mut more, mut of_stranger) = (fund.clone(), fund.clone());
+        more.left = fund.pot + 1;
+        of_stranger.payer = FIRST_STRANGER;
+        for damaged in [more, of_stranger] {
+            Committees::<Test>::mutate(id, |committee| committee.as_mut().unwrap().fund = Some(damaged));
+            let noticed = try_state();
+            assert!(
+                matches!(noticed, Err(DispatchError::Other(text)) if text.starts_with("DISPUTES-7")),
+                "{noticed:?}"
+            );
+        }
+        Committees::<Test>::insert(id, sound);
     });
 }
 
