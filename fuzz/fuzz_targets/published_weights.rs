@@ -8,8 +8,8 @@ use surety_engine::exact::{kernels::Precision, ExactCalibrator};
 use surety_models::convert::convert_into;
 use tempfile::TempDir;
 
-const CONFIG: &str = r#"{"model_type":"llama","vocab_size":3,"hidden_size":2,"num_hidden_layers":1,
-    "num_attention_heads":1,"intermediate_size":2,"hidden_act":"silu","max_position_embeddings":2,
+const CONFIG: &str = r#"{"model_type":"llama","vocab_size":3,"hidden_size":4,"num_hidden_layers":1,
+    "num_attention_heads":1,"intermediate_size":4,"hidden_act":"silu","max_position_embeddings":2,
     "rms_norm_eps":1e-5,"tie_word_embeddings":true}"#;
 const TOKENIZER: &str = r#"{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],"normalizer":null,
     "pre_tokenizer":null,"post_processor":null,"decoder":null,"model":{"type":"BPE","vocab":{"a":0,"e":1},

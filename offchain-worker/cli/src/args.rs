@@ -321,8 +321,8 @@ pub enum RoleArg {
 pub enum ModelCommand {
     /// Download a model's files, and check their hashes; goes on where it was interrupted
     Fetch {
-        /// Name of a known model, or hub:OWNER/NAME[@REVISION] for any BERT, Llama, Mistral or Qwen 2 on the
-        /// model hub, which is then converted to its exact form; a gated one needs your token in HF_TOKEN
+        /// Name of a known model, or hub:OWNER/NAME[@REVISION] for any BERT, Llama, Mistral, Qwen 2 or Qwen 3
+        /// on the hub, which is then converted to its exact form; a gated one needs your token in HF_TOKEN
         #[arg(value_name = "MODEL", default_value = crate::models::DEFAULT)]
         model: String,
         /// What to call a converted model [default: NAME-exact]

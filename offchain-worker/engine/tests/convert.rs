@@ -48,7 +48,7 @@ fn converted_to(
     .map(|stored| (home, stored))
 }
 
-fn both_precisions(models: [Published; 3]) -> impl Iterator<Item = (Published, Precision)> {
+fn both_precisions<const N: usize>(models: [Published; N]) -> impl Iterator<Item = (Published, Precision)> {
     let both = [Precision::Int8, Precision::Int12];
     models
         .into_iter()
@@ -117,6 +117,7 @@ fn what_is_converted_reads_back_as_it_was_written() {
         Published::bert(),
         Published::llama(true, false),
         Published::llama(false, true),
+        Published::qwen3(),
     ]);
     for (published, precision) in all {
         let (_home, stored) = converted_to(&published, As::F32, Some(precision)).unwrap();
@@ -161,6 +162,7 @@ fn conversions_are_the_ones_that_everybody_gets() {
         Published::bert(),
         Published::llama(true, false),
         Published::llama(false, true),
+        Published::qwen3(),
     ]);
     let ids: Vec<String> = models
         .map(|(published, precision)| {
@@ -177,6 +179,8 @@ fn conversions_are_the_ones_that_everybody_gets() {
             "0x22572d508ff82f4c6bfe9fa77d6cd218439f36b4e413bca32e641170255e22fa",
             "0x43c3d2ffcf330178f6447fe495aef2c4fe941278596a0161d82927f7cac1e9e6",
             "0xf28165ba9ecaa1cf134cdc3869a673cd9041871e335c9603a45a2a714e1c8c50",
+            "0x38b5649c9a3af76acb30c4bdc5950a668960f17d16e7bba83c40eefd31179ea3",
+            "0x63161045ed2a13f079c1473640272de6d8bc75959d86b0ba9e7831aefc68dee8",
         ]
     );
 }

@@ -15,11 +15,11 @@ use surety_engine::exact::{
 };
 use surety_model_trace::quantized_bytes;
 use surety_models::{
-    ModelError,
+    Form, ModelError,
     tokens::{TextFiles, text_form},
-    weights::LlamaWeights,
+    weights::{HeadNorms, LlamaWeights},
 };
-use surety_types::model::ModelFamily;
+use surety_types::model::{ModelFamily, Pooling};
 
 /// Writes every step down.
 #[derive(Default)]
@@ -75,8 +75,12 @@ fn some_tokens(seed: u64, count: usize) -> Vec<u32> {
 
 #[test]
 fn every_cell_of_every_step_is_that_of_the_definition() {
-    for (seed, tied) in [(1, true), (2, false)] {
-        let weights = synthetic::llama(seed, tied);
+    for (seed, weights) in [
+        (1, synthetic::llama(1, true)),
+        (2, synthetic::llama(2, false)),
+        (3, synthetic::qwen3(3, false)),
+        (4, synthetic::qwen3(4, true)),
+    ] {
         let model = LlamaModel::new(weights.clone()).unwrap();
         let tokens = some_tokens(seed, 21);
         let (logits, expected) = reference::llama(&weights, &tokens);
@@ -94,16 +98,21 @@ fn every_cell_of_every_step_is_that_of_the_definition() {
 
 #[test]
 fn a_prompt_in_pieces_and_token_by_token_gives_the_same_bits() {
-    let model = LlamaModel::new(synthetic::llama(3, true)).unwrap();
+    for weights in [synthetic::llama(3, true), synthetic::qwen3(3, true)] {
+        in_pieces(&LlamaModel::new(weights).unwrap());
+    }
+}
+
+fn in_pieces(model: &LlamaModel) {
     let tokens = some_tokens(3, 130);
-    let whole = pass(&model, &tokens, &[130]);
+    let whole = pass(model, &tokens, &[130]);
     for pieces in [&[1][..], &[2], &[7], &[32], &[65], &[64], &[100, 1, 1, 5]] {
         for threads in [1, 2, 7, 16] {
             let pool = rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)
                 .build()
                 .unwrap();
-            let found = pool.install(|| pass(&model, &tokens, pieces));
+            let found = pool.install(|| pass(model, &tokens, pieces));
             assert!(found == whole, "{pieces:?} {threads}");
         }
     }
@@ -111,7 +120,7 @@ fn a_prompt_in_pieces_and_token_by_token_gives_the_same_bits() {
 
 #[test]
 fn weights_that_do_not_fit_together_are_refused() {
-    let changes: [fn(&mut LlamaWeights); 8] = [
+    let changes: [fn(&mut LlamaWeights); 10] = [
         |weights| weights.heads = 3,
         |weights| weights.kv_heads = 0,
         |weights| weights.context = 0,
@@ -120,13 +129,54 @@ fn weights_that_do_not_fit_together_are_refused() {
         |weights| weights.tokens.scales.truncate(7),
         |weights| weights.layers[1].output.inputs = 640,
         |weights| weights.head = Some(weights.layers[0].up.clone()),
+        // Half a head would be normed at a time.
+        |weights| norms(weights, 2).query.weight.truncate(16),
+        |weights| norms(weights, 4).key.weight.clear(),
     ];
     for (number, change) in changes.into_iter().enumerate() {
-        let mut weights = synthetic::llama(15, true);
+        let mut weights = synthetic::qwen3(15, true);
         change(&mut weights);
-        let manifest = synthetic::manifest(ModelFamily::Llama, &weights);
+        let manifest = synthetic::manifest(ModelFamily::Qwen3, &weights);
         let made = ExactLlama::new(manifest, weights);
         assert!(matches!(made.err(), Some(ModelError::Malformed(_))), "{number}");
+    }
+}
+
+fn norms(weights: &mut LlamaWeights, layer: usize) -> &mut HeadNorms {
+    weights.layers[layer].head_norms.as_mut().unwrap()
+}
+
+#[test]
+fn layers_that_norm_their_heads_in_different_ways_are_refused() {
+    let changes: [(fn(&mut LlamaWeights), &str); 3] = [
+        (|weights| weights.layers[3].head_norms = None, "norms its heads"),
+        (
+            |weights| norms(weights, 1).query.epsilon = 1e-5,
+            "another epsilon",
+        ),
+        (|weights| norms(weights, 2).key.epsilon = 0.0, "another epsilon"),
+    ];
+    for (change, said) in changes {
+        let mut weights = synthetic::qwen3(16, true);
+        change(&mut weights);
+        let uneven = weights.form(Pooling::Mean).unwrap_err();
+        assert!(uneven.to_string().contains(said), "{uneven}");
+    }
+}
+
+/// Who judges its cells would norm heads that it does not, or the other way round: whoever runs it as
+/// registered would lose.
+#[test]
+fn a_decoder_that_is_registered_as_one_of_another_family_is_not_run() {
+    use ModelFamily::{Llama, Qwen3};
+    for (weights, stated) in [
+        (synthetic::qwen3(17, true), Llama),
+        (synthetic::llama(17, true), Qwen3),
+    ] {
+        let found = weights.family();
+        let manifest = synthetic::manifest(stated, &weights);
+        let refused = ExactLlama::new(manifest, weights).err();
+        assert_eq!(refused, Some(ModelError::Family { stated, found }));
     }
 }
 

@@ -256,10 +256,11 @@ impl Files {
     }
 }
 
-fn models() -> [(Published, ModelFamily); 2] {
+fn models() -> [(Published, ModelFamily); 3] {
     [
         (Published::bert(), ModelFamily::Bert),
         (Published::llama(true, false), ModelFamily::Llama),
+        (Published::qwen3(), ModelFamily::Qwen3),
     ]
 }
 

@@ -27,7 +27,7 @@ use surety_dispute_game::bisection::{
 };
 use surety_engine::{
     Claimed, Engine, EngineError, Event, Job, Outcome, content_hash,
-    exact::{ExactBert, ExactCalibrator, OwnTrace},
+    exact::{ExactBert, ExactCalibrator, Op, OwnTrace},
     generation::{FinishReason, Generation},
     open,
 };
@@ -68,6 +68,10 @@ fn synthetic_llama(seed: u64, tied: bool) -> Arc<dyn Engine> {
     Arc::new(generating::engine(synthetic::llama(seed, tied)))
 }
 
+fn synthetic_qwen3(seed: u64, tied: bool) -> Arc<dyn Engine> {
+    Arc::new(generating::engine(synthetic::qwen3(seed, tied)))
+}
+
 /// A model of width 8, converted: every input is smoothed.
 fn tiny(published: &Published) -> Arc<dyn Engine> {
     let (home, source) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -86,6 +90,8 @@ fn the_leaves_of_the_fast_engine_are_those_of_the_definition() {
         (synthetic_bert(12, Pooling::First), &embed),
         (synthetic_llama(18, true), &generate),
         (synthetic_llama(19, false), &generate),
+        (synthetic_qwen3(18, false), &generate),
+        (synthetic_qwen3(19, true), &generate),
     ] {
         let outcome = run(&engine, job);
         let leaves = engine.leaves(job, &outcome.output, &mut go_on).unwrap();
@@ -102,6 +108,7 @@ fn every_cell_of_a_small_model_holds() {
         (Published::bert(), &embed),
         (Published::llama(true, false), &generate),
         (Published::llama(false, true), &generate),
+        (Published::qwen3(), &generate),
     ] {
         let engine = tiny(&published);
         let outcome = run(&engine, job);
@@ -120,6 +127,7 @@ fn some_cells_of_larger_models_hold() {
         (synthetic_bert(13, Pooling::Mean), &embed),
         (synthetic_bert(14, Pooling::First), &embed),
         (synthetic_llama(20, true), &generate),
+        (synthetic_qwen3(21, true), &generate),
     ] {
         let outcome = run(&engine, job);
         let mut own = view(&engine, job, &outcome.output, outcome.claim.units);
@@ -205,6 +213,45 @@ fn an_honest_defender_wins_and_so_does_an_honest_challenger() {
             (&mut mine, &mut theirs),
             weight_root(&honest),
         );
+        assert_eq!(refused, None);
+        assert!(
+            matches!(state, State::Over(over) if over.winner == Side::Defender),
+            "{state:?}"
+        );
+    }
+}
+
+/// The weight of a head's norm is another one than the model's: whoever answers with it has nothing to show.
+#[test]
+fn a_head_that_is_normed_by_other_weights_is_found_where_it_is_normed() {
+    let (honest, job) = (synthetic_qwen3(25, true), job(&request("Once upon", 12)));
+    for (layer, place, op) in [(0, 3, Op::NormQuery), (4, 31, Op::NormKey)] {
+        let mut weights = synthetic::qwen3(25, true);
+        let norms = weights.layers[layer].head_norms.as_mut().unwrap();
+        let norm = match op {
+            Op::NormQuery => &mut norms.query,
+            _ => &mut norms.key,
+        };
+        norm.weight[place] *= 1.5;
+        let other: Arc<dyn Engine> = Arc::new(generating::engine(weights));
+        let lie = run(&other, &job);
+        let mut theirs = view(&other, &job, &lie.output, lie.claim.units);
+        let mut mine = view(&honest, &job, &lie.output, lie.claim.units);
+        let sides = (&mut theirs, &mut mine);
+        let (state, refused) = play(lie.claim.trace_root, sides, weight_root(&honest));
+        assert_eq!(refused, Some(GameError::Unproven), "{state:?}");
+        let cell = cell_of(&state);
+        let layout = mine.layout().clone();
+        let step = layout.plan(cell.leaf, cell.length).unwrap().step(cell.step);
+        let step = step.unwrap();
+        assert_eq!((step.layer as usize, step.op), (layer, op));
+        assert_eq!(cell.cell as usize, place, "the first head's");
+        // And challenges in vain.
+        let outcome = run(&honest, &job);
+        let mut mine = view(&honest, &job, &outcome.output, outcome.claim.units);
+        let mut theirs = view(&other, &job, &outcome.output, outcome.claim.units);
+        let sides = (&mut mine, &mut theirs);
+        let (state, refused) = play(outcome.claim.trace_root, sides, weight_root(&honest));
         assert_eq!(refused, None);
         assert!(
             matches!(state, State::Over(over) if over.winner == Side::Defender),

@@ -197,9 +197,37 @@ fn qwen_2_and_mistral_become_decoders() {
 }
 
 #[test]
+fn qwen_3_becomes_a_decoder_of_a_family_of_its_own() {
+    let published = Published::qwen3();
+    let (_home, stored, _) = converted(&published, &[]).unwrap();
+    assert_eq!(stored.manifest.family, ModelFamily::Qwen3);
+    let architecture = &stored.manifest.exact.as_ref().unwrap().architecture;
+    // Not the width by the heads.
+    assert_eq!(
+        (architecture.width, architecture.heads, architecture.head_dim),
+        (8, 4, 4)
+    );
+    open(stored.read().unwrap()).unwrap();
+    for name in ["q_norm", "k_norm"] {
+        let mut lacking = published.clone();
+        let name = format!("model.layers.1.self_attn.{name}.weight");
+        let (shape, values) = lacking.tensors.remove(&name).unwrap();
+        assert_eq!(refused(&lacking, &[]), ModelError::MissingTensor(name.clone()));
+        // One norm for all heads together is another architecture's.
+        let (shape, values) = ([shape, vec![4]].concat(), values.repeat(4));
+        lacking.tensors.insert(name, (shape, values));
+        let wrong = refused(&lacking, &[]);
+        assert!(matches!(wrong, ModelError::WrongShape { .. }), "{wrong}");
+    }
+}
+
+#[test]
 fn decoders_that_would_be_misread_are_refused_by_their_names() {
     let with = |model_type: &str, fields: Value| {
-        let mut published = decoder(model_type);
+        let mut published = match model_type {
+            "qwen3" => Published::qwen3(),
+            _ => decoder(model_type),
+        };
         for (field, value) in fields.as_object().unwrap() {
             published.config[field] = value.clone();
         }
@@ -218,12 +246,36 @@ fn decoders_that_would_be_misread_are_refused_by_their_names() {
             "qwen2",
             json!({"layer_types": ["full_attention", "full_attention"]}),
         ),
+        (
+            "qwen3",
+            json!({"use_sliding_window": false, "sliding_window": 32, "max_window_layers": 2}),
+        ),
+        ("qwen3", json!({"attention_bias": false, "rope_scaling": null})),
     ] {
         assert_eq!(with(model_type, fields.clone()), None, "{model_type} {fields}");
     }
     for (model_type, fields, said) in [
-        ("qwen3", json!({}), "qwen3, which norms every head"),
-        ("gemma2", json!({}), "model_type is gemma2"),
+        ("qwen3", json!({"attention_bias": true}), "attention_bias is true"),
+        ("qwen3", json!({"head_dim": null}), "head_dim is missing"),
+        ("qwen3", json!({"head_dim": 0}), "head_dim is 0"),
+        ("qwen3", json!({"head_dim": 3}), "head_dim is odd"),
+        ("qwen3", json!({"head_dim": 514}), "head_dim is 514"),
+        (
+            "qwen3",
+            json!({"use_sliding_window": true, "sliding_window": 63}),
+            "sliding_window is 63",
+        ),
+        (
+            "qwen3",
+            json!({"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}}),
+            "of the type \"yarn\"",
+        ),
+        (
+            "qwen3",
+            json!({"num_key_value_heads": null}),
+            "num_key_value_heads is missing",
+        ),
+        ("qwen3", json!({"rms_norm_eps": 0.0}), "rms_norm_eps"),
         (
             "qwen2",
             json!({"use_sliding_window": true, "sliding_window": 63}),
@@ -264,5 +316,21 @@ fn decoders_that_would_be_misread_are_refused_by_their_names() {
     ] {
         let error = with(model_type, fields.clone()).unwrap_or_default();
         assert!(error.contains(said), "{model_type} {fields}: {error}");
+    }
+    for other in [
+        "qwen2_moe",
+        "qwen3_moe",
+        "qwen3_next",
+        "qwen3_vl",
+        "gemma2",
+        "gemma3_text",
+        "phi3",
+        "mixtral",
+        "gpt_oss",
+        "deepseek_v3",
+    ] {
+        let error = with("qwen2", json!({"model_type": other})).unwrap_or_default();
+        let said = format!("model_type is {other}, but must be bert, llama, mistral, qwen2 or qwen3");
+        assert!(error.contains(&said), "{error}");
     }
 }

@@ -28,7 +28,7 @@ use surety_types::{
 use tempfile::TempDir;
 
 const ENCODERS: [(&str, Pooling); 2] = [("bert-mean", Pooling::Mean), ("bert-cls", Pooling::First)];
-const DECODERS: [&str; 3] = ["llama", "qwen2", "mistral"];
+const DECODERS: [&str; 4] = ["llama", "qwen2", "mistral", "qwen3"];
 
 fn folder(name: &str) -> PathBuf {
     PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap())

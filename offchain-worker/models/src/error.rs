@@ -1,7 +1,7 @@
 //! Why a model's files make no model.
 
 use surety_model_trace::LayoutError;
-use surety_types::model::{Architecture, ArchitectureError, TextForm};
+use surety_types::model::{Architecture, ArchitectureError, ModelFamily, TextForm};
 
 /// Why files with the right hashes make no model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,6 +104,14 @@ pub enum ModelError {
         layer: usize,
         /// How.
         what: String,
+    },
+    /// The manifest is that of another architecture's model.
+    #[error("the manifest says {stated:?}, but the model's files are of a {found:?}")]
+    Family {
+        /// By the manifest.
+        stated: ModelFamily,
+        /// By `config.json` and the weights.
+        found: ModelFamily,
     },
     /// The manifest is that of a model with other dimensions.
     #[error("the manifest says {stated:?}, but the weights are {found:?}")]

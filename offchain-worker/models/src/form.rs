@@ -21,6 +21,9 @@ pub trait Form {
     /// say what it computes.
     fn architecture(&self, pooling: Pooling) -> Result<Architecture, ModelError>;
 
+    /// What computes with them.
+    fn family(&self) -> ModelFamily;
+
     /// The weights by name.
     fn parts(&self) -> Parts<'_>;
 
@@ -38,8 +41,10 @@ pub trait Form {
     /// Whether a manifest says it of these weights.
     ///
     /// # Errors
-    /// Those of [`Self::architecture`], [`ModelError::Architecture`] and [`ModelError::WeightRoot`].
+    /// Those of [`Self::architecture`], [`ModelError::Family`], [`ModelError::Architecture`] and
+    /// [`ModelError::WeightRoot`].
     fn check(&self, manifest: &ModelManifest) -> Result<Architecture, ModelError> {
+        same_family(manifest.family, self.family())?;
         let stated = manifest.exact.as_ref();
         let found = self.form(stated.map_or(Pooling::Mean, |stated| stated.architecture.pooling))?;
         if stated.map(|stated| &stated.architecture) != Some(&found.architecture) {
@@ -62,6 +67,10 @@ impl Form for Weights {
             Self::Bert(weights) => weights.architecture(pooling),
             Self::Llama(weights) => weights.architecture(pooling),
         }
+    }
+
+    fn family(&self) -> ModelFamily {
+        self.family()
     }
 
     fn parts(&self) -> Parts<'_> {
@@ -94,6 +103,10 @@ impl Form for BertWeights {
         })
     }
 
+    fn family(&self) -> ModelFamily {
+        ModelFamily::Bert
+    }
+
     fn parts(&self) -> Parts<'_> {
         self.into()
     }
@@ -120,8 +133,21 @@ impl Form for LlamaWeights {
         })
     }
 
+    fn family(&self) -> ModelFamily {
+        self.family()
+    }
+
     fn parts(&self) -> Parts<'_> {
         self.into()
+    }
+}
+
+/// Weights of one family say other numbers than the same ones of another.
+pub(crate) fn same_family(stated: ModelFamily, found: ModelFamily) -> Result<(), ModelError> {
+    if stated == found {
+        Ok(())
+    } else {
+        Err(ModelError::Family { stated, found })
     }
 }
 
@@ -133,7 +159,7 @@ pub fn smallest(manifest: &ModelManifest, architecture: &Architecture) -> Result
     // An item of a token; a token after a prompt of one.
     let (units, words) = match manifest.family {
         ModelFamily::Bert => (1, ITEM_WORDS.saturating_add(1)),
-        ModelFamily::Llama => (2, SETTINGS_WORDS.saturating_add(1)),
+        ModelFamily::Llama | ModelFamily::Qwen3 => (2, SETTINGS_WORDS.saturating_add(1)),
     };
     let facts = TaskFacts {
         family: manifest.family,
@@ -154,8 +180,10 @@ struct LayerForm {
     smoothed: Smoothed,
     /// Outputs of the product to the inner width.
     inner: usize,
-    /// Of the layer's two norms.
-    epsilons: [f32; 2],
+    /// Whether heads of queries and keys are normed.
+    head_norms: bool,
+    /// Of the layer's norms.
+    epsilons: Vec<f32>,
 }
 
 impl From<&BertLayer> for LayerForm {
@@ -168,13 +196,19 @@ impl From<&BertLayer> for LayerForm {
                 down: layer.down_smoothing.is_some(),
             },
             inner: layer.up.outputs,
-            epsilons: [layer.attention_norm.epsilon, layer.norm.epsilon],
+            head_norms: false,
+            epsilons: vec![layer.attention_norm.epsilon, layer.norm.epsilon],
         }
     }
 }
 
 impl From<&LlamaLayer> for LayerForm {
     fn from(layer: &LlamaLayer) -> Self {
+        let own = [&layer.attention_norm, &layer.mlp_norm].into_iter();
+        let of_heads = layer
+            .head_norms
+            .iter()
+            .flat_map(|norms| [&norms.query, &norms.key]);
         Self {
             smoothed: Smoothed {
                 attention: layer.attention_smoothing.is_some(),
@@ -183,7 +217,8 @@ impl From<&LlamaLayer> for LayerForm {
                 down: layer.down_smoothing.is_some(),
             },
             inner: layer.up.outputs,
-            epsilons: [layer.attention_norm.epsilon, layer.mlp_norm.epsilon],
+            head_norms: layer.head_norms.is_some(),
+            epsilons: own.chain(of_heads).map(|norm| norm.epsilon).collect(),
         }
     }
 }
@@ -202,7 +237,14 @@ where
         if layer.inner != first.inner {
             return Err(uneven(number, "has another inner width than the first"));
         }
-        if layer.epsilons.map(f32::to_bits) != [epsilon.to_bits(); 2] {
+        if layer.head_norms != first.head_norms {
+            return Err(uneven(
+                number,
+                "norms its heads where the first does not, or the other way round",
+            ));
+        }
+        let mut epsilons = layer.epsilons.iter();
+        if epsilons.any(|of_norm| of_norm.to_bits() != epsilon.to_bits()) {
             return Err(uneven(number, "has another epsilon than the model's norm"));
         }
     }

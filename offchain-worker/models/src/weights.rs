@@ -6,6 +6,7 @@
 use surety_exact::Turns;
 use surety_kernels::Packed;
 pub use surety_kernels::weights::{Linear, Norm, Quanta, Table, WeightRow};
+use surety_types::model::ModelFamily;
 
 /// A linear layer's weights, row by row.
 pub trait LinearRows {
@@ -94,6 +95,15 @@ pub struct BertWeights<L = Linear> {
     pub layers: Vec<BertLayer<L>>,
 }
 
+/// What norms every head of a layer before it is turned by its position.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeadNorms {
+    /// Of queries, `[head_dim]`.
+    pub query: Norm,
+    /// Of keys, `[head_dim]`.
+    pub key: Norm,
+}
+
 /// One layer of a decoder. A `smoothing_scale` scales the channels of the next linear layers' input; `None`
 /// is all ones.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,6 +118,8 @@ pub struct LlamaLayer<L = Linear> {
     pub key: L,
     /// Attention's values, as many as keys.
     pub value: L,
+    /// After `query` and `key`: Qwen 3's alone.
+    pub head_norms: Option<HeadNorms>,
     /// Before `output`.
     pub output_smoothing: Option<Vec<f32>>,
     /// What attention found, back to the state's width.
@@ -147,4 +159,14 @@ pub struct LlamaWeights<L = Linear> {
     pub norm: Norm,
     /// From a state to a logit for each token. `None`: `tokens` serves as the matrix.
     pub head: Option<L>,
+}
+
+impl<L> LlamaWeights<L> {
+    /// Which decoder it is, by its first layer.
+    pub fn family(&self) -> ModelFamily {
+        match self.layers.first() {
+            Some(layer) if layer.head_norms.is_some() => ModelFamily::Qwen3,
+            _ => ModelFamily::Llama,
+        }
+    }
 }

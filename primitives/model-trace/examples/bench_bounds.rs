@@ -22,7 +22,7 @@ fn facts(family: ModelFamily, units: u32) -> TaskFacts {
         // As many as an input may hold, or one.
         input_bytes: match family {
             ModelFamily::Bert => limits::INPUT_BYTES_MAX,
-            ModelFamily::Llama => 28,
+            ModelFamily::Llama | ModelFamily::Qwen3 => 28,
         },
         units_max: units,
         stop: vec![0; limits::SPECIAL_IDS_MAX as usize]
@@ -104,7 +104,7 @@ fn picked(architecture: &Architecture, facts: &TaskFacts) -> Option<(u32, u32, u
         };
         // Before the layers, of the first of them, after them.
         let steps = layout.steps(leaf, length)?;
-        let few = (0..steps.min(30)).chain(steps.saturating_sub(5)..steps);
+        let few = (0..steps.min(36)).chain(steps.saturating_sub(5)..steps);
         few.map(of_step).max_by_key(|(.., time)| *time)
     };
     // The last strides, and what chooses.
@@ -143,8 +143,9 @@ fn main() {
     let bert = ModelFamily::Bert;
     let models = [
         ("Llama at every limit", largest(ModelFamily::Llama)),
-        ("the same, 3 layers", deep(3)),
-        ("the same, 1 layer", deep(1)),
+        ("Qwen 3 at every limit", largest(ModelFamily::Qwen3)),
+        ("Llama at every limit, 3 layers", deep(3)),
+        ("Llama at every limit, 1 layer", deep(1)),
         ("Llama whose cells can be opened", (ModelFamily::Llama, openable)),
         ("BERT at every limit", largest(bert)),
         ("narrow BERT, most layers", (bert, hostile(limits::LAYERS_MAX))),

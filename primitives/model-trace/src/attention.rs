@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use surety_exact::{
     ArithmeticError, BLOCK, HEAD_MAX, Head, Turns, attention_cell, blocks, dot, exp, largest_score,
-    quantize_heads, quantize_weights, rotate_pair, score_cell, sum,
+    quantize_heads, quantize_weights, rms_norm_cell, rms_norm_scale, rotate_pair, score_cell, sum,
 };
 use surety_types::model::ModelFamily;
 
@@ -14,7 +14,7 @@ use crate::{
     inputs::Inputs,
     plan::Heads,
     steps::Op,
-    tensors::Tensor,
+    tensors::{InLayer, Tensor},
 };
 use surety_dispute_game::bisection::CellValue;
 
@@ -34,12 +34,39 @@ impl ReadHead<'_> {
 }
 
 impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
+    /// A query's or key's number, normed: it depends on its head alone.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "dimensions that divide are at least 1 in a layout"
+    )]
+    pub fn norm_head(&mut self, of: Op, by: InLayer, cell: u32) -> Found<I::Error> {
+        let dims = self.plan.dims();
+        let place = cell % dims.head_dim;
+        let start = cell - place;
+        let from = self.plan.source(self.step.layer, of);
+        let head = self.numbers(from, self.row, start..start.saturating_add(dims.head_dim))?;
+        let value = *head.get(place as usize).ok_or(ArithmeticError::Shape)?;
+        let weight = self.of_vector(self.tensor(by), place)?;
+        Ok(rms_norm_cell(value, rms_norm_scale(&head, dims.epsilon)?, weight))
+    }
+
+    /// What is turned by its position.
+    fn unturned(&self) -> Op {
+        match (self.step.op, self.plan.family()) {
+            (Op::RotateQuery, ModelFamily::Qwen3) => Op::NormQuery,
+            (Op::RotateQuery, _) => Op::Query,
+            (_, ModelFamily::Qwen3) => Op::NormKey,
+            _ => Op::Key,
+        }
+    }
+
     /// A query's or key's number, turned by its position.
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "dimensions that divide are at least 1 in a layout"
     )]
-    pub fn rotate(&mut self, of: Op, cell: u32) -> Found<I::Error> {
+    pub fn rotate(&mut self, cell: u32) -> Found<I::Error> {
+        let of = self.unturned();
         let half = (self.plan.dims().head_dim / 2).max(1);
         let position = self.plan.positions().start.saturating_add(self.row);
         // Pair `i` of a head is its numbers `i` and `i + half`.
@@ -64,9 +91,9 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let (dims, family) = (self.plan.dims(), self.plan.family());
         let (of, values) = match (self.step.op, family) {
             (Op::QuantQuery, ModelFamily::Bert) => (Op::Query, dims.queries),
-            (Op::QuantQuery, ModelFamily::Llama) => (Op::RotateQuery, dims.queries),
+            (Op::QuantQuery, ModelFamily::Llama | ModelFamily::Qwen3) => (Op::RotateQuery, dims.queries),
             (Op::QuantKey, ModelFamily::Bert) => (Op::Key, dims.keys),
-            (Op::QuantKey, ModelFamily::Llama) => (Op::RotateKey, dims.keys),
+            (Op::QuantKey, ModelFamily::Llama | ModelFamily::Qwen3) => (Op::RotateKey, dims.keys),
             _ => (Op::Value, dims.keys),
         };
         let (value, scale) = (cell / 2, cell.checked_sub(values.saturating_mul(2)));

@@ -120,7 +120,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
             (Op::ValuesTransposed, _) => self.value_column(cell),
             (Op::Record, _) => self.record(cell),
             (_, ModelFamily::Bert) => self.encoder(cell).map(number),
-            (_, ModelFamily::Llama) => self.decoder(cell).map(number),
+            (_, ModelFamily::Llama | ModelFamily::Qwen3) => self.decoder(cell).map(number),
         }
     }
 
@@ -183,8 +183,9 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
                 let state = self.plan.state_before(layer);
                 self.rms_norm(state, Op::FinalStats, Tensor::FinalNorm, cell)
             }
-            Op::RotateQuery => self.rotate(Op::Query, cell),
-            Op::RotateKey => self.rotate(Op::Key, cell),
+            Op::NormQuery => self.norm_head(Op::Query, InLayer::QueryNorm, cell),
+            Op::NormKey => self.norm_head(Op::Key, InLayer::KeyNorm, cell),
+            Op::RotateQuery | Op::RotateKey => self.rotate(cell),
             Op::AttentionSum => self.add_state(cell),
             Op::MlpStats => {
                 let sum = self.plan.source(layer, Op::AttentionSum);
@@ -287,7 +288,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     }
 
     /// One value of a vector.
-    fn of_vector(&mut self, tensor: Tensor, index: u32) -> Found<I::Error> {
+    pub fn of_vector(&mut self, tensor: Tensor, index: u32) -> Found<I::Error> {
         let row = self.weights(tensor, index / VECTOR_ROW)?;
         let value = row.scales.get((index % VECTOR_ROW) as usize);
         Ok(value.copied().ok_or(ArithmeticError::Shape)?)
@@ -298,10 +299,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let layer = self.step.layer;
         let op = match (self.step.op, self.plan.family()) {
             (Op::QuantQkv, ModelFamily::Bert) => return self.plan.state_before(layer),
-            (Op::QuantQkv, ModelFamily::Llama) => Op::AttentionInput,
+            (Op::QuantQkv, ModelFamily::Llama | ModelFamily::Qwen3) => Op::AttentionInput,
             (Op::QuantOutput, _) => Op::Attention,
             (Op::QuantMlp, ModelFamily::Bert) => Op::AttentionSum,
-            (Op::QuantMlp, ModelFamily::Llama) => Op::MlpInput,
+            (Op::QuantMlp, ModelFamily::Llama | ModelFamily::Qwen3) => Op::MlpInput,
             (Op::QuantDown, _) => Op::Activation,
             _ => Op::FinalInput,
         };

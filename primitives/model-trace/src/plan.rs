@@ -117,7 +117,7 @@ impl<'l> LeafPlan<'l> {
     pub(super) fn visible(&self, row: u32) -> u32 {
         match self.family() {
             ModelFamily::Bert => self.positions.end,
-            ModelFamily::Llama => {
+            ModelFamily::Llama | ModelFamily::Qwen3 => {
                 let position = self.positions.start.saturating_add(row);
                 position.saturating_add(1).min(self.positions.end)
             }
@@ -309,8 +309,8 @@ impl<'l> LeafPlan<'l> {
             Op::QuantQkv | Op::QuantMlp | Op::FinalQuant => self.quantized(rows, dims.width),
             Op::QuantOutput => self.quantized(rows, dims.queries),
             Op::QuantDown => self.quantized(rows, dims.inner),
-            Op::Query | Op::RotateQuery | Op::Attention => words_of(rows, dims.queries),
-            Op::Key | Op::RotateKey | Op::Value => words_of(rows, dims.keys),
+            Op::Query | Op::NormQuery | Op::RotateQuery | Op::Attention => words_of(rows, dims.queries),
+            Op::Key | Op::NormKey | Op::RotateKey | Op::Value => words_of(rows, dims.keys),
             Op::QuantQuery => quantized_heads(rows, dims.queries, dims.heads),
             Op::QuantKey | Op::QuantValue => {
                 quantized_heads(rows, dims.keys, dims.keys.checked_div(dims.head_dim)?)
@@ -370,7 +370,7 @@ impl<'l> LeafPlan<'l> {
     fn stats(&self) -> u32 {
         match self.family() {
             ModelFamily::Bert => 2,
-            ModelFamily::Llama => 1,
+            ModelFamily::Llama | ModelFamily::Qwen3 => 1,
         }
     }
 

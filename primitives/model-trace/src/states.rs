@@ -20,7 +20,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let position = self.plan.positions().start.saturating_add(self.row);
         let token = match self.plan.family() {
             ModelFamily::Bert => self.of_item(position)?,
-            ModelFamily::Llama => self.fed(position)?,
+            ModelFamily::Llama | ModelFamily::Qwen3 => self.fed(position)?,
         };
         Ok(known_id(token, self.plan.dims().vocabulary))
     }

@@ -15,10 +15,10 @@ pub enum Op {
     EmbedStats,
     /// The first state: vectors of tokens; with BERT, `EmbedAdd` normalised.
     Embed,
-    /// Llama: inverse root mean square of the state. BERT: mean and inverse standard deviation of
+    /// Decoders: inverse root mean square of the state. BERT: mean and inverse standard deviation of
     /// `AttentionAdd`.
     AttentionStats,
-    /// Llama: the state, normalised.
+    /// Decoders: the state, normalised.
     AttentionInput,
     /// Input of the three products below.
     QuantQkv,
@@ -28,9 +28,13 @@ pub enum Op {
     Key,
     /// Values.
     Value,
-    /// Llama: queries, turned by their position.
+    /// Qwen 3: each head of queries, normed.
+    NormQuery,
+    /// Qwen 3: each head of keys, normed.
+    NormKey,
+    /// Decoders: queries, turned by their position.
     RotateQuery,
-    /// Llama: keys, turned by their position.
+    /// Decoders: keys, turned by their position.
     RotateKey,
     /// Queries in int12, a scale for each head.
     QuantQuery,
@@ -64,19 +68,19 @@ pub enum Op {
     Output,
     /// BERT: that, added to the state.
     AttentionAdd,
-    /// That; with BERT normalised, with Llama added to the state.
+    /// That; with BERT normalised, with decoders added to the state.
     AttentionSum,
-    /// Llama: inverse root mean square of `AttentionSum`.
+    /// Decoders: inverse root mean square of `AttentionSum`.
     MlpStats,
-    /// Llama: `AttentionSum`, normalised.
+    /// Decoders: `AttentionSum`, normalised.
     MlpInput,
     /// Input of the products to the inner width.
     QuantMlp,
-    /// Llama: what is let through.
+    /// Decoders: what is let through.
     Gate,
     /// To the inner width.
     Up,
-    /// The activation function; with Llama, gated.
+    /// The activation function; with decoders, gated.
     Activation,
     /// The same, quantized.
     QuantDown,
@@ -86,7 +90,7 @@ pub enum Op {
     Add,
     /// BERT: mean and inverse standard deviation of that.
     Stats,
-    /// The layer's result; with BERT normalised, with Llama added to `AttentionSum`.
+    /// The layer's result; with BERT normalised, with decoders added to `AttentionSum`.
     Sum,
     /// BERT: one row of `R` for each number of a state: all states, turned round. Where the first token's
     /// state is the vector, that one alone, so that the mean is over it.
@@ -95,9 +99,9 @@ pub enum Op {
     Mean,
     /// BERT, one row: the same at length 1.
     Pool,
-    /// Llama: inverse root mean square of the last state.
+    /// Decoders: inverse root mean square of the last state.
     FinalStats,
-    /// Llama: the last state, normalised.
+    /// Decoders: the last state, normalised.
     FinalInput,
     /// The same, quantized.
     FinalQuant,
@@ -148,11 +152,16 @@ pub(super) const fn program(family: ModelFamily, first: bool, last: bool) -> Pro
                 &[Op::Record]
             },
         },
-        ModelFamily::Llama => Program {
-            before: if first { &[Op::Embed] } else { NONE },
-            each: LLAMA,
-            after: &[Op::Record],
-        },
+        ModelFamily::Llama => decoder(first, LLAMA),
+        ModelFamily::Qwen3 => decoder(first, QWEN3),
+    }
+}
+
+const fn decoder(first: bool, each: &'static [Op]) -> Program {
+    Program {
+        before: if first { &[Op::Embed] } else { &[] },
+        each,
+        after: &[Op::Record],
     }
 }
 
@@ -195,6 +204,43 @@ const LLAMA: &[Op] = &[
     Op::Query,
     Op::Key,
     Op::Value,
+    Op::RotateQuery,
+    Op::RotateKey,
+    Op::QuantQuery,
+    Op::QuantKey,
+    Op::QuantValue,
+    Op::Scores,
+    Op::Maxima,
+    Op::Exps,
+    Op::Totals,
+    Op::ValueScales,
+    Op::QuantWeights,
+    Op::ValuesTransposed,
+    Op::Partials,
+    Op::Attention,
+    Op::QuantOutput,
+    Op::Output,
+    Op::AttentionSum,
+    Op::MlpStats,
+    Op::MlpInput,
+    Op::QuantMlp,
+    Op::Gate,
+    Op::Up,
+    Op::Activation,
+    Op::QuantDown,
+    Op::Down,
+    Op::Sum,
+];
+
+const QWEN3: &[Op] = &[
+    Op::AttentionStats,
+    Op::AttentionInput,
+    Op::QuantQkv,
+    Op::Query,
+    Op::Key,
+    Op::Value,
+    Op::NormQuery,
+    Op::NormKey,
     Op::RotateQuery,
     Op::RotateKey,
     Op::QuantQuery,

@@ -27,11 +27,11 @@ pub enum Tensor {
     EmbeddingsNorm,
     /// Its bias.
     EmbeddingsNormBias,
-    /// Llama: how far each pair of a head turns from a position to the next.
+    /// Decoders: how far each pair of a head turns from a position to the next.
     Turns,
-    /// Llama: weight of the norm after the last layer.
+    /// Decoders: weight of the norm after the last layer.
     FinalNorm,
-    /// Llama, unless the tokens' vectors serve: from a state to a logit for each token.
+    /// Decoders, unless the tokens' vectors serve: from a state to a logit for each token.
     Head,
     /// In a layer.
     Layer(u32, InLayer),
@@ -52,13 +52,13 @@ pub enum InLayer {
     OutputSmoothing,
     /// What attention found, back to the state's width.
     Output,
-    /// Weight of attention's norm: after it with BERT, before it with Llama.
+    /// Weight of attention's norm: after it with BERT, before it with decoders.
     AttentionNorm,
     /// BERT: its bias.
     AttentionNormBias,
     /// What scales the input of `Gate` and `Up`.
     InnerSmoothing,
-    /// Llama: what is let through.
+    /// Decoders: what is let through.
     Gate,
     /// To the inner width.
     Up,
@@ -66,14 +66,18 @@ pub enum InLayer {
     DownSmoothing,
     /// Back to the state's width.
     Down,
-    /// Weight of the other norm: after `Down` with BERT, before `Gate` with Llama.
+    /// Weight of the other norm: after `Down` with BERT, before `Gate` with decoders.
     Norm,
     /// BERT: its bias.
     NormBias,
+    /// Qwen 3: weight of the norm of each head of queries.
+    QueryNorm,
+    /// Qwen 3: weight of the norm of each head of keys.
+    KeyNorm,
 }
 
 /// All of a layer.
-const IN_LAYER: [InLayer; 15] = [
+const IN_LAYER: [InLayer; 17] = [
     InLayer::AttentionSmoothing,
     InLayer::Query,
     InLayer::Key,
@@ -89,6 +93,8 @@ const IN_LAYER: [InLayer; 15] = [
     InLayer::Down,
     InLayer::Norm,
     InLayer::NormBias,
+    InLayer::QueryNorm,
+    InLayer::KeyNorm,
 ];
 
 /// What the committed rows of a tensor hold.
@@ -112,6 +118,7 @@ impl InLayer {
         match family {
             ModelFamily::Bert => self.bert(),
             ModelFamily::Llama => self.llama(),
+            ModelFamily::Qwen3 => self.qwen3(),
         }
     }
 
@@ -132,6 +139,7 @@ impl InLayer {
             Self::Down => "output.dense",
             Self::Norm => "output.LayerNorm.weight",
             Self::NormBias => "output.LayerNorm.bias",
+            Self::QueryNorm | Self::KeyNorm => return None,
         })
     }
 
@@ -150,8 +158,16 @@ impl InLayer {
             Self::DownSmoothing => "mlp.down_proj.pre",
             Self::Down => "mlp.down_proj",
             Self::Norm => "post_attention_layernorm.weight",
-            Self::AttentionNormBias | Self::NormBias => return None,
+            Self::AttentionNormBias | Self::NormBias | Self::QueryNorm | Self::KeyNorm => return None,
         })
+    }
+
+    const fn qwen3(self) -> Option<&'static str> {
+        match self {
+            Self::QueryNorm => Some("self_attn.q_norm.weight"),
+            Self::KeyNorm => Some("self_attn.k_norm.weight"),
+            shared => shared.llama(),
+        }
     }
 
     fn exists(self, architecture: &Architecture) -> bool {
@@ -180,6 +196,7 @@ impl InLayer {
             Self::Down => linear(inner, width),
             Self::OutputSmoothing => WeightShape::vector(queries),
             Self::DownSmoothing => WeightShape::vector(inner),
+            Self::QueryNorm | Self::KeyNorm => WeightShape::vector(architecture.head_dim),
             _ => WeightShape::vector(width),
         }
     }
@@ -195,23 +212,23 @@ impl Tensor {
         let part = part.name(family)?;
         Some(match family {
             ModelFamily::Bert => format!("encoder.layer.{layer}.{part}"),
-            ModelFamily::Llama => format!("model.layers.{layer}.{part}"),
+            ModelFamily::Llama | ModelFamily::Qwen3 => format!("model.layers.{layer}.{part}"),
         })
     }
 
     /// The name of one that is in no layer.
     const fn outside(self, family: ModelFamily) -> Option<&'static str> {
-        use ModelFamily::{Bert, Llama};
+        use ModelFamily::{Bert, Llama, Qwen3};
         Some(match (self, family) {
             (Self::Tokens, Bert) => "embeddings.word_embeddings",
             (Self::Positions, Bert) => "embeddings.position_embeddings",
             (Self::Types, Bert) => "embeddings.token_type_embeddings",
             (Self::EmbeddingsNorm, Bert) => "embeddings.LayerNorm.weight",
             (Self::EmbeddingsNormBias, Bert) => "embeddings.LayerNorm.bias",
-            (Self::Tokens, Llama) => "model.embed_tokens",
-            (Self::Turns, Llama) => "rotary.turns",
-            (Self::FinalNorm, Llama) => "model.norm.weight",
-            (Self::Head, Llama) => "lm_head",
+            (Self::Tokens, Llama | Qwen3) => "model.embed_tokens",
+            (Self::Turns, Llama | Qwen3) => "rotary.turns",
+            (Self::FinalNorm, Llama | Qwen3) => "model.norm.weight",
+            (Self::Head, Llama | Qwen3) => "lm_head",
             _ => return None,
         })
     }

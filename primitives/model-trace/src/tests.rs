@@ -1,4 +1,4 @@
-//! Small models of both families: what is right holds, what is not is refuted, and games end as they should.
+//! Small models of every family: what is right holds, what is not is refuted, and games end as they should.
 
 #![allow(clippy::unwrap_used)]
 

@@ -139,6 +139,11 @@ impl MemoryModel {
         })
     }
 
+    /// Its family.
+    pub const fn family(&self) -> ModelFamily {
+        self.family
+    }
+
     /// Its architecture.
     pub fn architecture(&self) -> &Architecture {
         &self.architecture

@@ -66,7 +66,10 @@ impl TraceShape {
         let (layers, hidden) = (architecture.layers, architecture.width);
         match family {
             ModelFamily::Bert => Self::bert(layers, hidden),
-            ModelFamily::Llama => Self::llama(layers, hidden, architecture.kv_heads, architecture.head_dim),
+            ModelFamily::Llama | ModelFamily::Qwen3 => Self {
+                family,
+                ..Self::llama(layers, hidden, architecture.kv_heads, architecture.head_dim)
+            },
         }
     }
 
@@ -84,7 +87,8 @@ impl TraceShape {
         }
     }
 
-    /// Of a decoder: states, and the quantized keys and values that later positions look at.
+    /// Of a Llama: states, and the quantized keys and values that later positions look at. Other decoders
+    /// differ in nothing but `family`.
     pub const fn llama(layers: u32, hidden: u32, kv_heads: u32, head_dim: u32) -> Self {
         Self {
             family: ModelFamily::Llama,

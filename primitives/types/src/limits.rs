@@ -89,7 +89,7 @@ pub const JAIL_TERMS_MAX: u32 = 32;
 // every model within them can be disputed; how large a task may be follows from the model and is the trace's
 // affair. Nothing that a node evaluates may take longer because one of them is large.
 
-/// Most layers of a model. A leaf of its trace may hold 96 of them where the model is narrow, at 32 steps
+/// Most layers of a model. A leaf of its trace may hold 96 of them where the model is narrow, at 34 steps
 /// each: of 4,096.
 pub const LAYERS_MAX: u32 = 160;
 

@@ -26,14 +26,20 @@ pub enum ModelFamily {
     /// Llama-architecture decoders, Mistral and Qwen 2 among them: RMS norm, rotary positions, grouped
     /// attention, SwiGLU.
     Llama,
+    /// Qwen 3's dense decoders: as `Llama`, and every head of queries and of keys is normed by its root mean
+    /// square before it is turned by its position.
+    Qwen3,
 }
 
 impl ModelFamily {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Bert, Self::Llama, Self::Qwen3];
+
     /// What models of this family do on the exact tier.
     pub const fn operation(self) -> Operation {
         match self {
             Self::Bert => Operation::Embed,
-            Self::Llama => Operation::Generate,
+            Self::Llama | Self::Qwen3 => Operation::Generate,
         }
     }
 }
@@ -256,7 +262,7 @@ pub struct Architecture {
     pub activation: Activation,
     /// Which inputs are scaled before they are quantized.
     pub smoothed: Smoothed,
-    /// Llama: the tokens' vectors also make the logits.
+    /// Decoders: the tokens' vectors also make the logits.
     pub tied: bool,
     /// Of all quantized rows.
     pub precision: Precision,

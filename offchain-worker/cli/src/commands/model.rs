@@ -122,7 +122,7 @@ async fn stored_after_fetching(context: &Context, name: &str, options: FetchOpti
     let known = known::by_name(name).ok_or_else(|| {
         let names: Vec<String> = known::all().iter().map(known::KnownModel::name).collect();
         CliError::Usage(format!(
-            "{name:?} is not a model that can be fetched; there is: {}, and any BERT, Llama, Mistral or Qwen 2 as {HUB}OWNER/NAME",
+            "{name:?} is not a model that can be fetched; there is: {}, and any BERT, Llama, Mistral, Qwen 2 or Qwen 3 as {HUB}OWNER/NAME",
             names.join(", ")
         ))
     })?;

@@ -134,6 +134,7 @@ impl Random {
             query: self.linear(hidden, hidden),
             key: self.linear(hidden, kv),
             value: self.linear(hidden, kv),
+            head_norms: None,
             output_smoothing: None,
             output: self.linear(hidden, hidden),
             mlp_norm: norm(hidden),

@@ -1,4 +1,5 @@
-//! The forward pass of an exact decoder: RMS norm, rotary positions, grouped attention, SwiGLU.
+//! The forward pass of an exact decoder: RMS norm, rotary positions, grouped attention, SwiGLU; with Qwen 3
+//! a norm of every head of queries and keys.
 //!
 //! A position's numbers depend on the tokens up to it and on nothing else, so a prompt in chunks of any
 //! length, one token at a time, or a prompt together with its continuation all give the same bits.
@@ -27,10 +28,17 @@ pub struct LlamaModel {
 fn packed(
     layer: LlamaLayer,
     width: usize,
-    queries: usize,
-    keys: usize,
+    (heads, kv_heads): (usize, usize),
+    head_dim: usize,
 ) -> Result<LlamaLayer<Packed>, ArithmeticError> {
-    let inner = layer.up.outputs;
+    let (queries, keys, inner) = (heads * head_dim, kv_heads * head_dim, layer.up.outputs);
+    let norms = layer
+        .head_norms
+        .iter()
+        .flat_map(|norms| [&norms.query, &norms.key]);
+    if norms.into_iter().any(|norm| norm.weight.len() != head_dim) {
+        return Err(ArithmeticError::Shape);
+    }
     let [attention_smoothing, output_smoothing] =
         [&layer.attention_smoothing, &layer.output_smoothing].map(Option::as_ref);
     let [mlp_smoothing, down_smoothing] = [&layer.mlp_smoothing, &layer.down_smoothing].map(Option::as_ref);
@@ -38,6 +46,7 @@ fn packed(
         query: pack(&layer.query, width, queries, attention_smoothing)?,
         key: pack(&layer.key, width, keys, attention_smoothing)?,
         value: pack(&layer.value, width, keys, attention_smoothing)?,
+        head_norms: layer.head_norms,
         output: pack(&layer.output, queries, width, output_smoothing)?,
         gate: pack(&layer.gate, width, inner, mlp_smoothing)?,
         up: pack(&layer.up, width, inner, mlp_smoothing)?,
@@ -120,13 +129,11 @@ impl LlamaModel {
     /// [`ArithmeticError::Shape`] when they do not.
     pub fn new(weights: LlamaWeights) -> Result<Self, ArithmeticError> {
         let width = weights.tokens.width;
-        let (queries, keys) = (
-            weights.heads * weights.head_dim,
-            weights.kv_heads * weights.head_dim,
-        );
+        let (heads, head_dim) = ((weights.heads, weights.kv_heads), weights.head_dim);
         let fits = width > 0
             && weights.context > 0
-            && keys > 0
+            && weights.kv_heads > 0
+            && head_dim > 0
             && weights.heads.is_multiple_of(weights.kv_heads)
             && weights.head_dim == 2 * weights.turns.len();
         if !fits || weights.layers.is_empty() {
@@ -146,7 +153,7 @@ impl LlamaModel {
             turns: weights.turns,
             tokens: weights.tokens,
             layers: layers
-                .map(|layer| packed(layer, width, queries, keys))
+                .map(|layer| packed(layer, width, heads, head_dim))
                 .collect::<Result<_, _>>()?,
             norm: weights.norm,
             head,
@@ -187,12 +194,16 @@ impl LlamaModel {
     /// How its traces are cut.
     pub fn trace_shape(&self) -> TraceShape {
         // A file's dimensions are far smaller than either type.
-        TraceShape::llama(
+        let shape = TraceShape::llama(
             self.layers() as u32,
             self.width() as u32,
             self.weights.kv_heads as u32,
             self.weights.head_dim as u32,
-        )
+        );
+        TraceShape {
+            family: self.weights.family(),
+            ..shape
+        }
     }
 
     /// How many positions to add at a time.
@@ -261,6 +272,11 @@ impl LlamaModel {
         pass.product(Op::Query, &layer.query, query)?;
         pass.product(Op::Key, &layer.key, key)?;
         pass.product(Op::Value, &layer.value, value)?;
+        if let Some(norms) = &layer.head_norms {
+            let spare = &mut sequence.attended;
+            pass.norm_heads(Op::NormQuery, query, (&norms.query, queries), spare)?;
+            pass.norm_heads(Op::NormKey, key, (&norms.key, keys), spare)?;
+        }
         kernels::rotate(query, self.weights.heads, &self.weights.turns, first_position)?;
         pass.real(Op::RotateQuery, query, queries);
         kernels::rotate(key, self.weights.kv_heads, &self.weights.turns, first_position)?;

@@ -1,11 +1,11 @@
-//! What the forward passes of both families are made of.
+//! What the forward passes of all families are made of.
 
-use std::ops::Range;
+use std::{mem, ops::Range};
 
 use surety_exact::{ArithmeticError, GROUP, groups};
 use surety_kernels::{self as kernels, Heads, Packed, Rows};
 use surety_model_trace::{Op, Step};
-use surety_models::weights::{Linear, Quanta, Table};
+use surety_models::weights::{Linear, Norm, Quanta, Table};
 
 use super::probe::Probe;
 
@@ -33,6 +33,21 @@ impl<P: Probe> Pass<'_, P> {
         self.rows.quantize(input, width, smoothing_scale)?;
         self.probe
             .quantized(step(self.layer, op), input, width, self.rows);
+        Ok(())
+    }
+
+    /// Norms every head of some rows of so many numbers. What `spare` holds does not matter before, and is of
+    /// no use afterwards.
+    pub(super) fn norm_heads(
+        &mut self,
+        op: Op,
+        rows: &mut Vec<f32>,
+        (by, width): (&Norm, usize),
+        spare: &mut Vec<f32>,
+    ) -> Result<(), ArithmeticError> {
+        kernels::rms_norm(rows, by, sized(spare, rows.len()))?;
+        mem::swap(rows, spare);
+        self.real(op, rows, width);
         Ok(())
     }
 

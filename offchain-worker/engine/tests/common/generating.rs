@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use surety_engine::{Event, Job, Outcome, exact::ExactLlama, generation::Generation};
 use surety_exact::Sampling;
 use surety_models::weights::LlamaWeights;
-use surety_types::model::{ModelFamily, Operation};
+use surety_types::model::Operation;
 use tokenizers::Tokenizer;
 
 use super::synthetic::{self, START};
@@ -16,7 +16,7 @@ pub fn engine(weights: LlamaWeights) -> ExactLlama {
 
 /// An engine of which these tokens end a generation.
 pub fn engine_stopped_by(weights: LlamaWeights, stop: &[u32]) -> ExactLlama {
-    let mut manifest = synthetic::manifest(ModelFamily::Llama, &weights);
+    let mut manifest = synthetic::manifest(weights.family(), &weights);
     manifest.text.stop = stop.to_vec().try_into().unwrap();
     ExactLlama::new(manifest, weights).unwrap()
 }

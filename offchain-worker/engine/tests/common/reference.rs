@@ -1,4 +1,4 @@
-//! Both families by the functions of `surety-exact` alone, one cell after the other.
+//! All families by the functions of `surety-exact` alone, one cell after the other.
 
 use std::collections::BTreeMap;
 
@@ -237,6 +237,15 @@ pub fn bert(weights: &BertWeights, pooling: Pooling, ids: &[u32]) -> (Vec<f32>, 
     (pooled, steps)
 }
 
+/// Every head of every row.
+fn heads_normed(rows: &Rows, norm: &Norm) -> Rows {
+    let one = |row: &Vec<f32>| {
+        let heads = row.chunks(norm.weight.len()).map(<[f32]>::to_vec).collect();
+        rms_normed(&heads, norm).concat()
+    };
+    rows.iter().map(one).collect()
+}
+
 fn rotated(rows: &Rows, weights: &LlamaWeights) -> Rows {
     let one = |(position, row): (u32, &Vec<f32>)| {
         let mut row = row.clone();
@@ -264,8 +273,13 @@ pub fn llama(weights: &LlamaWeights, tokens: &[u32]) -> (Rows, Steps) {
             (Op::Key, &layer.key),
             (Op::Value, &layer.value),
         ];
-        let [query, key, value] =
+        let [mut query, mut key, value] =
             steps.linears((index, Op::QuantQkv), &normed, &layer.attention_smoothing, three);
+        if let Some(norms) = &layer.head_norms {
+            (query, key) = (heads_normed(&query, &norms.query), heads_normed(&key, &norms.key));
+            steps.real(index, Op::NormQuery, &query);
+            steps.real(index, Op::NormKey, &key);
+        }
         let (query, key) = (rotated(&query, weights), rotated(&key, weights));
         steps.real(index, Op::RotateQuery, &query);
         steps.real(index, Op::RotateKey, &key);

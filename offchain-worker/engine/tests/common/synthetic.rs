@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use surety_exact::{Precision, SplitMix64, Turns, groups};
 use surety_models::{
     Form,
-    weights::{Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table},
+    weights::{
+        Activation, BertLayer, BertWeights, HeadNorms, Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table,
+    },
 };
 use surety_types::model::{ModelFamily, ModelManifest, Operation, Pooling, TextForm, Tier};
 
@@ -161,6 +163,7 @@ pub fn llama(seed: u64, tied: bool) -> LlamaWeights {
                 query: maker.linear(width, queries, false),
                 key: maker.linear(width, keys, false),
                 value: maker.linear(width, keys, true),
+                head_norms: None,
                 output_smoothing: maker.smoothing_scale(output, queries),
                 output: maker.linear(queries, width, false),
                 mlp_norm: maker.norm(width, false),
@@ -174,6 +177,19 @@ pub fn llama(seed: u64, tied: bool) -> LlamaWeights {
         norm: maker.norm(width, false),
         head: (!tied).then(|| maker.linear(width, 260, false)),
     }
+}
+
+/// The same, whose heads are normed.
+pub fn qwen3(seed: u64, tied: bool) -> LlamaWeights {
+    let mut weights = llama(seed, tied);
+    let maker = &mut Maker::new(seed + 1_000);
+    for layer in &mut weights.layers {
+        layer.head_norms = Some(HeadNorms {
+            query: maker.norm(weights.head_dim, false),
+            key: maker.norm(weights.head_dim, false),
+        });
+    }
+    weights
 }
 
 /// Starts every prompt.
@@ -232,7 +248,7 @@ pub fn manifest(family: ModelFamily, weights: &impl Form) -> ModelManifest {
 pub fn manifest_pooling(family: ModelFamily, weights: &impl Form, pooling: Pooling) -> ModelManifest {
     let operation = match family {
         ModelFamily::Bert => Operation::Embed,
-        ModelFamily::Llama => Operation::Generate,
+        ModelFamily::Llama | ModelFamily::Qwen3 => Operation::Generate,
     };
     ModelManifest {
         name: b"synthetic".to_vec().try_into().unwrap(),
@@ -244,7 +260,7 @@ pub fn manifest_pooling(family: ModelFamily, weights: &impl Form, pooling: Pooli
         text: TextForm {
             stop: match family {
                 ModelFamily::Bert => Default::default(),
-                ModelFamily::Llama => vec![END].try_into().unwrap(),
+                ModelFamily::Llama | ModelFamily::Qwen3 => vec![END].try_into().unwrap(),
             },
             ..TextForm::default()
         },

@@ -58,6 +58,7 @@ fn layer(dice: &mut SplitMix64) -> LlamaLayer {
         query: linear(dice, WIDTH, 64),
         key: linear(dice, WIDTH, 32),
         value: linear(dice, WIDTH, 32),
+        head_norms: None,
         output_smoothing: None,
         output: linear(dice, 64, WIDTH),
         mlp_norm: norm(),

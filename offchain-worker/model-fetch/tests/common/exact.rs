@@ -129,6 +129,42 @@ impl Published {
         }
     }
 
+    /// The same as a Qwen 3, whose heads are normed and twice as wide as their parts of a state.
+    pub fn qwen3() -> Self {
+        let mut published = Self::llama(true, false);
+        let mut set = |name: String, shape: &[usize]| {
+            let seed = name.len() as f32;
+            let count: usize = shape.iter().product();
+            let values = (0..count).map(|i| ((i as f32 + seed) * 0.9).sin()).collect();
+            published.tensors.insert(name, (shape.to_vec(), values));
+        };
+        for layer in 0..2 {
+            let stem = |part: &str| format!("model.layers.{layer}.self_attn.{part}.weight");
+            set(stem("q_proj"), &[16, 8]);
+            set(stem("k_proj"), &[8, 8]);
+            set(stem("v_proj"), &[8, 8]);
+            set(stem("o_proj"), &[8, 16]);
+            set(stem("q_norm"), &[4]);
+            set(stem("k_norm"), &[4]);
+        }
+        moderate(&mut published.tensors);
+        let config = published.config.as_object_mut().unwrap();
+        config.remove("mlp_bias");
+        config.insert("model_type".into(), "qwen3".into());
+        config.insert("architectures".into(), json!(["Qwen3ForCausalLM"]));
+        config.insert("head_dim".into(), 4.into());
+        published
+    }
+
+    /// The same with one value throughout the tensors whose names end so.
+    pub fn with(mut self, end: &str, value: f32) -> Self {
+        let tensors = self.tensors.iter_mut();
+        for (_, (_, values)) in tensors.filter(|(name, _)| name.ends_with(end)) {
+            values.fill(value);
+        }
+        self
+    }
+
     /// The three files as a hub has them. Their manifest is of no use.
     pub fn files(&self) -> ModelFiles {
         let weights = safetensors(&self.tensors, As::F32);

@@ -34,7 +34,7 @@ pub(super) fn check(bytes: &[u8], family: ModelFamily) -> Result<(), ModelError>
     }
     let (is_computed, known): (fn(&str) -> bool, _) = match family {
         ModelFamily::Bert => (|name| ENCODERS.contains(&name), ENCODERS.join(", ")),
-        ModelFamily::Llama => (|name| name.ends_with(DECODER), format!("one {DECODER}")),
+        ModelFamily::Llama | ModelFamily::Qwen3 => (|name| name.ends_with(DECODER), format!("one {DECODER}")),
     };
     let mut named = json.architectures.iter().flatten();
     match named.find(|name| !is_computed(name)) {

@@ -1,4 +1,5 @@
-//! Llama, and the decoders that differ from it in biases and in what their configuration leaves out.
+//! Llama, and the decoders that differ from it in biases, in norms of heads and in what their configuration
+//! leaves out.
 
 use serde::{Deserialize, Deserializer};
 use surety_types::{
@@ -35,6 +36,8 @@ pub struct LlamaConfig {
     pub tied: bool,
     /// Which products have biases.
     pub biases: Biases,
+    /// Whether every head of queries and of keys is normed.
+    pub head_norms: bool,
 }
 
 /// Which products of a layer have biases.
@@ -48,12 +51,13 @@ pub struct Biases {
     pub mlp: bool,
 }
 
-/// Architectures that are computed as Llama is.
+/// Architectures that are computed as Llama is, or with a step more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoder {
     Llama,
     Mistral,
     Qwen2,
+    Qwen3,
 }
 
 impl Decoder {
@@ -63,12 +67,17 @@ impl Decoder {
             "llama" => Ok(Self::Llama),
             "mistral" => Ok(Self::Mistral),
             "qwen2" => Ok(Self::Qwen2),
-            "qwen3" => refused(
-                "model_type is qwen3, which norms every head of queries and keys: no step of an exact trace does",
-            ),
+            "qwen3" => Ok(Self::Qwen3),
             other => refused(format!(
-                "model_type is {other}, but must be bert, llama, mistral or qwen2"
+                "model_type is {other}, but must be bert, llama, mistral, qwen2 or qwen3"
             )),
+        }
+    }
+
+    pub(super) fn family(self) -> ModelFamily {
+        match self {
+            Self::Llama | Self::Mistral | Self::Qwen2 => ModelFamily::Llama,
+            Self::Qwen3 => ModelFamily::Qwen3,
         }
     }
 }
@@ -164,27 +173,45 @@ impl LlamaConfig {
         let config = Self {
             dims,
             num_key_value_heads,
-            head_dim: head_dim(json.head_dim, dims.hidden_size, heads)?,
+            head_dim: head_dim(decoder, json.head_dim, dims.hidden_size, heads)?,
             epsilon: epsilon("rms_norm_eps", json.rms_norm_eps)?,
             theta: within("rope_theta", theta.unwrap_or(THETA_DEFAULT), 1.0, THETA_MAX)?,
             scaling,
             tied: json.tie_word_embeddings.unwrap_or(false),
-            biases: biases(decoder, json.attention_bias, json.mlp_bias),
+            biases: biases(decoder, json.attention_bias, json.mlp_bias)?,
+            head_norms: decoder == Decoder::Qwen3,
         };
-        registrable(ModelFamily::Llama, &config.architecture())?;
+        registrable(config.family(), &config.architecture())?;
         Ok(config)
+    }
+
+    /// The family of what is made by it.
+    pub fn family(&self) -> ModelFamily {
+        match self.head_norms {
+            true => ModelFamily::Qwen3,
+            false => ModelFamily::Llama,
+        }
     }
 
     fn architecture(&self) -> Architecture {
         Architecture {
             kv_heads: narrow(self.num_key_value_heads),
             head_dim: narrow(self.head_dim),
-            ..self.dims.architecture(ModelFamily::Llama, self.epsilon)
+            ..self.dims.architecture(self.family(), self.epsilon)
         }
     }
 }
 
-fn head_dim(stated: Option<usize>, width: usize, heads: usize) -> Result<usize, ModelError> {
+fn head_dim(
+    decoder: Decoder,
+    stated: Option<usize>,
+    width: usize,
+    heads: usize,
+) -> Result<usize, ModelError> {
+    if stated.is_none() && decoder == Decoder::Qwen3 {
+        // Its authors' code takes 128 then, whatever the width is.
+        return refused("head_dim is missing");
+    }
     if stated.is_none() && !width.is_multiple_of(heads) {
         return refused("hidden_size is no multiple of num_attention_heads");
     }
@@ -197,8 +224,8 @@ fn head_dim(stated: Option<usize>, width: usize, heads: usize) -> Result<usize, 
 }
 
 /// Mistral's and Qwen 2's are fixed, whatever their configurations say.
-fn biases(decoder: Decoder, attention: Option<bool>, mlp: Option<bool>) -> Biases {
-    match decoder {
+fn biases(decoder: Decoder, attention: Option<bool>, mlp: Option<bool>) -> Result<Biases, ModelError> {
+    Ok(match decoder {
         Decoder::Llama => Biases {
             qkv: attention.unwrap_or(false),
             output: attention.unwrap_or(false),
@@ -209,7 +236,11 @@ fn biases(decoder: Decoder, attention: Option<bool>, mlp: Option<bool>) -> Biase
             qkv: true,
             ..Biases::default()
         },
-    }
+        Decoder::Qwen3 if attention == Some(true) => {
+            return refused("attention_bias is true: a qwen3 with biases is not supported");
+        }
+        Decoder::Qwen3 => Biases::default(),
+    })
 }
 
 /// Whether every position sees all before it.
@@ -219,10 +250,10 @@ fn all_positions(decoder: Decoder, json: &Json, positions: usize) -> Result<(), 
     let window = match decoder {
         Decoder::Llama => json.sliding_window.flatten(),
         Decoder::Mistral => json.sliding_window.unwrap_or(Some(WINDOW_DEFAULT)),
-        Decoder::Qwen2 if json.use_sliding_window == Some(true) => {
+        Decoder::Qwen2 | Decoder::Qwen3 if json.use_sliding_window == Some(true) => {
             json.sliding_window.unwrap_or(Some(WINDOW_DEFAULT))
         }
-        Decoder::Qwen2 => None,
+        Decoder::Qwen2 | Decoder::Qwen3 => None,
     };
     if let Some(window) = window.filter(|window| *window < positions) {
         return refused(format!(

@@ -107,7 +107,7 @@ fn model_type(bytes: &[u8]) -> Result<Option<String>, ModelError> {
 pub fn family(bytes: &[u8]) -> Result<ModelFamily, ModelError> {
     let family = match model_type(bytes)?.as_deref() {
         Some("bert") => ModelFamily::Bert,
-        other => llama::Decoder::named(other.unwrap_or("missing")).map(|_| ModelFamily::Llama)?,
+        other => llama::Decoder::named(other.unwrap_or("missing"))?.family(),
     };
     head::check(bytes, family)?;
     Ok(family)

@@ -53,7 +53,7 @@ pub fn check_small(folder: &Path) -> Result<(), ConvertError> {
             BertConfig::parse(&text.config)?;
             BertConfig::calibration(codec)?;
         }
-        ModelFamily::Llama => {
+        ModelFamily::Llama | ModelFamily::Qwen3 => {
             LlamaConfig::parse(&text.config)?;
             LlamaConfig::calibration(codec)?;
         }
@@ -71,7 +71,7 @@ pub fn check_heads(folder: &Path, heads: Vec<Head>) -> Result<(), ConvertError> 
     let TextFiles { family, config, .. } = text_files(folder)?;
     match family {
         ModelFamily::Bert => outlined(&BertConfig::parse(&config)?, source),
-        ModelFamily::Llama => outlined(&LlamaConfig::parse(&config)?, source),
+        ModelFamily::Llama | ModelFamily::Qwen3 => outlined(&LlamaConfig::parse(&config)?, source),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     config::{Dimensions, LlamaConfig},
     error::ModelError,
     tokens::TextCodec,
-    weights::{LlamaLayer, LlamaWeights},
+    weights::{HeadNorms, LlamaLayer, LlamaWeights},
 };
 
 impl Recipe for LlamaConfig {
@@ -111,6 +111,14 @@ fn layer(
         .map(|(stem, outputs)| site(stem, outputs, width, biases.qkv));
     let (attention_smoothing, [query, key, value]) =
         sharing(source, precision, three, seen.map(|seen| &seen.attention))?;
+    let mut head_norm = |part| norm(source, &stem(part), config.head_dim, epsilon, false);
+    let head_norms = match config.head_norms {
+        true => Some(HeadNorms {
+            query: head_norm("self_attn.q_norm")?,
+            key: head_norm("self_attn.k_norm")?,
+        }),
+        false => None,
+    };
     let output = stem("self_attn.o_proj");
     let output = [site(&output, width, queries, biases.output)];
     let (output_smoothing, [output]) = sharing(source, precision, output, seen.map(|seen| &seen.output))?;
@@ -126,6 +134,7 @@ fn layer(
         query,
         key,
         value,
+        head_norms,
         output_smoothing,
         output,
         mlp_norm: norm(source, &stem("post_attention_layernorm"), width, epsilon, false)?,

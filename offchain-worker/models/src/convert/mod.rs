@@ -156,7 +156,7 @@ const INT12_INPUTS_MAX: usize = 1536;
 pub const fn usual_precision(family: ModelFamily, inputs: usize) -> Precision {
     match family {
         ModelFamily::Bert if inputs <= INT12_INPUTS_MAX => Precision::Int12,
-        ModelFamily::Bert | ModelFamily::Llama => Precision::Int8,
+        ModelFamily::Bert | ModelFamily::Llama | ModelFamily::Qwen3 => Precision::Int8,
     }
 }
 
@@ -285,7 +285,7 @@ fn text_files(folder: &Path) -> Result<TextFiles, ConvertError> {
     let generation = optional(folder, GENERATION_CONFIG)?;
     let stop = match family {
         ModelFamily::Bert => SpecialIds::default(),
-        ModelFamily::Llama => stop_tokens(&config, generation.as_deref())?,
+        ModelFamily::Llama | ModelFamily::Qwen3 => stop_tokens(&config, generation.as_deref())?,
     };
     let mut text = TextFiles {
         family,
@@ -446,7 +446,7 @@ fn quantize(
             let precision = precision_for(&recipe.dims);
             passes(&recipe, source, codec, precision, calibrator, on_event).map(Weights::Bert)
         }
-        ModelFamily::Llama => {
+        ModelFamily::Llama | ModelFamily::Qwen3 => {
             let recipe = LlamaConfig::parse(config)?;
             let precision = precision_for(&recipe.dims);
             passes(&recipe, source, codec, precision, calibrator, on_event).map(Weights::Llama)

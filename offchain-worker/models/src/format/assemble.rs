@@ -4,7 +4,7 @@ use super::read::Tensors;
 use crate::{
     config::{BertConfig, Biases, LlamaConfig},
     error::ModelError,
-    weights::{BertLayer, BertWeights, LlamaLayer, LlamaWeights},
+    weights::{BertLayer, BertWeights, HeadNorms, LlamaLayer, LlamaWeights},
 };
 
 pub(super) fn bert(mut tensors: Tensors, config: &BertConfig) -> Result<BertWeights, ModelError> {
@@ -94,6 +94,13 @@ fn llama_layer(tensors: &mut Tensors, layer: &str, config: &LlamaConfig) -> Resu
         query: tensors.linear(&stem("self_attn.q_proj"), (queries, width), qkv)?,
         key: tensors.linear(&stem("self_attn.k_proj"), (keys, width), qkv)?,
         value: tensors.linear(&stem("self_attn.v_proj"), (keys, width), qkv)?,
+        head_norms: match config.head_norms {
+            true => Some(HeadNorms {
+                query: tensors.norm(&stem("self_attn.q_norm"), config.head_dim, epsilon, false)?,
+                key: tensors.norm(&stem("self_attn.k_norm"), config.head_dim, epsilon, false)?,
+            }),
+            false => None,
+        },
         output_smoothing: tensors.optional(&stem("self_attn.o_proj.pre"), queries)?,
         output: tensors.linear(&stem("self_attn.o_proj"), (width, queries), output)?,
         mlp_norm: tensors.norm(&stem("post_attention_layernorm"), width, epsilon, false)?,

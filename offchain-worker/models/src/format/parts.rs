@@ -147,6 +147,10 @@ impl<'a, L> From<&'a LlamaWeights<L>> for Parts<'a, L> {
             parts.linear(stem("self_attn.q_proj"), &layer.query);
             parts.linear(stem("self_attn.k_proj"), &layer.key);
             parts.linear(stem("self_attn.v_proj"), &layer.value);
+            if let Some(norms) = &layer.head_norms {
+                parts.norm(&stem("self_attn.q_norm"), &norms.query);
+                parts.norm(&stem("self_attn.k_norm"), &norms.key);
+            }
             parts.vector(stem("self_attn.o_proj.pre"), layer.output_smoothing.as_ref());
             parts.linear(stem("self_attn.o_proj"), &layer.output);
             parts.norm(&stem("post_attention_layernorm"), &layer.mlp_norm);

@@ -9,6 +9,7 @@ use super::{Dtype, Entry, FORMAT, FORMAT_KEY, PREFIX_BYTES, Parts, assemble, hea
 use crate::{
     config::{BertConfig, LlamaConfig},
     error::ModelError,
+    form::same_family,
     store::WeightBytes,
     weights::{BertWeights, Linear, LlamaWeights, Norm, Quanta, Table},
 };
@@ -16,7 +17,7 @@ use crate::{
 /// Read at once; a multiple of every element's size.
 const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 
-/// A model of either family.
+/// A model of any family.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Weights {
     /// An encoder.
@@ -26,11 +27,11 @@ pub enum Weights {
 }
 
 impl Weights {
-    /// Encoder or decoder: which form the file has.
+    /// What computes with them.
     pub fn family(&self) -> ModelFamily {
         match self {
             Self::Bert(_) => ModelFamily::Bert,
-            Self::Llama(_) => ModelFamily::Llama,
+            Self::Llama(weights) => weights.family(),
         }
     }
 
@@ -57,8 +58,9 @@ pub fn read(file: impl Into<WeightBytes>, config: &[u8], family: ModelFamily) ->
             let config = BertConfig::parse(config)?;
             assemble::bert(Tensors::open(file)?, &config).map(Weights::Bert)
         }
-        ModelFamily::Llama => {
+        ModelFamily::Llama | ModelFamily::Qwen3 => {
             let config = LlamaConfig::parse(config)?;
+            same_family(family, config.family())?;
             assemble::llama(Tensors::open(file)?, &config).map(Weights::Llama)
         }
     }

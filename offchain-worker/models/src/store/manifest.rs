@@ -72,6 +72,7 @@ impl TextJson {
 enum Family {
     Bert,
     Llama,
+    Qwen3,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -97,6 +98,7 @@ pub(super) fn to_json(manifest: &ModelManifest) -> String {
         family: match manifest.family {
             ModelFamily::Bert => Family::Bert,
             ModelFamily::Llama => Family::Llama,
+            ModelFamily::Qwen3 => Family::Qwen3,
         },
         tier: match manifest.tier {
             Tier::Exact => TierName::Exact,
@@ -141,6 +143,7 @@ pub(super) fn from_json(bytes: &[u8]) -> Result<ModelManifest, String> {
         family: match json.family {
             Family::Bert => ModelFamily::Bert,
             Family::Llama => ModelFamily::Llama,
+            Family::Qwen3 => ModelFamily::Qwen3,
         },
         tier: match json.tier {
             TierName::Exact => Tier::Exact,
@@ -195,6 +198,16 @@ mod tests {
             assert_eq!(read, manifest);
             assert_eq!(read.id(), manifest.id());
         }
+    }
+
+    #[test]
+    fn every_family_reads_back_as_written() {
+        let mut manifest = known::all_minilm_l6_v2().manifest;
+        for family in ModelFamily::ALL {
+            manifest.family = family;
+            assert_eq!(from_json(to_json(&manifest).as_bytes()).unwrap(), manifest);
+        }
+        assert!(to_json(&manifest).contains("\"family\": \"qwen3\""));
     }
 
     #[test]

@@ -117,7 +117,7 @@ pub(super) fn open(
             let (tokenizer, length) = encoder::load(json, vocabulary, bounds.positions as usize)?;
             Ok((tokenizer, Some(length)))
         }
-        ModelFamily::Llama => Ok((decoder::load(json, vocabulary)?, None)),
+        ModelFamily::Llama | ModelFamily::Qwen3 => Ok((decoder::load(json, vocabulary)?, None)),
     };
     let loaded: Result<_, ModelError> = catch_unwind(AssertUnwindSafe(load))
         .unwrap_or_else(|_| Err(ModelError::Tokenizer("the tokenizer library panicked".into())));

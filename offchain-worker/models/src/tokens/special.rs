@@ -47,7 +47,7 @@ pub(super) fn of(
         serde_json::from_slice(&files.config).map_err(|error| ModelError::Config(error.to_string()))?;
     let stop = match files.family {
         ModelFamily::Bert => SpecialIds::default(),
-        ModelFamily::Llama => files.form.stop.clone(),
+        ModelFamily::Llama | ModelFamily::Qwen3 => files.form.stop.clone(),
     };
     let form = TextForm {
         tokenizer: file_hash(&files.tokenizer),

@@ -119,7 +119,7 @@ fn exact(family: ModelFamily, change: impl FnOnce(&mut Architecture)) -> ModelMa
 #[test]
 fn a_model_at_every_limit_can_be_registered() {
     TestExt::new().endow(1, 500).execute_with(|| {
-        for family in [ModelFamily::Bert, ModelFamily::Llama] {
+        for family in ModelFamily::ALL {
             assert_ok!(register(signed(1), exact(family, |_| ())));
         }
     });

@@ -77,13 +77,13 @@ fn largest_divisor(of: u32, most: u32) -> u32 {
 prop_compose! {
     /// Any model that can be registered, and its family.
     fn registrable()(
-        llama in any::<bool>(), vocabulary in dimension(limits::VOCABULARY_MAX), width in dimension(limits::WIDTH_MAX / 4),
+        family in prop::sample::select(&ModelFamily::ALL[..]), vocabulary in dimension(limits::VOCABULARY_MAX), width in dimension(limits::WIDTH_MAX / 4),
         layers in dimension(limits::LAYERS_MAX), heads in dimension(limits::HEADS_MAX), kv_heads in dimension(limits::HEADS_MAX),
         head_dim in dimension(limits::HEAD_DIM_MAX / 4), inner in dimension(limits::INNER_MAX / 4),
         positions in dimension(limits::POSITIONS_MAX), smoothed in any::<bool>(), tied in any::<bool>(),
         first in any::<bool>(),
     ) -> (ModelFamily, Architecture) {
-        let family = if llama { ModelFamily::Llama } else { ModelFamily::Bert };
+        let llama = family != ModelFamily::Bert;
         let largest = Architecture::largest(family);
         let all_heads = if llama { limits::QUERIES_MAX } else { limits::WIDTH_MAX };
         let head_dim = head_dim.min(all_heads / heads / 4) * 4;
@@ -139,7 +139,7 @@ proptest! {
 fn smallest(family: ModelFamily, architecture: &Architecture) -> Result<(), LayoutError> {
     let units = match family {
         ModelFamily::Bert => 1,
-        ModelFamily::Llama => 2,
+        ModelFamily::Llama | ModelFamily::Qwen3 => 2,
     };
     let layout = Layout::new(architecture, facts(family, units, H256::zero()))?;
     let game = Game::new(H256::zero(), &layout, Clocks::equal(1));
@@ -148,7 +148,7 @@ fn smallest(family: ModelFamily, architecture: &Architecture) -> Result<(), Layo
 
 #[test]
 fn models_at_every_corner_of_the_limits_have_a_smallest_task() {
-    for family in [ModelFamily::Bert, ModelFamily::Llama] {
+    for family in ModelFamily::ALL {
         let largest = Architecture::largest(family);
         assert_eq!(smallest(family, &largest), Ok(()));
         // All layers in one leaf, with keys as wide as they may be.
@@ -174,7 +174,7 @@ fn models_at_every_corner_of_the_limits_have_a_smallest_task() {
 
 #[test]
 fn as_much_is_looked_at_of_three_strides_as_of_any_number_of_them() {
-    for family in [ModelFamily::Bert, ModelFamily::Llama] {
+    for family in ModelFamily::ALL {
         let kinds = |layers| {
             let architecture = Architecture {
                 layers,

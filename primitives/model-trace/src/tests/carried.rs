@@ -83,7 +83,7 @@ fn carried_on(
 
 #[test]
 fn whoever_takes_the_mean_for_the_first_token_or_the_other_way_round_is_convicted() {
-    let [mean, _, first] = works();
+    let [mean, _, first, _] = works();
     for work in [mean, first] {
         let mut honest = work.player();
         // The item of three tokens, and the stride that ends in its vector.
@@ -112,6 +112,30 @@ fn whoever_takes_the_mean_for_the_first_token_or_the_other_way_round_is_convicte
         let (outcome, found, _) = play(&work.referee(), &mut lying, &mut honest);
         assert_eq!(outcome, judged(Side::Challenger));
         assert_eq!(found.map(|cell| (cell.leaf, cell.step)), Some((leaf, mean)));
+        let (outcome, ..) = play(&work.referee(), &mut honest, &mut lying);
+        assert_eq!(outcome, judged(Side::Defender));
+    }
+}
+
+#[test]
+fn whoever_leaves_the_norm_of_heads_out_is_convicted() {
+    let [.., work] = works();
+    let mut honest = work.player();
+    let leaf = 1;
+    let length = honest.length(leaf).unwrap();
+    let plan = work.layout.plan(leaf, length).unwrap();
+    for ops in [[Op::Query, Op::NormQuery], [Op::Key, Op::NormKey]] {
+        let [of, norm] = ops.map(|op| plan.number(0, op).unwrap());
+        honest.unfold(leaf).unwrap();
+        let plain = honest.unfolded.as_ref().unwrap().steps[of as usize].clone();
+        let mut lying = carried_on(&work, &mut honest, leaf, |step, rows| {
+            if step == norm {
+                *rows = plain.clone();
+            }
+        });
+        let (outcome, found, _) = play(&work.referee(), &mut lying, &mut honest);
+        assert_eq!(outcome, judged(Side::Challenger));
+        assert_eq!(found.map(|cell| (cell.leaf, cell.step)), Some((leaf, norm)));
         let (outcome, ..) = play(&work.referee(), &mut honest, &mut lying);
         assert_eq!(outcome, judged(Side::Defender));
     }

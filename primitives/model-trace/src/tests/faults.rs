@@ -7,10 +7,10 @@ use surety_types::model::{Architecture, ModelFamily};
 
 use super::{
     liar::play,
-    small::{PROMPT, Work, bert, claimed, continuation, embed_with, llama},
+    small::{PROMPT, Work, bert, claimed, continuation, embed_with, llama, qwen3},
 };
 use crate::{
-    Part, Player, Records, Rows, Tensor,
+    InLayer, Part, Player, Records, Rows, Tensor,
     testsuite::{MemoryModel, MemoryTrace, generation_output},
 };
 use surety_dispute_game::bisection::{Cell, Outcome, Reason, Shape, Side, Trace};
@@ -88,12 +88,12 @@ fn convicted(work: &Work) -> Cell {
     found.unwrap()
 }
 
-/// A model in which one token's vector is more than a norm can take.
-fn overflowing(family: ModelFamily, architecture: Architecture, token: u32) -> Arc<MemoryModel> {
+/// A model in which a row of weights makes more than a norm can take.
+fn overflowing(family: ModelFamily, architecture: Architecture, place: (Tensor, u32)) -> Arc<MemoryModel> {
     let model = MemoryModel::arbitrary(family, architecture, 2);
     let same = MemoryModel::new(family, model.architecture().clone(), |tensor, row| {
         let mut found = model.row(tensor, row).unwrap().clone();
-        if (tensor, row) == (Tensor::Tokens, token) {
+        if (tensor, row) == place {
             found.scales.to_mut().fill(1e30);
         }
         found
@@ -103,7 +103,7 @@ fn overflowing(family: ModelFamily, architecture: Architecture, token: u32) -> A
 
 #[test]
 fn a_norm_that_overflows_has_no_value() {
-    let model = overflowing(ModelFamily::Bert, bert(), 23);
+    let model = overflowing(ModelFamily::Bert, bert(), (Tensor::Tokens, 23));
     let work = embed_with(&model, &[&[1, 2], &[3, 23, 4]]);
     let found = convicted(&work);
     // Once one token has no value, nothing of its item has one.
@@ -117,6 +117,29 @@ fn a_norm_that_overflows_has_no_value() {
     // The other item has nothing to do with it.
     let leaf = work.trace.rows(2).unwrap();
     assert_eq!(merkle_root(leaf.digests().into_iter()), leaf.leaf());
+}
+
+#[test]
+fn a_head_whose_norm_overflows_has_no_value() {
+    // Bytes are 0 where there is no value, so that it is the state behind them where there is no number.
+    let state = 2 * 2 * 2 * 12;
+    for part in [InLayer::Query, InLayer::Key] {
+        let model = overflowing(ModelFamily::Qwen3, qwen3(), (Tensor::Layer(0, part), 3));
+        let work = claimed(&model, &PROMPT, generation_output(&[1, 2, 3, 4], false));
+        let found = convicted(&work);
+        let expected = Part::Rows {
+            sequence: 0,
+            chunk: 0,
+            stride: 0,
+        };
+        assert_eq!(work.layout.part(found.leaf), Some(expected));
+        let plan = work.layout.plan(found.leaf, found.length).unwrap();
+        assert_eq!(
+            (found.step + 1, found.row, found.cell),
+            (plan.steps(), 0, state),
+            "{part:?}"
+        );
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::{
     small::{PROMPT, STOP, Work, cell, claimed, continuation, embed_input, flipped, llama, works, write},
 };
 use crate::{
-    CellReferee, Part, Player, Rows,
+    CellReferee, Op, Part, Player, Rows,
     testsuite::{MemoryModel, generation_output},
 };
 use std::sync::Arc;
@@ -70,20 +70,30 @@ fn a_fault_at_any_cell_of_an_encoders_later_leaves_is_found() {
 
 #[test]
 fn a_fault_at_any_cell_up_to_the_first_tokens_state_is_found() {
-    let [.., work] = works();
+    let [_, _, work, _] = works();
     every_cell(&work, 2..3);
 }
 
 #[test]
 fn a_fault_at_any_cell_of_a_decoders_first_chunk_is_found() {
-    let [_, work, _] = works();
+    let [_, work, ..] = works();
     every_cell(&work, 1..4);
 }
 
 #[test]
 fn a_fault_at_any_cell_of_a_decoders_later_chunks_is_found() {
-    let [_, work, _] = works();
+    let [_, work, ..] = works();
     every_cell(&work, 4..work.layout.leaves());
+}
+
+#[test]
+fn a_fault_at_any_cell_of_a_decoder_that_norms_its_heads_is_found() {
+    let [.., work] = works();
+    let plan = work.layout.plan(1, 2).unwrap();
+    for op in [Op::NormQuery, Op::NormKey] {
+        assert!(plan.number(0, op).is_some());
+    }
+    every_cell(&work, 1..2);
 }
 
 /// The same work, delivered with another output.

@@ -144,7 +144,7 @@ fn places_that_are_not_there_are_no_trouble() {
     }
 }
 
-static SAMPLES: LazyLock<[(Work, Vec<Sample>); 3]> = LazyLock::new(|| {
+static SAMPLES: LazyLock<[(Work, Vec<Sample>); 4]> = LazyLock::new(|| {
     works().map(|work| {
         let all = samples(&work);
         (work, all)

@@ -10,7 +10,7 @@ use surety_exact::{
 
 use surety_types::model::{Architecture, ModelFamily, Pooling, Precision};
 
-use super::small::{PROMPT, Prompt, Work, bert, claimed, continuation, embed, llama};
+use super::small::{PROMPT, Prompt, Work, bert, claimed, continuation, embed, llama, qwen3};
 use crate::{
     InLayer, Part, Records, Tensor, sampling_random,
     testsuite::{MemoryModel, generation_output},
@@ -188,7 +188,8 @@ fn check_encoder(architecture: Architecture) {
 #[test]
 fn a_decoders_states_keys_values_and_tokens_are_those_of_a_plain_pass() {
     for precision in [Precision::Int8, Precision::Int12] {
-        check_decoder(Architecture { precision, ..llama() }, &PROMPT);
+        check_decoder(ModelFamily::Llama, Architecture { precision, ..llama() }, &PROMPT);
+        check_decoder(ModelFamily::Qwen3, Architecture { precision, ..qwen3() }, &PROMPT);
     }
 }
 
@@ -203,11 +204,16 @@ fn a_decoders_tokens_after_a_block_of_positions_are_those_of_a_plain_pass() {
         positions: 140,
         ..llama()
     };
-    check_decoder(architecture, &prompt);
+    check_decoder(ModelFamily::Llama, architecture, &prompt);
 }
 
-fn check_decoder(architecture: Architecture, prompt: &Prompt<'_>) {
-    let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Llama, architecture, 2));
+fn check_decoder(family: ModelFamily, architecture: Architecture, prompt: &Prompt<'_>) {
+    let head_dim = architecture.head_dim as usize;
+    let head = match architecture.tied {
+        true => Tensor::Tokens,
+        false => Tensor::Head,
+    };
+    let model = Arc::new(MemoryModel::arbitrary(family, architecture, 2));
     let tokens = continuation(&model, prompt);
     let output = generation_output(&tokens, false);
     let work = claimed(&model, prompt, output);
@@ -231,16 +237,21 @@ fn check_decoder(architecture: Architecture, prompt: &Prompt<'_>) {
             let of = |part| Tensor::Layer(layer, part);
             let normed = plain.rms_norm(&state, of(InLayer::AttentionNorm));
             let qkv = plain.quantize(&normed, None);
-            let rotated = |part| {
+            let rotated = |part, norm| {
                 let mut row = plain.product(&qkv, of(part));
-                row.chunks_mut(8)
-                    .for_each(|head| rotate_row(head, &turns, position).unwrap());
+                for head in row.chunks_mut(head_dim) {
+                    if family == ModelFamily::Qwen3 {
+                        head.copy_from_slice(&plain.rms_norm(head, of(norm)));
+                    }
+                    rotate_row(head, &turns, position).unwrap();
+                }
                 row
             };
-            let (query, key) = (rotated(InLayer::Query), rotated(InLayer::Key));
+            let query = rotated(InLayer::Query, InLayer::QueryNorm);
+            let key = rotated(InLayer::Key, InLayer::KeyNorm);
             let (keys, values) = (&mut keys[layer as usize], &mut values[layer as usize]);
-            keys.push(heads(&key, 8));
-            values.push(heads(&plain.product(&qkv, of(InLayer::Value)), 8));
+            keys.push(heads(&key, head_dim));
+            values.push(heads(&plain.product(&qkv, of(InLayer::Value)), head_dim));
             let attended = plain.attention(&query, keys, values);
             let attended = plain.quantize(&attended, Some(of(InLayer::OutputSmoothing)));
             state = add(&state, &plain.product(&attended, of(InLayer::Output)));
@@ -277,7 +288,7 @@ fn check_decoder(architecture: Architecture, prompt: &Prompt<'_>) {
         };
         let logits = plain.product(
             &plain.quantize(&plain.rms_norm(&state, Tensor::FinalNorm), None),
-            Tensor::Head,
+            head,
         );
         let how = Sampling {
             temperature_milli: prompt.settings.temperature_milli,

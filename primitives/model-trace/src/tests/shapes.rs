@@ -9,7 +9,7 @@ use surety_types::{
     model::{Activation, Architecture, ModelFamily, Operation, Pooling},
 };
 
-use super::small::{bert, facts, llama, works};
+use super::small::{bert, facts, llama, qwen3, works};
 use crate::{InLayer, Layout, LayoutError, Op, Part, Tensor, TraceShape, embeddings_header, tensors};
 use surety_dispute_game::bisection::{LeafKind, Length, RowsShape, Shape};
 
@@ -17,6 +17,7 @@ fn layout(family: ModelFamily, units: u32) -> Result<Layout, LayoutError> {
     let architecture = match family {
         ModelFamily::Bert => bert(),
         ModelFamily::Llama => llama(),
+        ModelFamily::Qwen3 => qwen3(),
     };
     Layout::new(&architecture, facts(family, units, H256::repeat_byte(5)))
 }
@@ -181,9 +182,16 @@ fn names_are_those_of_published_files() {
         "model.layers.11.self_attn.q_proj"
     );
     assert_eq!(Tensor::Layer(0, InLayer::Gate).name(ModelFamily::Bert), None);
+    let norm = Tensor::Layer(3, InLayer::KeyNorm);
+    assert_eq!(
+        name(norm, ModelFamily::Qwen3),
+        "model.layers.3.self_attn.k_norm.weight"
+    );
+    assert_eq!(norm.name(ModelFamily::Llama), None);
     for (family, architecture, count) in [
         (ModelFamily::Bert, bert(), 5 + 2 * (12 - 2 + 2)),
         (ModelFamily::Llama, llama(), 4 + 2 * (9 + 2)),
+        (ModelFamily::Qwen3, qwen3(), 3 + 2 * (11 + 2)),
     ] {
         let names: BTreeSet<_> = tensors(family, &architecture)
             .map(|tensor| tensor.name(family))
@@ -210,13 +218,12 @@ proptest! {
     #[test]
     fn nothing_overflows(
         dims in proptest::array::uniform8(prop_oneof![0u32..70, any::<u32>()]), units in any::<u32>(),
-        leaf in any::<u32>(), length in any::<u32>(), step in 0u32..200, llama in any::<bool>(),
+        leaf in any::<u32>(), length in any::<u32>(), step in 0u32..200, family in prop::sample::select(&ModelFamily::ALL[..]),
     ) {
         let [vocabulary, width, layers, heads, kv_heads, head_dim, inner, positions] = dims;
-        let (family, activation) = if llama {
-            (ModelFamily::Llama, Activation::SwiGlu)
-        } else {
-            (ModelFamily::Bert, Activation::Gelu)
+        let activation = match family {
+            ModelFamily::Bert => Activation::Gelu,
+            ModelFamily::Llama | ModelFamily::Qwen3 => Activation::SwiGlu,
         };
         let architecture = Architecture {
             vocabulary, width, layers: layers % 300, heads, kv_heads, head_dim, inner, positions, activation, ..bert()

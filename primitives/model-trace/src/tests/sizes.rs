@@ -8,7 +8,7 @@ use surety_types::{
     model::{Architecture, ModelFamily, Pooling, Precision, Smoothed},
 };
 
-use super::small::{bert, facts, llama};
+use super::small::{bert, facts, llama, qwen3};
 use crate::{CellReferee, Layout, Op, Part, TaskFacts};
 use surety_dispute_game::bisection::{Cell, CellValue, Referee, Shape, opening_room};
 
@@ -252,6 +252,46 @@ fn a_committee_is_for_products_norms_and_choices_that_are_wide() {
     };
     let layout = Layout::new(&first, facts(ModelFamily::Bert, 10, H256::zero())).unwrap();
     assert_eq!(layout.beyond(), NONE);
+}
+
+/// Qwen 3 of 0.6 billion parameters, and heads as wide as there may be.
+#[test]
+fn norms_of_heads_are_for_a_block_however_wide_a_head_is() {
+    let published = Architecture {
+        vocabulary: 151_936,
+        width: 1_024,
+        layers: 28,
+        heads: 16,
+        kv_heads: 8,
+        head_dim: 128,
+        inner: 3_072,
+        positions: 40_960,
+        smoothed: ALL,
+        ..qwen3()
+    };
+    let widest = Architecture {
+        heads: 4,
+        kv_heads: 2,
+        head_dim: limits::HEAD_DIM_MAX,
+        ..published.clone()
+    };
+    for model in [published, widest] {
+        let layout = Layout::new(&model, facts(ModelFamily::Qwen3, 2_048, H256::zero())).unwrap();
+        // A token is chosen of too many.
+        assert_eq!(layout.beyond(), [Op::Record], "{}", model.head_dim);
+        let part = Part::Rows {
+            sequence: 0,
+            chunk: 127,
+            stride: 1,
+        };
+        let found = openings(&layout, &[(layout.leaf_of(part).unwrap(), 2_047)]);
+        println!("Qwen 3, heads of {}: {found:#?}", model.head_dim);
+        for op in [Op::NormQuery, Op::NormKey] {
+            // A head, at most four rows of a vector's values where its weight is, and the ways to both.
+            let most = 4 * model.head_dim + 4 * 128 + 3 * 1_024;
+            assert!(found[&op].is_some_and(|bytes| bytes < most), "{op:?}");
+        }
+    }
 }
 
 #[test]

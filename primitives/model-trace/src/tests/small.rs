@@ -69,6 +69,15 @@ pub fn llama() -> Architecture {
     }
 }
 
+/// Its heads are wider together than a state, and wider than a state's part for each.
+pub fn qwen3() -> Architecture {
+    Architecture {
+        head_dim: 12,
+        tied: true,
+        ..llama()
+    }
+}
+
 /// Cut so fine that every kind of input occurs: each layer is a stride, chunks have two rows.
 pub fn fine(family: ModelFamily, architecture: &Architecture) -> TraceShape {
     let cut = TraceShape::of(family, architecture);
@@ -83,7 +92,7 @@ pub fn fine(family: ModelFamily, architecture: &Architecture) -> TraceShape {
 pub fn facts(family: ModelFamily, units: u32, output: H256) -> TaskFacts {
     let (operation, input_bytes) = match family {
         ModelFamily::Bert => (Operation::Embed, units.saturating_mul(12)),
-        ModelFamily::Llama => (Operation::Generate, 4 * 7),
+        ModelFamily::Llama | ModelFamily::Qwen3 => (Operation::Generate, 4 * 7),
     };
     TaskFacts {
         family,
@@ -173,7 +182,7 @@ fn forced(
 
 /// What a claimed output leads to, right or not.
 pub fn claimed(model: &Arc<MemoryModel>, prompt: &Prompt<'_>, output: Vec<u8>) -> Work {
-    let cut = fine(ModelFamily::Llama, model.architecture());
+    let cut = fine(model.family(), model.architecture());
     let (layout, trace) = forced(model, cut, prompt, output);
     Work {
         model: model.clone(),
@@ -209,7 +218,7 @@ impl Prompt<'_> {
 
 /// The tokens that follow, one after the other, whether or not one of them ends it.
 pub fn continuation(model: &Arc<MemoryModel>, prompt: &Prompt<'_>) -> Vec<u32> {
-    let cut = fine(ModelFamily::Llama, model.architecture());
+    let cut = fine(model.family(), model.architecture());
     let mut tokens = Vec::new();
     while tokens.len() < prompt.settings.max_tokens as usize {
         tokens.push(0);
@@ -220,8 +229,8 @@ pub fn continuation(model: &Arc<MemoryModel>, prompt: &Prompt<'_>) -> Vec<u32> {
     tokens
 }
 
-pub fn generate(architecture: Architecture, count: usize) -> Work {
-    let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Llama, architecture, 2));
+pub fn generate(family: ModelFamily, architecture: Architecture, count: usize) -> Work {
+    let model = Arc::new(MemoryModel::arbitrary(family, architecture, 2));
     let prompt = PROMPT.adding(count);
     let output = generation_output(&continuation(&model, &prompt), false);
     let work = claimed(&model, &prompt, output.clone());
@@ -229,14 +238,20 @@ pub fn generate(architecture: Architecture, count: usize) -> Work {
     work
 }
 
-/// One of each family, and an encoder of which the first token's state is the vector.
-pub fn works() -> [Work; 3] {
+/// An encoder and a decoder, an encoder of which the first token's state is the vector, and a decoder that
+/// norms its heads.
+pub fn works() -> [Work; 4] {
     let first = Architecture {
         pooling: Pooling::First,
         ..bert()
     };
     let items: [&[u32]; 2] = [&[1, 9, 2], &[4]];
-    [embed(bert(), &items), generate(llama(), 3), embed(first, &items)]
+    [
+        embed(bert(), &items),
+        generate(ModelFamily::Llama, llama(), 3),
+        embed(first, &items),
+        generate(ModelFamily::Qwen3, qwen3(), 3),
+    ]
 }
 
 impl Work {

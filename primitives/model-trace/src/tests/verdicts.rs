@@ -71,7 +71,7 @@ fn every_cell_holds_and_no_other_value_of_it_does() {
 #[test]
 fn work_of_one_token_and_of_one_position_more_than_a_chunk_holds() {
     let one = embed(bert(), &[&[2]]);
-    let long = generate(llama(), 2);
+    let long = generate(ModelFamily::Llama, llama(), 2);
     for work in [one, long] {
         let mut player = work.player();
         let referee = work.referee();

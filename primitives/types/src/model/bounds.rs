@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{Activation, Architecture, ModelFamily, Pooling, Precision, Smoothed};
+use super::{Activation, Architecture, ModelFamily, Operation, Pooling, Precision, Smoothed};
 use crate::limits;
 
 /// Quantized values come before their scales in a row, and a word must not lie across two of its segments.
@@ -87,7 +87,9 @@ impl Architecture {
     pub const fn largest(family: ModelFamily) -> Self {
         let (width, positions, activation) = match family {
             ModelFamily::Bert => (limits::WIDTH_MAX, limits::ENCODER_POSITIONS_MAX, Activation::Gelu),
-            ModelFamily::Llama => (limits::QUERIES_MAX, limits::POSITIONS_MAX, Activation::SwiGlu),
+            ModelFamily::Llama | ModelFamily::Qwen3 => {
+                (limits::QUERIES_MAX, limits::POSITIONS_MAX, Activation::SwiGlu)
+            }
         };
         Self {
             vocabulary: limits::VOCABULARY_MAX,
@@ -124,13 +126,14 @@ impl Architecture {
         if queries > limits::QUERIES_MAX {
             return Err(ArchitectureError::HeadsTooWide);
         }
-        if family == ModelFamily::Llama && self.positions < 2 {
+        let generates = family.operation() == Operation::Generate;
+        if generates && self.positions < 2 {
             return Err(ArchitectureError::TooFewPositions);
         }
         let gated = self.activation == Activation::SwiGlu;
         let (even, own) = match family {
             ModelFamily::Bert => (self.kv_heads == self.heads && queries == self.width, !gated),
-            ModelFamily::Llama => (self.head_dim.is_multiple_of(2), gated),
+            ModelFamily::Llama | ModelFamily::Qwen3 => (self.head_dim.is_multiple_of(2), gated),
         };
         if !even || !self.heads.is_multiple_of(self.kv_heads) {
             return Err(ArchitectureError::UnevenHeads);
@@ -144,7 +147,7 @@ impl Architecture {
         if !own {
             return Err(ArchitectureError::ForeignActivation);
         }
-        if family == ModelFamily::Llama && self.pooling != Pooling::Mean {
+        if generates && self.pooling != Pooling::Mean {
             return Err(ArchitectureError::ForeignPooling);
         }
         let epsilon = f32::from_bits(self.epsilon);
@@ -159,7 +162,7 @@ impl Architecture {
     fn check_limits(&self, family: ModelFamily) -> Result<(), ArchitectureError> {
         let positions = match family {
             ModelFamily::Bert => limits::ENCODER_POSITIONS_MAX,
-            ModelFamily::Llama => limits::POSITIONS_MAX,
+            ModelFamily::Llama | ModelFamily::Qwen3 => limits::POSITIONS_MAX,
         };
         let dimensions = [
             (
@@ -240,6 +243,17 @@ mod tests {
                 "{dimensions:?}"
             );
         }
+        for dimensions in [
+            // Qwen 3 0.6B and 32B, whose heads are wider together than a state.
+            [151_936, 1_024, 28, 16, 8, 128, 3_072, 40_960],
+            [151_936, 5_120, 64, 64, 8, 128, 25_600, 40_960],
+        ] {
+            assert_eq!(
+                llama(dimensions).check(ModelFamily::Qwen3),
+                Ok(()),
+                "{dimensions:?}"
+            );
+        }
         // XLM-R's vocabulary and the size of BERT large.
         let large = Architecture {
             vocabulary: 250_002,
@@ -271,9 +285,9 @@ mod tests {
     #[test]
     fn each_dimension_has_its_own_refusal() {
         use ArchitectureError::*;
-        use ModelFamily::{Bert, Llama};
+        use ModelFamily::{Bert, Llama, Qwen3};
         type Change = fn(&mut Architecture);
-        let cases: [(ModelFamily, Change, ArchitectureError); 21] = [
+        let cases: [(ModelFamily, Change, ArchitectureError); 28] = [
             (Llama, |a| a.vocabulary += 1, VocabularyTooLarge),
             (Llama, |a| a.width += 4, TooWide),
             (Llama, |a| a.layers += 1, TooManyLayers),
@@ -299,6 +313,17 @@ mod tests {
             (Llama, |a| a.activation = Activation::Gelu, ForeignActivation),
             (Llama, |a| a.pooling = Pooling::First, ForeignPooling),
             (Bert, |a| a.epsilon = f32::NAN.to_bits(), InvalidEpsilon),
+            (Qwen3, |a| a.head_dim += 2, HeadsTooWide),
+            (Qwen3, |a| a.positions += 1, TooManyPositions),
+            (Qwen3, |a| a.positions = 1, TooFewPositions),
+            (
+                Qwen3,
+                |a| (a.heads, a.kv_heads, a.head_dim) = (4, 4, 31),
+                UnevenHeads,
+            ),
+            (Qwen3, |a| a.activation = Activation::Gelu, ForeignActivation),
+            (Qwen3, |a| a.pooling = Pooling::First, ForeignPooling),
+            (Qwen3, |a| a.epsilon = 0, InvalidEpsilon),
         ];
         for (number, (family, change, expected)) in cases.into_iter().enumerate() {
             assert_eq!(refused(family, change), Some(expected), "{number}");
@@ -315,6 +340,7 @@ mod tests {
         ];
         for change in zeros {
             assert_eq!(refused(Llama, change), Some(ZeroDimension));
+            assert_eq!(refused(Qwen3, change), Some(ZeroDimension));
         }
         for bits in [0, 1f32.to_bits(), (-1e-5f32).to_bits(), f32::INFINITY.to_bits()] {
             let architecture = Architecture {

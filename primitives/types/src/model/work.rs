@@ -38,7 +38,7 @@ impl Architecture {
     pub fn work_per_token(&self, family: ModelFamily) -> u64 {
         let seen = match family {
             ModelFamily::Bert => self.positions,
-            ModelFamily::Llama => self.positions.min(METERED_POSITIONS),
+            ModelFamily::Llama | ModelFamily::Qwen3 => self.positions.min(METERED_POSITIONS),
         };
         self.work_of_token(family, seen)
     }
@@ -52,14 +52,20 @@ impl Architecture {
             Activation::SwiGlu => 3,
             Activation::Gelu | Activation::GeluTanh => 2u64,
         };
+        // A square, and by what it is scaled and weighed.
+        let head_norms = match family {
+            ModelFamily::Bert | ModelFamily::Llama => 0,
+            ModelFamily::Qwen3 => product(queries.saturating_add(keys), 3),
+        };
         let of_layer = product(self.width, queries)
             .saturating_add(product(self.width, keys))
             .saturating_mul(2)
             .saturating_add(product(self.width, self.inner).saturating_mul(inner))
-            .saturating_add(product(queries, seen).saturating_mul(2));
+            .saturating_add(product(queries, seen).saturating_mul(2))
+            .saturating_add(head_norms);
         let choice = match family {
             ModelFamily::Bert => 0,
-            ModelFamily::Llama => product(self.width, self.vocabulary),
+            ModelFamily::Llama | ModelFamily::Qwen3 => product(self.width, self.vocabulary),
         };
         of_layer
             .saturating_mul(self.layers.into())
@@ -199,6 +205,16 @@ mod tests {
         let work = |positions| decoder(positions).work_per_token(ModelFamily::Llama);
         assert_eq!(work(2_048), work(131_072));
         assert!(work(512) < work(2_048));
+    }
+
+    #[test]
+    fn norms_of_heads_are_metered() {
+        let model = Architecture::largest(ModelFamily::Llama);
+        let [plain, normed] =
+            [ModelFamily::Llama, ModelFamily::Qwen3].map(|family| model.work_per_token(family));
+        // As many queries as keys.
+        let heads = 2 * u64::from(model.heads * model.head_dim);
+        assert_eq!(normed - plain, u64::from(model.layers) * heads * 3);
     }
 
     /// Of 135 million weights, with a long context.

@@ -42,7 +42,7 @@ fn of_bert_layer<L>(layer: &BertLayer<L>, part: InLayer) -> Option<Part<'_, L>> 
         InLayer::AttentionNorm => weight(&layer.attention_norm),
         InLayer::AttentionNormBias => bias(&layer.attention_norm),
         InLayer::InnerSmoothing => vector(layer.up_smoothing.as_ref()),
-        InLayer::Gate => None,
+        InLayer::Gate | InLayer::QueryNorm | InLayer::KeyNorm => None,
         InLayer::Up => Some(Part::Linear(&layer.up)),
         InLayer::DownSmoothing => vector(layer.down_smoothing.as_ref()),
         InLayer::Down => Some(Part::Linear(&layer.down)),
@@ -78,6 +78,8 @@ fn of_llama_layer<L>(layer: &LlamaLayer<L>, part: InLayer) -> Option<Part<'_, L>
         InLayer::DownSmoothing => vector(layer.down_smoothing.as_ref()),
         InLayer::Down => Some(Part::Linear(&layer.down)),
         InLayer::Norm => weight(&layer.mlp_norm),
+        InLayer::QueryNorm => weight(&layer.head_norms.as_ref()?.query),
+        InLayer::KeyNorm => weight(&layer.head_norms.as_ref()?.key),
         InLayer::AttentionNormBias | InLayer::NormBias => None,
     }
 }

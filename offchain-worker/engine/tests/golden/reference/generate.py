@@ -234,7 +234,7 @@ def made_with() -> str:
 
 
 def main() -> None:
-    from transformers import LlamaConfig, MistralConfig, Qwen2Config
+    from transformers import LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
     size = {
         "vocab_size": 264,
@@ -264,6 +264,10 @@ def main() -> None:
     # Heads that are wider together than a state.
     mistral = MistralConfig(**size, bos_token_id=260, head_dim=32, sliding_window=None)
     decoder("mistral", mistral, 5, True, [261])
+    # Heads that are normed, each wider than its part of a state.
+    rope = {"rope_type": "default", "rope_theta": 1e6}
+    qwen3 = Qwen3Config(**size, head_dim=24, tie_word_embeddings=True, rope_parameters=rope)
+    decoder("qwen3", qwen3, 6, False, [261])
 
 
 if __name__ == "__main__":

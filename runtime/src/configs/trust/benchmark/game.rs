@@ -30,7 +30,8 @@ use crate::configs::trust::{ExactContext, ExactReferee};
 pub fn largest(operation: Operation) -> (ExactContext, ResultClaim) {
     let (family, units, input_bytes) = match operation {
         Operation::Embed => (ModelFamily::Bert, 17, INPUT_BYTES_MAX),
-        Operation::Generate => (ModelFamily::Llama, 1 << 16, INPUT_BYTES),
+        // Of the decoders the one whose layers have most steps.
+        Operation::Generate => (ModelFamily::Qwen3, 1 << 16, INPUT_BYTES),
     };
     let context = ExactContext {
         family,
