@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod chat;
 pub mod config;
 pub mod convert;
 mod error;

@@ -8,7 +8,7 @@ use surety_types::{
 };
 use tokenizers::Tokenizer;
 
-use super::{TextFiles, decoder, encoder, special};
+use super::{TextFiles, chat::ChatForm, decoder, encoder, special};
 use crate::error::ModelError;
 
 /// Why a text has no ids, or ids no text.
@@ -28,11 +28,12 @@ pub enum TextFault {
 /// A checked tokenizer: nobody's text becomes a special token, and those that belong before and after a
 /// text are the manifest's.
 pub struct TextCodec {
-    tokenizer: Tokenizer,
-    form: TextForm,
+    pub(super) tokenizer: Tokenizer,
+    pub(super) form: TextForm,
     bounds: IdBounds,
     /// Most ids of a text; nothing where none is cut.
     length: Option<usize>,
+    pub(super) chat: ChatForm,
 }
 
 impl TextCodec {
@@ -51,6 +52,7 @@ impl TextCodec {
             });
         }
         Ok(Self {
+            chat: ChatForm::new(files, &found)?,
             tokenizer,
             form: found,
             bounds,
@@ -87,17 +89,20 @@ impl TextCodec {
         Ok([before, own, after].concat())
     }
 
-    /// The text of some ids, without the special ones.
+    /// The text of some ids, without the special ones and what ends a generation.
     ///
     /// # Errors
     /// [`TextFault::Library`].
     pub fn decode(&self, ids: &[u32]) -> Result<String, TextFault> {
-        shielded(|| self.tokenizer.decode(ids, true))
+        // Not every model that has been converted calls it special.
+        let ends = |id: &&u32| self.form.stop.contains(id);
+        let shown: Vec<u32> = ids.iter().filter(|id| !ends(id)).copied().collect();
+        shielded(|| self.tokenizer.decode(&shown, true))
     }
 }
 
 /// The library was not written for hostile files.
-fn shielded<T>(run: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, TextFault> {
+pub(super) fn shielded<T>(run: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, TextFault> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(done) => done.map_err(|error| TextFault::Library(error.to_string())),
         Err(_) => Err(TextFault::Library("the tokenizer library panicked".into())),

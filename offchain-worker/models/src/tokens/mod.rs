@@ -1,5 +1,6 @@
 //! Text to ids of tokens and back, by a model's own `tokenizer.json`: what a client does, and no engine.
 
+mod chat;
 mod codec;
 mod decoder;
 mod encoder;
@@ -8,6 +9,7 @@ mod lines;
 mod special;
 mod stream;
 
+pub use chat::EncodedChat;
 pub use codec::{TextCodec, TextFault};
 pub use files::{TextError, TextFiles};
 pub use lines::{ITEM_BYTES_MAX, ITEMS_MAX, LinesFault, TEXT_BYTES_MAX, lines};
