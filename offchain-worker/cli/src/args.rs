@@ -104,6 +104,9 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Write man pages of all commands
     Man(ManArgs),
+    /// Render the chat template of the job on standard input: what this program starts itself for
+    #[command(hide = true)]
+    RenderChatTemplate,
 }
 
 /// Flags of `surety serve`.

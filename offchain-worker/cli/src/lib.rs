@@ -8,6 +8,7 @@
 
 pub mod args;
 pub mod assembly;
+pub mod chat;
 pub mod commands;
 pub mod config;
 pub mod decimal;

@@ -1,8 +1,42 @@
 //! Fakes for tests.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use surety_models::{
+    ModelError,
+    tokens::{TextCodec, TextFiles, text_form},
+};
+use surety_types::model::{ModelFamily, TextForm};
 
 use crate::transcript::{Line, Screen};
+
+/// A tokenizer and chat template of the kind that a published model has; `has_template`: whether it has the
+/// second.
+///
+/// # Errors
+/// When the files of that name are not in this repository.
+pub fn chat_codec(name: &str, has_template: bool) -> Result<TextCodec, ModelError> {
+    let models = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../models/tests/golden/chat"
+    ));
+    let read = |file: &str| {
+        fs::read(models.join(name).join(file)).map_err(|error| ModelError::Unreadable(error.to_string()))
+    };
+    let mut files = TextFiles {
+        family: ModelFamily::Llama,
+        form: TextForm::default(),
+        tokenizer: read("tokenizer.json")?,
+        config: read("config.json")?,
+        template: has_template.then(|| read("chat_template.jinja")).transpose()?,
+    };
+    files.form = text_form(&files)?;
+    TextCodec::new(&files)
+}
 
 /// Keeps what is shown: text as it is, lines and steps each in a line of its own.
 #[derive(Clone, Default)]

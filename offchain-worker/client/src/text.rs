@@ -1,8 +1,13 @@
 //! Text at the client: what is posted and what comes back are ids, and nobody else looks at text.
 
+use std::time::SystemTime;
+
 use serde::Serialize;
 use surety_engine::generation::{FinishReason, Generation};
-use surety_models::tokens::{ITEMS_MAX, LinesFault, TextCodec, TextFault, lines};
+use surety_models::{
+    chat::{ChatFault, Message, Renderer},
+    tokens::{ITEMS_MAX, LinesFault, TextCodec, TextFault, lines},
+};
 use surety_types::{
     input::{IdBounds, InputFault, Settings, Work, encode_items, encode_prompt},
     model::Operation,
@@ -10,7 +15,7 @@ use surety_types::{
 
 /// Gives ids their text back.
 pub trait ToText: Send + Sync {
-    /// The text of some ids, without the special ones.
+    /// The text of some ids, without the special ones and what ends a generation.
     ///
     /// # Errors
     /// What the tokenizer says.
@@ -41,6 +46,9 @@ pub enum TextInputError {
     /// It has no ids.
     #[error(transparent)]
     Text(#[from] TextFault),
+    /// It is a conversation that the model's chat template makes nothing of.
+    #[error(transparent)]
+    Chat(#[from] ChatFault),
     /// Its ids are none that a task is posted with.
     #[error(transparent)]
     Input(#[from] InputFault),
@@ -77,6 +85,21 @@ impl Input {
         Self::prompt_ids(&codec.encode(prompt)?, settings, &codec.bounds())
     }
 
+    /// Of a conversation, which the model is to answer, by its chat template. Templates that name the day are
+    /// told that of now. Blocks, for seconds where a template is hostile.
+    ///
+    /// # Errors
+    /// [`TextInputError`].
+    pub fn chat(
+        codec: &TextCodec,
+        messages: &[Message],
+        settings: &Settings,
+        renderer: &dyn Renderer,
+    ) -> Result<Self, TextInputError> {
+        let chat = codec.encode_chat(messages, unix_seconds(), renderer)?;
+        Self::prompt_ids(&chat.ids, settings, &codec.bounds())
+    }
+
     /// Of a prompt that is ids already, for a model of these bounds.
     ///
     /// # Errors
@@ -104,6 +127,11 @@ impl Input {
         };
         Ok(Self { blob, work })
     }
+}
+
+fn unix_seconds() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
 
 /// A generation, for people and for programs.

@@ -34,18 +34,23 @@ pub enum TaskCommand {
 
 /// What is to be computed.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("work").required(true).args(["file", "prompt", "prompt_file"]))]
-#[command(group = ArgGroup::new("prompting").args(["prompt", "prompt_file"]))]
+#[command(group = ArgGroup::new("work").required(true).args(["file", "prompt", "prompt_file", "messages"]))]
+#[command(group = ArgGroup::new("prompting").args(["prompt", "prompt_file", "messages"]))]
+#[command(group = ArgGroup::new("one_prompt").args(["prompt", "prompt_file"]))]
 pub struct SpecArgs {
     /// Text to embed, UTF-8, one item a line; empty lines are skipped
     #[arg(long, alias = "input", value_name = "TEXT")]
     pub file: Option<PathBuf>,
-    /// Text to have continued by a model that generates
+    /// What a model that generates is to answer; a model without a chat template goes on from it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
     /// The same from a file, UTF-8, taken as it is
     #[arg(long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
+    /// A conversation to answer, as JSON: [{"role": "user", "content": "Hello"}]; roles are system, user and
+    /// assistant
+    #[arg(long, value_name = "FILE")]
+    pub messages: Option<PathBuf>,
     /// Model, by name or id
     #[arg(long, value_name = "MODEL")]
     pub model: String,
@@ -114,6 +119,12 @@ pub enum UntilArg {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Generating")]
 pub struct GenerateArgs {
+    /// What the model is told before the prompt, such as "Answer in one sentence."; needs a chat template
+    #[arg(long, value_name = "TEXT", requires = "one_prompt")]
+    pub system: Option<String>,
+    /// Go on from the prompt as it is, also where the model has a chat template
+    #[arg(long, requires = "one_prompt", conflicts_with = "system")]
+    pub raw: bool,
     /// Most tokens to add to the prompt [default: 128]
     #[arg(long, value_name = "N", requires = "prompting")]
     pub max_tokens: Option<u32>,

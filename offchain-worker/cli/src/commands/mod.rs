@@ -29,6 +29,7 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     args::{AccountCommand, Cli, Command, Global, ProviderCommand, TaskCommand, VerifierCommand, WorkArgs},
     assembly::Assembly,
+    chat,
     config::{self, Config, DataConfig, OneOrMore, RawConfig, RawWork},
     error::{CliError, Result},
     keys::{self, Key},
@@ -97,6 +98,10 @@ impl Context {
 /// # Errors
 /// Whatever ends it; see [`CliError::exit_code`].
 pub fn run(cli: Cli, assembly: Arc<dyn Assembly>) -> Result<()> {
+    // Before there are threads and settings: it is to have little memory, and nothing of the user's.
+    if matches!(cli.command, Command::RenderChatTemplate) {
+        return chat::answer();
+    }
     let config = config::load(
         cli.global.config.as_deref(),
         raw_config(&cli.global, &cli.command),
@@ -130,6 +135,7 @@ async fn dispatch(context: &Context, command: Command) -> Result<()> {
         Command::Doctor(args) => doctor::run(context, &args).await,
         Command::Serve(args) => serve::run(context, &args).await,
         Command::Faucet(command) => faucet::run(context, command).await,
+        Command::RenderChatTemplate => chat::answer(),
     }
 }
 

@@ -24,6 +24,7 @@ use loaded::Loaded;
 use super::Context;
 use crate::{
     args::ServeArgs,
+    chat,
     error::{CliError, Result},
     models,
 };
@@ -65,6 +66,7 @@ pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<()> {
             store: context.models(),
             codecs: Loaded::new(),
         }),
+        renderer: Arc::new(chat::renderer()),
         chain,
         plane: Arc::new(node),
         home: context.config.home.clone(),

@@ -7,6 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use surety_chain_client::ChainError;
+use surety_models::chat::{ChatFault, RenderFault};
 use surety_network::PlaneError;
 use surety_types::{TaskId, input::InputFault, limits::INPUT_BYTES_MAX};
 
@@ -97,6 +98,12 @@ impl HttpError {
             Self::UnknownModel(_) => (StatusCode::NOT_FOUND, "unknown_model"),
             Self::Text(TextInputError::Input(InputFault::TooLarge)) => {
                 (StatusCode::PAYLOAD_TOO_LARGE, "input_too_large")
+            }
+            Self::Text(TextInputError::Chat(ChatFault::NoTemplate)) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "no_chat_template")
+            }
+            Self::Text(TextInputError::Chat(ChatFault::Template(RenderFault::NoProcess(_)))) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "internal")
             }
             Self::Text(_) => (StatusCode::UNPROCESSABLE_ENTITY, "bad_text"),
             Self::TooMany(_) => (StatusCode::SERVICE_UNAVAILABLE, "too_many"),

@@ -10,7 +10,10 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use surety_chain_client::AccountId;
-use surety_models::tokens::TextCodec;
+use surety_models::{
+    chat::{Message, Renderer},
+    tokens::TextCodec,
+};
 use surety_network::Bytes as Blob;
 use surety_types::{
     input::{Settings, TOP_P_MILLI_MAX},
@@ -28,8 +31,8 @@ const MAX_TOKENS: u32 = 128;
 /// done.
 static ENCODING: Semaphore = Semaphore::const_new(2);
 
-/// What is to be computed: texts to embed, or a prompt to go on from. Flat, because serde refuses unknown
-/// fields by name in nothing else.
+/// What is to be computed: texts to embed, a prompt to go on from, or a conversation to answer. Flat, because
+/// serde refuses unknown fields by name in nothing else.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TextRequest {
@@ -39,6 +42,7 @@ pub(super) struct TextRequest {
     model: String,
     texts: Option<Vec<String>>,
     prompt: Option<String>,
+    messages: Option<Vec<Message>>,
     max_tokens: Option<u32>,
     /// In thousandths.
     temperature_milli: Option<u32>,
@@ -51,13 +55,21 @@ pub(super) struct TextRequest {
 enum TextWork {
     Embed(Vec<String>),
     Generate(String, Settings),
+    Answer(Vec<Message>, Settings),
 }
 
 impl TextRequest {
     fn work(self) -> Result<TextWork, HttpError> {
         let bad = |message: String| Err(HttpError::BadRequest(message));
-        match (self.texts, self.prompt) {
-            (Some(texts), None) => {
+        let settings = Settings {
+            max_tokens: self.max_tokens.unwrap_or(MAX_TOKENS),
+            temperature_milli: self.temperature_milli.unwrap_or_default(),
+            top_k: self.top_k.unwrap_or_default(),
+            top_p_milli: self.top_p_milli.unwrap_or(TOP_P_MILLI_MAX),
+            seed: self.seed.unwrap_or_default(),
+        };
+        match (self.texts, self.prompt, self.messages) {
+            (Some(texts), None, None) => {
                 let settings = [
                     ("max_tokens", self.max_tokens.is_some()),
                     ("temperature_milli", self.temperature_milli.is_some()),
@@ -66,33 +78,28 @@ impl TextRequest {
                     ("seed", self.seed.is_some()),
                 ];
                 match settings.iter().find(|(_, is_given)| *is_given) {
-                    Some((name, _)) => bad(format!("`{name}` goes with `prompt`, and there are `texts`")),
+                    Some((name, _)) => bad(format!(
+                        "`{name}` goes with `prompt` or `messages`, and there are `texts`"
+                    )),
                     None => Ok(TextWork::Embed(texts)),
                 }
             }
-            (None, Some(prompt)) => {
-                let settings = Settings {
-                    max_tokens: self.max_tokens.unwrap_or(MAX_TOKENS),
-                    temperature_milli: self.temperature_milli.unwrap_or_default(),
-                    top_k: self.top_k.unwrap_or_default(),
-                    top_p_milli: self.top_p_milli.unwrap_or(TOP_P_MILLI_MAX),
-                    seed: self.seed.unwrap_or_default(),
-                };
-                Ok(TextWork::Generate(prompt, settings))
-            }
-            _ => bad("a request has either `texts` or `prompt`".into()),
+            (None, Some(prompt), None) => Ok(TextWork::Generate(prompt, settings)),
+            (None, None, Some(messages)) => Ok(TextWork::Answer(messages, settings)),
+            _ => bad("a request has one of `texts`, `prompt` and `messages`".into()),
         }
     }
 }
 
 impl TextWork {
-    fn encode(self, codec: &TextCodec) -> Result<Input, TextInputError> {
+    fn encode(self, codec: &TextCodec, renderer: &dyn Renderer) -> Result<Input, TextInputError> {
         match self {
             Self::Embed(texts) => {
                 let items: Result<Vec<_>, _> = texts.iter().map(|text| codec.encode(text)).collect();
                 Input::item_ids(&items?, &codec.bounds())
             }
             Self::Generate(prompt, settings) => Input::prompt(codec, &prompt, &settings),
+            Self::Answer(messages, settings) => Input::chat(codec, &messages, &settings, renderer),
         }
     }
 }
@@ -129,8 +136,9 @@ pub(super) async fn of_text(
     let (id, _, codec) = found.map_err(HttpError::UnknownModel)?;
     let internal = |e: &dyn std::fmt::Display| HttpError::Internal(e.to_string());
     let place = ENCODING.acquire().await.map_err(|e| internal(&e))?;
+    let renderer = backend.renderer.clone();
     let encoded = tokio::task::spawn_blocking(move || {
-        let encoded = work.encode(&codec);
+        let encoded = work.encode(&codec, &*renderer);
         drop(place);
         encoded
     });

@@ -23,7 +23,7 @@ use axum::{
 use serde::Deserialize;
 use surety_chain_client::{AccountId, Chain, RegisteredModel, parse_address};
 use surety_http_server::{BodyFault, Limits, read_body};
-use surety_models::tokens::TextCodec;
+use surety_models::{chat::Renderer, tokens::TextCodec};
 use surety_network::DataPlane;
 use surety_types::{ModelId, limits::INPUT_BYTES_MAX};
 use tower::limit::GlobalConcurrencyLimitLayer;
@@ -65,6 +65,8 @@ pub struct Backend {
     pub plane: Arc<dyn DataPlane>,
     /// The models that texts are for.
     pub models: Arc<dyn Models>,
+    /// What renders their chat templates.
+    pub renderer: Arc<dyn Renderer>,
     /// Where providers' statements are kept.
     pub home: PathBuf,
     /// Inputs that were taken.

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+mod chat;
 mod kept;
 
 use std::time::Duration;
@@ -78,6 +79,7 @@ impl World {
             chain: shared,
             plane,
             models: Arc::new(NoModels),
+            renderer: Arc::new(surety_models::chat::Here),
             home: home.path().into(),
             kept,
         };
@@ -303,7 +305,7 @@ async fn what_is_wrong_is_said_with_a_code_and_in_words() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_for_texts_or_a_prompt_is_said_by_name() {
+async fn what_is_no_request_for_texts_a_prompt_or_messages_is_said_by_name() {
     let world = World::new().await;
     for (wrong, said) in [
         (json!({ "model": "m", "text": ["a"] }), "unknown field `text`"),
@@ -313,10 +315,18 @@ async fn what_is_no_request_for_texts_or_a_prompt_is_said_by_name() {
         ),
         (json!({ "texts": ["a"] }), "missing field `model`"),
         (json!({ "account": "me", "model": "m", "texts": ["a"] }), "SS58"),
-        (json!({ "model": "m" }), "`texts` or `prompt`"),
+        (json!({ "model": "m" }), "one of `texts`, `prompt` and `messages`"),
         (
             json!({ "model": "m", "texts": ["a"], "prompt": "b" }),
-            "`texts` or `prompt`",
+            "one of `texts`, `prompt` and `messages`",
+        ),
+        (
+            json!({ "model": "m", "prompt": "a", "messages": [] }),
+            "one of `texts`, `prompt` and `messages`",
+        ),
+        (
+            json!({ "model": "m", "messages": [{ "role": "user", "text": "a" }] }),
+            "unknown field `text`",
         ),
         (json!({ "model": "m", "texts": ["a"], "seed": 7 }), "`seed`"),
         (json!({ "model": "m", "prompt": 7 }), "prompt: invalid type"),
@@ -329,6 +339,7 @@ async fn what_is_no_request_for_texts_or_a_prompt_is_said_by_name() {
     for right in [
         json!({ "model": "m", "texts": ["a"] }),
         json!({ "model": "m", "prompt": "a", "seed": 7 }),
+        json!({ "model": "m", "messages": [{ "role": "user", "content": "a" }], "seed": 7 }),
     ] {
         let (status, answer) = world.post("/v1/inputs", &of_client(right)).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{answer}");

@@ -24,6 +24,7 @@ use super::{
 use crate::{
     amount::Amount,
     args::{SpecArgs, SubmitArgs, UntilArg},
+    chat,
     error::{CliError, Result},
     models,
 };
@@ -157,7 +158,17 @@ pub(super) async fn prepare(
     let (model, registered) = models::registered(chain, &context.models(), &spec.model).await?;
     check_operation(work.operation(), &registered)?;
     let codec = models::text(&context.models(), &registered.manifest).await?;
-    let Encoded { input, units_max } = work.encode(&codec, spec.units_max)?;
+    let Encoded {
+        input,
+        units_max,
+        asked,
+    } = work.encode(&codec, &chat::renderer(), spec.units_max)?;
+    if asked {
+        context.out.step(
+            "the prompt is asked as a user's message, by the model's chat template; with --raw the model goes on from it \
+             as it is",
+        );
+    }
     Ok(Prepared {
         model,
         input,

@@ -3,7 +3,10 @@
 use std::{fs, path::Path};
 
 use surety_client::text::{Input, TextInputError};
-use surety_models::tokens::{ITEMS_MAX, LinesFault, TextCodec, lines};
+use surety_models::{
+    chat::{Message, Renderer},
+    tokens::{ITEMS_MAX, LinesFault, TextCodec, lines},
+};
 use surety_network::Bytes;
 use surety_types::{
     input::{InputFault, Settings, TOP_P_MILLI_MAX},
@@ -23,13 +26,24 @@ const MAX_TOKENS: u32 = 128;
 pub(super) enum Work {
     /// Lines to embed.
     Embed(Vec<u8>),
-    /// A prompt to go on from.
+    /// Something to go on from.
     Generate {
-        /// The prompt.
-        prompt: String,
+        /// What.
+        prompt: Prompt,
         /// How it is continued.
         settings: Settings,
     },
+}
+
+/// What a model goes on from.
+#[derive(Debug, PartialEq)]
+pub(super) enum Prompt {
+    /// A text as it is.
+    Raw(String),
+    /// A text as one message of a user, where the model has a chat template; else as it is.
+    Text(String),
+    /// A conversation.
+    Chat(Vec<Message>),
 }
 
 /// An input blob, and what it costs.
@@ -39,6 +53,8 @@ pub(super) struct Encoded {
     pub(super) input: Bytes,
     /// Units to pay for.
     pub(super) units_max: u32,
+    /// Whether a text has become a message.
+    pub(super) asked: bool,
 }
 
 /// Reads what is to be computed. What is wrong with it without the model's tokenizer is found here.
@@ -46,12 +62,13 @@ pub(super) struct Encoded {
 /// # Errors
 /// When a file cannot be read, or the text is not what the operation takes.
 pub(super) fn read(args: &SpecArgs) -> Result<Work> {
-    match (&args.file, &args.prompt, &args.prompt_file) {
+    match (&args.file, &args.prompt, &args.prompt_file, &args.messages) {
         (Some(file), ..) => embed(file, args.units_max),
-        (_, Some(prompt), _) => generate(args, prompt.clone()),
-        (.., Some(file)) => generate(args, prompt_from(file)?),
+        (_, Some(prompt), ..) => generate(args, prompt_of(args, prompt.clone())?),
+        (_, _, Some(file), _) => generate(args, prompt_of(args, prompt_from(file)?)?),
+        (.., Some(file)) => generate(args, Prompt::Chat(messages_from(file)?)),
         // The parser asks for one of them.
-        (None, None, None) => Err(CliError::Usage("nothing is to be computed".into())),
+        (None, None, None, None) => Err(CliError::Usage("nothing is to be computed".into())),
     }
 }
 
@@ -75,7 +92,30 @@ fn prompt_from(file: &Path) -> Result<String> {
     })
 }
 
-fn generate(args: &SpecArgs, prompt: String) -> Result<Work> {
+fn prompt_of(args: &SpecArgs, text: String) -> Result<Prompt> {
+    let flags = &args.generate;
+    if text.is_empty() {
+        return Err(TextInputError::from(InputFault::Empty).into());
+    }
+    Ok(match &flags.system {
+        Some(system) => Prompt::Chat(vec![Message::new("system", system), Message::new("user", text)]),
+        None if flags.raw => Prompt::Raw(text),
+        None => Prompt::Text(text),
+    })
+}
+
+fn messages_from(file: &Path) -> Result<Vec<Message>> {
+    let json = fs::read(file).map_err(CliError::file(file))?;
+    serde_json::from_slice(&json).map_err(|error| {
+        CliError::Usage(format!(
+            "{} is no conversation ({error}): write a list of messages in JSON, such as \
+             [{{\"role\": \"user\", \"content\": \"Hello\"}}]",
+            file.display()
+        ))
+    })
+}
+
+fn generate(args: &SpecArgs, prompt: Prompt) -> Result<Work> {
     let flags = &args.generate;
     let settings = Settings {
         max_tokens: flags.max_tokens.unwrap_or(MAX_TOKENS),
@@ -85,9 +125,6 @@ fn generate(args: &SpecArgs, prompt: String) -> Result<Work> {
         seed: flags.seed.unwrap_or(0),
     };
     settings.check().map_err(TextInputError::from)?;
-    if prompt.is_empty() {
-        return Err(TextInputError::from(InputFault::Empty).into());
-    }
     Ok(Work::Generate { prompt, settings })
 }
 
@@ -104,10 +141,23 @@ impl Work {
     ///
     /// # Errors
     /// When the model has no ids for it, or it is over what was said.
-    pub(super) fn encode(&self, codec: &TextCodec, said: Option<u32>) -> Result<Encoded> {
+    pub(super) fn encode(
+        &self,
+        codec: &TextCodec,
+        renderer: &dyn Renderer,
+        said: Option<u32>,
+    ) -> Result<Encoded> {
+        let mut asked = false;
         let Input { blob, work } = match self {
             Self::Embed(text) => Input::items(codec, text)?,
-            Self::Generate { prompt, settings } => Input::prompt(codec, prompt, settings)?,
+            Self::Generate { prompt, settings } => match prompt {
+                Prompt::Text(text) if codec.has_template() => {
+                    asked = true;
+                    Input::chat(codec, &[Message::new("user", text)], settings, renderer)?
+                }
+                Prompt::Raw(text) | Prompt::Text(text) => Input::prompt(codec, text, settings)?,
+                Prompt::Chat(messages) => Input::chat(codec, messages, settings, renderer)?,
+            },
         };
         let units_max = match self {
             Self::Embed(_) => work.units_max,
@@ -116,6 +166,7 @@ impl Work {
         Ok(Encoded {
             input: blob.into(),
             units_max,
+            asked,
         })
     }
 }
@@ -134,6 +185,8 @@ fn units(needed: u32, said: Option<u32>) -> Result<u32> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use clap::Parser;
+    use surety_client::testsuite::chat_codec;
+    use surety_models::chat::Here;
 
     use super::*;
     use crate::args::{Cli, Command, TaskCommand};
@@ -178,7 +231,7 @@ mod tests {
             top_p_milli: 950,
             seed: 7,
         };
-        assert_eq!((prompt.as_str(), settings), ("Call me", expected));
+        assert_eq!((prompt, settings), (Prompt::Text("Call me".into()), expected));
     }
 
     #[test]
@@ -189,10 +242,47 @@ mod tests {
         let Work::Generate { prompt, settings } = work(&["--prompt-file", path]).unwrap() else {
             panic!("it is to be generated");
         };
-        assert_eq!((prompt.as_str(), settings.max_tokens), ("Zwölf\n", MAX_TOKENS));
+        assert_eq!(
+            (prompt, settings.max_tokens),
+            (Prompt::Text("Zwölf\n".into()), MAX_TOKENS)
+        );
         fs::write(file.path(), b"a\xff").unwrap();
         let error = work(&["--prompt-file", path]).unwrap_err();
         assert!(error.to_string().contains("not UTF-8 from byte 1 on"), "{error}");
+    }
+
+    fn prompt(flags: &[&str]) -> Prompt {
+        match work(flags).unwrap() {
+            Work::Generate { prompt, .. } => prompt,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_prompt_is_asked_unless_it_is_raw_and_a_system_message_or_a_file_makes_a_conversation() {
+        assert_eq!(prompt(&["--prompt", "p"]), Prompt::Text("p".into()));
+        assert_eq!(prompt(&["--prompt", "p", "--raw"]), Prompt::Raw("p".into()));
+        let told = vec![Message::new("system", "s"), Message::new("user", "p")];
+        assert_eq!(
+            prompt(&["--prompt", "p", "--system", "s"]),
+            Prompt::Chat(told.clone())
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), serde_json::to_vec(&told).unwrap()).unwrap();
+        let path = file.path().to_str().unwrap();
+        assert_eq!(prompt(&["--messages", path]), Prompt::Chat(told));
+        for wrong in [
+            "{}",
+            r#"[{"role": "user"}]"#,
+            r#"[{"role": "user", "content": ["a"]}]"#,
+        ] {
+            fs::write(file.path(), wrong).unwrap();
+            let error = work(&["--messages", path]).unwrap_err().to_string();
+            assert!(
+                error.contains("is no conversation") && error.contains("\"content\""),
+                "{error}"
+            );
+        }
     }
 
     #[test]
@@ -217,6 +307,11 @@ mod tests {
             &[] as &[&str],
             &["--file", "f", "--prompt", "p", "--out", "o"],
             &["--prompt", "p", "--prompt-file", "f"],
+            &["--prompt", "p", "--messages", "f"],
+            &["--messages", "f", "--system", "s"],
+            &["--messages", "f", "--raw"],
+            &["--prompt", "p", "--raw", "--system", "s"],
+            &["--file", "f", "--out", "o", "--raw"],
             &["--file", "f", "--out", "o", "--max-tokens", "9"],
             &["--file", "f", "--out", "o", "--follow"],
             &["--file", "f"],
@@ -226,6 +321,24 @@ mod tests {
         ] {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_prompt_is_asked_where_the_model_has_a_chat_template_and_it_is_said() {
+        let encoded = |flags: &[&str], has_template: bool| {
+            let codec = chat_codec("chatml", has_template).unwrap();
+            let encoded = work(flags).unwrap().encode(&codec, &Here, None);
+            encoded.map(|encoded| (encoded.input, encoded.asked))
+        };
+        let asked = encoded(&["--prompt", "p"], true).unwrap();
+        let raw = encoded(&["--prompt", "p", "--raw"], true).unwrap();
+        assert!(asked.1 && !raw.1 && asked.0.len() > raw.0.len());
+        assert_eq!(encoded(&["--prompt", "p"], false).unwrap(), raw);
+        let told = encoded(&["--prompt", "p", "--system", "s"], true).unwrap();
+        assert!(!told.1 && told.0.len() > asked.0.len());
+        let error = encoded(&["--prompt", "p", "--system", "s"], false).unwrap_err();
+        assert!(error.to_string().contains("no chat template"), "{error}");
+        assert_eq!(error.exit_code(), 2);
     }
 
     #[test]
