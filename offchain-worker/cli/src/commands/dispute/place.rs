@@ -185,6 +185,8 @@ fn op_text(op: Op) -> &'static str {
         Op::Query => "the queries",
         Op::Key => "the keys",
         Op::Value => "the values",
+        Op::NormQuery => "the normed queries",
+        Op::NormKey => "the normed keys",
         Op::RotateQuery => "the rotated queries",
         Op::RotateKey => "the rotated keys",
         Op::QuantQuery => "the quantized queries",
