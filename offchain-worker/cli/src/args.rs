@@ -109,15 +109,25 @@ pub enum Command {
     RenderChatTemplate,
 }
 
+/// An address that something listens on.
+fn socket(text: &str) -> Result<SocketAddr, String> {
+    let parsed = text.parse();
+    parsed.map_err(|_| "write IP:PORT, such as 127.0.0.1:8787".into())
+}
+
 /// Flags of `surety serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// Where web pages and programs reach it
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787", value_parser = socket)]
     pub http: SocketAddr,
     /// Origin of a page that may use it, such as http://localhost:5173; repeatable; * for any
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<String>,
+    /// Download the tokenizer of a known model when somebody asks for one that is not here; unless said,
+    /// nobody's request has this machine download anything
+    #[arg(long)]
+    pub fetch_tokenizers: bool,
     /// Where providers fetch inputs; repeatable [default: 0.0.0.0:4101]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Vec<String>,

@@ -111,7 +111,11 @@ fn unreadable(error: &figment::Error) -> String {
     format!("cannot read the configuration:{}", lines.collect::<String>())
 }
 
+/// One problem on the same line, several below each other.
 fn listed(problems: &[String]) -> String {
+    if let [problem] = problems {
+        return format!(" {problem}");
+    }
     problems.iter().map(|problem| format!("\n  {problem}")).collect()
 }
 
@@ -229,7 +233,7 @@ impl Problems {
             .unwrap_or_else(|| default.iter().map(|text| text.to_string()).collect());
         texts
             .iter()
-            .filter_map(|text| self.check(name, expand_address(text)))
+            .filter_map(|text| self.check(name, expand_address(text).map_err(with_short_form)))
             .flatten()
             .collect()
     }
@@ -281,7 +285,7 @@ fn validate_rpc(raw: Option<OneOrMore>, problems: &mut Problems) -> Vec<String> 
     for url in &urls {
         problems.require(
             url.starts_with("ws://") || url.starts_with("wss://"),
-            &format!("rpc: {url:?} must start with ws:// or wss://"),
+            &format!("rpc: {url:?} must start with ws:// or wss://, such as {RPC}"),
         );
     }
     problems.require(
@@ -365,6 +369,11 @@ fn validate_storage(raw: &RawStorage, problems: &mut Problems) -> StoreLimits {
         "storage.total_mib_max: must be at least twice storage.blob_mib_max, for one input and one output",
     );
     limits
+}
+
+/// What is wrong with an address, and the form that is easiest to write.
+fn with_short_form(error: surety_network::AddressError) -> String {
+    format!("{error}; or IP:PORT for both, such as 127.0.0.1:4001")
 }
 
 /// `IP:PORT` stands for QUIC and TCP there; anything else must be a multiaddr.

@@ -16,7 +16,7 @@ use surety_network::PlaneError;
 use surety_types::TaskId;
 use surety_worker_core::ReplayError;
 
-use crate::{amount::Amount, config::ConfigError, keys::KeyError};
+use crate::{advice, amount::Amount, config::ConfigError, keys::KeyError};
 
 /// Everything that ends a command.
 #[derive(Debug, thiserror::Error)]
@@ -33,8 +33,18 @@ pub enum CliError {
     /// The chain, or the way to it.
     #[error("{0}")]
     Chain(#[from] ChainError),
+    /// The signer of a call has not the money for it.
+    #[error("{account} has {free} free, which is not enough: {source}")]
+    Unpaid {
+        /// The signer, as an address.
+        account: String,
+        /// What it has.
+        free: Amount,
+        /// What the chain says.
+        source: ChainError,
+    },
     /// The data plane.
-    #[error(transparent)]
+    #[error("{0}{then}", then = advice::listening(.0))]
     Data(#[from] PlaneError),
     /// The blob store.
     #[error(transparent)]
@@ -52,16 +62,16 @@ pub enum CliError {
     #[error("the faucet's claims cannot be kept: {0}")]
     Claims(surety_faucet::StoreError),
     /// A model's files.
-    #[error(transparent)]
+    #[error("{0}{then}", then = advice::stored(.0))]
     Models(#[from] surety_models::StoreError),
     /// A model's download.
-    #[error(transparent)]
+    #[error("{0}{then}", then = advice::fetching(.0))]
     Fetch(#[from] FetchError),
     /// A model cannot be converted.
-    #[error(transparent)]
+    #[error("{0}{then}", then = advice::converting(.0))]
     Convert(#[from] ConvertError),
     /// Loading or running a model.
-    #[error(transparent)]
+    #[error("{0}{then}", then = advice::loading(.0))]
     Engine(#[from] EngineError),
     /// Training a model.
     #[error(transparent)]
@@ -91,6 +101,15 @@ pub enum CliError {
         /// What was found there.
         source: Box<TextError>,
     },
+    /// The same of a known model, where nothing may be fetched.
+    #[error(
+        "the tokenizer of {model} is not on the machine of surety serve: get it there with surety model fetch {model}, or \
+         start surety serve with --fetch-tokenizers"
+    )]
+    NotFetched {
+        /// Its name.
+        model: String,
+    },
     /// The task's output is no output.
     #[error("the output cannot be read: {0}")]
     Output(#[from] EmbeddingsError),
@@ -110,6 +129,12 @@ pub enum CliError {
         "unknown model {0:?}: not here, not on the chain, and not one that can be fetched; see: surety model list"
     )]
     UnknownModel(String),
+    /// The chain has no such model.
+    #[error(
+        "the chain does not know the model {0}: choose one that surety model list calls registered, or have somebody who \
+         has its files register it (surety model register {0})"
+    )]
+    NotRegistered(String),
     /// A model's files are not here.
     #[error("the model {name} is not in {}; get it with: surety model fetch {name}", folder.display())]
     ModelNotHere {
@@ -215,6 +240,8 @@ impl CliError {
             Self::UnknownTask(_)
             | Self::UnknownDispute(_)
             | Self::UnknownModel(_)
+            | Self::NotRegistered(_)
+            | Self::Unpaid { .. }
             | Self::CapBelowFee { .. }
             | Self::NotEnough { .. } => 4,
             Self::NoResult { .. } | Self::NotDecided { .. } => 5,
@@ -236,6 +263,7 @@ impl CliError {
             | Self::Train(_)
             | Self::Lines { .. }
             | Self::NoTokenizer { .. }
+            | Self::NotFetched { .. }
             | Self::File { .. } => 7,
             Self::Unhealthy(_) => 8,
         }

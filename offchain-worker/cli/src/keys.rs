@@ -1,7 +1,7 @@
 //! Key files: a secret URI in a file that only its owner can read. Secrets never come from arguments.
 
 use std::{
-    fs::{self, File},
+    fs::{self, DirBuilder, File},
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -17,6 +17,12 @@ pub enum KeyError {
     #[error("no key file at {}; make one with: surety account new --key-file {}", path.display(), path.display())]
     Missing {
         /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A folder, whose mode is nobody's business here.
+    #[error("{} is a folder; name the key's file with --key-file", path.display())]
+    Folder {
+        /// Where it is.
         path: PathBuf,
     },
     /// Others could read it.
@@ -97,7 +103,7 @@ pub fn create(path: &Path) -> Result<AccountId, KeyError> {
 fn write_new(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    private_folder(folder)?;
     // Its mode is 0600 from the beginning.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     write(file.as_file_mut())?;
@@ -105,6 +111,19 @@ fn write_new(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io
     file.persist_noclobber(path).map_err(|e| e.error)?;
     // The file's name has to be durable, too.
     File::open(folder)?.sync_all()
+}
+
+/// Makes a folder, where there is none, that no other user of the machine can look into. One that is there
+/// stays as its owner wants it.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
 }
 
 /// Reads an address.
@@ -126,6 +145,11 @@ pub fn check_mode(path: &Path) -> Result<(), KeyError> {
         },
         _ => io_error(path, e),
     })?;
+    if meta.is_dir() {
+        return Err(KeyError::Folder {
+            path: path.to_owned(),
+        });
+    }
     #[cfg(unix)]
     {
         let mode = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o777;
@@ -136,8 +160,6 @@ pub fn check_mode(path: &Path) -> Result<(), KeyError> {
             });
         }
     }
-    #[cfg(not(unix))]
-    drop(meta);
     Ok(())
 }
 
@@ -170,7 +192,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sub/key");
         let account = create(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(&dir.path().join("sub"))), (0o600, 0o700));
         assert_eq!(load(&path).unwrap().signer.account(), &account);
         assert_eq!(fs::read_to_string(&path).unwrap().split_whitespace().count(), 12);
         assert!(matches!(create(&path), Err(KeyError::Exists { .. })));
@@ -199,6 +222,9 @@ mod tests {
         let error = load(&path).err().unwrap();
         assert!(matches!(error, KeyError::Malformed { .. }));
         assert!(!format!("{error} {error:?}").contains("secret words"));
+        // A folder is not to be made unreadable.
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(load(folder.path()), Err(KeyError::Folder { .. })));
         let missing = load(Path::new("/nonexistent/key")).err().unwrap();
         assert!(missing.to_string().contains("surety account new"));
     }

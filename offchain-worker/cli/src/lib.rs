@@ -6,6 +6,7 @@
 //! - [`prices`] is what a provider asks for.
 //! - [`output`] and [`error`] are what a person, or a script, sees of all that.
 
+mod advice;
 pub mod args;
 pub mod assembly;
 pub mod chat;

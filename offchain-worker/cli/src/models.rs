@@ -2,7 +2,7 @@
 
 use surety_chain_client::{Chain, RegisteredModel, When};
 use surety_model_fetch::{FetchOptions, fetch_text};
-use surety_models::{ModelStore, StoreError, known, paths, tokens::TextCodec};
+use surety_models::{KnownModel, ModelStore, StoreError, known, paths, tokens::TextCodec};
 use surety_types::{ModelId, model::ModelManifest};
 
 use crate::error::{CliError, Result};
@@ -31,9 +31,8 @@ pub fn name(manifest: &ModelManifest) -> String {
 pub fn local(store: &ModelStore, text: &str) -> Result<ModelManifest> {
     if let Some(id) = parse_id(text) {
         let found = store.find(id).ok().map(|stored| stored.manifest);
-        let known = || known::all().into_iter().map(|model| model.manifest);
         return found
-            .or_else(|| known().find(|manifest| manifest.id() == id))
+            .or_else(|| known_id(id).map(|model| model.manifest))
             .ok_or_else(|| CliError::UnknownModel(text.into()));
     }
     match store.by_name(text) {
@@ -57,19 +56,24 @@ pub async fn registered(
     store: &ModelStore,
     text: &str,
 ) -> Result<(ModelId, RegisteredModel)> {
-    let id = parse_id(text).or_else(|| local(store, text).ok().map(|manifest| manifest.id()));
+    let here = local(store, text).ok();
+    let id = parse_id(text).or(here.as_ref().map(ModelManifest::id));
     if let Some(id) = id {
         if let Some(model) = chain.model(When::Finalized, &id).await? {
             return Ok((id, model));
         }
         if parse_id(text).is_some() {
-            return Err(CliError::UnknownModel(text.into()));
+            return Err(match here {
+                Some(manifest) => CliError::NotRegistered(name(&manifest)),
+                None => CliError::UnknownModel(text.into()),
+            });
         }
     }
     let all = chain.models(When::Finalized).await?;
     let mut named = all.into_iter().filter(|(_, model)| name(&model.manifest) == text);
     match (named.next(), named.next()) {
         (Some(found), None) => Ok(found),
+        (None, _) if here.is_some() => Err(CliError::NotRegistered(text.into())),
         (None, _) => Err(CliError::UnknownModel(text.into())),
         (Some(_), Some(_)) => Err(CliError::Usage(format!(
             "several models on the chain are called {text:?}; name one by its id, see: surety model list"
@@ -77,30 +81,67 @@ pub async fn registered(
     }
 }
 
-/// What the text of a model becomes ids by: from its files or those of its text alone, in the home or in
-/// the user's cache; or fetched where it is a known one. Never its weights.
+/// What the text of a model becomes ids by: as [`text_here`], or fetched where it is a known one. Never its
+/// weights.
 ///
 /// # Errors
 /// When they are nowhere, or not what the manifest says.
 pub async fn text(store: &ModelStore, manifest: &ModelManifest) -> Result<TextCodec> {
+    of_text(store, manifest, |store, manifest| {
+        match (
+            find_text(store, cached().as_ref(), manifest),
+            known_id(manifest.id()),
+        ) {
+            (Err(_), Some(known)) => Ok(fetch_text(store, &known, &FetchOptions::default(), &mut |_| ())?),
+            (found, _) => found,
+        }
+    })
+    .await
+}
+
+/// What the text of a model becomes ids by: from its files or those of its text alone, in the home or in
+/// the user's cache.
+///
+/// # Errors
+/// [`CliError::NotFetched`] where a known one is not here; else as [`text`].
+pub async fn text_here(store: &ModelStore, manifest: &ModelManifest) -> Result<TextCodec> {
+    let find = |store: &ModelStore, manifest: &ModelManifest| find_text(store, cached().as_ref(), manifest);
+    of_text(store, manifest, find).await
+}
+
+/// Loads on a thread of its own.
+async fn of_text(
+    store: &ModelStore,
+    manifest: &ModelManifest,
+    load: impl FnOnce(&ModelStore, &ModelManifest) -> Result<TextCodec> + Send + 'static,
+) -> Result<TextCodec> {
     let (store, manifest) = (store.clone(), manifest.clone());
-    let found = tokio::task::spawn_blocking(move || {
-        let cached = paths::cache_home().map(|home| ModelStore::new(&home).text(&manifest));
-        if let Some(Ok(codec)) = cached {
-            return Ok(codec);
-        }
-        let id = manifest.id();
-        let known = known::all().into_iter().find(|model| model.manifest.id() == id);
-        match known {
-            Some(known) => Ok(fetch_text(&store, &known, &FetchOptions::default(), &mut |_| ())?),
-            None => store.text(&manifest).map_err(|source| CliError::NoTokenizer {
-                model: name(&manifest),
-                folder: store.text_folder(&manifest),
+    let loaded = tokio::task::spawn_blocking(move || load(&store, &manifest)).await;
+    loaded.map_err(|e| CliError::Internal(e.to_string()))?
+}
+
+fn cached() -> Option<ModelStore> {
+    paths::cache_home().map(|home| ModelStore::new(&home))
+}
+
+fn find_text(store: &ModelStore, cached: Option<&ModelStore>, manifest: &ModelManifest) -> Result<TextCodec> {
+    if let Some(Ok(codec)) = cached.map(|cached| cached.text(manifest)) {
+        return Ok(codec);
+    }
+    store
+        .text(manifest)
+        .map_err(|source| match known_id(manifest.id()) {
+            Some(known) => CliError::NotFetched { model: known.name() },
+            None => CliError::NoTokenizer {
+                model: name(manifest),
+                folder: store.text_folder(manifest),
                 source: Box::new(source),
-            }),
-        }
-    });
-    found.await.map_err(|e| CliError::Internal(e.to_string()))?
+            },
+        })
+}
+
+fn known_id(id: ModelId) -> Option<KnownModel> {
+    known::all().into_iter().find(|model| model.manifest.id() == id)
 }
 
 #[cfg(test)]
@@ -142,6 +183,17 @@ mod tests {
         };
         let missing = registered(&chain, &store, "mine").await.err().unwrap();
         assert!(matches!(missing, CliError::UnknownModel(_)));
+        // One that can be fetched is not therefore one that tasks can ask for.
+        for known in [
+            DEFAULT.to_owned(),
+            format!("{:?}", local(&store, DEFAULT).unwrap().id()),
+        ] {
+            let unknown_there = registered(&chain, &store, &known).await.err().unwrap();
+            assert!(
+                matches!(&unknown_there, CliError::NotRegistered(name) if name == DEFAULT),
+                "{unknown_there}"
+            );
+        }
         let first = register(manifest("mine", 1));
         assert_eq!(registered(&chain, &store, "mine").await.unwrap().0, first);
         let second = register(manifest("mine", 2));
@@ -151,6 +203,22 @@ mod tests {
         assert_eq!(by_id.0, second);
         let unknown = format!("{:?}", ModelId::repeat_byte(1));
         assert!(registered(&chain, &store, &unknown).await.is_err());
+    }
+
+    #[test]
+    fn where_nothing_may_be_fetched_it_is_said_how_to_get_a_known_tokenizer_and_which_folder_another_needs() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = ModelStore::new(dir.path());
+        let told = |manifest: &ModelManifest| find_text(&store, None, manifest).err().unwrap().to_string();
+        let known = told(&local(&store, DEFAULT).unwrap());
+        for part in [&format!("surety model fetch {DEFAULT}"), "--fetch-tokenizers"] {
+            assert!(known.contains(part), "{known}");
+        }
+        assert!(!known.contains(&dir.path().display().to_string()), "{known}");
+        // Another model of that name is another model.
+        let other = told(&manifest(DEFAULT, 1));
+        assert!(other.contains("tokenizer.json"), "{other}");
+        assert!(!dir.path().join("models").exists(), "something was fetched");
     }
 
     #[test]

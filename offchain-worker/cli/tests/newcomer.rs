@@ -94,3 +94,100 @@ fn a_home_that_another_worker_uses_is_said_to_be_in_use() {
     assert_eq!(code, 7, "{said}");
     assert!(said.contains("in use") && said.contains("--home"), "{said}");
 }
+
+#[test]
+fn what_is_likely_to_be_mistyped_is_told_with_what_to_write_instead() {
+    let newcomer = Newcomer::new().with_key();
+    let home = newcomer.surety_home();
+    fs::create_dir(home.join("empty")).unwrap();
+    let empty = home.join("empty").display().to_string();
+    for (command, code, parts) in [
+        ("account show --rpc http://localhost:9944", 2, &["ws://"][..]),
+        ("provider up --listen 4001", 2, &["4001", "IP:PORT"]),
+        (
+            "model fetch sentence-transformers/all-MiniLM-L6-v2",
+            2,
+            &["surety model fetch hub:sentence-transformers/all-MiniLM-L6-v2"],
+        ),
+        (
+            &format!("model convert {empty} --name x"),
+            7,
+            &[&empty, "config.json", "model.safetensors"],
+        ),
+        (
+            "model convert nothing-here --name x",
+            7,
+            &["nothing-here", "tokenizer.json"],
+        ),
+        (
+            &format!("model register {EXACT}"),
+            7,
+            &[EXACT, &format!("surety model fetch {EXACT}")],
+        ),
+        (
+            &format!("account show --key-file {empty}"),
+            7,
+            &[&empty, "--key-file"],
+        ),
+        (
+            &format!("{SUBMIT} --out {empty}/nowhere/out.bin"),
+            7,
+            &["nowhere/out.bin"],
+        ),
+        (&format!("{SUBMIT} --out {empty}"), 2, &[&empty, "name a file"]),
+    ] {
+        let (found, said) = newcomer.told(command);
+        assert_eq!(found, code, "{command}: {said}");
+        for part in parts {
+            assert!(said.contains(part), "{command}: {part}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_key_that_is_there_is_kept_when_the_faucet_is_asked_again() {
+    let newcomer = Newcomer::new().with_key();
+    let key = newcomer.surety_home().join("account.key");
+    // Of nobody, and a node of nobody: it gets as far as that.
+    let asked = Command::new(env!("CARGO_BIN_EXE_surety"))
+        .env_clear()
+        .env("HOME", newcomer.home.path())
+        .args([
+            "account",
+            "new",
+            "--faucet",
+            "http://127.0.0.1:9",
+            "--rpc",
+            "ws://127.0.0.1:9",
+        ])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(asked.stderr).unwrap();
+    assert_eq!(asked.status.code(), Some(3), "{said}");
+    assert!(said.contains("stays as it is"), "{said}");
+    assert_eq!(fs::read_to_string(key).unwrap(), "//Alice\n");
+}
+
+#[test]
+fn a_home_that_is_made_here_nobody_else_looks_into() {
+    for (command, says) in [
+        ("account new", "twelve words"),
+        (
+            "model fetch hub:a/b --hub-url http://127.0.0.1:9",
+            "a mirror of the hub with --hub-url",
+        ),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_surety"))
+            .env_clear()
+            .env("HOME", home.path())
+            .args(command.split(' '))
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(says), "{command}: {said}");
+        let made = home.path().join(".local/share/surety");
+        let mode = made.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{command}");
+    }
+}

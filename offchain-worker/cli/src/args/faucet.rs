@@ -17,7 +17,7 @@ pub enum FaucetCommand {
 #[derive(Debug, Args)]
 pub struct FaucetArgs {
     /// Where it is asked
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8788")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8788", value_parser = super::socket)]
     pub http: SocketAddr,
     /// What each claim is given: a provider's stake, and some for fees
     #[arg(long, value_name = "AMOUNT", default_value = "1010 SURE")]

@@ -3,15 +3,17 @@
 use std::{future::Future, pin::pin, time::Duration};
 
 use serde::Serialize;
-use surety_chain_client::{AccountId, Call, Chain, Funds, StakeInfo, Until, When, address};
+use surety_chain_client::{
+    AccountId, Call, Chain, ChainError, Funds, Refusal, StakeInfo, Until, When, address,
+};
 use surety_types::stake::Role;
 
 use super::{Context, faucet};
 use crate::{
     amount::{Amount, Plancks},
     args::{AccountCommand, AgentCommand, RoleArg},
-    error::Result,
-    keys::{self, parse_account},
+    error::{CliError, Result},
+    keys::{self, KeyError, parse_account},
     output::table,
 };
 
@@ -53,22 +55,39 @@ struct NewAccount {
 
 async fn new(context: &Context) -> Result<()> {
     let path = &context.config.key_file;
-    let made = keys::create(path)?;
+    let made = match keys::create(path) {
+        // The faucet may not have answered when the key was made.
+        Err(KeyError::Exists { .. }) if context.config.faucet.is_some() => {
+            context.out.step(&format!(
+                "there is a key in {}, which stays as it is",
+                path.display()
+            ));
+            keys::load(path)?.signer.account().clone()
+        }
+        made => {
+            let made = made?;
+            context.out.step(&format!(
+                "Its twelve words are in {}. Whoever has them has its money: copy them to a safe place.",
+                path.display()
+            ));
+            made
+        }
+    };
     let account = NewAccount {
         address: address(&made),
         key_file: path.display().to_string(),
     };
-    // The address alone is the result, for scripts to take.
-    context.out.step(&format!(
-        "Its twelve words are in {}. Whoever has them has its money: copy them to a safe place.",
-        account.key_file
-    ));
     if let Some(url) = &context.config.faucet {
-        let given = faucet::ask(context.out, url, &made).await;
-        if given > 0 {
-            faucet::wait_for(context.out, &*context.chain().await?, &made, given).await?;
+        let chain = context.chain().await?;
+        let before = chain.funds(When::Finalized, &made).await?.free;
+        match faucet::ask(context.out, url, &made).await {
+            0 => context
+                .out
+                .step("no money has come from it: the same command asks again"),
+            given => faucet::wait_for(context.out, &*chain, &made, before.saturating_add(given)).await?,
         }
     }
+    // The address alone is the result, for scripts to take.
     context.out.result(&account, || account.address.clone())
 }
 
@@ -112,7 +131,11 @@ pub(super) async fn submit(context: &Context, call: Call) -> Result<()> {
             "{name}: still waiting until it is final. If the chain's finality stands still, this takes as long as that"
         ));
     })
-    .await?;
+    .await;
+    let included = match included {
+        Ok(included) => included,
+        Err(error) => return Err(explained(&*chain, key.signer.account(), error).await),
+    };
     waiting.finish_and_clear();
     let submitted = Submitted {
         call: name,
@@ -127,6 +150,23 @@ pub(super) async fn submit(context: &Context, call: Call) -> Result<()> {
             submitted.call, submitted.signer, submitted.block
         )
     })
+}
+
+/// An error for people: of one that is about money it is said how much there is.
+async fn explained(chain: &dyn Chain, signer: &AccountId, error: ChainError) -> CliError {
+    let is_of_money = match &error {
+        ChainError::Rejected(Refusal::Payment) => true,
+        ChainError::Dispatch(fault) => fault.pallet.is_none() && fault.name == "Token",
+        _ => false,
+    };
+    match chain.funds(When::Best, signer).await {
+        Ok(funds) if is_of_money => CliError::Unpaid {
+            account: address(signer),
+            free: Amount(funds.free),
+            source: error,
+        },
+        _ => error.into(),
+    }
 }
 
 /// Everything about an account. Amounts are in plancks, as text.
@@ -234,7 +274,7 @@ impl AccountView {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use surety_chain_client::{FakeChain, Signer};
+    use surety_chain_client::{DispatchFault, FakeChain, Signer};
 
     use super::*;
     use crate::SURE;
@@ -246,6 +286,32 @@ mod tests {
         saying(long, Duration::from_millis(100), || said.set(said.get() + 1)).await;
         assert!(said.get() >= 1);
         saying(async {}, Duration::from_secs(60), || panic!("it is there")).await;
+    }
+
+    #[tokio::test]
+    async fn where_money_is_missing_it_is_said_whose_and_how_much_there_is() {
+        let (chain, poor) = (FakeChain::new(), Signer::from_uri("//Poor").unwrap());
+        let funds = Funds {
+            free: 7 * SURE,
+            held: 0,
+        };
+        chain.change(|state| state.funds.insert(poor.account().clone(), funds));
+        let fault = |pallet: Option<&str>, name: &str| {
+            ChainError::Dispatch(DispatchFault {
+                pallet: pallet.map(str::to_owned),
+                name: name.into(),
+                docs: "Funds are unavailable".into(),
+            })
+        };
+        for error in [ChainError::Rejected(Refusal::Payment), fault(None, "Token")] {
+            let said = explained(&chain, poor.account(), error).await.to_string();
+            assert!(
+                said.contains("7 SURE") && said.contains(&address(poor.account())),
+                "{said}"
+            );
+        }
+        let other = explained(&chain, poor.account(), fault(Some("Staking"), "Token")).await;
+        assert!(matches!(other, CliError::Chain(_)), "{other}");
     }
 
     #[tokio::test]

@@ -104,7 +104,7 @@ async fn check_worker(context: &Context, role: DoctorRole, checks: &mut Checks) 
     }
     let chain = match context.chain().await {
         Ok(chain) => chain,
-        Err(e) => return checks.fail("node", format!("{e}; another node is named with --rpc")),
+        Err(e) => return checks.fail("node", e.to_string()),
     };
     check_node(&*chain, checks).await;
     if role != DoctorRole::Client {

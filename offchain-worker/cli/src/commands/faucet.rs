@@ -75,9 +75,7 @@ async fn up(context: &Context, args: &FaucetArgs) -> Result<()> {
         per_client: args.per_client,
         per_hour: args.per_hour,
     };
-    let home = &context.config.home;
-    std::fs::create_dir_all(home).map_err(CliError::file(home))?;
-    let file = home.join("faucet.redb");
+    let file = context.home()?.join("faucet.redb");
     let faucet = Faucet::open(chain, purse, limits, (&file, machine_clock())).await?;
     let listener = TcpListener::bind(args.http).await.map_err(|e| {
         CliError::Usage(format!(

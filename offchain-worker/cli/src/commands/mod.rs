@@ -18,7 +18,12 @@ mod train;
 mod verifier;
 mod worker;
 
-use std::{io::IsTerminal, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use surety_chain_client::Chain;
 use surety_chain_rpc::{RpcChain, RpcConfig};
@@ -68,6 +73,13 @@ impl Context {
         Ok(keys::load(&self.config.key_file)?)
     }
 
+    /// The home folder, for a command that writes there.
+    fn home(&self) -> Result<&Path> {
+        let home = &self.config.home;
+        keys::private_folder(home).map_err(CliError::file(home))?;
+        Ok(home)
+    }
+
     fn models(&self) -> ModelStore {
         ModelStore::new(&self.config.home)
     }
@@ -78,7 +90,7 @@ impl Context {
 
     /// Starts the data plane.
     async fn node(&self, chain: &dyn Chain, data: &DataConfig) -> Result<Node> {
-        let store = BlobStore::open(self.config.home.join("blobs"), self.config.storage)?;
+        let store = BlobStore::open(self.home()?.join("blobs"), self.config.storage)?;
         let config = NetworkConfig {
             key_file: self.network_key(),
             listen: data.listen.clone(),

@@ -10,7 +10,7 @@ use surety_model_fetch::{
     FetchError, FetchEvent, FetchOptions, HubModel, Source, Token, UnknownModel, fetch, fetch_from_hub,
 };
 use surety_models::{
-    ModelStore, StoredModel,
+    ModelStore, StoreError, StoredModel,
     convert::{ConvertError, ConvertEvent, Stage, convert},
     known,
 };
@@ -121,11 +121,18 @@ pub(super) async fn fetched(context: &Context, name: &str) -> Result<StoredModel
 async fn stored_after_fetching(context: &Context, name: &str, options: FetchOptions) -> Result<StoredModel> {
     let known = known::by_name(name).ok_or_else(|| {
         let names: Vec<String> = known::all().iter().map(known::KnownModel::name).collect();
+        if name.parse::<HubModel>().is_ok() {
+            return CliError::Usage(format!(
+                "{name:?} is named with what it is from: surety model fetch {HUB}{name} (known by themselves are {})",
+                names.join(", ")
+            ));
+        }
         CliError::Usage(format!(
             "{name:?} is not a model that can be fetched; there is: {}, and any BERT, Llama, Mistral, Qwen 2 or Qwen 3 as {HUB}OWNER/NAME",
             names.join(", ")
         ))
     })?;
+    context.home()?;
     let store = context.models();
     let mut bars = Bars::new(context.out);
     blocking(move || {
@@ -147,6 +154,7 @@ async fn fetch_unknown(
         .parse()
         .map_err(|error: UnknownModel| CliError::Usage(error.to_string()))?;
     let name = name.unwrap_or_else(|| model.exact_name());
+    context.home()?;
     let store = context.models();
     let mut bars = Bars::new(context.out);
     let report = move |event| bars.show(event);
@@ -168,16 +176,18 @@ async fn convert_model(
         PrecisionArg::Int8 => Precision::Int8,
         PrecisionArg::Int12 => Precision::Int12,
     });
+    context.home()?;
     let store = context.models();
     let mut bars = Bars::new(context.out);
     let folder = std::path::PathBuf::from(&source);
     let stored = blocking(move || -> std::result::Result<_, ConvertError> {
-        let folder = if folder.is_dir() {
-            folder
-        } else {
-            let stored = store.by_name(&source)?;
-            stored.verify()?;
-            stored.path
+        let folder = match store.by_name(&source) {
+            _ if folder.is_dir() => folder,
+            Ok(stored) => {
+                stored.verify()?;
+                stored.path
+            }
+            Err(_) => folder,
         };
         convert(
             &folder,
@@ -369,7 +379,13 @@ async fn list(context: &Context) -> Result<()> {
 async fn register(context: &Context, name: &str) -> Result<()> {
     let store = context.models();
     let manifest = models::local(&store, name)?;
-    let stored = store.find(manifest.id())?;
+    let stored = store.find(manifest.id()).map_err(|error| match error {
+        StoreError::NotInstalled { path, .. } => CliError::ModelNotHere {
+            name: models::name(&manifest),
+            folder: path,
+        },
+        error => error.into(),
+    })?;
     // Nobody could use a model whose text is not what its manifest says.
     models::text(&store, &manifest).await?;
     // Nobody could compute with files that differ from what is registered for ever.

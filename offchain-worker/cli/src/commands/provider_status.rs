@@ -77,7 +77,7 @@ async fn stash(context: &Context, chain: &dyn Chain, args: &StatusArgs) -> Resul
     let found = chain.agent_stash(When::Finalized, &account).await?;
     found.ok_or_else(|| {
         CliError::Usage(format!(
-            "{0} is nobody's agent: name the stash, or with its key run: surety account agent set --agent {0}",
+            "{0} is nobody's agent on this chain: name the stash, or with its key run: surety account agent set --agent {0}",
             address(&account)
         ))
     })

@@ -65,6 +65,7 @@ pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<()> {
             chain: chain.clone(),
             store: context.models(),
             codecs: Loaded::new(),
+            may_fetch: args.fetch_tokenizers,
         }),
         renderer: Arc::new(chat::renderer()),
         chain,
@@ -106,6 +107,8 @@ struct Found {
     chain: Arc<dyn Chain>,
     store: ModelStore,
     codecs: Loaded<TextCodec>,
+    /// Whether what somebody asks for may be downloaded.
+    may_fetch: bool,
 }
 
 #[async_trait]
@@ -114,7 +117,14 @@ impl Models for Found {
         let found = models::registered(&*self.chain, &self.store, named).await;
         let (id, model) = found.map_err(|e| e.to_string())?;
         let (store, manifest) = (self.store.clone(), model.manifest.clone());
-        let load = async move { models::text(&store, &manifest).await.map_err(|e| e.to_string()) };
+        let may_fetch = self.may_fetch;
+        let load = async move {
+            let loaded = match may_fetch {
+                true => models::text(&store, &manifest).await,
+                false => models::text_here(&store, &manifest).await,
+            };
+            loaded.map_err(|e| e.to_string())
+        };
         let codec = self.codecs.get(id, load).await?;
         Ok((id, model, codec))
     }

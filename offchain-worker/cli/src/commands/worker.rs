@@ -1,7 +1,7 @@
 //! `surety provider up` and `drain`, and `surety verifier up`: one shell for both roles, and what each does
 //! differently.
 
-use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When, address};
@@ -26,7 +26,7 @@ use crate::{
     assembly::WorkerParts,
     config::{DataConfig, WorkConfig},
     error::{CliError, Result},
-    keys::Key,
+    keys::{Key, private_folder},
     models,
 };
 
@@ -200,7 +200,7 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
 }
 
 pub(super) fn open_journal(home: &Path) -> Result<(Journal, Vec<Record>)> {
-    fs::create_dir_all(home).map_err(CliError::file(home))?;
+    private_folder(home).map_err(CliError::file(home))?;
     let journal = Journal::open(&home.join("journal.redb"))?;
     let records = journal.load()?;
     Ok((journal, records))
@@ -280,9 +280,11 @@ pub(super) async fn find_stash(chain: &dyn Chain, key: &Key, named: Option<&Acco
         ))),
         (Some(found), _) => Ok(found),
         (None, None) => Err(CliError::Usage(format!(
-            "{0} is nobody's agent yet. With the stash's key, run: surety account agent set --agent {0}; \
-             then start this with --stash ADDRESS, which confirms it",
-            address(agent)
+            "{0} is nobody's agent yet on the chain of genesis {1:?} (a node of another is named with --rpc). With the \
+             stash's key, run: surety account agent set --agent {0}; then start this with --stash ADDRESS, which confirms \
+             it",
+            address(agent),
+            chain.info().genesis
         ))),
         (None, Some(named)) => {
             confirm(chain, key, named).await?;

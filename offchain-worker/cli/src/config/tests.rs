@@ -121,12 +121,12 @@ fn every_problem_is_named_at_once() {
     };
     insta::assert_snapshot!(invalid(raw), @r#"
     invalid configuration:
-      rpc: "http://127.0.0.1:9944" must start with ws:// or wss://
+      rpc: "http://127.0.0.1:9944" must start with ws:// or wss://, such as ws://127.0.0.1:9944
       faucet: "faucet.example" must start with http:// or https://
       provider.threads: must be between 1 and 1024
       provider.stash: "5Gnobody" is not an address (SS58, such as 5Grwva…)
       provider.price_per_unit: must be more than nothing
-      provider.listen: cannot listen on "/ip4/0.0.0.0/udp/4001": expected /ip4/ADDRESS/udp/PORT/quic-v1 or /ip4/ADDRESS/tcp/PORT (or ip6)
+      provider.listen: cannot listen on "/ip4/0.0.0.0/udp/4001": expected /ip4/ADDRESS/udp/PORT/quic-v1 or /ip4/ADDRESS/tcp/PORT (or ip6); or IP:PORT for both, such as 127.0.0.1:4001
       storage.total_mib_max: must be at least twice storage.blob_mib_max, for one input and one output
     "#);
 }

@@ -51,6 +51,7 @@ pub(super) async fn run(context: &Context, args: &ResultArgs) -> Result<()> {
     let task = named_or_newest(context, &*chain, args.task).await?;
     let info = known_task(&*chain, task).await?;
     check_result_flags(args, info.task.spec.operation)?;
+    check_out(args.out.as_deref())?;
     let wanted = wanted_for_good(&info).ok_or_else(|| no_result(task, &info))?;
     let data = DataConfig {
         listen: Vec::new(),
@@ -104,6 +105,21 @@ pub(super) async fn run(context: &Context, args: &ResultArgs) -> Result<()> {
             generation,
         },
     )
+}
+
+/// Where an output cannot be written is to be known before it is paid for.
+pub(super) fn check_out(path: Option<&Path>) -> Result<()> {
+    let Some(path) = path else {
+        return Ok(());
+    };
+    if path.is_dir() {
+        let text = format!("--out {} is a folder: name a file in it", path.display());
+        return Err(CliError::Usage(text));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    tempfile::NamedTempFile::new_in(folder).map_err(CliError::file(path))?;
+    Ok(())
 }
 
 /// A generated text stands alone on standard output.

@@ -18,6 +18,7 @@ use super::{
     Context,
     own::Posting,
     quote::Quote,
+    result::check_out,
     to_its_end,
     work::{self, Encoded, Work},
 };
@@ -40,6 +41,7 @@ struct Posted {
 
 pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
     let work = work::read(&args.spec)?;
+    check_out(args.out.as_deref())?;
     let key = context.key()?;
     let chain = context.chain().await?;
     if let Some(cap) = args.cap {
