@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+pub mod channels;
 mod committee_pay;
 pub mod draw;
 mod exponential;
@@ -21,6 +22,10 @@ mod places;
 mod slash;
 mod window;
 
+pub use channels::{
+    POINTS_MAX, POINTS_MEAN_MAX, PointRates, ReceiptsInput, SURE, drawn_points, item_at, points_drawn,
+    points_mean, receipts_seed,
+};
 pub use committee_pay::CommitteePay;
 pub use draw::{
     AuditInput, SeatInput, answer_hash, answer_hashes, audit_seal, audit_seed, items_seal, seat_seed,
