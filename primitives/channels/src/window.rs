@@ -1,0 +1,349 @@
+//! What can be redeemed, and when.
+//!
+//! A voucher alone pays nothing: what it says was earned has to stand in batches whose windows are over and
+//! whose disputes are. Batches of a channel count in the order of its requests, each once and none left out.
+//! So whatever is paid has stood where a draw could meet it, and a receipt that is held back keeps back the
+//! pay of all that came after it.
+
+use core::fmt;
+
+use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
+use scale_info::TypeInfo;
+use sp_core::{ConstU32, bounded::BoundedVec};
+
+use crate::{BatchRoot, ChannelId, Nonce, ProvenChannel, ProvenReceipt, Time};
+
+/// Most receipts of a batch that are struck out one by one. With more of them nothing of it is paid.
+pub const STRUCK_MAX: u32 = 32;
+
+/// A receipt that is not paid.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct Struck {
+    /// Channel id.
+    pub channel: ChannelId,
+    /// Number of the request.
+    pub nonce: Nonce,
+    /// What it would have paid, in plancks.
+    pub price: u128,
+}
+
+/// A batch on its way to being paid.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct BatchWindow {
+    /// What was committed.
+    pub root: BatchRoot,
+    /// Last time at which it can be disputed.
+    pub until: Time,
+    /// Disputes and demands about it that are open.
+    pub disputes: u32,
+    /// Receipts that were found wrong.
+    pub struck: BoundedVec<Struck, ConstU32<STRUCK_MAX>>,
+    /// Nothing of it is paid.
+    pub is_void: bool,
+}
+
+impl BatchWindow {
+    /// One that can be disputed until `until`.
+    pub fn new(root: BatchRoot, until: Time) -> Self {
+        Self {
+            root,
+            until,
+            disputes: 0,
+            struck: BoundedVec::new(),
+            is_void: false,
+        }
+    }
+
+    /// Whether nothing can change any more what it pays.
+    pub const fn is_final(&self, now: Time) -> bool {
+        self.until < now && self.disputes == 0
+    }
+
+    /// A receipt was found wrong: it is not paid. With more than [`STRUCK_MAX`] of them nothing is.
+    pub fn strike(&mut self, receipt: &ProvenReceipt) {
+        let of = |struck: &Struck| (struck.channel, struck.nonce);
+        if self
+            .struck
+            .iter()
+            .any(|struck| of(struck) == (receipt.channel, receipt.nonce))
+        {
+            return;
+        }
+        let struck = Struck {
+            channel: receipt.channel,
+            nonce: receipt.nonce,
+            price: receipt.price,
+        };
+        self.is_void |= self.struck.try_push(struck).is_err();
+    }
+
+    /// A fault was found that says nothing of single receipts: none is paid.
+    pub fn void(&mut self) {
+        self.is_void = true;
+    }
+
+    /// What is paid of a channel's receipts in it, in plancks.
+    pub fn payable(&self, channel: &ProvenChannel) -> u128 {
+        if self.is_void {
+            return 0;
+        }
+        let of_channel = |struck: &&Struck| struck.channel == channel.channel && channel.has(struck.nonce);
+        let struck = self.struck.iter().filter(of_channel).map(|struck| struck.price);
+        struck.fold(channel.total.sums.price, u128::saturating_sub)
+    }
+}
+
+/// A provider's standing lock is for no more than this at a time.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct Standing {
+    /// Most that its batches may cost which are not final (E), in plancks.
+    pub cap: u128,
+    /// What they cost, in plancks.
+    pub open: u128,
+}
+
+/// A batch is refused: wait until earlier ones are final, or lock more.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct BeyondCap {
+    /// What it may cost at most now, in plancks.
+    pub room: u128,
+}
+
+impl fmt::Display for BeyondCap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the standing lock covers {} plancks more: wait until earlier batches are final, or lock more",
+            self.room
+        )
+    }
+}
+
+impl core::error::Error for BeyondCap {}
+
+impl Standing {
+    /// A batch of this price is committed.
+    ///
+    /// # Errors
+    /// [`BeyondCap`]; nothing changes then.
+    pub fn commit(&mut self, price: u128) -> Result<(), BeyondCap> {
+        let room = self.cap.saturating_sub(self.open);
+        if price > room {
+            return Err(BeyondCap { room });
+        }
+        self.open = self.open.saturating_add(price);
+        Ok(())
+    }
+
+    /// A batch of this price is final.
+    pub fn finish(&mut self, price: u128) {
+        self.open = self.open.saturating_sub(price);
+    }
+}
+
+/// Why a batch does not count for a channel.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub enum NotCounted {
+    /// It can still be disputed, or is: wait.
+    NotFinal,
+    /// The opening is of another channel.
+    OtherChannel,
+    /// The batch with this request has to be counted first.
+    OtherNonce {
+        /// The first request that was not counted.
+        next: Nonce,
+    },
+    /// There are more requests than can be numbered, or they cost more than can be counted.
+    Overflow,
+}
+
+impl fmt::Display for NotCounted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFinal => write!(f, "the batch is not final: wait"),
+            Self::OtherChannel => write!(f, "the opening is of another channel"),
+            Self::OtherNonce { next } => write!(f, "the batch with request {next} has to be counted first"),
+            Self::Overflow => write!(f, "the requests are more than can be counted"),
+        }
+    }
+}
+
+impl core::error::Error for NotCounted {}
+
+/// Why a batch holds nothing back for a channel.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub enum NotHeld {
+    /// It is final: count it.
+    Final,
+    /// The opening is of another channel.
+    OtherChannel,
+    /// It was counted.
+    Counted,
+}
+
+impl fmt::Display for NotHeld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Final => "the batch is final: count it",
+            Self::OtherChannel => "the opening is of another channel",
+            Self::Counted => "the batch was counted",
+        })
+    }
+}
+
+impl core::error::Error for NotHeld {}
+
+/// The channel is being closed: open another one.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct Closed;
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the channel is being closed: open another one")
+    }
+}
+
+impl core::error::Error for Closed {}
+
+/// The money of a channel. In each state `paid <= counted` and `paid <= deposit`; what is on hold for it is
+/// `deposit - paid`.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct Purse {
+    /// Channel id.
+    pub channel: ChannelId,
+    /// All that was ever deposited, in plancks.
+    pub deposit: u128,
+    /// What final batches have of it, in plancks.
+    pub counted: u128,
+    /// The first request that they do not have.
+    pub next: Nonce,
+    /// What the payee has got, in plancks.
+    pub paid: u128,
+    /// Last time for the payee, where the payer wants to close.
+    pub closing: Option<Time>,
+    /// Last time for the payee, where a batch with something of the channel is late to become final.
+    pub held_until: Time,
+}
+
+impl Purse {
+    /// Of a channel that was just opened.
+    pub const fn new(channel: ChannelId, deposit: u128) -> Self {
+        Self {
+            channel,
+            deposit,
+            counted: 0,
+            next: 0,
+            paid: 0,
+            closing: None,
+            held_until: 0,
+        }
+    }
+
+    /// The payer deposits more.
+    ///
+    /// # Errors
+    /// [`Closed`] while it is being closed, or where nobody can have as much; nothing changes then.
+    pub fn top_up(&mut self, amount: u128) -> Result<(), Closed> {
+        let deposit = self
+            .deposit
+            .checked_add(amount)
+            .filter(|_| self.closing.is_none());
+        self.deposit = deposit.ok_or(Closed)?;
+        Ok(())
+    }
+
+    /// Counts what a batch has of it: `channel` was shown under that batch's root.
+    ///
+    /// # Errors
+    /// [`NotCounted`]; nothing changes then.
+    pub fn count(
+        &mut self,
+        window: &BatchWindow,
+        channel: &ProvenChannel,
+        now: Time,
+    ) -> Result<(), NotCounted> {
+        if !window.is_final(now) {
+            return Err(NotCounted::NotFinal);
+        }
+        if channel.channel != self.channel {
+            return Err(NotCounted::OtherChannel);
+        }
+        if channel.first != self.next {
+            return Err(NotCounted::OtherNonce { next: self.next });
+        }
+        let next = self.next.checked_add(channel.total.sums.receipts);
+        let counted = self.counted.checked_add(window.payable(channel));
+        let (Some(next), Some(counted)) = (next, counted) else {
+            return Err(NotCounted::Overflow);
+        };
+        (self.next, self.counted) = (next, counted);
+        Ok(())
+    }
+
+    /// What a voucher of this sum gets the payee now, in plancks. Its signature, channel and expiry were
+    /// checked.
+    pub fn redeemable(&self, sum: u128) -> u128 {
+        sum.min(self.counted).min(self.deposit).saturating_sub(self.paid)
+    }
+
+    /// Pays that. Returns how much it is.
+    pub fn redeem(&mut self, sum: u128) -> u128 {
+        let amount = self.redeemable(sum);
+        self.paid = self.paid.saturating_add(amount);
+        amount
+    }
+
+    /// The payer wants to close: the payee has until `until` for what it has not redeemed. That is later than
+    /// any receipt there can be needs to become final. Who asks again gains nothing.
+    pub fn close(&mut self, until: Time) {
+        self.closing.get_or_insert(until);
+    }
+
+    /// A batch with something of it is not final yet, because it is disputed or was committed late: nothing
+    /// goes back to the payer until `until`. So nobody gets its money back by disputing what it has to pay.
+    /// `channel` was shown under that batch's root.
+    ///
+    /// # Errors
+    /// [`NotHeld`]; nothing changes then.
+    pub fn hold(
+        &mut self,
+        window: &BatchWindow,
+        channel: &ProvenChannel,
+        now: Time,
+        until: Time,
+    ) -> Result<(), NotHeld> {
+        if window.is_final(now) {
+            return Err(NotHeld::Final);
+        }
+        if channel.channel != self.channel {
+            return Err(NotHeld::OtherChannel);
+        }
+        if channel.first < self.next {
+            return Err(NotHeld::Counted);
+        }
+        self.held_until = self.held_until.max(until);
+        Ok(())
+    }
+
+    /// What is still there for the payer when the channel ends, in plancks: once the payee's time is over,
+    /// after its expiry, or at once when the payee agrees. Nothing before.
+    pub fn refund(&self, now: Time, expiry: Time, payee_agrees: bool) -> Option<u128> {
+        let until = self.closing.map_or(expiry, |until| until.min(expiry));
+        let is_over = until.max(self.held_until) < now;
+        (is_over || payee_agrees).then(|| self.deposit.saturating_sub(self.paid))
+    }
+}

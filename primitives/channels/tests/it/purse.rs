@@ -1,0 +1,183 @@
+//! What is redeemed of a channel, step by step.
+
+use super::*;
+
+fn window(batch: &Batch) -> BatchWindow {
+    BatchWindow::new(batch.root(), 100)
+}
+
+fn part(batch: &Batch) -> ProvenChannel {
+    batch
+        .open_channel(CHANNEL)
+        .unwrap()
+        .verify(&batch.root())
+        .unwrap()
+}
+
+fn batch(first: Nonce, prices: &[u128]) -> Batch {
+    Batch::new(&entries(&[(1, 0, vec![9]), (CHANNEL, first, prices.to_vec())])).unwrap()
+}
+
+#[test]
+fn nothing_counts_before_its_window_and_its_disputes_are_over() {
+    let batch = batch(0, &[3, 4]);
+    let (mut window, mut purse) = (window(&batch), Purse::new(CHANNEL, 50));
+    assert_eq!(
+        purse.count(&window, &part(&batch), 100),
+        Err(NotCounted::NotFinal)
+    );
+    window.disputes = 1;
+    assert_eq!(
+        purse.count(&window, &part(&batch), 101),
+        Err(NotCounted::NotFinal)
+    );
+    window.disputes = 0;
+    assert_eq!(purse.redeemable(50), 0);
+    assert_eq!(purse.count(&window, &part(&batch), 101), Ok(()));
+    assert_eq!(
+        (
+            purse.redeem(5),
+            purse.redeem(5),
+            purse.redeem(50),
+            purse.redeem(50)
+        ),
+        (5, 0, 2, 0)
+    );
+}
+
+#[test]
+fn a_batch_counts_once_and_in_its_turn() {
+    let (first, second) = (batch(0, &[3, 4]), batch(2, &[5]));
+    let mut purse = Purse::new(CHANNEL, 50);
+    let later = purse.count(&window(&second), &part(&second), 200);
+    assert_eq!(later, Err(NotCounted::OtherNonce { next: 0 }));
+    assert_eq!(purse.count(&window(&first), &part(&first), 200), Ok(()));
+    let again = purse.count(&window(&first), &part(&first), 200);
+    assert_eq!(again, Err(NotCounted::OtherNonce { next: 2 }));
+    assert_eq!(purse.count(&window(&second), &part(&second), 200), Ok(()));
+    assert_eq!((purse.counted, purse.next), (12, 3));
+    let other = second.open_channel(1).unwrap().verify(&second.root()).unwrap();
+    assert_eq!(
+        purse.count(&window(&second), &other, 200),
+        Err(NotCounted::OtherChannel)
+    );
+}
+
+#[test]
+fn what_is_left_out_keeps_back_what_came_after_it() {
+    // Requests 0 and 2: the receipt of 1 was wrong, and is not shown.
+    let mut purse = Purse::new(CHANNEL, 50);
+    for (batch, counts) in [
+        (batch(0, &[3]), Ok(())),
+        (batch(2, &[5]), Err(NotCounted::OtherNonce { next: 1 })),
+    ] {
+        assert_eq!(purse.count(&window(&batch), &part(&batch), 200), counts);
+    }
+    assert_eq!(purse.redeemable(50), 3);
+}
+
+#[test]
+fn wrong_receipts_are_not_paid_and_too_many_make_none_of_a_batch_paid() {
+    let many = vec![1; STRUCK as usize + 2];
+    let batch = batch(0, &many);
+    let mut of = window(&batch);
+    let shown = |nonce| batch.open(CHANNEL, nonce).unwrap().verify(&batch.root()).unwrap();
+    for _ in 0..2 {
+        of.strike(&shown(1));
+    }
+    // Another channel's is not this one's.
+    of.strike(&batch.open(1, 0).unwrap().verify(&batch.root()).unwrap());
+    assert_eq!(of.payable(&part(&batch)), many.len() as u128 - 1);
+    for nonce in 0..STRUCK - 1 {
+        of.strike(&shown(nonce));
+    }
+    assert_eq!((of.is_void, of.payable(&part(&batch))), (false, 3));
+    of.strike(&shown(STRUCK));
+    assert_eq!((of.is_void, of.payable(&part(&batch))), (true, 0));
+    let mut void = window(&batch);
+    void.void();
+    let mut purse = Purse::new(CHANNEL, 50);
+    assert_eq!(purse.count(&void, &part(&batch), 200), Ok(()));
+    // Its requests are over all the same.
+    assert_eq!((purse.redeemable(50), purse.next), (0, many.len() as u32));
+}
+
+/// As many as are struck out one by one.
+const STRUCK: u32 = window::STRUCK_MAX;
+
+#[test]
+fn a_standing_lock_covers_so_much_at_a_time() {
+    let mut standing = Standing { cap: 10, open: 0 };
+    assert_eq!(
+        (standing.commit(6), standing.commit(5)),
+        (Ok(()), Err(BeyondCap { room: 4 }))
+    );
+    assert_eq!(standing.commit(u128::MAX), Err(BeyondCap { room: 4 }));
+    standing.finish(6);
+    assert_eq!(standing.commit(10), Ok(()));
+    standing.cap = 0;
+    assert_eq!(standing.commit(1), Err(BeyondCap { room: 0 }));
+}
+
+#[test]
+fn nothing_goes_back_before_the_payee_has_had_its_time() {
+    let mut purse = Purse::new(CHANNEL, 50);
+    assert_eq!(purse.refund(1_000, 1_000, false), None);
+    assert_eq!(purse.refund(1_001, 1_000, false), Some(50));
+    assert_eq!(purse.refund(0, 1_000, true), Some(50));
+    purse.close(500);
+    purse.close(3);
+    assert_eq!(purse.refund(500, 1_000, false), None, "asking again has moved it");
+    assert_eq!(purse.top_up(5), Err(Closed));
+    let batch = batch(0, &[30]);
+    purse.count(&window(&batch), &part(&batch), 400).unwrap();
+    assert_eq!(purse.redeem(20), 20, "what is redeemed meanwhile is paid");
+    assert_eq!(purse.refund(501, 1_000, false), Some(30));
+}
+
+#[test]
+fn a_payer_does_not_get_back_by_disputes_what_it_has_to_pay() {
+    let mut purse = Purse::new(CHANNEL, 50);
+    purse.close(500);
+    let batch = batch(0, &[30]);
+    let mut of = window(&batch);
+    of.disputes = 1;
+    assert_eq!(purse.hold(&of, &part(&batch), 499, 700), Ok(()));
+    assert_eq!(
+        purse.hold(&of, &part(&batch), 499, 600),
+        Ok(()),
+        "an earlier time changes nothing"
+    );
+    assert_eq!(
+        (purse.refund(700, 1_000, false), purse.refund(700, 650, false)),
+        (None, None)
+    );
+    of.disputes = 0;
+    assert_eq!(purse.hold(&of, &part(&batch), 699, 900), Err(NotHeld::Final));
+    purse.count(&of, &part(&batch), 699).unwrap();
+    assert_eq!(
+        (purse.redeem(30), purse.refund(701, 1_000, false)),
+        (30, Some(20))
+    );
+    // Held by what is not of it, or was counted: by nothing.
+    of.disputes = 1;
+    assert_eq!(purse.hold(&of, &part(&batch), 699, 900), Err(NotHeld::Counted));
+    let other = batch.open_channel(1).unwrap().verify(&batch.root()).unwrap();
+    assert_eq!(purse.hold(&of, &other, 699, 900), Err(NotHeld::OtherChannel));
+}
+
+#[test]
+fn sums_beyond_counting_change_nothing() {
+    let mut purse = Purse::new(CHANNEL, u128::MAX);
+    assert_eq!(purse.top_up(1), Err(Closed));
+    purse.counted = u128::MAX;
+    let batch = batch(0, &[1]);
+    let before = purse;
+    assert_eq!(
+        purse.count(&window(&batch), &part(&batch), 200),
+        Err(NotCounted::Overflow)
+    );
+    assert_eq!(purse, before);
+    assert_eq!(purse.redeem(u128::MAX), u128::MAX);
+    assert_eq!(purse.redeem(u128::MAX), 0);
+}
