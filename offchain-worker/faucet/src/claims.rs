@@ -3,6 +3,8 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    fs::{File, OpenOptions},
+    io,
     net::IpAddr,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -97,7 +99,9 @@ impl Claims {
     /// Opens the file, or makes it. One process at a time has it.
     pub fn open(path: &Path, limits: Limits) -> Result<Self, StoreError> {
         let store = || -> Result<_, redb::Error> {
-            let database = Database::builder().set_cache_size(CACHE_BYTES).create(path)?;
+            let database = Database::builder()
+                .set_cache_size(CACHE_BYTES)
+                .create_file(own_file(path)?)?;
             let write = database.begin_write()?;
             write.open_table(CLAIMS)?;
             write.commit()?;
@@ -205,6 +209,20 @@ impl Claims {
     fn known(&self) -> MutexGuard<'_, BTreeMap<u64, Claim>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The file, for its owner alone: it says who has asked, and from where.
+fn own_file(path: &Path) -> io::Result<File> {
+    const OWNER_ONLY: u32 = 0o600;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, OWNER_ONLY);
+    let file = options.open(path)?;
+    // One that an older program has made.
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(OWNER_ONLY))?;
+    Ok(file)
 }
 
 /// Seconds until fewer than `max` claims lie within the window.

@@ -227,3 +227,18 @@ async fn two_faucets_share_no_file() {
         "{refused}"
     );
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn who_has_asked_only_the_owner_of_the_file_reads() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let file = world.home.path().join("faucet.redb");
+    let mode = || file.metadata().unwrap().permissions().mode() & 0o777;
+    drop(world.open().await);
+    assert_eq!(mode(), 0o600);
+    // As an older program has left it.
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+    drop(world.open().await);
+    assert_eq!(mode(), 0o600);
+}
