@@ -151,11 +151,6 @@ impl DeceivingCore {
                 }),
                 None => failed(task, kind, Failure::Refused),
             },
-            (Deceit::Lazy, Effect::FetchAudit { .. }) => Instead::Heard(Event::EffectDone {
-                task,
-                kind,
-                block: None,
-            }),
             (Deceit::Lazy, Effect::Audit { provider, .. }) => Instead::Heard(Event::AuditReady {
                 task,
                 found: Found::Whole(made_up(&provider)),

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use surety_chain_client::FakeChain;
 use surety_types::trust::AuditProof;
-use surety_worker_core::{Record, key_of};
+use surety_worker_core::Record;
 
 use super::*;
 
@@ -136,12 +136,6 @@ fn a_lazy_auditor_announces_what_it_has_made_up_and_never_opens_it() {
         security: Default::default(),
     };
     let (task, of) = (1, provider.clone());
-    let fetch = Effect::FetchAudit {
-        task,
-        provider: of.clone(),
-        spec: spec.clone(),
-        output: None,
-    };
     let audit = Effect::Audit {
         task,
         provider: of.clone(),
@@ -164,23 +158,14 @@ fn a_lazy_auditor_announces_what_it_has_made_up_and_never_opens_it() {
         claim: claim(),
         salt: Hash::zero(),
     };
-    let effects = vec![vec![fetch], vec![audit], vec![announce.clone(), open]];
+    let effects = vec![vec![audit], vec![announce.clone(), open]];
     let (step, heard) = played(Deceit::Lazy, &[], effects);
     assert_eq!(carried_out(step), [announce]);
-    let fetched = EffectKind::FetchAudit(key_of(&provider));
-    assert_eq!(
-        heard[0],
-        Event::EffectDone {
-            task,
-            kind: fetched,
-            block: None
-        }
-    );
     assert!(
-        matches!(&heard[1], Event::AuditReady { found: Found::Whole(claim), .. } if *claim == made_up(&provider))
+        matches!(&heard[0], Event::AuditReady { found: Found::Whole(claim), .. } if *claim == made_up(&provider))
     );
     assert!(matches!(
-        heard[2],
+        heard[1],
         Event::EffectFailed {
             kind: EffectKind::AuditReveal(_),
             ..
