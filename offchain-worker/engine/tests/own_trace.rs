@@ -104,11 +104,15 @@ fn the_leaves_of_the_fast_engine_are_those_of_the_definition() {
 fn every_cell_of_a_small_model_holds() {
     let embed = embed_job("a b\nz");
     let generate = job(&request("the.", 15));
+    // Nothing is left of its queries, and much is made of its keys.
+    let without_queries = Published::qwen3().with("q_norm.weight", 0.0);
+    let without_queries = without_queries.with("k_norm.weight", 30_000.0);
     for (published, job) in [
         (Published::bert(), &embed),
         (Published::llama(true, false), &generate),
         (Published::llama(false, true), &generate),
         (Published::qwen3(), &generate),
+        (without_queries, &generate),
     ] {
         let engine = tiny(&published);
         let outcome = run(&engine, job);

@@ -7,6 +7,7 @@ use super::{
     calibration::{self, Calibrator, Inputs, LayerInputs, Sequences},
     layers,
     quantize::{Chosen, Site, norm, sharing, table},
+    smooth::even_out,
     source::Source,
 };
 use crate::{
@@ -64,10 +65,14 @@ impl Recipe for BertConfig {
         let word_embeddings = embedding("word_embeddings", self.dims.vocab_size)?;
         let position_embeddings = embedding("position_embeddings", self.dims.max_position_embeddings)?;
         let token_type_embeddings = embedding("token_type_embeddings", self.type_vocab_size)?;
-        let layers = layers(self.dims.num_hidden_layers, seen, step, |number, seen| {
+        let mut layers = layers(self.dims.num_hidden_layers, seen, step, |number, seen| {
             let stem = format!("encoder.layer.{number}");
             layer(source, &stem, self, precision, seen)
         })?;
+        even_out(&mut layers, |layer| &mut layer.attention_smoothing);
+        even_out(&mut layers, |layer| &mut layer.output_smoothing);
+        even_out(&mut layers, |layer| &mut layer.up_smoothing);
+        even_out(&mut layers, |layer| &mut layer.down_smoothing);
         Ok(BertWeights {
             heads: self.dims.num_attention_heads,
             activation: self.activation,

@@ -8,6 +8,7 @@ use super::{
     layers,
     quantize::{Chosen, Site, norm, sharing, table},
     rotary,
+    smooth::even_out,
     source::Source,
 };
 use crate::{
@@ -55,10 +56,14 @@ impl Recipe for LlamaConfig {
             width,
             Chosen::plain(precision),
         )?;
-        let layers = layers(self.dims.num_hidden_layers, seen, step, |number, seen| {
+        let mut layers = layers(self.dims.num_hidden_layers, seen, step, |number, seen| {
             let stem = format!("model.layers.{number}");
             layer(source, &stem, self, precision, seen)
         })?;
+        even_out(&mut layers, |layer| &mut layer.attention_smoothing);
+        even_out(&mut layers, |layer| &mut layer.output_smoothing);
+        even_out(&mut layers, |layer| &mut layer.mlp_smoothing);
+        even_out(&mut layers, |layer| &mut layer.down_smoothing);
         let head = Site {
             stem: "lm_head",
             outputs: vocabulary,

@@ -123,6 +123,18 @@ impl Choice {
     }
 }
 
+/// Has all layers scale the same inputs: by ones where one of them gains nothing by it.
+pub(super) fn even_out<L>(layers: &mut [L], of: impl Fn(&mut L) -> &mut Option<Vec<f32>>) {
+    let widths = layers
+        .iter_mut()
+        .find_map(|layer| of(layer).as_ref().map(Vec::len));
+    if let Some(width) = widths {
+        for layer in layers {
+            of(layer).get_or_insert_with(|| vec![1.0; width]);
+        }
+    }
+}
+
 /// Adds the squares of the largest sizes of a row's groups, once they are scaled in each of these ways.
 fn add_peaks(row: &[f32], ways: &[Vec<f32>], sums: &mut [f64]) {
     for (way, sums) in ways.iter().zip(sums.chunks_mut(groups(row.len()).max(1))) {
@@ -237,6 +249,16 @@ pub(super) mod tests {
             // Of inputs that it has not seen.
             assert!(smooth * gain <= plain, "{gain}: {plain} {smooth}");
         }
+    }
+
+    #[test]
+    fn a_layer_that_gains_nothing_by_scaling_scales_by_ones_where_another_gains() {
+        let mut layers = [None, Some(vec![0.5, 2.0]), None];
+        even_out(&mut layers, |layer| layer);
+        assert_eq!(layers, [vec![1.0, 1.0], vec![0.5, 2.0], vec![1.0, 1.0]].map(Some));
+        let mut plain: [Option<Vec<f32>>; 2] = [None, None];
+        even_out(&mut plain, |layer| layer);
+        assert_eq!(plain, [None, None]);
     }
 
     #[test]
