@@ -47,6 +47,19 @@ impl Wanted {
         hash(&file).map_err(FetchError::disk(&self.path))
     }
 
+    /// Its first bytes, so many or all that are here, of the whole file or of the unfinished one.
+    pub(super) fn first(&self, bytes: u64) -> Result<Vec<u8>, FetchError> {
+        let path = if self.part.exists() {
+            &self.part
+        } else {
+            &self.path
+        };
+        let mut first = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(bytes).read_to_end(&mut first));
+        read.map_err(FetchError::disk(path))?;
+        Ok(first)
+    }
+
     /// Bytes of it that an earlier attempt has left.
     pub(super) fn part_bytes(&self) -> u64 {
         fs::metadata(&self.part).map_or(0, |metadata| metadata.len())
@@ -104,12 +117,13 @@ pub(super) enum Received {
     CutOff(String),
 }
 
-/// Writes what `from` gives, starting with `done` bytes present, and takes no byte more than wanted.
+/// Writes what `from` gives, starting with `done` bytes present, until there are `until`; takes no byte more
+/// than the file is to have.
 pub(super) fn receive(
     wanted: &Wanted,
     mut from: impl Read,
     mut into: impl Write,
-    mut done: u64,
+    (mut done, until): (u64, u64),
     on_event: OnEvent<'_>,
 ) -> Result<Received, FetchError> {
     let mut chunk = vec![0; CHUNK_BYTES];
@@ -125,7 +139,7 @@ pub(super) fn receive(
             });
         }
         let read = match from.read(&mut chunk) {
-            Ok(0) if done == wanted.bytes => return Ok(Received::All),
+            Ok(0) if done >= until => return Ok(Received::All),
             Ok(0) => return Ok(Received::CutOff(format!("it ended after {done} bytes"))),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -137,6 +151,9 @@ pub(super) fn receive(
         }
         into.write_all(&chunk[..read])
             .map_err(FetchError::disk(&wanted.part))?;
+        if done >= until && until < wanted.bytes {
+            return Ok(Received::All);
+        }
     }
 }
 
@@ -158,7 +175,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let wanted = wanted(folder.path(), b"something");
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let received = receive(&wanted, &b"something"[..], full, 0, &mut |_| ());
+        let received = receive(&wanted, &b"something"[..], full, (0, 9), &mut |_| ());
         let error = received.err().unwrap();
         assert!(matches!(error, FetchError::DiskFull { .. }), "{error}");
         assert!(error.is_local());
@@ -169,7 +186,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let wanted = wanted(folder.path(), b"four");
         let mut into = Vec::new();
-        let received = receive(&wanted, &b"fourteen"[..], &mut into, 0, &mut |_| ());
+        let received = receive(&wanted, &b"fourteen"[..], &mut into, (0, 4), &mut |_| ());
         assert!(matches!(
             received,
             Err(FetchError::WrongSize {

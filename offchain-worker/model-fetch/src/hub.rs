@@ -4,7 +4,7 @@ use std::{io::ErrorKind, path::Path, thread, time::Duration};
 
 use ureq::{
     Agent, Body, Timeout,
-    http::{HeaderMap, HeaderName, Response, header},
+    http::{HeaderMap, HeaderName, Response, StatusCode, header},
 };
 use url::{Host, Url};
 
@@ -72,8 +72,22 @@ pub(super) struct Facts {
 enum Ask {
     /// What the hub itself says of a file.
     Facts,
-    /// Its bytes from this one on, wherever the hub has them.
-    Bytes(u64),
+    /// Its bytes from one on up to another, or to its end, wherever the hub has them.
+    Bytes { from: u64, until: Option<u64> },
+}
+
+impl Ask {
+    /// The `Range` header, in which the last byte counts.
+    fn range(self) -> Option<String> {
+        match self {
+            Self::Facts | Self::Bytes { from: 0, until: None } => None,
+            Self::Bytes { from, until: None } => Some(format!("bytes={from}-")),
+            Self::Bytes {
+                from,
+                until: Some(until),
+            } => Some(format!("bytes={from}-{}", until.saturating_sub(1))),
+        }
+    }
 }
 
 impl Hub {
@@ -167,28 +181,56 @@ impl Hub {
         wanted: &Wanted,
         on_event: OnEvent<'_>,
     ) -> Result<(), FetchError> {
+        self.complete(revision, wanted, wanted.part_bytes() > 0, on_event)
+    }
+
+    /// The same of a file that this run may have begun. `resumed` says whether an earlier one had.
+    pub(super) fn complete(
+        &self,
+        revision: &str,
+        wanted: &Wanted,
+        resumed: bool,
+        on_event: OnEvent<'_>,
+    ) -> Result<(), FetchError> {
         let url = self.url(revision, &wanted.name)?;
-        let resumed = wanted.part_bytes() > 0;
-        self.complete_part(&url, wanted, on_event)?;
+        self.lengthen(&url, wanted, wanted.bytes, on_event)?;
         match wanted.settle() {
             // What an earlier run has left may be at fault, not this server.
             Err(FetchError::WrongHash { .. }) if resumed => {
-                self.complete_part(&url, wanted, on_event)?;
+                self.lengthen(&url, wanted, wanted.bytes, on_event)?;
                 wanted.settle()
             }
             settled => settled,
         }
     }
 
-    /// Asks until all bytes are there, as long as every few attempts bring some.
-    fn complete_part(&self, url: &Url, wanted: &Wanted, on_event: OnEvent<'_>) -> Result<(), FetchError> {
+    /// Brings the first so many bytes of a file, or all that it has. They are compared with nothing.
+    pub(super) fn begin(
+        &self,
+        revision: &str,
+        wanted: &Wanted,
+        bytes: u64,
+        on_event: OnEvent<'_>,
+    ) -> Result<(), FetchError> {
+        let url = self.url(revision, &wanted.name)?;
+        self.lengthen(&url, wanted, bytes.min(wanted.bytes), on_event)
+    }
+
+    /// Asks until that many bytes are there, as long as every few attempts bring some.
+    fn lengthen(
+        &self,
+        url: &Url,
+        wanted: &Wanted,
+        until: u64,
+        on_event: OnEvent<'_>,
+    ) -> Result<(), FetchError> {
         let attempt = |on_event: OnEvent<'_>| {
             if wanted.part_bytes() > wanted.bytes {
                 wanted.discard();
             }
             match wanted.part_bytes() {
-                there if there > 0 && there == wanted.bytes => Ok(()),
-                there => self.attempt(url, wanted, there, on_event),
+                there if there > 0 && there >= until => Ok(()),
+                there => self.attempt(url, wanted, (there, until), on_event),
             }
         };
         persistently(&wanted.name, on_event, || wanted.part_bytes(), attempt)
@@ -199,14 +241,22 @@ impl Hub {
         &self,
         url: &Url,
         wanted: &Wanted,
-        before: u64,
+        (before, until): (u64, u64),
         on_event: OnEvent<'_>,
     ) -> Result<(), FetchError> {
         let broken = |reason| FetchError::Connection {
             url: url.to_string(),
             reason,
         };
-        let response = self.ask(url, Ask::Bytes(before))?;
+        let end = (until < wanted.bytes).then_some(until);
+        let response = self.ask(
+            url,
+            Ask::Bytes {
+                from: before,
+                until: end,
+            },
+        )?;
+        let is_part = response.status() == StatusCode::PARTIAL_CONTENT;
         let start = match response.status().as_u16() {
             // The whole file, whether a range was asked for or not.
             200 => 0,
@@ -221,12 +271,15 @@ impl Hub {
         };
         if let Some(length) = response.body().content_length() {
             let announced = start.saturating_add(length);
-            if announced != wanted.bytes {
+            // Who does not know of ends sends the rest, too.
+            let is_right = announced == wanted.bytes || is_part && Some(announced) == end;
+            if !is_right {
                 return Err(wanted.wrong_size(announced));
             }
         }
         let part = wanted.open_part(start > 0)?;
-        match receive(wanted, response.into_body().into_reader(), part, start, on_event) {
+        let body = response.into_body().into_reader();
+        match receive(wanted, body, part, (start, until), on_event) {
             Ok(Received::All) => Ok(()),
             Ok(Received::CutOff(reason)) => Err(broken(reason)),
             Err(error) => {
@@ -246,10 +299,10 @@ impl Hub {
         for _ in 0..=REDIRECTS_MAX {
             let mut request = match what {
                 Ask::Facts => self.agent.head(at.as_str()),
-                Ask::Bytes(_) => self.agent.get(at.as_str()),
+                Ask::Bytes { .. } => self.agent.get(at.as_str()),
             };
-            if let Ask::Bytes(from @ 1..) = what {
-                request = request.header(header::RANGE, format!("bytes={from}-"));
+            if let Some(range) = what.range() {
+                request = request.header(header::RANGE, range);
             }
             if let Some(token) = self.token.as_ref().filter(|_| at_hub) {
                 request = request.header(header::AUTHORIZATION, token.header().clone());

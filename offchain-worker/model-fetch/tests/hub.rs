@@ -9,74 +9,14 @@ use std::fs;
 
 use common::{
     exact::{As, Published, safetensors},
-    fetching::{Fixture, Unasked, hub},
+    fetching::{Fixture, Machine, name, tiny},
     server::{Act, COMMIT, MockHub, Running},
 };
 use serde_json::json;
-use surety_model_fetch::{FetchError, FetchEvent, FetchOptions, HubModel, Token, fetch_from_hub};
-use surety_models::{ModelError, ModelStore, StoredModel, shards::INDEX};
-use tempfile::TempDir;
+use surety_model_fetch::{FetchError, FetchOptions};
+use surety_models::{ModelError, ModelStore, shards::INDEX};
 
 const TOKEN: &str = "hf_secret";
-
-/// A machine that fetches `owner/tiny`.
-struct Machine {
-    home: TempDir,
-    token: Option<Token>,
-    events: Vec<FetchEvent>,
-}
-
-impl Machine {
-    fn new() -> Self {
-        Self {
-            home: tempfile::tempdir().unwrap(),
-            token: None,
-            events: Vec::new(),
-        }
-    }
-
-    fn with_token(token: &str) -> Self {
-        Self {
-            token: Some(token.parse().unwrap()),
-            ..Self::new()
-        }
-    }
-
-    fn fetch(&mut self, hub: &Running) -> Result<StoredModel, FetchError> {
-        self.fetch_from(&hub.url)
-    }
-
-    fn fetch_from(&mut self, url: &str) -> Result<StoredModel, FetchError> {
-        let options = FetchOptions {
-            token: self.token.clone(),
-            ..hub(url)
-        };
-        let model: HubModel = "owner/tiny".parse().unwrap();
-        let store = ModelStore::new(self.home.path());
-        let events = &mut self.events;
-        fetch_from_hub(&store, &model, "tiny", &options, &Unasked, &mut |event| {
-            events.push(event)
-        })
-    }
-
-    /// The names in the store: of models, and of what is kept for another run.
-    fn left(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.home.path().join("models"))
-            .into_iter()
-            .flatten();
-        entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect()
-    }
-}
-
-fn tiny() -> MockHub {
-    MockHub::new(Published::bert().files())
-}
-
-fn name(shard: usize) -> String {
-    format!("model-{shard:05}-of-00002.safetensors")
-}
 
 /// The same model in two files, and the one's size.
 fn in_two() -> (MockHub, usize) {

@@ -3,7 +3,9 @@
 use std::{fs, path::Path, time::Duration};
 
 use surety_exact::ArithmeticError;
-use surety_model_fetch::{FetchError, FetchEvent, FetchOptions, Source, fetch};
+use surety_model_fetch::{
+    FetchError, FetchEvent, FetchOptions, HubModel, Source, Token, fetch, fetch_from_hub,
+};
 use surety_models::{
     KnownModel, ModelFiles, ModelStore, StoredModel,
     convert::calibration::{Calibrator, Inputs, Sequences},
@@ -12,7 +14,11 @@ use surety_models::{
 };
 use tempfile::TempDir;
 
-use super::Tiny;
+use super::{
+    Tiny,
+    exact::Published,
+    server::{MockHub, Running},
+};
 
 /// The tiny model is converted to int12, for which nothing is calibrated.
 pub struct Unasked;
@@ -120,3 +126,64 @@ pub const COMPLETE: [&str; 4] = [
     "model.safetensors",
     "tokenizer.json",
 ];
+
+/// A machine that fetches `owner/tiny`.
+pub struct Machine {
+    pub home: TempDir,
+    pub token: Option<Token>,
+    pub events: Vec<FetchEvent>,
+}
+
+impl Machine {
+    pub fn new() -> Self {
+        Self {
+            home: tempfile::tempdir().unwrap(),
+            token: None,
+            events: Vec::new(),
+        }
+    }
+
+    pub fn with_token(token: &str) -> Self {
+        Self {
+            token: Some(token.parse().unwrap()),
+            ..Self::new()
+        }
+    }
+
+    pub fn fetch(&mut self, hub: &Running) -> Result<StoredModel, FetchError> {
+        self.fetch_from(&hub.url)
+    }
+
+    pub fn fetch_from(&mut self, url: &str) -> Result<StoredModel, FetchError> {
+        let options = FetchOptions {
+            token: self.token.clone(),
+            ..hub(url)
+        };
+        let model: HubModel = "owner/tiny".parse().unwrap();
+        let store = ModelStore::new(self.home.path());
+        let events = &mut self.events;
+        fetch_from_hub(&store, &model, "tiny", &options, &Unasked, &mut |event| {
+            events.push(event)
+        })
+    }
+
+    /// The names in the store: of models, and of what is kept for another run.
+    pub fn left(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.home.path().join("models"))
+            .into_iter()
+            .flatten();
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+}
+
+/// What a hub has as `owner/tiny`, unless told otherwise.
+pub fn tiny() -> MockHub {
+    MockHub::new(Published::bert().files())
+}
+
+/// The name of one of two shards.
+pub fn name(shard: usize) -> String {
+    format!("model-{shard:05}-of-00002.safetensors")
+}

@@ -231,7 +231,7 @@ impl MockHub {
             true => self.script[0],
             false => Act::Serve,
         };
-        send(stream, content, request.start, act)
+        send(stream, content, (request.start, request.end), act)
     }
 
     /// What is said of a file.
@@ -273,6 +273,8 @@ pub struct Request {
     pub path: String,
     /// First byte asked for.
     pub start: usize,
+    /// The one after the last, if not all are.
+    pub end: Option<usize>,
     pub authorization: Option<String>,
     /// All of it.
     pub text: String,
@@ -289,16 +291,17 @@ impl Request {
                 found.eq_ignore_ascii_case(name).then(|| value.to_owned())
             })
         };
-        let start = header("range").map(|range| {
-            let start = range
-                .strip_prefix("bytes=")
-                .and_then(|range| range.strip_suffix('-'));
-            start.unwrap().parse().unwrap()
+        let range = header("range").map(|range| {
+            let (start, last) = range.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
+            let end = (!last.is_empty()).then(|| last.parse::<usize>().unwrap() + 1);
+            (start.parse().unwrap(), end)
         });
+        let (start, end) = range.unwrap_or_default();
         Some(Self {
             head: first.starts_with("HEAD "),
             path: first.split(' ').nth(1)?.to_owned(),
-            start: start.unwrap_or(0),
+            start,
+            end,
             authorization: header("authorization"),
             text: lines.join("\n"),
         })
@@ -316,20 +319,26 @@ impl Request {
     }
 }
 
-fn send(stream: &mut TcpStream, content: &[u8], start: usize, act: Act) -> std::io::Result<()> {
+fn send(
+    stream: &mut TcpStream,
+    content: &[u8],
+    (start, end): (usize, Option<usize>),
+    act: Act,
+) -> std::io::Result<()> {
     let total = content.len();
+    let end = end.map_or(total, |end| end.min(total));
     let (start, mut body) = match act {
         Act::IgnoreRange => (0, content.to_vec()),
-        Act::Lie => (start, vec![b'!'; total - start]),
+        Act::Lie => (start, vec![b'!'; end - start]),
         Act::Bloat => (0, [content, content].concat()),
-        _ => (start, content[start..].to_vec()),
+        _ => (start, content[start..end].to_vec()),
     };
     let (status, range) = match act {
         Act::Status(status) => (status, String::new()),
-        _ if start == 0 => (200, String::new()),
+        _ if start == 0 && body.len() >= total => (200, String::new()),
         _ => (
             206,
-            format!("Content-Range: bytes {start}-{}/{total}\r\n", total - 1),
+            format!("Content-Range: bytes {start}-{}/{total}\r\n", end - 1),
         ),
     };
     let length = body.len();
