@@ -44,6 +44,8 @@ pub type CommitteeRecord = DisputeCommittee<AccountId32, Balance, BlockNumber>;
 pub type DemandRecord = Demand<AccountId32, Balance, BlockNumber>;
 /// What an auditor opened of its items, and how it answered.
 pub type ItemsOpening = (ItemsFound, AuditAnswer);
+/// A part of what was shown: the content's hash, its length in bytes, and the part's place in it.
+pub type PartKey = (ContentHash, u32, u32);
 /// What a provider committed to, with this chain's types.
 pub type CommitRecord = CommitNote<AccountId32>;
 /// A slash with this chain's types.
@@ -355,6 +357,10 @@ pub trait Chain: Send + Sync {
     /// Some content of a task, once all of it has been shown on chain, and nothing before. Whoever does not
     /// believe the node hashes it.
     async fn shown(&self, when: When, task: TaskId, content: ContentHash) -> Result<Vec<u8>, ChainError>;
+
+    /// A part of 8 KiB of some content of a task, if it has been shown on chain. The leaves of a trace go by
+    /// [`surety_proofs::leaves_name`].
+    async fn shown_part(&self, at: When, task: TaskId, part: PartKey) -> Result<Option<Vec<u8>>, ChainError>;
 
     /// What the block at that height says that a verifier opened of its items of a provider's result. The
     /// author of a block may put calls of others before the one that was carried out: the seal tells which.

@@ -16,8 +16,8 @@ pub use call::{Argument, Call, CallName};
 pub use chain::{
     Balance, BidRecord, BidTerms, BlockNumber, BlockRef, BlockStream, Chain, ChainInfo, CommitRecord,
     CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening, OpenTask, OpenTasks,
-    Parameter, PartlyRead, ProviderRecord, ProviderTerms, RegisteredModel, RoundRecord, Sent, SlashRecord,
-    StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until, When, is_open,
+    Parameter, PartKey, PartlyRead, ProviderRecord, ProviderTerms, RegisteredModel, RoundRecord, Sent,
+    SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until, When, is_open,
 };
 pub use error::{ChainError, DispatchFault, ErrorClass};
 pub use event::{ChainEvent, EventField};

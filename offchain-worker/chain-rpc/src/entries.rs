@@ -30,6 +30,7 @@ pub(super) enum Entry {
     Disputes,
     Demands,
     CommitNotes,
+    Shown,
     Slashes,
     Records,
     Committees,
@@ -40,7 +41,7 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Account,
         Self::Events,
         Self::Parameters,
@@ -57,6 +58,7 @@ impl Entry {
         Self::Disputes,
         Self::Demands,
         Self::CommitNotes,
+        Self::Shown,
         Self::Slashes,
         Self::Records,
         Self::Committees,
@@ -85,6 +87,7 @@ impl Entry {
             Self::Disputes => ("Disputes", "Disputes", 1),
             Self::Demands => ("Results", "Demands", 2),
             Self::CommitNotes => ("Results", "CommitNotes", 2),
+            Self::Shown => ("Results", "Shown", 2),
             Self::Slashes => ("TrustLock", "Slashes", 1),
             Self::Records => ("TrustLock", "Records", 1),
             Self::Committees => ("Disputes", "Committees", 1),
@@ -120,6 +123,7 @@ impl Entry {
             Self::Disputes => Shape::of::<DisputeRecord>(),
             Self::Demands => Shape::of::<Vec<DemandRecord>>(),
             Self::CommitNotes => Shape::of::<CommitRecord>(),
+            Self::Shown => Shape::of::<Vec<u8>>(),
             Self::Slashes => Shape::of::<SlashRecord>(),
             Self::Records => Shape::of::<TrustInfo>(),
             Self::Committees => Shape::of::<CommitteeRecord>(),

@@ -41,7 +41,7 @@ use surety_types::{
 use surety_chain_client::{
     Balance, BidRecord, BidTerms, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent,
     ChainInfo, CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening,
-    OpenTasks, Parameter, ProviderRecord, ProviderTerms, RegisteredModel, Sent, Signer, SlashRecord,
+    OpenTasks, Parameter, PartKey, ProviderRecord, ProviderTerms, RegisteredModel, Sent, Signer, SlashRecord,
     StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, When,
 };
 
@@ -445,6 +445,10 @@ impl Chain for RpcChain {
 
     async fn shown(&self, when: When, task: TaskId, content: ContentHash) -> Result<Vec<u8>, ChainError> {
         self.0.shown(when, task, content).await
+    }
+
+    async fn shown_part(&self, at: When, task: TaskId, part: PartKey) -> Result<Option<Vec<u8>>, ChainError> {
+        self.0.shown_part(at, task, part).await
     }
 
     async fn items_opened(

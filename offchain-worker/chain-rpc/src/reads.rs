@@ -10,7 +10,7 @@ use surety_types::{ContentHash, TaskId};
 
 use super::{Inner, entries::Entry, runtime::Runtime};
 use surety_chain_client::{
-    Balance, BidRecord, BidTerms, BlockNumber, BlockRef, ChainError, OpenTask, OpenTasks, Parameter,
+    Balance, BidRecord, BidTerms, BlockNumber, BlockRef, ChainError, OpenTask, OpenTasks, Parameter, PartKey,
     PartlyRead, ProviderTerms, RoundRecord, TaskInfo, TaskRecord, When, is_open,
 };
 
@@ -68,6 +68,16 @@ impl Inner {
     pub async fn shown(&self, when: When, task: TaskId, content: ContentHash) -> Result<Vec<u8>, ChainError> {
         let arguments = (task, content).encode();
         self.api(when, ("TrustApi", "shown"), &arguments).await
+    }
+
+    pub async fn shown_part(
+        &self,
+        when: When,
+        task: TaskId,
+        part: PartKey,
+    ) -> Result<Option<Vec<u8>>, ChainError> {
+        let keys: [&[u8]; 2] = [&task.encode(), &part.encode()];
+        self.read(when, Entry::Shown, &keys).await
     }
 
     async fn api<T: Decode + TypeInfo + 'static>(

@@ -155,6 +155,7 @@ impl ProviderTask {
         kept.map(|leaves| KeptView {
             leaves,
             output: ours.output,
+            differs: None,
         })
     }
 
@@ -425,6 +426,7 @@ impl Subject for ProviderTask {
                 hash: match part.content {
                     Content::Input => spec.input,
                     Content::Output => self.result.as_ref()?.claim.output,
+                    Content::Leaves => self.leaves?,
                 },
             },
             EffectKind::DemandInput(number) => Effect::SubmitInputDemand {

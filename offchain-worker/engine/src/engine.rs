@@ -1,12 +1,12 @@
 //! What every engine is: a job goes in, a blob and a claim come out.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
 
 use surety_models::{
     ModelFiles,
     tokens::{TextCodec, TextFiles},
 };
-use surety_proofs::content_hash;
+use surety_proofs::{PART_SEGMENTS, SEGMENT_BYTES, content_hash};
 use surety_types::{
     ContentHash,
     model::{ModelFamily, ModelManifest, Operation, Tier},
@@ -64,6 +64,48 @@ pub struct View {
     pub leaves: Vec<ContentHash>,
     /// The output, where the trace is not one of a generation: that follows the output which is claimed.
     pub output: Vec<u8>,
+    /// Where it differs from the claim that it was made from, where not all of that is known.
+    pub differs: Option<Difference>,
+}
+
+/// The first difference between a claim and an own view of it. What is not known of the claim is zero in both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The leaf of the trace.
+    pub leaf: u32,
+    /// The segment of the output, where the leaf is that.
+    pub segment: u32,
+}
+
+/// Which parts of a claim's leaves and of its output hold some items, and what else they are held against.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ItemParts {
+    /// Length of all leaves in bytes, 32 each.
+    pub leaves_bytes: u32,
+    /// Parts of the leaves.
+    pub leaves: BTreeSet<u32>,
+    /// Length of the output in bytes.
+    pub output_bytes: u32,
+    /// Parts of the output.
+    pub output: BTreeSet<u32>,
+}
+
+impl View {
+    /// The view of a claim of which nothing is known but these leaves and this output, and of the output no more
+    /// than these parts.
+    pub fn by_parts(mut self, (leaves, output): (&[ContentHash], &[u8]), parts: &BTreeSet<u32>) -> Self {
+        let differing = self.leaves.iter().zip(leaves).position(|(own, said)| own != said);
+        let own = self.output.chunks(SEGMENT_BYTES as usize);
+        let mut segments = (0u32..).zip(own.zip(output.chunks(SEGMENT_BYTES as usize)));
+        let segment =
+            segments.find(|(segment, (own, said))| own != said && parts.contains(&(segment / PART_SEGMENTS)));
+        let last = self.leaves.len().saturating_sub(1);
+        self.differs = Some(Difference {
+            leaf: u32::try_from(differing.unwrap_or(last)).unwrap_or(u32::MAX),
+            segment: segment.map_or(0, |(segment, _)| segment),
+        });
+        self
+    }
 }
 
 impl Claimed {
@@ -160,6 +202,26 @@ pub trait Engine: Send + Sync {
     ) -> bool {
         let _ = (job, own, claim, shown);
         false
+    }
+
+    /// The same of what was shown of the leaves and of the output by [`Engine::item_parts`] alone, which were
+    /// proven to be the claim's. What was not shown is zero.
+    fn shows_items_in_parts(
+        &self,
+        job: &Job,
+        own: (&[u32], &ItemsFound),
+        claim: &ResultClaim,
+        shown: (&[ContentHash], &[u8]),
+    ) -> bool {
+        let _ = (job, own, claim, shown);
+        false
+    }
+
+    /// What has to be shown of a claim about a job to hold these items against it; nothing where that cannot be
+    /// told apart.
+    fn item_parts(&self, job: &Job, items: &[u32]) -> Option<ItemParts> {
+        let _ = (job, items);
+        None
     }
 
     /// The own view of a claim of which these items are the only ones that were computed: all the others are

@@ -39,7 +39,7 @@ mod pool;
 mod trace;
 
 pub use embeddings::{Embeddings, EmbeddingsError, OUTPUT_BYTES_MAX};
-pub use engine::{Claimed, Engine, Event, Job, Outcome, Sink, View, open};
+pub use engine::{Claimed, Difference, Engine, Event, ItemParts, Job, Outcome, Sink, View, open};
 pub use error::EngineError;
 pub use pool::{EnginePool, JobSink, Leave, PoolConfig, Priority, Progress, Ticket};
 pub use surety_proofs::content_hash;

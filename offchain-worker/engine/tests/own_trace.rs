@@ -6,6 +6,7 @@
 mod common;
 
 use std::{
+    collections::BTreeSet,
     ops::ControlFlow,
     sync::{
         Arc,
@@ -20,22 +21,21 @@ use common::{
     generating::{self, generation, job, request},
     minilm_job,
     synthetic::{self, Dice},
-    trace::{Altered, check_cells, check_leaves, quiet, value},
+    trace::{Altered, cell_of, check_cells, check_leaves, play, quiet, value},
 };
-use surety_dispute_game::bisection::{
-    Cell, Clocks, Game, GameError, PlayError, Shape, Side, State, Trace, challenge, defend,
-};
+use surety_dispute_game::bisection::{GameError, Shape, Side, State, Trace};
 use surety_engine::{
     Claimed, Engine, EngineError, Event, Job, Outcome, content_hash,
     exact::{ExactBert, ExactCalibrator, Op, OwnTrace},
     generation::{FinishReason, Generation},
     open,
 };
-use surety_model_trace::{CellReferee, LayoutError, Part};
+use surety_model_trace::{LayoutError, Part};
 use surety_models::{ModelStore, convert::convert};
 use surety_types::{
     ContentHash,
     model::{ModelFamily, Pooling},
+    task::ResultClaim,
 };
 
 fn go_on(_: Event) -> ControlFlow<()> {
@@ -152,35 +152,6 @@ fn some_cells_of_the_real_model_hold() {
     let dice = &mut Dice::new(1);
     let (judged, _) = check_cells(&mut own, weight_root(&engine), || dice.below(3000) == 0);
     assert!(judged > 100, "{judged}");
-}
-
-/// Plays until one side is done, the other at its end, or a cell needs a committee.
-fn play(
-    root: ContentHash,
-    (defender, challenger): (&mut impl Trace<Error = EngineError>, &mut OwnTrace),
-    weight_root: ContentHash,
-) -> (State, Option<GameError>) {
-    let layout = challenger.layout().clone();
-    let referee = CellReferee::new(&layout, weight_root);
-    let mut game = Game::new(root, &layout, Clocks::equal(100)).unwrap();
-    while let Some(side) = game.to_move() {
-        let played: Result<_, PlayError<EngineError>> = match side {
-            Side::Defender => defend(&game, &layout, defender),
-            Side::Challenger => challenge(&game, challenger),
-        };
-        if let Err(refused) = game.step(side, played.unwrap(), &layout, &referee).map(|_| ()) {
-            return (game.state().clone(), Some(refused));
-        }
-    }
-    (game.state().clone(), None)
-}
-
-/// The cell that a game has come to.
-fn cell_of(state: &State) -> Cell {
-    match state {
-        State::Opening { cell } | State::Evidence { cell, .. } | State::NeedsCommittee { cell } => *cell,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]
@@ -431,6 +402,77 @@ fn a_wrong_item_is_challenged_by_whoever_has_computed_that_item_alone() {
     assert_eq!(steps.last(), Some(&outcome.leaves[item as usize]));
     assert!(!own.rows(last as u32, 0).unwrap().is_empty());
     assert_eq!(passes.load(Ordering::SeqCst), 0);
+}
+
+/// What is left of it where no more than these parts are known.
+fn known<T: Copy + Default>(all: &[T], parts: &BTreeSet<u32>, of_part: usize) -> Vec<T> {
+    let is_known = |at: usize| parts.contains(&((at / of_part) as u32));
+    let all = all.iter().enumerate();
+    all.map(|(at, one)| if is_known(at) { *one } else { T::default() })
+        .collect()
+}
+
+/// So do those who were shown no more of it than the parts with their own items, and find the same cells.
+#[test]
+fn a_wrong_item_is_found_by_whoever_knows_nothing_of_the_others() {
+    const ITEMS: usize = 400;
+    const ITEM: usize = 333;
+    let lines: Vec<_> = (0..ITEMS).map(|line| ["a b", "c", "d e f"][line % 3]).collect();
+    let (engine, job) = (synthetic_bert(24, Pooling::Mean), embed_job(lines.join("\n")));
+    let outcome = run(&engine, &job);
+    let (strides, last) = ((outcome.leaves.len() - 2) / ITEMS, outcome.leaves.len() - 1);
+    let row = engine.manifest().exact.as_ref().unwrap().architecture.width as usize * 4;
+    let at = outcome.output.len() - (ITEMS - ITEM) * row + 8;
+    let mut blob = outcome.output.clone();
+    blob[at] ^= 1;
+    let items = [3, ITEM as u32];
+    let parts = engine.item_parts(&job, &items).unwrap();
+    assert!(parts.leaves_bytes as usize == outcome.leaves.len() * 32 && parts.leaves_bytes > 8_192);
+    assert!(parts.output_bytes as usize == outcome.output.len() && parts.output_bytes > 5 * 8_192);
+
+    // Its last leaf, or the third number of its row.
+    for (leaf, output) in [((ITEM + 1) * strides, outcome.output.clone()), (last, blob)] {
+        let honest = view(&engine, &job, &output, ITEMS as u32);
+        let mut liar = Altered::new(honest, leaf as u32, 0, |row| match leaf == last {
+            true => *row = output.clone(),
+            false => row[4] ^= 1,
+        });
+        let said = liar.leaves().unwrap().to_vec();
+        let leaves = known(&said, &parts.leaves, 256);
+        let shown = (&leaves[..], &known(&output, &parts.output, 8_192)[..]);
+        let claim = ResultClaim {
+            output: content_hash(&output),
+            trace_root: liar.root(),
+            units: ITEMS as u32,
+        };
+        let found = engine.audit_items(&job, &items, &mut go_on).unwrap();
+        let has =
+            |claim: &ResultClaim, shown| engine.shows_items_in_parts(&job, (&items, &found), claim, shown);
+        assert!(!has(&claim, shown));
+        let own = engine
+            .view_by_items(&job, &items, shown, &mut go_on)
+            .unwrap()
+            .unwrap();
+        let claimed = Claimed {
+            known: Some(own.by_parts(shown, &parts.output)),
+            ..Claimed::whole(output.clone(), ITEMS as u32)
+        };
+        let mut own = engine.clone().trace(job.clone(), claimed, quiet()).unwrap();
+        let (state, _) = play(liar.root(), (&mut liar, &mut own), weight_root(&engine));
+        let cell = cell_of(&state);
+        let expected = if leaf == last { at / 4 } else { 1 };
+        assert_eq!((cell.leaf as usize, cell.cell as usize), (leaf, expected));
+    }
+    // Of what is right the same parts say so.
+    let found = engine.audit_items(&job, &items, &mut go_on).unwrap();
+    let leaves = known(&outcome.leaves, &parts.leaves, 256);
+    let shown = (&leaves[..], &known(&outcome.output, &parts.output, 8_192)[..]);
+    assert!(engine.shows_items_in_parts(&job, (&items, &found), &outcome.claim, shown));
+    let longer = ResultClaim {
+        output: ContentHash::repeat_byte(1),
+        ..outcome.claim.clone()
+    };
+    assert!(!engine.shows_items_in_parts(&job, (&items, &found), &longer, shown));
 }
 
 #[test]

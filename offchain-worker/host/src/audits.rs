@@ -12,7 +12,6 @@ use surety_network::{Bytes, Statement, Ticket};
 use surety_proofs::merkle_root;
 use surety_types::{
     ContentHash, TaskId,
-    input::{IdBounds, InputReader},
     model::Operation,
     task::{ResultClaim, TaskSpec},
     trust::{AuditProof, ItemsFound},
@@ -24,6 +23,7 @@ use super::{
     compute::ComputeError,
     effect_error::{EffectError, chain_class},
     jobs::{Task, done, failed},
+    leaves,
     served::{self, Source},
     sources::{input, shown},
     work::{fetch_blob, leaves_blob, leaves_of, own_blob},
@@ -103,7 +103,7 @@ pub(super) fn audited(records: &[Record]) -> BTreeMap<TaskId, BTreeSet<ContentHa
                 audited.entry(*task).or_default().insert(output);
             }
             Record::ViewKept { task, view, .. } => {
-                let KeptView { leaves, output } = *view;
+                let KeptView { leaves, output, .. } = *view;
                 audited.entry(*task).or_default().extend([leaves, output]);
             }
             Record::AuditMade { task, .. } | Record::ItemsAudited { task, .. } => {
@@ -189,14 +189,19 @@ pub(super) async fn fetch(
     of: Task,
     provider: AccountId,
     (spec, output): (TaskSpec, Option<ContentHash>),
+    items: Option<Vec<u32>>,
 ) -> Event {
     let (task, kind) = (of.id, of.kind);
     match try_fetch(tools, of, &provider, (&spec, output)).await {
-        Ok(Fetched::Counted(tokens)) => Event::AuditInput {
-            task,
-            provider,
-            tokens,
-        },
+        Ok(Fetched::Counted(tokens, input)) => {
+            let parts = items.and_then(|items| leaves::needed(tools, &spec, &input, &items));
+            Event::AuditInput {
+                task,
+                provider,
+                tokens,
+                one_demand: parts.is_some(),
+            }
+        }
         Ok(Fetched::Signed(statement)) => Event::AuditFetched {
             task,
             provider,
@@ -216,8 +221,8 @@ pub(super) async fn fetch(
 enum Fetched {
     /// And nothing else is new.
     Known,
-    /// And its items have so many tokens.
-    Counted(u64),
+    /// And the items of this input have so many tokens.
+    Counted(u64, Bytes),
     /// And the provider has given its word, which was not known.
     Signed(Box<Statement>),
     /// And the provider has shown this output on chain.
@@ -232,11 +237,11 @@ async fn try_fetch(
 ) -> Result<Fetched, EffectError> {
     let from = Source::of(tools, of, provider).await?;
     let input = input(tools, of, spec, &from.endpoints, from.ticket.clone()).await?;
-    let tokens = tokens(tools, spec, &input);
-    keep(tools, of.id, spec.input, input).await;
+    let tokens = leaves::tokens(tools, spec, &input);
+    keep(tools, of.id, spec.input, input.clone()).await;
     // Embeddings follow from the input alone.
     if spec.operation == Operation::Embed {
-        return Ok(tokens.map_or(Fetched::Known, Fetched::Counted));
+        return Ok(tokens.map_or(Fetched::Known, |tokens| Fetched::Counted(tokens, input)));
     }
     if let Some((output, blob)) = shown_output(tools, of.id, provider).await? {
         keep(tools, of.id, output, blob).await;
@@ -247,17 +252,6 @@ async fn try_fetch(
         keep(tools, of.id, output, blob).await;
     }
     Ok(statement.map_or(Fetched::Known, |statement| Fetched::Signed(Box::new(statement))))
-}
-
-/// Tokens of all items of a task; nothing where the model's positions are not known.
-fn tokens(tools: &Tools, spec: &TaskSpec, input: &[u8]) -> Option<u64> {
-    let engine = tools.engines.get(&spec.model).ok()?;
-    let architecture = &engine.manifest().exact.as_ref()?.architecture;
-    let bounds = IdBounds {
-        vocabulary: architecture.vocabulary,
-        positions: architecture.positions,
-    };
-    Some(InputReader::new(input, bounds).tokens(spec.units_max))
 }
 
 /// The output that a provider has shown on chain before the reveal, once all of it can be read there.
@@ -343,6 +337,9 @@ pub(super) async fn compare(
     told(of, provider, compared)
 }
 
+/// Whether it shows it, and what we play with where it does not.
+pub(super) type Compared = (bool, Option<KeptView>);
+
 /// The same by computing all of it.
 pub(super) async fn compare_all(
     tools: &Tools,
@@ -355,7 +352,7 @@ pub(super) async fn compare_all(
     told(of, provider, computed.map(|computed| (computed == claim, None)))
 }
 
-fn told(of: Task, provider: AccountId, compared: Result<(bool, Option<KeptView>), EffectError>) -> Event {
+fn told(of: Task, provider: AccountId, compared: Result<Compared, EffectError>) -> Event {
     let task = of.id;
     match compared {
         Ok((agrees, view)) => {
@@ -377,8 +374,15 @@ async fn is_shown(
     of: Task,
     provider: &AccountId,
     spec: &TaskSpec,
-    (claim, (items, found)): (ResultClaim, (Vec<u32>, ItemsFound)),
-) -> Result<(bool, Option<KeptView>), EffectError> {
+    shown: (ResultClaim, (Vec<u32>, ItemsFound)),
+) -> Result<Compared, EffectError> {
+    // What was shown on chain is there whatever it serves.
+    match leaves::by_parts(tools, of, provider, spec, &shown).await {
+        Ok(Some(compared)) => return Ok(compared),
+        Ok(None) => {}
+        Err(error) => tracing::warn!(task = of.id, %error, "what was shown on chain cannot be read"),
+    }
+    let (claim, (items, found)) = shown;
     let from = Source::of(tools, of, provider).await?;
     let said = served::leaves(tools, of, &from).await?;
     let input = input(tools, of, spec, &from.endpoints, from.ticket.clone()).await?;
@@ -419,10 +423,15 @@ async fn is_shown(
 }
 
 /// Keeps what we play with, for as long as the task is watched. What is not kept is computed again.
-async fn keep_view(tools: &Tools, task: TaskId, view: View) -> Option<KeptView> {
+pub(super) async fn keep_view(tools: &Tools, task: TaskId, view: View) -> Option<KeptView> {
     let leaves = keep_anew(tools, task, leaves_blob(&view.leaves)).await?;
     let output = keep_anew(tools, task, Bytes::from(view.output)).await?;
-    Some(KeptView { leaves, output })
+    let differs = view.differs.map(|differs| (differs.leaf, differs.segment));
+    Some(KeptView {
+        leaves,
+        output,
+        differs,
+    })
 }
 
 async fn whole(
@@ -447,7 +456,7 @@ async fn whole(
     Ok(ticket?.await.map_err(ComputeError::from)?)
 }
 
-async fn own_input(
+pub(super) async fn own_input(
     tools: &Tools,
     of: Task,
     provider: &AccountId,

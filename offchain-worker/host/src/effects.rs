@@ -10,7 +10,7 @@ use super::{
     Tools, audits, confirmations,
     effect_error::chain_class,
     jobs::{Task, failed},
-    moves, supply, votes,
+    leaves, moves, supply, votes,
     work::{self, Work},
 };
 
@@ -47,6 +47,12 @@ pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, clien
         | Effect::CompareAudit { .. }
         | Effect::CompareAll { .. }
         | Effect::CheckData { .. }) => audit(tools, of, effect).await,
+        Effect::SubmitLeavesDemand {
+            provider,
+            spec,
+            items,
+            ..
+        } => leaves::demand(tools, of, provider, (spec, items)).await,
         Effect::CheckConfirmation { confirmation, .. } => confirmations::check(tools, of, confirmation).await,
         Effect::ComputeMove {
             dispute,
@@ -85,8 +91,9 @@ async fn audit(tools: &Tools, of: Task, effect: Effect) -> Event {
             provider,
             spec,
             output,
+            items,
             ..
-        } => audits::fetch(tools, of, provider, (spec, output)).await,
+        } => audits::fetch(tools, of, provider, (spec, output), items).await,
         Effect::Audit {
             provider,
             spec,

@@ -11,6 +11,7 @@ mod effects;
 mod error;
 mod heartbeat;
 mod jobs;
+mod leaves;
 pub mod machine;
 mod moves;
 mod offers;

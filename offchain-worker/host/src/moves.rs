@@ -13,7 +13,9 @@ use surety_dispute_game::{
     },
     committee::own_value,
 };
-use surety_engine::{Claimed, EngineError, Event as EngineEvent, JobSink, Leave, Ticket, exact::OwnTrace};
+use surety_engine::{
+    Claimed, Difference, EngineError, Event as EngineEvent, JobSink, Leave, Ticket, exact::OwnTrace,
+};
 use surety_network::Bytes;
 use surety_proofs::parts;
 use surety_types::{TaskId, model::Operation, multiaddr::Endpoint, task::TaskSpec, trust::DisputeId};
@@ -306,7 +308,12 @@ async fn known(
             Operation::Generate => Vec::new(),
         };
         let leaves = leaves_of(&leaves).ok_or(EffectError::NoLeaves)?;
-        Ok::<_, EffectError>(surety_engine::View { leaves, output })
+        let differs = kept.differs.map(|(leaf, segment)| Difference { leaf, segment });
+        Ok::<_, EffectError>(surety_engine::View {
+            leaves,
+            output,
+            differs,
+        })
     };
     let known = read.await;
     if let Err(error) = &known {

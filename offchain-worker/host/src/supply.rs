@@ -3,7 +3,10 @@
 use surety_chain_client::Call;
 use surety_network::PlaneError;
 use surety_proofs::{PartOpening, parts};
-use surety_types::{ContentHash, trust::ContentPart};
+use surety_types::{
+    ContentHash,
+    trust::{Content, ContentPart},
+};
 use surety_worker_core::{Event, Failure};
 
 use super::{
@@ -15,9 +18,9 @@ use super::{
     work::own_blob,
 };
 
-/// Shows a part of an input or of our output on the chain: the last one, when there are not as many.
+/// Shows a part of an input, of our output or of our trace's leaves on the chain: the last one, when there are not as many.
 pub(super) async fn supply(tools: &Tools, of: Task, part: ContentPart, hash: ContentHash) -> Event {
-    match open(tools, part.part, hash).await {
+    match open(tools, part, hash).await {
         Ok((bytes, opening)) => {
             let call = Call::Supply {
                 task: of.id,
@@ -40,7 +43,11 @@ pub(super) async fn supply(tools: &Tools, of: Task, part: ContentPart, hash: Con
 }
 
 /// A part of a blob of ours, and how many bytes that has.
-async fn open(tools: &Tools, part: u32, hash: ContentHash) -> Result<(u32, PartOpening), EffectError> {
+async fn open(
+    tools: &Tools,
+    part: ContentPart,
+    hash: ContentHash,
+) -> Result<(u32, PartOpening), EffectError> {
     let blob = own_blob(tools, hash).await?;
     // All of it is hashed, while a clock runs.
     let opened = tools.engines.answer(move |_| {
@@ -48,7 +55,12 @@ async fn open(tools: &Tools, part: u32, hash: ContentHash) -> Result<(u32, PartO
             return Ok(None);
         };
         let last = parts(bytes).saturating_sub(1);
-        Ok(PartOpening::new(&blob, part.min(last)).map(|opening| (bytes, opening)))
+        let place = part.part.min(last);
+        let opening = match part.content {
+            Content::Input | Content::Output => PartOpening::new(&blob, place),
+            Content::Leaves => PartOpening::of_leaves(&blob, place),
+        };
+        Ok(opening.map(|opening| (bytes, opening)))
     })?;
     let opened = opened.await.map_err(ComputeError::from)?;
     opened.ok_or(EffectError::NothingToShow)

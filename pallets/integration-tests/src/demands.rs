@@ -39,26 +39,24 @@ pub fn generates() {
     });
 }
 
+fn parts_of(content: Content, parts: impl IntoIterator<Item = u32>) -> DemandedParts {
+    let parts = parts.into_iter().map(|part| ContentPart { content, part });
+    DemandedParts::truncate_from(parts.collect())
+}
+
 /// These parts of a provider's output.
 pub fn of_output(parts: impl IntoIterator<Item = u32>) -> DemandedParts {
-    let content = Content::Output;
-    DemandedParts::truncate_from(
-        parts
-            .into_iter()
-            .map(|part| ContentPart { content, part })
-            .collect(),
-    )
+    parts_of(Content::Output, parts)
 }
 
 /// These parts of the task's input.
 pub fn of_input(parts: impl IntoIterator<Item = u32>) -> DemandedParts {
-    let content = Content::Input;
-    DemandedParts::truncate_from(
-        parts
-            .into_iter()
-            .map(|part| ContentPart { content, part })
-            .collect(),
-    )
+    parts_of(Content::Input, parts)
+}
+
+/// These parts of the leaves of a provider's trace.
+pub fn of_leaves(parts: impl IntoIterator<Item = u32>) -> DemandedParts {
+    parts_of(Content::Leaves, parts)
 }
 
 /// An account demands after the reveal.
@@ -98,4 +96,26 @@ pub fn show(provider: AccountId, content: Content, bytes: &[u8], part: u32) -> D
 /// It shows the output of this result.
 pub fn show_output(provider: AccountId, result: u8) -> DispatchResult {
     show(provider, Content::Output, &output(result), 0)
+}
+
+/// The leaves of the trace of whoever has this result, as they are shown.
+pub fn leaves(result: u8) -> Vec<u8> {
+    trace_leaves(result).iter().flat_map(|leaf| leaf.0).collect()
+}
+
+/// The stash's agent shows the leaves of the trace of this result.
+pub fn show_leaves(provider: AccountId, result: u8) -> DispatchResult {
+    let leaves = leaves(result);
+    let call = ResultsCall::supply {
+        task: TASK,
+        content: Content::Leaves,
+        bytes: leaves.len() as u32,
+        opening: PartOpening::of_leaves(&leaves, 0).unwrap(),
+    };
+    send(provider, call)
+}
+
+/// A verifier that has sealed an item demands the leaves of its provider's trace.
+pub fn demand_leaves(verifier: AccountId, provider: AccountId) -> DispatchResult {
+    demand(agent_of(verifier), provider, of_leaves([0]))
 }

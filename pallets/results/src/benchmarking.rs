@@ -31,10 +31,6 @@ use crate::{
     Call, CommitNotes, Config, Demands, Pallet, Rounds, SHOWN_MAX, asset, late::CONVICTED_AT_ONCE, verdict,
 };
 
-fn is_disputed<T: Config>() -> bool {
-    Rounds::<T>::get(TASK).is_some_and(|round| !round.disputes.is_empty())
-}
-
 #[benchmarks]
 mod benchmarks {
     use super::*;
@@ -378,6 +374,18 @@ mod benchmarks {
 
         #[extrinsic_call]
         supply(RawOrigin::Signed(agent), TASK, Content::Input, INPUT_BYTES, part);
+
+        assert!(!Demands::<T>::contains_key(TASK, provider));
+    }
+
+    /// The first part of the leaves of the largest trace, as many demand: 511 hashes, and the way up.
+    #[benchmark]
+    fn supply_leaves(d: Linear<1, DEMANDS_MAX>) {
+        let (provider, agent) = agent_of::<T>(0);
+        let (bytes, part) = leaves_demanded::<T>(&provider, d);
+
+        #[extrinsic_call]
+        supply(RawOrigin::Signed(agent), TASK, Content::Leaves, bytes, part);
 
         assert!(!Demands::<T>::contains_key(TASK, provider));
     }

@@ -10,6 +10,7 @@ use frame_system::pallet_prelude::BlockNumberFor;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
     TaskId,
+    model::Operation,
     task::RoundMember,
     traits::TaskClock,
     trust::{AuditState, FaultKind},
@@ -41,12 +42,19 @@ impl<T: Config> Pallet<T> {
         if round.audits.iter().any(is_audited) {
             let until = Self::openings_end(round);
             round.openings_until = round.openings_until.max(Some(until));
+            round.demands_until = round.demands_until.max(Some(Self::leaves_demands_end(round)));
         }
         if Self::update_verdict(task, round) {
             Self::reopen_challenges(task, round);
         }
         T::Disputes::match_up(task, round);
         T::Clock::wake_after(task, TrustLock::<T>::now());
+    }
+
+    /// Until when auditors demand leaves of what is revealed now: as long as an audit takes, in which those that
+    /// are served have compared.
+    pub(crate) fn leaves_demands_end(round: &RoundOf<T>) -> BlockNumberFor<T> {
+        TrustLock::<T>::window_end(Self::audit_window(round))
     }
 
     /// Until when the round waits for something to be opened, if it does.
@@ -100,9 +108,22 @@ fn is_sealed<T: Config>(audit: &AuditOf<T>) -> bool {
     matches!(audit.state, AuditState::Sealed(_))
 }
 
-/// Whether an auditor has to open its seal. A provider that never reveals gives it nothing to compare with.
+/// Whether an auditor has to open its seal. A provider that never reveals gives it nothing to compare with,
+/// and neither does one that has lost to who has sealed some items: it may be convicted for showing none.
+/// Nothing is kept from anybody by that: such a seal stands by nothing else, and is not paid.
 fn owes_seal<T: Config>(round: &RoundOf<T>, audit: &AuditOf<T>) -> bool {
+    let operation = round.terms.operation;
+    let can_compare = |member: &MemberOf<T>| match is_audited_by_items(operation, member) {
+        true => member.disputable_claim().is_some(),
+        false => member.claim().is_some(),
+    };
     let mut members = round.members.iter();
-    let revealed = |member: &MemberOf<T>| member.provider == audit.provider && member.claim().is_some();
-    is_sealed::<T>(audit) && members.any(revealed)
+    let is_owed = |member: &MemberOf<T>| member.provider == audit.provider && can_compare(member);
+    is_sealed::<T>(audit) && members.any(is_owed)
+}
+
+/// Whether the auditors of a result that is revealed have some of its items each, and not all.
+pub(crate) fn is_audited_by_items<A, B>(operation: Operation, member: &RoundMember<A, B>) -> bool {
+    let units = member.claim().map_or(0, |claim| claim.units);
+    operation == Operation::Embed && member.audits.items < units
 }

@@ -244,7 +244,7 @@ pub mod pallet {
         StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, DemandsOf<T>, ValueQuery>;
 
     /// Parts of inputs and outputs that were shown on chain, by task, content hash, length in bytes and
-    /// place, while the round lasts.
+    /// place, while the round lasts; of leaves of traces by [`surety_proofs::leaves_name`].
     #[pallet::storage]
     pub type Shown<T: Config> = StorageDoubleMap<
         _,
@@ -595,8 +595,9 @@ pub mod pallet {
         AlreadyAtFault,
         /// The task's input has no such piece. Count from 0, in pieces of the input's length.
         NoSuchSegment,
-        /// Only the task's client, and verifiers that audit the provider, demand what it has. Sign with the
-        /// account of one of them.
+        /// Only the task's client, and verifiers that audit the provider, demand what it has; leaves of its
+        /// trace those that have sealed some of its items and not opened that. Sign with the account of one
+        /// of them.
         MayNotDemand,
         /// A majority has committed, so that the input is to be had. Fetch it from its sources, or from those
         /// providers.
@@ -705,8 +706,9 @@ pub mod pallet {
 
         /// Demands that a provider shows on chain what it does not serve: parts of the task's input, or of
         /// its output. In the first audit window a verifier that drew itself does, with the `proof` that it
-        /// announces with; after the reveal the task's client, and verifiers that audit the provider. Each
-        /// makes one demand at a time, and puts the price on hold: an auditor bears half of it, a client all.
+        /// announces with; after the reveal the task's client, and verifiers that audit the provider, and one
+        /// that has sealed some of its items the leaves of its trace for the time of an audit. Each makes one
+        /// demand at a time, and puts the price on hold: an auditor bears half of it, a client all.
         /// A provider that does not show all of it in time has withheld it, and loses its lock. What can be
         /// read on chain already costs nothing.
         ///
@@ -731,7 +733,7 @@ pub mod pallet {
         }
 
         /// Shows, for the signer's stash, a part of what was demanded of it, for everybody to read: of an
-        /// input or output of `bytes` bytes. The last part does where the output has fewer. Before the reveal
+        /// input or output of `bytes` bytes, or of the leaves of its trace. The last part does where the output has fewer. Before the reveal
         /// the first part names the output: a provider that reveals another one has said two things.
         ///
         /// # Errors

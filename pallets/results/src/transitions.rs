@@ -282,6 +282,7 @@ impl<T: Config> Pallet<T> {
         if matches!(round.phase, RoundPhase::Revealing { .. }) {
             Self::note_missed_reveals(task, round);
             round.openings_until = Some(Self::openings_end(round));
+            round.demands_until = Some(Self::leaves_demands_end(round));
         }
         let verdict = verdict::verdict(round);
         round.announced = accepted(&verdict);

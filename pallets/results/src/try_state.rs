@@ -10,7 +10,7 @@ use surety_proofs::parts;
 use surety_types::{
     limits,
     task::{MemberProgress, RoundPhase},
-    trust::{AuditState, FaultKind},
+    trust::{AuditState, Content, FaultKind},
 };
 
 use crate::{
@@ -39,6 +39,7 @@ impl<T: Config> Pallet<T> {
         results_7_holds_are_prices_of_demands::<T>()?;
         results_8_contexts_are_of_rounds::<T>()?;
         results_14_what_is_shown_is_of_rounds::<T>()?;
+        results_16_leaves_are_demanded_by_who_can_still_compare::<T>()?;
         results_9_notes_are_of_who_committed::<T>()
     }
 }
@@ -303,6 +304,28 @@ fn results_14_what_is_shown_is_of_rounds<T: Config>() -> Result<(), TryRuntimeEr
             !revealed.as_ref().is_some_and(is_other),
             "RESULTS-14: a provider stands that has shown another output than it revealed"
         );
+    }
+    Ok(())
+}
+
+fn results_16_leaves_are_demanded_by_who_can_still_compare<T: Config>() -> Result<(), TryRuntimeError> {
+    for (task, provider, demands) in Demands::<T>::iter() {
+        let Some(round) = Rounds::<T>::get(task) else {
+            continue;
+        };
+        let mut members = round.members.iter();
+        let revealed = members.any(|member| member.provider == provider && member.claim().is_some());
+        for demand in &demands {
+            if demand.parts.iter().all(|part| part.content != Content::Leaves) {
+                continue;
+            }
+            let mut audits = round.audits.iter();
+            let audits = audits.any(|audit| audit.verifier == demand.demander && audit.provider == provider);
+            ensure!(
+                revealed && audits && round.openings_until > Some(demand.until),
+                "RESULTS-16: leaves are demanded that are not revealed, or by who cannot compare with them"
+            );
+        }
     }
     Ok(())
 }

@@ -41,9 +41,15 @@ pub trait WeightInfo {
     /// The same of a part of the largest input.
     fn supply_input_part(demands: u32) -> Weight;
 
-    /// A part of either.
+    /// The same of leaves of the largest trace. As dear as an output until it is measured.
+    fn supply_leaves(demands: u32) -> Weight {
+        Self::supply_output(demands)
+    }
+
+    /// A part of any of them.
     fn supply(demands: u32) -> Weight {
-        Self::supply_output(demands).max(Self::supply_input_part(demands))
+        let known = Self::supply_output(demands).max(Self::supply_input_part(demands));
+        known.max(Self::supply_leaves(demands))
     }
 
     /// A demand to the last provider of a full round was in vain: it is convicted.

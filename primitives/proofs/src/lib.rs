@@ -25,7 +25,7 @@ pub use commitment::commitment;
 pub use content::content_hash;
 pub use merkle::{leaf_hash, merkle_root, node_hash};
 pub use opening::{CellOpening, RowOpening, Segment, SegmentOpening, WeightOpening};
-pub use part::{PART_BYTES, PART_SEGMENTS, PARTS_MAX, PartOpening, parts};
+pub use part::{LEAF_BYTES, PART_BYTES, PART_SEGMENTS, PARTS_MAX, PartOpening, leaves_name, parts};
 pub use proof::{DEPTH_MAX, Proof};
 pub use rows::{SEGMENT_BYTES, row_digest, rows_digest, segment_hashes, segments};
 pub use statement::{CommitStatement, SignedStatement};

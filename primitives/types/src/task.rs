@@ -414,7 +414,8 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub challenges: u32,
     /// Demands on its providers that are open.
     pub demands: u32,
-    /// Last time for demands before the reveal: the end of the first audit window. Set with the seed.
+    /// Last time for demands of auditors: before the reveal the end of the first audit window, set with the
+    /// seed; after it, for leaves of traces, an audit window from the verdict or from a reveal that was late.
     pub demands_until: Option<BlockNumber>,
     /// The first output that a verdict accepted, if one did: what the client was told.
     pub announced: Option<ContentHash>,

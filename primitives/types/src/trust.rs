@@ -346,6 +346,8 @@ pub enum Content {
     Input,
     /// The provider's output.
     Output,
+    /// The leaves of its trace, 32 bytes each: what auditors hold their own items against, after the reveal.
+    Leaves,
 }
 
 /// A part of 8 KiB of what a provider has.

@@ -60,6 +60,10 @@ struct Anything<'a> {
     count: Count,
 }
 
+fn any_content(dice: &mut Dice) -> Content {
+    [Content::Input, Content::Output, Content::Leaves][dice.below(3) as usize]
+}
+
 /// Everybody but who can do everything.
 fn anybody(dice: &mut Dice) -> Sr25519Keyring {
     let keys: Vec<_> = Sr25519Keyring::iter()
@@ -169,7 +173,7 @@ impl<'a> Anything<'a> {
     fn demand(&mut self, task: TaskId, provider: &Provider) -> (Sr25519Keyring, RuntimeCall) {
         let who = anybody(&mut self.dice);
         let proof = self.proof(task, provider);
-        let content = [Content::Input, Content::Output][self.dice.below(2) as usize];
+        let content = any_content(&mut self.dice);
         let parts = (0..=self.dice.below(3)).map(|part| ContentPart { content, part });
         let demand = ResultsCall::demand {
             task,
@@ -196,16 +200,22 @@ impl<'a> Anything<'a> {
                 salt: hash(7),
             }
             .into(),
-            1 => ResultsCall::demand {
-                task,
-                provider: stash,
-                parts: DemandedParts::truncate_from(vec![ContentPart {
-                    content: Content::Output,
-                    part,
-                }]),
-                proof: None,
+            1 => {
+                let content = any_content(&mut self.dice);
+                let demand = ResultsCall::demand {
+                    task,
+                    provider: stash,
+                    parts: DemandedParts::truncate_from(vec![ContentPart { content, part }]),
+                    proof: None,
+                };
+                // Leaves are shown to auditors alone.
+                let by = if content == Content::Leaves {
+                    VERIFIER.1
+                } else {
+                    who
+                };
+                return (by, demand.into());
             }
-            .into(),
             2 => match PartOpening::new(&output, part) {
                 Some(opening) => {
                     let supply = ResultsCall::supply {

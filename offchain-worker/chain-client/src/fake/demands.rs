@@ -1,7 +1,7 @@
 //! What providers do not serve, demanded and shown: by whom, when, and which parts of it, as on the chain.
 
 use sp_core::{H256, crypto::AccountId32};
-use surety_proofs::{PART_BYTES, PARTS_MAX, PartOpening, parts};
+use surety_proofs::{LEAF_BYTES, PART_BYTES, PARTS_MAX, PartOpening, leaves_name, parts};
 use surety_types::{
     TaskId,
     limits::DEMANDS_MAX,
@@ -12,7 +12,7 @@ use surety_types::{
 };
 
 use super::state::{Applied, FakeState, Shown, fault, task_event};
-use crate::{Balance, BlockNumber, ChainError, DemandRecord, DispatchFault};
+use crate::{Balance, BlockNumber, ChainError, DemandRecord, DispatchFault, PartKey};
 
 /// Time in which a provider has to show what was demanded. The test keeps to it, or does not.
 const SUPPLY_WINDOW: BlockNumber = 1_000;
@@ -30,6 +30,7 @@ impl FakeState {
     ) -> Applied {
         let demander = match proof {
             Some(proof) => self.unserved_auditor(who, task, provider, proof)?,
+            None if wants_leaves(wanted) => self.sampling_auditor(who, task, provider)?,
             None => self.entitled(who, task, provider)?,
         };
         let key = (task, provider.clone());
@@ -43,6 +44,7 @@ impl FakeState {
         if missing.is_empty() {
             return Ok(Vec::new());
         }
+        let of_leaves = wants_leaves(&missing);
         let demand = DemandRecord {
             demander,
             by: who.clone(),
@@ -54,9 +56,15 @@ impl FakeState {
             return Err(fault("Results", "TooManyDemands"));
         }
         self.hold(who, held(&demand))?;
+        let compared = demand
+            .until
+            .saturating_add(self.audit_windows.get(&task).copied().unwrap_or_default());
         self.demands.entry(key).or_default().push(demand);
         let round = self.round_mut(task)?;
         round.demands = round.demands.saturating_add(1);
+        if of_leaves {
+            round.openings_until = round.openings_until.max(Some(compared));
+        }
         Ok(vec![task_event("Results", "DataDemanded", task)])
     }
 
@@ -105,6 +113,35 @@ impl FakeState {
         is_auditor.then_some(verifier).ok_or_else(may_not)
     }
 
+    /// After it: who has sealed some items, and has not opened that.
+    fn sampling_auditor(
+        &self,
+        agent: &AccountId32,
+        task: TaskId,
+        provider: &AccountId32,
+    ) -> Result<AccountId32, ChainError> {
+        let round = self.round(task)?;
+        let is_open = matches!(round.phase, RoundPhase::Challengeable { .. })
+            && round.demands_until.is_some_and(|until| self.clock <= until);
+        if !is_open {
+            return Err(fault("Results", "WrongPhase"));
+        }
+        let member = round.members.iter().find(|member| member.provider == *provider);
+        let member = member.ok_or_else(|| fault("Results", "NotMember"))?;
+        let claim = member.disputable_claim();
+        let units = claim.ok_or_else(|| fault("Results", "NotRevealed"))?.units;
+        let may_not = || fault("Results", "MayNotDemand");
+        let verifier = self.stash_in(agent, Role::Verifier).ok_or_else(may_not)?;
+        let mut audits = round.audits.iter();
+        let waits = audits.any(|audit| {
+            let is_ours = audit.verifier == verifier && audit.provider == *provider;
+            is_ours && matches!(audit.state, AuditState::Sealed(_))
+        });
+        (waits && member.audits.items < units)
+            .then_some(verifier)
+            .ok_or_else(may_not)
+    }
+
     fn ensure_can_be_wanted(
         &self,
         task: TaskId,
@@ -116,6 +153,14 @@ impl FakeState {
         for ContentPart { content, part } in wanted {
             match content {
                 Content::Input if *part >= parts(spec.input_bytes) => {
+                    return Err(fault("Results", "NoSuchSegment"));
+                }
+                Content::Leaves
+                    if self
+                        .known(task, member, *content)
+                        .1
+                        .is_none_or(|bytes| *part >= parts(bytes)) =>
+                {
                     return Err(fault("Results", "NoSuchSegment"));
                 }
                 Content::Output if member.claim().is_none() && spec.operation != Operation::Generate => {
@@ -172,6 +217,12 @@ impl FakeState {
                 let shown = note.and_then(|note| note.shown.as_ref());
                 (shown.map(|shown| shown.content), shown.map(|shown| shown.bytes))
             }
+            (Content::Leaves, Some(claim)) => {
+                let leaves = self.trace_leaves.get(&task).copied();
+                let bytes = leaves.map(|leaves| leaves.saturating_mul(LEAF_BYTES));
+                (Some(leaves_name(&claim.trace_root)), bytes)
+            }
+            (Content::Leaves, None) => (None, None),
         }
     }
 
@@ -179,6 +230,20 @@ impl FakeState {
         let shown = self.shown_parts.get(&(task, content));
         self.shown.contains_key(&(task, content))
             || shown.is_some_and(|shown| shown.parts.contains_key(&part))
+    }
+
+    /// A part of content of so many bytes that was shown.
+    pub(super) fn shown_part(&self, task: TaskId, (content, bytes, part): PartKey) -> Option<Vec<u8>> {
+        let of = (task, content);
+        let shown = self.shown_parts.get(&of).filter(|shown| shown.bytes == bytes);
+        if let Some(shown) = shown {
+            return shown.parts.get(&part).cloned();
+        }
+        let whole = self
+            .shown
+            .get(&of)
+            .filter(|whole| whole.len() == bytes as usize)?;
+        Some(whole.chunks(PART_BYTES as usize).nth(part as usize)?.to_vec())
     }
 
     pub(super) fn supply(
@@ -199,7 +264,11 @@ impl FakeState {
             return Err(fault("Results", "WrongPhase"));
         }
         let wrong = || fault("Results", "WrongSegment");
-        let shown = opening.content(bytes).ok_or_else(wrong)?;
+        let shown = match content {
+            Content::Input | Content::Output => opening.content(bytes),
+            Content::Leaves => opening.trace_root(bytes).map(|root| leaves_name(&root)),
+        };
+        let shown = shown.ok_or_else(wrong)?;
         let known = self.known(task, &member, content);
         let is_new = content == Content::Output && known.0.is_none();
         let is_it = (is_new || known.0 == Some(shown)) && known.1.is_none_or(|known| known == bytes);
@@ -313,6 +382,10 @@ impl FakeState {
         funds.held = funds.held.saturating_add(amount);
         Ok(())
     }
+}
+
+fn wants_leaves(wanted: &DemandedParts) -> bool {
+    wanted.iter().any(|part| part.content == Content::Leaves)
 }
 
 fn held(demand: &DemandRecord) -> Balance {

@@ -34,7 +34,7 @@ use tokio::sync::watch;
 use crate::{
     Balance, BidRecord, BidTerms, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent,
     ChainInfo, CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening,
-    OpenTasks, Parameter, ProviderRecord, ProviderTerms, RegisteredModel, Sent, Signer, SlashRecord,
+    OpenTasks, Parameter, PartKey, ProviderRecord, ProviderTerms, RegisteredModel, Sent, Signer, SlashRecord,
     StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until, When,
 };
 
@@ -403,6 +403,10 @@ impl Chain for FakeChain {
         self.read(when, |state| {
             state.shown.get(&(task, content)).cloned().unwrap_or_default()
         })
+    }
+
+    async fn shown_part(&self, at: When, task: TaskId, part: PartKey) -> Result<Option<Vec<u8>>, ChainError> {
+        self.read(at, |state| state.shown_part(task, part))
     }
 
     async fn items_opened(

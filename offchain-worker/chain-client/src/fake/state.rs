@@ -80,6 +80,8 @@ pub struct FakeState {
     pub shown: BTreeMap<(TaskId, ContentHash), Vec<u8>>,
     /// What has been shown of contents by parts.
     pub(super) shown_parts: BTreeMap<(TaskId, ContentHash), Shown>,
+    /// How many leaves the traces of tasks have: what a chain knows by their models. The test puts it there.
+    pub trace_leaves: BTreeMap<TaskId, u32>,
     /// How long the audits of tasks are that were opened.
     pub(super) audit_windows: BTreeMap<TaskId, BlockNumber>,
     /// The node has no bodies of blocks before this one.

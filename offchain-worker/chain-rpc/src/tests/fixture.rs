@@ -125,6 +125,15 @@ fn plain<V: TypeInfo + 'static>() -> Map {
     (Vec::new(), meta_type::<()>(), meta_type::<V>())
 }
 
+fn by_task_and_place() -> Map {
+    let hashers = vec![
+        v14::StorageHasher::Twox64Concat,
+        v14::StorageHasher::Blake2_128Concat,
+    ];
+    let key = meta_type::<(u64, (H256, u32, u32))>();
+    (hashers, key, meta_type::<Vec<u8>>())
+}
+
 fn by_task_and_stash<V: TypeInfo + 'static>() -> Map {
     let hashers = vec![
         v14::StorageHasher::Twox64Concat,
@@ -201,6 +210,7 @@ fn trust_pallets() -> [v15::PalletMetadata; 4] {
         ("Rounds", by_task::<RoundRecord>()),
         ("Demands", by_task_and_stash::<Vec<DemandRecord>>()),
         ("CommitNotes", by_task_and_stash::<CommitRecord>()),
+        ("Shown", by_task_and_place()),
     ];
     let results = pallet(56, "Results", meta_type::<ResultsCall>(), entries);
     let entries = vec![

@@ -9,7 +9,7 @@ use surety_dispute_game::bisection::Outcome;
 use surety_types::{
     TaskId,
     task::{MemberProgress, RoundPhase, TaskState, Verdict},
-    trust::{DisputeId, Party},
+    trust::{Content, DemandedParts, DisputeId, Party},
 };
 
 use crate::{
@@ -160,8 +160,9 @@ fn data_text(event: &ChainEvent, now: Now) -> Option<String> {
     };
     match event.name.as_str() {
         "DataDemanded" => Some(format!(
-            "{} has to show on the chain what it does not serve; there is time {}",
+            "{} has to show on the chain {}; there is time {}",
             provider()?,
+            demanded_text(event),
             left(event.field("until")?, now)
         )),
         "DataSupplied" => Some(format!("{} has shown a part of what it has", provider()?)),
@@ -180,6 +181,15 @@ fn data_text(event: &ChainEvent, now: Now) -> Option<String> {
             Some("a piece of the input was not shown in time: the client's lock is lost".into())
         }
         _ => None,
+    }
+}
+
+/// What is demanded of a provider.
+fn demanded_text(event: &ChainEvent) -> &'static str {
+    let parts = event.field::<DemandedParts>("parts").unwrap_or_default();
+    match parts.iter().any(|part| part.content == Content::Leaves) {
+        true => "what auditors hold their own items against, which it does not serve",
+        false => "what it does not serve",
     }
 }
 

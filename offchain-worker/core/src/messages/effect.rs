@@ -74,7 +74,7 @@ pub enum Effect {
         /// The commitment's salt.
         salt: Hash,
     },
-    /// Show a part of the input, or of our output, on the chain. Of content that has fewer the last one does.
+    /// Show a part of the input, of our output, or of our trace's leaves, on the chain. Of content that has fewer the last one does.
     SubmitSupply {
         /// Task id.
         task: TaskId,
@@ -103,6 +103,8 @@ pub enum Effect {
         spec: TaskSpec,
         /// The output that the provider has signed before: it and no other.
         output: Option<ContentHash>,
+        /// Which items are ours; nothing where all are.
+        items: Option<Vec<u32>>,
     },
     /// Compute somebody's task again, from what was fetched for it.
     Audit {
@@ -197,6 +199,17 @@ pub enum Effect {
         parts: DemandedParts,
         /// That we are drawn: before the reveal.
         proof: Option<AuditProof>,
+    },
+    /// Demand on the chain what a provider does not serve of what our items are held against.
+    SubmitLeavesDemand {
+        /// Task id.
+        task: TaskId,
+        /// Stash of the provider whose result it is.
+        provider: AccountId,
+        /// What was to be done.
+        spec: TaskSpec,
+        /// Which items are ours.
+        items: Vec<u32>,
     },
     /// Find our next move in a dispute.
     ComputeMove {
@@ -345,6 +358,7 @@ impl Effect {
             }
             Self::CheckData { provider, .. } => EffectKind::CheckData(key_of(provider)),
             Self::SubmitDemand { provider, .. } => EffectKind::Demand(key_of(provider)),
+            Self::SubmitLeavesDemand { provider, .. } => EffectKind::DemandLeaves(key_of(provider)),
             Self::ComputeMove { dispute, .. } => EffectKind::ComputeMove(*dispute),
             Self::SubmitMove { dispute, .. } => EffectKind::Play(*dispute),
             Self::SubmitAdvance { dispute, .. } => EffectKind::Advance(*dispute),
@@ -384,6 +398,7 @@ impl Effect {
             | Self::SubmitItemsReveal { task, .. }
             | Self::CheckData { task, .. }
             | Self::SubmitDemand { task, .. }
+            | Self::SubmitLeavesDemand { task, .. }
             | Self::SubmitMove { task, .. }
             | Self::SubmitAdvance { task, .. }
             | Self::DrawSeat { task, .. }

@@ -46,6 +46,8 @@ pub enum EffectKind {
     CheckData(Hash),
     /// [`Effect::SubmitDemand`].
     Demand(Hash),
+    /// [`Effect::SubmitLeavesDemand`].
+    DemandLeaves(Hash),
     /// [`Effect::ComputeMove`].
     ComputeMove(DisputeId),
     /// [`Effect::SubmitMove`].

@@ -242,6 +242,9 @@ pub struct KeptView {
     pub leaves: ContentHash,
     /// The output.
     pub output: ContentHash,
+    /// Where it differs from the claim, where we know that by the parts alone which were shown on chain, and
+    /// nothing of the rest: the leaf, and the segment of the output, which counts if the leaf is that.
+    pub differs: Option<(u32, u32)>,
 }
 
 impl Record {

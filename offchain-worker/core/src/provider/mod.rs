@@ -365,11 +365,19 @@ impl Provider {
             return;
         };
         entry.attempts.succeed(kind, self.now, &self.config);
+        let at = self.block;
+        let kept = |leaves| Record::LeavesKept { task, at, leaves };
         if let Some(made) = &entry.result {
-            match made.claim == claim {
-                true => entry.find(Content::Output),
+            if made.claim != claim {
                 // What has to be shown cannot be had any more.
-                false => entry.abandoned = true,
+                entry.abandoned = true;
+                return;
+            }
+            entry.find(Content::Output);
+            entry.find(Content::Leaves);
+            if entry.leaves.is_none() {
+                entry.leaves = leaves;
+                step.records.extend(leaves.map(kept));
             }
             return;
         }
@@ -405,11 +413,6 @@ impl Provider {
             salt,
             commitment: ours,
         });
-        let kept = |leaves| Record::LeavesKept {
-            task,
-            at: self.block,
-            leaves,
-        };
         step.records.extend(leaves.map(kept));
     }
 }

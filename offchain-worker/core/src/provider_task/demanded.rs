@@ -52,6 +52,7 @@ impl ProviderTask {
             let is_here = match part.content {
                 Content::Input => self.input_ready || self.result.is_some(),
                 Content::Output => self.result.is_some(),
+                Content::Leaves => self.result.is_some() && self.leaves.is_some(),
             };
             let is_here = is_here && !self.lost.contains(&part.content);
             let kind = match (is_here, self.want_result(until)) {

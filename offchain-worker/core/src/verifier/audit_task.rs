@@ -21,12 +21,6 @@ use crate::{
     seat::Seats,
 };
 
-/// Times that an output is looked for before it is demanded: with the pauses between them some three minutes,
-/// in which a provider may come back.
-const DATA_ATTEMPTS: u32 = 15;
-/// The same where the time for demands is nearly over.
-const DATA_ATTEMPTS_NEAR: u32 = 3;
-
 /// Whether a result is ours to audit.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Draw {
@@ -52,6 +46,13 @@ pub(crate) struct Check {
     pub served: Served,
     /// There is room for all that an audit of items may come to, as far as that is known.
     pub fits: bool,
+    /// Whether one demand can name all that our items are held against. Nothing before the input is here, and
+    /// after a restart.
+    pub one_demand: Option<bool>,
+    /// When we began to hold our items against the result, on the running clock.
+    pub compared_since: Option<BlockNumber>,
+    /// What we had demanded after the reveal has gone from the chain: it can be read there.
+    pub is_shown: bool,
     /// What computing again takes is here. A restart asks for it again.
     pub is_fetched: bool,
     /// Its output was found.
@@ -79,7 +80,8 @@ pub(crate) struct AuditTask {
 pub(super) type Member = RoundMember<AccountId, Balance>;
 
 impl AuditTask {
-    pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config, block: BlockNumber) {
+    pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config, at: (BlockNumber, BlockNumber)) {
+        let (block, clock) = at;
         self.absence.end(block);
         self.duels.see(&snapshot.disputes, config, &mut self.attempts);
         let (disputes, committees) = (&snapshot.disputes, &snapshot.committees);
@@ -87,6 +89,7 @@ impl AuditTask {
         if let Some(before) = self.seen.take() {
             self.note_shown(&before, &snapshot, &config.stash);
         }
+        self.note_comparing(&snapshot, clock);
         self.seen = Some(snapshot);
     }
 
@@ -241,20 +244,22 @@ impl AuditTask {
         // However late it is by our clock: as long as the chain shows that it is owed, it is tried.
         if let Some(AuditState::Sealed(seal)) = shown.map(|shown| &shown.state) {
             let by = round.openings_until.filter(|_| is_challengeable);
-            if let Some(kind) = self.to_reveal(key, check, *seal, member) {
+            if let Some(kind) = self.to_reveal((seen, config, clock), key, *seal, member) {
+                let by = match kind {
+                    EffectKind::DemandLeaves(_) => round.demands_until,
+                    _ => by,
+                };
                 return Some((by.unwrap_or(until), kind));
+            }
+            if is_demanded(seen, &member.provider, &config.stash) {
+                return None;
             }
         }
         // Where we audited, we also see that the output can be had.
         if !is_challengeable || clock > until || shown.is_none() {
             return None;
         }
-        let attempts = if until.saturating_sub(clock) <= config.near_blocks {
-            DATA_ATTEMPTS_NEAR
-        } else {
-            DATA_ATTEMPTS
-        };
-        let kind = self.to_check((seen, config), key, check?, member, attempts)?;
+        let kind = self.to_check((seen, config), key, check?, member, until.saturating_sub(clock))?;
         Some((until, kind))
     }
 
@@ -300,40 +305,26 @@ impl AuditTask {
 
     /// What there is to do about a seal of ours on the chain. It is opened only once the provider has
     /// revealed.
-    fn to_reveal(&self, key: Hash, check: Option<&Check>, seal: Hash, member: &Member) -> Option<EffectKind> {
+    fn to_reveal(
+        &self,
+        now: (&TaskSnapshot, &Config, BlockNumber),
+        key: Hash,
+        seal: Hash,
+        member: &Member,
+    ) -> Option<EffectKind> {
+        let check = self.checks.get(&key);
         match check.and_then(|check| check.sealed.as_ref()) {
             // The journal was lost: computing again may find what we said.
             None => Some(to_audit(key, check)),
             Some(sealed) if sealed.seal != seal || member.claim().is_none() => None,
             Some(sealed) => {
                 let is_known = check.is_some_and(|check| check.agrees.is_some());
-                Some(match sealed.found {
-                    Found::Items(_) if !is_known => self.comparing(key),
-                    _ => EffectKind::AuditReveal(key),
-                })
+                match sealed.found {
+                    Found::Items(_) if !is_known => self.comparing(now, key, member),
+                    _ => Some(EffectKind::AuditReveal(key)),
+                }
             }
         }
-    }
-
-    /// What there is to do about an output: it is looked for so often, and then demanded.
-    fn to_check(
-        &self,
-        (seen, config): (&TaskSnapshot, &Config),
-        key: Hash,
-        check: &Check,
-        member: &Member,
-        attempts: u32,
-    ) -> Option<EffectKind> {
-        member.standing_claim()?;
-        if check.is_served {
-            return None;
-        }
-        let looked = EffectKind::CheckData(key);
-        if self.attempts.count(looked) < attempts || self.attempts.is_under_way(looked) {
-            return Some(looked);
-        }
-        let is_open = is_demanded(seen, &member.provider, &config.stash);
-        (!is_open).then_some(EffectKind::Demand(key))
     }
 
     fn draw(&self, key: Hash) -> Option<Effect> {
@@ -438,6 +429,7 @@ impl Subject for AuditTask {
                 provider: self.provider(key)?,
                 spec: spec.clone(),
                 output: self.checks.get(&key).and_then(|check| check.served.output()),
+                items: self.own_items(key, config),
             },
             EffectKind::Audit(key) => Effect::Audit {
                 task,
@@ -482,6 +474,12 @@ impl Subject for AuditTask {
                 output: self.claim(key)?.output,
             },
             EffectKind::Demand(key) => self.demand(seen, key, config)?,
+            EffectKind::DemandLeaves(key) => Effect::SubmitLeavesDemand {
+                task,
+                provider: self.provider(key)?,
+                spec: spec.clone(),
+                items: self.own_items(key, config)?,
+            },
             other => {
                 let of_duels = self.duels.effect(other, (task, spec), |claim| self.kept(claim));
                 return of_duels.or_else(|| self.seats.effect(other, task, spec));

@@ -7,13 +7,17 @@ use surety_types::{
     trust::AuditState,
 };
 
-use super::audit_task::{AuditTask, Check, Draw, Member};
+use super::{
+    audit_task::{AuditTask, Check, Draw, Member},
+    unserved::is_demanded,
+};
 use crate::{AccountId, BlockNumber, Config, Effect, EffectKind, Found, Hash, TaskSnapshot, key_of};
 
-/// Times that a provider's leaves are looked for before all is computed.
+/// Times that a provider's leaves are looked for before they are demanded, or, where that cannot be, before all
+/// is computed.
 const COMPARE_ATTEMPTS: u32 = 5;
 
-/// How far an audit of items is that may come to computing all.
+/// How far an audit of items is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duty {
     /// We have begun it, or sealed it.
@@ -22,6 +26,15 @@ pub(super) enum Duty {
     Offered,
     /// Its input is not here.
     Unread,
+}
+
+/// What an audit of items may come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comes {
+    /// Its own items: what they are held against can be forced out.
+    ToItems,
+    /// All of the task.
+    ToAll,
 }
 
 impl AuditTask {
@@ -38,6 +51,11 @@ impl AuditTask {
         })
     }
 
+    /// How many items of a provider's result an auditor has.
+    pub(super) fn items_of(&self, key: Hash) -> u32 {
+        self.member(key).map_or(u32::MAX, |member| member.audits.items)
+    }
+
     /// Which items of a provider's result are ours; nothing where all of them are.
     pub fn own_items(&self, key: Hash, config: &Config) -> Option<Vec<u32>> {
         let member = self.member(key).filter(|_| self.is_sampled(key))?;
@@ -52,15 +70,22 @@ impl AuditTask {
         Some(drawn_items(&output, units_max, member.audits.items))
     }
 
-    /// Audits of items that may come to computing all: those that were taken on and are not compared, or are
-    /// played about, and those that we could take on now.
-    pub(super) fn duties(&self, stash: &AccountId, clock: BlockNumber) -> impl Iterator<Item = (Hash, Duty)> {
+    /// Audits of items that there is to compute for: those that were taken on and are not compared, or are
+    /// played about with all of a trace, and those that we could take on now.
+    pub(super) fn duties(
+        &self,
+        stash: &AccountId,
+        clock: BlockNumber,
+    ) -> impl Iterator<Item = (Hash, Duty, Comes)> {
         let checks = self.checks.iter().filter(|(key, _)| self.is_sampled(**key));
         checks.filter_map(move |(key, check)| {
-            let phase = &self.seen()?.round.as_ref()?.phase;
-            let shown = self.audit_shown(&self.member(*key)?.provider, stash);
+            let seen = self.seen()?;
+            let (phase, member) = (&seen.round.as_ref()?.phase, self.member(*key)?);
+            let shown = self.audit_shown(&member.provider, stash);
             let is_open = match shown.map(|audit| &audit.state) {
-                Some(AuditState::Sealed(_) | AuditState::Differs | AuditState::Disputed(_)) => true,
+                // Whoever has lost is compared with if it serves what that takes, and not otherwise.
+                Some(AuditState::Sealed(_)) => !member.has_lost(),
+                Some(AuditState::Differs | AuditState::Disputed(_)) => true,
                 Some(_) => false,
                 None => {
                     let is_open = matches!(phase, RoundPhase::Auditing { until } if clock < *until);
@@ -73,17 +98,71 @@ impl AuditTask {
                 (false, true) => Duty::Offered,
                 (false, false) => Duty::Unread,
             };
-            (is_open && check.may_take_all()).then_some((*key, duty))
+            let can_demand = !matches!(phase, RoundPhase::Challengeable { .. })
+                || check.is_shown
+                || can_demand(seen, check, clock)
+                || is_demanded(seen, &member.provider, stash);
+            let comes = match (check.one_demand, check.agrees) {
+                (Some(true), None) if can_demand => Comes::ToItems,
+                // It is known with its input.
+                (None, None) if check.sealed.is_none() && !check.is_fetched => Comes::ToItems,
+                _ => Comes::ToAll,
+            };
+            (is_open && check.is_to_compute()).then_some((*key, duty, comes))
         })
     }
 
-    /// How a seal over items is held against the result.
-    pub fn comparing(&self, key: Hash) -> EffectKind {
+    /// How a seal over items is held against the result: with what its provider serves, or has had to show. All
+    /// is computed where that can be had in neither way. Nothing while it is demanded.
+    pub(super) fn comparing(
+        &self,
+        (seen, config, clock): (&TaskSnapshot, &Config, BlockNumber),
+        key: Hash,
+        member: &Member,
+    ) -> Option<EffectKind> {
+        let (round, check) = (seen.round.as_ref()?, self.checks.get(&key)?);
+        if is_demanded(seen, &member.provider, &config.stash) {
+            return None;
+        }
         let served = EffectKind::CompareAudit(key);
-        let has_looked = self.attempts.count(served) >= COMPARE_ATTEMPTS;
-        match has_looked && !self.attempts.is_under_way(served) {
-            true => EffectKind::CompareAll(key),
-            false => served,
+        let under_way = u32::from(self.attempts.is_under_way(served));
+        let tried = self.attempts.count(served).saturating_sub(under_way);
+        let is_tired = tried >= COMPARE_ATTEMPTS;
+        if member.has_lost() {
+            // Nothing is owed any more.
+            return (!is_tired).then_some(served);
+        }
+        if !matches!(round.phase, RoundPhase::Challengeable { .. }) {
+            return Some(served);
+        }
+        if !can_demand(seen, check, clock) {
+            return Some(if is_tired {
+                EffectKind::CompareAll(key)
+            } else {
+                served
+            });
+        }
+        let left = |from: BlockNumber| round.demands_until.unwrap_or(from).saturating_sub(from);
+        let all = left(check.compared_since.unwrap_or(clock));
+        // Whoever answers slowly, or keeps us from asking others, is not waited for.
+        let is_late = left(clock) <= all / 2;
+        Some(if is_tired || is_late {
+            EffectKind::DemandLeaves(key)
+        } else {
+            served
+        })
+    }
+
+    /// Takes note since when our items can be held against results, and demanded what that takes.
+    pub(super) fn note_comparing(&mut self, seen: &TaskSnapshot, clock: BlockNumber) {
+        let Some(round) = &seen.round else { return };
+        if !matches!(round.phase, RoundPhase::Challengeable { .. }) {
+            return;
+        }
+        for member in round.members.iter().filter(|member| member.claim().is_some()) {
+            if let Some(check) = self.checks.get_mut(&key_of(&member.provider)) {
+                check.compared_since.get_or_insert(clock);
+            }
         }
     }
 
@@ -121,9 +200,9 @@ impl Check {
         self.fits || self.sealed.is_some()
     }
 
-    /// Whether all may have to be computed for it: to compare what nobody shows, or to play about it without
-    /// what the provider has shown.
-    fn may_take_all(&self) -> bool {
+    /// Whether something is still to be computed for it: to find what its items come to, to compare what nobody
+    /// shows, or to play about it without what the provider has shown.
+    fn is_to_compute(&self) -> bool {
         let is_whole = self
             .sealed
             .as_ref()
@@ -131,6 +210,12 @@ impl Check {
         let is_played_alone = self.agrees == Some(false) && self.view.is_none();
         !is_whole && (self.agrees.is_none() || is_played_alone)
     }
+}
+
+/// Whether what our items are held against can still be demanded, and has not been.
+fn can_demand(seen: &TaskSnapshot, check: &Check, clock: BlockNumber) -> bool {
+    let until = seen.round.as_ref().and_then(|round| round.demands_until);
+    check.one_demand != Some(false) && !check.is_shown && until.is_some_and(|until| clock < until)
 }
 
 /// What a provider has revealed.

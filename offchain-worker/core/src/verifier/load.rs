@@ -1,9 +1,11 @@
 //! How much a verifier may have to compute at once.
 //!
-//! Whoever has computed some items and is shown nothing of the provider's trace computes all, or loses its
-//! bond. Several silent providers at once must not make that more than the time for openings has room for:
-//! each audit of items counts as work of the whole from when its input is here until it is compared, or until
-//! the game about it is over where it is played without what the provider has shown.
+//! Whoever has sealed some items has to hold them against the provider's trace, or it loses its bond. What that
+//! takes is demanded on chain where nobody serves it, so that an audit of items counts as the work of those
+//! alone. Where one demand cannot name all that it takes, or the time for that was missed, all may have to be
+//! computed, and that is what counts then: until it is compared, or until the game about it is over where it is
+//! played without what the provider has shown. Several such providers at once must not be more than the time
+//! for openings has room for.
 //!
 //! What the whole is, only the input says: items may have ids in common, so that its size bounds nothing. So
 //! inputs are fetched as long as there may be room, and only what fits beside what is owed is begun then.
@@ -11,7 +13,11 @@
 use surety_audit_economics::{AuditWork, OFFERED_SLACK};
 use surety_types::TaskId;
 
-use super::{Verifier, audit_task::AuditTask, items::Duty};
+use super::{
+    Verifier,
+    audit_task::AuditTask,
+    items::{Comes, Duty},
+};
 use crate::{Hash, TaskSnapshot};
 
 /// How much of the time for openings is filled, in per cent. The rest is for looking for what is not served,
@@ -30,19 +36,22 @@ impl Verifier {
         let mut unread = Vec::new();
         for (task, entry) in &self.tasks {
             let Some(seen) = entry.seen() else { continue };
-            let whole = self.millis(seen, entry.tokens_at_most(seen));
-            // A token at least for each of its items. Until its input is here it keeps nothing else out.
-            let least = self.millis(seen, seen.task.spec.units_max.into());
-            for (key, duty) in entry.duties(stash, clock) {
+            for (key, duty, comes) in entry.duties(stash, clock) {
+                let items = match comes {
+                    Comes::ToItems => entry.items_of(key),
+                    Comes::ToAll => seen.task.spec.units_max,
+                };
+                let millis = self.millis(seen, entry.tokens_at_most(seen, items), items);
                 match duty {
-                    Duty::Owed => owed = owed.saturating_add(whole),
-                    Duty::Offered => offered.push((*task, key, whole)),
-                    Duty::Unread => unread.push((*task, key, least)),
+                    Duty::Owed => owed = owed.saturating_add(millis),
+                    Duty::Offered => offered.push((*task, key, millis)),
+                    // A token at least for each. Until its input is here it keeps nothing else out.
+                    Duty::Unread => unread.push((*task, key, self.millis(seen, items.into(), items))),
                 }
             }
         }
-        for (task, key, whole) in offered {
-            let all = owed.saturating_add(whole);
+        for (task, key, millis) in offered {
+            let all = owed.saturating_add(millis);
             if all > room {
                 continue;
             }
@@ -60,11 +69,13 @@ impl Verifier {
         }
     }
 
-    /// Milliseconds that all of a task of so many tokens takes, as far as audits have been measured here.
-    /// Speed is measured by items, and those may have been shorter than this task's: no less is counted than
-    /// its tokens take a machine that is just fast enough to offer audits.
-    fn millis(&self, seen: &TaskSnapshot, tokens: u64) -> u64 {
-        let measured = self.role.speeds.measured(&seen.task.spec).unwrap_or(0);
+    /// Milliseconds that so many items of a task take, of so many tokens, as far as audits have been measured
+    /// here. Speed is measured by items, and those may have been shorter than this task's: no less is counted
+    /// than their tokens take a machine that is just fast enough to offer audits.
+    fn millis(&self, seen: &TaskSnapshot, tokens: u64, items: u32) -> u64 {
+        let mut spec = seen.task.spec.clone();
+        spec.units_max = spec.units_max.min(items);
+        let measured = self.role.speeds.measured(&spec).unwrap_or(0);
         measured.max(slowest_millis(tokens, seen.task.audits.speed))
     }
 }
@@ -76,20 +87,25 @@ impl AuditTask {
         if self.tokens.is_some() {
             return;
         }
-        self.tokens = tokens.or(self.seen().map(metered));
+        self.tokens = tokens.or(self.seen().map(|seen| metered(seen, u32::MAX)));
         for check in self.checks.values_mut() {
             check.fits = false;
         }
     }
 
-    fn tokens_at_most(&self, seen: &TaskSnapshot) -> u64 {
-        self.tokens.unwrap_or_else(|| metered(seen))
+    /// Most tokens of so many of its items.
+    fn tokens_at_most(&self, seen: &TaskSnapshot, items: u32) -> u64 {
+        let metered = metered(seen, items);
+        match items < seen.task.spec.units_max {
+            true => self.tokens.map_or(metered, |all| all.min(metered)),
+            false => self.tokens.unwrap_or(metered),
+        }
     }
 }
 
-/// The tokens for which the chain gives auditors time.
-fn metered(seen: &TaskSnapshot) -> u64 {
-    AuditWork::of(&seen.task.audits, seen.task.spec.units_max).tokens(u32::MAX)
+/// The tokens for which the chain gives auditors of so many items time.
+fn metered(seen: &TaskSnapshot, items: u32) -> u64 {
+    AuditWork::of(&seen.task.audits, seen.task.spec.units_max).tokens(items)
 }
 
 /// Milliseconds that so many tokens take a machine that is just fast enough, where the reference machine does

@@ -185,7 +185,7 @@ impl Verifier {
                 self.finished.remove(&snapshot.id);
             }
             match self.tasks.get_mut(&snapshot.id) {
-                Some(entry) => entry.see(snapshot, &self.config, block),
+                Some(entry) => entry.see(snapshot, &self.config, (block, clock)),
                 None if !self.finished.contains_key(&snapshot.id) => unknown.push(snapshot),
                 None => {}
             }
@@ -230,7 +230,7 @@ impl Verifier {
             return;
         }
         let mut entry = AuditTask::default();
-        entry.see(snapshot, &self.config, self.block);
+        entry.see(snapshot, &self.config, (self.block, self.clocks.finalized));
         let is_passed = self.role.passed.contains(&task);
         let is_new = entry.is_auditable() && (!is_passed || is_disputed);
         if is_new || !entry.duels.is_empty() {
@@ -261,9 +261,18 @@ impl Verifier {
                 provider, statement, ..
             } => self.take_fetched(of, provider, statement, step),
             Event::AuditShown { provider, output, .. } => self.take_shown(of, &provider, output, step),
-            Event::AuditInput { tokens, .. } => {
+            Event::AuditInput {
+                provider,
+                tokens,
+                one_demand,
+                ..
+            } => {
                 if let Some(entry) = self.tasks.get_mut(&of.0) {
                     entry.count(Some(tokens));
+                    let check = entry.checks.entry(key_of(&provider)).or_default();
+                    check.one_demand = Some(one_demand);
+                    // It was held against the room for its items alone.
+                    check.fits &= one_demand;
                 }
                 self.take_success(of, step);
             }
@@ -406,9 +415,13 @@ impl Verifier {
             return;
         };
         let is_known = entry.attempts.fail(kind, self.now, failure, &self.config);
-        if let (EffectKind::Audit(key), true) = (kind, is_known) {
+        match kind {
             // What was fetched may be what is wrong.
-            entry.checks.entry(key).or_default().is_fetched = false;
+            EffectKind::Audit(key) if is_known => entry.checks.entry(key).or_default().is_fetched = false,
+            EffectKind::DemandLeaves(key) if is_known && failure == Failure::Permanent => {
+                entry.checks.entry(key).or_default().one_demand = Some(false);
+            }
+            _ => {}
         }
     }
 
@@ -435,6 +448,8 @@ impl Verifier {
                 entry.count(None);
             }
             EffectKind::CheckData(key) => entry.checks.entry(key).or_default().is_served = true,
+            // Others may have had it shown, so that nothing has come of it but that.
+            EffectKind::DemandLeaves(key) => entry.attempts.forget(EffectKind::CompareAudit(key)),
             _ => {}
         }
     }

@@ -6,10 +6,10 @@ use surety_proofs::{PARTS_MAX, parts};
 use surety_types::{
     model::Operation,
     task::{RoundPhase, TaskSpec},
-    trust::{Content, ContentPart, DemandedParts},
+    trust::{AuditState, Content, ContentPart, DemandedParts},
 };
 
-use super::audit_task::{AuditTask, Draw, Member};
+use super::audit_task::{AuditTask, Check, Draw, Member};
 use crate::{
     AccountId, BlockNumber, Config, Effect, EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot, key_of,
     places::Wanted,
@@ -21,6 +21,12 @@ const FETCHES_MIN: u32 = 2;
 /// Parts among which the one that is demanded after the reveal is chosen. A shorter output shows its last
 /// instead.
 const DEMAND_PARTS: u32 = 64;
+
+/// Times that an output is looked for before it is demanded: with the pauses between them some three minutes,
+/// in which a provider may come back.
+const DATA_ATTEMPTS: u32 = 15;
+/// The same where the time for demands is nearly over.
+const DATA_ATTEMPTS_NEAR: u32 = 3;
 
 impl AuditTask {
     /// A demand of what we are to audit and nobody serves, while it can be made.
@@ -68,9 +74,43 @@ impl AuditTask {
             let key = key_of(provider);
             match member.claim() {
                 None => self.attempts.forget(EffectKind::FetchAudit(key)),
-                Some(_) => self.checks.entry(key).or_default().is_served = true,
+                Some(_) => {
+                    let check = self.checks.entry(key).or_default();
+                    // Leaves while we owe an opening, and the output after it.
+                    match is_sealed(before, provider, stash) {
+                        true => check.is_shown = true,
+                        false => check.is_served = true,
+                    }
+                    self.attempts.forget(EffectKind::CompareAudit(key));
+                }
             }
         }
+    }
+
+    /// What there is to do about an output: it is looked for so often, and then demanded.
+    pub(super) fn to_check(
+        &self,
+        (seen, config): (&TaskSnapshot, &Config),
+        key: Hash,
+        check: &Check,
+        member: &Member,
+        left: BlockNumber,
+    ) -> Option<EffectKind> {
+        member.standing_claim()?;
+        if check.is_served {
+            return None;
+        }
+        let attempts = if left <= config.near_blocks {
+            DATA_ATTEMPTS_NEAR
+        } else {
+            DATA_ATTEMPTS
+        };
+        let looked = EffectKind::CheckData(key);
+        if self.attempts.count(looked) < attempts || self.attempts.is_under_way(looked) {
+            return Some(looked);
+        }
+        let is_open = is_demanded(seen, &member.provider, &config.stash);
+        (!is_open).then_some(EffectKind::Demand(key))
     }
 
     pub(super) fn demand(&self, seen: &TaskSnapshot, key: Hash, config: &Config) -> Option<Effect> {
@@ -100,6 +140,14 @@ impl AuditTask {
 pub(super) fn is_demanded(seen: &TaskSnapshot, provider: &AccountId, stash: &AccountId) -> bool {
     let mut demands = seen.demands.iter();
     demands.any(|(of, demand)| of == provider && demand.demander == *stash)
+}
+
+fn is_sealed(seen: &TaskSnapshot, provider: &AccountId, stash: &AccountId) -> bool {
+    let mut audits = seen.round.iter().flat_map(|round| round.audits.iter());
+    audits.any(|audit| {
+        let is_ours = audit.verifier == *stash && audit.provider == *provider;
+        is_ours && matches!(audit.state, AuditState::Sealed(_))
+    })
 }
 
 /// What an audit of such a task needs. One demand can name all of it: the chain takes no longer input, and no

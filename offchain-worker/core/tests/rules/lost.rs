@@ -44,10 +44,14 @@ fn gone(provider: &mut Provider, kind: EffectKind) -> Vec<EffectKind> {
 }
 
 fn computed(provider: &mut Provider, claim: ResultClaim) -> Step {
+    traced(provider, claim, None)
+}
+
+fn traced(provider: &mut Provider, claim: ResultClaim, leaves: Option<H256>) -> Step {
     let ready = Event::ResultReady {
         task: 1,
         claim,
-        leaves: None,
+        leaves,
     };
     provider.step(12, ready)
 }
@@ -97,4 +101,41 @@ fn an_input_that_is_lost_is_fetched_again_and_shown() {
     assert_eq!(gone(&mut provider, supply), [EffectKind::Fetch]);
     let here = provider.step(11, Event::InputReady { task: 1 });
     assert_eq!(kinds(&here), [supply]);
+}
+
+#[test]
+fn leaves_that_are_lost_on_disk_or_with_the_journal_are_computed_again_and_shown() {
+    let part = ContentPart {
+        content: Content::Leaves,
+        part: 0,
+    };
+    let (supply, leaves) = (EffectKind::Supply(part), H256([6; 32]));
+    let kept = Record::LeavesKept {
+        task: 1,
+        at: 9,
+        leaves,
+    };
+    let is_of_leaves = |step: &Step| {
+        let mut effects = step.effects.iter();
+        effects.any(|due| matches!(&due.effect, Effect::SubmitSupply { hash, .. } if *hash == leaves))
+    };
+    let mut on_disk = provider(vec![made(), kept.clone()]);
+    assert!(is_of_leaves(&see(&mut on_disk, 10, demanded(part))));
+    assert_eq!(gone(&mut on_disk, supply), [EffectKind::Fetch]);
+    let mut in_journal = provider(vec![made()]);
+    assert_eq!(
+        kinds(&see(&mut in_journal, 10, demanded(part))),
+        [EffectKind::Fetch]
+    );
+    for (mut provider, news) in [(on_disk, vec![]), (in_journal, vec![kept])] {
+        let here = provider.step(11, Event::InputReady { task: 1 });
+        assert_eq!(kinds(&here), [EffectKind::Compute]);
+        let again = traced(&mut provider, claim(1), Some(leaves));
+        assert!(is_of_leaves(&again), "{again:?}");
+        let told = again.records.iter().map(|record| match record {
+            Record::LeavesKept { leaves, .. } => *leaves,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(told.count(), news.len());
+    }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod leaves;
 mod served;
 mod unserved;
 mod wholes;

@@ -11,7 +11,7 @@ const ITEM_MILLIS: u64 = 1_000;
 const ALL_SECONDS: u32 = 50;
 
 /// A task of fifty items, three of them ours.
-fn sampled(id: u64) -> TaskSnapshot {
+pub fn sampled(id: u64) -> TaskSnapshot {
     let mut task = auditing(id, 1_000);
     let round = task.round.as_mut().unwrap();
     round.members[0].audits.items = 3;
@@ -19,7 +19,7 @@ fn sampled(id: u64) -> TaskSnapshot {
 }
 
 /// A verifier that knows how fast it is, and has room for so many wholes.
-fn verifier_for(wholes: u32, journal: Vec<Record>) -> Verifier {
+pub fn verifier_for(wholes: u32, journal: Vec<Record>) -> Verifier {
     let mut verifier = Verifier::new(config(), journal).unwrap();
     let measured = Event::Measured {
         model: H256([2; 32]),
@@ -34,14 +34,14 @@ fn verifier_for(wholes: u32, journal: Vec<Record>) -> Verifier {
     verifier
 }
 
-fn fetches(effects: &[Effect]) -> Vec<u64> {
+pub fn fetches(effects: &[Effect]) -> Vec<u64> {
     let fetches = effects
         .iter()
         .filter(|effect| matches!(effect, Effect::FetchAudit { .. }));
     fetches.map(Effect::task).collect()
 }
 
-fn items() -> Found {
+pub fn items() -> Found {
     let found = ItemFound {
         leaves: ContentHash::repeat_byte(1),
         row: ContentHash::repeat_byte(2),
@@ -49,12 +49,17 @@ fn items() -> Found {
     Found::Items(vec![found; 3].try_into().unwrap())
 }
 
-/// The input of a task is here, of so many tokens.
+/// The input of a task is here, of so many tokens. What its audit takes is more than one demand can name.
 fn read(verifier: &mut Verifier, task: u64, tokens: u64) -> Vec<Effect> {
+    read_for(verifier, task, tokens, false)
+}
+
+pub fn read_for(verifier: &mut Verifier, task: u64, tokens: u64, one_demand: bool) -> Vec<Effect> {
     let input = Event::AuditInput {
         task,
         provider: provider(),
         tokens,
+        one_demand,
     };
     effects(&verifier.step(11, input))
 }
@@ -85,11 +90,11 @@ fn seal_items(verifier: &mut Verifier, journal: &mut Vec<Record>, task: u64) -> 
 }
 
 /// The provider has revealed, and the seal is on the chain.
-fn to_open(id: u64, seal: H256) -> TaskSnapshot {
+pub fn to_open(id: u64, seal: H256) -> TaskSnapshot {
     revealed(sampled(id), seal)
 }
 
-fn revealed(mut task: TaskSnapshot, seal: H256) -> TaskSnapshot {
+pub fn revealed(mut task: TaskSnapshot, seal: H256) -> TaskSnapshot {
     let round = task.round.as_mut().unwrap();
     round.members[0].progress = MemberProgress::Revealed(claim());
     let verdict = Verdict::Failed(FailureReason::NoAgreement);
@@ -100,7 +105,7 @@ fn revealed(mut task: TaskSnapshot, seal: H256) -> TaskSnapshot {
 }
 
 /// That a seal was held against what its provider shows, in one of the two ways.
-fn compared(task: u64, by: fn(H256) -> EffectKind, agrees: bool, view: Option<KeptView>) -> Event {
+pub fn compared(task: u64, by: fn(H256) -> EffectKind, agrees: bool, view: Option<KeptView>) -> Event {
     Event::AuditCompared {
         task,
         kind: by(surety_worker_core::key_of(&provider())),
@@ -150,6 +155,7 @@ fn an_audit_that_is_played_about_with_what_was_shown_makes_room_and_one_that_tak
     let view = KeptView {
         leaves: H256::repeat_byte(1),
         output: H256::repeat_byte(2),
+        differs: None,
     };
     for (view, next) in [(None, vec![]), (Some(view), vec![5, 6, 7, 8, 9])] {
         let mut verifier = verifier_for(4, Vec::new());
@@ -179,7 +185,7 @@ fn an_audit_that_is_played_about_with_what_was_shown_makes_room_and_one_that_tak
 }
 
 /// Ten thousand items of a model that the chain takes for one of 700 tokens a second.
-fn large(id: u64) -> TaskSnapshot {
+pub fn large(id: u64) -> TaskSnapshot {
     let mut task = sampled(id);
     task.task.spec.units_max = 10_800;
     task.task.audits.item_tokens = 512;
@@ -258,7 +264,7 @@ fn audits_of_all_are_begun_whatever_may_have_to_be_computed_later() {
 }
 
 /// What takes the machine, of what was started.
-fn computing(effects: &[Effect]) -> Vec<(u64, bool)> {
+pub fn computing(effects: &[Effect]) -> Vec<(u64, bool)> {
     let computing = effects.iter().filter_map(|effect| match effect {
         Effect::CompareAll { task, .. } => Some((*task, true)),
         Effect::Audit { task, .. } => Some((*task, false)),

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     embeddings::Embeddings,
-    engine::{Claimed, Engine, Job, Outcome, Sink, View, report},
+    engine::{Claimed, Engine, ItemParts, Job, Outcome, Sink, View, report},
     error::EngineError,
     trace::claim,
 };
@@ -272,6 +272,20 @@ impl Engine for ExactBert {
         self.with_own_items(job, items, shown, sink)
     }
 
+    fn shows_items_in_parts(
+        &self,
+        job: &Job,
+        own: (&[u32], &ItemsFound),
+        claim: &ResultClaim,
+        shown: (&[ContentHash], &[u8]),
+    ) -> bool {
+        self.has_proven_items(job, own, claim, shown)
+    }
+
+    fn item_parts(&self, job: &Job, items: &[u32]) -> Option<ItemParts> {
+        self.parts_of_items(job, items)
+    }
+
     fn leaf_count(&self, job: &Job) -> Option<u32> {
         self.layout(job).ok().map(|layout| layout.leaves())
     }
@@ -298,9 +312,10 @@ impl Engine for ExactBert {
         self.check(&job)?;
         let facts = self.facts(&job, claimed.units, claimed.output);
         let layout = Layout::new(&self.architecture, facts)?;
+        let differs = claimed.known.as_ref().and_then(|known| known.differs);
         let (leaves, output) = claimed.known.map(|known| (known.leaves, known.output)).unzip();
         let work = EmbedWork::new(self, job, output);
-        Ok(OwnTrace::new(layout, Box::new(work), sink, leaves))
+        Ok(OwnTrace::new(layout, Box::new(work), sink, leaves).differing(differs))
     }
 }
 

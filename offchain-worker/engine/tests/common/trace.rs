@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use surety_dispute_game::bisection::{
-    Cell, CellValue, Judgement, LeafKind, Length, Referee, Roots, RowsShape, Shape, Trace,
+    Cell, CellValue, Clocks, Game, GameError, Judgement, LeafKind, Length, PlayError, Referee, Roots,
+    RowsShape, Shape, Side, State, Trace, challenge, defend,
 };
 use surety_engine::{EngineError, Event, exact::OwnTrace};
 use surety_model_trace::{CellReferee, Layout};
@@ -210,5 +211,34 @@ impl Trace for Altered {
 
     fn open(&mut self, cell: &Cell) -> Result<Vec<u8>, EngineError> {
         self.inner.open(cell)
+    }
+}
+
+/// Plays until one side is done, the other at its end, or a cell needs a committee.
+pub fn play(
+    root: ContentHash,
+    (defender, challenger): (&mut impl Trace<Error = EngineError>, &mut OwnTrace),
+    weight_root: ContentHash,
+) -> (State, Option<GameError>) {
+    let layout = challenger.layout().clone();
+    let referee = CellReferee::new(&layout, weight_root);
+    let mut game = Game::new(root, &layout, Clocks::equal(100)).unwrap();
+    while let Some(side) = game.to_move() {
+        let played: Result<_, PlayError<EngineError>> = match side {
+            Side::Defender => defend(&game, &layout, defender),
+            Side::Challenger => challenge(&game, challenger),
+        };
+        if let Err(refused) = game.step(side, played.unwrap(), &layout, &referee).map(|_| ()) {
+            return (game.state().clone(), Some(refused));
+        }
+    }
+    (game.state().clone(), None)
+}
+
+/// The cell that a game has come to.
+pub fn cell_of(state: &State) -> Cell {
+    match state {
+        State::Opening { cell } | State::Evidence { cell, .. } | State::NeedsCommittee { cell } => *cell,
+        other => panic!("{other:?}"),
     }
 }

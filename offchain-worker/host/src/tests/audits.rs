@@ -5,7 +5,7 @@ use surety_network::{Announcement, Bytes, DataPlane, FetchOptions, Readers};
 use surety_types::{
     ContentHash, TaskId,
     model::Operation,
-    task::{MemberProgress, ResultClaim},
+    task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
     trust::AuditAnswer,
 };
 
@@ -22,6 +22,24 @@ pub fn announced(world: &World) -> usize {
         .count()
 }
 
+/// Ends the reveal: the verdict can be challenged, and leaves demanded for so many blocks.
+pub fn conclude(world: &World, task: TaskId, demands: u32) {
+    world.chain.change(|state| {
+        let now = state.number;
+        let round = state.rounds.get_mut(&task).unwrap();
+        let verdict = Verdict::Failed(FailureReason::NoAgreement);
+        round.phase = RoundPhase::Challengeable {
+            until: now + 5_000,
+            verdict,
+        };
+        round.demands_until = Some(now + demands);
+        round.openings_until = Some(now + 5_000);
+        // Ten items and the output have a leaf each.
+        state.trace_leaves.insert(task, 11);
+    });
+    world.chain.finalize();
+}
+
 fn claims_revealed(world: &World) -> Vec<ResultClaim> {
     let calls = world.chain.calls().into_iter();
     calls
@@ -33,7 +51,7 @@ fn claims_revealed(world: &World) -> Vec<ResultClaim> {
 }
 
 /// Items that were opened, and how.
-fn items_revealed(world: &World) -> Vec<(usize, AuditAnswer)> {
+pub fn items_revealed(world: &World) -> Vec<(usize, AuditAnswer)> {
     let calls = world.chain.calls().into_iter();
     calls
         .filter_map(|(_, call)| match call {
@@ -138,11 +156,13 @@ async fn items_are_computed_alone_and_compared_with_what_the_provider_shows_once
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_is_computed_where_the_provider_shows_nothing() {
+async fn all_is_computed_where_nothing_is_served_and_the_time_for_demands_was_missed() {
     let world = World::new().await;
     let (provider, verifier, task, runs) = announced_items(&world).await;
     world.net.set_down(&world.provider_endpoint(), true);
-    until_audit_revealed(&world, task).await;
+    until_revealed(&world, task).await;
+    conclude(&world, task, 0);
+    world.until_final(|| !items_revealed(&world).is_empty()).await;
     let opened = items_revealed(&world);
     assert_eq!((opened[0].0, opened[0].1.agrees), (3, true));
     assert!(world.engine_runs() > runs);
@@ -167,7 +187,9 @@ async fn no_more_is_fetched_of_leaves_than_the_task_has() {
     let (provider, verifier, task, runs) = announced_items(&world).await;
     // Ten items and the output have a leaf each.
     let long = announce_leaves(&world, task, vec![7; 32 * 12]).await;
-    until_audit_revealed(&world, task).await;
+    until_revealed(&world, task).await;
+    conclude(&world, task, 0);
+    world.until_final(|| !items_revealed(&world).is_empty()).await;
     let opened = items_revealed(&world);
     assert_eq!((opened[0].0, opened[0].1.agrees), (3, true));
     assert!(world.engine_runs() > runs, "as where nothing is served");

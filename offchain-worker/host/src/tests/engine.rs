@@ -9,10 +9,10 @@ use std::{
 };
 
 use surety_engine::{
-    Engine, EngineError, Event, Job, Outcome, Sink, content_hash,
+    Engine, EngineError, Event, ItemParts, Job, Outcome, Sink, content_hash,
     generation::{FinishReason, Generation},
 };
-use surety_proofs::{Proof, merkle_root};
+use surety_proofs::{LEAF_BYTES, Proof, merkle_root};
 use surety_types::{
     ContentHash,
     input::{IdBounds, InputReader, ShapeFault, Work},
@@ -162,6 +162,24 @@ impl Engine for Puppet {
 
     fn leaf_count(&self, job: &Job) -> Option<u32> {
         Some(lines(job) + 1)
+    }
+
+    fn item_parts(&self, job: &Job, items: &[u32]) -> Option<ItemParts> {
+        Some(ItemParts {
+            leaves_bytes: self.leaf_count(job)? * LEAF_BYTES,
+            leaves: items.iter().map(|item| item / 256).collect(),
+            ..ItemParts::default()
+        })
+    }
+
+    fn shows_items_in_parts(
+        &self,
+        job: &Job,
+        own: (&[u32], &ItemsFound),
+        claim: &ResultClaim,
+        shown: (&[ContentHash], &[u8]),
+    ) -> bool {
+        self.shows_items(job, own, claim, shown)
     }
 
     fn refuted_item(

@@ -216,7 +216,11 @@ async fn challenges_of_many_right_results_at_once_take_no_computation_of_their_t
     let leaves: Vec<u8> = provider.leaves.iter().flat_map(|leaf| leaf.0).collect();
     let leaves = provider.tools.plane.publish(leaves.into()).await.unwrap();
     let output = provider.record.claim.output;
-    let kept = Some(KeptView { leaves, output });
+    let kept = Some(KeptView {
+        leaves,
+        output,
+        differs: None,
+    });
     for task in 0..TASKS {
         provider.world.chain.change(|state| {
             let shown = [(provider.spec.input, &provider.input), (output, &provider.output)];

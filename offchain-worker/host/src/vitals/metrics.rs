@@ -308,7 +308,7 @@ fn kind_name(kind: EffectKind) -> &'static str {
         EffectKind::CompareAll(_) => "compare_all",
         EffectKind::AuditReveal(_) => "audit_reveal",
         EffectKind::CheckData(_) => "check_data",
-        EffectKind::Demand(_) => "demand",
+        EffectKind::Demand(_) | EffectKind::DemandLeaves(_) => "demand",
         EffectKind::ComputeMove(_) => "compute_move",
         EffectKind::Play(_) => "play",
         EffectKind::Advance(_) => "advance",

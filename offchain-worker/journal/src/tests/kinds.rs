@@ -111,6 +111,7 @@ pub fn every_kind() -> Vec<Record> {
             view: KeptView {
                 leaves: H256([9; 32]),
                 output: H256([8; 32]),
+                differs: Some((3, 2)),
             },
         },
         Record::InputFetched { task, at },

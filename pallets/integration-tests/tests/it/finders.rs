@@ -20,6 +20,8 @@ const FOUND: Balance = LOST * 30 / 100;
 fn differing(count: AccountId, opened: AccountId, test: impl FnOnce()) {
     TestExt::new().round_of(1).execute_with(|| {
         let verifiers = 10_000..10_000 + count;
+        // Of all of it: who has sealed some need not open once the provider has lost, and is not waited for.
+        audit_items(CLAIMED_UNITS);
         all_commit(&[(1, 8)]);
         for verifier in verifiers.clone() {
             MockStake::bond(verifier, agent_of(verifier), Role::Verifier, BOND);

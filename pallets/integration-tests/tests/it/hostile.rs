@@ -109,7 +109,11 @@ fn any_step(members: AccountId) -> impl Strategy<Value = Step> {
 }
 
 fn any_content() -> impl Strategy<Value = Content> {
-    prop_oneof![1 => Just(Content::Input), 2 => Just(Content::Output)]
+    prop_oneof![
+        1 => Just(Content::Input),
+        2 => Just(Content::Output),
+        1 => Just(Content::Leaves),
+    ]
 }
 
 fn any_parts() -> impl Strategy<Value = DemandedParts> {
@@ -320,6 +324,7 @@ fn supply(who: AccountId, content: Content, result: u8) {
     match content {
         Content::Input => tried(show(who, content, &input(), 0)),
         Content::Output => tried(show_output(who, result)),
+        Content::Leaves => tried(show_leaves(who, result)),
     }
 }
 

@@ -21,6 +21,7 @@ mod hostile;
 mod inputs;
 mod items;
 mod late;
+mod leaves;
 mod machine;
 mod open;
 mod openings;

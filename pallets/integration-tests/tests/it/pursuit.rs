@@ -20,6 +20,8 @@ const CRONY: AccountId = FIRST_VERIFIER + 1;
 /// A round whose providers have revealed these results, and these audits announced.
 fn audited(audits: &[(AccountId, AccountId, u8)], results: &[u8], test: impl FnOnce()) {
     TestExt::new().round_of(results.len() as u32).execute_with(|| {
+        // All of it: a seal over some is owed to nobody who has lost.
+        audit_items(CLAIMED_UNITS);
         revealed_with(audits, results);
         test();
     });

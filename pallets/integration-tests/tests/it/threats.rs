@@ -327,6 +327,7 @@ fn an_auditor_that_is_kept_off_the_network_has_hours_and_anybody_carries_its_ope
 #[test]
 fn where_all_auditors_are_silenced_whoever_differs_challenges() {
     TestExt::new().round_of(1).execute_with(|| {
+        audit_items(CLAIMED_UNITS);
         revealed_with(&[(VERIFIER, 1, 9)], &[8]);
         assert_ok!(challenge(STRANGER, 1));
         play_out(&[(1, 8), (STRANGER, 9)]);

@@ -274,6 +274,22 @@ fn an_audit_that_differs_from_a_provider_that_said_two_things_is_noticed() {
 }
 
 #[test]
+fn a_demand_of_leaves_by_who_cannot_compare_is_noticed() {
+    let demanded = || {
+        audit_items(OWN_ITEMS);
+        endow_demanders();
+        all_committed();
+        let seal = seal_of_items(FIRST_VERIFIER, 1, &items_found(9));
+        assert_ok!(announce_sealed(FIRST_VERIFIER, 1, seal));
+        pass(AUDIT_WINDOW + 1);
+        all_reveal(&[(1, 9), (2, 9), (3, 8)]);
+        assert_ok!(demand_leaves(FIRST_VERIFIER, 1));
+    };
+    assert_noticed("RESULTS-16", demanded, |round| round.audits.clear());
+    assert_noticed("RESULTS-16", demanded, |round| round.openings_until = Some(1));
+}
+
+#[test]
 fn slashes_that_the_sweep_has_lost_are_noticed() {
     assert_damage_noticed("TRUST-1", convicted, || SlashesSweptTo::<Test>::put(2));
     assert_damage_noticed("TRUST-1", convicted, || SlashesSweptTo::<Test>::put(1));

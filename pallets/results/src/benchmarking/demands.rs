@@ -3,16 +3,20 @@
 use frame_benchmarking::v2::account;
 use sp_core::H256;
 use sp_runtime::traits::Zero;
+use surety_dispute_game::bisection::Shape;
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{PART_BYTES, PARTS_MAX, PartOpening};
+use surety_proofs::{LEAF_BYTES, PART_BYTES, PARTS_MAX, PartOpening};
 use surety_types::{
     model::Operation,
     task::{MemberProgress, RoundPhase},
     trust::{Content, ContentPart, Demand, DemandedParts, OutputShown},
 };
 
-use super::setup::{TASK, full_round};
-use crate::{CommitNotes, Config, Demands, DemandsOf, HoldReason, Pallet, RoundOf, asset, calls::held};
+use super::setup::{TASK, challengeable, full_round};
+use crate::{
+    CommitNotes, Config, Demands, DemandsOf, DisputeContexts, DisputeReferee, HoldReason, Pallet, RoundOf,
+    Rounds, asset, calls::held,
+};
 
 /// The first parts of the input.
 pub(super) fn input_parts(count: u32) -> DemandedParts {
@@ -33,6 +37,34 @@ pub(super) fn output_part() -> (u32, PartOpening) {
     let output = alloc::vec![7; (PARTS_MAX * PART_BYTES) as usize];
     let part = PartOpening::new(&output, PARTS_MAX - 1).expect("there is such a part");
     (PARTS_MAX * PART_BYTES, part)
+}
+
+/// All providers have revealed a claim about the largest trace, and so many have demanded the first part of its
+/// leaves of one. Returns how long they are, and that part.
+pub(super) fn leaves_demanded<T: Config>(provider: &T::AccountId, demanders: u32) -> (u32, PartOpening) {
+    let (context, mut claim, _) = T::Referee::item_for_benchmark();
+    let leaves = T::Referee::claim_referee(&context, &claim).map_or(0, |referee| referee.leaves());
+    let bytes = leaves.saturating_mul(LEAF_BYTES);
+    let mut part = PartOpening {
+        part: 0,
+        bytes: alloc::vec![7; bytes.min(PART_BYTES) as usize]
+            .try_into()
+            .expect("a part"),
+        siblings: Default::default(),
+    };
+    // As many as lead to a root of so many leaves.
+    claim.trace_root = loop {
+        match part.trace_root(bytes) {
+            Some(root) => break root,
+            None => part.siblings.try_push(H256::repeat_byte(9)).expect("a way up"),
+        }
+    };
+    DisputeContexts::<T>::insert(TASK, context);
+    demanding_round::<T>(provider, &only(Content::Leaves, part.part), demanders);
+    let mut round = challengeable::<T>(&claim, |_| None);
+    round.demands = demanders;
+    Rounds::<T>::insert(TASK, round);
+    (bytes, part)
 }
 
 /// Some have had a part of an output of a provider shown that nobody claims.

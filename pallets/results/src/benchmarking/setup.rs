@@ -21,7 +21,7 @@ use surety_types::{
     trust::{Audit, AuditState},
 };
 
-use crate::{Config, DisputeContexts, DisputeReferee, RoundOf, Shown, verdict};
+use crate::{Config, DisputeContexts, DisputeReferee, RoundOf, Rounds, Shown, verdict};
 
 /// The task of all benchmarks.
 pub const TASK: TaskId = 7;
@@ -198,4 +198,9 @@ pub(super) fn show_parts<T: Config>(parts: u32) {
             BoundedVec::truncate_from(vec![1; PART_BYTES as usize]),
         );
     }
+}
+
+/// Whether the round has a dispute.
+pub(super) fn is_disputed<T: Config>() -> bool {
+    Rounds::<T>::get(TASK).is_some_and(|round| !round.disputes.is_empty())
 }

@@ -1,27 +1,27 @@
 //! What a provider has and does not serve is demanded on chain, and shown there for everybody to read.
 //!
 //! A drawn auditor that is served nothing demands before the reveal, with the proof of its draw; the client,
-//! and auditors of the round, demand after it. The round does not go on to the reveal while something is
+//! and auditors of the round, demand after it, and who has sealed some items the leaves of the trace. The round does not go on to the reveal while something is
 //! demanded, and its audit window begins again with each demand that was met. Demands are made in the first
 //! window alone, so the phase ends by time, whatever is demanded.
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeMap, vec::Vec};
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::{DispatchError, Perbill, traits::Saturating};
-use surety_dispute_game::bisection::Blob;
+use surety_dispute_game::bisection::{Blob, Shape};
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{PART_BYTES, PART_SEGMENTS, PARTS_MAX, PartOpening, parts};
+use surety_proofs::{LEAF_BYTES, PART_BYTES, PART_SEGMENTS, PARTS_MAX, PartOpening, leaves_name, parts};
 use surety_types::{
     ContentHash, TaskId, limits,
     stake::Role,
-    task::RoundPhase,
+    task::{ResultClaim, RoundPhase},
     traits::{StakeLedger, TaskClock, TaskOutcome},
     trust::{AuditProof, AuditState, Content, ContentPart, Demand, DemandedParts, FaultKind, OutputShown},
 };
 
 use crate::{
-    CommitNotes, Config, DemandOf, Demands, DemandsOf, Error, Event, HoldReason, MemberOf, Pallet, RoundOf,
-    Rounds, asset,
+    CommitNotes, Config, DemandOf, Demands, DemandsOf, DisputeContexts, DisputeReferee, Error, Event,
+    HoldReason, MemberOf, Pallet, RoundOf, Rounds, asset, late::is_audited_by_items,
 };
 
 const _: () = assert!(
@@ -54,6 +54,7 @@ impl<T: Config> Pallet<T> {
         let mut round = Self::round(task)?;
         let demander = match proof {
             Some(proof) => Self::unserved_auditor(&by, task, &mut round, provider, proof),
+            None if wants_leaves(&wanted) => Self::sampling_auditor(&by, &mut round, provider),
             None => Self::entitled(&by, task, &mut round, provider),
         }?;
         let mut demands = Demands::<T>::get(task, provider);
@@ -80,6 +81,11 @@ impl<T: Config> Pallet<T> {
         demands.try_push(demand).map_err(|_| Error::<T>::TooManyDemands)?;
         Demands::<T>::insert(task, provider, demands);
         round.demands = round.demands.saturating_add(1);
+        if wants_leaves(&parts) {
+            // Who is shown them at the last moment compares before it has to open.
+            let compared = until.saturating_add(Self::audit_window(&round));
+            round.openings_until = round.openings_until.max(Some(compared));
+        }
         Rounds::<T>::insert(task, round);
         T::Clock::wake_after(task, until);
         Self::deposit_event(Event::DataDemanded {
@@ -131,6 +137,27 @@ impl<T: Config> Pallet<T> {
         Ok(verifier)
     }
 
+    /// The verifier that an agent demands leaves for: one that has sealed some items, and has not opened that.
+    fn sampling_auditor(
+        agent: &T::AccountId,
+        round: &mut RoundOf<T>,
+        provider: &T::AccountId,
+    ) -> Result<T::AccountId, DispatchError> {
+        let until = round.demands_until;
+        let is_open = matches!(round.phase, RoundPhase::Challengeable { .. })
+            && until.is_some_and(|until| !TrustLock::<T>::has_passed(until));
+        ensure!(is_open, Error::<T>::WrongPhase);
+        let operation = round.terms.operation;
+        let member = Self::member(round, provider)?;
+        ensure!(member.disputable_claim().is_some(), Error::<T>::NotRevealed);
+        let is_sampled = is_audited_by_items(operation, member);
+        let verifier = T::Stake::stash_of(agent, Role::Verifier).ok_or(Error::<T>::MayNotDemand)?;
+        let audit = Self::audit(round, &verifier, provider);
+        let waits = audit.is_some_and(|audit| matches!(audit.state, AuditState::Sealed(_)));
+        ensure!(is_sampled && waits, Error::<T>::MayNotDemand);
+        Ok(verifier)
+    }
+
     /// Whether these are parts of what the provider has, and of what auditors are shown before the reveal.
     fn ensure_can_be_wanted(
         task: TaskId,
@@ -139,12 +166,15 @@ impl<T: Config> Pallet<T> {
         wanted: &DemandedParts,
     ) -> DispatchResult {
         let input = Self::known(task, member, Content::Input).blob();
+        let leaves = match wants_leaves(wanted) {
+            true => Self::known(task, member, Content::Leaves).blob(),
+            false => None,
+        };
+        let has = |blob: &Option<Blob>, part| blob.as_ref().is_some_and(|blob| part < parts(blob.bytes));
         for ContentPart { content, part } in wanted {
             match content {
-                Content::Input => ensure!(
-                    input.is_some_and(|input| *part < parts(input.bytes)),
-                    Error::<T>::NoSuchSegment
-                ),
+                Content::Input => ensure!(has(&input, *part), Error::<T>::NoSuchSegment),
+                Content::Leaves => ensure!(has(&leaves, *part), Error::<T>::NoSuchSegment),
                 // Embeddings follow from their input.
                 Content::Output => ensure!(
                     member.claim().is_some() || Self::is_shown_to_auditors(round),
@@ -157,11 +187,16 @@ impl<T: Config> Pallet<T> {
 
     /// Those of the parts that nobody has shown yet, each once. Of content that has fewer the last one does.
     fn still_missing(task: TaskId, member: &MemberOf<T>, wanted: &DemandedParts) -> DemandedParts {
-        let mut missing = Vec::new();
+        let (mut missing, mut blobs) = (Vec::new(), BTreeMap::new());
         for ContentPart { content, part } in wanted {
-            let blob = Self::known(task, member, *content).blob();
-            let part = blob.map_or(*part, |blob| at_most_last(*part, blob.bytes));
-            let is_shown = blob.is_some_and(|blob| Self::is_part_shown(task, &blob, part));
+            let known = || Self::known(task, member, *content).blob();
+            let blob: &Option<Blob> = blobs.entry(*content).or_insert_with(known);
+            let part = blob
+                .as_ref()
+                .map_or(*part, |blob| at_most_last(*part, blob.bytes));
+            let is_shown = blob
+                .as_ref()
+                .is_some_and(|blob| Self::is_part_shown(task, blob, part));
             let wanted = ContentPart {
                 content: *content,
                 part,
@@ -173,8 +208,8 @@ impl<T: Config> Pallet<T> {
         DemandedParts::truncate_from(missing)
     }
 
-    /// What is known of the task's input, or of a provider's output: as it has revealed it, or shown it
-    /// before.
+    /// What is known of the task's input, of a provider's output, as it has revealed it, or shown it before, or
+    /// of the leaves of its trace, once it has revealed.
     fn known(task: TaskId, member: &MemberOf<T>, content: Content) -> Known {
         let known = |content, bytes| Known {
             content: Some(content),
@@ -192,7 +227,18 @@ impl<T: Config> Pallet<T> {
             (Content::Output, None) => Self::output_shown(task, member)
                 .map(|shown| known(shown.content, Some(shown.bytes)))
                 .unwrap_or_default(),
+            (Content::Leaves, Some(claim)) => Self::leaves_bytes(task, claim)
+                .map(|bytes| known(leaves_name(&claim.trace_root), Some(bytes)))
+                .unwrap_or_default(),
+            (Content::Leaves, None) => Known::default(),
         }
+    }
+
+    /// How long the leaves of a claim's trace are: their number follows from the claim.
+    fn leaves_bytes(task: TaskId, claim: &ResultClaim) -> Option<u32> {
+        let context = DisputeContexts::<T>::get(task)?;
+        let leaves = T::Referee::claim_referee(&context, claim)?.leaves();
+        leaves.checked_mul(LEAF_BYTES)
     }
 
     /// The output of which a provider has shown a part first.
@@ -214,7 +260,7 @@ impl<T: Config> Pallet<T> {
         ensure!(!demands.is_empty(), Error::<T>::NotDemanded);
         ensure!(demands.iter().any(is_open::<T>), Error::<T>::WrongPhase);
 
-        let shown = opening.content(bytes).ok_or(Error::<T>::WrongSegment)?;
+        let shown = shown_by(&opening, (content, bytes)).ok_or(Error::<T>::WrongSegment)?;
         let known = Self::known(task, &member, content);
         // The first part that is shown of an output names it, before any is revealed; and how long it is,
         // where its claim does not say.
@@ -377,6 +423,18 @@ impl<T: Config> Pallet<T> {
         }
         false
     }
+}
+
+/// The name of the content that a part leads to, which is so long.
+fn shown_by(opening: &PartOpening, (content, bytes): (Content, u32)) -> Option<ContentHash> {
+    match content {
+        Content::Input | Content::Output => opening.content(bytes),
+        Content::Leaves => opening.trace_root(bytes).map(|root| leaves_name(&root)),
+    }
+}
+
+fn wants_leaves(wanted: &DemandedParts) -> bool {
+    wanted.iter().any(|part| part.content == Content::Leaves)
 }
 
 fn is_open<T: Config>(demand: &DemandOf<T>) -> bool {

@@ -46,6 +46,14 @@ impl Span {
         }
     }
 
+    /// Which child has a leaf, if any has.
+    pub fn child_of(&self, leaf: u32) -> Option<u8> {
+        let place = leaf
+            .checked_sub(self.first)
+            .filter(|place| *place < self.leaves)?;
+        u8::try_from(place.checked_div(self.stride())?).ok()
+    }
+
     /// The digest of child `index` in a tree that has these leaves; nothing when it lacks some of the
     /// child's.
     pub fn digest(&self, index: u32, leaves: &[H256]) -> Option<H256> {

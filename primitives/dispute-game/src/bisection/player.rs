@@ -28,6 +28,13 @@ pub trait Trace {
     /// The bytes of a row.
     fn row(&mut self, leaf: u32, step: u32, row: u32) -> Result<Vec<u8>, Self::Error>;
 
+    /// Where the first difference is in the tree at this place, where not all of the tree is known here: what is
+    /// not known is taken to be as the claim has it. Asked of challengers alone.
+    fn difference(&self, place: &Place) -> Option<u32> {
+        let _ = place;
+        None
+    }
+
     /// What the referee needs to compute a cell again. Asked of defenders alone.
     fn open(&mut self, cell: &Cell) -> Result<Vec<u8>, Self::Error>;
 }
@@ -109,6 +116,10 @@ pub fn challenge<T: Trace>(game: &Game, trace: &mut T) -> Result<Move, PlayError
     }
     match game.state() {
         State::Naming { children } => {
+            let known = trace.difference(place);
+            if let Some(index) = known.and_then(|leaf| game.span().child_of(leaf)) {
+                return Ok(Move::Name(index));
+            }
             let own = digests(place, trace)?;
             let named = (0u8..)
                 .zip(children)

@@ -284,3 +284,68 @@ async fn an_audit_is_sealed_once_opened_after_the_reveal_and_refuted_by_what_it_
     });
     round.refused(&round.agent, refute(), "SealMismatch").await;
 }
+
+#[tokio::test]
+async fn who_has_sealed_items_demands_leaves_after_the_reveal_and_they_are_read_by_parts() {
+    let round = Round::new().await;
+    let leaves: Vec<H256> = (0..300).map(H256::from_low_u64_be).collect();
+    let root = surety_proofs::merkle_root(leaves.iter().copied());
+    let blob: Vec<u8> = leaves.iter().flat_map(|leaf| leaf.0).collect();
+    let demand = |part| round.demand(Content::Leaves, part, None);
+    round.refused(&round.auditor, demand(0), "WrongPhase").await;
+    let announce = Call::AnnounceAudit {
+        task: round.task,
+        provider: round.provider.clone(),
+        proof: round.proof(),
+        seal: H256([1; 32]),
+    };
+    round.ok(&round.auditor, announce).await;
+    round.reveal(&[9; 20]);
+    round.chain.change(|state| {
+        state.trace_leaves.insert(round.task, 300);
+        let record = state.rounds.get_mut(&round.task).unwrap();
+        (record.demands_until, record.openings_until) = (Some(70), Some(80));
+        record.members[0].audits.items = 4;
+        let units = 4;
+        let output = content_hash(&[9; 20]);
+        record.members[0].progress = MemberProgress::Revealed(ResultClaim {
+            output,
+            trace_root: root,
+            units,
+        });
+    });
+    // All of its items are no sample.
+    round.refused(&round.auditor, demand(0), "MayNotDemand").await;
+    round
+        .chain
+        .change(|state| state.rounds.get_mut(&round.task).unwrap().members[0].audits.items = 1);
+    round
+        .refused(&signer("//Client"), demand(0), "MayNotDemand")
+        .await;
+    round.refused(&round.auditor, demand(2), "NoSuchSegment").await;
+    round.ok(&round.auditor, demand(1)).await;
+    let until = round
+        .chain
+        .change(|state| state.rounds[&round.task].openings_until);
+    assert!(until > Some(1_000));
+    let show = |blob: &[u8]| Call::Supply {
+        task: round.task,
+        content: Content::Leaves,
+        bytes: blob.len() as u32,
+        opening: PartOpening::of_leaves(blob, 1).unwrap(),
+    };
+    round
+        .refused(&round.agent, show(&[7; 9_600]), "WrongSegment")
+        .await;
+    round.ok(&round.agent, show(&blob)).await;
+    let read = |part| {
+        let name = surety_proofs::leaves_name(&root);
+        round
+            .chain
+            .shown_part(When::Best, round.task, (name, 9_600, part))
+    };
+    assert_eq!(read(1).await.unwrap().as_deref(), Some(&blob[8_192..]));
+    assert_eq!(read(0).await.unwrap(), None);
+    round.pass(71);
+    round.refused(&round.auditor, demand(0), "WrongPhase").await;
+}

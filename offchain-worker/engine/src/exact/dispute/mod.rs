@@ -13,7 +13,7 @@ use std::{
     sync::OnceLock,
 };
 
-use surety_dispute_game::bisection::{Cell, Shape, Trace};
+use surety_dispute_game::bisection::{Cell, Level, Place, Shape, Trace};
 use surety_kernels::Packed;
 use surety_model_trace::{Layout, Part, Player, PlayerError, Records, Rows, Tensor, WeightRow};
 use surety_models::{
@@ -25,7 +25,7 @@ use surety_types::ContentHash;
 
 use super::trace::hash::{Digest, path};
 use crate::{
-    engine::{Sink, report},
+    engine::{Difference, Sink, report},
     error::EngineError,
 };
 
@@ -62,7 +62,7 @@ const UNFOLDED_BYTES_MAX: usize = 64 << 20;
 
 /// The own view of a claim's trace. Nothing is computed before it is asked for; what was asked for last is
 /// kept, so that a game's next move costs little, and the next game about the same claim as well.
-pub struct OwnTrace(Player<Recomputed>);
+pub struct OwnTrace(Player<Recomputed>, Option<Difference>);
 
 impl OwnTrace {
     /// Leaves that are known, and are as many as the trace has, are not computed.
@@ -81,7 +81,13 @@ impl OwnTrace {
             loads: 0,
             weights: OnceLock::new(),
         };
-        Self(Player::new(layout, records).keeping(UNFOLDED_BYTES_MAX))
+        Self(Player::new(layout, records).keeping(UNFOLDED_BYTES_MAX), None)
+    }
+
+    /// Of a claim of which not all is known: what is not is as the claim has it.
+    pub(super) fn differing(mut self, differs: Option<Difference>) -> Self {
+        self.1 = differs;
+        self
     }
 
     /// What the claim's trace is made of: the shape of a game about it.
@@ -134,6 +140,16 @@ impl Trace for OwnTrace {
 
     fn row(&mut self, leaf: u32, step: u32, row: u32) -> Result<Vec<u8>, EngineError> {
         self.0.row(leaf, step, row).map_err(failed)
+    }
+
+    fn difference(&self, place: &Place) -> Option<u32> {
+        let differs = self.1?;
+        match place.level {
+            Level::Leaves => Some(differs.leaf),
+            // Of the output, whose only row has them.
+            Level::Segments if place.leaf.checked_add(1)? == self.layout().leaves() => Some(differs.segment),
+            _ => None,
+        }
     }
 
     fn open(&mut self, cell: &Cell) -> Result<Vec<u8>, EngineError> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use surety_dispute_game::bisection::Shape;
 use surety_model_trace::{embeddings_header, item_root, item_span, show_item};
-use surety_proofs::{content_hash, merkle_root};
+use surety_proofs::{LEAF_BYTES, PART_BYTES, content_hash, merkle_root, parts};
 use surety_types::{
     ContentHash,
     task::ResultClaim,
@@ -13,7 +13,7 @@ use surety_types::{
 
 use super::{Embedded, ExactBert, Item, Scratch, batches, count};
 use crate::{
-    engine::{Job, Sink, View, report},
+    engine::{ItemParts, Job, Sink, View, report},
     error::EngineError,
     exact::trace::hash::blob_hash,
 };
@@ -88,7 +88,11 @@ impl ExactBert {
         if let Some(last) = leaves.last_mut() {
             *last = content_hash(&output);
         }
-        Ok(Some(View { leaves, output }))
+        Ok(Some(View {
+            leaves,
+            output,
+            differs: None,
+        }))
     }
 
     /// Whether a claim, of this trace and this output, is the same in all that was found of a job's items.
@@ -99,9 +103,19 @@ impl ExactBert {
         claim: &ResultClaim,
         (leaves, output): (&[ContentHash], &[u8]),
     ) -> bool {
-        let is_claimed = merkle_root(leaves.iter().copied()) == claim.trace_root
+        merkle_root(leaves.iter().copied()) == claim.trace_root
             && content_hash(output) == claim.output
-            && leaves.last() == Some(&claim.output);
+            && self.has_proven_items(job, (items, found), claim, (leaves, output))
+    }
+
+    /// The same of leaves and of an output whose parts were proven to be the claim's.
+    pub(super) fn has_proven_items(
+        &self,
+        job: &Job,
+        (items, found): (&[u32], &ItemsFound),
+        claim: &ResultClaim,
+        (leaves, output): (&[ContentHash], &[u8]),
+    ) -> bool {
         let width = self.model.width();
         let (Some(header), Ok(layout)) = (embeddings_header(job.units_max, count(width)), self.layout(job))
         else {
@@ -114,12 +128,37 @@ impl ExactBert {
             leaves.is_some_and(|leaves| item_root(leaves) == found.leaves)
                 && row.is_some_and(|row| content_hash(row) == found.row)
         };
-        is_claimed
-            && claim.units == job.units_max
+        claim.units == job.units_max
+            && leaves.last() == Some(&claim.output)
             && leaves.len() == layout.leaves() as usize
             && leaves.first() == Some(&blob_hash(&job.input))
             && items.len() == found.len()
             && items.iter().zip(found).all(has)
+    }
+
+    /// What has to be shown of a claim to hold these items against it: their own leaves, those of the input and
+    /// the output, and their own rows.
+    pub(super) fn parts_of_items(&self, job: &Job, items: &[u32]) -> Option<ItemParts> {
+        let (layout, width) = (self.layout(job).ok()?, count(self.model.width()));
+        let header = count(embeddings_header(job.units_max, width)?.len());
+        let row_bytes = width.checked_mul(4)?;
+        let mut parts = ItemParts {
+            leaves_bytes: layout.leaves().checked_mul(LEAF_BYTES)?,
+            output_bytes: job.units_max.checked_mul(row_bytes)?.checked_add(header)?,
+            ..ItemParts::default()
+        };
+        parts.leaves.extend(parts_of(0..LEAF_BYTES));
+        parts.leaves.extend(parts_of(
+            parts.leaves_bytes.checked_sub(LEAF_BYTES)?..parts.leaves_bytes,
+        ));
+        for item in items {
+            let span = item_span(&layout, *item)?;
+            let bytes = span.start.checked_mul(LEAF_BYTES)?..span.end.checked_mul(LEAF_BYTES)?;
+            parts.leaves.extend(parts_of(bytes));
+            let row = item.checked_mul(row_bytes)?.checked_add(header)?;
+            parts.output.extend(parts_of(row..row.checked_add(row_bytes)?));
+        }
+        Some(parts)
     }
 
     /// The first of these items of which a trace with these leaves has others than were found.
@@ -141,6 +180,11 @@ impl ExactBert {
             (item_root(ours) != found.leaves).then(shown)?
         })
     }
+}
+
+/// The parts that have these bytes.
+fn parts_of(bytes: Range<u32>) -> Range<u32> {
+    bytes.start / PART_BYTES..parts(bytes.end)
 }
 
 fn indices(span: &Range<u32>) -> Range<usize> {
