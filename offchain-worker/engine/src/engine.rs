@@ -68,7 +68,8 @@ pub struct View {
     pub differs: Option<Difference>,
 }
 
-/// The first difference between a claim and an own view of it. What is not known of the claim is zero in both.
+/// The first difference between a claim and an own view of it. What is not known of the claim is zero in
+/// both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The leaf of the trace.
@@ -91,8 +92,8 @@ pub struct ItemParts {
 }
 
 impl View {
-    /// The view of a claim of which nothing is known but these leaves and this output, and of the output no more
-    /// than these parts.
+    /// The view of a claim of which nothing is known but these leaves and this output, and of the output no
+    /// more than these parts.
     pub fn by_parts(mut self, (leaves, output): (&[ContentHash], &[u8]), parts: &BTreeSet<u32>) -> Self {
         let differing = self.leaves.iter().zip(leaves).position(|(own, said)| own != said);
         let own = self.output.chunks(SEGMENT_BYTES as usize);
@@ -217,8 +218,8 @@ pub trait Engine: Send + Sync {
         false
     }
 
-    /// What has to be shown of a claim about a job to hold these items against it; nothing where that cannot be
-    /// told apart.
+    /// What has to be shown of a claim about a job to hold these items against it; nothing where that cannot
+    /// be told apart.
     fn item_parts(&self, job: &Job, items: &[u32]) -> Option<ItemParts> {
         let _ = (job, items);
         None

@@ -76,8 +76,8 @@ pub(super) async fn demand(
     submit(tools, of, call).await
 }
 
-/// Holds what we have found of our items against what the chain has been shown of a result; nothing where that
-/// is not all it takes.
+/// Holds what we have found of our items against what the chain has been shown of a result; nothing where
+/// that is not all it takes.
 pub(super) async fn by_parts(
     tools: &Tools,
     of: Task,

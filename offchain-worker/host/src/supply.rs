@@ -18,7 +18,8 @@ use super::{
     work::own_blob,
 };
 
-/// Shows a part of an input, of our output or of our trace's leaves on the chain: the last one, when there are not as many.
+/// Shows a part of an input, of our output or of our trace's leaves on the chain: the last one, when there
+/// are not as many.
 pub(super) async fn supply(tools: &Tools, of: Task, part: ContentPart, hash: ContentHash) -> Event {
     match open(tools, part, hash).await {
         Ok((bytes, opening)) => {

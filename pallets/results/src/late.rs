@@ -51,8 +51,8 @@ impl<T: Config> Pallet<T> {
         T::Clock::wake_after(task, TrustLock::<T>::now());
     }
 
-    /// Until when auditors demand leaves of what is revealed now: as long as an audit takes, in which those that
-    /// are served have compared.
+    /// Until when auditors demand leaves of what is revealed now: as long as an audit takes, in which those
+    /// that are served have compared.
     pub(crate) fn leaves_demands_end(round: &RoundOf<T>) -> BlockNumberFor<T> {
         TrustLock::<T>::window_end(Self::audit_window(round))
     }

@@ -733,8 +733,9 @@ pub mod pallet {
         }
 
         /// Shows, for the signer's stash, a part of what was demanded of it, for everybody to read: of an
-        /// input or output of `bytes` bytes, or of the leaves of its trace. The last part does where the output has fewer. Before the reveal
-        /// the first part names the output: a provider that reveals another one has said two things.
+        /// input or output of `bytes` bytes, or of the leaves of its trace. The last part does where the
+        /// output has fewer. Before the reveal the first part names the output: a provider that reveals
+        /// another one has said two things.
         ///
         /// # Errors
         /// `NotProviderAgent`, `UnknownRound`, `NotMember`, `NotDemanded`, `WrongPhase` when it is too late,

@@ -214,7 +214,7 @@ def batches():
         totals = [sum_root(of_one) for of_one in leaves]
         tops = [
             (blake2_256(b"\2" + u64(channel) + u32(first) + total[0]), total[1], total[2])
-            for (channel, first, _), total in zip(channels, totals)
+            for (channel, first, _), total in zip(channels, totals, strict=True)
         ]
         root, receipts, price = sum_root(tops)
         openings, start = [], 0
@@ -223,7 +223,9 @@ def batches():
             for at, each in enumerate(prices):
                 leaf = receipt_leaf(channel, first + at)
                 scale = of + u32(at) + leaf + u128(each) + scale_path(sum_path(leaves[place], at))
-                openings.append({"nonce": first + at, "channel": str(channel), "start": str(start), "scale": scale.hex()})
+                openings.append(
+                    {"nonce": first + at, "channel": str(channel), "start": str(start), "scale": scale.hex()}
+                )
                 start += each
         yield {
             # First request and prices of each channel's receipts.

@@ -81,8 +81,8 @@ impl PartOpening {
         self.root(blob_bytes, row_digest)
     }
 
-    /// The [`merkle_root`] over leaves of 32 bytes, `bytes` in all, among which this part stands at its place;
-    /// nothing when there can be none.
+    /// The [`merkle_root`] over leaves of 32 bytes, `bytes` in all, among which this part stands at its
+    /// place; nothing when there can be none.
     pub fn trace_root(&self, bytes: u32) -> Option<H256> {
         bytes
             .is_multiple_of(LEAF_BYTES)

@@ -266,7 +266,7 @@ fn taking_all_places_for_bids_buys_neither_seats_without_audits_nor_a_higher_pri
 }
 
 #[test]
-fn who_registers_anothers_model_takes_neither_its_tasks_nor_its_auditors_time() {
+fn who_registers_a_model_of_somebody_else_takes_neither_its_tasks_nor_its_auditors_time() {
     loses("squatted model, retired");
     loses("squatted model, hurried");
 }

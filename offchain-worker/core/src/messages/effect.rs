@@ -74,7 +74,8 @@ pub enum Effect {
         /// The commitment's salt.
         salt: Hash,
     },
-    /// Show a part of the input, of our output, or of our trace's leaves, on the chain. Of content that has fewer the last one does.
+    /// Show a part of the input, of our output, or of our trace's leaves, on the chain. Of content that has
+    /// fewer the last one does.
     SubmitSupply {
         /// Task id.
         task: TaskId,

@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{AccountId, BlockNumber, Config, Effect, EffectKind, Found, Hash, TaskSnapshot, key_of};
 
-/// Times that a provider's leaves are looked for before they are demanded, or, where that cannot be, before all
-/// is computed.
+/// Times that a provider's leaves are looked for before they are demanded, or, where that cannot be, before
+/// all is computed.
 const COMPARE_ATTEMPTS: u32 = 5;
 
 /// How far an audit of items is.
@@ -112,8 +112,8 @@ impl AuditTask {
         })
     }
 
-    /// How a seal over items is held against the result: with what its provider serves, or has had to show. All
-    /// is computed where that can be had in neither way. Nothing while it is demanded.
+    /// How a seal over items is held against the result: with what its provider serves, or has had to show.
+    /// All is computed where that can be had in neither way. Nothing while it is demanded.
     pub(super) fn comparing(
         &self,
         (seen, config, clock): (&TaskSnapshot, &Config, BlockNumber),
@@ -200,8 +200,8 @@ impl Check {
         self.fits || self.sealed.is_some()
     }
 
-    /// Whether something is still to be computed for it: to find what its items come to, to compare what nobody
-    /// shows, or to play about it without what the provider has shown.
+    /// Whether something is still to be computed for it: to find what its items come to, to compare what
+    /// nobody shows, or to play about it without what the provider has shown.
     fn is_to_compute(&self) -> bool {
         let is_whole = self
             .sealed

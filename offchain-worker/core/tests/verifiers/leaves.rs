@@ -68,8 +68,8 @@ fn seal(verifier: &mut Verifier, task: u64) -> (H256, Vec<Record>) {
     }
 }
 
-/// Nothing is served in these blocks. Returns which demand was made in which block, what else was begun before,
-/// and how often leaves were looked for.
+/// Nothing is served in these blocks. Returns which demand was made in which block, what else was begun
+/// before, and how often leaves were looked for.
 fn starved(
     verifier: &mut Verifier,
     task: &TaskSnapshot,

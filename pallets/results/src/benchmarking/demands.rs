@@ -39,8 +39,8 @@ pub(super) fn output_part() -> (u32, PartOpening) {
     (PARTS_MAX * PART_BYTES, part)
 }
 
-/// All providers have revealed a claim about the largest trace, and so many have demanded the first part of its
-/// leaves of one. Returns how long they are, and that part.
+/// All providers have revealed a claim about the largest trace, and so many have demanded the first part of
+/// its leaves of one. Returns how long they are, and that part.
 pub(super) fn leaves_demanded<T: Config>(provider: &T::AccountId, demanders: u32) -> (u32, PartOpening) {
     let (context, mut claim, _) = T::Referee::item_for_benchmark();
     let leaves = T::Referee::claim_referee(&context, &claim).map_or(0, |referee| referee.leaves());

@@ -1,9 +1,10 @@
 //! What a provider has and does not serve is demanded on chain, and shown there for everybody to read.
 //!
 //! A drawn auditor that is served nothing demands before the reveal, with the proof of its draw; the client,
-//! and auditors of the round, demand after it, and who has sealed some items the leaves of the trace. The round does not go on to the reveal while something is
-//! demanded, and its audit window begins again with each demand that was met. Demands are made in the first
-//! window alone, so the phase ends by time, whatever is demanded.
+//! and auditors of the round, demand after it, and who has sealed some items the leaves of the trace. The
+//! round does not go on to the reveal while something is demanded, and its audit window begins again with
+//! each demand that was met. Demands are made in the first window alone, so the phase ends by time, whatever
+//! is demanded.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
@@ -137,7 +138,8 @@ impl<T: Config> Pallet<T> {
         Ok(verifier)
     }
 
-    /// The verifier that an agent demands leaves for: one that has sealed some items, and has not opened that.
+    /// The verifier that an agent demands leaves for: one that has sealed some items, and has not opened
+    /// that.
     fn sampling_auditor(
         agent: &T::AccountId,
         round: &mut RoundOf<T>,
@@ -208,8 +210,8 @@ impl<T: Config> Pallet<T> {
         DemandedParts::truncate_from(missing)
     }
 
-    /// What is known of the task's input, of a provider's output, as it has revealed it, or shown it before, or
-    /// of the leaves of its trace, once it has revealed.
+    /// What is known of the task's input, of a provider's output, as it has revealed it, or shown it before,
+    /// or of the leaves of its trace, once it has revealed.
     fn known(task: TaskId, member: &MemberOf<T>, content: Content) -> Known {
         let known = |content, bytes| Known {
             content: Some(content),

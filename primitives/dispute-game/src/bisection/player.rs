@@ -28,8 +28,8 @@ pub trait Trace {
     /// The bytes of a row.
     fn row(&mut self, leaf: u32, step: u32, row: u32) -> Result<Vec<u8>, Self::Error>;
 
-    /// Where the first difference is in the tree at this place, where not all of the tree is known here: what is
-    /// not known is taken to be as the claim has it. Asked of challengers alone.
+    /// Where the first difference is in the tree at this place, where not all of the tree is known here: what
+    /// is not known is taken to be as the claim has it. Asked of challengers alone.
     fn difference(&self, place: &Place) -> Option<u32> {
         let _ = place;
         None

@@ -136,8 +136,8 @@ impl ExactBert {
             && items.iter().zip(found).all(has)
     }
 
-    /// What has to be shown of a claim to hold these items against it: their own leaves, those of the input and
-    /// the output, and their own rows.
+    /// What has to be shown of a claim to hold these items against it: their own leaves, those of the input
+    /// and the output, and their own rows.
     pub(super) fn parts_of_items(&self, job: &Job, items: &[u32]) -> Option<ItemParts> {
         let (layout, width) = (self.layout(job).ok()?, count(self.model.width()));
         let header = count(embeddings_header(job.units_max, width)?.len());
