@@ -148,7 +148,8 @@ fn norms(weights: &mut LlamaWeights, layer: usize) -> &mut HeadNorms {
 
 #[test]
 fn layers_that_norm_their_heads_in_different_ways_are_refused() {
-    let changes: [(fn(&mut LlamaWeights), &str); 3] = [
+    type Change = fn(&mut LlamaWeights);
+    let changes: [(Change, &str); 3] = [
         (|weights| weights.layers[3].head_norms = None, "norms its heads"),
         (
             |weights| norms(weights, 1).query.epsilon = 1e-5,

@@ -25,7 +25,7 @@ fn clash(
 #[test]
 fn statements_about_other_answers_do_not_clash() {
     let one = statement(0, &[1], None);
-    let mut others = vec![
+    let mut others = [
         statement(1, &[2], None),
         statement(0, &[2], None),
         statement(0, &[2], None),
