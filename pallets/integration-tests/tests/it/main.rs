@@ -36,6 +36,7 @@ mod slashes;
 mod threats;
 mod time;
 mod try_state;
+mod try_state_committees;
 mod unserved;
 mod verdict;
 

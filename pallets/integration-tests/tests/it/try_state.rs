@@ -14,7 +14,7 @@ use surety_pallet_results::Shown;
 
 /// Corrupts the round that `prepare` leaves, and expects the checker to say `id`.
 #[track_caller]
-fn assert_noticed(id: &str, prepare: impl FnOnce(), corrupt: impl FnOnce(&mut RoundOf<Test>)) {
+pub(super) fn assert_noticed(id: &str, prepare: impl FnOnce(), corrupt: impl FnOnce(&mut RoundOf<Test>)) {
     TestExt::new().round_of(3).build().execute_with(|| {
         prepare();
         assert_ok!(try_state());
@@ -38,7 +38,7 @@ fn revealing() {
     pass(AUDIT_WINDOW + 1);
 }
 
-fn challengeable() {
+pub(super) fn challengeable() {
     revealing();
     all_reveal(&[(1, 9), (2, 9), (3, 8)]);
 }
@@ -106,7 +106,7 @@ fn a_claim_of_too_many_units_is_noticed() {
 
 /// Does `damage` to what `prepare` leaves, and expects the checker to say `id`.
 #[track_caller]
-fn assert_damage_noticed(id: &str, prepare: impl FnOnce(), damage: impl FnOnce()) {
+pub(super) fn assert_damage_noticed(id: &str, prepare: impl FnOnce(), damage: impl FnOnce()) {
     TestExt::new().round_of(3).build().execute_with(|| {
         prepare();
         assert_ok!(try_state());
@@ -305,78 +305,6 @@ fn a_dispute_context_without_a_round_is_noticed() {
     });
 }
 
-/// A dispute about the tokens has a committee; corrupts it, and expects the checker to say `id`.
-#[track_caller]
-fn assert_committee_noticed(id: &str, corrupt: impl FnOnce(&mut CommitteeOf<Test>)) {
-    super::after(&[9, TOO_LARGE + 1], || {
-        play_out(&[(1, 9), (2, TOO_LARGE + 1)]);
-        for (verifier, value) in votes(3, |_| claimed()) {
-            assert_ok!(join(verifier, value));
-        }
-        let before = committee().unwrap();
-        assert_ok!(try_state());
-        Committees::<Test>::mutate(DISPUTE, |committee| corrupt(committee.as_mut().unwrap()));
-        let noticed = try_state();
-        assert!(
-            matches!(noticed, Err(sp_runtime::DispatchError::Other(text)) if text.starts_with(id)),
-            "{noticed:?}"
-        );
-        Committees::<Test>::insert(DISPUTE, before);
-    });
-}
-
-#[test]
-fn a_committee_that_nobody_waits_for_is_noticed() {
-    assert_committee_noticed("DISPUTES-3", |committee| committee.claimed = other_value());
-    assert_committee_noticed("DISPUTES-3", |committee| committee.suspended = 1);
-    assert_noticed("DISPUTES-3", challengeable, |_| {
-        Committees::<Test>::insert(77, any_committee());
-    });
-    assert_noticed("DISPUTES-3", challengeable, |_| {
-        Committees::<Test>::insert(0, any_committee());
-    });
-}
-
-fn any_committee() -> CommitteeOf<Test> {
-    use surety_dispute_game::committee::{CommitteeState, SeatDraw, windows};
-    CommitteeOf::<Test> {
-        state: CommitteeState::new(Default::default(), windows(1, 1)),
-        claimed: Default::default(),
-        draw: SeatDraw {
-            begun_at: 1,
-            settled_by: 0,
-            epoch_randomness: H256::zero(),
-            verifier_stake: 1,
-            corrupt_stake: 0,
-            seed: None,
-        },
-        candidates: Default::default(),
-        ticked_at: 0,
-        suspended: 0,
-        fund: None,
-    }
-}
-
-#[test]
-fn candidates_that_do_not_fit_are_noticed() {
-    assert_committee_noticed("DISPUTES-4", |committee| committee.candidates[1].rank = 0);
-    assert_committee_noticed("DISPUTES-4", |committee| {
-        committee.candidates[1].verifier = FIRST_VERIFIER;
-    });
-    assert_committee_noticed("DISPUTES-4", |committee| committee.candidates[1].verifier = 2);
-    assert_committee_noticed("DISPUTES-4", |committee| {
-        let verifiers: Vec<_> = committee
-            .candidates
-            .iter()
-            .map(|candidate| (candidate.verifier, 1))
-            .collect();
-        committee
-            .state
-            .summon_weighed(verifiers, Default::default())
-            .unwrap();
-    });
-}
-
 #[test]
 fn notes_of_commitments_that_nobody_made_are_noticed() {
     assert_damage_noticed("RESULTS-9", fresh, || {
@@ -503,20 +431,5 @@ fn two_challenges_of_a_claim_by_one_account_are_noticed() {
         DisputeStorage::<Test>::mutate(newest, |dispute| {
             dispute.as_mut().unwrap().challenger = Party::Account(FIRST_STRANGER);
         });
-    });
-}
-
-#[test]
-fn a_committee_that_cannot_read_what_it_needs_is_noticed() {
-    let referred = || {
-        challengeable();
-        assert_ok!(challenge(FIRST_STRANGER, 1));
-        play_out(&[(1, 9), (2, 9), (3, 8), (FIRST_STRANGER, TOO_LARGE)]);
-        assert!(Committees::<Test>::iter().next().is_some());
-    };
-    assert_damage_noticed("DISPUTES-10", referred, || {
-        let shown: Vec<_> = Shown::<Test>::iter_key_prefix(TASK).collect();
-        assert!(!shown.is_empty());
-        shown.into_iter().for_each(|key| Shown::<Test>::remove(TASK, key));
     });
 }

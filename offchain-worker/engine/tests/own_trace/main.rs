@@ -3,10 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod items;
 
 use std::{
-    collections::BTreeSet,
     ops::ControlFlow,
     sync::{
         Arc,
@@ -35,7 +36,6 @@ use surety_models::{ModelStore, convert::convert};
 use surety_types::{
     ContentHash,
     model::{ModelFamily, Pooling},
-    task::ResultClaim,
 };
 
 fn go_on(_: Event) -> ControlFlow<()> {
@@ -355,124 +355,6 @@ fn an_embedding_that_is_not_the_model_s_is_found_in_the_output() {
     assert_eq!((cell.leaf, cell.cell as usize), (last, at / 4));
     let shape = own.layout().rows(last, cell.length, 0).unwrap();
     assert_eq!(value(&shape, &blob, cell.cell), cell.value);
-}
-
-/// Whoever has computed some items alone, and is shown the rest, plays with that.
-#[test]
-fn a_wrong_item_is_challenged_by_whoever_has_computed_that_item_alone() {
-    let (engine, job) = (synthetic_bert(24, Pooling::Mean), embed_job("a b\nc\nd e f\ng"));
-    let outcome = run(&engine, &job);
-    let right = (&outcome.leaves, &outcome.output);
-    let strides = (outcome.leaves.len() - 2) / 4;
-    let (mut leaves, mut output) = (outcome.leaves.clone(), outcome.output.clone());
-    // The third of four items: its last leaf, and the last number of its row.
-    leaves[3 * strides] = ContentHash::repeat_byte(1);
-    let row = engine.manifest().exact.as_ref().unwrap().architecture.width as usize * 4;
-    let at = output.len() - row - 4;
-    output[at] ^= 1;
-    *leaves.last_mut().unwrap() = content_hash(&output);
-
-    let shown = (&leaves[..], &output[..]);
-    let by = |items: &[u32]| engine.view_by_items(&job, items, shown, &mut go_on).unwrap();
-    let own = by(&[0, 2]).unwrap();
-    assert_eq!((&own.leaves, &own.output), right);
-    // Who has others sees none of it.
-    let other = by(&[1, 3]).unwrap();
-    assert_eq!((&other.leaves[..], &other.output[..]), shown);
-    let cut = (&leaves[1..], &output[..]);
-    assert_eq!(engine.view_by_items(&job, &[2], cut, &mut go_on).unwrap(), None);
-
-    let passes = Arc::new(AtomicUsize::new(0));
-    let counted = passes.clone();
-    let sink = move |event: Event| {
-        let starts = matches!(event, Event::Progress { done: 0, total } if total > 1);
-        counted.fetch_add(usize::from(starts), Ordering::SeqCst);
-        ControlFlow::Continue(())
-    };
-    let claimed = Claimed {
-        known: Some(own),
-        ..Claimed::whole(output, 4)
-    };
-    let mut own = engine.clone().trace(job, claimed, Box::new(sink)).unwrap();
-    // But for that of the output, which is claimed wrong.
-    let last = outcome.leaves.len() - 1;
-    assert_eq!(own.leaves().unwrap(), &outcome.leaves[..last]);
-    let item = 1 + 2 * strides as u32;
-    let steps = own.steps(item).unwrap();
-    assert_eq!(steps.last(), Some(&outcome.leaves[item as usize]));
-    assert!(!own.rows(last as u32, 0).unwrap().is_empty());
-    assert_eq!(passes.load(Ordering::SeqCst), 0);
-}
-
-/// What is left of it where no more than these parts are known.
-fn known<T: Copy + Default>(all: &[T], parts: &BTreeSet<u32>, of_part: usize) -> Vec<T> {
-    let is_known = |at: usize| parts.contains(&((at / of_part) as u32));
-    let all = all.iter().enumerate();
-    all.map(|(at, one)| if is_known(at) { *one } else { T::default() })
-        .collect()
-}
-
-/// So do those who were shown no more of it than the parts with their own items, and find the same cells.
-#[test]
-fn a_wrong_item_is_found_by_whoever_knows_nothing_of_the_others() {
-    const ITEMS: usize = 400;
-    const ITEM: usize = 333;
-    let lines: Vec<_> = (0..ITEMS).map(|line| ["a b", "c", "d e f"][line % 3]).collect();
-    let (engine, job) = (synthetic_bert(24, Pooling::Mean), embed_job(lines.join("\n")));
-    let outcome = run(&engine, &job);
-    let (strides, last) = ((outcome.leaves.len() - 2) / ITEMS, outcome.leaves.len() - 1);
-    let row = engine.manifest().exact.as_ref().unwrap().architecture.width as usize * 4;
-    let at = outcome.output.len() - (ITEMS - ITEM) * row + 8;
-    let mut blob = outcome.output.clone();
-    blob[at] ^= 1;
-    let items = [3, ITEM as u32];
-    let parts = engine.item_parts(&job, &items).unwrap();
-    assert!(parts.leaves_bytes as usize == outcome.leaves.len() * 32 && parts.leaves_bytes > 8_192);
-    assert!(parts.output_bytes as usize == outcome.output.len() && parts.output_bytes > 5 * 8_192);
-
-    // Its last leaf, or the third number of its row.
-    for (leaf, output) in [((ITEM + 1) * strides, outcome.output.clone()), (last, blob)] {
-        let honest = view(&engine, &job, &output, ITEMS as u32);
-        let mut liar = Altered::new(honest, leaf as u32, 0, |row| match leaf == last {
-            true => *row = output.clone(),
-            false => row[4] ^= 1,
-        });
-        let said = liar.leaves().unwrap().to_vec();
-        let leaves = known(&said, &parts.leaves, 256);
-        let shown = (&leaves[..], &known(&output, &parts.output, 8_192)[..]);
-        let claim = ResultClaim {
-            output: content_hash(&output),
-            trace_root: liar.root(),
-            units: ITEMS as u32,
-        };
-        let found = engine.audit_items(&job, &items, &mut go_on).unwrap();
-        let has =
-            |claim: &ResultClaim, shown| engine.shows_items_in_parts(&job, (&items, &found), claim, shown);
-        assert!(!has(&claim, shown));
-        let own = engine
-            .view_by_items(&job, &items, shown, &mut go_on)
-            .unwrap()
-            .unwrap();
-        let claimed = Claimed {
-            known: Some(own.by_parts(shown, &parts.output)),
-            ..Claimed::whole(output.clone(), ITEMS as u32)
-        };
-        let mut own = engine.clone().trace(job.clone(), claimed, quiet()).unwrap();
-        let (state, _) = play(liar.root(), (&mut liar, &mut own), weight_root(&engine));
-        let cell = cell_of(&state);
-        let expected = if leaf == last { at / 4 } else { 1 };
-        assert_eq!((cell.leaf as usize, cell.cell as usize), (leaf, expected));
-    }
-    // Of what is right the same parts say so.
-    let found = engine.audit_items(&job, &items, &mut go_on).unwrap();
-    let leaves = known(&outcome.leaves, &parts.leaves, 256);
-    let shown = (&leaves[..], &known(&outcome.output, &parts.output, 8_192)[..]);
-    assert!(engine.shows_items_in_parts(&job, (&items, &found), &outcome.claim, shown));
-    let longer = ResultClaim {
-        output: ContentHash::repeat_byte(1),
-        ..outcome.claim.clone()
-    };
-    assert!(!engine.shows_items_in_parts(&job, (&items, &found), &longer, shown));
 }
 
 #[test]
