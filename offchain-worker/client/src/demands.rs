@@ -10,7 +10,6 @@ use surety_chain_client::{
 };
 use surety_types::{
     TaskId,
-    limits::DEMAND_PARTS_MAX,
     task::RoundPhase,
     trust::{Content, ContentPart, DemandedParts},
 };
@@ -23,7 +22,10 @@ const PAUSE: Duration = Duration::from_secs(6);
 /// Times that fetching has to fail first: a provider may be starting again.
 const FAILURES_MIN: u32 = 3;
 
-/// Demands an output that cannot be had, as many parts at a time as one demand names, from the first on.
+/// Parts that are demanded at once: 1 MiB, whose price of 1 SURE is on hold meanwhile.
+const PARTS_AT_ONCE: u32 = 128;
+
+/// Demands an output that cannot be had, some parts at a time, from the first on.
 pub struct Demander {
     signer: Signer,
     /// When it was decided what the output is, on the chain's clock.
@@ -103,7 +105,7 @@ impl Demander {
     fn start(&mut self, chain: Arc<dyn Chain>, task: TaskId, provider: AccountId) {
         let known = self.asked.take().filter(|(of, _)| *of == provider);
         let first = known.map_or(0, |(_, first)| first);
-        let next = first.saturating_add(DEMAND_PARTS_MAX);
+        let next = first.saturating_add(PARTS_AT_ONCE);
         self.asked = Some((provider.clone(), next));
         let content = Content::Output;
         let parts = (first..next).map(|part| ContentPart { content, part });
@@ -133,7 +135,7 @@ impl Demander {
                 self.asked = self
                     .asked
                     .take()
-                    .map(|(of, next)| (of, next.saturating_sub(DEMAND_PARTS_MAX)));
+                    .map(|(of, next)| (of, next.saturating_sub(PARTS_AT_ONCE)));
                 format!("the output could not be demanded of {of} on the chain: {reason}")
             }
         }

@@ -11,7 +11,7 @@ use surety_dispute_game::bisection::{
 };
 use surety_proofs::{commitment, merkle_root};
 use surety_types::{
-    limits::DEMAND_PARTS_MAX,
+    limits::{INPUT_BYTES_MAX, PART_BYTES},
     model::Operation,
     task::{
         FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec, TaskState,
@@ -390,7 +390,7 @@ fn what_is_demanded_of_us_is_shown_while_there_is_time() {
 
 #[test]
 fn a_long_input_is_shown_some_parts_at_a_time_until_none_is_missing() {
-    let mut missing: BTreeSet<u32> = (0..DEMAND_PARTS_MAX).collect();
+    let mut missing: BTreeSet<u32> = (0..INPUT_BYTES_MAX / PART_BYTES).collect();
     let mut provider = Provider::new(config(), vec![sealed_result()]).unwrap();
     for block in 20.. {
         let part = |part: &u32| ContentPart {

@@ -189,19 +189,14 @@ pub(super) async fn fetch(
     of: Task,
     provider: AccountId,
     (spec, output): (TaskSpec, Option<ContentHash>),
-    items: Option<Vec<u32>>,
 ) -> Event {
     let (task, kind) = (of.id, of.kind);
     match try_fetch(tools, of, &provider, (&spec, output)).await {
-        Ok(Fetched::Counted(tokens, input)) => {
-            let parts = items.and_then(|items| leaves::needed(tools, &spec, &input, &items));
-            Event::AuditInput {
-                task,
-                provider,
-                tokens,
-                one_demand: parts.is_some(),
-            }
-        }
+        Ok(Fetched::Counted(tokens)) => Event::AuditInput {
+            task,
+            provider,
+            tokens,
+        },
         Ok(Fetched::Signed(statement)) => Event::AuditFetched {
             task,
             provider,
@@ -221,8 +216,8 @@ pub(super) async fn fetch(
 enum Fetched {
     /// And nothing else is new.
     Known,
-    /// And the items of this input have so many tokens.
-    Counted(u64, Bytes),
+    /// And the items of its input have so many tokens.
+    Counted(u64),
     /// And the provider has given its word, which was not known.
     Signed(Box<Statement>),
     /// And the provider has shown this output on chain.
@@ -238,10 +233,10 @@ async fn try_fetch(
     let from = Source::of(tools, of, provider).await?;
     let input = input(tools, of, spec, &from.endpoints, from.ticket.clone()).await?;
     let tokens = leaves::tokens(tools, spec, &input);
-    keep(tools, of.id, spec.input, input.clone()).await;
+    keep(tools, of.id, spec.input, input).await;
     // Embeddings follow from the input alone.
     if spec.operation == Operation::Embed {
-        return Ok(tokens.map_or(Fetched::Known, |tokens| Fetched::Counted(tokens, input)));
+        return Ok(tokens.map_or(Fetched::Known, Fetched::Counted));
     }
     if let Some((output, blob)) = shown_output(tools, of.id, provider).await? {
         keep(tools, of.id, output, blob).await;

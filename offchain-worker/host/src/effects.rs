@@ -91,9 +91,8 @@ async fn audit(tools: &Tools, of: Task, effect: Effect) -> Event {
             provider,
             spec,
             output,
-            items,
             ..
-        } => audits::fetch(tools, of, provider, (spec, output), items).await,
+        } => audits::fetch(tools, of, provider, (spec, output)).await,
         Effect::Audit {
             provider,
             spec,

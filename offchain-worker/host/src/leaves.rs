@@ -36,8 +36,9 @@ pub(super) fn tokens(tools: &Tools, spec: &TaskSpec, input: &[u8]) -> Option<u64
     Some(InputReader::new(input, bounds).tokens(spec.units_max))
 }
 
-/// All that these items are held against, where one demand can name it.
-pub(super) fn needed(tools: &Tools, spec: &TaskSpec, input: &Bytes, items: &[u32]) -> Option<DemandedParts> {
+/// All that these items are held against; nothing where the model is not here, or one demand cannot name
+/// it, which it can of as many items as the chain gives an auditor.
+fn needed(tools: &Tools, spec: &TaskSpec, input: &Bytes, items: &[u32]) -> Option<DemandedParts> {
     let parts = parts(tools, spec, input, items)?;
     let of = |content| move |part: &u32| ContentPart { content, part: *part };
     let leaves = parts.leaves.iter().map(of(Content::Leaves));

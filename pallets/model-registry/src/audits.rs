@@ -72,7 +72,7 @@ impl<T: Config> Pallet<T> {
         Ok(ModelAudits {
             speed: manifest.speed_of(work, speed),
             item_tokens: manifest.item_tokens(),
-            items_alone: manifest.has_items_alone(),
+            item_parts: manifest.item_parts(),
             has_referee: manifest.has_referee(),
             able: able.try_into().unwrap_or(u128::MAX),
         })

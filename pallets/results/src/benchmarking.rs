@@ -322,23 +322,45 @@ mod benchmarks {
     /// By a drawn auditor, the last that a provider has a place for: one sr25519 VRF is verified. Its agent
     /// has no money.
     #[benchmark]
-    fn demand(p: Linear<1, DEMAND_PARTS_MAX>) {
+    fn demand_unserved(p: Linear<1, DEMAND_PARTS_MAX>) {
         let (agent, proof) = T::Draws::for_benchmark();
         let (verifier, agent) = verifier_of::<T>(agent);
         asset::endow::<T>(&verifier, stake::<T>());
         at::<T>(SETTLED.into());
         let provider: T::AccountId = account("provider", 0, 0);
-        let round = demanding_round::<T>(&provider, &input_parts(DEMAND_PARTS_MAX), DEMANDS_MAX - 1);
+        let round = demanding_round::<T>(&provider, (Content::Input, 0), DEMANDS_MAX - 1);
         Rounds::<T>::insert(TASK, round);
-        post::<T>();
+        post_parts::<T>();
 
         #[extrinsic_call]
-        _(
+        demand(
             RawOrigin::Signed(agent),
             TASK,
             provider.clone(),
             input_parts(p),
             Some(proof),
+        );
+
+        let demands = Demands::<T>::get(TASK, provider);
+        assert!(demands.iter().any(|open| open.demander == verifier));
+    }
+
+    /// Leaves of the largest trace, by an auditor that has sealed some items. Its agent has no money.
+    #[benchmark]
+    fn demand_leaves(p: Linear<1, DEMAND_PARTS_MAX>) {
+        let (verifier, agent) = verifier_of::<T>(account("auditing", 0, 0));
+        asset::endow::<T>(&verifier, stake::<T>());
+        let provider: T::AccountId = account("provider", 0, 0);
+        leaves_demanded::<T>(&provider, DEMANDS_MAX - 1);
+        sampled_by::<T>(&verifier, &provider);
+
+        #[extrinsic_call]
+        demand(
+            RawOrigin::Signed(agent),
+            TASK,
+            provider.clone(),
+            leaves_parts(p),
+            None,
         );
 
         let demands = Demands::<T>::get(TASK, provider);
@@ -351,7 +373,7 @@ mod benchmarks {
     fn supply_output(d: Linear<1, DEMANDS_MAX>) {
         let (provider, agent) = agent_of::<T>(0);
         let (bytes, part) = output_part();
-        let round = demanding_round::<T>(&provider, &only(Content::Output, part.part), d);
+        let round = demanding_round::<T>(&provider, (Content::Output, part.part), d);
         Pallet::<T>::note_commitment(TASK, &provider, &agent, H256::zero());
         disputable::<T>();
         Rounds::<T>::insert(TASK, round);
@@ -359,7 +381,7 @@ mod benchmarks {
         #[extrinsic_call]
         supply(RawOrigin::Signed(agent), TASK, Content::Output, bytes, part);
 
-        assert!(!Demands::<T>::contains_key(TASK, &provider));
+        assert_eq!(Demands::<T>::get(TASK, &provider).len() as u32, d - 1);
         assert!(CommitNotes::<T>::get(TASK, provider).is_some_and(|note| note.shown.is_some()));
     }
 
@@ -368,14 +390,14 @@ mod benchmarks {
     fn supply_input_part(d: Linear<1, DEMANDS_MAX>) {
         let (provider, agent) = agent_of::<T>(0);
         let part = largest_part();
-        let round = demanding_round::<T>(&provider, &only(Content::Input, part.part), d);
+        let round = demanding_round::<T>(&provider, (Content::Input, part.part), d);
         Rounds::<T>::insert(TASK, round);
         post::<T>();
 
         #[extrinsic_call]
         supply(RawOrigin::Signed(agent), TASK, Content::Input, INPUT_BYTES, part);
 
-        assert!(!Demands::<T>::contains_key(TASK, provider));
+        assert_eq!(Demands::<T>::get(TASK, provider).len() as u32, d - 1);
     }
 
     /// The first part of the leaves of the largest trace, as many demand: 511 hashes, and the way up.
@@ -387,7 +409,7 @@ mod benchmarks {
         #[extrinsic_call]
         supply(RawOrigin::Signed(agent), TASK, Content::Leaves, bytes, part);
 
-        assert!(!Demands::<T>::contains_key(TASK, provider));
+        assert_eq!(Demands::<T>::get(TASK, provider).len() as u32, d - 1);
     }
 
     /// The last provider has shown nothing in time of what as many have demanded as can, and the others have
@@ -398,9 +420,9 @@ mod benchmarks {
         agent_of::<T>(REDUNDANCY_MAX - 1);
         let mut round = challengeable::<T>(&disputable::<T>(), |_| None);
         fill_convictions::<T>(One::one());
-        post::<T>();
+        post_parts::<T>();
         for member in &round.members {
-            demanding_round::<T>(&member.provider, &input_parts(DEMAND_PARTS_MAX), DEMANDS_MAX);
+            demanding_round::<T>(&member.provider, (Content::Input, 0), DEMANDS_MAX);
         }
         round.demands = DEMANDS_MAX * REDUNDANCY_MAX;
         at::<T>(TrustLock::<T>::now() + One::one());

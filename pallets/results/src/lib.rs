@@ -599,6 +599,9 @@ pub mod pallet {
         /// trace those that have sealed some of its items and not opened that. Sign with the account of one
         /// of them.
         MayNotDemand,
+        /// An auditor demands four parts at once after the reveal, or as many as its items can lie in. Name
+        /// those that are needed.
+        TooManyParts,
         /// A majority has committed, so that the input is to be had. Fetch it from its sources, or from those
         /// providers.
         EnoughCommitted,
@@ -714,8 +717,8 @@ pub mod pallet {
         ///
         /// # Errors
         /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `MayNotDemand`, those of
-        /// [`Pallet::announce_audit`], `AlreadyDemanded`, `TooManyDemands`, `NoSuchSegment`; the currency's
-        /// own.
+        /// [`Pallet::announce_audit`], `TooManyParts`, `AlreadyDemanded`, `TooManyDemands`, `NoSuchSegment`;
+        /// the currency's own.
         #[pallet::call_index(4)]
         #[pallet::weight((
             <T as Config>::WeightInfo::demand(u32::try_from(parts.len()).unwrap_or(u32::MAX)),

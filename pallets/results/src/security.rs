@@ -55,7 +55,10 @@ impl<T: Config> Pallet<T> {
             able: Self::able(audits.able),
             verifier_stake: T::Stake::bonded_in_all(Role::Verifier).into(),
             // No position of a generation can be computed without those before it.
-            sampled: spec.operation == Operation::Embed && audits.items_alone,
+            item_parts: match spec.operation {
+                Operation::Embed => audits.item_parts,
+                Operation::Generate => 0,
+            },
         };
         let least = Self::do_least_price(spec.units_max, &audits);
         ensure!(price >= least, Error::<T>::PriceTooLow);
@@ -103,7 +106,7 @@ impl<T: Config> Pallet<T> {
         (security, audits): (&Security, &AuditTerms),
         expected: FixedU128,
     ) -> Result<u32, Refusal> {
-        if !audits.sampled {
+        if audits.item_parts == 0 {
             return Self::audit_policy(audits)
                 .items(1, expected, &terms(price, security), 0)
                 .map(|_| u32::MAX);
@@ -111,7 +114,8 @@ impl<T: Config> Pallet<T> {
         let lock = Self::do_lock_for(price, security, audits).into();
         let items = Self::audit_policy(audits).items(units_max, expected, &terms(price, security), lock)?;
         // A whole task is whole whatever it has.
-        Ok(if items == units_max { u32::MAX } else { items })
+        let is_whole = items == units_max || items > audits.items_max();
+        Ok(if is_whole { u32::MAX } else { items })
     }
 
     /// How the result of a provider is audited that is paid `price`.

@@ -31,9 +31,17 @@ pub trait WeightInfo {
     /// Weight of `refute_audit`.
     fn refute_audit() -> Weight;
 
-    /// A demand of so many parts, of a drawn auditor: the last that a provider of a full round has a place
-    /// for.
-    fn demand(parts: u32) -> Weight;
+    /// A demand of so many parts of a drawn auditor that is served nothing: the last that a provider of a
+    /// full round has a place for.
+    fn demand_unserved(parts: u32) -> Weight;
+
+    /// The same of leaves of the largest trace, after the reveal.
+    fn demand_leaves(parts: u32) -> Weight;
+
+    /// A demand of so many parts.
+    fn demand(parts: u32) -> Weight {
+        Self::demand_unserved(parts).max(Self::demand_leaves(parts))
+    }
 
     /// A part of an output is shown before any is revealed, which so many have demanded: it names the output.
     fn supply_output(demands: u32) -> Weight;
@@ -41,10 +49,8 @@ pub trait WeightInfo {
     /// The same of a part of the largest input.
     fn supply_input_part(demands: u32) -> Weight;
 
-    /// The same of leaves of the largest trace. As dear as an output until it is measured.
-    fn supply_leaves(demands: u32) -> Weight {
-        Self::supply_output(demands)
-    }
+    /// The same of leaves of the largest trace.
+    fn supply_leaves(demands: u32) -> Weight;
 
     /// A part of any of them.
     fn supply(demands: u32) -> Weight {
@@ -112,7 +118,11 @@ impl WeightInfo for () {
         Weight::zero()
     }
 
-    fn demand(_: u32) -> Weight {
+    fn demand_unserved(_: u32) -> Weight {
+        Weight::zero()
+    }
+
+    fn demand_leaves(_: u32) -> Weight {
         Weight::zero()
     }
 
@@ -121,6 +131,10 @@ impl WeightInfo for () {
     }
 
     fn supply_input_part(_: u32) -> Weight {
+        Weight::zero()
+    }
+
+    fn supply_leaves(_: u32) -> Weight {
         Weight::zero()
     }
 

@@ -84,7 +84,7 @@ impl ModelCatalog for MockModels {
             speed: u32::MAX,
             item_tokens: 1,
             able: u128::MAX,
-            items_alone: true,
+            item_parts: 4,
             has_referee: true,
         });
         known.ok_or(Self::UNKNOWN_MODEL)

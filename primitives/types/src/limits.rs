@@ -55,12 +55,21 @@ pub const CHALLENGES_MAX: u32 = 16;
 /// Most verifiers that share in the finder's part of one slash: all auditors of the result.
 pub const FINDERS_MAX: u32 = AUDITS_PER_MEMBER_MAX;
 
-/// Most parts of content that one demand names: all of an input, or prompt and output of a generation.
-pub const DEMAND_PARTS_MAX: u32 = 128;
+/// Bytes of a part of content, which is shown at once.
+pub const PART_BYTES: u32 = 8 * 1024;
 
-/// Most bytes of a task's input: as many as one demand can have shown, so that no audit depends on who
-/// serves it.
-pub const INPUT_BYTES_MAX: u32 = DEMAND_PARTS_MAX * 8 * 1024;
+/// Most parts of content that one demand names: all that [`AUDIT_ITEMS_MAX`] items are held against, where
+/// the leaves and the output row of each lie across two parts, and a trace's first and last leaf.
+pub const DEMAND_PARTS_MAX: u32 = 4 * AUDIT_ITEMS_MAX + 2;
+
+/// Most bytes of a task's input. One demand can have all of it shown, so that no audit depends on who serves
+/// it.
+pub const INPUT_BYTES_MAX: u32 = 1024 * 1024;
+
+const _: () = assert!(
+    INPUT_BYTES_MAX.div_ceil(PART_BYTES) <= DEMAND_PARTS_MAX,
+    "one demand asks for all of any input"
+);
 
 /// Most demands on one provider that are open at once: one of each of its auditors, and of the client.
 pub const DEMANDS_MAX: u32 = AUDITS_PER_MEMBER_MAX + 1;

@@ -411,7 +411,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// The range of component `p` is `[1, 128]`.
-	fn demand(p: u32, ) -> Weight {
+	fn demand_leaves(p: u32, ) -> Weight {
+		Self::demand_unserved(p)
+	}
+	fn supply_leaves(d: u32, ) -> Weight {
+		Self::supply_output(d)
+	}
+	fn demand_unserved(p: u32, ) -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `65934`
 		//  Estimated: `78824 + p * (10741 ±0)`

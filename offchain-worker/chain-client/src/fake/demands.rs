@@ -4,7 +4,7 @@ use sp_core::{H256, crypto::AccountId32};
 use surety_proofs::{LEAF_BYTES, PART_BYTES, PARTS_MAX, PartOpening, leaves_name, parts};
 use surety_types::{
     TaskId,
-    limits::DEMANDS_MAX,
+    limits::{DEMAND_PARTS_MAX, DEMANDS_MAX},
     model::Operation,
     stake::Role,
     task::{RoundMember, RoundPhase},
@@ -28,11 +28,14 @@ impl FakeState {
         wanted: &DemandedParts,
         proof: Option<&AuditProof>,
     ) -> Applied {
-        let demander = match proof {
+        let (demander, most) = match proof {
             Some(proof) => self.unserved_auditor(who, task, provider, proof)?,
             None if wants_leaves(wanted) => self.sampling_auditor(who, task, provider)?,
             None => self.entitled(who, task, provider)?,
         };
+        if wanted.len() > most as usize {
+            return Err(fault("Results", "TooManyParts"));
+        }
         let key = (task, provider.clone());
         let open = self.demands.get(&key).cloned().unwrap_or_default();
         if open.iter().any(|open| open.demander == demander) {
@@ -68,20 +71,20 @@ impl FakeState {
         Ok(vec![task_event("Results", "DataDemanded", task)])
     }
 
-    /// Before the reveal: who has drawn itself, and sealed nothing yet.
+    /// Before the reveal: who has drawn itself, and sealed nothing yet. With it most parts that it may name.
     fn unserved_auditor(
         &self,
         agent: &AccountId32,
         task: TaskId,
         provider: &AccountId32,
         proof: &AuditProof,
-    ) -> Result<AccountId32, ChainError> {
+    ) -> Result<(AccountId32, u32), ChainError> {
         let until = self.round(task)?.demands_until;
         if until.is_none_or(|until| self.clock > until) {
             return Err(fault("Results", "WrongPhase"));
         }
         let (verifier, _) = self.drawn_auditor(agent, task, provider, proof)?;
-        Ok(verifier)
+        Ok((verifier, DEMAND_PARTS_MAX))
     }
 
     /// After it: the client, or who audits the provider.
@@ -90,7 +93,7 @@ impl FakeState {
         by: &AccountId32,
         task: TaskId,
         provider: &AccountId32,
-    ) -> Result<AccountId32, ChainError> {
+    ) -> Result<(AccountId32, u32), ChainError> {
         let round = self.round(task)?;
         let is_open = matches!(round.phase, RoundPhase::Challengeable { until, .. } if self.clock <= until);
         if !is_open {
@@ -102,7 +105,7 @@ impl FakeState {
             return Err(fault("Results", "NotRevealed"));
         }
         if self.tasks.get(&task).is_some_and(|task| task.client == *by) {
-            return Ok(by.clone());
+            return Ok((by.clone(), DEMAND_PARTS_MAX));
         }
         let may_not = || fault("Results", "MayNotDemand");
         let verifier = self.stash_in(by, Role::Verifier).ok_or_else(may_not)?;
@@ -110,7 +113,7 @@ impl FakeState {
         let is_auditor = audits.any(|audit| {
             audit.verifier == verifier && audit.provider == *provider && audit.state != AuditState::Over
         });
-        is_auditor.then_some(verifier).ok_or_else(may_not)
+        is_auditor.then_some((verifier, PARTS_MAX)).ok_or_else(may_not)
     }
 
     /// After it: who has sealed some items, and has not opened that.
@@ -119,7 +122,7 @@ impl FakeState {
         agent: &AccountId32,
         task: TaskId,
         provider: &AccountId32,
-    ) -> Result<AccountId32, ChainError> {
+    ) -> Result<(AccountId32, u32), ChainError> {
         let round = self.round(task)?;
         let is_open = matches!(round.phase, RoundPhase::Challengeable { .. })
             && round.demands_until.is_some_and(|until| self.clock <= until);
@@ -137,8 +140,9 @@ impl FakeState {
             let is_ours = audit.verifier == verifier && audit.provider == *provider;
             is_ours && matches!(audit.state, AuditState::Sealed(_))
         });
-        (waits && member.audits.items < units)
-            .then_some(verifier)
+        let items = member.audits.items;
+        (waits && items < units)
+            .then_some((verifier, round.terms.demand_parts(items)))
             .ok_or_else(may_not)
     }
 

@@ -104,8 +104,6 @@ pub enum Effect {
         spec: TaskSpec,
         /// The output that the provider has signed before: it and no other.
         output: Option<ContentHash>,
-        /// Which items are ours; nothing where all are.
-        items: Option<Vec<u32>>,
     },
     /// Compute somebody's task again, from what was fetched for it.
     Audit {

@@ -182,8 +182,6 @@ pub enum Event {
         provider: AccountId,
         /// Tokens of all its items together.
         tokens: u64,
-        /// Whether one demand can name all of a result that our items of it are held against.
-        one_demand: bool,
     },
     /// The provider has signed what it hands over for an audit. What the audit takes is here, unless it had
     /// signed something else before.

@@ -46,9 +46,8 @@ pub(crate) struct Check {
     pub served: Served,
     /// There is room for all that an audit of items may come to, as far as that is known.
     pub fits: bool,
-    /// Whether one demand can name all that our items are held against. Nothing before the input is here, and
-    /// after a restart.
-    pub one_demand: Option<bool>,
+    /// The chain has refused for good to have shown what our items are held against.
+    pub is_refused: bool,
     /// When we began to hold our items against the result, on the running clock.
     pub compared_since: Option<BlockNumber>,
     /// What we had demanded after the reveal has gone from the chain: it can be read there.
@@ -429,7 +428,6 @@ impl Subject for AuditTask {
                 provider: self.provider(key)?,
                 spec: spec.clone(),
                 output: self.checks.get(&key).and_then(|check| check.served.output()),
-                items: self.own_items(key, config),
             },
             EffectKind::Audit(key) => Effect::Audit {
                 task,

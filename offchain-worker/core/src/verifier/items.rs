@@ -102,10 +102,8 @@ impl AuditTask {
                 || check.is_shown
                 || can_demand(seen, check, clock)
                 || is_demanded(seen, &member.provider, stash);
-            let comes = match (check.one_demand, check.agrees) {
-                (Some(true), None) if can_demand => Comes::ToItems,
-                // It is known with its input.
-                (None, None) if check.sealed.is_none() && !check.is_fetched => Comes::ToItems,
+            let comes = match check.agrees {
+                None if can_demand && !check.is_refused => Comes::ToItems,
                 _ => Comes::ToAll,
             };
             (is_open && check.is_to_compute()).then_some((*key, duty, comes))
@@ -215,7 +213,7 @@ impl Check {
 /// Whether what our items are held against can still be demanded, and has not been.
 fn can_demand(seen: &TaskSnapshot, check: &Check, clock: BlockNumber) -> bool {
     let until = seen.round.as_ref().and_then(|round| round.demands_until);
-    check.one_demand != Some(false) && !check.is_shown && until.is_some_and(|until| clock < until)
+    !check.is_refused && !check.is_shown && until.is_some_and(|until| clock < until)
 }
 
 /// What a provider has revealed.

@@ -2,10 +2,10 @@
 //!
 //! Whoever has sealed some items has to hold them against the provider's trace, or it loses its bond. What
 //! that takes is demanded on chain where nobody serves it, so that an audit of items counts as the work of
-//! those alone. Where one demand cannot name all that it takes, or the time for that was missed, all may have
-//! to be computed, and that is what counts then: until it is compared, or until the game about it is over
-//! where it is played without what the provider has shown. Several such providers at once must not be more
-//! than the time for openings has room for.
+//! those alone. Where the time for that was missed, all may have to be computed, and that is what counts
+//! then: until it is compared, or until the game about it is over where it is played without what the
+//! provider has shown. Several such providers at once must not be more than the time for openings has room
+//! for.
 //!
 //! What the whole is, only the input says: items may have ids in common, so that its size bounds nothing. So
 //! inputs are fetched as long as there may be room, and only what fits beside what is owed is begun then.

@@ -261,18 +261,9 @@ impl Verifier {
                 provider, statement, ..
             } => self.take_fetched(of, provider, statement, step),
             Event::AuditShown { provider, output, .. } => self.take_shown(of, &provider, output, step),
-            Event::AuditInput {
-                provider,
-                tokens,
-                one_demand,
-                ..
-            } => {
+            Event::AuditInput { tokens, .. } => {
                 if let Some(entry) = self.tasks.get_mut(&of.0) {
                     entry.count(Some(tokens));
-                    let check = entry.checks.entry(key_of(&provider)).or_default();
-                    check.one_demand = Some(one_demand);
-                    // It was held against the room for its items alone.
-                    check.fits &= one_demand;
                 }
                 self.take_success(of, step);
             }
@@ -419,7 +410,7 @@ impl Verifier {
             // What was fetched may be what is wrong.
             EffectKind::Audit(key) if is_known => entry.checks.entry(key).or_default().is_fetched = false,
             EffectKind::DemandLeaves(key) if is_known && failure == Failure::Permanent => {
-                entry.checks.entry(key).or_default().one_demand = Some(false);
+                entry.checks.entry(key).or_default().is_refused = true;
             }
             _ => {}
         }

@@ -4,7 +4,7 @@ use surety_types::trust::{Content, ContentPart, Demand, FaultKind};
 use surety_worker_core::{Record, key_of};
 
 use super::{
-    wholes::{compared, computing, items, large, read_for, revealed, sampled, to_open, verifier_for},
+    wholes::{compared, computing, items, large, read, revealed, sampled, to_open, verifier_for},
     *,
 };
 
@@ -44,12 +44,12 @@ fn with_demand(mut task: TaskSnapshot) -> TaskSnapshot {
     task
 }
 
-/// Has an audit of items sealed, whose leaves one demand can name.
+/// Has an audit of items sealed.
 fn sealed_for(room: u32) -> (Verifier, Vec<Record>, H256) {
     let mut verifier = verifier_for(room, Vec::new());
     let first = see(&mut verifier, 10, vec![sampled(1)]);
     draw(&mut verifier, first, |_| true);
-    let audits = read_for(&mut verifier, 1, 50, true);
+    let audits = read(&mut verifier, 1, 50);
     assert_eq!(computing(&audits), [(1, false)]);
     let (seal, journal) = seal(&mut verifier, 1);
     (verifier, journal, seal)
@@ -199,7 +199,7 @@ fn who_is_convicted_for_showing_nothing_leaves_nothing_to_compute_or_to_open() {
 }
 
 #[test]
-fn where_the_time_for_demands_was_missed_or_one_names_too_little_all_is_computed() {
+fn where_the_time_for_demands_was_missed_or_the_chain_takes_none_all_is_computed() {
     let (_, journal, seal) = sealed_for(10);
     let mut verifier = verifier_for(10, journal);
     let (at, begun, _) = starved(&mut verifier, &demandable(1, seal), UNTIL..UNTIL + 100);
@@ -226,7 +226,7 @@ fn dust_with_silent_providers_fills_nobody_whose_leaves_can_be_demanded() {
     while let Some(effect) = begun.pop() {
         let task = effect.task();
         match effect {
-            Effect::FetchAudit { .. } => begun.extend(read_for(&mut verifier, task, all, true)),
+            Effect::FetchAudit { .. } => begun.extend(read(&mut verifier, task, all)),
             Effect::Audit { .. } => {
                 let ready = Event::AuditReady {
                     task,
@@ -255,7 +255,7 @@ fn dust_with_silent_providers_fills_nobody_whose_leaves_can_be_demanded() {
     let is_next = |effect: &Effect| matches!(effect, Effect::FetchAudit { task, .. } if *task == DUST + 1);
     assert!(begun.iter().any(is_next));
     assert_eq!(
-        computing(&read_for(&mut verifier, DUST + 1, all, true)),
+        computing(&read(&mut verifier, DUST + 1, all)),
         [(DUST + 1, false)]
     );
 }

@@ -107,7 +107,6 @@ impl Auditor {
 
 pub fn fetch(output: Option<u8>) -> Effect {
     Effect::FetchAudit {
-        items: None,
         task: 1,
         provider: provider(),
         spec: generating().task.spec,

@@ -1,7 +1,7 @@
 //! A provider that serves an auditor nothing before the reveal.
 
 use surety_types::{
-    limits::{DEMAND_PARTS_MAX, INPUT_BYTES_MAX},
+    limits::{INPUT_BYTES_MAX, PART_BYTES},
     trust::{Content, ContentPart, Demand},
 };
 use surety_worker_core::key_of;
@@ -178,7 +178,7 @@ fn what_is_not_ours_or_can_no_longer_be_demanded_is_not() {
 
 #[test]
 fn all_of_an_input_of_embeddings_is_demanded_however_long() {
-    for (input_bytes, expected) in [(20_000, 3), (INPUT_BYTES_MAX, DEMAND_PARTS_MAX)] {
+    for (input_bytes, expected) in [(20_000, 3), (INPUT_BYTES_MAX, INPUT_BYTES_MAX / PART_BYTES)] {
         let mut task = unserved();
         task.task.spec.operation = Operation::Embed;
         task.task.spec.input_bytes = input_bytes;

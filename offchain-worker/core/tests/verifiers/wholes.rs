@@ -1,4 +1,5 @@
-//! Audits of items of which all may have to be computed, because their providers show nothing.
+//! Audits of items of which all may have to be computed: their providers show nothing, and the time to demand
+//! that was missed.
 
 use surety_types::{ContentHash, trust::ItemFound};
 use surety_worker_core::{KeptView, Record};
@@ -49,17 +50,12 @@ pub fn items() -> Found {
     Found::Items(vec![found; 3].try_into().unwrap())
 }
 
-/// The input of a task is here, of so many tokens. What its audit takes is more than one demand can name.
-fn read(verifier: &mut Verifier, task: u64, tokens: u64) -> Vec<Effect> {
-    read_for(verifier, task, tokens, false)
-}
-
-pub fn read_for(verifier: &mut Verifier, task: u64, tokens: u64, one_demand: bool) -> Vec<Effect> {
+/// The input of a task is here, of so many tokens.
+pub fn read(verifier: &mut Verifier, task: u64, tokens: u64) -> Vec<Effect> {
     let input = Event::AuditInput {
         task,
         provider: provider(),
         tokens,
-        one_demand,
     };
     effects(&verifier.step(11, input))
 }
@@ -116,32 +112,35 @@ pub fn compared(task: u64, by: fn(H256) -> EffectKind, agrees: bool, view: Optio
 }
 
 #[test]
-fn no_more_audits_of_items_are_begun_than_could_be_computed_whole_in_the_time_for_openings() {
+fn no_more_audits_are_begun_while_wholes_that_can_no_longer_be_demanded_take_the_time_for_openings() {
     let mut verifier = verifier_for(4, Vec::new());
     let tasks: Vec<_> = (1..=10).map(sampled).collect();
     let first = see(&mut verifier, 10, tasks.clone());
     let (begun, _) = draw(&mut verifier, first, |_| true);
-    // Of as many as are fetched at once each could be all that there is to do.
     assert_eq!(fetches(&begun), [1, 2, 3, 4, 5, 6, 7, 8]);
     let mut journal = Vec::new();
     let seals: Vec<_> = (1..=4)
         .map(|task| seal_items(&mut verifier, &mut journal, task))
         .collect();
-    assert_eq!(fetches(&see(&mut verifier, 13, tasks.clone())), [0; 0]);
 
-    // What is compared makes room, and what its provider shows nothing of does not.
+    // Nothing can be demanded of these four any more.
     let mut seen = tasks.clone();
     for (task, seal) in seals.iter().enumerate() {
         seen[task] = to_open(task as u64 + 1, *seal);
     }
     assert_eq!(fetches(&see(&mut verifier, 14, seen.clone())), [0; 0]);
+    // What is compared makes room for the items of others, which can be demanded.
     let compared = compared(2, EffectKind::CompareAudit, true, None);
     let begun = effects(&verifier.step(15, compared));
     assert_eq!(fetches(&begun), [5, 6, 7, 8, 9]);
     assert_eq!(computing(&read(&mut verifier, 5, 50)), [(5, false)]);
-    // The others do not fit beside it.
-    assert_eq!(computing(&read(&mut verifier, 6, 50)), [(0, false); 0]);
-    assert_eq!(fetches(&see(&mut verifier, 16, seen.clone())), [0; 0]);
+    read(&mut verifier, 6, 50);
+    let ready = Event::AuditReady {
+        task: 5,
+        provider: provider(),
+        found: items(),
+    };
+    assert_eq!(computing(&effects(&verifier.step(16, ready))), [(6, false)]);
 
     // A restart knows what it has promised.
     let mut verifier = verifier_for(4, journal);
@@ -191,64 +190,6 @@ pub fn large(id: u64) -> TaskSnapshot {
     task.task.audits.item_tokens = 512;
     task.task.audits.speed = 700_000;
     task
-}
-
-#[test]
-fn what_is_sealed_could_be_computed_whole_however_many_ids_its_items_have_in_common() {
-    let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
-    let mut seen: Vec<_> = (1..=3).map(large).collect();
-    let first = see(&mut verifier, 10, seen.clone());
-    let (begun, _) = draw(&mut verifier, first, |_| true);
-    assert_eq!(fetches(&begun), [1, 2, 3]);
-    // 88 KB each. All items of the first two are the same 512 ids: four hours of work.
-    let all = 10_800 * 512;
-    assert_eq!(computing(&read(&mut verifier, 1, all)), [(1, false)]);
-    assert_eq!(computing(&read(&mut verifier, 2, all)), [(0, false); 0]);
-    assert_eq!(computing(&read(&mut verifier, 3, 10_800)), [(0, false); 0]);
-    let ready = |task| Event::AuditReady {
-        task,
-        provider: provider(),
-        found: items(),
-    };
-    let step = verifier.step(12, ready(1));
-    let journal = step.records.clone();
-    assert_eq!(computing(&effects(&step)), [(3, false)]);
-    let step = verifier.step(13, ready(3));
-    assert_eq!(computing(&effects(&step)), [(0, false); 0]);
-
-    // There is room once the first is compared.
-    let seal = match journal[..] {
-        [Record::ItemsAudited { seal, .. }] => seal,
-        ref other => panic!("{other:?}"),
-    };
-    seen[0] = revealed(large(1), seal);
-    assert_eq!(computing(&see(&mut verifier, 15, seen.clone())), [(0, false); 0]);
-    let compared = compared(1, EffectKind::CompareAudit, true, None);
-    assert_eq!(computing(&effects(&verifier.step(16, compared))), [(2, false)]);
-}
-
-#[test]
-fn what_was_sealed_before_a_restart_is_as_long_as_the_chain_takes_it_for() {
-    let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
-    let first = see(&mut verifier, 10, vec![large(1)]);
-    draw(&mut verifier, first, |_| true);
-    read(&mut verifier, 1, 10_800);
-    let ready = Event::AuditReady {
-        task: 1,
-        provider: provider(),
-        found: items(),
-    };
-    let journal = verifier.step(12, ready).records;
-    let seal = match journal[..] {
-        [Record::ItemsAudited { seal, .. }] => seal,
-        ref other => panic!("{other:?}"),
-    };
-    let mut verifier = Verifier::new(config(), journal).unwrap();
-    let mut announced = large(1);
-    with_audit(announced.round.as_mut().unwrap(), AuditState::Sealed(seal));
-    let first = see(&mut verifier, 20, vec![announced, large(2)]);
-    draw(&mut verifier, first, |_| true);
-    assert_eq!(computing(&read(&mut verifier, 2, 1_000_000)), [(0, false); 0]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use frame_support::{assert_noop, assert_ok};
 use proptest::prelude::*;
 use sp_core::H256;
 use surety_pallet_test_kit::{MockOutcome, MockStake, send_opening};
-use surety_proofs::{PartOpening, leaves_name};
+use surety_proofs::{PARTS_MAX, PartOpening, leaves_name};
 use surety_types::{
     task::RoundPhase,
     trust::{AuditState, Content, FaultKind},
@@ -198,6 +198,20 @@ fn nobody_demands_leaves_but_who_has_sealed_items_of_them_and_has_not_opened() {
         assert_eq!(round().unwrap().demands, 1);
         assert_ok!(show_leaves(1, 9));
         assert_eq!(round().unwrap().demands, 0);
+    });
+}
+
+#[test]
+fn an_auditor_has_no_more_shown_at_once_than_its_items_can_lie_in() {
+    sealed(&[9], || {
+        let most = round().unwrap().terms.demand_parts(OWN_ITEMS);
+        let many = |count| demand(agent_of(AUDITOR), 1, of_leaves(0..count));
+        assert_noop!(many(most + 1), ResultsError::TooManyParts);
+        assert_noop!(many(most), ResultsError::NoSuchSegment);
+        assert_ok!(opens(OTHER, true));
+        let output = |count| demand(agent_of(OTHER), 1, of_output(0..count));
+        assert_noop!(output(PARTS_MAX + 1), ResultsError::TooManyParts);
+        assert_ok!(output(PARTS_MAX));
     });
 }
 

@@ -6,7 +6,7 @@ use sp_runtime::{DispatchError, FixedU128, Permill};
 use surety_audit_economics::{SlashSplit, Terms, honesty_pays};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
-    limits::AUDITORS_EXPECTED_MAX,
+    limits::{AUDIT_ITEMS_MAX, AUDITORS_EXPECTED_MAX, DEMAND_PARTS_MAX},
     model::{ModelAudits, Operation},
     stake::Role,
     task::{Assignment, AuditTerms, PerMember, RoundPhase, Security, SecurityLevel, TaskSpec},
@@ -40,7 +40,7 @@ const AUDITS: ModelAudits = ModelAudits {
     speed: 1_000_000,
     item_tokens: 512,
     able: u128::MAX,
-    items_alone: true,
+    item_parts: 4,
     has_referee: true,
 };
 
@@ -242,7 +242,7 @@ fn nothing_is_put_at_risk_on_a_model_of_which_no_lie_can_be_proven_and_no_text_i
             };
             let audits = ModelAudits {
                 has_referee,
-                items_alone: has_referee,
+                item_parts: if has_referee { 4 } else { 0 },
                 ..AUDITS
             };
             Results::secure(PRICE, &task, audits).map(|_| ())
@@ -341,21 +341,20 @@ fn auditors_have_as_long_as_the_dearest_audit_takes() {
 
 /// Items that each auditor of a task has, and the time that there is for them, in blocks.
 fn audited(units: u32, audits: ModelAudits) -> (u32, BlockNumber) {
+    audited_at(units, Security::default(), audits)
+}
+
+/// The same of a task of this security.
+fn audited_at(units: u32, security: Security, audits: ModelAudits) -> (u32, BlockNumber) {
     let mut told = None;
     TestExt::new().execute_with(|| {
-        let spec = spec(units, 1, Security::default());
+        let spec = spec(units, 1, security);
         let (_, terms) = Results::secure(PRICE, &spec, audits).unwrap();
         let assignments = PerMember::truncate_from(vec![Assignment {
             provider: 1,
             price: PRICE,
         }]);
-        assert_ok!(Results::open(
-            TASK,
-            units,
-            Security::default(),
-            terms,
-            &assignments
-        ));
+        assert_ok!(Results::open(TASK, units, security, terms, &assignments));
         all_commit(&[(1, 9)]);
         let round = round().unwrap();
         let RoundPhase::Auditing { until } = round.phase else {
@@ -374,11 +373,26 @@ fn where_no_item_is_computed_alone_each_auditor_has_all_and_the_time_for_all() {
     };
     assert_eq!(audited(100, slow).0, 1);
     let whole = ModelAudits {
-        items_alone: false,
+        item_parts: 0,
         ..slow
     };
     // 100 items of 512 tokens, three times over at 50 a second, and a second for the input.
     assert_eq!(audited(100, whole), (u32::MAX, 3_073_u64.div_ceil(2)));
+}
+
+#[test]
+fn who_would_have_more_items_than_one_demand_can_have_shown_has_all_and_is_paid_for_all() {
+    let of = |item_parts| {
+        let audits = ModelAudits { item_parts, ..AUDITS };
+        audited_at(1_000, secured(SecurityLevel::High, PRICE / 10), audits)
+    };
+    let (items, usual) = of(4);
+    assert!((2..AUDIT_ITEMS_MAX).contains(&items), "{items}");
+    let most = (DEMAND_PARTS_MAX - 2) / items;
+    assert_eq!(of(most), (items, usual));
+    let (all, long) = of(most + 1);
+    assert_eq!(all, u32::MAX);
+    assert!(long > usual, "{long} of {usual}");
 }
 
 /// All of the task takes 78 seconds: 50 items of 512 tokens, three times over at 1,000 a second, and a second

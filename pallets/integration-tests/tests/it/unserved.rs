@@ -7,7 +7,7 @@ use sp_runtime::TokenError;
 use surety_pallet_test_kit::{MockOutcome, MockStake};
 use surety_proofs::content_hash;
 use surety_types::{
-    limits::{DEMAND_PARTS_MAX, INPUT_BYTES_MAX},
+    limits::{INPUT_BYTES_MAX, PART_BYTES},
     trust::{AuditState, Content, FaultKind},
 };
 
@@ -41,7 +41,7 @@ fn auditor_money(verifier: AccountId) -> Balance {
 #[test]
 fn the_longest_input_of_embeddings_is_shown_whole_to_an_auditor_that_nobody_serves() {
     let long: Vec<u8> = (0..INPUT_BYTES_MAX).map(|at| (at / 7) as u8).collect();
-    let all = DEMAND_PARTS_MAX;
+    let all = INPUT_BYTES_MAX / PART_BYTES;
     let of_long = |test: &dyn Fn()| {
         TestExt::new().round_of(1).execute_with(|| {
             endow_demanders();

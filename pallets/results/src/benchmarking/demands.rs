@@ -2,14 +2,15 @@
 
 use frame_benchmarking::v2::account;
 use sp_core::H256;
-use sp_runtime::traits::Zero;
+use sp_runtime::traits::{One, Zero};
 use surety_dispute_game::bisection::Shape;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_proofs::{LEAF_BYTES, PART_BYTES, PARTS_MAX, PartOpening};
 use surety_types::{
+    limits::DEMAND_PARTS_MAX,
     model::Operation,
     task::{MemberProgress, RoundPhase},
-    trust::{Content, ContentPart, Demand, DemandedParts, OutputShown},
+    trust::{Audit, AuditState, Content, ContentPart, Demand, DemandedParts, OutputShown},
 };
 
 use super::setup::{TASK, challengeable, full_round};
@@ -22,6 +23,26 @@ use crate::{
 pub(super) fn input_parts(count: u32) -> DemandedParts {
     let part = |part| ContentPart {
         content: Content::Input,
+        part,
+    };
+    DemandedParts::truncate_from((0..count).map(part).collect())
+}
+
+/// As many parts as one demand names, of which this is the first.
+pub(super) fn among_others(content: Content, part: u32) -> DemandedParts {
+    let other = match content {
+        Content::Output => Content::Input,
+        Content::Input | Content::Leaves => Content::Output,
+    };
+    let others = (0..DEMAND_PARTS_MAX).map(|part| ContentPart { content: other, part });
+    let all = only(content, part).into_iter().chain(others);
+    DemandedParts::truncate_from(all.take(DEMAND_PARTS_MAX as usize).collect())
+}
+
+/// The first parts of the leaves of a trace.
+pub(super) fn leaves_parts(count: u32) -> DemandedParts {
+    let part = |part| ContentPart {
+        content: Content::Leaves,
         part,
     };
     DemandedParts::truncate_from((0..count).map(part).collect())
@@ -40,7 +61,7 @@ pub(super) fn output_part() -> (u32, PartOpening) {
 }
 
 /// All providers have revealed a claim about the largest trace, and so many have demanded the first part of
-/// its leaves of one. Returns how long they are, and that part.
+/// its leaves of one, all but the first among others. Returns how long they are, and that part.
 pub(super) fn leaves_demanded<T: Config>(provider: &T::AccountId, demanders: u32) -> (u32, PartOpening) {
     let (context, mut claim, _) = T::Referee::item_for_benchmark();
     let leaves = T::Referee::claim_referee(&context, &claim).map_or(0, |referee| referee.leaves());
@@ -60,11 +81,27 @@ pub(super) fn leaves_demanded<T: Config>(provider: &T::AccountId, demanders: u32
         }
     };
     DisputeContexts::<T>::insert(TASK, context);
-    demanding_round::<T>(provider, &only(Content::Leaves, part.part), demanders);
+    demanding_round::<T>(provider, (Content::Leaves, part.part), demanders);
     let mut round = challengeable::<T>(&claim, |_| None);
     round.demands = demanders;
     Rounds::<T>::insert(TASK, round);
     (bytes, part)
+}
+
+/// A verifier has sealed some items of what a provider has revealed, and may demand leaves yet.
+pub(super) fn sampled_by<T: Config>(verifier: &T::AccountId, provider: &T::AccountId) {
+    let mut round = Rounds::<T>::get(TASK).expect("it was written before");
+    round.terms.operation = Operation::Embed;
+    round.demands_until = Some(TrustLock::<T>::now());
+    frame_support::assert_ok!(round.audits.try_push(Audit {
+        verifier: verifier.clone(),
+        provider: provider.clone(),
+        bond: One::one(),
+        draw: Default::default(),
+        items: None,
+        state: AuditState::Sealed(H256::repeat_byte(5)),
+    }));
+    Rounds::<T>::insert(TASK, round);
 }
 
 /// Some have had a part of an output of a provider shown that nobody claims.
@@ -80,12 +117,17 @@ pub(super) fn shown_before<T: Config>(provider: &T::AccountId, agent: &T::Accoun
     });
 }
 
-/// A full round of a generation in its audit window. So many have demanded these parts of a provider.
+/// A full round of a generation in its audit window. So many have demanded a part of a provider: the first
+/// that alone, and the others as many as one demand names.
 pub(super) fn demanding_round<T: Config>(
     provider: &T::AccountId,
-    parts: &DemandedParts,
+    (content, part): (Content, u32),
     demanders: u32,
 ) -> RoundOf<T> {
+    let wanted = |place| match place {
+        0 => only(content, part),
+        _ => among_others(content, part),
+    };
     let until = TrustLock::<T>::now();
     let mut round = full_round::<T>(RoundPhase::Auditing { until }, |_| {
         MemberProgress::Committed(H256::repeat_byte(2))
@@ -98,7 +140,7 @@ pub(super) fn demanding_round<T: Config>(
         let demand = Demand {
             demander: account("verifier", place, 1),
             by,
-            parts: parts.clone(),
+            parts: wanted(place),
             price: T::Balance::from(1_000_000u32),
             until,
         };

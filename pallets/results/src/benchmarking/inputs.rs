@@ -6,6 +6,7 @@ use sp_core::H256;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_proofs::{PartOpening, SegmentOpening, content_hash};
 use surety_types::{
+    limits,
     task::{MemberProgress, RoundPhase},
     traits::TaskOutcome,
 };
@@ -17,7 +18,7 @@ use crate::{Config, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds, asset};
 const SEGMENT: u32 = 5;
 
 /// How long an input can be.
-pub(super) const INPUT_BYTES: u32 = surety_types::limits::INPUT_BYTES_MAX;
+pub(super) const INPUT_BYTES: u32 = limits::INPUT_BYTES_MAX;
 
 fn largest() -> Vec<u8> {
     alloc::vec![7; INPUT_BYTES as usize]
@@ -35,6 +36,15 @@ pub(super) fn post<T: Config>() -> SegmentOpening {
     asset::endow::<T>(&client, T::Balance::from(1u32));
     T::Outcome::post_for_benchmark(TASK, &client, (content_hash(&input), input.len() as u32));
     SegmentOpening::new(&input, SEGMENT).expect("there is such a segment")
+}
+
+/// Makes a task known whose input has as many parts as one demand names. No input has more than 128, but the
+/// leaves of a trace do, and an output.
+pub(super) fn post_parts<T: Config>() {
+    let client = account("client", 0, 0);
+    asset::endow::<T>(&client, T::Balance::from(1u32));
+    let bytes = limits::DEMAND_PARTS_MAX * limits::PART_BYTES;
+    T::Outcome::post_for_benchmark(TASK, &client, (H256::repeat_byte(6), bytes));
 }
 
 /// The first provider has demanded a piece, for which its agent has money on hold.

@@ -6,7 +6,7 @@
 //! each demand that was met. Demands are made in the first window alone, so the phase ends by time, whatever
 //! is demanded.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::collections::{BTreeMap, BTreeSet};
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::{DispatchError, Perbill, traits::Saturating};
 use surety_dispute_game::bisection::{Blob, Shape};
@@ -26,8 +26,8 @@ use crate::{
 };
 
 const _: () = assert!(
-    limits::INPUT_BYTES_MAX == limits::DEMAND_PARTS_MAX * PART_BYTES,
-    "one demand asks for all of any input"
+    limits::PART_BYTES == PART_BYTES,
+    "what one demand names is what is shown"
 );
 
 /// What is known of content before somebody shows it.
@@ -53,11 +53,12 @@ impl<T: Config> Pallet<T> {
         proof: Option<&AuditProof>,
     ) -> DispatchResult {
         let mut round = Self::round(task)?;
-        let demander = match proof {
+        let (demander, most) = match proof {
             Some(proof) => Self::unserved_auditor(&by, task, &mut round, provider, proof),
             None if wants_leaves(&wanted) => Self::sampling_auditor(&by, &mut round, provider),
             None => Self::entitled(&by, task, &mut round, provider),
         }?;
+        ensure!(wanted.len() <= most as usize, Error::<T>::TooManyParts);
         let mut demands = Demands::<T>::get(task, provider);
         ensure!(
             demands.iter().all(|open| open.demander != demander),
@@ -100,34 +101,36 @@ impl<T: Config> Pallet<T> {
     }
 
     /// The verifier that an agent demands for in the audit window: one that drew itself, and has sealed
-    /// nothing yet.
+    /// nothing yet. With it most parts that it may name: all of any input.
     fn unserved_auditor(
         agent: &T::AccountId,
         task: TaskId,
         round: &mut RoundOf<T>,
         provider: &T::AccountId,
         proof: &AuditProof,
-    ) -> Result<T::AccountId, DispatchError> {
+    ) -> Result<(T::AccountId, u32), DispatchError> {
         let until = round.demands_until;
         let is_open = until.is_some_and(|until| !TrustLock::<T>::has_passed(until));
         // Before the proof is looked at, which costs more than all the rest.
         ensure!(is_open, Error::<T>::WrongPhase);
         let (verifier, _) = Self::drawn_auditor(agent, task, round, provider, proof)?;
-        Ok(verifier)
+        Ok((verifier, limits::DEMAND_PARTS_MAX))
     }
 
-    /// Who demands after the reveal: the task's client, or a verifier that audits the provider.
+    /// Who demands after the reveal: the task's client, which is to have all of its output, or a verifier
+    /// that audits the provider, which sees by some parts whether it is served. With it most parts that it
+    /// may name.
     fn entitled(
         by: &T::AccountId,
         task: TaskId,
         round: &mut RoundOf<T>,
         provider: &T::AccountId,
-    ) -> Result<T::AccountId, DispatchError> {
+    ) -> Result<(T::AccountId, u32), DispatchError> {
         Self::ensure_challengeable(round)?;
         let member = Self::member(round, provider)?;
         ensure!(member.disputable_claim().is_some(), Error::<T>::NotRevealed);
         if T::Outcome::client(task).as_ref() == Some(by) {
-            return Ok(by.clone());
+            return Ok((by.clone(), limits::DEMAND_PARTS_MAX));
         }
         let verifier = T::Stake::stash_of(by, Role::Verifier).ok_or(Error::<T>::MayNotDemand)?;
         let audit = Self::audit(round, &verifier, provider);
@@ -135,16 +138,16 @@ impl<T: Config> Pallet<T> {
             audit.is_some_and(|audit| audit.state != AuditState::Over),
             Error::<T>::MayNotDemand
         );
-        Ok(verifier)
+        Ok((verifier, PARTS_MAX))
     }
 
     /// The verifier that an agent demands leaves for: one that has sealed some items, and has not opened
-    /// that.
+    /// that. With it most parts that those items can lie in, and no more: a demand costs the provider, too.
     fn sampling_auditor(
         agent: &T::AccountId,
         round: &mut RoundOf<T>,
         provider: &T::AccountId,
-    ) -> Result<T::AccountId, DispatchError> {
+    ) -> Result<(T::AccountId, u32), DispatchError> {
         let until = round.demands_until;
         let is_open = matches!(round.phase, RoundPhase::Challengeable { .. })
             && until.is_some_and(|until| !TrustLock::<T>::has_passed(until));
@@ -153,11 +156,12 @@ impl<T: Config> Pallet<T> {
         let member = Self::member(round, provider)?;
         ensure!(member.disputable_claim().is_some(), Error::<T>::NotRevealed);
         let is_sampled = is_audited_by_items(operation, member);
+        let items = member.audits.items;
         let verifier = T::Stake::stash_of(agent, Role::Verifier).ok_or(Error::<T>::MayNotDemand)?;
         let audit = Self::audit(round, &verifier, provider);
         let waits = audit.is_some_and(|audit| matches!(audit.state, AuditState::Sealed(_)));
         ensure!(is_sampled && waits, Error::<T>::MayNotDemand);
-        Ok(verifier)
+        Ok((verifier, round.terms.demand_parts(items)))
     }
 
     /// Whether these are parts of what the provider has, and of what auditors are shown before the reveal.
@@ -189,7 +193,7 @@ impl<T: Config> Pallet<T> {
 
     /// Those of the parts that nobody has shown yet, each once. Of content that has fewer the last one does.
     fn still_missing(task: TaskId, member: &MemberOf<T>, wanted: &DemandedParts) -> DemandedParts {
-        let (mut missing, mut blobs) = (Vec::new(), BTreeMap::new());
+        let (mut missing, mut blobs) = (BTreeSet::new(), BTreeMap::new());
         for ContentPart { content, part } in wanted {
             let known = || Self::known(task, member, *content).blob();
             let blob: &Option<Blob> = blobs.entry(*content).or_insert_with(known);
@@ -203,11 +207,11 @@ impl<T: Config> Pallet<T> {
                 content: *content,
                 part,
             };
-            if !is_shown && !missing.contains(&wanted) {
-                missing.push(wanted);
+            if !is_shown {
+                missing.insert(wanted);
             }
         }
-        DemandedParts::truncate_from(missing)
+        DemandedParts::truncate_from(missing.into_iter().collect())
     }
 
     /// What is known of the task's input, of a provider's output, as it has revealed it, or shown it before,

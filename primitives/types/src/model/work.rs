@@ -3,7 +3,10 @@
 use core::ops::RangeInclusive;
 
 use super::{Activation, Architecture, ModelFamily, ModelManifest, Operation, Tier};
-use crate::input::Work;
+use crate::{
+    input::Work,
+    limits::{LAYERS_MAX, PART_BYTES},
+};
 
 /// Positions at which a decoder's attention is metered, whose tokens look at those before them alone: in a
 /// sequence of up to twice as many a token costs no more in the mean. Of a longer one it is metered by
@@ -26,8 +29,8 @@ pub struct ModelAudits {
     pub item_tokens: u32,
     /// Bonded stake of verifiers that said that they audit the model, in plancks.
     pub able: u128,
-    /// Whether an item can be computed alone, and held against what a provider says of it.
-    pub items_alone: bool,
+    /// Most parts of content that one of its items is held against ([`ModelManifest::item_parts`]).
+    pub item_parts: u32,
     /// Whether there is a referee, who can prove a result wrong: without one no lie ever costs stake.
     pub has_referee: bool,
 }
@@ -41,6 +44,18 @@ impl Architecture {
             ModelFamily::Llama | ModelFamily::Qwen3 => self.positions.min(METERED_POSITIONS),
         };
         self.work_of_token(family, seen)
+    }
+
+    /// Most parts of content that an item's leaves and its output row lie in.
+    fn item_parts(&self) -> u32 {
+        const _: () = assert!(
+            LAYERS_MAX * 32 <= PART_BYTES,
+            "an item's leaves are in two parts at most"
+        );
+        // Rows are of numbers of 4 bytes, and begin with any of them.
+        let row = self.width.saturating_mul(4);
+        let row_parts = row.saturating_sub(4).div_ceil(PART_BYTES).saturating_add(1);
+        row_parts.saturating_add(2)
     }
 
     /// Multiplications for a token that looks at so many positions.
@@ -119,10 +134,11 @@ impl ModelManifest {
         self.tier == Tier::Exact && self.exact.is_some()
     }
 
-    /// Whether an item can be computed alone, and held against what a provider says of it: on the exact tier,
-    /// where a trace has leaves of each.
-    pub fn has_items_alone(&self) -> bool {
-        self.has_referee()
+    /// Most parts of content that an item is held against which is computed alone, wherever it lies. None
+    /// where no item is: there have to be leaves of each in a trace, as on the exact tier.
+    pub fn item_parts(&self) -> u32 {
+        let exact = self.exact.as_ref().filter(|_| self.has_referee());
+        exact.map_or(0, |exact| exact.architecture.item_parts())
     }
 
     /// Tokens as they are metered that take the time of `tokens` of items, or sequences, that have `length`
@@ -167,6 +183,10 @@ pub fn audit_speeds(work: u64) -> (u32, RangeInclusive<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        limits::{AUDIT_ITEMS_MAX, DEMAND_PARTS_MAX},
+        task::AuditTerms,
+    };
 
     /// As large as BERT large, with so many positions.
     fn encoder(positions: u32) -> Architecture {
@@ -205,6 +225,31 @@ mod tests {
         let work = |positions| decoder(positions).work_per_token(ModelFamily::Llama);
         assert_eq!(work(2_048), work(131_072));
         assert!(work(512) < work(2_048));
+    }
+
+    #[test]
+    fn one_demand_names_all_that_items_are_held_against_wherever_they_lie() {
+        for width in (8..=16_384).step_by(8) {
+            let model = Architecture {
+                width,
+                ..encoder(512)
+            };
+            let row = width * 4;
+            let starts = (0..PART_BYTES).step_by(4);
+            let parts = starts.map(|start| (start + row - 1) / PART_BYTES + 1);
+            // Leaves in two parts at most, and the first and the last of all.
+            assert_eq!(model.item_parts(), parts.max().unwrap() + 2, "{width}");
+            let terms = AuditTerms {
+                item_parts: model.item_parts(),
+                ..AuditTerms::default()
+            };
+            let items = terms.items_max();
+            assert!((1..=AUDIT_ITEMS_MAX).contains(&items), "{width}: {items}");
+            assert!(terms.demand_parts(items) <= DEMAND_PARTS_MAX, "{width}: {items}");
+            assert!(items == AUDIT_ITEMS_MAX || terms.demand_parts(items + 1) > DEMAND_PARTS_MAX);
+            // Models of the usual width lose nothing by it.
+            assert!(width > 2_048 || items == AUDIT_ITEMS_MAX, "{width}: {items}");
+        }
     }
 
     #[test]

@@ -4,7 +4,10 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_runtime::{FixedU128, Permill};
 
-use crate::model::Operation;
+use crate::{
+    limits::{AUDIT_ITEMS_MAX, DEMAND_PARTS_MAX},
+    model::Operation,
+};
 
 /// How a task's results are audited, as it was fixed when it was posted.
 #[derive(
@@ -23,9 +26,9 @@ pub struct AuditTerms {
     pub able: Permill,
     /// Stake of all verifiers, in plancks. More of it later lowers nobody's odds of auditing.
     pub verifier_stake: u128,
-    /// Whether an auditor may have some of the items and not all: not of a generation, nor of a model that
-    /// computes no item alone.
-    pub sampled: bool,
+    /// Most parts of content that one item is held against: none where no item is computed alone, as of a
+    /// generation.
+    pub item_parts: u32,
 }
 
 impl Default for AuditTerms {
@@ -38,8 +41,23 @@ impl Default for AuditTerms {
             speed: u32::MAX,
             able: Permill::one(),
             verifier_stake: u128::MAX,
-            sampled: true,
+            item_parts: 4,
         }
+    }
+}
+
+impl AuditTerms {
+    /// Most items that an auditor may have where it does not have all: so many that one demand names what
+    /// they are held against.
+    pub fn items_max(&self) -> u32 {
+        let items = DEMAND_PARTS_MAX.saturating_sub(2).checked_div(self.item_parts);
+        items.unwrap_or(0).min(AUDIT_ITEMS_MAX)
+    }
+
+    /// Most parts of content that so many items are held against, with those of a trace's first and last
+    /// leaf.
+    pub fn demand_parts(&self, items: u32) -> u32 {
+        items.saturating_mul(self.item_parts).saturating_add(2)
     }
 }
 
