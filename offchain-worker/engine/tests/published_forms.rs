@@ -160,6 +160,74 @@ fn what_ends_a_generation_is_what_its_own_configuration_lists() {
     assert!(matches!(refused(&published, &unknown), ModelError::Config(_)));
 }
 
+const TEMPLATE: &str = "chat_template.jinja";
+const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+
+fn named(names: &[&str]) -> String {
+    let one = |name: &&str| json!({"name": name, "template": format!("{name} of the list")});
+    let all: Vec<_> = names.iter().map(one).collect();
+    json!({ "chat_template": all }).to_string()
+}
+
+#[test]
+fn of_several_chat_templates_the_default_one_is_the_models() {
+    let published = Published::llama(true, false);
+    let default = |text| ("additional_chat_templates/default.jinja", text);
+    let tools = ("additional_chat_templates/tool_use.jinja", "with tools");
+    let (list, text) = (named(&["tool_use", "default"]), r#"{"chat_template": "a text"}"#);
+    let (in_list, in_text) = ((TOKENIZER_CONFIG, list.as_str()), (TOKENIZER_CONFIG, text));
+    let (own, none) = ((TEMPLATE, "a file"), named(&[]));
+    let cases: [(&[(&str, &str)], Option<&str>); 7] = [
+        (&[in_text], Some("a text")),
+        (&[in_list], Some("default of the list")),
+        (&[in_list, default("by its name"), tools], Some("by its name")),
+        (&[in_list, own], Some("a file")),
+        (&[in_text, tools, own], Some("a file")),
+        (&[(TOKENIZER_CONFIG, none.as_str())], None),
+        (&[(TOKENIZER_CONFIG, r#"{"chat_template": null}"#)], None),
+    ];
+    for (beside, expected) in cases {
+        let (_home, stored, _) = converted(&published, beside).unwrap();
+        let kept = fs::read_to_string(stored.path.join(TEMPLATE)).ok();
+        assert_eq!(kept.as_deref(), expected, "{beside:?}");
+        assert_eq!(stored.manifest.text.template.is_some(), expected.is_some());
+    }
+}
+
+#[test]
+fn chat_templates_of_which_none_is_meant_are_refused_by_their_names() {
+    let published = Published::llama(true, false);
+    let list = named(&["tool_use", "rag"]);
+    let one = named(&["tool_use"]);
+    let twice = named(&["default", "default"]);
+    let in_list = |text| (TOKENIZER_CONFIG, text);
+    let cases: [(&[(&str, &str)], &[&str]); 5] = [
+        (
+            &[in_list(list.as_str())],
+            &[TOKENIZER_CONFIG, "rag, tool_use", TEMPLATE],
+        ),
+        // What is for tools alone is not asked for anything else.
+        (&[in_list(one.as_str())], &["tool_use"]),
+        (
+            &[
+                in_list(r#"{"chat_template": "a text"}"#),
+                ("additional_chat_templates/rag.jinja", "documents"),
+            ],
+            &["additional_chat_templates", "rag", TEMPLATE],
+        ),
+        (&[in_list(twice.as_str())], &["two", "default"]),
+        (
+            &[in_list(r#"{"chat_template": 7}"#)],
+            &["chat_template is neither"],
+        ),
+    ];
+    for (beside, words) in cases {
+        let said = refused(&published, beside).to_string();
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    }
+}
+
 /// A Qwen 2 or a Mistral with the weights of the tiny Llama.
 fn decoder(model_type: &str) -> Published {
     let mut published = Published::llama(true, false);

@@ -81,6 +81,26 @@ pub enum ModelError {
     /// `tokenizer.json` is not that of a model which this engine runs.
     #[error("tokenizer.json: {0}")]
     Tokenizer(String),
+    /// Several chat templates, and none that is meant where nobody names one.
+    #[error(
+        "{place} has the chat templates {names}, and none is called default: save the one that is meant as \
+         chat_template.jinja beside it, and convert that folder"
+    )]
+    NoDefaultTemplate {
+        /// The file or folder that has them.
+        place: &'static str,
+        /// What they are called.
+        names: String,
+    },
+    /// Two chat templates of one name.
+    #[error("tokenizer_config.json has two chat templates called {0:?}")]
+    TemplateTwice(String),
+    /// More chat templates than are looked through.
+    #[error("additional_chat_templates has more than {max} templates")]
+    TooManyTemplates {
+        /// How many are taken.
+        max: usize,
+    },
     /// The tokenizer knows tokens that the model has no vector for.
     #[error("tokenizer.json has a token {token}, but the model knows {vocabulary}")]
     Vocabulary {

@@ -18,6 +18,7 @@ mod rotary;
 mod rounding;
 mod smooth;
 mod source;
+mod template;
 
 use std::{
     fs::{self, File},
@@ -25,8 +26,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::Deserialize;
-use serde_json::Value;
 use surety_exact::{ArithmeticError, Precision};
 use surety_types::{
     ContentHash,
@@ -48,6 +47,7 @@ use crate::{
 use calibration::{Calibrator, Inputs, LayerInputs, Sequences};
 pub use check::{Head, check_heads, check_small, head_bytes};
 use source::Source;
+use template::{TOKENIZER_CONFIG, template};
 
 /// Why a model could not be converted. Nothing in the store has changed then.
 #[derive(Debug, thiserror::Error)]
@@ -295,10 +295,7 @@ fn text_files(folder: &Path) -> Result<TextFiles, ConvertError> {
         },
         tokenizer: small(ModelFile::Tokenizer)?,
         config,
-        template: match optional(folder, ModelFile::Template.name())? {
-            Some(template) => Some(template),
-            None => template_within(folder)?,
-        },
+        template: template(folder)?,
     };
     text.form = text_form(&text)?;
     Ok(text)
@@ -317,9 +314,6 @@ fn pooling_of(folder: &Path, family: ModelFamily, on_event: OnConvert<'_>) -> Re
     }))
 }
 
-/// Where published models have their chat template if it has no file of its own.
-const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
-
 /// The files of a published model that not every one has.
 pub const OPTIONAL: [&str; 5] = [
     TOKENIZER_CONFIG,
@@ -336,26 +330,6 @@ fn optional(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, ConvertError> 
         .exists()
         .then(|| read_bounded(&path, ModelFile::Config.bytes_max()));
     Ok(found.transpose()?)
-}
-
-#[derive(Deserialize)]
-struct TokenizerConfig {
-    chat_template: Option<Value>,
-}
-
-/// The chat template in `tokenizer_config.json`, where there is one.
-fn template_within(folder: &Path) -> Result<Option<Vec<u8>>, ConvertError> {
-    let Some(bytes) = optional(folder, TOKENIZER_CONFIG)? else {
-        return Ok(None);
-    };
-    let config: TokenizerConfig = serde_json::from_slice(&bytes)
-        .map_err(|error| ModelError::Config(format!("{TOKENIZER_CONFIG}: {error}")))?;
-    // Several of them, by name, are nothing that one hash could be of.
-    let template = config.chat_template.and_then(|template| match template {
-        Value::String(template) => Some(template.into_bytes()),
-        _ => None,
-    });
-    Ok(template)
 }
 
 fn write_weights(weights: &Weights, path: &Path) -> Result<(ContentHash, u64), ConvertError> {
