@@ -84,6 +84,8 @@ pub enum Command {
     /// Have something computed
     #[command(subcommand)]
     Task(TaskCommand),
+    /// What a task is likely to cost, and the least that it can be posted for; posts nothing
+    Quote(Box<SpecArgs>),
     /// Disputes about results: who says what, and how far they are
     #[command(subcommand)]
     Dispute(DisputeCommand),

@@ -175,6 +175,17 @@ pub enum CliError {
         /// To how many providers.
         redundancy: u32,
     },
+    /// Less than the work is worth.
+    #[error(
+        "a cap of {cap} pays less than this work is worth, and the chain takes no less than {least}: raise --cap, or \
+         ask for less work"
+    )]
+    CapTooLow {
+        /// What the client would pay in all.
+        cap: Amount,
+        /// What it has to be at least.
+        least: Amount,
+    },
     /// There is no result yet.
     #[error("task {task} has no result yet: it is {state}; follow it with: surety task watch {task}")]
     NotDecided {
@@ -243,6 +254,7 @@ impl CliError {
             | Self::NotRegistered(_)
             | Self::Unpaid { .. }
             | Self::CapBelowFee { .. }
+            | Self::CapTooLow { .. }
             | Self::NotEnough { .. } => 4,
             Self::NoResult { .. } | Self::NotDecided { .. } => 5,
             Self::Data(_)

@@ -158,7 +158,7 @@ fn an_input_without_lines_is_refused() {
 #[test]
 fn a_redundancy_that_no_task_can_have_is_wrong_usage() {
     let case = Case::new();
-    let quote = ["task", "quote", "--file", "f", "--model", "m"];
+    let quote = ["quote", "--file", "f", "--model", "m"];
     let submit = ["task", "submit", "--file", "f", "--model", "m", "--out", "o"];
     for (command, redundancy) in [(&quote[..], "0"), (&submit[..], "0"), (&submit[..], "17")] {
         let said = case.fails(&[command, &["--redundancy", redundancy]].concat());

@@ -16,8 +16,6 @@ use crate::{
 pub enum TaskCommand {
     /// Post a task, serve its input, and wait for the result
     Submit(Box<SubmitArgs>),
-    /// What a task is likely to cost, from what providers have asked for others like it; posts nothing
-    Quote(Box<SpecArgs>),
     /// Follow a task to its end; serves its input, if that is here and the task is ours
     Watch(WatchArgs),
     /// Explain a task in words, step by step, from the chain's blocks: who did what, and who was not paid
@@ -77,7 +75,7 @@ fn redundancy() -> impl TypedValueParser<Value = u32> {
 /// Flags of `surety task submit`.
 #[derive(Debug, Args)]
 pub struct SubmitArgs {
-    /// The most to pay in all, fee included, such as "5 SURE" [default: what "surety task quote" says]
+    /// The most to pay in all, fee included, such as "5 SURE" [default: what "surety quote" says]
     #[arg(long, value_name = "AMOUNT")]
     pub cap: Option<Amount>,
     /// Where to serve the input: IP:PORT (QUIC and TCP) or a multiaddr; repeatable [default: 0.0.0.0:4101]

@@ -140,6 +140,7 @@ async fn dispatch(context: &Context, command: Command) -> Result<()> {
         Command::Verifier(command) => verifier::run(context, command).await,
         Command::Dispute(command) => dispute::run(context, command).await,
         Command::Task(command) => task::run(context, command).await,
+        Command::Quote(args) => task::quote::run(context, &args).await,
         Command::Account(command) => account::run(context, command).await,
         Command::Completions(args) => manual::completions(args.shell),
         Command::Man(args) => manual::pages(&args.folder),

@@ -1,7 +1,8 @@
 //! `surety task`: posting tasks, following them, and getting their results.
 
+mod least;
 mod own;
-mod quote;
+pub(super) mod quote;
 mod result;
 mod submit;
 mod work;
@@ -38,7 +39,6 @@ const LIST_LOOK_MIN: u32 = 64;
 pub(super) async fn run(context: &Context, command: TaskCommand) -> Result<()> {
     match command {
         TaskCommand::Submit(args) => submit::run(context, &args).await,
-        TaskCommand::Quote(args) => quote::run(context, &args).await,
         TaskCommand::Watch(args) => watch(context, &args).await,
         TaskCommand::Explain(args) => explain(context, &args).await,
         TaskCommand::Result(args) => result::run(context, &args).await,

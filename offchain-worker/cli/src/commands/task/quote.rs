@@ -1,4 +1,4 @@
-//! `surety task quote`: what a task is likely to cost.
+//! `surety quote`: what a task is likely to cost, and the least that it can be posted for.
 //!
 //! By what providers have asked, not by what was paid: where few bid, each is paid all that the cap leaves
 //! for it, and a cap made of that would grow from task to task. Each provider counts once, however many tasks
@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Balance, Chain, TaskRecord, When};
-use surety_types::{ModelId, TaskId, model::Operation, task::shortlist};
+use surety_types::{TaskId, task::shortlist};
 
 use super::{
     Context,
-    submit::{Prepared, prepare},
+    least::{Wanted, cap_for},
+    submit::prepare,
     work,
 };
 use crate::{
@@ -30,9 +31,6 @@ const ALIKE_MAX: usize = 16;
 /// when they are not told otherwise: whoever makes prices by the caps that it sees drives them no higher.
 const USUAL_TIMES_MAX: Balance = 10;
 
-/// Attempts to find the cap that leaves providers a price: doubled each time, at worst.
-const CAP_STEPS: u32 = 64;
-
 /// What a task is likely to cost. Amounts are in plancks, as text.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Quote {
@@ -49,13 +47,15 @@ pub(super) struct Quote {
     likely: Plancks,
     /// Half as much again as is asked. What is not used comes back.
     cap: Plancks,
+    /// With a lower cap the chain takes no such task: its work is worth more than that.
+    least: Plancks,
 }
 
-pub(super) async fn run(context: &Context, spec: &SpecArgs) -> Result<()> {
+pub(in crate::commands) async fn run(context: &Context, spec: &SpecArgs) -> Result<()> {
     let work = work::read(spec)?;
     let chain = context.chain().await?;
-    let Prepared { model, units_max, .. } = prepare(context, &*chain, spec, &work).await?;
-    let quote = Quote::new(&*chain, spec, work.operation(), model, units_max).await?;
+    let prepared = prepare(context, &*chain, spec, &work).await?;
+    let quote = Quote::new(&*chain, spec, &prepared.wanted(spec.redundancy)).await?;
     context.out.result(&quote, || quote.text())
 }
 
@@ -64,16 +64,11 @@ impl Quote {
     ///
     /// # Errors
     /// When the chain cannot be asked.
-    pub(super) async fn new(
-        chain: &dyn Chain,
-        spec: &SpecArgs,
-        operation: Operation,
-        model: ModelId,
-        units: u32,
-    ) -> Result<Self> {
+    pub(super) async fn new(chain: &dyn Chain, spec: &SpecArgs, wanted: &Wanted<'_>) -> Result<Self> {
+        let (operation, units) = (wanted.operation(), wanted.units());
         let when = When::At(chain.block(When::Finalized).await?.hash);
         let mut like = chain.recent_tasks(when, TASKS_MAX).await?;
-        like.retain(|(_, task)| task.spec.model == model && task.spec.operation == operation);
+        like.retain(|(_, task)| task.spec.model == wanted.model && task.spec.operation == operation);
         // What is watched more closely may cost more: of its own level, if there are any.
         let level = spec.security.security().level;
         let (alike, others): (Vec<_>, Vec<_>) = like
@@ -86,12 +81,15 @@ impl Quote {
         let usual = Prices::default().per_unit("", operation).0.max(1);
         let middle = prices.get(prices.len() / 2).copied().unwrap_or(usual);
         let with_room = middle.saturating_mul(units.into()).saturating_mul(3).div_ceil(2);
-        let cap = cap_for(chain, when, with_room, spec.redundancy).await?;
+        let least_price = wanted.least_price(chain, when).await?;
+        let least = cap_for(chain, when, least_price, spec.redundancy).await?;
+        let cap = cap_for(chain, when, with_room.max(least_price), spec.redundancy).await?;
         // Who is drawn is paid what the first asks that is not on the shortlist, or all that the cap leaves.
         let shortlisted = usize::try_from(shortlist(spec.redundancy)).unwrap_or(usize::MAX);
         let likely = match prices.get(shortlisted) {
             Some(outside) => {
-                let price = outside.saturating_mul(units.into());
+                // A bid below the least counts as the least.
+                let price = outside.saturating_mul(units.into()).max(least_price);
                 cap_for(chain, when, price, spec.redundancy).await?.min(cap)
             }
             None => cap,
@@ -104,6 +102,7 @@ impl Quote {
             times_usual: middle.div_ceil(usual),
             likely: Plancks(likely),
             cap: Plancks(cap),
+            least: Plancks(least),
         })
     }
 
@@ -136,11 +135,12 @@ impl Quote {
         };
         format!(
             "{} units for {} providers, {from}, {} a unit: a cap of {} leaves room, {likely}; a quarter of the cap is \
-             on hold beside it until the task is over",
+             on hold beside it until the task is over; with less than {} it cannot be posted",
             self.units,
             self.redundancy,
             Amount(self.price_per_unit.0),
-            Amount(self.cap.0)
+            Amount(self.cap.0),
+            Amount(self.least.0)
         )
     }
 }
@@ -161,39 +161,27 @@ async fn asked(chain: &dyn Chain, when: When, newest_first: &[(TaskId, TaskRecor
     Ok(prices)
 }
 
-/// The cap that leaves each provider `price`, and the chain its fee.
-async fn cap_for(chain: &dyn Chain, when: When, price: Balance, redundancy: u32) -> Result<Balance> {
-    let price = price.max(1);
-    let mut cap = price.saturating_mul(redundancy.into());
-    for _ in 0..CAP_STEPS {
-        let missing = match chain.price_limit(when, cap, redundancy).await? {
-            Some(limit) => price.saturating_sub(limit).saturating_mul(redundancy.into()),
-            None => cap,
-        };
-        if missing == 0 {
-            break;
-        }
-        cap = cap.saturating_add(missing);
-    }
-    Ok(cap)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use clap::Parser;
-    use surety_chain_client::{BidRecord, FakeChain, Hash, sample};
-    use surety_types::task::{Assignment, Bid, SecurityLevel as Level, TaskState};
+    use surety_chain_client::{BidRecord, FakeChain, Hash, Parameter, sample};
+    use surety_types::{
+        ModelId,
+        input::Work,
+        model::Operation,
+        task::{Assignment, Bid, SecurityLevel as Level, TaskState},
+    };
 
     use super::*;
-    use crate::args::{Cli, Command, TaskCommand};
+    use crate::args::{Cli, Command};
 
     const USUAL: Balance = crate::SURE / 1000;
 
     fn spec(flags: &str) -> SpecArgs {
-        let line = format!("surety task quote --file text --model m {flags}");
+        let line = format!("surety quote --file text --model m {flags}");
         match Cli::try_parse_from(line.trim_end().split(' ')).unwrap().command {
-            Command::Task(TaskCommand::Quote(spec)) => *spec,
+            Command::Quote(spec) => *spec,
             other => panic!("{other:?}"),
         }
     }
@@ -233,17 +221,42 @@ mod tests {
         chain.finalize();
     }
 
+    /// A chain on which work may be worth so much at least.
+    fn worth(second: Balance) -> FakeChain {
+        let chain = FakeChain::new();
+        let set = Parameter {
+            group: "Results".into(),
+            name: "WorkPrice".into(),
+            value: second.to_string(),
+        };
+        chain.change(|state| {
+            state.parameters.push(set);
+            state.audit_speeds.insert(ModelId::zero(), 1);
+        });
+        chain.finalize();
+        chain
+    }
+
     /// Of four units, on a chain without a fee.
     async fn quoted(chain: &FakeChain, model: ModelId, flags: &str) -> Quote {
-        let spec = spec(flags);
-        Quote::new(chain, &spec, Operation::Embed, model, 4)
-            .await
-            .unwrap()
+        let (spec, registered) = (spec(flags), sample::records::model());
+        let work = Work {
+            operation: Operation::Embed,
+            input_bytes: 0,
+            units_max: 4,
+        };
+        let wanted = Wanted {
+            model,
+            registered: &registered,
+            work,
+            redundancy: spec.redundancy,
+        };
+        Quote::new(chain, &spec, &wanted).await.unwrap()
     }
 
     #[tokio::test]
     async fn what_few_bidders_were_paid_makes_the_next_cap_no_higher() {
-        let (chain, bids) = (FakeChain::new(), [(1, USUAL), (2, USUAL), (3, USUAL)]);
+        let (chain, bids) = (worth(0), [(1, USUAL), (2, USUAL), (3, USUAL)]);
         let mut caps = Vec::new();
         for _ in 0..5 {
             let quote = quoted(&chain, ModelId::zero(), "").await;
@@ -256,7 +269,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_provider_counts_once_however_much_it_asks_and_however_often() {
-        let chain = FakeChain::new();
+        let chain = worth(0);
         settle(&chain, Level::Standard, &[(1, 10), (2, 11), (3, 12)], 12);
         for _ in 0..8 {
             settle(&chain, Level::Standard, &[(9, 1_000_000)], 1_000_000);
@@ -267,7 +280,7 @@ mod tests {
 
     #[tokio::test]
     async fn with_more_bids_than_are_shortlisted_the_next_price_is_what_is_likely() {
-        let chain = FakeChain::new();
+        let chain = worth(0);
         let bids: Vec<_> = (1..=9).map(|who| (who, Balance::from(who) + 100)).collect();
         settle(&chain, Level::Standard, &bids, 105);
         let quote = quoted(&chain, ModelId::zero(), "--redundancy 2").await;
@@ -289,8 +302,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn nothing_is_quoted_below_what_the_work_is_worth() {
+        // Four items have a token each at least, and one takes 1,000 seconds.
+        let (chain, least) = (worth(7), 7 * 4_000);
+        let bids: Vec<_> = (1..=9).map(|who| (who, 1)).collect();
+        settle(&chain, Level::Standard, &bids, 1);
+        let quote = quoted(&chain, ModelId::zero(), "--redundancy 2").await;
+        let all = Plancks(least * 2);
+        assert_eq!((&quote.least, &quote.likely, &quote.cap), (&all, &all, &all));
+        let said = quote.text();
+        let ends = format!("with less than {} it cannot be posted", Amount(least * 2));
+        assert!(said.ends_with(&ends), "{said}");
+    }
+
+    #[tokio::test]
     async fn tasks_that_are_watched_alike_are_what_counts_where_there_are_any() {
-        let chain = FakeChain::new();
+        let chain = worth(0);
         settle(&chain, Level::Basic, &[(1, 1)], 1);
         settle(&chain, Level::High, &[(2, 9)], 9);
         let price = async |flags| quoted(&chain, ModelId::zero(), flags).await.price_per_unit;
@@ -302,7 +329,7 @@ mod tests {
 
     #[tokio::test]
     async fn of_a_model_that_nobody_has_used_the_price_is_what_providers_ask() {
-        let chain = FakeChain::new();
+        let chain = worth(0);
         settle(&chain, Level::Standard, &[(1, 5)], 5);
         let quote = quoted(&chain, ModelId::repeat_byte(7), "").await;
         assert_eq!((quote.providers, quote.price_per_unit), (0, Plancks(USUAL)));
@@ -311,7 +338,7 @@ mod tests {
 
     #[tokio::test]
     async fn where_far_more_is_asked_than_usual_the_client_has_to_say_the_cap() {
-        let chain = FakeChain::new();
+        let chain = worth(0);
         settle(&chain, Level::Standard, &[(1, USUAL * 10)], 1);
         quoted(&chain, ModelId::zero(), "").await.default_cap().unwrap();
         settle(&chain, Level::Standard, &[(1, USUAL * 10 + 1)], 1);

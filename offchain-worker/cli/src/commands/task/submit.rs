@@ -9,6 +9,7 @@ use surety_models::tokens::TextCodec;
 use surety_network::{Bytes, DataPlane, Node};
 use surety_types::{
     ModelId, TaskId,
+    input::Work as TaskWork,
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
     task::TaskSpec,
@@ -16,6 +17,7 @@ use surety_types::{
 
 use super::{
     Context,
+    least::Wanted,
     own::Posting,
     quote::Quote,
     result::check_out,
@@ -44,24 +46,24 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
     check_out(args.out.as_deref())?;
     let key = context.key()?;
     let chain = context.chain().await?;
-    if let Some(cap) = args.cap {
-        check_cap(&*chain, cap, args.spec.redundancy).await?;
-    }
+    let prepared = prepare(context, &*chain, &args.spec, &work).await?;
+    let wanted = prepared.wanted(args.spec.redundancy);
+    let cap = match args.cap {
+        Some(cap) => cap,
+        None => quoted_cap(context, &*chain, &args.spec, &wanted).await?,
+    };
+    // The chain would say the same, and take a fee for it.
+    wanted.check_cap(&*chain, cap).await?;
     let Prepared {
         model,
         input,
-        units_max,
+        work,
         codec,
-    } = prepare(context, &*chain, &args.spec, &work).await?;
-    let operation = work.operation();
-    let cap = match args.cap {
-        Some(cap) => cap,
-        None => quoted_cap(context, &*chain, &args.spec, operation, (model, units_max)).await?,
-    };
+        ..
+    } = prepared;
+    let operation = work.operation;
     check_funds(&*chain, key.signer.account(), cap).await?;
     let node = context.node(&*chain, &context.config.task).await?;
-    let input_bytes = u32::try_from(input.len())
-        .map_err(|_| CliError::Usage("the input is too large for one task".into()))?;
     welcome(&chain, &node, Arc::new(key.signer.account().clone())).await?;
     let input = node.publish(input).await?;
     let sources = sources(&node)?;
@@ -69,8 +71,8 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         model,
         operation,
         input,
-        input_bytes,
-        units_max,
+        input_bytes: work.input_bytes,
+        units_max: work.units_max,
         redundancy: args.spec.redundancy,
         sources: sources.clone(),
         security: args.spec.security.security(),
@@ -131,20 +133,32 @@ async fn quoted_cap(
     context: &Context,
     chain: &dyn Chain,
     spec: &SpecArgs,
-    operation: Operation,
-    (model, units_max): (ModelId, u32),
+    wanted: &Wanted<'_>,
 ) -> Result<Amount> {
-    let quote = Quote::new(chain, spec, operation, model, units_max).await?;
+    let quote = Quote::new(chain, spec, wanted).await?;
     context.out.step(&quote.text());
     quote.default_cap()
 }
 
 /// What is to be computed, as the model takes it.
 pub(super) struct Prepared {
-    pub(super) model: ModelId,
-    pub(super) input: Bytes,
-    pub(super) units_max: u32,
-    pub(super) codec: TextCodec,
+    model: ModelId,
+    registered: RegisteredModel,
+    input: Bytes,
+    work: TaskWork,
+    codec: TextCodec,
+}
+
+impl Prepared {
+    /// What its price goes by, where so many are to compute it.
+    pub(super) const fn wanted(&self, redundancy: u32) -> Wanted<'_> {
+        Wanted {
+            model: self.model,
+            registered: &self.registered,
+            work: self.work,
+            redundancy,
+        }
+    }
 }
 
 /// Finds the model, and turns text into its ids.
@@ -171,10 +185,17 @@ pub(super) async fn prepare(
              as it is",
         );
     }
+    let input_bytes = u32::try_from(input.len())
+        .map_err(|_| CliError::Usage("the input is too large for one task".into()))?;
     Ok(Prepared {
         model,
+        registered,
         input,
-        units_max,
+        work: TaskWork {
+            operation: work.operation(),
+            input_bytes,
+            units_max,
+        },
         codec,
     })
 }
@@ -190,15 +211,6 @@ fn check_operation(operation: Operation, model: &RegisteredModel) -> Result<()> 
         return Err(CliError::Usage(format!("{name} does not offer to {what}")));
     }
     Ok(())
-}
-
-/// The chain would say the same, and take a fee for it.
-async fn check_cap(chain: &dyn Chain, cap: Amount, redundancy: u32) -> Result<()> {
-    let limit = chain.price_limit(When::Finalized, cap.0, redundancy).await?;
-    match limit {
-        Some(_) => Ok(()),
-        None => Err(CliError::CapBelowFee { cap, redundancy }),
-    }
 }
 
 /// What a client has on hold beside a cap, as one part of so many, unless governance has set it otherwise.
@@ -285,21 +297,6 @@ mod tests {
             },
             deposit: 0,
         }
-    }
-
-    #[tokio::test]
-    async fn a_cap_below_the_fee_is_refused_before_anything_is_posted() {
-        let chain = FakeChain::new();
-        let error = check_cap(&chain, Amount(2), 3).await.unwrap_err();
-        assert!(matches!(error, CliError::CapBelowFee { redundancy: 3, .. }));
-        assert_eq!(error.exit_code(), 4);
-        let text = error.to_string();
-        assert!(
-            text.lines().count() == 1 && text.contains("raise --cap"),
-            "{text}"
-        );
-        check_cap(&chain, Amount(3), 3).await.unwrap();
-        assert!(chain.calls().is_empty());
     }
 
     #[tokio::test]
