@@ -179,14 +179,14 @@ class Devnet:
         for worker in self.workers() + self.spares:
             (worker.surety.home / "models").symlink_to(home / "models")
 
-    def start_provider(self, provider, *flags, models=(MODEL, GENERATOR), env=None):
-        """Starts a provider that offers these models, for the first time or again."""
+    def start_provider(self, provider, *flags, models=(MODEL, GENERATOR), env=None, program=None):
+        """Starts a provider that offers these models, for the first time or again; `program` in place of `surety`."""
         listen = f"127.0.0.1:{self.ports.data(provider.index)}"
         # One thread each: on a small machine the validators need theirs.
         args = ["provider", "up", "--stash", provider.stash, "--listen", listen, "--threads", "1"]
         # There may be other models in the cache.
         args += [part for model in models for part in ("--model", model)] + list(flags)
-        self.start_worker(provider, args, env)
+        self.start_worker(provider, args, env, program)
 
     def start_verifier(self, verifier, *flags, env=None):
         """Starts a verifier, for the first time or again."""
@@ -194,13 +194,13 @@ class Devnet:
         args += ["--model", MODEL, "--model", GENERATOR, *flags]
         self.start_worker(verifier, args, env)
 
-    def start_worker(self, worker, args, env):
+    def start_worker(self, worker, args, env, program=None):
         """Starts a provider or verifier, honest or not."""
         surety = worker.surety
         if worker.name in self.cheats:
             args = [*args, "--cheat", self.cheats[worker.name]]
-        if WRONG.intersection(args):
-            surety = surety.played_by(binaries(CHEAT) / CHEAT)
+        if program or WRONG.intersection(args):
+            surety = surety.played_by(program or binaries(CHEAT) / CHEAT)
         worker.process = surety.start(worker.name, *args, env=env)
 
     def workers(self):
@@ -238,7 +238,8 @@ class Devnet:
 
     def generation_args(self, prompt=PROMPT, cap="1 SURE", redundancy=3, max_tokens=64, temperature=0.8, seed=7):
         """What `surety task submit` needs to be told to have text generated."""
-        args = ["task", "submit", "--prompt", prompt, "--model", GENERATOR, "--redundancy", redundancy, "--cap", cap]
+        args = ["task", "submit", "--raw", "--prompt", prompt, "--model", GENERATOR, "--redundancy", redundancy]
+        args += ["--cap", cap]
         args += ["--max-tokens", max_tokens, "--temperature", temperature, "--seed", seed, "--until", "settled"]
         return args + ["--listen", f"127.0.0.1:{self.ports.client()}"]
 

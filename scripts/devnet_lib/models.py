@@ -3,8 +3,10 @@
 import fcntl
 import shutil
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 from .console import Console
 from .errors import DevnetError
@@ -18,6 +20,14 @@ EMBEDDER = "all-MiniLM-L6-v2-exact"
 GENERATOR = "surety-demo-exact"
 GENERATOR_CONTEXT = 256
 TRAINING_TEXT = REPO / "examples/text/moby-dick.txt"
+# Conversations with it are written as ChatML; what it makes of them is no better than what it makes of other text.
+CHAT_TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}"
+    "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+TEMPLATE_FILE = "chat_template.jinja"
+SOURCE_FILES = ("config.json", "model.safetensors", "tokenizer.json")
 TRAINING_SECONDS_MAX = 3600
 TELL_SECONDS = 30
 
@@ -32,9 +42,9 @@ def prepare(surety, console, quick=False):
         fetched = surety.run("model", "fetch", EMBEDDER, on_line=console.detail, timeout=1800)
         console.step(f"{EMBEDDER} is here: {fetched['weights_bytes']:,} bytes, every hash checked")
         try:
-            known = shown(surety, GENERATOR)
+            known = talking(surety, GENERATOR)
         except DevnetError:
-            # Not here, or as another version of the program has kept it.
+            # Not here, or as another version of the program, or of its template, has kept it.
             known = make(surety, console, quick)
     ids = {EMBEDDER: fetched["id"], GENERATOR: known["id"]}
     console.step(f"{GENERATOR} is here, too")
@@ -46,15 +56,28 @@ def shown(surety, name):
     return surety.run("model", "show", name)
 
 
+def talking(surety, name):
+    """The same of one that takes conversations as they are written here."""
+    template = surety.home / "models" / name / TEMPLATE_FILE
+    if not template.exists() or template.read_text() != CHAT_TEMPLATE:
+        raise DevnetError(f"{name} has another chat template")
+    return shown(surety, name)
+
+
 def make(surety, console, quick):
     """Converts the demonstration model to the exact tier, trained first if it was not before."""
     source = cache_dir() / "demo-source"
-    if not all((source / name).exists() for name in ("config.json", "model.safetensors", "tokenizer.json")):
+    if not all((source / name).exists() for name in SOURCE_FILES):
         train(surety, console, source, quick)
     # What is there cannot be used, and no command writes over it.
     shutil.rmtree(surety.home / "models" / GENERATOR, ignore_errors=True)
-    args = (source, "--name", GENERATOR)
-    surety.run("model", "convert", *args, on_line=console.detail, timeout=TRAINING_SECONDS_MAX)
+    with tempfile.TemporaryDirectory(prefix="surety-models-") as folder:
+        # Training replaces a folder of its own files only.
+        for name in SOURCE_FILES:
+            shutil.copy(source / name, folder)
+        Path(folder, TEMPLATE_FILE).write_text(CHAT_TEMPLATE)
+        args = (folder, "--name", GENERATOR)
+        surety.run("model", "convert", *args, on_line=console.detail, timeout=TRAINING_SECONDS_MAX)
     console.step(f"{GENERATOR} is converted to the exact tier")
     return shown(surety, GENERATOR)
 

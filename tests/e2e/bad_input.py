@@ -81,6 +81,10 @@ class BadInput(unittest.TestCase):
     def test_a_cap_below_the_fee(self):
         self.refused(CHAIN, "does not cover the fee", *self.submit(cap="1 planck"))
 
+    def test_a_cap_below_what_the_work_is_worth(self):
+        # The fee, and a planck for each provider.
+        self.refused(CHAIN, "the chain takes no less than", *self.submit(cap="10000000003 planck"))
+
     def test_a_cap_that_is_no_amount(self):
         outcome = self.surety.attempt(*self.submit(cap="much"))
         self.assertEqual(outcome.code, USAGE)
@@ -126,7 +130,7 @@ class BadInput(unittest.TestCase):
     # --- generation -------------------------------------------------------------------------------------------------
 
     def generation(self, *flags, prompt="It is", model=GENERATOR):
-        args = ["task", "submit", "--prompt", prompt, "--model", model, "--cap", "1 SURE", *flags]
+        args = ["task", "submit", "--raw", "--prompt", prompt, "--model", model, "--cap", "1 SURE", *flags]
         return [*args, "--listen", f"127.0.0.1:{self.net.ports.client() + 2}"]
 
     def test_a_request_out_of_range(self):

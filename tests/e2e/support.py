@@ -75,7 +75,7 @@ def devnet():
     return net
 
 
-def start_spare(place, model, *flags):
+def start_spare(place, model, *flags, program=None):
     """Starts a spare provider of one model, for the first time or again. Returns it once the chain has heard of it.
 
     One at a time for a model: it works, with the three others, for a task with `SPARE_TASK`.
@@ -83,7 +83,7 @@ def start_spare(place, model, *flags):
     net = devnet()
     spare = net.spares[place]
     registered = net.chain.provider_record(spare.stash)
-    net.start_provider(spare, "--price", SPARE_PRICE, *flags, models=[model])
+    net.start_provider(spare, "--price", SPARE_PRICE, *flags, models=[model], program=program)
     wait.until("its sign of life", lambda: net.chain.provider_record(spare.stash) != registered, 90)
     return spare
 

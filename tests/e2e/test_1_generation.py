@@ -4,6 +4,7 @@ Several tasks live at once, each with a client of its own: a life takes longer t
 """
 
 import functools
+import json
 import signal
 import unittest
 
@@ -25,6 +26,14 @@ class Client:
         self.out = self.surety.home / "generation.bin"
         args = net.generation_args(**{"prompt": PROMPT, "max_tokens": MAX_TOKENS, **options})
         self.args = [*support.at_port(args, 4 + index), "--out", self.out, "--follow"]
+
+    def asking(self, messages):
+        """The same client with a conversation in place of its prompt."""
+        path = self.surety.home / "messages.json"
+        path.write_text(json.dumps(messages))
+        place = self.args.index("--raw")
+        self.args[place : place + 3] = ["--messages", path]
+        return self
 
     def live(self):
         """A whole life. Remembers where the chain was at the first token."""
@@ -50,6 +59,26 @@ class Client:
 
 CRASHING = 2
 
+CONVERSATION = [
+    {"role": "system", "content": "Answer as a sailor."},
+    {"role": "user", "content": "Where is the whale?"},
+]
+# The same as ChatML, by hand.
+SPELLED = (
+    "<|im_start|>system\nAnswer as a sailor.<|im_end|>\n"
+    "<|im_start|>user\nWhere is the whale?<|im_end|>\n"
+    "<|im_start|>assistant\n"
+)
+
+
+@functools.cache
+def begin_chat():
+    """Posts a conversation, and what its template has to make of it as a prompt. Both report in the future."""
+    net = support.devnet()
+    asked = Client(net, 9, "//Alice", seed=7).asking(CONVERSATION)
+    spelled = Client(net, 10, "//Eve", seed=7, prompt=SPELLED)
+    return [support.waiting().submit(client.live) for client in (asked, spelled)]
+
 
 @functools.cache
 def begin():
@@ -60,6 +89,7 @@ def begin():
     wanted.append(("//Charlie//stash", {"prompt": " ".join(["whale"] * GENERATOR_CONTEXT)}))
     clients = [Client(net, index, uri, **options) for index, (uri, options) in enumerate(wanted)]
     clients = [support.waiting().submit(client.live) for client in clients]
+    begin_chat()
     spare = support.start_spare(CRASHING, GENERATOR, "--crash-at", "mid-generation")
     net.supervisor.forget(spare.process)
     args = [*net.generation_args(**support.SPARE_TASK), "--follow"]
@@ -139,6 +169,27 @@ class Generations(unittest.TestCase):
         self.assertFalse(self.too_long.out.exists())
         account = self.too_long.surety.run("account", "show")["address"]
         self.assertEqual(self.net.chain.account(account)["held"], 0)
+
+
+class Conversations(unittest.TestCase):
+    """Messages become a prompt by the model's chat template, which is part of the model on the chain."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.net = support.devnet()
+        cls.asked, cls.spelled = (client.result() for client in begin_chat())
+
+    def test_an_answer_is_settled(self):
+        view, made = self.asked.view(), self.asked.report["generation"]
+        self.assertEqual(view["state"]["name"], "Settled")
+        self.assertEqual(set(support.paid(view)), {provider.stash for provider in self.net.providers})
+        self.assertGreater(len(made["tokens"]), 0)
+
+    def test_its_input_is_the_ids_of_what_the_template_makes_of_it(self):
+        asked, spelled = (client.view()["spec"]["input"] for client in (self.asked, self.spelled))
+        self.assertEqual(asked, spelled)
+        answers = [client.report["generation"]["tokens"] for client in (self.asked, self.spelled)]
+        self.assertEqual(*answers)
 
 
 class ProviderKilledMidGeneration(unittest.TestCase):

@@ -1,40 +1,67 @@
 """Tasks from post to paid, on a chain of three validators with three providers."""
 
 import functools
+import os
 import re
+import shutil
 import signal
 import unittest
 import urllib.request
 
 import support
 from devnet_lib.devnet import MODEL
+from devnet_lib.folders import CHEAT, binaries
 from devnet_lib.scale import content_hash
 
 CRASHING = 1
 
 
+def installed():
+    """Where the program of the provider that is upgraded is."""
+    return support.run_dir() / "installed" / "surety"
+
+
+def install(program):
+    """Puts a program there as scripts/install does, whether or not the one before it runs."""
+    folder = installed().parent
+    folder.mkdir(exist_ok=True)
+    staged = folder / ".surety.new"
+    shutil.copy(program, staged)
+    os.replace(staged, installed())
+
+
+def running(process):
+    """The program of a process: its file, and whether that is no longer what is installed."""
+    return os.readlink(f"/proc/{process.pid}/exe")
+
+
 @functools.cache
 def begin():
-    """Posts the tasks. The spare provider of one is killed between journal and extrinsic."""
+    """Posts the tasks. The spare provider of one is killed between journal and extrinsic, by when another program is
+    installed than the one that it runs.
+    """
     support.begin_happy_life()
-    spare = support.start_spare(CRASHING, MODEL, "--crash-at", "after-journal-commit")
+    install(binaries(CHEAT) / CHEAT)
+    spare = support.start_spare(CRASHING, MODEL, "--crash-at", "after-journal-commit", program=installed())
+    install(binaries() / "surety")
+    old = running(spare.process)
     support.devnet().supervisor.forget(spare.process)
     first = support.devnet().chain.finalized_number()
     args = support.devnet().task_args(text=support.short_text(), **support.SPARE_TASK)
-    return support.Life("client-crash", "//Bob", 8, args), spare, first
+    return support.Life("client-crash", "//Bob", 8, args), spare, first, old
 
 
 @functools.cache
 def go_on():
-    """Starts the spare provider again once it was killed. Returns its process, what it had committed by then, and what
-    there was to say.
+    """Starts the spare provider again once it was killed. Returns its process, what it had committed by then, what
+    there was to say, and the program that it is since.
     """
-    net, (life, spare, first) = support.devnet(), begin()
+    net, (life, spare, first, _) = support.devnet(), begin()
     process, told = support.end_of(spare, life)
     committed = net.chain.commits(life.task, spare.agent, first, net.chain.best_number())
     if process.returncode() is not None:
-        support.start_spare(CRASHING, MODEL)
-    return process, committed, told
+        support.start_spare(CRASHING, MODEL, program=installed())
+    return process, committed, told, running(spare.process)
 
 
 def setUpModule():
@@ -124,11 +151,16 @@ def aborting(process):
 
 
 class WorkerKilledBetweenJournalAndExtrinsic(unittest.TestCase):
-    """The result is in the journal, the commitment is not on its way yet."""
+    """The result is in the journal, the commitment is not on its way yet. What comes back is another program."""
+
+    def test_its_program_was_replaced_while_it_ran(self):
+        old, new = begin()[3], go_on()[3]
+        self.assertEqual(old, f"{installed()} (deleted)")
+        self.assertEqual(new, str(installed()))
 
     def test_it_comes_back_commits_once_and_is_paid(self):
-        net, (life, provider, first) = support.devnet(), begin()
-        process, committed, told = go_on()
+        net, (life, provider, first, _) = support.devnet(), begin()
+        process, committed, told, _ = go_on()
         self.assertEqual(process.returncode(), -signal.SIGABRT, told)
         self.assertIn(f"task={life.task}", aborting(process), told)
         self.assertEqual(committed, [], told)

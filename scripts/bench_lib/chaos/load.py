@@ -32,7 +32,7 @@ class Slot:
         home, rng = self.surety.home, self.rng
         redundancy = rng.choice((1, 2, 3, 3))
         if rng.random() < GENERATIONS:
-            work = ["--prompt", rng.choice(self.lines), "--model", GENERATOR]
+            work = ["--raw", "--prompt", rng.choice(self.lines), "--model", GENERATOR]
             work += ["--max-tokens", rng.randint(4, TOKENS_MAX), "--seed", rng.randrange(1000), "--temperature", 0.8]
         else:
             text = home / "text.txt"
