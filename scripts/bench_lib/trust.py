@@ -110,6 +110,7 @@ def _checks(report):
         "audits of every operation are paid above their cost": min(report["audit_pay_over_cost"].values()) > 1,
         "no stall makes an auditor late": report["stalls_late"] == 0,
         "refused exactly where nobody able may be honest": report["refusals_wrong"] == 0,
+        "no cheat over channels gains, locks as theory says": report["channels_hold"],
         "happy task under 900 bytes": report["bytes_happy_task"] < 900,
         "dispute under 16 KiB": report["bytes_dispute_max"] <= 16 * 1024,
     }

@@ -11,8 +11,10 @@ use surety_dispute_game::quorum_streak::{
 use surety_dispute_game::testsuite::dice::Dice;
 
 const VERIFIERS: u32 = 100;
-const RIGHT: H256 = H256::repeat_byte(1);
-const WRONG: H256 = H256::repeat_byte(2);
+/// What honest members compute.
+pub const RIGHT: H256 = H256::repeat_byte(1);
+/// What the liar has said.
+pub const WRONG: H256 = H256::repeat_byte(2);
 const QUESTION: H256 = H256::repeat_byte(7);
 
 /// One row of the table.
@@ -170,6 +172,96 @@ fn answer(
         panel.reveal(member, value(*member), salt)?;
     }
     Ok(())
+}
+
+/// What corrupt members of a committee do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Members {
+    /// They give the liar's answer.
+    Lie,
+    /// They come, and seal nothing.
+    Abstain,
+    /// They seal, and never open.
+    SealOnly,
+    /// They give the liar's answer; the liar concedes before it is decided.
+    Dissolved,
+}
+
+/// What a committee has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Its value; nothing where it could not decide.
+    pub value: Option<H256>,
+    /// Honest members that gave the right answer.
+    pub right: u32,
+}
+
+/// Most phases that a committee has, with a vote of all.
+const PHASES_MAX: u32 = 4 * ROUNDS_MAX;
+
+/// Plays a committee of which `corrupt` verifiers of 100 are the liar's. `come` says whether honest ones do.
+pub fn verdict(corrupt: u32, how: Members, come: bool, dice: &mut Dice) -> Verdict {
+    let windows = Windows {
+        draw: 5,
+        commit: 10,
+        reveal: 10,
+    };
+    let mut panel = Panel::new(QUESTION, windows);
+    for _ in 0..PHASES_MAX {
+        if panel.decision().is_some() {
+            break;
+        }
+        // What is refused changes nothing, and each phase ends by its time.
+        let _ = match panel.stage() {
+            Stage::Drawing => panel.draw(drawn(dice)),
+            Stage::Round(_) | Stage::Voting(_) => Ok(()),
+            _ => panel.summon(0..VERIFIERS),
+        };
+        let (number, members): (u32, Vec<u32>) = match panel.stage() {
+            Stage::Round(ballot) => (
+                ballot.number(),
+                ballot.seats().iter().map(|seat| seat.member).collect(),
+            ),
+            Stage::Voting(ballot) => (
+                ballot.number(),
+                ballot.seats().iter().map(|seat| seat.member).collect(),
+            ),
+            _ => continue,
+        };
+        let salt = dice.hash();
+        let value = |member: u32| if member < corrupt { WRONG } else { RIGHT };
+        let seals = |member: &u32| {
+            if *member < corrupt {
+                how != Members::Abstain
+            } else {
+                come
+            }
+        };
+        let opens = |member: &u32| seals(member) && (*member >= corrupt || how != Members::SealOnly);
+        for member in members.iter().filter(|member| seals(member)) {
+            let _ = panel.commit(member, seal(QUESTION, number, member, value(*member), salt));
+        }
+        if !panel.is_revealing() {
+            panel.tick(windows.commit);
+        }
+        for member in members.iter().filter(|member| opens(member)) {
+            let _ = panel.reveal(member, value(*member), salt);
+        }
+        let is_open = match panel.stage() {
+            Stage::Round(ballot) => ballot.number() == number,
+            Stage::Voting(ballot) => ballot.number() == number,
+            _ => false,
+        };
+        if is_open {
+            panel.tick(windows.reveal);
+        }
+    }
+    let decided = panel.decision().and_then(|decision| decision.value());
+    let right = panel.gave(&RIGHT).len();
+    Verdict {
+        value: decided,
+        right: u32::try_from(right).unwrap_or(u32::MAX),
+    }
 }
 
 /// When it is fixed what verifiers count in a vote of all, and what two thirds are of.

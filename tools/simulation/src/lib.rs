@@ -4,6 +4,7 @@ pub mod audits;
 pub mod books;
 pub mod break_even;
 pub mod bytes;
+pub mod channels;
 pub mod committees;
 pub mod game;
 pub mod life;

@@ -5,7 +5,7 @@ use sp_arithmetic::FixedU128;
 use surety_audit_economics::{AuditPay, Refusal, SecurityLevel};
 
 use crate::{
-    audits, break_even, bytes, committees, pay,
+    audits, break_even, bytes, channels, committees, pay,
     rules::{Market, Pursuit, REWARD, Rules},
     run::{Outcome, run},
     strategies::{HONEST, STRATEGIES, Strategy},
@@ -90,6 +90,8 @@ pub fn report(rules: &Rules, seed: u64, size: Size, said: &dyn Fn(&str)) -> Resu
     let paid = pay::table(rules, seed, size.tasks.min(20_000))?;
     said(&pay::text(&paid));
     let (refusals, refused_wrongly) = pay::refusals(rules, seed, size.tasks);
+    said("cheats over channels");
+    let (over_channels, channels_hold) = channels::report(seed, size.tasks / 500);
     let (stalls, late) = pay::stalls(rules, seed, size.tasks);
     let count = |value: &Value, key: &str| value.get(key).and_then(Value::as_u64).unwrap_or(0);
     let sum = |key: &str| {
@@ -116,6 +118,8 @@ pub fn report(rules: &Rules, seed: u64, size: Size, said: &dyn Fn(&str)) -> Resu
         "refusals_wrong": refused_wrongly,
         "stalls_simulated": stalls + count(&honest, "stalls"),
         "stalls_late": late,
+        "channels": over_channels,
+        "channels_hold": channels_hold,
         "what_if": what_if(rules, seed, size)?,
         "market": market(rules)?,
     }))
@@ -210,6 +214,8 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
     let young = changed(|rules| rules.seasoned = false);
     let first_come = changed(|rules| rules.places_by_stake = false);
     let owned = changed(|rules| rules.owners_decide = true);
+    let computed = changed(|rules| rules.leaves_demanded = false);
+    let volunteers = changed(|rules| rules.committees_paid = false);
     let soon = changed(|rules| rules.blocks.unbonding = rules.blocks.challenge);
     let judged_only = changed(|rules| rules.pursuit = Pursuit::OF_JUDGED_ONLY);
     let (standard, basic) = (Market::with_corrupt(33), Market::basic(33));
@@ -244,6 +250,16 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
             "places for bids go to whoever comes first",
             "cornered bids",
             (&first_come, &standard),
+        ),
+        (
+            "an auditor of items has to keep room for all of a task",
+            "crowding by work",
+            (&computed, &standard),
+        ),
+        (
+            "members of committees are not paid",
+            "hostile committee, votes",
+            (&volunteers, &standard),
         ),
         (
             "a model's auditors go when its owner retires it",

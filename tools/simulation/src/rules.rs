@@ -39,6 +39,10 @@ pub struct Rules {
     pub demand_price: u128,
     /// Whether auditors demand on chain what they are not served.
     pub auditors_demand: bool,
+    /// Whether auditors of items have the leaves of those shown on chain, so that they need room for no more.
+    pub leaves_demanded: bool,
+    /// Whether members of committees are paid: where not, no honest one computes.
+    pub committees_paid: bool,
     /// Whether keys and stake of auditors have to be older than what anybody can know of the draw.
     pub seasoned: bool,
     /// Whether places for bids go to seasoned stake, and not to whoever comes first.
@@ -78,6 +82,8 @@ impl Default for Rules {
             bid_deposit: REWARD,
             demand_price: REWARD / 100,
             auditors_demand: true,
+            leaves_demanded: true,
+            committees_paid: true,
             seasoned: true,
             places_by_stake: true,
             owners_decide: false,

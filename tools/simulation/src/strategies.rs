@@ -8,6 +8,7 @@ mod bids;
 mod challengers;
 mod clients;
 mod draws;
+mod hostile;
 mod models;
 mod providers;
 mod showing;
@@ -239,6 +240,27 @@ pub const STRATEGIES: &[Strategy] = &[
         draws::moves_stake,
     ),
     drawing("crowding", "crowding of audit places", draws::crowds),
+    drawing("crowding by work", "crowding by work", hostile::crowds_by_work),
+    drawing(
+        "hostile committee, votes",
+        "hostile committees",
+        hostile::votes_for_the_liar,
+    ),
+    drawing(
+        "hostile committee, abstains",
+        "hostile committees",
+        hostile::abstains,
+    ),
+    drawing(
+        "hostile committee, never opens",
+        "hostile committees",
+        hostile::shows_late,
+    ),
+    drawing(
+        "hostile committee, dissolved",
+        "hostile committees",
+        hostile::dissolves,
+    ),
     drawing(
         "withheld entropy",
         "withholding the entropy block",

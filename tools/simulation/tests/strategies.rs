@@ -496,3 +496,28 @@ fn every_strategy_is_tried_here() {
         assert!(source.contains(&format!("\"{name}\"")), "{name}");
     }
 }
+
+#[test]
+fn hostile_members_of_a_committee_gain_nothing_unless_honest_ones_go_unpaid() {
+    loses("hostile committee, votes");
+    loses("hostile committee, abstains");
+    loses("hostile committee, never opens");
+    loses("hostile committee, dissolved");
+    let unpaid = Rules {
+        committees_paid: false,
+        ..Rules::default()
+    };
+    let outcome = play("hostile committee, votes", &unpaid, &Market::with_corrupt(33));
+    assert!(outcome.profit() > 3.0 * outcome.error(), "{}", outcome.profit());
+}
+
+#[test]
+fn large_cheap_tasks_take_no_auditors_room_unless_it_may_have_to_compute_all_of_them() {
+    loses("crowding by work");
+    let computed = Rules {
+        leaves_demanded: false,
+        ..Rules::default()
+    };
+    let outcome = play("crowding by work", &computed, &Market::with_corrupt(33));
+    assert!(outcome.profit() > 3.0 * outcome.error(), "{}", outcome.profit());
+}

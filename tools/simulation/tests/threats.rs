@@ -11,7 +11,7 @@ use std::{
 use surety_simulation::strategies::STRATEGIES;
 
 /// Those that strategies play. The page has more.
-const THREATS: [&str; 35] = [
+const THREATS: [&str; 37] = [
     "wrong result",
     "wrong items",
     "copying",
@@ -33,6 +33,8 @@ const THREATS: [&str; 35] = [
     "commit grinding",
     "keys and stake moved after the seed",
     "crowding of audit places",
+    "crowding by work",
+    "hostile committees",
     "withholding the entropy block",
     "squatted models",
     "censorship of moves",
