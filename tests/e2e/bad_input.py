@@ -92,7 +92,7 @@ class BadInput(unittest.TestCase):
 
     def test_an_oversized_spec_is_refused_by_the_chain_for_a_fee_and_nothing_more(self):
         before, next_task = self.net.chain.account(self.address), self.net.chain.next_task()
-        outcome = self.surety.attempt(*self.generation("--units-max", 4_000_000_000))
+        outcome = self.surety.attempt(*self.generation("--units-max", 40_001))
         self.assertEqual(outcome.code, CHAIN, outcome.stderr)
         self.assertIn("TaskAuction.TooManyUnits", outcome.stderr)
         after = self.net.chain.account(self.address)

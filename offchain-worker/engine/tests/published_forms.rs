@@ -169,6 +169,9 @@ fn named(names: &[&str]) -> String {
     json!({ "chat_template": all }).to_string()
 }
 
+/// Files of a published model: their names, and what is in them.
+type Files<'a> = &'a [(&'a str, &'a str)];
+
 #[test]
 fn of_several_chat_templates_the_default_one_is_the_models() {
     let published = Published::llama(true, false);
@@ -177,7 +180,7 @@ fn of_several_chat_templates_the_default_one_is_the_models() {
     let (list, text) = (named(&["tool_use", "default"]), r#"{"chat_template": "a text"}"#);
     let (in_list, in_text) = ((TOKENIZER_CONFIG, list.as_str()), (TOKENIZER_CONFIG, text));
     let (own, none) = ((TEMPLATE, "a file"), named(&[]));
-    let cases: [(&[(&str, &str)], Option<&str>); 7] = [
+    let cases: [(Files, Option<&str>); 7] = [
         (&[in_text], Some("a text")),
         (&[in_list], Some("default of the list")),
         (&[in_list, default("by its name"), tools], Some("by its name")),
@@ -201,7 +204,7 @@ fn chat_templates_of_which_none_is_meant_are_refused_by_their_names() {
     let one = named(&["tool_use"]);
     let twice = named(&["default", "default"]);
     let in_list = |text| (TOKENIZER_CONFIG, text);
-    let cases: [(&[(&str, &str)], &[&str]); 5] = [
+    let cases: [(Files, &[&str]); 5] = [
         (
             &[in_list(list.as_str())],
             &[TOKENIZER_CONFIG, "rag, tool_use", TEMPLATE],

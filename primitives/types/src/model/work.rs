@@ -236,9 +236,9 @@ mod tests {
             };
             let row = width * 4;
             let starts = (0..PART_BYTES).step_by(4);
-            let parts = starts.map(|start| (start + row - 1) / PART_BYTES + 1);
-            // Leaves in two parts at most, and the first and the last of all.
-            assert_eq!(model.item_parts(), parts.max().unwrap() + 2, "{width}");
+            // Leaves in two parts at most, and the row in these.
+            let each = starts.map(|start| (start + row - 1) / PART_BYTES + 3).max();
+            assert_eq!(Some(model.item_parts()), each, "{width}");
             let terms = AuditTerms {
                 item_parts: model.item_parts(),
                 ..AuditTerms::default()
