@@ -1,0 +1,132 @@
+//! What a payer does with its channel, and how channels end.
+
+use frame_support::{
+    ensure,
+    traits::{Get, fungible::MutateHold, tokens::Precision},
+};
+use sp_runtime::{ArithmeticError, DispatchError, DispatchResult};
+use surety_channels::{ChannelId, Purse, Time};
+
+use crate::{
+    CHANNELS_MAX, Channel, Channels, Config, Error, Event, HoldReason, NextChannel, Pallet, Payers, Standings,
+};
+
+impl<T: Config> Pallet<T> {
+    pub(crate) fn do_open(
+        payer: T::AccountId,
+        payee: T::AccountId,
+        key: T::AccountId,
+        deposit: u128,
+        expiry: Time,
+    ) -> DispatchResult {
+        ensure!(payer != payee, Error::<T>::OwnChannel);
+        ensure!(deposit >= T::MinDeposit::get(), Error::<T>::DepositTooSmall);
+        Self::check_expiry(expiry, Self::now())?;
+        let mut provider = Standings::<T>::get(&payee).ok_or(Error::<T>::NotStanding)?;
+        ensure!(provider.lock > 0, Error::<T>::NotStanding);
+        let mut of_payer = Payers::<T>::get(&payer);
+        ensure!(of_payer.channels < CHANNELS_MAX, Error::<T>::TooManyChannels);
+        of_payer.channels = of_payer.channels.saturating_add(1);
+        provider.channels = provider
+            .channels
+            .checked_add(1)
+            .ok_or(ArithmeticError::Overflow)?;
+        let id = NextChannel::<T>::get();
+        NextChannel::<T>::put(id.checked_add(1).ok_or(ArithmeticError::Overflow)?);
+        T::Currency::hold(&HoldReason::Channel.into(), &payer, deposit)?;
+        let channel = Channel {
+            payer: payer.clone(),
+            payee: payee.clone(),
+            key,
+            expiry,
+            purse: Purse::new(id, deposit),
+        };
+        Channels::<T>::insert(id, channel);
+        Payers::<T>::insert(&payer, of_payer);
+        Standings::<T>::insert(&payee, provider);
+        Self::deposit_event(Event::Opened {
+            channel: id,
+            payer,
+            payee,
+        });
+        Ok(())
+    }
+
+    pub(crate) fn do_top_up(payer: T::AccountId, id: ChannelId, amount: u128) -> DispatchResult {
+        let mut channel = Self::own_channel(&payer, id)?;
+        channel.purse.top_up(amount).map_err(|_| Error::<T>::Closing)?;
+        T::Currency::hold(&HoldReason::Channel.into(), &payer, amount)?;
+        Channels::<T>::insert(id, channel);
+        Self::deposit_event(Event::Changed { channel: id });
+        Ok(())
+    }
+
+    pub(crate) fn do_extend(payer: T::AccountId, id: ChannelId, expiry: Time) -> DispatchResult {
+        let mut channel = Self::own_channel(&payer, id)?;
+        ensure!(channel.purse.closing.is_none(), Error::<T>::Closing);
+        Self::check_expiry(expiry, channel.expiry.max(Self::now()))?;
+        channel.expiry = expiry;
+        Channels::<T>::insert(id, channel);
+        Self::deposit_event(Event::Changed { channel: id });
+        Ok(())
+    }
+
+    pub(crate) fn do_close(payer: T::AccountId, id: ChannelId) -> DispatchResult {
+        let mut channel = Self::own_channel(&payer, id)?;
+        channel
+            .purse
+            .close(Self::now().saturating_add(T::ClosingPeriod::get()));
+        let until = channel.purse.closing.unwrap_or_default();
+        Channels::<T>::insert(id, channel);
+        Self::deposit_event(Event::Closing { channel: id, until });
+        Ok(())
+    }
+
+    pub(crate) fn do_close_agreed(who: T::AccountId, id: ChannelId) -> DispatchResult {
+        let channel = Channels::<T>::get(id).ok_or(Error::<T>::NoChannel)?;
+        Self::ensure_payee(&who, &channel.payee)?;
+        Self::finish(channel, true)
+    }
+
+    /// Ends a channel that is over.
+    pub(crate) fn do_end(id: ChannelId) -> DispatchResult {
+        Self::finish(Channels::<T>::get(id).ok_or(Error::<T>::NoChannel)?, false)
+    }
+
+    fn finish(channel: Channel<T::AccountId>, payee_agrees: bool) -> DispatchResult {
+        let id = channel.purse.channel;
+        let refund = channel.purse.refund(Self::now(), channel.expiry, payee_agrees);
+        let refund = refund.ok_or(Error::<T>::NotOver)?;
+        T::Currency::release(
+            &HoldReason::Channel.into(),
+            &channel.payer,
+            refund,
+            Precision::Exact,
+        )?;
+        Channels::<T>::remove(id);
+        Payers::<T>::mutate_exists(&channel.payer, |payer| {
+            let mut left = payer.take().unwrap_or_default();
+            left.channels = left.channels.saturating_sub(1);
+            *payer = (left.channels > 0).then_some(left);
+        });
+        Standings::<T>::mutate(&channel.payee, |provider| {
+            if let Some(provider) = provider {
+                provider.channels = provider.channels.saturating_sub(1);
+            }
+        });
+        Self::deposit_event(Event::Ended { channel: id, refund });
+        Ok(())
+    }
+
+    fn own_channel(payer: &T::AccountId, id: ChannelId) -> Result<Channel<T::AccountId>, DispatchError> {
+        let channel = Channels::<T>::get(id).ok_or(Error::<T>::NoChannel)?;
+        ensure!(channel.payer == *payer, Error::<T>::NotPayer);
+        Ok(channel)
+    }
+
+    fn check_expiry(expiry: Time, after: Time) -> DispatchResult {
+        let last = Self::now().saturating_add(T::MaxLife::get());
+        ensure!(after < expiry && expiry <= last, Error::<T>::BadExpiry);
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! What the payee gets.
+
+use frame_support::{ensure, traits::Get};
+use sp_runtime::{DispatchError, DispatchResult};
+use surety_channels::{BatchNumber, BatchWindow, ChannelId, ChannelOpening, ProvenChannel, SignedVoucher};
+use surety_pallet_holds::hand_over;
+use surety_types::{stake::Role, traits::StakeLedger};
+
+use crate::{
+    Batches, Channel, Channels, Config, Error, Event, HoldReason, Openings, Pallet, SignedBytes, Standings,
+};
+
+impl<T: Config> Pallet<T> {
+    pub(crate) fn do_redeem(signed: SignedVoucher<T::AccountId>, batches: Openings) -> DispatchResult {
+        let id = signed.voucher.channel;
+        let mut channel = Channels::<T>::get(id).ok_or(Error::<T>::NoChannel)?;
+        let now = Self::now();
+        // A batch that is late keeps its voucher alive: it could not have been redeemed before.
+        let at = if now <= channel.purse.held_until {
+            now.min(signed.voucher.expiry)
+        } else {
+            now
+        };
+        let checked = signed.voucher.check(&channel.terms(), at);
+        checked.map_err(|_| Error::<T>::BadVoucher)?;
+        let genesis = T::Genesis::get();
+        let is_signed = signed.is_signed(&genesis, &channel.key, T::Signatures::is_signed);
+        ensure!(is_signed, Error::<T>::BadSignature);
+        for (batch, opening) in batches {
+            let (window, shown) = Self::shown(&channel.payee, batch, &opening)?;
+            let counted = channel.purse.count(&window, &shown, now);
+            counted.map_err(|_| Error::<T>::NotCounted)?;
+        }
+        let amount = channel.purse.redeem(signed.voucher.sum);
+        let (paid, levy) = Self::pay(&channel, amount)?;
+        Channels::<T>::insert(id, channel);
+        Self::deposit_event(Event::Redeemed {
+            channel: id,
+            paid,
+            levy,
+        });
+        Ok(())
+    }
+
+    /// Pays the payee and the pot. Returns what each of them got.
+    fn pay(channel: &Channel<T::AccountId>, amount: u128) -> Result<(u128, u128), DispatchError> {
+        if amount == 0 {
+            return Ok((0, 0));
+        }
+        let provider = Standings::<T>::get(&channel.payee).ok_or(Error::<T>::NotStanding)?;
+        let levy = provider.levy.mul_ceil(amount);
+        let reason = HoldReason::Channel.into();
+        let hand = |to: &T::AccountId, amount| {
+            hand_over::<T::AccountId, T::Currency>(&reason, &channel.payer, to, amount)
+        };
+        let levy = if levy > 0 && hand(&T::LevyPot::get(), levy)? {
+            levy
+        } else {
+            0
+        };
+        let rest = amount.saturating_sub(levy);
+        ensure!(
+            rest == 0 || hand(&channel.payee, rest)?,
+            Error::<T>::PayeeCannotTake
+        );
+        Ok((rest, levy))
+    }
+
+    pub(crate) fn do_hold(
+        who: T::AccountId,
+        id: ChannelId,
+        batch: BatchNumber,
+        opening: ChannelOpening,
+    ) -> DispatchResult {
+        let mut channel = Channels::<T>::get(id).ok_or(Error::<T>::NoChannel)?;
+        Self::ensure_payee(&who, &channel.payee)?;
+        let (window, shown) = Self::shown(&channel.payee, batch, &opening)?;
+        // Bounded by the expiry: new batches do not keep a payer's money for ever.
+        let period = T::ClosingPeriod::get();
+        let last = channel.expiry.saturating_add(period);
+        let until = Self::now().saturating_add(period).min(last);
+        let held = channel.purse.hold(&window, &shown, Self::now(), until);
+        held.map_err(|_| Error::<T>::NotHeld)?;
+        Channels::<T>::insert(id, channel);
+        Self::deposit_event(Event::Held { channel: id, until });
+        Ok(())
+    }
+
+    fn shown(
+        payee: &T::AccountId,
+        batch: BatchNumber,
+        opening: &ChannelOpening,
+    ) -> Result<(BatchWindow, ProvenChannel), DispatchError> {
+        let window = Batches::<T>::get(payee, batch).ok_or(Error::<T>::NoBatch)?;
+        let shown = opening.verify(&window.root).ok_or(Error::<T>::BadOpening)?;
+        Ok((window, shown))
+    }
+
+    pub(crate) fn ensure_payee(who: &T::AccountId, payee: &T::AccountId) -> DispatchResult {
+        let is_payee = who == payee || T::Stake::stash_of(who, Role::Provider).as_ref() == Some(payee);
+        ensure!(is_payee, Error::<T>::NotPayee);
+        Ok(())
+    }
+}

@@ -1,0 +1,285 @@
+//! A runtime of System, Balances, staking and this pallet, with real sr25519 keys.
+
+use frame_support::{assert_ok, derive_impl, parameter_types, traits::Hooks};
+use sp_core::{H256, Pair, sr25519};
+use sp_runtime::{
+    AccountId32, BuildStorage, FixedU128, Perquintill,
+    traits::{BlockNumberProvider, IdentityLookup},
+};
+use surety_audit_economics::{
+    AuditPay, AuditPolicy, AuditRates,
+    channels::{PointRates, SURE},
+};
+use surety_channels::{
+    Batch, BatchEntry, BatchNumber, ChannelId, ReceiptLeaf, SignedVoucher, Voucher, wallet_bytes,
+};
+use surety_types::stake::Role;
+
+use crate as pallet_channels;
+use crate::{Channels, SignedBytes, Standings};
+
+type Block = frame_system::mocking::MockBlock<Test>;
+
+pub(crate) const WINDOW: u32 = 10;
+pub(crate) const CLOSING: u32 = 30;
+pub(crate) const REDEEM_BY: u32 = 1_000;
+pub(crate) const LIFE: u32 = 500;
+pub(crate) const START: u128 = 1_000 * SURE;
+pub(crate) const LOCK: u128 = 100 * SURE;
+pub(crate) const CAP: u128 = 10 * SURE;
+pub(crate) const GENESIS: H256 = H256::repeat_byte(7);
+
+#[frame_support::runtime]
+mod runtime {
+    #[runtime::runtime]
+    #[runtime::derive(
+        RuntimeCall,
+        RuntimeEvent,
+        RuntimeError,
+        RuntimeOrigin,
+        RuntimeFreezeReason,
+        RuntimeHoldReason,
+        RuntimeSlashReason,
+        RuntimeLockId,
+        RuntimeTask
+    )]
+    pub struct Test;
+
+    #[runtime::pallet_index(0)]
+    pub type System = frame_system;
+    #[runtime::pallet_index(1)]
+    pub type Balances = pallet_balances;
+    #[runtime::pallet_index(2)]
+    pub type Staking = surety_pallet_staking;
+    #[runtime::pallet_index(3)]
+    pub type ChannelsPallet = pallet_channels;
+}
+
+parameter_types! {
+    pub const ExistentialDeposit: u128 = 5;
+    pub const MinBond: u128 = 100;
+    pub const UnbondingPeriod: u64 = 100;
+    pub const Genesis: H256 = GENESIS;
+    pub const MinDeposit: u128 = 1_000;
+    pub const BatchWindowLength: u32 = WINDOW;
+    pub const ClosingPeriod: u32 = CLOSING;
+    pub const RedeemBy: u32 = REDEEM_BY;
+    pub const MaxLife: u32 = LIFE;
+    pub const SweptPerBlock: u32 = 2;
+    pub AtRisk: FixedU128 = FixedU128::from_u32(1);
+    pub const PointCost: u128 = SURE / 100;
+    pub Pay: AuditPay = AuditPay::default();
+    pub Pot: AccountId32 = AccountId32::new([9; 32]);
+    pub Rates: PointRates = PointRates {
+        usual: FixedU128::from_u32(1),
+        newcomer: FixedU128::from_u32(1),
+        probation: 0,
+    };
+    pub Policy: AuditPolicy = AuditPolicy {
+        rates: AuditRates::default(),
+        able: Perquintill::one(),
+        corrupt: Perquintill::from_rational(1u64, 3),
+        accuracy: Perquintill::from_percent(95),
+        burned: Perquintill::from_percent(50),
+        reward_multiple: 40,
+    };
+    pub static Time: u64 = 1;
+}
+
+/// A clock that moves when a test says so.
+pub struct Clock;
+
+impl BlockNumberProvider for Clock {
+    type BlockNumber = u64;
+
+    fn current_block_number() -> u64 {
+        Time::get()
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn set_block_number(block: u64) {
+        Time::set(block);
+    }
+}
+
+/// Real signatures.
+pub struct Sr25519;
+
+impl SignedBytes<AccountId32> for Sr25519 {
+    fn is_signed(key: &AccountId32, bytes: &[u8], signature: &[u8; 64]) -> bool {
+        let key = sr25519::Public::from_raw(*key.as_ref());
+        sr25519::Pair::verify(&sr25519::Signature::from_raw(*signature), bytes, &key)
+    }
+}
+
+#[derive_impl(frame_system::config_preludes::TestDefaultConfig)]
+impl frame_system::Config for Test {
+    type Block = Block;
+    type AccountId = AccountId32;
+    type Lookup = IdentityLookup<AccountId32>;
+    type AccountData = pallet_balances::AccountData<u128>;
+}
+
+#[derive_impl(pallet_balances::config_preludes::TestDefaultConfig)]
+impl pallet_balances::Config for Test {
+    type Balance = u128;
+    type ExistentialDeposit = ExistentialDeposit;
+    type AccountStore = System;
+}
+
+impl surety_pallet_staking::Config for Test {
+    type Currency = Balances;
+    type RuntimeHoldReason = RuntimeHoldReason;
+    type MinBond = MinBond;
+    type BlockNumberProvider = Clock;
+    type Jail = ();
+    type UnbondingPeriod = UnbondingPeriod;
+    type OnClosed = ();
+    type WeightInfo = ();
+}
+
+impl pallet_channels::Config for Test {
+    type Currency = Balances;
+    type RuntimeHoldReason = RuntimeHoldReason;
+    type Stake = Staking;
+    type Clock = Clock;
+    type Signatures = Sr25519;
+    type Genesis = Genesis;
+    type Rates = Rates;
+    type Policy = Policy;
+    type AtRisk = AtRisk;
+    type Pay = Pay;
+    type PointCost = PointCost;
+    type LevyPot = Pot;
+    type MinDeposit = MinDeposit;
+    type BatchWindowLength = BatchWindowLength;
+    type ClosingPeriod = ClosingPeriod;
+    type RedeemBy = RedeemBy;
+    type MaxLife = MaxLife;
+    type SweptPerBlock = SweptPerBlock;
+    type WeightInfo = ();
+}
+
+pub(crate) fn pair() -> sr25519::Pair {
+    sr25519::Pair::from_seed(&[1; 32])
+}
+
+pub(crate) fn payer() -> AccountId32 {
+    AccountId32::new(pair().public().0)
+}
+
+pub(crate) fn stash() -> AccountId32 {
+    AccountId32::new([2; 32])
+}
+
+pub(crate) fn agent() -> AccountId32 {
+    AccountId32::new([3; 32])
+}
+
+pub(crate) fn signed(who: AccountId32) -> RuntimeOrigin {
+    RuntimeOrigin::signed(who)
+}
+
+/// A provider with [`LOCK`] for [`CAP`], and a payer with money; checks every invariant at the end.
+pub(crate) fn run(test: impl FnOnce()) {
+    Time::set(1);
+    let config = RuntimeGenesisConfig {
+        balances: pallet_balances::GenesisConfig {
+            balances: vec![
+                (payer(), START),
+                (stash(), START),
+                (agent(), START),
+                (Pot::get(), 5),
+            ],
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let mut ext = sp_io::TestExternalities::new(config.build_storage().expect("the genesis is valid"));
+    ext.execute_with(|| {
+        System::set_block_number(1);
+        assert_ok!(Staking::bond(signed(stash()), Role::Provider, 200 * SURE));
+        assert_ok!(Staking::set_agent(signed(stash()), agent()));
+        assert_ok!(Staking::confirm_agent(signed(agent()), stash()));
+        assert_ok!(ChannelsPallet::stand(signed(stash()), LOCK, CAP));
+        test();
+        check();
+    });
+}
+
+pub(crate) fn check() {
+    assert_ok!(ChannelsPallet::do_try_state());
+}
+
+/// Blocks in which the clock runs.
+pub(crate) fn pass(blocks: u32) {
+    for _ in 0..blocks {
+        Time::mutate(|time| *time += 1);
+        block();
+    }
+}
+
+/// A block in which it stands still.
+pub(crate) fn block() {
+    let next = System::block_number() + 1;
+    System::set_block_number(next);
+    <ChannelsPallet as Hooks<u64>>::on_initialize(next);
+}
+
+pub(crate) fn open(deposit: u128) -> ChannelId {
+    let expiry = u32::try_from(Time::get()).expect("short") + 200;
+    let id = crate::NextChannel::<Test>::get();
+    assert_ok!(ChannelsPallet::open(
+        signed(payer()),
+        stash(),
+        payer(),
+        deposit,
+        expiry
+    ));
+    id
+}
+
+/// A batch of receipts of these prices, from request `first` of a channel on.
+pub(crate) fn batch(channel: ChannelId, first: u32, prices: &[u128]) -> Batch {
+    let leaf = ReceiptLeaf {
+        receipt: H256::zero(),
+        salt: H256::zero(),
+    };
+    let entries = (first..).zip(prices).map(|(nonce, price)| BatchEntry {
+        channel,
+        nonce,
+        price: *price,
+        leaf,
+    });
+    Batch::new(&entries.collect::<Vec<_>>()).expect("well-formed")
+}
+
+/// Commits it in a block of its own, the clock standing still.
+pub(crate) fn commit(batch: &Batch) -> BatchNumber {
+    block();
+    let number = Standings::<Test>::get(stash()).expect("stands").next;
+    assert_ok!(ChannelsPallet::commit_batch(signed(agent()), batch.root()));
+    number
+}
+
+pub(crate) fn voucher(channel: ChannelId, sum: u128, in_wallet: bool) -> SignedVoucher<AccountId32> {
+    let expiry = Channels::<Test>::get(channel).map_or(0, |channel| channel.expiry);
+    let voucher = Voucher {
+        channel,
+        payee: stash(),
+        expiry,
+        nonce: 0,
+        request: H256::zero(),
+        sum,
+    };
+    let message = voucher.message(&GENESIS);
+    let signature = if in_wallet {
+        pair().sign(&wallet_bytes(&message))
+    } else {
+        pair().sign(&message)
+    };
+    SignedVoucher {
+        voucher,
+        signature: signature.0,
+    }
+}

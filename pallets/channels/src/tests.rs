@@ -1,0 +1,275 @@
+//! What payers and payees can count on.
+
+use frame_support::{assert_noop, assert_ok, traits::fungible::InspectHold};
+use proptest::prelude::*;
+use surety_audit_economics::channels::SURE;
+use surety_channels::{Batch, BatchNumber, ChannelId};
+
+use crate::{Channels, Error, HoldReason, Openings, mock::*};
+
+fn free(who: &sp_runtime::AccountId32) -> u128 {
+    Balances::free_balance(who)
+}
+
+fn held() -> u128 {
+    Balances::balance_on_hold(&HoldReason::Channel.into(), &payer())
+}
+
+fn openings(channel: ChannelId, batches: &[(BatchNumber, Batch)]) -> Openings {
+    let of = |(number, batch): &(BatchNumber, Batch)| (*number, batch.open_channel(channel).expect("has it"));
+    Openings::truncate_from(batches.iter().map(of).collect())
+}
+
+fn redeem(channel: ChannelId, sum: u128, batches: &[(BatchNumber, Batch)]) -> sp_runtime::DispatchResult {
+    ChannelsPallet::redeem(
+        signed(agent()),
+        voucher(channel, sum, false),
+        openings(channel, batches),
+    )
+}
+
+#[test]
+fn a_payee_gets_what_final_batches_and_the_voucher_cover_less_the_levy() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (before, pot) = (free(&stash()), free(&Pot::get()));
+        let made = batch(channel, 0, &[SURE, SURE]);
+        let batches = [(commit(&made), made)];
+        pass(WINDOW);
+        assert_noop!(redeem(channel, 5 * SURE, &batches), Error::<Test>::NotCounted);
+        pass(1);
+        assert_ok!(redeem(channel, 5 * SURE, &batches));
+        // Two SURE were in the batch; 1.25 points of a hundredth each pay for audits.
+        assert_eq!(free(&Pot::get()) - pot, SURE / 40);
+        assert_eq!(free(&stash()) - before, 2 * SURE - SURE / 40);
+        assert_eq!(held(), 3 * SURE);
+        // Not twice.
+        assert_noop!(redeem(channel, 5 * SURE, &batches), Error::<Test>::NotCounted);
+        assert_ok!(redeem(channel, 5 * SURE, &[]));
+        assert_eq!(held(), 3 * SURE);
+    });
+}
+
+#[test]
+fn a_wallets_voucher_counts_and_a_changed_one_does_not() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let made = batch(channel, 0, &[SURE]);
+        let batches = [(commit(&made), made)];
+        pass(WINDOW + 1);
+        let mut forged = voucher(channel, SURE, true);
+        forged.voucher.sum = 2 * SURE;
+        let all = openings(channel, &batches);
+        assert_noop!(
+            ChannelsPallet::redeem(signed(agent()), forged, all.clone()),
+            Error::<Test>::BadSignature
+        );
+        assert_ok!(ChannelsPallet::redeem(
+            signed(agent()),
+            voucher(channel, SURE, true),
+            all
+        ));
+        assert_eq!(held(), 4 * SURE);
+    });
+}
+
+#[test]
+fn batches_of_a_channel_are_counted_in_order() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (one, two) = (batch(channel, 0, &[SURE]), batch(channel, 1, &[SURE]));
+        let batches = [(commit(&one), one), (commit(&two), two)];
+        pass(WINDOW + 1);
+        assert_noop!(
+            redeem(channel, 2 * SURE, &batches[1..]),
+            Error::<Test>::NotCounted
+        );
+        assert_ok!(redeem(channel, 2 * SURE, &batches));
+        assert_eq!(held(), 3 * SURE);
+    });
+}
+
+#[test]
+fn a_payer_gets_its_rest_back_by_time_alone_but_not_before_the_payees_time() {
+    run(|| {
+        let channel = open(5 * SURE);
+        assert_ok!(ChannelsPallet::close(signed(payer()), channel));
+        pass(CLOSING);
+        assert_noop!(
+            ChannelsPallet::end(signed(payer()), channel),
+            Error::<Test>::NotOver
+        );
+        pass(2);
+        assert_eq!((held(), free(&payer())), (0, START));
+        assert!(Channels::<Test>::get(channel).is_none());
+    });
+}
+
+#[test]
+fn every_channel_that_expired_is_ended_by_the_sweep() {
+    run(|| {
+        let ids: Vec<_> = (0..7).map(|_| open(SURE)).collect();
+        assert_eq!(ids, [0, 1, 2, 3, 4, 5, 6]);
+        pass(210);
+        assert_eq!(Channels::<Test>::iter().count(), 0);
+        assert_eq!(free(&payer()), START);
+    });
+}
+
+#[test]
+fn nobodys_time_runs_while_finality_stands_still() {
+    run(|| {
+        let channel = open(SURE);
+        assert_ok!(ChannelsPallet::close(signed(payer()), channel));
+        (0..1_000).for_each(|_| block());
+        assert_eq!(held(), SURE);
+        assert!(Channels::<Test>::get(channel).is_some());
+    });
+}
+
+#[test]
+fn a_late_batch_is_held_for_and_paid_after_the_expiry() {
+    run(|| {
+        let channel = open(5 * SURE);
+        pass(199);
+        let made = batch(channel, 0, &[SURE]);
+        let batches = [(commit(&made), made)];
+        let opening = batches[0].1.open_channel(channel).expect("has it");
+        assert_noop!(
+            ChannelsPallet::hold(signed(payer()), channel, batches[0].0, opening.clone()),
+            Error::<Test>::NotPayee
+        );
+        assert_ok!(ChannelsPallet::hold(
+            signed(agent()),
+            channel,
+            batches[0].0,
+            opening
+        ));
+        pass(WINDOW + 1);
+        assert_ok!(redeem(channel, SURE, &batches));
+        assert_eq!(held(), 4 * SURE);
+        pass(CLOSING);
+        assert_eq!(held(), 0);
+    });
+}
+
+#[test]
+fn a_standing_lock_covers_its_cap_and_stays_while_it_is_needed() {
+    run(|| {
+        let needed = ChannelsPallet::needed_lock(2 * CAP).expect("insurable");
+        let stand = |lock, cap| ChannelsPallet::stand(signed(stash()), lock, cap);
+        assert_noop!(stand(needed - 1, 2 * CAP), Error::<Test>::LockTooSmall);
+        let channel = open(SURE);
+        assert_noop!(stand(0, 0), Error::<Test>::InUse);
+        block();
+        let dear = batch(channel, 0, &[CAP + 1]);
+        assert_noop!(
+            ChannelsPallet::commit_batch(signed(agent()), dear.root()),
+            Error::<Test>::BeyondCap
+        );
+        assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        let made = batch(channel, 0, &[CAP]);
+        commit(&made);
+        assert_noop!(
+            ChannelsPallet::commit_batch(signed(agent()), made.root()),
+            Error::<Test>::OneABlock
+        );
+        assert_noop!(stand(0, 0), Error::<Test>::InUse);
+        pass(WINDOW + 1);
+        assert_ok!(stand(0, 0));
+        assert_noop!(
+            ChannelsPallet::open(signed(payer()), stash(), payer(), SURE, 100),
+            Error::<Test>::NotStanding
+        );
+        // All of the stake is free again.
+        assert_ok!(Staking::unbond(signed(stash()), 200 * SURE));
+    });
+}
+
+#[test]
+fn deposits_and_expiries_only_grow_and_only_by_their_payer() {
+    run(|| {
+        let channel = open(SURE);
+        let extend = |by, to| ChannelsPallet::extend(signed(by), channel, to);
+        assert_noop!(extend(agent(), 300), Error::<Test>::NotPayer);
+        assert_noop!(extend(payer(), 201), Error::<Test>::BadExpiry);
+        assert_noop!(extend(payer(), LIFE + 2), Error::<Test>::BadExpiry);
+        assert_ok!(extend(payer(), 300));
+        assert_ok!(ChannelsPallet::top_up(signed(payer()), channel, SURE));
+        assert_eq!(held(), 2 * SURE);
+        assert_ok!(ChannelsPallet::close(signed(payer()), channel));
+        assert_noop!(
+            ChannelsPallet::top_up(signed(payer()), channel, SURE),
+            Error::<Test>::Closing
+        );
+        assert_noop!(extend(payer(), 400), Error::<Test>::Closing);
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn money_is_conserved_and_nobody_gets_more_than_is_covered(
+        steps in prop::collection::vec((0u8..8, 0u64..3, 1u128..2_000), 1..60)
+    ) {
+        run(|| {
+            let issued = Balances::total_issuance();
+            // Of each channel: number, batch, last time to dispute it, and price.
+            let mut lives = [const { Vec::<(BatchNumber, Batch, u64, u128)>::new() }; 3];
+            let (mut counted, mut next, mut best) = ([0usize; 3], [0u32; 3], [0u128; 3]);
+            let ids = [open(100_000), open(100_000), open(100_000)];
+            let at_first = free(&stash()) + free(&Pot::get());
+            for (step, which, amount) in steps {
+                let (at, id) = (which as usize, ids[which as usize]);
+                match step {
+                    0 | 1 => {
+                        let made = batch(id, next[at], &[amount, 1]);
+                        next[at] += 2;
+                        let number = commit(&made);
+                        lives[at].push((number, made, Time::get() + u64::from(WINDOW), amount + 1));
+                    }
+                    2 | 3 => {
+                        let upto = lives[at].len().min(counted[at] + 8);
+                        let chosen: Vec<_> = lives[at][counted[at]..upto]
+                            .iter()
+                            .take_while(|life| life.2 < Time::get())
+                            .map(|life| (life.0, life.1.clone()))
+                            .collect();
+                        if redeem(id, amount * 3, &chosen).is_ok() {
+                            counted[at] += chosen.len();
+                            best[at] = best[at].max(amount * 3);
+                        }
+                    }
+                    4 => ignore(ChannelsPallet::top_up(signed(payer()), id, amount)),
+                    5 => pass(u32::try_from(amount % 20).expect("small")),
+                    6 if amount % 4 == 0 => ignore(ChannelsPallet::close(signed(payer()), id)),
+                    7 if amount % 8 == 0 => ignore(ChannelsPallet::close_agreed(signed(agent()), id)),
+                    _ => {
+                        if let Some((number, made, ..)) = lives[at].last() {
+                            let opening = made.open_channel(id).expect("has it");
+                            ignore(ChannelsPallet::hold(signed(agent()), id, *number, opening));
+                        }
+                    }
+                }
+                check();
+                let covered: u128 = (0..3)
+                    .map(|at| {
+                        let finals = lives[at].iter().filter(|life| life.2 < Time::get());
+                        finals.map(|life| life.3).sum::<u128>().min(best[at])
+                    })
+                    .sum();
+                let earned = free(&stash()) + free(&Pot::get()) - at_first;
+                assert!(earned <= covered, "more than is covered");
+                assert_eq!(free(&payer()) + held() + earned, START, "the payer lost something");
+                assert_eq!(Balances::total_issuance(), issued);
+            }
+            // All of it comes back by time alone.
+            pass(600);
+            assert_eq!(held(), 0);
+        });
+    }
+}
+
+/// A step that may be refused: what matters is what it leaves behind.
+fn ignore(_: sp_runtime::DispatchResult) {}
