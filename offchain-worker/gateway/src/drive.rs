@@ -1,0 +1,260 @@
+//! One generation from its reservation to its receipts, whatever its providers and its client do.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use surety_models::tokens::TextStream;
+use tokio::{sync::mpsc, time::timeout};
+
+use crate::{
+    api::Shared,
+    error::ApiError,
+    metrics::Metrics,
+    stop::StopFilter,
+    text::ModelText,
+    upstream::{Finish, Generating, GenerationAsk, Receipt, Step, UpstreamError},
+};
+
+/// Providers that are asked for one answer.
+pub(crate) const ATTEMPTS_MAX: usize = 3;
+
+/// What a client is told.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// More text, whole characters, and the ids that have come since the last.
+    Delta { text: String, ids: Vec<u32> },
+    /// The end, after all of it is on disk.
+    End { finish: Finish, tokens: u32 },
+    /// The end, without an answer.
+    Failed(ApiError),
+}
+
+/// An open call.
+pub(crate) struct Job {
+    pub call: u64,
+    pub ask: GenerationAsk,
+    pub text: Arc<dyn ModelText>,
+    pub stops: Vec<String>,
+}
+
+/// What providers have been paid.
+#[derive(Default)]
+struct Paid {
+    sum: u128,
+    receipts: Vec<Receipt>,
+}
+
+impl Paid {
+    fn add(&mut self, receipt: Receipt) {
+        self.sum = self.sum.saturating_add(receipt.price);
+        self.receipts.push(receipt);
+    }
+}
+
+/// Why an attempt ended without an answer.
+enum Broken {
+    /// Another provider may do better.
+    Provider {
+        name: String,
+        error: UpstreamError,
+    },
+    Failed(ApiError),
+    /// Nobody waits for it.
+    Gone,
+}
+
+/// What has been said, by whichever provider.
+struct Said {
+    ids: Vec<u32>,
+    stream: TextStream,
+    filter: StopFilter,
+    pending: Vec<u32>,
+}
+
+/// Answers, closes the call, and tells the end last. Goes on to the settlement when nobody listens any more.
+pub(crate) async fn drive(shared: Arc<Shared>, job: Job, tell: mpsc::Sender<Event>) {
+    Metrics::count(&shared.metrics.calls);
+    let mut paid = Paid::default();
+    let mut said = Said {
+        ids: Vec::new(),
+        stream: TextStream::default(),
+        filter: StopFilter::new(job.stops.clone()),
+        pending: Vec::new(),
+    };
+    let ended = attempts(&shared, &job, &mut said, &mut paid, &tell).await;
+    let tokens = u32::try_from(said.ids.len()).unwrap_or(u32::MAX);
+    let (call, Paid { sum, receipts }) = (job.call, paid);
+    let closed = shared
+        .ledger(move |ledger| ledger.close_call(call, sum, receipts))
+        .await;
+    let last = match (ended, closed) {
+        (_, Err(error)) => Event::Failed(error),
+        (Err(Broken::Gone), _) => {
+            Metrics::count(&shared.metrics.gone);
+            return;
+        }
+        (Err(Broken::Failed(error)), _) => Event::Failed(error),
+        (Err(Broken::Provider { error, .. }), _) => Event::Failed(error.into()),
+        (Ok(finish), _) => Event::End { finish, tokens },
+    };
+    if matches!(last, Event::Failed(_)) {
+        Metrics::count(&shared.metrics.failed);
+    }
+    // Whoever has hung up by now finds the receipts by the call's number.
+    tell.send(last).await.ok();
+}
+
+async fn attempts(
+    shared: &Shared,
+    job: &Job,
+    said: &mut Said,
+    paid: &mut Paid,
+    tell: &mpsc::Sender<Event>,
+) -> Result<Finish, Broken> {
+    let mut avoid = Vec::new();
+    loop {
+        match attempt(shared, job, &avoid, said, paid, tell).await {
+            Err(Broken::Provider { name, error }) => {
+                tracing::warn!(call = job.call, %error, "a provider failed");
+                avoid.push(name);
+                if avoid.len() >= ATTEMPTS_MAX {
+                    return Err(Broken::Failed(error.into()));
+                }
+                Metrics::count(&shared.metrics.retried);
+                let (call, most) = (job.call, job.ask.price_max);
+                let more = shared.ledger(move |ledger| ledger.reserve_more(call, most)).await;
+                more.map_err(Broken::Failed)?;
+            }
+            ended => return ended,
+        }
+    }
+}
+
+/// One provider's answer. What was said before is compared and not told again.
+async fn attempt(
+    shared: &Shared,
+    job: &Job,
+    avoid: &[String],
+    said: &mut Said,
+    paid: &mut Paid,
+    tell: &mpsc::Sender<Event>,
+) -> Result<Finish, Broken> {
+    let slow = || {
+        Broken::Failed(ApiError::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            "timeout",
+            "the provider is too slow",
+        ))
+    };
+    let begun = tokio::select! {
+        () = tell.closed() => return Err(Broken::Gone),
+        begun = timeout(shared.settings.token_time, shared.upstream.generate(&job.ask, avoid)) => begun,
+    };
+    let mut run = begun.map_err(|_| slow())?.map_err(|error| broken(error, paid))?;
+    let mut place = 0usize;
+    loop {
+        let step = tokio::select! {
+            () = tell.closed() => {
+                cancel(shared, run, paid).await;
+                return Err(Broken::Gone);
+            }
+            step = timeout(shared.settings.token_time, run.next()) => step,
+        };
+        let Ok(step) = step else {
+            cancel(shared, run, paid).await;
+            return Err(slow());
+        };
+        match step.map_err(|error| broken(error, paid))? {
+            Step::Done(receipt) => {
+                let (finish, agrees) = (receipt.finish, place == said.ids.len());
+                paid.add(receipt);
+                if !agrees {
+                    return Err(Broken::Failed(diverged()));
+                }
+                let text = said.filter.end();
+                tell_delta(tell, text, &mut said.pending).await?;
+                return Ok(finish);
+            }
+            Step::Tokens(ids) => {
+                let mut text = String::new();
+                let mut stopped = false;
+                for id in ids {
+                    match said.ids.get(place) {
+                        Some(before) if *before == id => {
+                            place = place.saturating_add(1);
+                            continue;
+                        }
+                        Some(_) => {
+                            cancel(shared, run, paid).await;
+                            return Err(Broken::Failed(diverged()));
+                        }
+                        None => {}
+                    }
+                    place = place.saturating_add(1);
+                    said.ids.push(id);
+                    said.pending.push(id);
+                    Metrics::count(&shared.metrics.tokens);
+                    let piece = said.stream.push(id, |ids| job.text.decode(ids));
+                    let Ok(piece) = piece else {
+                        cancel(shared, run, paid).await;
+                        let told = "the model's tokenizer has no text for what the provider said";
+                        let error = ApiError::new(StatusCode::BAD_GATEWAY, "no_text", told);
+                        return Err(Broken::Failed(error));
+                    };
+                    let (more, over) = said.filter.push(&piece);
+                    text.push_str(&more);
+                    if over {
+                        stopped = true;
+                        break;
+                    }
+                }
+                if stopped {
+                    cancel(shared, run, paid).await;
+                    tell_delta(tell, text, &mut said.pending).await?;
+                    return Ok(Finish::Stop);
+                }
+                if !text.is_empty() && tell_delta(tell, text, &mut said.pending).await.is_err() {
+                    cancel(shared, run, paid).await;
+                    return Err(Broken::Gone);
+                }
+            }
+        }
+    }
+}
+
+/// Waits for a client that reads slowly, so that nothing is asked of the provider meanwhile.
+async fn tell_delta(tell: &mpsc::Sender<Event>, text: String, pending: &mut Vec<u32>) -> Result<(), Broken> {
+    let ids = std::mem::take(pending);
+    if text.is_empty() && ids.is_empty() {
+        return Ok(());
+    }
+    let told = tell.send(Event::Delta { text, ids }).await;
+    told.map_err(|_| Broken::Gone)
+}
+
+async fn cancel(shared: &Shared, run: Box<dyn Generating>, paid: &mut Paid) {
+    match timeout(shared.settings.token_time, run.cancel()).await {
+        Ok(Ok(receipt)) => paid.add(receipt),
+        Ok(Err(UpstreamError::Failed { spent, .. })) => paid.sum = paid.sum.saturating_add(spent),
+        Ok(Err(error)) => tracing::warn!(%error, "a call was cancelled without a receipt"),
+        Err(_) => tracing::warn!("a provider did not answer a cancel in time"),
+    }
+}
+
+fn broken(error: UpstreamError, paid: &mut Paid) -> Broken {
+    match &error {
+        UpstreamError::Failed { provider, spent, .. } => {
+            paid.sum = paid.sum.saturating_add(*spent);
+            Broken::Provider {
+                name: provider.clone(),
+                error,
+            }
+        }
+        _ => Broken::Failed(error.into()),
+    }
+}
+
+fn diverged() -> ApiError {
+    let told = "two providers said different things to the same request: one of them lies, and both receipts are kept";
+    ApiError::new(StatusCode::BAD_GATEWAY, "providers_differ", told)
+}

@@ -1,0 +1,121 @@
+//! Refusals, in OpenAI's shape.
+
+use axum::{
+    Json,
+    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+use crate::{ledger::LedgerError, upstream::UpstreamError};
+
+/// Why a request is not answered.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiError {
+    pub status: StatusCode,
+    pub kind: &'static str,
+    pub code: &'static str,
+    pub param: Option<String>,
+    pub message: String,
+    pub retry_after: Option<u64>,
+}
+
+impl ApiError {
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        let kind = match status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+            status if status.is_client_error() => "invalid_request_error",
+            _ => "server_error",
+        };
+        Self {
+            status,
+            kind,
+            code,
+            param: None,
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+
+    pub fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            param: Some(param.into()),
+            ..Self::new(StatusCode::BAD_REQUEST, "invalid_value", message)
+        }
+    }
+
+    pub fn unsupported(param: impl Into<String>) -> Self {
+        let param = param.into();
+        Self {
+            message: format!("{param} is not offered by this gateway: leave it out"),
+            param: Some(param),
+            ..Self::new(StatusCode::BAD_REQUEST, "unsupported_parameter", "")
+        }
+    }
+
+    pub fn no_model(name: &str) -> Self {
+        Self {
+            param: Some("model".into()),
+            ..Self::new(
+                StatusCode::NOT_FOUND,
+                "model_not_found",
+                format!("the model {name:?} is not offered here for this: see /v1/models"),
+            )
+        }
+    }
+
+    pub fn body(&self) -> Value {
+        json!({"error": {
+            "message": self.message, "type": self.kind, "param": self.param, "code": self.code,
+        }})
+    }
+}
+
+impl From<UpstreamError> for ApiError {
+    fn from(error: UpstreamError) -> Self {
+        let code = match error {
+            UpstreamError::NoProvider => "no_provider",
+            UpstreamError::Busy => "busy",
+            UpstreamError::Failed { .. } => "provider_failed",
+            UpstreamError::Exhausted => "channel_exhausted",
+        };
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string())
+    }
+}
+
+impl From<LedgerError> for ApiError {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::OverCap { .. } => Self {
+                kind: "insufficient_quota",
+                ..Self::new(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "insufficient_quota",
+                    error.to_string(),
+                )
+            },
+            LedgerError::NoKey => Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", error.to_string()),
+            error => {
+                tracing::error!(%error, "the gateway's ledger cannot be used");
+                Self::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "ledger",
+                    "the gateway cannot keep its books now: its operator finds the reason in the log",
+                )
+            }
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.body())).into_response();
+        if let Some(seconds) = self.retry_after {
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}

@@ -1,0 +1,456 @@
+//! Keys, what they have spent, and the receipts of their calls, on disk.
+//!
+//! A call is opened with the most that it may cost before a provider is asked, and closed with what it did
+//! cost. Both are synced. One that is open when the ledger is opened was interrupted: its reservation is
+//! counted as spent, since vouchers for all of it may be signed.
+
+use std::{
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use redb::{
+    Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
+    WriteTransaction,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::upstream::Receipt;
+
+const KEYS: TableDefinition<&str, &[u8]> = TableDefinition::new("keys");
+const CALLS: TableDefinition<u64, &[u8]> = TableDefinition::new("calls");
+const OPEN: TableDefinition<u64, ()> = TableDefinition::new("open");
+const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
+const NEXT: &str = "next_call";
+/// Most keys, revoked ones included.
+const KEYS_MAX: u64 = 10_000;
+/// Most calls that are remembered.
+const CALLS_MAX: u64 = 1_000_000;
+/// What whoever needs no key spends by.
+const LOCAL: &str = "local";
+const PREFIX: &str = "sk-surety-";
+const CACHE_BYTES: usize = 16 << 20;
+
+/// Sums as decimal text: JSON's numbers lose digits in many readers.
+pub(crate) mod amount {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(amount: &u128, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(amount)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u128, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// What a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyTerms {
+    /// Most that it may spend, ever, in the token's smallest unit.
+    #[serde(with = "amount")]
+    pub cap: u128,
+    /// Requests a minute.
+    pub requests_per_minute: u32,
+    /// Tokens a minute, asked and answered.
+    pub tokens_per_minute: u32,
+}
+
+/// A key, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    /// What it is called in lists: the first 16 bytes of its hash.
+    pub id: String,
+    /// All of the hash.
+    hash: String,
+    /// For people.
+    pub label: String,
+    /// What it may do.
+    pub terms: KeyTerms,
+    /// Spent.
+    #[serde(with = "amount")]
+    pub spent: u128,
+    /// Reserved by open calls.
+    #[serde(with = "amount")]
+    pub reserved: u128,
+    /// It opens nothing any more.
+    pub revoked: bool,
+    /// Seconds since 1970.
+    pub created_unix: u64,
+}
+
+/// How far a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallState {
+    /// It is being answered.
+    Open,
+    /// It has ended, and its receipts are all that it cost.
+    Closed,
+    /// The gateway died meanwhile.
+    Interrupted,
+}
+
+/// A request and what it cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// The key's id.
+    pub key: String,
+    /// The model.
+    pub model: String,
+    /// How far it is.
+    pub state: CallState,
+    /// Most that it may cost.
+    #[serde(with = "amount")]
+    pub reserved: u128,
+    /// What it did cost.
+    #[serde(with = "amount")]
+    pub spent: u128,
+    /// Of every provider that has signed one, in their order.
+    pub receipts: Vec<Receipt>,
+}
+
+/// Why the ledger cannot be used, or refuses.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The database.
+    #[error("the ledger's database failed: {0}")]
+    Database(Box<redb::Error>),
+    /// A row is not as it was written.
+    #[error("a row of the ledger cannot be read ({0}): restore the file from a copy")]
+    Corrupt(#[from] serde_json::Error),
+    /// There is no such key, or it was revoked.
+    #[error("this API key is not known here, or was revoked")]
+    NoKey,
+    /// There are too many.
+    #[error("there are {KEYS_MAX} keys already")]
+    TooMany,
+    /// There is no such call.
+    #[error("there is no such call")]
+    NoCall,
+    /// It would spend more than it may.
+    #[error(
+        "this may cost {asked}, and the key has {left} left below its cap: ask for less, or for a higher cap"
+    )]
+    OverCap {
+        /// The most that it costs.
+        asked: u128,
+        /// What may still be spent.
+        left: u128,
+    },
+    /// A sum that has no number.
+    #[error("a sum of the ledger is too large")]
+    Overflow,
+    /// No randomness.
+    #[error("the system gives no random numbers: {0}")]
+    Random(String),
+}
+
+macro_rules! from_redb {
+    ($($kind:ident),*) => {$(
+        impl From<redb::$kind> for LedgerError {
+            fn from(error: redb::$kind) -> Self {
+                Self::Database(Box::new(error.into()))
+            }
+        }
+    )*};
+}
+from_redb!(
+    DatabaseError,
+    TransactionError,
+    TableError,
+    StorageError,
+    CommitError
+);
+
+/// The ledger. Its functions block for a write to the disk.
+pub struct Ledger {
+    database: Database,
+}
+
+impl Ledger {
+    /// Opens it, and counts the calls that were open as spent.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn open(path: &Path) -> Result<Self, LedgerError> {
+        let database = Database::builder().set_cache_size(CACHE_BYTES).create(path)?;
+        let ledger = Self { database };
+        ledger.write(|all| {
+            let open: Result<Vec<u64>, _> = all
+                .open
+                .iter()?
+                .map(|row| row.map(|(call, _)| call.value()))
+                .collect();
+            for number in open? {
+                let call = all.call(number)?;
+                all.close(number, CallState::Interrupted, call.reserved, call.receipts)?;
+            }
+            Ok(())
+        })?;
+        Ok(ledger)
+    }
+
+    /// A new key, and its secret, which is not kept.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn create_key(&self, label: &str, terms: KeyTerms) -> Result<(Key, String), LedgerError> {
+        let mut random = [0; 32];
+        getrandom::fill(&mut random).map_err(|e| LedgerError::Random(e.to_string()))?;
+        let secret = format!("{PREFIX}{}", hex::encode(random));
+        let hash = hash(&secret);
+        let key = new_key(id_of(&hash), hash, label, terms);
+        self.write(|all| {
+            if all.keys.len()? >= KEYS_MAX {
+                return Err(LedgerError::TooMany);
+            }
+            all.set_key(&key)
+        })?;
+        Ok((key, secret))
+    }
+
+    /// All keys.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn keys(&self) -> Result<Vec<Key>, LedgerError> {
+        let read = self.database.begin_read()?;
+        let keys = read.open_table(KEYS)?;
+        keys.iter()?
+            .map(|row| Ok(serde_json::from_slice(row?.1.value())?))
+            .collect()
+    }
+
+    /// Ends a key. Calls that are open go on.
+    ///
+    /// # Errors
+    /// [`LedgerError::NoKey`], and others.
+    pub fn revoke_key(&self, id: &str) -> Result<(), LedgerError> {
+        self.write(|all| {
+            let key = all.key(id)?;
+            all.set_key(&Key { revoked: true, ..key })
+        })
+    }
+
+    /// The key of a secret.
+    ///
+    /// # Errors
+    /// [`LedgerError::NoKey`], and others.
+    pub fn authenticate(&self, secret: &str) -> Result<Key, LedgerError> {
+        let hash = hash(secret);
+        let read = self.database.begin_read()?;
+        let keys = read.open_table(KEYS)?;
+        let row = keys.get(id_of(&hash).as_str())?.ok_or(LedgerError::NoKey)?;
+        let key: Key = serde_json::from_slice(row.value())?;
+        // Whoever finds a secret by timing of this has found a preimage.
+        (key.hash == hash && !key.revoked)
+            .then_some(key)
+            .ok_or(LedgerError::NoKey)
+    }
+
+    /// What is spent by without a key.
+    pub(crate) fn local_key(&self, terms: KeyTerms) -> Result<Key, LedgerError> {
+        let known = self
+            .keys()?
+            .into_iter()
+            .find(|key| key.id == LOCAL && key.terms == terms);
+        if let Some(key) = known {
+            return Ok(key);
+        }
+        self.write(|all| {
+            let key = match all.key(LOCAL) {
+                Ok(key) => Key { terms, ..key },
+                Err(LedgerError::NoKey) => new_key(LOCAL.into(), String::new(), LOCAL, terms),
+                Err(error) => return Err(error),
+            };
+            all.set_key(&key)?;
+            Ok(key)
+        })
+    }
+
+    /// Opens a call that costs `most` at most; its number.
+    ///
+    /// # Errors
+    /// [`LedgerError::OverCap`], [`LedgerError::NoKey`] and others.
+    pub fn open_call(&self, key: &str, model: &str, most: u128) -> Result<u64, LedgerError> {
+        self.write(|all| {
+            all.reserve(key, most)?;
+            let number = all.meta.get(NEXT)?.map_or(0, |next| next.value());
+            all.meta.insert(NEXT, number.saturating_add(1))?;
+            let call = Call {
+                key: key.into(),
+                model: model.into(),
+                state: CallState::Open,
+                reserved: most,
+                spent: 0,
+                receipts: Vec::new(),
+            };
+            all.set_call(number, &call)?;
+            all.open.insert(number, ())?;
+            all.prune()?;
+            Ok(number)
+        })
+    }
+
+    /// Reserves more for a call, which another provider is asked for.
+    ///
+    /// # Errors
+    /// As those of [`open_call`](Self::open_call).
+    pub fn reserve_more(&self, number: u64, more: u128) -> Result<(), LedgerError> {
+        self.write(|all| {
+            let mut call = all.call(number)?;
+            all.reserve(&call.key, more)?;
+            call.reserved = call.reserved.checked_add(more).ok_or(LedgerError::Overflow)?;
+            all.set_call(number, &call)
+        })
+    }
+
+    /// Ends a call: what it did cost.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn close_call(&self, number: u64, spent: u128, receipts: Vec<Receipt>) -> Result<(), LedgerError> {
+        self.write(|all| all.close(number, CallState::Closed, spent, receipts))
+    }
+
+    /// A call.
+    ///
+    /// # Errors
+    /// [`LedgerError::NoCall`], and others.
+    pub fn call(&self, number: u64) -> Result<Call, LedgerError> {
+        let read = self.database.begin_read()?;
+        let calls = read.open_table(CALLS)?;
+        let row = calls.get(number)?.ok_or(LedgerError::NoCall)?;
+        Ok(serde_json::from_slice(row.value())?)
+    }
+
+    fn write<T>(
+        &self,
+        act: impl FnOnce(&mut Tables<'_>) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        let write = self.database.begin_write()?;
+        let done = act(&mut Tables::new(&write)?)?;
+        write.commit()?;
+        Ok(done)
+    }
+}
+
+struct Tables<'a> {
+    keys: Table<'a, &'static str, &'static [u8]>,
+    calls: Table<'a, u64, &'static [u8]>,
+    open: Table<'a, u64, ()>,
+    meta: Table<'a, &'static str, u64>,
+}
+
+impl<'a> Tables<'a> {
+    fn new(write: &'a WriteTransaction) -> Result<Self, LedgerError> {
+        Ok(Self {
+            keys: write.open_table(KEYS)?,
+            calls: write.open_table(CALLS)?,
+            open: write.open_table(OPEN)?,
+            meta: write.open_table(META)?,
+        })
+    }
+
+    fn key(&self, id: &str) -> Result<Key, LedgerError> {
+        let row = self.keys.get(id)?.ok_or(LedgerError::NoKey)?;
+        Ok(serde_json::from_slice(row.value())?)
+    }
+
+    fn set_key(&mut self, key: &Key) -> Result<(), LedgerError> {
+        self.keys
+            .insert(key.id.as_str(), serde_json::to_vec(key)?.as_slice())?;
+        Ok(())
+    }
+
+    fn call(&self, number: u64) -> Result<Call, LedgerError> {
+        let row = self.calls.get(number)?.ok_or(LedgerError::NoCall)?;
+        Ok(serde_json::from_slice(row.value())?)
+    }
+
+    fn set_call(&mut self, number: u64, call: &Call) -> Result<(), LedgerError> {
+        self.calls.insert(number, serde_json::to_vec(call)?.as_slice())?;
+        Ok(())
+    }
+
+    fn reserve(&mut self, id: &str, most: u128) -> Result<(), LedgerError> {
+        let mut key = self.key(id)?;
+        if key.revoked {
+            return Err(LedgerError::NoKey);
+        }
+        let taken = key.spent.checked_add(key.reserved).ok_or(LedgerError::Overflow)?;
+        let left = key.terms.cap.saturating_sub(taken);
+        if most > left {
+            return Err(LedgerError::OverCap { asked: most, left });
+        }
+        key.reserved = key.reserved.checked_add(most).ok_or(LedgerError::Overflow)?;
+        self.set_key(&key)
+    }
+
+    fn close(
+        &mut self,
+        number: u64,
+        state: CallState,
+        spent: u128,
+        receipts: Vec<Receipt>,
+    ) -> Result<(), LedgerError> {
+        if self.open.remove(number)?.is_none() {
+            return Err(LedgerError::NoCall);
+        }
+        let call = self.call(number)?;
+        let mut key = self.key(&call.key)?;
+        key.reserved = key
+            .reserved
+            .checked_sub(call.reserved)
+            .ok_or(LedgerError::Overflow)?;
+        key.spent = key.spent.checked_add(spent).ok_or(LedgerError::Overflow)?;
+        self.set_key(&key)?;
+        let closed = Call {
+            state,
+            spent,
+            receipts,
+            ..call
+        };
+        self.set_call(number, &closed)
+    }
+
+    /// Forgets the oldest call beyond the bound, unless it is still open.
+    fn prune(&mut self) -> Result<(), LedgerError> {
+        if self.calls.len()? <= CALLS_MAX {
+            return Ok(());
+        }
+        let oldest = self.calls.first()?.map(|(number, _)| number.value());
+        if let Some(number) = oldest
+            && self.open.get(number)?.is_none()
+        {
+            self.calls.remove(number)?;
+        }
+        Ok(())
+    }
+}
+
+fn new_key(id: String, hash: String, label: &str, terms: KeyTerms) -> Key {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    Key {
+        id,
+        hash,
+        label: label.chars().take(128).collect(),
+        terms,
+        spent: 0,
+        reserved: 0,
+        revoked: false,
+        created_unix: now.map_or(0, |now| now.as_secs()),
+    }
+}
+
+fn hash(secret: &str) -> String {
+    let hash = blake2b_simd::Params::new()
+        .hash_length(32)
+        .hash(secret.as_bytes());
+    hex::encode(hash.as_bytes())
+}
+
+fn id_of(hash: &str) -> String {
+    hash.chars().take(32).collect()
+}

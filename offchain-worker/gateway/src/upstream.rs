@@ -1,0 +1,171 @@
+//! Whoever computes: providers over payment channels, or a fake.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use surety_types::input::Settings;
+
+/// A model that is offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offered {
+    /// What requests call it.
+    pub name: String,
+    /// Whether it makes text; embeddings otherwise.
+    pub generates: bool,
+    /// Most that a unit may cost, in plancks: a token of a prompt or an answer, or an item to embed.
+    pub unit_price_max: u128,
+}
+
+/// What is to be continued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GenerationAsk {
+    /// The model's name.
+    pub model: String,
+    /// Ids of the prompt.
+    pub prompt: Vec<u32>,
+    /// How it is continued. The model's own stop ids always end it.
+    pub settings: Settings,
+    /// Most that it may cost.
+    pub price_max: u128,
+}
+
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// By a stop id of the model.
+    Stop,
+    /// It has as many tokens as were asked for.
+    Length,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// What a provider has signed, as far as users need it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The provider's account.
+    pub provider: String,
+    /// The channel that it is paid over.
+    pub channel: u64,
+    /// The request's number in it.
+    pub nonce: u32,
+    /// Content hash of the output, hexadecimal.
+    pub output_hash: String,
+    /// Root of the trace, hexadecimal.
+    pub trace_root: String,
+    /// Units that are paid for.
+    pub units: u32,
+    /// What they cost.
+    #[serde(with = "crate::ledger::amount")]
+    pub price: u128,
+    /// Why it ended.
+    pub finish: Finish,
+}
+
+/// What has become of a receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// In no batch on the chain yet.
+    Unbatched,
+    /// In a batch that can still be disputed.
+    Challengeable,
+    /// It stands.
+    Final,
+    /// It was shown to be wrong.
+    Wrong,
+}
+
+/// The next of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// More ids.
+    Tokens(Vec<u32>),
+    /// There are no more.
+    Done(Receipt),
+}
+
+/// Vectors, in the order of the items.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embedded {
+    /// One for each item.
+    pub vectors: Vec<Vec<f32>>,
+    /// What the provider has signed.
+    pub receipt: Receipt,
+}
+
+/// What a provider that failed is owed, or may have been signed.
+pub type Served = u128;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpstreamError {
+    /// Nobody offers it now.
+    #[error("no provider offers this model now: try again later, or another model")]
+    NoProvider,
+    /// All places are taken.
+    #[error("all providers of this model are busy: try again in a moment")]
+    Busy,
+    /// One failed. Another is asked.
+    #[error("the provider {provider} failed: {why}")]
+    Failed {
+        /// Its account.
+        provider: String,
+        /// What happened.
+        why: String,
+        /// What it was paid for until then.
+        spent: Served,
+    },
+    /// The channel has no money left.
+    #[error("the gateway's channel has no money left: its operator has to top it up")]
+    Exhausted,
+}
+
+/// An answer while it is made. Only a bounded number of tokens is made ahead of [`next`](Self::next);
+/// dropping it cancels it.
+#[async_trait]
+pub trait Generating: Send {
+    /// What comes next. Cancel-safe.
+    ///
+    /// # Errors
+    /// [`UpstreamError`]; nothing comes after it.
+    async fn next(&mut self) -> Result<Step, UpstreamError>;
+
+    /// Ends it; what was served is paid for.
+    ///
+    /// # Errors
+    /// [`UpstreamError`].
+    async fn cancel(self: Box<Self>) -> Result<Receipt, UpstreamError>;
+}
+
+/// Providers.
+#[async_trait]
+pub trait Upstream: Send + Sync {
+    /// What is offered now.
+    fn models(&self) -> Vec<Offered>;
+
+    /// Begins an answer, by none of the providers in `avoid`.
+    ///
+    /// # Errors
+    /// [`UpstreamError`].
+    async fn generate(
+        &self,
+        ask: &GenerationAsk,
+        avoid: &[String],
+    ) -> Result<Box<dyn Generating>, UpstreamError>;
+
+    /// Embeds items of ids for `price_max` at most, by none of the providers in `avoid`.
+    ///
+    /// # Errors
+    /// [`UpstreamError`].
+    async fn embed(
+        &self,
+        model: &str,
+        items: &[Vec<u32>],
+        price_max: u128,
+        avoid: &[String],
+    ) -> Result<Embedded, UpstreamError>;
+
+    /// What has become of a receipt.
+    async fn verdict(&self, receipt: &Receipt) -> Verdict;
+}

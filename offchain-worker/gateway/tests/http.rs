@@ -1,0 +1,494 @@
+//! The door over real sockets, in front of providers that fail, lie and stall as they are told to.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use surety_gateway::{
+    Embedded, Finish, Gateway, Generating, GenerationAsk, KeyTerms, Ledger, ModelText, Offered, Receipt,
+    Settings, Step, Upstream, UpstreamError, Verdict,
+};
+use surety_models::chat::Message;
+use surety_types::input::IdBounds;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+};
+
+const ANSWER: &str = "Grüße aus der Höhle 🐻! ECHO und mehr";
+
+/// A token is a byte: characters of several end between tokens.
+struct Bytes;
+
+impl ModelText for Bytes {
+    fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
+        Ok(text.bytes().map(u32::from).collect())
+    }
+
+    fn chat(&self, messages: &[Message]) -> Result<Vec<u32>, String> {
+        self.encode(
+            &messages
+                .iter()
+                .map(|message| message.content.as_str())
+                .collect::<String>(),
+        )
+    }
+
+    fn decode(&self, ids: &[u32]) -> Result<String, String> {
+        let bytes: Vec<u8> = ids.iter().map(|id| u8::try_from(*id).unwrap()).collect();
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn bounds(&self) -> IdBounds {
+        IdBounds {
+            vocabulary: 256,
+            positions: 512,
+        }
+    }
+}
+
+/// Says [`ANSWER`]; the first provider fails after so many tokens, the second may say something else.
+#[derive(Default)]
+struct Providers {
+    fails_after: Option<usize>,
+    lies: bool,
+    stalls: bool,
+    cancelled: Arc<Notify>,
+    asked: AtomicU32,
+}
+
+struct Run {
+    left: Vec<u32>,
+    said: u32,
+    most: u32,
+    fails_after: Option<usize>,
+    stalls: bool,
+    provider: String,
+    cancelled: Arc<Notify>,
+}
+
+impl Run {
+    fn receipt(&self, finish: Finish) -> Receipt {
+        Receipt {
+            provider: self.provider.clone(),
+            channel: 1,
+            nonce: 2,
+            output_hash: "aa".into(),
+            trace_root: "bb".into(),
+            units: self.said,
+            price: u128::from(self.said),
+            finish,
+        }
+    }
+}
+
+#[async_trait]
+impl Generating for Run {
+    async fn next(&mut self) -> Result<Step, UpstreamError> {
+        if self.fails_after == Some(self.said as usize) {
+            return Err(UpstreamError::Failed {
+                provider: self.provider.clone(),
+                why: "gone".into(),
+                spent: u128::from(self.said),
+            });
+        }
+        if self.stalls && self.said == 3 {
+            std::future::pending::<()>().await;
+        }
+        if self.said == self.most {
+            return Ok(Step::Done(self.receipt(Finish::Length)));
+        }
+        if self.left.is_empty() {
+            return Ok(Step::Done(self.receipt(Finish::Stop)));
+        }
+        self.said += 1;
+        Ok(Step::Tokens(vec![self.left.remove(0)]))
+    }
+
+    async fn cancel(self: Box<Self>) -> Result<Receipt, UpstreamError> {
+        self.cancelled.notify_one();
+        Ok(self.receipt(Finish::Cancelled))
+    }
+}
+
+#[async_trait]
+impl Upstream for Providers {
+    fn models(&self) -> Vec<Offered> {
+        [("talker", true), ("embedder", false)]
+            .map(|(name, generates)| Offered {
+                name: name.into(),
+                generates,
+                unit_price_max: 1,
+            })
+            .into()
+    }
+
+    async fn generate(
+        &self,
+        ask: &GenerationAsk,
+        avoid: &[String],
+    ) -> Result<Box<dyn Generating>, UpstreamError> {
+        self.asked.fetch_add(1, SeqCst);
+        let is_first = avoid.is_empty();
+        let text = if self.lies && !is_first { "Gruss" } else { ANSWER };
+        Ok(Box::new(Run {
+            left: text.bytes().map(u32::from).collect(),
+            said: 0,
+            most: ask.settings.max_tokens,
+            fails_after: self.fails_after.filter(|_| is_first),
+            stalls: self.stalls,
+            provider: format!("provider-{}", avoid.len()),
+            cancelled: self.cancelled.clone(),
+        }))
+    }
+
+    async fn embed(
+        &self,
+        _: &str,
+        items: &[Vec<u32>],
+        _: u128,
+        _: &[String],
+    ) -> Result<Embedded, UpstreamError> {
+        let receipt = Receipt {
+            provider: "provider-0".into(),
+            channel: 1,
+            nonce: 3,
+            output_hash: "cc".into(),
+            trace_root: "dd".into(),
+            units: u32::try_from(items.len()).unwrap(),
+            price: 1,
+            finish: Finish::Stop,
+        };
+        let vectors = items.iter().map(|ids| vec![ids.len() as f32, 0.5]).collect();
+        Ok(Embedded { vectors, receipt })
+    }
+
+    async fn verdict(&self, _: &Receipt) -> Verdict {
+        Verdict::Challengeable
+    }
+}
+
+const TERMS: KeyTerms = KeyTerms {
+    cap: 10_000,
+    requests_per_minute: 100,
+    tokens_per_minute: 100_000,
+};
+
+async fn served(
+    providers: Arc<Providers>,
+    path: &Path,
+    without_key: Option<KeyTerms>,
+) -> (SocketAddr, Arc<Ledger>) {
+    let ledger = Arc::new(Ledger::open(path).unwrap());
+    let text: Arc<dyn ModelText> = Arc::new(Bytes);
+    let texts = BTreeMap::from([("talker".to_owned(), text.clone()), ("embedder".to_owned(), text)]);
+    let settings = Settings {
+        without_key,
+        calls: 4,
+        connections: 16,
+        time: Duration::from_secs(60),
+        token_time: Duration::from_secs(20),
+    };
+    let gateway = Gateway::new(providers, texts, ledger.clone(), settings);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { gateway.serve(&listener, address, std::future::pending()).await });
+    (address, ledger)
+}
+
+async fn asked(address: SocketAddr, head: &str, key: &str, body: &str) -> (u16, String, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let length = body.len();
+    let request = format!(
+        "{head} HTTP/1.0\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head[9..12].parse().unwrap(), head.to_lowercase(), body.to_owned())
+}
+
+async fn chat(address: SocketAddr, more: Value) -> (u16, String, String) {
+    let mut body = json!({"model": "talker", "messages": [{"role": "user", "content": "hi"}], "seed": 7});
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    asked(address, "POST /v1/chat/completions", "none", &body.to_string()).await
+}
+
+fn chunks(body: &str) -> (String, Vec<u64>, Vec<Value>) {
+    let lines = body.lines().filter_map(|line| line.strip_prefix("data: "));
+    let all: Vec<Value> = lines
+        .filter(|line| *line != "[DONE]")
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let text = all
+        .iter()
+        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+        .collect();
+    let ids = all
+        .iter()
+        .filter_map(|chunk| chunk["surety"]["token_ids"].as_array())
+        .flatten();
+    (text, ids.map(|id| id.as_u64().unwrap()).collect(), all)
+}
+
+#[tokio::test]
+async fn a_stream_has_whole_characters_its_ids_and_its_usage_although_a_provider_dies_within_one() {
+    let home = tempfile::tempdir().unwrap();
+    // Within the two bytes of the first umlaut.
+    let providers = Arc::new(Providers {
+        fails_after: Some(3),
+        ..Providers::default()
+    });
+    let (address, ledger) = served(providers.clone(), &home.path().join("a"), Some(TERMS)).await;
+    let (status, head, body) = chat(
+        address,
+        json!({"stream": true, "stream_options": {"include_usage": true}}),
+    )
+    .await;
+    assert_eq!(status, 200, "{body}");
+    let (text, ids, all) = chunks(&body);
+    assert_eq!(text, ANSWER);
+    assert_eq!(ids, ANSWER.bytes().map(u64::from).collect::<Vec<_>>());
+    assert!(!body.contains('\u{fffd}') && body.ends_with("data: [DONE]\n\n"));
+    let usage = &all.last().unwrap()["usage"];
+    assert_eq!(usage["completion_tokens"], ANSWER.len());
+    assert_eq!(providers.asked.load(SeqCst), 2);
+    // Both providers are paid for what they said.
+    let key = ledger.keys().unwrap().remove(0);
+    assert_eq!((key.spent, key.reserved), (ANSWER.len() as u128 + 3, 0));
+    let id = head
+        .split("x-surety-receipt: ")
+        .nth(1)
+        .unwrap()
+        .lines()
+        .next()
+        .unwrap()
+        .to_owned();
+    assert!(head.contains("x-ratelimit-remaining-requests: 99"));
+    let (_, _, told) = asked(address, &format!("GET /v1/receipts/{id}"), "none", "").await;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(
+        (&told["state"], &told["receipts"][0]["verdict"]),
+        (&json!("closed"), &json!("challengeable"))
+    );
+}
+
+#[tokio::test]
+async fn a_stop_string_ends_the_answer_and_what_was_served_is_paid() {
+    let home = tempfile::tempdir().unwrap();
+    let (address, ledger) = served(Arc::default(), &home.path().join("a"), Some(TERMS)).await;
+    let (_, _, body) = chat(address, json!({"stop": ["🐻! E"]})).await;
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(body["choices"][0]["message"]["content"], "Grüße aus der Höhle ");
+    assert_eq!(body["choices"][0]["finish_reason"], "stop");
+    let paid = "Grüße aus der Höhle 🐻! E".len();
+    assert_eq!(ledger.keys().unwrap()[0].spent, paid as u128);
+    let (_, _, body) = chat(address, json!({"max_tokens": 4})).await;
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(body["choices"][0]["finish_reason"], "length");
+    assert_eq!(body["surety"]["token_ids"].as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn providers_that_differ_end_the_call_with_an_error_of_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let providers = Arc::new(Providers {
+        fails_after: Some(9),
+        lies: true,
+        ..Providers::default()
+    });
+    let (address, _) = served(providers, &home.path().join("a"), Some(TERMS)).await;
+    let (status, _, body) = chat(address, json!({})).await;
+    assert_eq!(status, 502);
+    assert!(body.contains("providers_differ"), "{body}");
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_cancels_its_answer_and_pays_what_was_said() {
+    let home = tempfile::tempdir().unwrap();
+    let providers = Arc::new(Providers {
+        stalls: true,
+        ..Providers::default()
+    });
+    let (address, ledger) = served(providers.clone(), &home.path().join("a"), Some(TERMS)).await;
+    let body = json!({"model": "talker", "messages": [{"role": "user", "content": "x"}], "stream": true})
+        .to_string();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut some = [0; 64];
+    assert!(stream.read(&mut some).await.unwrap() > 0);
+    drop(stream);
+    tokio::time::timeout(Duration::from_secs(10), providers.cancelled.notified())
+        .await
+        .unwrap();
+    let settled = async {
+        while ledger.keys().unwrap()[0].reserved != 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), settled)
+        .await
+        .unwrap();
+    assert_eq!(ledger.keys().unwrap()[0].spent, 3);
+}
+
+#[tokio::test]
+async fn what_is_not_offered_is_refused_by_name_and_nothing_is_spent() {
+    let home = tempfile::tempdir().unwrap();
+    let providers = Arc::new(Providers::default());
+    let (address, _) = served(providers.clone(), &home.path().join("a"), Some(TERMS)).await;
+    for (more, param, code) in [
+        (
+            json!({"tools": [{"type": "function"}]}),
+            "tools",
+            "unsupported_parameter",
+        ),
+        (
+            json!({"response_format": {"type": "json_object"}}),
+            "response_format",
+            "unsupported_parameter",
+        ),
+        (json!({"logprobs": true}), "logprobs", "unsupported_parameter"),
+        (json!({"n": 2}), "n", "unsupported_parameter"),
+        (
+            json!({"frequency_penalty": 0.5}),
+            "frequency_penalty",
+            "unsupported_parameter",
+        ),
+        (json!({"hotness": 1}), "hotness", "invalid_value"),
+        (json!({"temperature": 11}), "temperature", "invalid_value"),
+        (json!({"max_tokens": 0}), "max_tokens", "invalid_value"),
+        (json!({"model": "embedder"}), "model", "model_not_found"),
+        (
+            json!({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}),
+            "messages[0].content",
+            "unsupported_parameter",
+        ),
+    ] {
+        let (_, _, body) = chat(address, more).await;
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(
+            (&body["error"]["param"], &body["error"]["code"]),
+            (&json!(param), &json!(code))
+        );
+    }
+    let neutral =
+        json!({"tools": [], "response_format": {"type": "text"}, "logprobs": false, "n": 1, "user": "u"});
+    assert_eq!(chat(address, neutral).await.0, 200);
+    assert_eq!(providers.asked.load(SeqCst), 1);
+}
+
+#[tokio::test]
+async fn embeddings_come_as_numbers_or_base64_for_texts_and_ids() {
+    let home = tempfile::tempdir().unwrap();
+    let (address, _) = served(Arc::default(), &home.path().join("a"), Some(TERMS)).await;
+    for (input, vectors) in [
+        (json!("abc"), 1),
+        (json!(["a", "bc"]), 2),
+        (json!([1, 2, 3]), 1),
+        (json!([[1], [2]]), 2),
+    ] {
+        let body = json!({"model": "embedder", "input": input}).to_string();
+        let (status, _, body) = asked(address, "POST /v1/embeddings", "x", &body).await;
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!((status, body["data"].as_array().unwrap().len()), (200, vectors));
+    }
+    let body = json!({"model": "embedder", "input": "abc", "encoding_format": "base64"}).to_string();
+    let (_, _, body) = asked(address, "POST /v1/embeddings", "x", &body).await;
+    // 3.0 and 0.5, little-endian.
+    assert!(body.contains("\"AABAQAAAAD8=\""), "{body}");
+}
+
+#[tokio::test]
+async fn keys_open_until_they_are_revoked_or_spent_and_see_no_receipts_of_others() {
+    let home = tempfile::tempdir().unwrap();
+    let (address, ledger) = served(Arc::default(), &home.path().join("a"), None).await;
+    let (poor, poor_secret) = ledger.create_key("poor", KeyTerms { cap: 60, ..TERMS }).unwrap();
+    let (_, other) = ledger
+        .create_key(
+            "other",
+            KeyTerms {
+                requests_per_minute: 1,
+                ..TERMS
+            },
+        )
+        .unwrap();
+    let body = json!({"model": "talker", "prompt": "hi", "max_tokens": 50}).to_string();
+    let ask = async |key: &str| asked(address, "POST /v1/completions", key, &body).await;
+    assert_eq!(ask("sk-surety-00").await.0, 401);
+    assert_eq!(ask(&poor_secret).await.0, 200);
+    let (status, _, refused) = ask(&poor_secret).await;
+    assert!(
+        status == 429 && refused.contains("insufficient_quota"),
+        "{refused}"
+    );
+    assert_eq!(ask(&other).await.0, 200);
+    let (status, head, refused) = ask(&other).await;
+    assert!(
+        status == 429 && refused.contains("rate_limit_exceeded") && head.contains("retry-after"),
+        "{refused}"
+    );
+    let first = "GET /v1/receipts/0000000000000000";
+    assert_eq!(asked(address, first, &poor_secret, "").await.0, 200);
+    assert_eq!(asked(address, first, &other, "").await.0, 404);
+    ledger.revoke_key(&poor.id).unwrap();
+    assert_eq!(asked(address, first, &poor_secret, "").await.0, 401);
+}
+
+/// Is killed by the test below, in a process of its own.
+#[test]
+fn dies_with_an_open_call() {
+    let Ok(path) = std::env::var("SURETY_GATEWAY_DIES_AT") else {
+        return;
+    };
+    let ledger = Ledger::open(path.as_ref()).unwrap();
+    let (key, _) = ledger.create_key("k", TERMS).unwrap();
+    let done = ledger.open_call(&key.id, "talker", 100).unwrap();
+    ledger.close_call(done, 40, Vec::new()).unwrap();
+    ledger.open_call(&key.id, "talker", 70).unwrap();
+    // SIGKILL: nothing of this process runs after it.
+    let id = std::process::id().to_string();
+    std::process::Command::new("kill")
+        .args(["-9", &id])
+        .status()
+        .unwrap();
+}
+
+#[test]
+fn killed_it_forgets_nothing_that_was_spent_and_keeps_nothing_reserved() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("ledger");
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "dies_with_an_open_call"])
+        .env("SURETY_GATEWAY_DIES_AT", &path)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), None, "it was not killed");
+    let ledger = Ledger::open(&path).unwrap();
+    let key = ledger.keys().unwrap().remove(0);
+    assert_eq!((key.spent, key.reserved), (110, 0));
+    assert_eq!(ledger.call(0).unwrap().spent, 40);
+    assert_eq!(
+        ledger.call(1).unwrap().state,
+        surety_gateway::CallState::Interrupted
+    );
+}
