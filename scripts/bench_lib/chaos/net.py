@@ -104,11 +104,11 @@ class ChaosNet(Devnet):
         self.bench_models = home / "models"
         return home
 
-    def start_worker(self, worker, args, env):
+    def start_worker(self, worker, args, env, program=None):
         """Providers are reached through their proxies alone."""
         if worker.role == "provider":
             args = [*args, "--external", f"/ip4/127.0.0.1/tcp/{self.data_proxies[worker.name].port}"]
-        super().start_worker(worker, args, env)
+        super().start_worker(worker, args, env, program)
 
     # --- what fails -------------------------------------------------------------------------------------------------
 
