@@ -28,15 +28,16 @@ use tokio::{
 };
 
 use crate::{
-    answer::{Head, embeddings},
-    drive::{ATTEMPTS_MAX, Event, Job, drive},
+    answer::Head,
+    drive::{Event, Job, drive},
+    embed::embedded,
     error::ApiError,
     ledger::{Key, KeyTerms, Ledger, LedgerError},
     metrics::Metrics,
     rate::{Left, Rates},
-    request::{Embed, Generate, Item, Prompt},
+    request::{Generate, Prompt},
     text::ModelText,
-    upstream::{Embedded, GenerationAsk, Offered, Upstream, UpstreamError},
+    upstream::{GenerationAsk, Offered, Upstream},
 };
 
 /// Longest body.
@@ -72,9 +73,9 @@ pub(crate) struct Shared {
     pub upstream: Arc<dyn Upstream>,
     pub settings: Settings,
     pub metrics: Metrics,
+    pub rates: Rates,
     texts: BTreeMap<String, Arc<dyn ModelText>>,
     ledger: Arc<Ledger>,
-    rates: Rates,
     places: Arc<Semaphore>,
 }
 
@@ -166,9 +167,9 @@ impl Gateway {
     }
 }
 
-type Answer = Result<Response, ApiError>;
+pub(crate) type Answer = Result<Response, ApiError>;
 
-async fn key_of(shared: &Shared, headers: &HeaderMap) -> Result<Key, ApiError> {
+pub(crate) async fn key_of(shared: &Shared, headers: &HeaderMap) -> Result<Key, ApiError> {
     let given = headers
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok());
@@ -271,7 +272,7 @@ fn counted(shared: &Shared, answer: Answer) -> Answer {
     answer
 }
 
-async fn whole_body(request: Request) -> Result<Vec<u8>, ApiError> {
+pub(crate) async fn whole_body(request: Request) -> Result<Vec<u8>, ApiError> {
     let read = read_body(request, BODY_BYTES_MAX).await;
     let request = read.map_err(|fault| match fault {
         BodyFault::NotWhole => {
@@ -286,7 +287,11 @@ async fn whole_body(request: Request) -> Result<Vec<u8>, ApiError> {
 }
 
 /// A model that is offered for this, and its text.
-fn offered(shared: &Shared, name: &str, generates: bool) -> Result<(Offered, Arc<dyn ModelText>), ApiError> {
+pub(crate) fn offered(
+    shared: &Shared,
+    name: &str,
+    generates: bool,
+) -> Result<(Offered, Arc<dyn ModelText>), ApiError> {
     let text = shared.texts.get(name).cloned();
     let found = shared.upstream.models().into_iter();
     let found = found
@@ -295,7 +300,7 @@ fn offered(shared: &Shared, name: &str, generates: bool) -> Result<(Offered, Arc
     found.zip(text).ok_or_else(|| ApiError::no_model(name))
 }
 
-fn place(shared: &Shared) -> Result<OwnedSemaphorePermit, ApiError> {
+pub(crate) fn place(shared: &Shared) -> Result<OwnedSemaphorePermit, ApiError> {
     shared.places.clone().try_acquire_owned().map_err(|_| ApiError {
         retry_after: Some(1),
         ..ApiError::new(
@@ -389,14 +394,14 @@ async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answe
 }
 
 /// Reserves the most that a call may cost. For tasks that close it whatever happens.
-async fn open(shared: &Shared, key: &Key, model: &str, most: u128) -> Result<u64, ApiError> {
+pub(crate) async fn open(shared: &Shared, key: &Key, model: &str, most: u128) -> Result<u64, ApiError> {
     let (key, model) = (key.id.clone(), model.to_owned());
     shared
         .ledger(move |ledger| ledger.open_call(&key, &model, most))
         .await
 }
 
-fn broke() -> ApiError {
+pub(crate) fn broke() -> ApiError {
     ApiError::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         "internal",
@@ -460,7 +465,7 @@ fn data(value: &Value) -> String {
     format!("data: {value}\n\n")
 }
 
-fn label(headers: &mut HeaderMap, receipt: &str, left: &Left) {
+pub(crate) fn label(headers: &mut HeaderMap, receipt: &str, left: &Left) {
     left.write(headers);
     headers.insert(
         "x-surety-privacy",
@@ -472,110 +477,13 @@ fn label(headers: &mut HeaderMap, receipt: &str, left: &Left) {
     }
 }
 
-fn price(units: u32, model: &Offered) -> Result<u128, ApiError> {
+pub(crate) fn price(units: u32, model: &Offered) -> Result<u128, ApiError> {
     let price = u128::from(units).checked_mul(model.unit_price_max);
     price.ok_or_else(|| ApiError::invalid("model", "the model's price is no sum that can be paid"))
 }
 
-async fn blocking<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+pub(crate) async fn blocking<T: Send + 'static>(
+    act: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(act).await.map_err(|_| broke())
-}
-
-async fn embedded(shared: Arc<Shared>, request: Request) -> Answer {
-    let key = key_of(&shared, request.headers()).await?;
-    let body = whole_body(request).await?;
-    let asked = Embed::read(&body)?;
-    let place = place(&shared)?;
-    let (model, text) = offered(&shared, &asked.model, false)?;
-    let (coder, items) = (text.clone(), asked.items);
-    let encode = move |item: Item| match item {
-        Item::Text(plain) => coder.encode(&plain),
-        Item::Ids(ids) => Ok(ids),
-    };
-    let items = blocking(move || items.into_iter().map(encode).collect::<Result<Vec<_>, _>>()).await?;
-    let items = items.map_err(|why| ApiError::invalid("input", why))?;
-    let encoded = surety_types::input::encode_items(&items, &text.bounds());
-    encoded.map_err(|fault| ApiError::invalid("input", fault.to_string()))?;
-    let count = |sum: u32, ids: &Vec<u32>| sum.saturating_add(u32::try_from(ids.len()).unwrap_or(u32::MAX));
-    let tokens = items.iter().fold(0, count);
-    let left = shared.rates.take(&key, tokens)?;
-    let most = price(u32::try_from(items.len()).unwrap_or(u32::MAX), &model)?;
-    let name = model.name.clone();
-    let working = shared.clone();
-    // On its own, so that it is settled when the client hangs up.
-    let work = tokio::spawn(async move {
-        let call = open(&working, &key, &name, most).await?;
-        Metrics::count(&working.metrics.calls);
-        let done = embed_and_close(&working, call, &name, &items, most).await;
-        drop(place);
-        done.map(|done| (call, done, items))
-    });
-    let (call, done, items) = work.await.map_err(|_| broke())??;
-    let receipt = format!("{call:016x}");
-    let told = embeddings(&model.name, &receipt, &done.vectors, &items, tokens, asked.base64);
-    let mut response = Json(told).into_response();
-    label(response.headers_mut(), &receipt, &left);
-    Ok(response)
-}
-
-async fn embed_and_close(
-    shared: &Shared,
-    call: u64,
-    model: &str,
-    items: &[Vec<u32>],
-    most: u128,
-) -> Result<Embedded, ApiError> {
-    let (mut avoid, mut spent) = (Vec::new(), 0u128);
-    let done = loop {
-        let asked = timeout(
-            shared.settings.token_time,
-            shared.upstream.embed(model, items, most, &avoid),
-        )
-        .await;
-        match asked {
-            Err(_) => {
-                let error = ApiError::new(StatusCode::GATEWAY_TIMEOUT, "timeout", "the provider is too slow");
-                break Err(error);
-            }
-            Ok(Ok(done)) if done.vectors.len() == items.len() => break Ok(done),
-            Ok(Ok(done)) => {
-                spent = spent.saturating_add(done.receipt.price);
-                let told = "the provider gave another number of vectors than was asked for";
-                break Err(ApiError::new(StatusCode::BAD_GATEWAY, "wrong_shape", told));
-            }
-            Ok(Err(UpstreamError::Failed {
-                provider,
-                spent: lost,
-                why,
-            })) => {
-                tracing::warn!(call, provider, why, "a provider failed");
-                spent = spent.saturating_add(lost);
-                avoid.push(provider.clone());
-                if avoid.len() >= ATTEMPTS_MAX {
-                    let error = UpstreamError::Failed {
-                        provider,
-                        why,
-                        spent: lost,
-                    };
-                    break Err(error.into());
-                }
-                Metrics::count(&shared.metrics.retried);
-                if let Err(error) = shared.ledger(move |ledger| ledger.reserve_more(call, most)).await {
-                    break Err(error);
-                }
-            }
-            Ok(Err(error)) => break Err(error.into()),
-        }
-    };
-    let receipts: Vec<_> = done.iter().map(|done| done.receipt.clone()).collect();
-    let spent = receipts
-        .iter()
-        .fold(spent, |sum, receipt| sum.saturating_add(receipt.price));
-    shared
-        .ledger(move |ledger| ledger.close_call(call, spent, receipts))
-        .await?;
-    if done.is_err() {
-        Metrics::count(&shared.metrics.failed);
-    }
-    done
 }

@@ -150,18 +150,23 @@ async fn attempt(
         () = tell.closed() => return Err(Broken::Gone),
         begun = timeout(shared.settings.token_time, shared.upstream.generate(&job.ask, avoid)) => begun,
     };
-    let mut run = begun.map_err(|_| slow())?.map_err(|error| broken(error, paid))?;
+    let Ok(begun) = begun else {
+        // It may hold vouchers.
+        paid.sum = paid.sum.saturating_add(job.ask.price_max);
+        return Err(slow());
+    };
+    let mut run = begun.map_err(|error| broken(error, paid))?;
     let mut place = 0usize;
     loop {
         let step = tokio::select! {
             () = tell.closed() => {
-                cancel(shared, run, paid).await;
+                cancel(shared, run, job, paid).await;
                 return Err(Broken::Gone);
             }
             step = timeout(shared.settings.token_time, run.next()) => step,
         };
         let Ok(step) = step else {
-            cancel(shared, run, paid).await;
+            cancel(shared, run, job, paid).await;
             return Err(slow());
         };
         match step.map_err(|error| broken(error, paid))? {
@@ -175,50 +180,60 @@ async fn attempt(
                 tell_delta(tell, text, &mut said.pending).await?;
                 return Ok(finish);
             }
-            Step::Tokens(ids) => {
-                let mut text = String::new();
-                let mut stopped = false;
-                for id in ids {
-                    match said.ids.get(place) {
-                        Some(before) if *before == id => {
-                            place = place.saturating_add(1);
-                            continue;
-                        }
-                        Some(_) => {
-                            cancel(shared, run, paid).await;
-                            return Err(Broken::Failed(diverged()));
-                        }
-                        None => {}
-                    }
-                    place = place.saturating_add(1);
-                    said.ids.push(id);
-                    said.pending.push(id);
-                    Metrics::count(&shared.metrics.tokens);
-                    let piece = said.stream.push(id, |ids| job.text.decode(ids));
-                    let Ok(piece) = piece else {
-                        cancel(shared, run, paid).await;
-                        let told = "the model's tokenizer has no text for what the provider said";
-                        let error = ApiError::new(StatusCode::BAD_GATEWAY, "no_text", told);
-                        return Err(Broken::Failed(error));
-                    };
-                    let (more, over) = said.filter.push(&piece);
-                    text.push_str(&more);
-                    if over {
-                        stopped = true;
-                        break;
-                    }
+            Step::Tokens(ids) => match said.hear(&shared.metrics, &*job.text, &mut place, ids) {
+                Err(error) => {
+                    cancel(shared, run, job, paid).await;
+                    return Err(Broken::Failed(error));
                 }
-                if stopped {
-                    cancel(shared, run, paid).await;
+                Ok((text, true)) => {
+                    cancel(shared, run, job, paid).await;
                     tell_delta(tell, text, &mut said.pending).await?;
                     return Ok(Finish::Stop);
                 }
-                if !text.is_empty() && tell_delta(tell, text, &mut said.pending).await.is_err() {
-                    cancel(shared, run, paid).await;
-                    return Err(Broken::Gone);
+                Ok((text, false)) => {
+                    if !text.is_empty() && tell_delta(tell, text, &mut said.pending).await.is_err() {
+                        cancel(shared, run, job, paid).await;
+                        return Err(Broken::Gone);
+                    }
                 }
+            },
+        }
+    }
+}
+
+impl Said {
+    /// Takes in what a provider says from `place` on: what was said before is compared. Returns the new text
+    /// that can be told, and whether a stop string ends it.
+    fn hear(
+        &mut self,
+        metrics: &Metrics,
+        text: &dyn ModelText,
+        place: &mut usize,
+        ids: Vec<u32>,
+    ) -> Result<(String, bool), ApiError> {
+        let mut told = String::new();
+        for id in ids {
+            let before = self.ids.get(*place).copied();
+            *place = place.saturating_add(1);
+            match before {
+                Some(before) if before == id => continue,
+                Some(_) => return Err(diverged()),
+                None => {}
+            }
+            self.ids.push(id);
+            self.pending.push(id);
+            Metrics::count(&metrics.tokens);
+            let piece = self.stream.push(id, |ids| text.decode(ids)).map_err(|_| {
+                let told = "the model's tokenizer has no text for what the provider said";
+                ApiError::new(StatusCode::BAD_GATEWAY, "no_text", told)
+            })?;
+            let (more, over) = self.filter.push(&piece);
+            told.push_str(&more);
+            if over {
+                return Ok((told, true));
             }
         }
+        Ok((told, false))
     }
 }
 
@@ -232,12 +247,19 @@ async fn tell_delta(tell: &mpsc::Sender<Event>, text: String, pending: &mut Vec<
     told.map_err(|_| Broken::Gone)
 }
 
-async fn cancel(shared: &Shared, run: Box<dyn Generating>, paid: &mut Paid) {
+/// Ends a provider's answer. One that says nothing of what it is owed may hold vouchers for all of it.
+async fn cancel(shared: &Shared, run: Box<dyn Generating>, job: &Job, paid: &mut Paid) {
     match timeout(shared.settings.token_time, run.cancel()).await {
         Ok(Ok(receipt)) => paid.add(receipt),
         Ok(Err(UpstreamError::Failed { spent, .. })) => paid.sum = paid.sum.saturating_add(spent),
-        Ok(Err(error)) => tracing::warn!(%error, "a call was cancelled without a receipt"),
-        Err(_) => tracing::warn!("a provider did not answer a cancel in time"),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "a call was cancelled without a receipt");
+            paid.sum = paid.sum.saturating_add(job.ask.price_max);
+        }
+        Err(_) => {
+            tracing::warn!("a provider did not answer a cancel in time");
+            paid.sum = paid.sum.saturating_add(job.ask.price_max);
+        }
     }
 }
 

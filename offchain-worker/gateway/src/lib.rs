@@ -3,6 +3,7 @@
 mod answer;
 mod api;
 mod drive;
+mod embed;
 mod error;
 mod ledger;
 mod metrics;

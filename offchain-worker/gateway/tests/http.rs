@@ -65,6 +65,8 @@ struct Providers {
     fails_after: Option<usize>,
     lies: bool,
     stalls: bool,
+    /// Cancelled, it says nothing of what it is owed.
+    mute: bool,
     cancelled: Arc<Notify>,
     asked: AtomicU32,
 }
@@ -75,6 +77,7 @@ struct Run {
     most: u32,
     fails_after: Option<usize>,
     stalls: bool,
+    mute: bool,
     provider: String,
     cancelled: Arc<Notify>,
 }
@@ -119,6 +122,9 @@ impl Generating for Run {
 
     async fn cancel(self: Box<Self>) -> Result<Receipt, UpstreamError> {
         self.cancelled.notify_one();
+        if self.mute {
+            return Err(UpstreamError::Busy);
+        }
         Ok(self.receipt(Finish::Cancelled))
     }
 }
@@ -149,6 +155,7 @@ impl Upstream for Providers {
             most: ask.settings.max_tokens,
             fails_after: self.fails_after.filter(|_| is_first),
             stalls: self.stalls,
+            mute: self.mute,
             provider: format!("provider-{}", avoid.len()),
             cancelled: self.cancelled.clone(),
         }))
@@ -316,6 +323,24 @@ async fn providers_that_differ_end_the_call_with_an_error_of_its_own() {
     let (status, _, body) = chat(address, json!({})).await;
     assert_eq!(status, 502);
     assert!(body.contains("providers_differ"), "{body}");
+}
+
+#[tokio::test]
+async fn who_says_nothing_of_what_it_is_owed_may_be_owed_all_that_was_reserved() {
+    let home = tempfile::tempdir().unwrap();
+    let providers = Arc::new(Providers {
+        mute: true,
+        ..Providers::default()
+    });
+    let (address, ledger) = served(providers, &home.path().join("a"), Some(TERMS)).await;
+    let (_, _, body) = chat(address, json!({"stop": ["🐻! E"]})).await;
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(body["choices"][0]["finish_reason"], "stop");
+    let number = u64::from_str_radix(body["surety"]["receipt"].as_str().unwrap(), 16).unwrap();
+    let call = ledger.call(number).unwrap();
+    assert_eq!((call.spent, call.receipts.len()), (call.reserved, 0));
+    assert!(call.spent > ANSWER.len() as u128, "{}", call.spent);
+    assert_eq!(ledger.keys().unwrap()[0].spent, call.spent);
 }
 
 #[tokio::test]

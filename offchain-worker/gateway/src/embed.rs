@@ -1,0 +1,119 @@
+//! `/v1/embeddings`: one call from its reservation to its receipt.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::Request, http::StatusCode, response::IntoResponse};
+use tokio::time::timeout;
+
+use crate::{
+    answer::embeddings,
+    api::{Answer, Shared, blocking, broke, key_of, label, offered, open, place, price, whole_body},
+    drive::ATTEMPTS_MAX,
+    error::ApiError,
+    metrics::Metrics,
+    request::{Embed, Item},
+    upstream::{Embedded, UpstreamError},
+};
+
+/// Answers a request for embeddings.
+pub(crate) async fn embedded(shared: Arc<Shared>, request: Request) -> Answer {
+    let key = key_of(&shared, request.headers()).await?;
+    let body = whole_body(request).await?;
+    let asked = Embed::read(&body)?;
+    let place = place(&shared)?;
+    let (model, text) = offered(&shared, &asked.model, false)?;
+    let (coder, items) = (text.clone(), asked.items);
+    let encode = move |item: Item| match item {
+        Item::Text(plain) => coder.encode(&plain),
+        Item::Ids(ids) => Ok(ids),
+    };
+    let items = blocking(move || items.into_iter().map(encode).collect::<Result<Vec<_>, _>>()).await?;
+    let items = items.map_err(|why| ApiError::invalid("input", why))?;
+    let encoded = surety_types::input::encode_items(&items, &text.bounds());
+    encoded.map_err(|fault| ApiError::invalid("input", fault.to_string()))?;
+    let count = |sum: u32, ids: &Vec<u32>| sum.saturating_add(u32::try_from(ids.len()).unwrap_or(u32::MAX));
+    let tokens = items.iter().fold(0, count);
+    let left = shared.rates.take(&key, tokens)?;
+    let most = price(u32::try_from(items.len()).unwrap_or(u32::MAX), &model)?;
+    let name = model.name.clone();
+    let working = shared.clone();
+    // On its own, so that it is settled when the client hangs up.
+    let work = tokio::spawn(async move {
+        let call = open(&working, &key, &name, most).await?;
+        Metrics::count(&working.metrics.calls);
+        let done = embed_and_close(&working, call, &name, &items, most).await;
+        drop(place);
+        done.map(|done| (call, done, items))
+    });
+    let (call, done, items) = work.await.map_err(|_| broke())??;
+    let receipt = format!("{call:016x}");
+    let told = embeddings(&model.name, &receipt, &done.vectors, &items, tokens, asked.base64);
+    let mut response = Json(told).into_response();
+    label(response.headers_mut(), &receipt, &left);
+    Ok(response)
+}
+
+/// Asks providers until one has all vectors, and settles the call whatever comes of it.
+async fn embed_and_close(
+    shared: &Shared,
+    call: u64,
+    model: &str,
+    items: &[Vec<u32>],
+    most: u128,
+) -> Result<Embedded, ApiError> {
+    let (mut avoid, mut spent) = (Vec::new(), 0u128);
+    let done = loop {
+        let asked = timeout(
+            shared.settings.token_time,
+            shared.upstream.embed(model, items, most, &avoid),
+        )
+        .await;
+        match asked {
+            Err(_) => {
+                // It may hold a voucher for all of it.
+                spent = spent.saturating_add(most);
+                let error = ApiError::new(StatusCode::GATEWAY_TIMEOUT, "timeout", "the provider is too slow");
+                break Err(error);
+            }
+            Ok(Ok(done)) if done.vectors.len() == items.len() => break Ok(done),
+            Ok(Ok(done)) => {
+                spent = spent.saturating_add(done.receipt.price);
+                let told = "the provider gave another number of vectors than was asked for";
+                break Err(ApiError::new(StatusCode::BAD_GATEWAY, "wrong_shape", told));
+            }
+            Ok(Err(UpstreamError::Failed {
+                provider,
+                spent: lost,
+                why,
+            })) => {
+                tracing::warn!(call, provider, why, "a provider failed");
+                spent = spent.saturating_add(lost);
+                avoid.push(provider.clone());
+                if avoid.len() >= ATTEMPTS_MAX {
+                    let error = UpstreamError::Failed {
+                        provider,
+                        why,
+                        spent: lost,
+                    };
+                    break Err(error.into());
+                }
+                Metrics::count(&shared.metrics.retried);
+                if let Err(error) = shared.ledger(move |ledger| ledger.reserve_more(call, most)).await {
+                    break Err(error);
+                }
+            }
+            Ok(Err(error)) => break Err(error.into()),
+        }
+    };
+    let receipts: Vec<_> = done.iter().map(|done| done.receipt.clone()).collect();
+    let spent = receipts
+        .iter()
+        .fold(spent, |sum, receipt| sum.saturating_add(receipt.price));
+    shared
+        .ledger(move |ledger| ledger.close_call(call, spent, receipts))
+        .await?;
+    if done.is_err() {
+        Metrics::count(&shared.metrics.failed);
+    }
+    done
+}
