@@ -9,7 +9,12 @@ use surety_chain_client::{
     AccountId, Chain, ChainError, RoundRecord, StakeInfo, TaskInfo, TaskRecord, When, checked_draw,
 };
 use surety_network::{AccessGate, Asked, Decision};
-use surety_types::{ContentHash, TaskId, stake::Role, task::TaskState, trust::DisputeId};
+use surety_types::{
+    ContentHash, TaskId,
+    stake::Role,
+    task::{RoundPhase, TaskState},
+    trust::DisputeId,
+};
 
 use crate::{OwnOutputs, ticket::TicketBody};
 
@@ -54,24 +59,56 @@ impl Gate {
         Self { chain, of }
     }
 
-    /// Whether the signer of a ticket may read a blob, by the best block's state. A fork is no way in: a draw
-    /// needs a seed that comes after all commitments, and a key that was there before.
-    async fn judge(&self, peer: &str, blob: ContentHash, body: &TicketBody) -> Result<bool, ChainError> {
+    /// Whether the signer of a ticket may read a blob, by the best block's state; nothing where its client
+    /// may not yet. A fork is no way in: a draw needs a seed that comes after all commitments, and a key that
+    /// was there before, and the client's time for the output has come when that is final.
+    async fn judge(
+        &self,
+        peer: &str,
+        blob: ContentHash,
+        body: &TicketBody,
+    ) -> Result<Option<bool>, ChainError> {
         if !body.is_signed(&self.chain.info().genesis, peer) {
-            return Ok(false);
+            return Ok(Some(false));
         }
         let Some(info) = self.chain.task(When::Best, body.task).await? else {
-            return Ok(false);
+            return Ok(Some(false));
         };
         let Some(is_input) = self.serves(body.task, &info, blob) else {
-            return Ok(false);
+            return Ok(Some(false));
         };
         if info.task.client == body.agent {
-            return Ok(true);
+            return match is_input {
+                true => Ok(Some(true)),
+                false => self.is_for_client(body.task).await,
+            };
         }
         let Some(round) = &info.round else {
-            return Ok(false);
+            return Ok(Some(false));
         };
+        self.is_in_round(body, round, is_input).await.map(Some)
+    }
+
+    /// Whether a task's output is its client's to read; nothing where it may be later.
+    async fn is_for_client(&self, task: TaskId) -> Result<Option<bool>, ChainError> {
+        let Some(info) = self.chain.task(When::Finalized, task).await? else {
+            return Ok(None);
+        };
+        let is_open = info.round.as_ref().is_some_and(is_open_to_client);
+        Ok(match (&info.task.state, is_open) {
+            (_, true) | (TaskState::Settled { .. }, _) => Some(true),
+            (TaskState::Failed { .. } | TaskState::Cancelled { .. }, false) => Some(false),
+            (_, false) => None,
+        })
+    }
+
+    /// Whether the signer of a ticket has to do with a round, so that it may read a blob of it.
+    async fn is_in_round(
+        &self,
+        body: &TicketBody,
+        round: &RoundRecord,
+        is_input: bool,
+    ) -> Result<bool, ChainError> {
         let stash = self.chain.agent_stash(When::Best, &body.agent).await?;
         let stash = stash.unwrap_or_else(|| body.agent.clone());
         let computes = round.members.iter().any(|member| member.provider == stash);
@@ -174,6 +211,13 @@ impl Gate {
     }
 }
 
+/// Whether a round's client may read what was committed to: not while somebody may still commit, and never
+/// where too few have. With providers of its own that commit to nothing it would have the output and its
+/// money back.
+pub fn is_open_to_client(round: &RoundRecord) -> bool {
+    round.draw.is_some() && !matches!(round.phase, RoundPhase::Committing { .. })
+}
+
 /// What a task came to.
 fn claimed(task: &TaskRecord) -> Option<ContentHash> {
     match &task.state {
@@ -207,8 +251,10 @@ impl AccessGate for Gate {
             return Some(Decision::Refuse);
         }
         match self.judge(asked.peer, asked.blob, &body).await {
-            Ok(true) => Some(Decision::Allow),
-            Ok(false) => Some(Decision::Refuse),
+            Ok(Some(true)) => Some(Decision::Allow),
+            Ok(Some(false)) => Some(Decision::Refuse),
+            // Not remembered: the client asks again.
+            Ok(None) => None,
             Err(e) => {
                 tracing::warn!(task = body.task, error = %e, "cannot judge who asks for a blob");
                 None

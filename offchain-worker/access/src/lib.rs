@@ -1,6 +1,7 @@
 //! Who may read the blobs of a task: its client and its providers, who are named on the chain with the peers
 //! they are, and who shows a ticket: an auditor, by its draw or its announcement; a party of a dispute; a
-//! verifier, once a committee is to decide; the client from elsewhere.
+//! verifier, once a committee is to decide; the client from elsewhere. Its output a client reads only once
+//! enough providers have committed for the round to be audited.
 //!
 //! ```text
 //!  verifier                                     provider or client
@@ -21,7 +22,7 @@ use std::{
 
 use surety_types::{ContentHash, TaskId};
 
-pub use gate::{Gate, KeptInputs};
+pub use gate::{Gate, KeptInputs, is_open_to_client};
 pub use ticket::{signed_ticket, ticket, ticket_hash};
 
 /// Outputs of ours, which the chain does not name yet.

@@ -10,7 +10,8 @@ use surety_types::{
     model::Operation,
     stake::Role,
     task::{
-        Assignment, AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec, TaskState,
+        Assignment, AuditDraw, FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec,
+        TaskState, Verdict,
     },
     trust::{Audit, AuditProof, AuditState},
 };
@@ -101,6 +102,7 @@ fn world() -> World {
             state.agents.insert(agent, account(name));
         }
     });
+    chain.finalize();
     let outputs = Arc::<OwnOutputs>::default();
     outputs.insert(TASK, OUTPUT);
     let shared: Arc<dyn Chain> = Arc::new(chain.clone());
@@ -300,6 +302,7 @@ async fn a_rival_reads_inputs_and_never_outputs_and_a_client_reads_what_was_sett
                 fee: 0,
             };
         });
+        world.chain.finalize();
         for blob in [settled, INPUT] {
             assert_eq!(
                 world.lets_in(&world.provider, &client, blob).await,
@@ -309,6 +312,46 @@ async fn a_rival_reads_inputs_and_never_outputs_and_a_client_reads_what_was_sett
             assert!(!world.lets_in(&world.provider, &rival, blob).await);
         }
     }
+}
+
+#[tokio::test]
+async fn a_client_reads_its_output_once_its_round_is_audited_for_good_and_never_where_too_few_committed() {
+    let world = world();
+    let client = world.ticket("client", None);
+    let asked = Asked {
+        peer: PEER,
+        blob: OUTPUT,
+        task: None,
+        ticket: &client,
+    };
+    let draw = world.chain.change(|state| state.rounds[&TASK].draw.clone());
+    let begins = |draw: &Option<AuditDraw<u128, u32>>, phase| {
+        world.chain.change(|state| {
+            let round = state.rounds.get_mut(&TASK).unwrap();
+            (round.draw, round.phase) = (draw.clone(), phase);
+        });
+    };
+    begins(&None, RoundPhase::Committing { until: 9 });
+    world.chain.finalize();
+    // Too early: it may ask again at once.
+    assert_eq!(world.provider.may_read(asked).await, None);
+    assert!(world.lets_in(&world.provider, &client, INPUT).await);
+    begins(&draw, RoundPhase::Auditing { until: 9 });
+    assert_eq!(world.provider.may_read(asked).await, None, "not final");
+    world.chain.finalize();
+    assert_eq!(world.provider.may_read(asked).await, Some(Decision::Allow));
+
+    let reason = FailureReason::NotEnoughResults;
+    let verdict = Verdict::Failed(reason);
+    begins(&None, RoundPhase::Challengeable { until: 9, verdict });
+    world.chain.finalize();
+    assert_eq!(world.provider.may_read(asked).await, None);
+    world.chain.change(|state| {
+        state.rounds.remove(&TASK);
+        state.tasks.get_mut(&TASK).unwrap().state = TaskState::Failed { at: 9, reason };
+    });
+    world.chain.finalize();
+    assert_eq!(world.provider.may_read(asked).await, Some(Decision::Refuse));
 }
 
 #[tokio::test]
@@ -346,6 +389,7 @@ async fn a_provider_serves_what_it_has_for_a_task_and_not_what_it_has_for_anothe
         let round = state.rounds[&TASK].clone();
         state.rounds.insert(others, round);
     });
+    world.chain.finalize();
     let copier = world.ticket_for(others, "copier", None);
     for blob in [INPUT, OUTPUT] {
         assert!(!world.lets_in(&world.provider, &copier, blob).await);

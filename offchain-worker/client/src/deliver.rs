@@ -2,6 +2,7 @@
 
 use std::{fmt::Write, path::Path};
 
+use surety_access::is_open_to_client;
 use surety_chain_client::{AccountId, Chain, ChainError, TaskInfo, When, short};
 use surety_engine::{Embeddings, content_hash, generation::Generation};
 use surety_network::{Bytes, DataPlane, FetchOptions, OutputLocation, Ticket};
@@ -79,12 +80,14 @@ pub fn wanted_for_good(info: &TaskInfo) -> Option<Wanted> {
     })
 }
 
-/// What can be fetched now: what the chain has decided on, else what somebody has committed to.
+/// What can be fetched now: what the chain has decided on, else what somebody has committed to, once the
+/// round is audited: nobody serves it before.
 pub fn wanted(info: &TaskInfo) -> Wanted {
     if let Some(wanted) = wanted_for_good(info) {
         return wanted;
     }
-    let members = info.round.as_ref().map(|round| round.members.iter());
+    let round = info.round.as_ref().filter(|round| is_open_to_client(round));
+    let members = round.map(|round| round.members.iter());
     let done = members.into_iter().flatten().filter(|member| {
         matches!(
             member.progress,

@@ -66,6 +66,7 @@ pub fn fault_text(kind: FaultKind) -> &'static str {
         }
         FaultKind::AuditNoShow => "it announced an audit and did not reveal it",
         FaultKind::Equivocation => "it signed two different results",
+        FaultKind::FalseBatch => "it committed a batch over what is none of its receipts",
     }
 }
 

@@ -69,6 +69,8 @@
 //! - No more audits of items are begun than could be computed in whole in the time for openings.
 //! - Bids are made while the promised work fits into the time to commit, by measured speed. Waiting for a
 //!   window is no work. A bid that lost its place is dropped with its task.
+//! - Bids are made while there is free money for the fees of showing what the largest demand names of each
+//!   task that is open or bid for ([`demand_reserve`]): who cannot pay them is convicted.
 
 mod absence;
 mod attempts;
@@ -93,7 +95,9 @@ pub use messages::{
     TaskSnapshot, key_of,
 };
 pub use places::TraceKey;
-pub use provider::{Progress, Provider, ProviderRole, ReplayError};
+pub use provider::{
+    LARGEST_DEMAND, Progress, Provider, ProviderRole, ReplayError, SUPPLY_FEE, demand_cost, demand_reserve,
+};
 pub use verifier::{AuditProgress, Verifier, VerifierRole};
 pub use worker::{Role, Worker};
 

@@ -256,7 +256,7 @@ impl ProviderTask {
             }
             RoundPhase::Revealing { until } => (None, Some(*until)),
             // Missed, but still owed: only silence beyond this is a fault.
-            RoundPhase::Challengeable { .. } => (None, round.openings_until),
+            RoundPhase::Challengeable { .. } => (None, round.reveals_until),
         };
         match (&member.progress, &self.result) {
             (MemberProgress::Revealed(_), _) => Want::Nothing,

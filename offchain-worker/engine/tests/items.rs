@@ -119,6 +119,40 @@ fn a_wrong_item_is_seen_by_whoever_drew_it_and_by_nobody_else() {
 }
 
 #[test]
+fn an_output_with_another_header_or_another_length_is_seen_by_whoever_audits_any_item() {
+    let (engine, job) = (engine(), job(&lines(10)));
+    let (_, mut leaves, output) = provided(&engine, &job);
+    let items = [4];
+    let own = found(&engine, &job, &items);
+    let parts = engine.item_parts(&job, &items).unwrap();
+    assert!(parts.output.contains(&0));
+    assert_eq!(parts.output_bytes as usize, output.len());
+    // Served, or demanded: all of it lies in one part.
+    let mut shows = |output: &[u8]| {
+        *leaves.last_mut().unwrap() = content_hash(output);
+        let claim = ResultClaim {
+            output: content_hash(output),
+            trace_root: merkle_root(leaves.iter().copied()),
+            units: 10,
+        };
+        let (own, shown) = ((&items[..], &own), (&leaves[..], output));
+        [
+            engine.shows_items(&job, own, &claim, shown),
+            engine.shows_items_in_parts(&job, own, &claim, shown),
+        ]
+    };
+    assert_eq!(shows(&output), [true; 2]);
+    assert_eq!(shows(&[&output[..], b" "].concat()), [false; 2]);
+    assert_eq!(shows(&output[..output.len() - 1]), [false; 2]);
+    let header = u64::from_le_bytes(output[..8].try_into().unwrap()) as usize + 8;
+    for at in 0..header {
+        let mut other = output.clone();
+        other[at] ^= 1;
+        assert_eq!(shows(&other), [false; 2], "{at}");
+    }
+}
+
+#[test]
 fn a_guess_is_refuted_by_the_leaves_of_a_trace_as_the_chain_reads_them_and_nothing_else_is() {
     let (engine, job) = (engine(), job(&lines(10)));
     let (claim, leaves, _) = provided(&engine, &job);

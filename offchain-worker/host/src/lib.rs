@@ -351,9 +351,6 @@ impl<C: Core> Host<C> {
                     self.jobs.cancel(task, kind);
                     continue;
                 }
-                Effect::FetchInput {
-                    task, ref sources, ..
-                } => self.outputs.client_is_at(task, sources),
                 _ => {}
             }
             self.jobs.start(due);

@@ -1,22 +1,30 @@
-//! Serving outputs, each with our signed word on it, to the client, as soon as our commitment is in a block.
+//! Serving outputs, each with our signed word on it: as soon as our commitment is in a block to those who
+//! show a ticket (who audit it, or decide a dispute about it; see [`surety_access`]), and to the client once
+//! finalised state shows that enough have committed.
 //!
-//! Not before: another provider of the task could copy it and commit to it, too. Those who audit it, or
-//! decide a dispute about it, show a ticket; see [`surety_access`].
+//! Not before the first: another provider of the task could copy it and commit to it, too. Not to the client
+//! before the second: if seats are its own it could leave them empty, and have the output and its money back.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use surety_access::OwnOutputs;
+use surety_access::{OwnOutputs, is_open_to_client};
 use surety_chain_client::{AccountId, Hash, RoundRecord, When};
 use surety_network::{Announcement, DataPlane, FetchOptions, PlaneError, Readers};
 use surety_proofs::CommitStatement;
-use surety_types::{
-    ContentHash, TaskId,
-    multiaddr::{Endpoint, Endpoints},
-    task::MemberProgress,
-};
+use surety_types::{ContentHash, TaskId, task::MemberProgress};
 use surety_worker_core::{Record, TaskSnapshot};
 
 use super::Tools;
+
+/// Who is told of an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Told {
+    Nobody,
+    /// Who shows a ticket.
+    Tickets,
+    /// The client, too.
+    Client,
+}
 
 struct Output {
     hash: ContentHash,
@@ -24,15 +32,14 @@ struct Output {
     commitment: Hash,
     /// The blob of its trace's leaves.
     leaves: Option<ContentHash>,
-    /// Whether its client is told.
-    is_announced: bool,
+    told: Told,
     /// Whether it has been said that it cannot be served.
     is_warned: bool,
 }
 
 impl Output {
-    /// Tells its client of it, with our signed word that our commitment opens to it.
-    async fn tell(&self, tools: &Tools, task: TaskId, client: &[Endpoint]) -> Result<(), PlaneError> {
+    /// Tells of it, with our signed word that our commitment opens to it.
+    async fn tell(&self, tools: &Tools, task: TaskId, readers: Readers<'_>) -> Result<(), PlaneError> {
         let statement = CommitStatement {
             task,
             provider: tools.stash.clone(),
@@ -46,7 +53,7 @@ impl Output {
             .announce_output(
                 task,
                 Announcement::new(self.hash).signed(signed).traced(self.leaves),
-                Readers::Only(client),
+                readers,
             )
             .await
     }
@@ -56,8 +63,6 @@ impl Output {
 #[derive(Default)]
 pub(super) struct Outputs {
     made: BTreeMap<TaskId, Output>,
-    /// Where the clients of tasks that are being computed are.
-    clients: BTreeMap<TaskId, Endpoints>,
     /// The same for those who judge tickets.
     own: Arc<OwnOutputs>,
 }
@@ -92,7 +97,7 @@ impl Outputs {
                 hash: claim.output,
                 commitment: *commitment,
                 leaves: None,
-                is_announced: false,
+                told: Told::Nobody,
                 is_warned: false,
             };
             self.own.insert(*task, claim.output);
@@ -125,38 +130,37 @@ impl Outputs {
         }
     }
 
-    /// Remembers where a task's client is.
-    pub(super) fn client_is_at(&mut self, task: TaskId, endpoints: &Endpoints) {
-        self.clients.insert(task, endpoints.clone());
-    }
-
-    /// Our commitment is in a block. Should the block be replaced, only the client has learnt anything.
+    /// Our commitment is in a block. Should the block be replaced, nobody has learnt anything: whoever shows
+    /// a ticket has been drawn since.
     pub(super) async fn committed(&mut self, tools: &Tools, task: TaskId) {
-        if let Some(client) = self.clients.get(&task).cloned() {
-            self.announce(tools, task, &client).await;
-        }
+        let tickets = (Told::Tickets, Readers::NOBODY);
+        self.announce(tools, task, tickets).await;
     }
 
     /// Announces what finalised state allows to be announced.
     pub(super) async fn see(&mut self, tools: &Tools, tasks: &[TaskSnapshot]) {
         for snapshot in tasks {
-            let round = snapshot.round.as_ref();
-            if round.is_some_and(|round| has_committed(round, &tools.stash)) {
-                self.announce(tools, snapshot.id, &snapshot.task.spec.sources)
-                    .await;
+            let Some(round) = &snapshot.round else { continue };
+            if !has_committed(round, &tools.stash) {
+                continue;
             }
+            let to = match is_open_to_client(round) {
+                true => (Told::Client, Readers::Only(&snapshot.task.spec.sources)),
+                false => (Told::Tickets, Readers::NOBODY),
+            };
+            self.announce(tools, snapshot.id, to).await;
         }
     }
 
-    async fn announce(&mut self, tools: &Tools, task: TaskId, client: &[Endpoint]) {
-        let Some(output) = self.made.get_mut(&task).filter(|output| !output.is_announced) else {
+    async fn announce(&mut self, tools: &Tools, task: TaskId, (told, readers): (Told, Readers<'_>)) {
+        let Some(output) = self.made.get_mut(&task).filter(|output| output.told < told) else {
             return;
         };
         let note = tools.chain.commit_note(When::Best, task, &tools.stash).await;
-        let told = match note.map(|note| note.map(|note| note.commitment)) {
+        let said = match note.map(|note| note.map(|note| note.commitment)) {
             Ok(Some(commitment)) if commitment == output.commitment => {
-                let told = output.tell(tools, task, client).await;
-                told.map_err(|error| error.to_string())
+                let said = output.tell(tools, task, readers).await;
+                said.map_err(|error| error.to_string())
             }
             // A block was replaced: it comes again.
             Ok(None) => return,
@@ -165,10 +169,10 @@ impl Outputs {
             Ok(Some(commitment)) => Err(format!("the chain has another commitment, {commitment:?}")),
             Err(error) => Err(error.to_string()),
         };
-        match told {
+        match said {
             Ok(()) => {
-                tracing::info!(task, "output can be fetched");
-                output.is_announced = true;
+                tracing::info!(task, to = ?told, "output can be fetched");
+                output.told = told;
             }
             // It is tried in every block.
             Err(reason) if output.is_warned => tracing::debug!(task, reason, "the output is not served"),
@@ -181,7 +185,6 @@ impl Outputs {
 
     /// The task is over: its output stays for as long as there is room, for its client.
     pub(super) async fn forget(&mut self, tools: &Tools, task: TaskId) {
-        self.clients.remove(&task);
         self.own.remove(task);
         if let Some(output) = self.made.remove(&task) {
             tools.plane.release(output.hash).await;

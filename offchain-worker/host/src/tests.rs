@@ -7,6 +7,7 @@ mod drain;
 mod engine;
 mod generation;
 mod inputs;
+mod money;
 mod offers;
 mod openings;
 mod registration;
@@ -19,11 +20,12 @@ mod troubles;
 mod unserved;
 mod world;
 
-use surety_chain_client::{Call, Chain, When, is_signed};
+use surety_chain_client::{Call, Chain, Signer, When, is_signed};
 use surety_network::{DataPlane, FetchOptions};
 use surety_types::{
+    TaskId,
     model::Operation,
-    task::{MemberProgress, TaskState},
+    task::{FailureReason, MemberProgress, RoundMember, RoundPhase, TaskState, Verdict},
 };
 
 use tokio::time::Instant;
@@ -43,8 +45,7 @@ async fn a_task_is_computed_committed_served_and_revealed() {
     world.bid_and_assign(task).await;
     let client = world.client_plane();
 
-    world.until(|| !commits(&world).is_empty()).await;
-    let found = world.output(task).await;
+    let found = world.until_audited(task).await;
     let output = client
         .fetch(found, &[world.provider_endpoint()], &FetchOptions::default())
         .await
@@ -85,6 +86,68 @@ async fn a_task_is_computed_committed_served_and_revealed() {
     assert!(refused.is_err(), "what a client has paid for is the client's");
     host.stop().await;
     assert_eq!(commits(&world).len(), 1);
+}
+
+/// The round of a task with two seats, of which the provider has taken one.
+async fn half_committed(world: &World) -> TaskId {
+    let task = world.post(b"one\n").await;
+    world.bid_and_assign(task).await;
+    let clients = Signer::from_uri("//Friend").unwrap().account().clone();
+    world.chain.change(|state| {
+        let members = &mut state.rounds.get_mut(&task).unwrap().members;
+        members.try_push(RoundMember::new(clients, 1, 0)).unwrap();
+    });
+    world.until_committed(task).await;
+    task
+}
+
+/// Whether the client is served the output of a task: at its own endpoint, and with a ticket elsewhere.
+async fn is_served(world: &World, task: TaskId) -> [bool; 2] {
+    let (here, elsewhere) = (world.client_plane(), world.rival_plane());
+    let genesis = world.chain.info().genesis;
+    let ticket = surety_access::ticket(world.client(), &genesis, &elsewhere.peer_id(), task, None).unwrap();
+    let at = world.provider_endpoint();
+    [
+        here.locate_output(task, &at, None).await.is_ok(),
+        elsewhere.locate_output(task, &at, Some(&ticket)).await.is_ok(),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_reads_no_output_before_the_round_is_audited() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = half_committed(&world).await;
+    world.pass(3).await;
+    assert_eq!(is_served(&world, task).await, [false; 2]);
+    // A block that may still be replaced opens nothing.
+    world.chain.open_audits(task, 99);
+    assert_eq!(is_served(&world, task).await, [false; 2]);
+    world.pass(2).await;
+    assert_eq!(is_served(&world, task).await, [true; 2]);
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_whose_own_provider_commits_to_nothing_has_its_money_back_and_no_output() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = half_committed(&world).await;
+    let reason = FailureReason::NotEnoughResults;
+    world.chain.change(|state| {
+        let until = state.clock + 50;
+        let verdict = Verdict::Failed(reason);
+        state.rounds.get_mut(&task).unwrap().phase = RoundPhase::Challengeable { until, verdict };
+    });
+    world.pass(3).await;
+    assert_eq!(is_served(&world, task).await, [false; 2]);
+    world.chain.change(|state| {
+        state.rounds.remove(&task);
+        state.tasks.get_mut(&task).unwrap().state = TaskState::Failed { at: 9, reason };
+    });
+    world.pass(3).await;
+    assert_eq!(is_served(&world, task).await, [false; 2]);
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

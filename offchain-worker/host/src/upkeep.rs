@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use surety_chain_client::{AccountId, ChainError, When};
+use surety_chain_client::{AccountId, Balance, ChainError, When};
 use surety_types::{BLOCK_SECONDS, multiaddr::Endpoint};
-use surety_worker_core::{BlockNumber, Event};
+use surety_worker_core::{BlockNumber, Event, demand_reserve};
 use tokio::sync::mpsc;
 
 use super::{Tools, retry::Backoff};
@@ -13,8 +13,8 @@ use super::{Tools, retry::Backoff};
 /// Blocks between two looks: a minute.
 const EVERY: BlockNumber = 30;
 
-/// Blocks until the next look after one that did not see everything, and at free stake: bids are taken for
-/// half a minute, and one that the stake was wanting for is made again when there is enough.
+/// Blocks until the next look after one that did not see everything, and at free stake and money: bids are
+/// taken for half a minute, and one that the stake was wanting for is made again when there is enough.
 const SOON: BlockNumber = 5;
 
 /// Looks again and again, for as long as it is polled.
@@ -41,6 +41,7 @@ async fn until_error(
         if block < next {
             if block >= next_stake {
                 event(stake(tools).await, events).await?;
+                event(money(tools).await, events).await?;
                 next_stake = block.saturating_add(SOON);
             }
             continue;
@@ -49,9 +50,11 @@ async fn until_error(
         // What one of them cannot read keeps none of the others.
         for (what, looked) in [
             ("what it has to bid by", event(stake(tools).await, events).await),
+            ("what it has for fees", event(money(tools).await, events).await),
             ("whether it may bid", event(barred(tools).await, events).await),
             ("how long work may take", tell_windows(tools, events).await),
             ("its money", show_funds(tools).await),
+            ("what it keeps for demands", show_reserve(tools).await),
             ("whom to keep places for", name_peers(tools).await),
         ] {
             if let Err(e) = looked {
@@ -79,6 +82,44 @@ async fn show_funds(tools: &Tools) -> Result<(), ChainError> {
     for (name, account) in [("stash", &tools.stash), ("agent", tools.signer.account())] {
         let funds = tools.chain.funds(When::Finalized, account).await?;
         tools.vitals.metrics.funds(name, funds.free, funds.held);
+    }
+    Ok(())
+}
+
+/// What is free for fees: whichever of them can pays for a call.
+async fn free_money(tools: &Tools) -> Result<Balance, ChainError> {
+    let agent = Some(tools.signer.account()).filter(|agent| **agent != tools.stash);
+    let mut free = 0;
+    for account in agent.into_iter().chain([&tools.stash]) {
+        let funds = tools.chain.funds(When::Finalized, account).await?;
+        free = funds.free.saturating_add(free);
+    }
+    Ok(free)
+}
+
+async fn money(tools: &Tools) -> Result<Event, ChainError> {
+    let free = free_money(tools).await?;
+    Ok(Event::Money { free })
+}
+
+/// A provider's: a verifier has nothing that is demanded.
+async fn show_reserve(tools: &Tools) -> Result<(), ChainError> {
+    let open = tools
+        .chain
+        .open_tasks(When::Finalized, Some(&tools.stash))
+        .await?;
+    let kept = open.tasks.iter().fold(0, |sum: Balance, open| {
+        let (task, round) = (&open.task, open.round.as_ref());
+        sum.saturating_add(demand_reserve(task, round, open.bid.is_some(), &tools.stash))
+    });
+    tools.vitals.metrics.demand_reserve(kept);
+    let free = free_money(tools).await?;
+    if kept > free {
+        tracing::warn!(
+            kept,
+            free,
+            "too little money for the fees of what may be demanded: nothing is bid until the stash has more"
+        );
     }
     Ok(())
 }

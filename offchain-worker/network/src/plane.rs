@@ -172,8 +172,7 @@ pub trait DataPlane: Send + Sync {
     /// again replaces what was said before.
     ///
     /// Only `readers` are told, and may read the blob; and whom the gate lets in. A provider names its client
-    /// there until results are revealed: the client has its answer at once, and no other provider can copy
-    /// it.
+    /// there once enough have committed, and until results are revealed: no other provider can copy it.
     async fn announce_output(
         &self,
         task: TaskId,

@@ -3,6 +3,10 @@
 //! Not out of the fee, which is smaller than what the usual number of audits costs, and not on top of the
 //! price: so the client's cost stays what it was. A client that is its own provider and auditor moves its own
 //! money and loses the fee.
+//!
+//! Auditors of a provider that revealed too late, and is not paid for that, are paid out of the same: they
+//! have worked, and the client has a result that was audited. Otherwise a client that is its own provider
+//! could have everybody audit for nothing, by being late.
 
 use frame_support::dispatch::DispatchResult;
 use sp_runtime::{
@@ -18,7 +22,7 @@ use crate::{
 };
 
 impl<T: Config> Pallet<T> {
-    /// Pays a provider's auditors. Returns what is left for the provider.
+    /// Pays a provider's auditors out of what it is paid, or would have been. Returns what is left of that.
     pub(crate) fn pay_auditors(
         task: TaskId,
         client: &T::AccountId,

@@ -37,6 +37,14 @@ impl<T: Config> Escrow<T::AccountId, BalanceOf<T>> for Pallet<T> {
         with_storage_layer(|| Self::do_settle(task, payments, audits))
     }
 
+    fn pay_audits(
+        task: TaskId,
+        unpaid: &[Assignment<T::AccountId, BalanceOf<T>>],
+        audits: &[AuditToPay<T::AccountId>],
+    ) -> Result<BalanceOf<T>, DispatchError> {
+        with_storage_layer(|| Self::do_pay_audits(task, unpaid, audits))
+    }
+
     fn refund(task: TaskId) -> DispatchResult {
         with_storage_layer(|| Self::do_refund(task))
     }
@@ -116,6 +124,24 @@ impl<T: Config> Pallet<T> {
         Self::give_back(task, &escrow.client, refund)?;
         Self::return_lock(task, &escrow.client, escrow.lock)?;
         Ok(Settlement { paid, fee, refund })
+    }
+
+    fn do_pay_audits(
+        task: TaskId,
+        unpaid: &[Assignment<T::AccountId, BalanceOf<T>>],
+        audits: &[AuditToPay<T::AccountId>],
+    ) -> Result<BalanceOf<T>, DispatchError> {
+        let mut escrow = Escrows::<T>::get(task).ok_or(Error::<T>::UnknownEscrow)?;
+        let mut paid = BalanceOf::<T>::zero();
+        for provider in unpaid {
+            ensure!(provider.price <= escrow.held, Error::<T>::PaymentsExceedEscrow);
+            let rest = Self::pay_auditors(task, &escrow.client, provider, audits)?.price;
+            let of_audits = provider.price.saturating_sub(rest);
+            escrow.held = escrow.held.saturating_sub(of_audits);
+            paid = paid.saturating_add(of_audits);
+        }
+        Escrows::<T>::insert(task, escrow);
+        Ok(paid)
     }
 
     fn do_refund(task: TaskId) -> DispatchResult {

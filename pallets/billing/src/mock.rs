@@ -140,6 +140,7 @@ pub fn audit(provider: AccountId, verifier: AccountId) -> AuditToPay<AccountId> 
         provider,
         verifier,
         share: Perbill::from_percent(12),
+        units: 1,
     }
 }
 

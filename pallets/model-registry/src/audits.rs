@@ -61,12 +61,16 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    pub(crate) fn audits_of(model: &ModelId, work: &Work) -> Result<ModelAudits, DispatchError> {
+    /// Who has not the stake free for a bond audits nothing of it, whatever it has said.
+    pub(crate) fn audits_of(model: &ModelId, work: &Work, bond: u128) -> Result<ModelAudits, DispatchError> {
         let manifest = Models::<T>::get(model).ok_or(Error::<T>::UnknownModel)?.manifest;
         let (reference, _) = audit_speeds(manifest.work_per_token());
         let mut able = BalanceOf::<T>::default();
         for stash in Auditors::<T>::get(model) {
-            able = able.saturating_add(T::Stake::bonded(&stash, Role::Verifier));
+            let free = T::Stake::unlocked_stake(&stash).try_into().unwrap_or(u128::MAX);
+            if bond <= free {
+                able = able.saturating_add(T::Stake::bonded(&stash, Role::Verifier));
+            }
         }
         let speed = AuditSpeeds::<T>::get(model).unwrap_or(reference);
         Ok(ModelAudits {

@@ -37,8 +37,8 @@ impl<T: Config> ModelCatalog for Pallet<T> {
         Ok(())
     }
 
-    fn audits(model: &ModelId, work: &Work) -> Result<ModelAudits, DispatchError> {
-        Self::audits_of(model, work)
+    fn audits(model: &ModelId, work: &Work, bond: u128) -> Result<ModelAudits, DispatchError> {
+        Self::audits_of(model, work, bond)
     }
 
     fn acquire(model: &ModelId) {

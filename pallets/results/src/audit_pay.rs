@@ -4,6 +4,9 @@
 //! verifier whose result differs and wins its dispute gets the finder's share of the slash instead, which is
 //! much more; the provider it could be paid by earns nothing then. How much of that is
 //! `surety_audit_economics::AuditPay`'s affair.
+//!
+//! A provider that reveals too late earns nothing, and its audits are paid all the same: they were made for a
+//! result that stands, and being late must not make them free.
 
 use alloc::vec::Vec;
 use surety_types::{
@@ -18,29 +21,35 @@ pub(crate) fn audits_to_pay<T: Config>(
     round: &RoundOf<T>,
     verdict: &Verdict<T::AccountId>,
 ) -> Vec<AuditToPay<T::AccountId>> {
-    let Verdict::Agreed { majority, claim, .. } = verdict else {
-        return Vec::new();
-    };
     let stands = |audit: &&AuditOf<T>| audit.state == AuditState::Confirmed;
-    let is_paid = |member: &&MemberOf<T>| {
+    let is_audited = |member: &MemberOf<T>| {
         let mut audits = round.audits.iter().filter(stands);
-        majority.contains(&member.provider) && audits.any(|audit| audit.provider == member.provider)
+        audits.any(|audit| audit.provider == member.provider)
     };
-    let members = round.members.iter().filter(is_paid);
-    let shares: Vec<_> = members
-        .map(|member| {
-            let share = Pallet::<T>::audit_share(round, member, claim.units);
-            (&member.provider, share)
-        })
-        .collect();
+    let audited = round.members.iter().filter_map(|member| {
+        let units = units_of::<T>(member, verdict).filter(|_| is_audited(member))?;
+        let share = Pallet::<T>::audit_share(round, member, units);
+        Some((&member.provider, share, units))
+    });
+    let audited: Vec<_> = audited.collect();
     let pay = |audit: &AuditOf<T>| {
-        let mut shares = shares.iter();
-        let (_, share) = shares.find(|(provider, _)| **provider == audit.provider)?;
+        let mut audited = audited.iter();
+        let (_, share, units) = audited.find(|(provider, ..)| **provider == audit.provider)?;
         Some(AuditToPay {
             provider: audit.provider.clone(),
             verifier: audit.verifier.clone(),
             share: *share,
+            units: *units,
         })
     };
     round.audits.iter().filter(stands).filter_map(pay).collect()
+}
+
+/// How many units there are of the result of a provider that is paid, or that stands and was late.
+fn units_of<T: Config>(member: &MemberOf<T>, verdict: &Verdict<T::AccountId>) -> Option<u32> {
+    match verdict {
+        Verdict::Agreed { majority, claim, .. } if majority.contains(&member.provider) => Some(claim.units),
+        _ if member.missed_reveal => member.standing_claim().map(|claim| claim.units),
+        _ => None,
+    }
 }

@@ -185,7 +185,7 @@ mod benchmarks {
             member.progress = MemberProgress::Committed(H256::repeat_byte(2));
             member.missed_reveal = true;
         }
-        round.openings_until = Some(Zero::zero());
+        round.reveals_until = Some(Zero::zero());
 
         #[block]
         {
@@ -351,7 +351,7 @@ mod benchmarks {
         let (verifier, agent) = verifier_of::<T>(account("auditing", 0, 0));
         asset::endow::<T>(&verifier, stake::<T>());
         let provider: T::AccountId = account("provider", 0, 0);
-        leaves_demanded::<T>(&provider, DEMANDS_MAX - 1);
+        let (bytes, _) = leaves_demanded::<T>(&provider, DEMANDS_MAX - 1);
         sampled_by::<T>(&verifier, &provider);
 
         #[extrinsic_call]
@@ -359,7 +359,7 @@ mod benchmarks {
             RawOrigin::Signed(agent),
             TASK,
             provider.clone(),
-            leaves_parts(p),
+            leaves_parts(p, bytes),
             None,
         );
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use frame_support::{BoundedVec, traits::Get};
-use sp_runtime::traits::Zero;
+use sp_runtime::traits::{Saturating, Zero};
 use surety_pallet_trust_lock::{FindersOf, Offence, Pallet as TrustLock};
 use surety_types::{
     TaskId,
@@ -33,11 +33,15 @@ impl<T: Config> Pallet<T> {
             return None;
         }
         member.fault = Some(kind);
-        let lost = if kind.cost().lock {
+        let mut lost = if kind.cost().lock {
             core::mem::take(&mut member.lock)
         } else {
             Zero::zero()
         };
+        if kind.is_grave() {
+            let more = T::Outcome::convicted(task, provider).unwrap_or_default();
+            lost = lost.saturating_add(more);
+        }
         Self::wake_disputes(round);
         Self::deposit_event(Event::FaultFound {
             task,

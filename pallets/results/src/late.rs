@@ -2,8 +2,10 @@
 //!
 //! A missed window costs a provider its pay and some time without tasks, and an auditor nothing: a line may
 //! have been down, and an honest worker loses no stake for that. That the seal is opened at all is demanded
-//! until [`Round::openings_until`](surety_types::task::Round::openings_until), hours later. Silence beyond
-//! that is a fault: if it were cheaper than a wrong answer, whoever sees that it is audited would be silent.
+//! for hours: of a provider until [`Round::reveals_until`](surety_types::task::Round::reveals_until), of an
+//! auditor until [`Round::openings_until`](surety_types::task::Round::openings_until), which a late reveal
+//! moves on. Silence beyond that is a fault: if it were cheaper than a wrong answer, whoever sees that it is
+//! audited would be silent.
 
 use alloc::vec::Vec;
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -59,17 +61,19 @@ impl<T: Config> Pallet<T> {
 
     /// Until when the round waits for something to be opened, if it does.
     pub(crate) fn awaits_openings(round: &RoundOf<T>) -> Option<BlockNumberFor<T>> {
-        let until = round
-            .openings_until
-            .filter(|until| !TrustLock::<T>::has_passed(*until))?;
-        let is_audited = || round.audits.iter().any(|audit| owes_seal::<T>(round, audit));
-        (round.members.iter().any(is_late) || is_audited()).then_some(until)
+        let still = |until: Option<_>| until.filter(|until| !TrustLock::<T>::has_passed(*until));
+        let is_late = round.members.iter().any(is_late);
+        let is_sealed = round.audits.iter().any(|audit| owes_seal::<T>(round, audit));
+        let reveals = still(round.reveals_until).filter(|_| is_late);
+        let seals = still(round.openings_until).filter(|_| is_sealed);
+        // Whichever comes first: there is something to be done then.
+        reveals.into_iter().chain(seals).min()
     }
 
     /// Finds those at fault that have not opened their commitments within the long window either, a few at a
     /// time. Says whether there were any.
     pub(crate) fn convict_silent(task: TaskId, round: &mut RoundOf<T>) -> bool {
-        if !round.openings_until.is_some_and(TrustLock::<T>::has_passed) {
+        if !round.reveals_until.is_some_and(TrustLock::<T>::has_passed) {
             return false;
         }
         let late = round.members.iter().filter(|member| is_late(member));

@@ -16,6 +16,7 @@ mod audit_pay;
 #[cfg(feature = "runtime-benchmarks")]
 pub mod benchmarking;
 mod calls;
+mod claimed;
 mod faults;
 mod hooks;
 mod late;
@@ -29,6 +30,7 @@ mod verdict;
 mod weight;
 pub mod weights;
 
+pub use claimed::Claimed;
 #[cfg(feature = "runtime-benchmarks")]
 pub use hooks::LongCell;
 pub use hooks::{DisputeReferee, RoundDisputes};
@@ -574,8 +576,9 @@ pub mod pallet {
         /// As the parameters are, no stake would make cheating a loss. Ask for another security level, or
         /// wait for more verifiers.
         NeverPunished,
-        /// Verifiers that said that they audit this model have too little stake: all of it may be corrupt.
-        /// Ask for another model, or wait until more of them offer audits.
+        /// Verifiers that said that they audit this model, and have the bond free that this price takes,
+        /// have too little stake: all of it may be corrupt. Lower the cap, ask for another model, or wait
+        /// until more of them offer audits.
         NobodyAudits,
         /// An audit of the task would take longer than auditors can be waited for. Ask for fewer units.
         AuditTooLong,
@@ -634,7 +637,7 @@ pub mod pallet {
         ///
         /// Possible as soon as the audit window has passed. The last reveal brings the verdict. Who reveals
         /// later than the window for it is not paid, and can until
-        /// [`Round::openings_until`](surety_types::task::Round::openings_until).
+        /// [`Round::reveals_until`](surety_types::task::Round::reveals_until).
         ///
         /// # Errors
         /// `UnknownRound`, `WrongPhase` before and after its time, `NotMember`, `NotCommitted`,

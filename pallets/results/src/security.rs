@@ -47,19 +47,7 @@ impl<T: Config> Pallet<T> {
         // Of items a majority decides then, which is worth something where nothing more is at risk.
         let is_decided = spec.operation == Operation::Embed && spec.security.value_at_risk == 0;
         ensure!(audits.has_referee || is_decided, Error::<T>::NoReferee);
-        let audits = AuditTerms {
-            operation: spec.operation,
-            input_bytes: spec.input_bytes,
-            item_tokens: audits.item_tokens,
-            speed: audits.speed,
-            able: Self::able(audits.able),
-            verifier_stake: T::Stake::bonded_in_all(Role::Verifier).into(),
-            // No position of a generation can be computed without those before it.
-            item_parts: match spec.operation {
-                Operation::Embed => audits.item_parts,
-                Operation::Generate => 0,
-            },
-        };
+        let audits = Self::audit_terms(&spec.work(), audits);
         let least = Self::do_least_price(spec.units_max, &audits);
         ensure!(price >= least, Error::<T>::PriceTooLow);
         let (policy, mut security) = (Self::audit_policy(&audits), spec.security);
@@ -81,11 +69,33 @@ impl<T: Config> Pallet<T> {
         Ok((security.level, audits))
     }
 
+    /// How this work of a model is audited.
+    pub fn audit_terms(work: &Work, audits: ModelAudits) -> AuditTerms {
+        AuditTerms {
+            operation: work.operation,
+            input_bytes: work.input_bytes,
+            item_tokens: audits.item_tokens,
+            speed: audits.speed,
+            able: Self::able(audits.able),
+            verifier_stake: T::Stake::bonded_in_all(Role::Verifier).into(),
+            // No position of a generation can be computed without those before it.
+            item_parts: match work.operation {
+                Operation::Embed => audits.item_parts,
+                Operation::Generate => 0,
+            },
+        }
+    }
+
     /// What each provider is paid at least for so many units.
     pub(crate) fn do_least_price(units_max: u32, audits: &AuditTerms) -> T::Balance {
         AuditWork::of(audits, units_max)
             .worth(T::WorkPrice::get().into())
             .into()
+    }
+
+    /// What an auditor locks for a result that is paid `price`.
+    pub(crate) fn do_audit_bond(price: T::Balance) -> T::Balance {
+        price.saturating_mul(T::AuditBondMultiple::get().into())
     }
 
     /// The part of the verifiers' stake that can audit a model.

@@ -72,6 +72,10 @@ impl<T: Config> TaskTrust<T::AccountId, T::Balance, BlockNumberFor<T>> for Palle
         Self::do_lock_for(price, security, audits)
     }
 
+    fn audit_bond(price: T::Balance) -> T::Balance {
+        Self::do_audit_bond(price)
+    }
+
     fn least_price(units_max: u32, audits: &AuditTerms) -> T::Balance {
         Self::do_least_price(units_max, audits)
     }
@@ -84,6 +88,10 @@ impl<T: Config> TaskTrust<T::AccountId, T::Balance, BlockNumberFor<T>> for Palle
         assignments: &PerMember<AssignmentOf<T>>,
     ) -> DispatchResult {
         with_storage_layer(|| Self::do_open(task, units_max, (security, audits), assignments))
+    }
+
+    fn is_open(task: TaskId) -> bool {
+        Rounds::<T>::contains_key(task)
     }
 
     fn advance(task: TaskId) -> Result<Weight, DispatchError> {
@@ -150,12 +158,13 @@ impl<T: Config> Pallet<T> {
         // Who was found at fault is not waited for.
         let owes_some = round.members.iter().any(RoundMember::owes_opening);
         let is_opened = matches!(round.phase, RoundPhase::Revealing { .. }) && !owes_some;
-        if !is_opened && !TrustLock::<T>::has_passed(until) {
-            return Ok(look);
-        }
+        let is_due = is_opened || TrustLock::<T>::has_passed(until);
         if round.demands > 0 {
             // They have been looked at, each of them.
             return Ok(Self::phase_weight());
+        }
+        if !is_due {
+            return Ok(look);
         }
         match &round.phase {
             RoundPhase::Committing { .. } => Self::end_committing(task, &mut round),
@@ -282,6 +291,7 @@ impl<T: Config> Pallet<T> {
         if matches!(round.phase, RoundPhase::Revealing { .. }) {
             Self::note_missed_reveals(task, round);
             round.openings_until = Some(Self::openings_end(round));
+            round.reveals_until = round.openings_until;
             round.demands_until = Some(Self::leaves_demands_end(round));
         }
         let verdict = verdict::verdict(round);
@@ -322,7 +332,11 @@ impl<T: Config> Pallet<T> {
         let verdict = verdict::verdict(round);
         for member in &round.members {
             T::Stake::unlock(&member.provider, member.lock);
-            if matches!(&verdict, Verdict::Agreed { majority, .. } if majority.contains(&member.provider)) {
+            // What was only disputed, and never audited, says little of whoever has said it.
+            let is_audited = round.draw.is_some();
+            if is_audited
+                && matches!(&verdict, Verdict::Agreed { majority, .. } if majority.contains(&member.provider))
+            {
                 TrustLock::<T>::note_clean_task(&member.provider);
             }
         }

@@ -253,9 +253,9 @@ fn results_12_auditors_are_drawn_with_a_seed<T: Config>(round: &RoundOf<T>) -> R
 fn results_11_who_was_late_owes_its_opening<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
     let challengeable = matches!(round.phase, RoundPhase::Challengeable { .. });
     // Who opens late may do so before anybody has ended the phase.
-    let asked = matches!(round.phase, RoundPhase::Revealing { .. }) || round.openings_until.is_some();
+    let asked = matches!(round.phase, RoundPhase::Revealing { .. }) || round.reveals_until.is_some();
     ensure!(
-        challengeable || round.openings_until.is_none(),
+        challengeable || (round.openings_until.is_none() && round.reveals_until.is_none()),
         "RESULTS-11: a time for late openings before there is a verdict"
     );
     for member in &round.members {

@@ -216,6 +216,7 @@ fn audit_to_pay<T: Config>((provider, number): (&T::AccountId, u32)) -> AuditToP
     AuditToPay {
         // Every one of them gets something.
         share: sp_runtime::Perbill::one(),
+        units: u32::MAX,
         provider: provider.clone(),
         verifier,
     }

@@ -78,7 +78,8 @@ impl<T: Config> Pallet<T> {
         Self::ensure_acceptable(spec)?;
         // For its error: a cap that can pay nobody is refused now, not after the auction.
         let limit = T::Escrow::price_limit(cap, spec.redundancy)?;
-        let audits = T::Models::audits(&spec.model, &spec.work())?;
+        let bond = T::Trust::audit_bond(limit);
+        let audits = T::Models::audits(&spec.model, &spec.work(), bond)?;
         let (level, audits) = T::Trust::secure(limit, spec, audits)?;
         spec.security.level = level;
         Ok((limit, audits))

@@ -141,6 +141,14 @@ impl TaskTrust<AccountId, Balance, BlockNumber> for WakingTrust {
         Ok(())
     }
 
+    fn audit_bond(price: Balance) -> Balance {
+        MockTrust::audit_bond(price)
+    }
+
+    fn is_open(task: TaskId) -> bool {
+        MockTrust::is_open(task)
+    }
+
     fn advance(task: TaskId) -> Result<Weight, sp_runtime::DispatchError> {
         let weight = MockTrust::advance(task)?;
         if matches!(state(task), TaskStateOf::<Test>::Running { .. }) {

@@ -10,13 +10,13 @@ use sp_runtime::{
 use surety_types::{
     ContentHash, TaskId, limits,
     task::{Assignment, AuditTerms, FailureReason, PerMember, ResultClaim, Security, Verdict},
-    traits::{Escrow, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
+    traits::{Escrow, ProviderDirectory, StakeLedger, TaskClock, TaskIds, TaskOutcome, TaskTrust},
     trust::AuditToPay,
 };
 
 use crate::{
-    Agenda, AssignmentOf, AwaitingEntropy, Balance, Config, Error, Event, Pallet, Substitutes, TaskOf,
-    TaskStateOf, Tasks, WeightInfo, draw,
+    Agenda, AssignmentOf, AwaitingEntropy, Balance, Config, Error, Event, NextTaskId, Pallet, Substitutes,
+    TaskOf, TaskStateOf, Tasks, WeightInfo, draw,
 };
 
 impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
@@ -55,17 +55,20 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
             matches!(task.state, TaskStateOf::<T>::Running { .. }),
             Error::<T>::WrongPhase
         );
-        let paid = match verdict {
-            Verdict::Agreed { claim, majority, .. } => {
-                Self::settle(id, task, claim, (&majority, audits))?;
-                majority.len()
-            }
-            Verdict::Failed(reason) => {
-                Self::fail(id, task, reason)?;
-                0
-            }
+        let majority = match &verdict {
+            Verdict::Agreed { majority, .. } => majority.as_slice(),
+            Verdict::Failed(_) => &[],
         };
-        Ok(decided_weight::<T>(paid, audits.len()))
+        let late = Self::late(id, &task, (majority, audits))?;
+        if !late.is_empty() {
+            T::Escrow::pay_audits(id, &late, audits)?;
+        }
+        let providers = majority.len().saturating_add(late.len());
+        match verdict {
+            Verdict::Agreed { claim, majority, .. } => Self::settle(id, task, claim, (&majority, audits))?,
+            Verdict::Failed(reason) => Self::fail(id, task, reason)?,
+        }
+        Ok(decided_weight::<T>(providers, audits.len()))
     }
 
     /// Costs less than a settlement with as many payments.
@@ -91,6 +94,16 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
     #[cfg(feature = "runtime-benchmarks")]
     fn post_for_benchmark(id: TaskId, client: &T::AccountId, (input, input_bytes): (ContentHash, u32)) {
         crate::benchmarking::put_task::<T>(id, client, input, input_bytes);
+    }
+}
+
+impl<T: Config> TaskIds for Pallet<T> {
+    fn take() -> Result<TaskId, DispatchError> {
+        NextTaskId::<T>::try_mutate(|next| {
+            let id = *next;
+            *next = id.checked_add(1).ok_or(Error::<T>::Overflow)?;
+            Ok(id)
+        })
     }
 }
 
@@ -148,6 +161,25 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
+    /// Providers that are not paid and whose audits are, with what each would have been paid.
+    fn late(
+        id: TaskId,
+        task: &TaskOf<T>,
+        (majority, audits): (&[T::AccountId], &[AuditToPay<T::AccountId>]),
+    ) -> Result<PerMember<AssignmentOf<T>>, DispatchError> {
+        let mut late = PerMember::<AssignmentOf<T>>::new();
+        for audit in audits {
+            let is_known = |known: &AssignmentOf<T>| known.provider == audit.provider;
+            if majority.contains(&audit.provider) || late.iter().any(is_known) {
+                continue;
+            }
+            let payment = Self::payment(id, task, (&audit.provider, audit.units))?;
+            let pushed = late.try_push(payment);
+            pushed.map_err(|_| Error::<T>::RedundancyTooHigh)?;
+        }
+        Ok(late)
+    }
+
     /// What each of the majority is paid for the units it did.
     fn payments(
         id: TaskId,
@@ -155,27 +187,37 @@ impl<T: Config> Pallet<T> {
         claim: &ResultClaim,
         majority: &PerMember<T::AccountId>,
     ) -> Result<PerMember<AssignmentOf<T>>, DispatchError> {
+        let mut payments = PerMember::new();
+        for provider in majority {
+            let payment = Self::payment(id, task, (provider, claim.units))?;
+            let pushed = payments.try_push(payment);
+            pushed.map_err(|_| Error::<T>::RedundancyTooHigh)?;
+        }
+        Ok(payments)
+    }
+
+    /// What a provider of a running task is paid for so many units.
+    fn payment(
+        id: TaskId,
+        task: &TaskOf<T>,
+        (provider, units): (&T::AccountId, u32),
+    ) -> Result<AssignmentOf<T>, DispatchError> {
         let TaskStateOf::<T>::Running { assignments, .. } = &task.state else {
             return Err(Error::<T>::WrongPhase.into());
         };
-        let substitutes = Substitutes::<T>::get(id);
-        let mut payments = PerMember::new();
-        for provider in majority {
-            let agreed = assignments
-                .iter()
-                .chain(&substitutes)
-                .find(|assignment| assignment.provider == *provider)
-                .ok_or(Error::<T>::NotAssigned)?;
-            let price = draw::metered(agreed.price, claim.units, task.spec.units_max);
-            let payment = Assignment {
-                provider: provider.clone(),
-                price,
-            };
-            payments
-                .try_push(payment)
-                .map_err(|_| Error::<T>::RedundancyTooHigh)?;
-        }
-        Ok(payments)
+        let agreed = |assignment: &&AssignmentOf<T>| assignment.provider == *provider;
+        let price = match assignments.iter().find(agreed) {
+            Some(first) => first.price,
+            None => {
+                let substitutes = Substitutes::<T>::get(id);
+                let agreed = substitutes.iter().find(agreed);
+                agreed.ok_or(Error::<T>::NotAssigned)?.price
+            }
+        };
+        Ok(Assignment {
+            provider: provider.clone(),
+            price: draw::metered(price, units, task.spec.units_max),
+        })
     }
 }
 

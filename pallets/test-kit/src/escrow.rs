@@ -174,6 +174,28 @@ impl Escrow<AccountId, Balance> for MockEscrow {
         })
     }
 
+    /// Pays the whole of the shares.
+    fn pay_audits(
+        task: TaskId,
+        unpaid: &[Assignment<AccountId, Balance>],
+        audits: &[AuditToPay<AccountId>],
+    ) -> Result<Balance, DispatchError> {
+        BOOK.with_borrow_mut(|book| {
+            let pay = |audit: &AuditToPay<AccountId>| {
+                let provider = unpaid.iter().find(|unpaid| unpaid.provider == audit.provider)?;
+                Some((audit.verifier, audit.share.mul_floor(provider.price)))
+            };
+            let pays: Vec<_> = audits.iter().filter_map(pay).collect();
+            let paid: Balance = pays.iter().map(|(_, amount)| amount).sum();
+            let (_, held) = book.held.get_mut(&task).ok_or(Self::NO_ESCROW)?;
+            *held = held.checked_sub(paid).ok_or(Self::OVERDRAWN)?;
+            for (verifier, amount) in pays {
+                *book.paid.entry(verifier).or_default() += amount;
+            }
+            Ok(paid)
+        })
+    }
+
     fn refund(task: TaskId) -> DispatchResult {
         BOOK.with_borrow_mut(|book| {
             let (client, held) = book.held.remove(&task).ok_or(Self::NO_ESCROW)?;

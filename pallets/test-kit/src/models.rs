@@ -79,7 +79,7 @@ impl ModelCatalog for MockModels {
         }
     }
 
-    fn audits(model: &ModelId, _: &Work) -> Result<ModelAudits, DispatchError> {
+    fn audits(model: &ModelId, _: &Work, _: u128) -> Result<ModelAudits, DispatchError> {
         let known = Self::contains(*model).then_some(ModelAudits {
             speed: u32::MAX,
             item_tokens: 1,

@@ -23,6 +23,7 @@ thread_local! {
     static REFUSES: Cell<bool> = const { Cell::new(false) };
     static INPUTS: RefCell<BTreeMap<TaskId, (ContentHash, u32)>> = const { RefCell::new(BTreeMap::new()) };
     static WITHHELD: RefCell<Vec<(TaskId, Vec<AccountId>)>> = const { RefCell::new(Vec::new()) };
+    static STANDING: RefCell<BTreeMap<(TaskId, AccountId), Balance>> = const { RefCell::new(BTreeMap::new()) };
     static WAKES: RefCell<Vec<(TaskId, BlockNumber)>> = const { RefCell::new(Vec::new()) };
     static AWAITING_ENTROPY: RefCell<Vec<(TaskId, BlockNumber)>> = const { RefCell::new(Vec::new()) };
 }
@@ -45,6 +46,12 @@ impl MockOutcome {
         REFUSES.set(false);
         INPUTS.take();
         WITHHELD.take();
+        STANDING.take();
+    }
+
+    /// Sets what a provider loses for more than the task, once, when it is at fault.
+    pub fn set_standing(task: TaskId, provider: AccountId, lock: Balance) {
+        STANDING.with_borrow_mut(|all| all.insert((task, provider), lock));
     }
 
     /// Sets content hash and size of the task's input.
@@ -126,6 +133,10 @@ impl TaskOutcome<AccountId, Balance> for MockOutcome {
         let decided = Self::decided(task, Verdict::Failed(FailureReason::InputWithheld), &[])?;
         WITHHELD.with_borrow_mut(|all| all.push((task, providers.to_vec())));
         Ok(decided)
+    }
+
+    fn convicted(task: TaskId, provider: &AccountId) -> Option<Balance> {
+        STANDING.with_borrow_mut(|all| all.remove(&(task, *provider)))
     }
 
     fn client(_: TaskId) -> Option<AccountId> {

@@ -149,6 +149,14 @@ impl TaskTrust<AccountId, Balance, BlockNumber> for MockTrust {
         Ok(())
     }
 
+    fn audit_bond(price: Balance) -> Balance {
+        price
+    }
+
+    fn is_open(_: TaskId) -> bool {
+        false
+    }
+
     fn advance(task: TaskId) -> Result<Weight, DispatchError> {
         ADVANCED.with_borrow_mut(|tasks| tasks.push(task));
         let handled = ON_ADVANCE.get().map_or(Ok(()), |handler| handler(task));

@@ -60,7 +60,7 @@ pub const PART_BYTES: u32 = 8 * 1024;
 
 /// Most parts of content that one demand names: all that [`AUDIT_ITEMS_MAX`] items are held against, where
 /// the leaves and the output row of each lie across two parts, and a trace's first and last leaf.
-pub const DEMAND_PARTS_MAX: u32 = 4 * AUDIT_ITEMS_MAX + 2;
+pub const DEMAND_PARTS_MAX: u32 = 4 * AUDIT_ITEMS_MAX + 3;
 
 /// Most bytes of a task's input. One demand can have all of it shown, so that no audit depends on who serves
 /// it.

@@ -175,7 +175,7 @@ pub enum Verdict<AccountId> {
         /// Who committed nothing, or did not reveal in time; they are not paid.
         absent: PerMember<AccountId>,
     },
-    /// Nobody is paid, the client is refunded.
+    /// No provider is paid, and the client is refunded.
     Failed(FailureReason),
 }
 
@@ -218,7 +218,7 @@ pub enum TaskState<AccountId, Balance, BlockNumber> {
         /// Protocol fee, in plancks.
         fee: Balance,
     },
-    /// Nobody was paid and the client has its money back.
+    /// No provider was paid, and the client has its money back, but for audits of what was revealed too late.
     Failed {
         /// Block of failure.
         at: BlockNumber,
@@ -283,7 +283,7 @@ pub struct RoundMember<AccountId, Balance> {
     /// Pieces of the input that it has demanded so far.
     pub input_demands: u32,
     /// It did not open its commitment in the reveal window. It is not paid then, whatever it opens later;
-    /// that it opens it at all is demanded until [`Round::openings_until`].
+    /// that it opens it at all is demanded until [`Round::reveals_until`].
     pub missed_reveal: bool,
 }
 
@@ -425,8 +425,10 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub terms: AuditTerms,
     /// The piece of its input that the client has to show now.
     pub input_demand: Option<InputDemand<AccountId, Balance, BlockNumber>>,
-    /// Last time for what was sealed and is not opened yet: commitments whose reveal window was missed, and
-    /// audits. Set with the verdict; only silence beyond it is a fault.
+    /// Last time for commitments whose reveal window was missed. Set with the verdict, and never moved: only
+    /// silence beyond it is a fault.
+    pub reveals_until: Option<BlockNumber>,
+    /// The same for audits that are sealed. A late reveal moves it on, so that they have their time.
     pub openings_until: Option<BlockNumber>,
 }
 
@@ -449,6 +451,7 @@ impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
             security: Security::default(),
             terms: AuditTerms::default(),
             input_demand: None,
+            reveals_until: None,
             openings_until: None,
         }
     }

@@ -160,11 +160,12 @@ pub trait ModelCatalog {
     /// model lacks, an input of a size that none has, or work of which no result could be checked.
     fn check(model: &ModelId, work: &Work) -> DispatchResult;
 
-    /// What is known of the audits of this work of the model.
+    /// What is known of the audits of this work of the model. Able are those that have `bond` free now, in
+    /// plancks.
     ///
     /// # Errors
     /// The catalogue's own error for an unknown model.
-    fn audits(model: &ModelId, work: &Work) -> Result<ModelAudits, DispatchError>;
+    fn audits(model: &ModelId, work: &Work, bond: u128) -> Result<ModelAudits, DispatchError>;
 
     /// A new task asks for the model, which [`Self::check`] has allowed: it stays known until that is over,
     /// whatever its owner does.
@@ -213,6 +214,17 @@ pub trait Escrow<AccountId, Balance> {
         audits: &[AuditToPay<AccountId>],
     ) -> Result<Settlement<Balance>, DispatchError>;
 
+    /// Pays audits of providers that are not paid themselves, out of what these would have been (`unpaid`).
+    /// The escrow stays open for the rest. All or nothing. Returns what was paid.
+    ///
+    /// # Errors
+    /// When there is no escrow, or `unpaid` exceeds it; nothing changes then.
+    fn pay_audits(
+        task: TaskId,
+        unpaid: &[Assignment<AccountId, Balance>],
+        audits: &[AuditToPay<AccountId>],
+    ) -> Result<Balance, DispatchError>;
+
     /// Returns everything to the client and closes the escrow.
     fn refund(task: TaskId) -> DispatchResult;
 
@@ -259,6 +271,9 @@ pub trait TaskTrust<AccountId, Balance, BlockNumber> {
     /// Stake that a provider locks when it is paid `price` for a task of this security.
     fn lock_for(price: Balance, security: &Security, audits: &AuditTerms) -> Balance;
 
+    /// Stake that an auditor locks for the result of a provider that is paid `price`.
+    fn audit_bond(price: Balance) -> Balance;
+
     /// What each provider of a task of so many units is paid at least: less is refused, and who asks less is
     /// paid that all the same.
     fn least_price(units_max: u32, audits: &AuditTerms) -> Balance;
@@ -276,6 +291,9 @@ pub trait TaskTrust<AccountId, Balance, BlockNumber> {
         assignments: &PerMember<Assignment<AccountId, Balance>>,
     ) -> DispatchResult;
 
+    /// Whether there is a round of this number.
+    fn is_open(task: TaskId) -> bool;
+
     /// Carries out what is due by time for `task`. Does nothing when nothing is. Returns the most that it
     /// cost, with what [`TaskOutcome`] said that its part did.
     ///
@@ -289,8 +307,8 @@ pub trait TaskOutcome<AccountId, Balance> {
     /// Up to `count` further providers for `task`, best first. They are not offered again.
     fn take_reserves(task: TaskId, count: u32) -> Vec<Assignment<AccountId, Balance>>;
 
-    /// The verdict is final: move the money. `audits` are those of its majority that stand. Returns the most
-    /// that it cost.
+    /// The verdict is final: move the money. `audits` are those that stand, of its majority and of providers
+    /// that revealed too late to be in it. Returns the most that it cost.
     ///
     /// # Errors
     /// When the task is not running, or the money cannot be moved; nothing changes then.
@@ -307,6 +325,12 @@ pub trait TaskOutcome<AccountId, Balance> {
     /// When the task is not running; nothing changes then.
     fn withheld(task: TaskId, providers: &[AccountId]) -> Result<Weight, DispatchError>;
 
+    /// A provider of `task` was gravely at fault. Returns stake of it that was locked for more than this task
+    /// and is lost with it, in plancks.
+    fn convicted(_task: TaskId, _provider: &AccountId) -> Option<Balance> {
+        None
+    }
+
     /// Who pays for `task`, while it is known.
     fn client(task: TaskId) -> Option<AccountId>;
 
@@ -316,6 +340,15 @@ pub trait TaskOutcome<AccountId, Balance> {
     /// Makes `task` known with this input, for benchmarks.
     #[cfg(feature = "runtime-benchmarks")]
     fn post_for_benchmark(task: TaskId, client: &AccountId, input: (ContentHash, u32));
+}
+
+/// Numbers tasks. Provided by task-auction.
+pub trait TaskIds {
+    /// A number that no task has had: for a round about something that nobody has posted.
+    ///
+    /// # Errors
+    /// When there are no more.
+    fn take() -> Result<TaskId, DispatchError>;
 }
 
 /// Wakes tasks up. Provided by task-auction, whose agenda is the only one.

@@ -208,8 +208,11 @@ pub enum FaultKind {
     ConfirmedWrong,
     /// Auditor: announced an audit and did not reveal it.
     AuditNoShow,
-    /// Provider: signed two different results for one task, or another one than it committed to.
+    /// Provider: signed two different results for one task, or another one than it committed to; or said two
+    /// things over a channel.
     Equivocation,
+    /// Provider: committed a batch over what is none of its receipts.
+    FalseBatch,
 }
 
 /// What a fault costs beside the pay.
@@ -259,7 +262,11 @@ impl FaultKind {
                 work: Some(NoWork::Jailed),
                 ..LOCK
             },
-            Self::WrongResult | Self::LostDispute | Self::WithheldData | Self::Equivocation => FaultCost {
+            Self::WrongResult
+            | Self::LostDispute
+            | Self::WithheldData
+            | Self::Equivocation
+            | Self::FalseBatch => FaultCost {
                 lock: true,
                 other_stake: true,
                 record: true,
@@ -432,15 +439,19 @@ pub struct Conviction<AccountId, Balance, BlockNumber> {
     pub faults: u32,
 }
 
-/// An audit that nobody contradicted, of a provider that is paid: its verifier is paid, too.
+/// An audit that nobody contradicted, of a provider that is paid, or that is not because it revealed too
+/// late: its verifier is paid either way.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct AuditToPay<AccountId> {
     /// The stash of the provider that was audited.
     pub provider: AccountId,
     /// Verifier's stash.
     pub verifier: AccountId,
-    /// The part of what the provider earns that it gets, as long as its audits get no more than all of it.
+    /// The part of what the provider earns, or would have, that it gets, as long as its audits get no more
+    /// than all of it.
     pub share: Perbill,
+    /// Units of the result that it audited.
+    pub units: u32,
 }
 
 /// What a provider committed to, as it did. Its member's progress shows the commitment only until it is

@@ -189,7 +189,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:8 w:8)
@@ -197,15 +197,15 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:0 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75367), added: 77842, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:8)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn convict_silent() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `644`
 		//  Estimated: `21318`
-		// Minimum execution time: 244_427_000 picoseconds.
-		Weight::from_parts(252_311_000, 0)
+		// Minimum execution time: 254_688_000 picoseconds.
+		Weight::from_parts(417_473_000, 0)
 			.saturating_add(Weight::from_parts(0, 21318))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(18))
@@ -415,18 +415,78 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	fn demand_leaves(p: u32, ) -> Weight {
 		Self::demand_unserved(p)
 	}
+	/// Storage: `Staking::Agents` (r:1 w:0)
+	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:1 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75367), added: 77842, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Demands` (r:1 w:1)
+	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(66590), added: 69065, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(167), added: 2642, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Shown` (r:1 w:1)
+	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8266), added: 10741, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:26 w:26)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `Balances::Holds` (r:25 w:25)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	/// The range of component `d` is `[1, 25]`.
 	fn supply_leaves(d: u32, ) -> Weight {
-		Self::supply_output(d)
+		// Proof Size summary in bytes:
+		//  Measured:  `46062 + d * (2822 ±0)`
+		//  Estimated: `78832 + d * (2668 ±0)`
+		// Minimum execution time: 1_072_632_000 picoseconds.
+		Weight::from_parts(1_588_683_916, 0)
+			.saturating_add(Weight::from_parts(0, 78832))
+			// Standard Error: 2_348_005
+			.saturating_add(Weight::from_parts(54_012_194, 0).saturating_mul(d.into()))
+			.saturating_add(T::DbWeight::get().reads(9))
+			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(d.into())))
+			.saturating_add(T::DbWeight::get().writes(5))
+			.saturating_add(T::DbWeight::get().writes((2_u64).saturating_mul(d.into())))
+			.saturating_add(Weight::from_parts(0, 2668).saturating_mul(d.into()))
 	}
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75367), added: 77842, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Agents` (r:1 w:0)
+	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:1 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:1 w:0)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Demands` (r:1 w:1)
+	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(66590), added: 69065, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Shown` (r:515 w:0)
+	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8266), added: 10741, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:2 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:2 w:1)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `Balances::Holds` (r:1 w:1)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	/// The range of component `p` is `[1, 515]`.
 	fn demand_unserved(p: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `65934`
-		//  Estimated: `78824 + p * (10741 ±0)`
-		// Minimum execution time: 1_037_758_000 picoseconds.
-		Weight::from_parts(1_160_195_473, 0)
-			.saturating_add(Weight::from_parts(0, 78824))
-			// Standard Error: 187_994
-			.saturating_add(Weight::from_parts(6_543_125, 0).saturating_mul(p.into()))
+		//  Measured:  `109810`
+		//  Estimated: `78832 + p * (10741 ±0)`
+		// Minimum execution time: 1_778_346_000 picoseconds.
+		Weight::from_parts(2_139_542_533, 0)
+			.saturating_add(Weight::from_parts(0, 78832))
+			// Standard Error: 164_903
+			.saturating_add(Weight::from_parts(2_467_538, 0).saturating_mul(p.into()))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(p.into())))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -437,9 +497,9 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75367), added: 77842, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Demands` (r:1 w:1)
-	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(18215), added: 20690, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(66590), added: 69065, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::CommitNotes` (r:1 w:1)
@@ -447,7 +507,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Results::Shown` (r:1 w:1)
 	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8266), added: 10741, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:26 w:26)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:25 w:25)
@@ -459,13 +519,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// The range of component `d` is `[1, 25]`.
 	fn supply_output(d: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `47946 + d * (251 ±0)`
-		//  Estimated: `78824 + d * (2668 ±0)`
-		// Minimum execution time: 468_134_000 picoseconds.
-		Weight::from_parts(428_881_520, 0)
-			.saturating_add(Weight::from_parts(0, 78824))
-			// Standard Error: 479_683
-			.saturating_add(Weight::from_parts(54_038_727, 0).saturating_mul(d.into()))
+		//  Measured:  `45431 + d * (2822 ±0)`
+		//  Estimated: `78832 + d * (2668 ±0)`
+		// Minimum execution time: 491_321_000 picoseconds.
+		Weight::from_parts(791_619_601, 0)
+			.saturating_add(Weight::from_parts(0, 78832))
+			// Standard Error: 1_722_328
+			.saturating_add(Weight::from_parts(76_381_328, 0).saturating_mul(d.into()))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(d.into())))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -477,13 +537,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75367), added: 77842, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Demands` (r:1 w:1)
-	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(18215), added: 20690, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(66590), added: 69065, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Shown` (r:1 w:1)
 	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8266), added: 10741, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:26 w:26)
@@ -497,13 +557,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// The range of component `d` is `[1, 25]`.
 	fn supply_input_part(d: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `48018 + d * (251 ±0)`
-		//  Estimated: `78824 + d * (2668 ±0)`
-		// Minimum execution time: 488_653_000 picoseconds.
-		Weight::from_parts(538_138_064, 0)
-			.saturating_add(Weight::from_parts(0, 78824))
-			// Standard Error: 232_720
-			.saturating_add(Weight::from_parts(50_603_631, 0).saturating_mul(d.into()))
+		//  Measured:  `45505 + d * (2822 ±0)`
+		//  Estimated: `78832 + d * (2668 ±0)`
+		// Minimum execution time: 591_761_000 picoseconds.
+		Weight::from_parts(700_954_733, 0)
+			.saturating_add(Weight::from_parts(0, 78832))
+			// Standard Error: 2_356_153
+			.saturating_add(Weight::from_parts(86_625_977, 0).saturating_mul(d.into()))
 			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(d.into())))
 			.saturating_add(T::DbWeight::get().writes(6))
@@ -511,7 +571,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 			.saturating_add(Weight::from_parts(0, 2668).saturating_mul(d.into()))
 	}
 	/// Storage: `Results::Demands` (r:16 w:1)
-	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(18215), added: 20690, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(66590), added: 69065, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)
@@ -519,8 +579,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
-	/// Storage: `Results::Shown` (r:128 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Shown` (r:1 w:0)
 	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8266), added: 10741, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
@@ -535,19 +595,19 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `TrustLock::JailedFor` (r:1 w:1)
 	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:0 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75367), added: 77842, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn end_demand() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `55129`
-		//  Estimated: `1375838`
-		// Minimum execution time: 1_654_660_000 picoseconds.
-		Weight::from_parts(1_720_283_000, 0)
-			.saturating_add(Weight::from_parts(0, 1375838))
-			.saturating_add(T::DbWeight::get().reads(158))
+		//  Measured:  `146740`
+		//  Estimated: `1106030`
+		// Minimum execution time: 1_793_074_000 picoseconds.
+		Weight::from_parts(1_964_916_000, 0)
+			.saturating_add(Weight::from_parts(0, 1106030))
+			.saturating_add(T::DbWeight::get().reads(31))
 			.saturating_add(T::DbWeight::get().writes(11))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)

@@ -37,7 +37,7 @@ use core::marker::PhantomData;
 /// Weight functions for `surety_pallet_task_auction`.
 pub struct WeightInfo<T>(PhantomData<T>);
 impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightInfo<T> {
-	/// Storage: `Parameters::Parameters` (r:19 w:0)
+	/// Storage: `Parameters::Parameters` (r:21 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Models` (r:1 w:0)
 	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(496), added: 2971, mode: `MaxEncodedLen`)
@@ -68,15 +68,15 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `TaskAuction::OpenTasks` (r:0 w:1)
 	/// Proof: `TaskAuction::OpenTasks` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:0 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
 	fn post() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `18923`
+		//  Measured:  `18974`
 		//  Estimated: `324390`
-		// Minimum execution time: 939_164_000 picoseconds.
-		Weight::from_parts(1_034_742_000, 0)
+		// Minimum execution time: 1_410_165_000 picoseconds.
+		Weight::from_parts(2_453_542_000, 0)
 			.saturating_add(Weight::from_parts(0, 324390))
-			.saturating_add(T::DbWeight::get().reads(131))
+			.saturating_add(T::DbWeight::get().reads(133))
 			.saturating_add(T::DbWeight::get().writes(9))
 	}
 	/// Storage: `TaskAuction::BidCounts` (r:1 w:1)
@@ -316,9 +316,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(Weight::from_parts(0, 3234).saturating_mul(b.into()))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
-	/// Storage: `TaskAuction::Substitutes` (r:1 w:1)
-	/// Proof: `TaskAuction::Substitutes` (`max_values`: None, `max_size`: Some(3090), added: 5565, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Escrows` (r:1 w:1)
 	/// Proof: `Billing::Escrows` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:5 w:0)
@@ -339,22 +337,22 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::OpenTasks` (r:0 w:1)
 	/// Proof: `TaskAuction::OpenTasks` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Substitutes` (r:0 w:1)
+	/// Proof: `TaskAuction::Substitutes` (`max_values`: None, `max_size`: Some(3090), added: 5565, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::AwaitingEntropy` (r:0 w:1)
 	/// Proof: `TaskAuction::AwaitingEntropy` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
 	/// The range of component `m` is `[1, 16]`.
 	/// The range of component `a` is `[0, 384]`.
 	fn decided(m: u32, a: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `13295 + a * (95 ±0) + m * (56 ±0)`
+		//  Measured:  `13298 + a * (95 ±0) + m * (56 ±0)`
 		//  Estimated: `53050 + a * (2550 ±6) + m * (465 ±145)`
-		// Minimum execution time: 1_370_108_000 picoseconds.
-		Weight::from_parts(1_403_811_000, 0)
+		// Minimum execution time: 1_508_771_000 picoseconds.
+		Weight::from_parts(7_116_395_152, 0)
 			.saturating_add(Weight::from_parts(0, 53050))
-			// Standard Error: 1_737_218
-			.saturating_add(Weight::from_parts(16_697_841, 0).saturating_mul(m.into()))
-			// Standard Error: 72_186
-			.saturating_add(Weight::from_parts(57_417_301, 0).saturating_mul(a.into()))
-			.saturating_add(T::DbWeight::get().reads(12))
+			// Standard Error: 1_749_827
+			.saturating_add(Weight::from_parts(86_507_049, 0).saturating_mul(a.into()))
+			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(m.into())))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(a.into())))
 			.saturating_add(T::DbWeight::get().writes(9))

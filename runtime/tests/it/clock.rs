@@ -328,7 +328,7 @@ fn blocks_keep_room_for_what_somebody_loses_money_by_not_saying_in_time() {
         assert_eq!(info.pays_fee, Pays::Yes, "{call:?}");
         // Not one, but a crowd of them.
         assert!(
-            (info.total_weight() * 32).all_lte(room),
+            (info.total_weight() * 24).all_lte(room),
             "{call:?}: {info:?} of {room:?}"
         );
     }

@@ -162,7 +162,7 @@ impl FakeState {
         let (late, is_owed) = match round.phase {
             RoundPhase::Revealing { .. } => (false, true),
             RoundPhase::Challengeable { .. } => {
-                (true, round.openings_until.is_some_and(|until| clock <= until))
+                (true, round.reveals_until.is_some_and(|until| clock <= until))
             }
             RoundPhase::Committing { .. } | RoundPhase::Auditing { .. } => return Err(Refusal::Future.into()),
         };

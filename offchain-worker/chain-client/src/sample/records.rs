@@ -135,6 +135,7 @@ pub fn rounds() -> Vec<RoundRecord> {
         .try_into()
         .unwrap_or_default(),
         input_demand: Some(trust::input_demand()),
+        reveals_until: Some(2),
         openings_until: Some(2),
         ..RoundRecord::new(1, 1)
     };

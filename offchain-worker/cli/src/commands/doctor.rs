@@ -16,6 +16,7 @@ use surety_chain_client::{AccountId, Chain, ChainError, When, address};
 use surety_host::machine;
 use surety_models::known;
 use surety_types::{model::ModelManifest, stake::Role};
+use surety_worker_core::LARGEST_DEMAND;
 
 use super::Context;
 use crate::{
@@ -362,7 +363,7 @@ async fn check_account(
     checks: &mut Checks,
 ) -> std::result::Result<(), ChainError> {
     if role == DoctorRole::Client {
-        return check_balance(chain, &[account], checks).await;
+        return check_balance(chain, &[account], 0, checks).await;
     }
     let Some(stash) = chain.agent_stash(When::Finalized, account).await? else {
         checks.fail(
@@ -375,11 +376,11 @@ async fn check_account(
         return Ok(());
     };
     checks.ok("agent", format!("acts for {}", address(&stash)));
-    check_balance(chain, &[&stash, account], checks).await?;
-    let wanted = match role {
-        DoctorRole::Verifier => Role::Verifier,
-        _ => Role::Provider,
+    let (wanted, shows) = match role {
+        DoctorRole::Verifier => (Role::Verifier, 0),
+        _ => (Role::Provider, LARGEST_DEMAND),
     };
+    check_balance(chain, &[&stash, account], shows, checks).await?;
     check_stake(chain, &stash, wanted, checks).await?;
     match wanted {
         Role::Provider => check_registration(chain, &stash, checks).await,
@@ -387,20 +388,31 @@ async fn check_account(
     }
 }
 
-/// Whether one of those who pay has enough for fees.
+/// Whether one of those who pay has enough for fees, and all of them together for those of showing on the
+/// chain what may be demanded there.
 async fn check_balance(
     chain: &dyn Chain,
     payers: &[&AccountId],
+    shows: u128,
     checks: &mut Checks,
 ) -> std::result::Result<(), ChainError> {
-    let mut most = 0;
+    let (mut most, mut all) = (0, 0u128);
     for payer in payers {
-        most = most.max(chain.funds(When::Finalized, payer).await?.free);
+        let free = chain.funds(When::Finalized, payer).await?.free;
+        (most, all) = (most.max(free), all.saturating_add(free));
     }
     let first = payers.first().map(|payer| address(payer)).unwrap_or_default();
     if most < BALANCE_MIN {
         let finding = format!("{} are not enough for fees; send some to {first}", Amount(most));
         checks.fail("balance", finding);
+    } else if all < shows {
+        let finding = format!(
+            "{} are not enough to show on the chain what one demand may ask for, up to {}: it bids for small tasks \
+             alone, and for few at once; send more to {first}",
+            Amount(all),
+            Amount(shows)
+        );
+        checks.warn("balance", finding);
     } else {
         checks.ok("balance", Amount(most).to_string());
     }

@@ -48,14 +48,15 @@ async fn an_agent_of_a_bonded_stash_is_fine_as_long_as_one_of_them_can_pay() {
         .submit(&agent, confirm, Until::Included.into())
         .await
         .unwrap();
-    for (payer, balance) in [
-        (None, Grade::Fail),
-        (Some(&stash), Grade::Ok),
-        (Some(&agent), Grade::Ok),
+    for (payer, free, balance) in [
+        (None, 0, Grade::Fail),
+        (Some(&stash), SURE, Grade::Warn),
+        (Some(&stash), 6 * SURE, Grade::Ok),
+        (Some(&agent), 6 * SURE, Grade::Ok),
     ] {
         chain.change(|state| {
             state.funds.clear();
-            let funds = Funds { free: SURE, held: 0 };
+            let funds = Funds { free, held: 0 };
             state
                 .funds
                 .extend(payer.map(|payer| (payer.account().clone(), funds)));

@@ -156,8 +156,14 @@ impl World {
         self.dir.path().join("out.safetensors")
     }
 
-    /// The provider commits, and serves `output`.
+    /// The provider commits, and serves `output`: its round is audited.
     async fn commit(&self, index: u8, output: &Bytes) {
+        self.chain.open_audits(TASK, 99);
+        self.commit_to(index, output, Readers::Everyone).await;
+    }
+
+    /// The provider commits, and serves `output` to these.
+    async fn commit_to(&self, index: u8, output: &Bytes, readers: Readers<'_>) {
         let plane = &self.providers[usize::from(index)];
         let hash = plane.publish(output.clone()).await.unwrap();
         let agent = Signer::from_uri(&format!("//{index}")).unwrap();
@@ -169,7 +175,7 @@ impl World {
         };
         let signed = agent.sign_statement(statement, &self.chain.info().genesis);
         plane
-            .announce_output(TASK, Announcement::new(hash).signed(signed), Readers::Everyone)
+            .announce_output(TASK, Announcement::new(hash).signed(signed), readers)
             .await
             .unwrap();
         self.chain.change(|state| {

@@ -61,8 +61,8 @@ pub enum HttpError {
     /// The client's name, and somebody else's key; or it signed for something else.
     #[error("this is no signature of task {0}'s client over the message that its ticket route gives")]
     BadSignature(TaskId),
-    /// No provider has said that it has a result.
-    #[error("task {0} has no result yet, or will have none")]
+    /// Too few providers have committed to a result, or that is not final yet.
+    #[error("task {0} has no result yet, or will have none: ask again when its results are audited")]
     NoResult(TaskId),
     /// No provider served it.
     #[error("no provider of task {task} served its output:{reasons}")]

@@ -69,6 +69,9 @@ pub(super) async fn output(
     // Asked of nobody else: providers serve this server without a ticket where it is the source of the input,
     // and what was fetched once lies here.
     let ticket = ticket.ok_or(HttpError::BadSignature(task))?;
+    // Providers go by final state, too.
+    let info = backend.chain.task(When::Finalized, task).await?;
+    let info = info.ok_or(HttpError::NoResult(task))?;
     // Outputs of others lie here, too: a provider can say of any that it is the task's.
     let wanted = Wanted {
         anew: true,

@@ -151,6 +151,7 @@ impl Event {
             | Self::Best { .. }
             | Self::Measured { .. }
             | Self::Stake { .. }
+            | Self::Money { .. }
             | Self::CommitWindow { .. }
             | Self::OpeningWindow { .. }
             | Self::Barred { .. }

@@ -130,6 +130,11 @@ pub enum Event {
         /// Bonded and not locked, in plancks.
         free: Balance,
     },
+    /// How much money is free for fees. Without it, bids do not depend on money.
+    Money {
+        /// Of the stash and its agent together, in plancks: whichever can pays for a call.
+        free: Balance,
+    },
     /// How long the chain gives a provider to compute and commit. Governance may have changed it.
     CommitWindow {
         /// In seconds.

@@ -1,12 +1,16 @@
 //! How much work is promised, and whether more fits.
 //!
 //! What waits for a window to pass is no work, however long it waits. What counts is computing that is
-//! assigned and not done, and a part of what is bid for and not decided.
+//! assigned and not done, and a part of what is bid for and not decided. Money is kept for whatever can still
+//! be demanded, done or not.
 
 use sp_core::H256;
 use surety_types::task::{Bid, MemberProgress, RoundPhase, TaskState};
 
-use super::Provider;
+use super::{
+    Provider,
+    reserve::{demand_cost, demand_reserve},
+};
 use crate::{
     Balance, EffectKind, Offer, Purpose, TaskSnapshot,
     provider_task::{ProviderTask, member},
@@ -24,6 +28,19 @@ pub(super) struct Load {
     millis: u64,
     /// Stake that has to be free for bids to be drawn, in plancks.
     locks: Balance,
+    /// Money that is kept for the fees of showing what is demanded, in plancks.
+    reserve: Balance,
+}
+
+/// What one more task takes.
+#[derive(Clone, Copy, Debug)]
+struct Need {
+    /// Milliseconds of computing.
+    millis: u64,
+    /// Seconds before it can begin.
+    seconds_ahead: u32,
+    lock: Balance,
+    reserve: Balance,
 }
 
 /// How far a task is, as far as work is concerned.
@@ -43,15 +60,23 @@ impl Provider {
         for entry in self.tasks.values() {
             let Some(seen) = &entry.seen else { continue };
             let share = self.share(entry, seen);
-            if share == Share::None {
-                continue;
+            if !entry.absence.is_likely_over() {
+                let has_bid = share == Share::Undecided;
+                let kept = demand_reserve(&seen.task, seen.round.as_ref(), has_bid, &self.config.stash);
+                load.reserve = load.reserve.saturating_add(kept);
             }
-            self.add(&mut load, self.millis(seen), entry.lock, share);
+            self.add_work(&mut load, self.millis(seen), entry.lock, share);
         }
         load
     }
 
-    fn add(&self, load: &mut Load, millis: u64, lock: Balance, share: Share) {
+    /// A task that is bid for counts from now on.
+    fn add(&self, load: &mut Load, need: Need) {
+        load.reserve = load.reserve.saturating_add(need.reserve);
+        self.add_work(load, need.millis, need.lock, Share::Undecided);
+    }
+
+    fn add_work(&self, load: &mut Load, millis: u64, lock: Balance, share: Share) {
         let millis = match share {
             Share::None => return,
             Share::Whole => millis,
@@ -111,24 +136,31 @@ impl Provider {
         if price > terms.price_limit {
             return None;
         }
-        let own = self.millis(snapshot);
-        let all = self.fits(*load, (own, seconds_ahead), terms.lock)?;
-        self.add(load, own, terms.lock, Share::Undecided);
+        let need = Need {
+            millis: self.millis(snapshot),
+            seconds_ahead,
+            lock: terms.lock,
+            reserve: demand_cost(&snapshot.task),
+        };
+        let all = self.fits(*load, need)?;
+        self.add(load, need);
         let seconds = u32::try_from(all.div_ceil(1000)).unwrap_or(u32::MAX);
         Some(self.bid(snapshot, price, seconds))
     }
 
-    /// Milliseconds until a task of so many is computed, which begins so many seconds later; nothing where
-    /// there is not the time for it beside the load, or not the stake.
-    fn fits(&self, load: Load, (own, seconds_ahead): (u64, u32), lock: Balance) -> Option<u64> {
+    /// Milliseconds until one more task is computed; nothing where there is not the time for it beside the
+    /// load, or not the stake, or not the money.
+    fn fits(&self, load: Load, need: Need) -> Option<u64> {
         let places = self.config.computing_max.max(1) as u64;
-        let computing = load.millis.saturating_add(own).div_ceil(places);
-        let all = computing.saturating_add(u64::from(seconds_ahead).saturating_mul(1000));
+        let computing = load.millis.saturating_add(need.millis).div_ceil(places);
+        let all = computing.saturating_add(u64::from(need.seconds_ahead).saturating_mul(1000));
         let is_in_time = all <= u64::from(self.config.commit_seconds).saturating_mul(10 * FILLED_PERCENT);
         // The draw passes over who has less, however little is asked for; and all that is bid for may be won.
-        let locks = load.locks.saturating_add(lock);
+        let locks = load.locks.saturating_add(need.lock);
         let is_backed = self.role.free_stake.is_none_or(|free| locks <= free);
-        (is_in_time && is_backed).then_some(all)
+        let reserve = load.reserve.saturating_add(need.reserve);
+        let can_show = self.role.free_money.is_none_or(|free| reserve <= free);
+        (is_in_time && is_backed && can_show).then_some(all)
     }
 
     /// Has bids made again that the chain has refused for want of free stake, where they fit by now.
@@ -139,9 +171,14 @@ impl Provider {
             let Some(offer) = self.config.policy.offer(&seen.task.spec) else {
                 continue;
             };
-            let own = self.millis(seen);
-            if self.fits(*load, (own, offer.seconds_ahead), entry.lock).is_some() {
-                self.add(load, own, entry.lock, Share::Undecided);
+            let need = Need {
+                millis: self.millis(seen),
+                seconds_ahead: offer.seconds_ahead,
+                lock: entry.lock,
+                reserve: demand_cost(&seen.task),
+            };
+            if self.fits(*load, need).is_some() {
+                self.add(load, need);
                 backed.push(*task);
             }
         }

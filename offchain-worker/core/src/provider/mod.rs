@@ -3,6 +3,7 @@
 pub(crate) mod confirmations;
 mod load;
 mod replay;
+mod reserve;
 
 use std::collections::BTreeSet;
 
@@ -25,6 +26,7 @@ use crate::{
 use load::Load;
 
 pub use replay::ReplayError;
+pub use reserve::{LARGEST_DEMAND, SUPPLY_FEE, demand_cost, demand_reserve};
 
 /// Its state machine. See the crate's documentation for what it promises.
 pub type Provider = Worker<ProviderRole>;
@@ -35,6 +37,8 @@ pub struct ProviderRole {
     speeds: Speeds,
     /// Stake that is free for locks, where that is known.
     free_stake: Option<Balance>,
+    /// Money that is free for fees, where that is known.
+    free_money: Option<Balance>,
     /// The chain takes no bid before its clock has passed this.
     barred_until: Option<BlockNumber>,
 }
@@ -282,6 +286,7 @@ impl Provider {
                 millis,
             } => self.role.speeds.measure(model, operation, units, millis),
             Event::Stake { free } => self.role.free_stake = Some(free),
+            Event::Money { free } => self.role.free_money = Some(free),
             Event::CommitWindow { seconds } => self.config.commit_seconds = seconds,
             Event::Barred { until } => self.role.barred_until = until,
             // Taken before, and a verifier's.

@@ -46,6 +46,8 @@ pub(crate) struct Check {
     pub served: Served,
     /// There is room for all that an audit of items may come to, as far as that is known.
     pub fits: bool,
+    /// Where nobody serves what our items are held against, all is computed: a demand would cost more.
+    pub computes_all: bool,
     /// The chain has refused for good to have shown what our items are held against.
     pub is_refused: bool,
     /// When we began to hold our items against the result, on the running clock.

@@ -111,7 +111,8 @@ impl AuditTask {
     }
 
     /// How a seal over items is held against the result: with what its provider serves, or has had to show.
-    /// All is computed where that can be had in neither way. Nothing while it is demanded.
+    /// All is computed where that can be had in neither way, or costs less than a demand. Nothing while it is
+    /// demanded.
     pub(super) fn comparing(
         &self,
         (seen, config, clock): (&TaskSnapshot, &Config, BlockNumber),
@@ -122,10 +123,12 @@ impl AuditTask {
         if is_demanded(seen, &member.provider, &config.stash) {
             return None;
         }
-        let served = EffectKind::CompareAudit(key);
-        let under_way = u32::from(self.attempts.is_under_way(served));
-        let tried = self.attempts.count(served).saturating_sub(under_way);
-        let is_tired = tried >= COMPARE_ATTEMPTS;
+        let (served, whole) = (EffectKind::CompareAudit(key), EffectKind::CompareAll(key));
+        let is_tired_of = |kind| {
+            let under_way = u32::from(self.attempts.is_under_way(kind));
+            self.attempts.count(kind).saturating_sub(under_way) >= COMPARE_ATTEMPTS
+        };
+        let is_tired = is_tired_of(served);
         if member.has_lost() {
             // Nothing is owed any more.
             return (!is_tired).then_some(served);
@@ -134,20 +137,17 @@ impl AuditTask {
             return Some(served);
         }
         if !can_demand(seen, check, clock) {
-            return Some(if is_tired {
-                EffectKind::CompareAll(key)
-            } else {
-                served
-            });
+            return Some(if is_tired { whole } else { served });
         }
         let left = |from: BlockNumber| round.demands_until.unwrap_or(from).saturating_sub(from);
         let all = left(check.compared_since.unwrap_or(clock));
         // Whoever answers slowly, or keeps us from asking others, is not waited for.
         let is_late = left(clock) <= all / 2;
-        Some(if is_tired || is_late {
-            EffectKind::DemandLeaves(key)
-        } else {
-            served
+        let computes_all = check.computes_all && !is_tired_of(whole) && !self.attempts.is_given_up(whole);
+        Some(match (is_tired || is_late, computes_all) {
+            (false, _) => served,
+            (true, true) => whole,
+            (true, false) => EffectKind::DemandLeaves(key),
         })
     }
 

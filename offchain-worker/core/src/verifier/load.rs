@@ -7,6 +7,9 @@
 //! provider has shown. Several such providers at once must not be more than the time for openings has room
 //! for.
 //!
+//! A whole that takes seconds is computed all the same where nobody serves: it costs less than the demand. It
+//! takes no room from audits, and where there is none beside what is owed, the demand is made.
+//!
 //! What the whole is, only the input says: items may have ids in common, so that its size bounds nothing. So
 //! inputs are fetched as long as there may be room, and only what fits beside what is owed is begun then.
 
@@ -15,7 +18,7 @@ use surety_types::TaskId;
 
 use super::{
     Verifier,
-    audit_task::AuditTask,
+    audit_task::{AuditTask, Check},
     items::{Comes, Duty},
 };
 use crate::{Hash, TaskSnapshot};
@@ -23,6 +26,11 @@ use crate::{Hash, TaskSnapshot};
 /// How much of the time for openings is filled, in per cent. The rest is for looking for what is not served,
 /// and for an audit that has begun.
 const FILLED_PERCENT: u64 = 75;
+
+/// A whole that takes no longer, in milliseconds, is computed rather than demanded. A demand costs whoever
+/// makes it a mSURE at least, in fees and in its part of the price of what is shown, and its provider more. A
+/// second of work is worth a tenth of that (`WorkPrice` of the chain's pallet `Results`).
+const CHEAP_MILLIS: u64 = 10_000;
 
 impl Verifier {
     /// Takes on audits of items that fit, in the order of their tasks.
@@ -34,6 +42,7 @@ impl Verifier {
         let mut owed = 0u64;
         let mut offered: Vec<(TaskId, Hash, u64)> = Vec::new();
         let mut unread = Vec::new();
+        let mut wholes = Vec::new();
         for (task, entry) in &self.tasks {
             let Some(seen) = entry.seen() else { continue };
             for (key, duty, comes) in entry.duties(stash, clock) {
@@ -43,7 +52,12 @@ impl Verifier {
                 };
                 let millis = self.millis(seen, entry.tokens_at_most(seen, items), items);
                 match duty {
-                    Duty::Owed => owed = owed.saturating_add(millis),
+                    Duty::Owed => {
+                        owed = owed.saturating_add(millis);
+                        let all = seen.task.spec.units_max;
+                        let whole = self.millis(seen, entry.tokens_at_most(seen, all), all);
+                        wholes.push((*task, key, whole, whole.saturating_sub(millis)));
+                    }
                     Duty::Offered => offered.push((*task, key, millis)),
                     // A token at least for each. Until its input is here it keeps nothing else out.
                     Duty::Unread => unread.push((*task, key, self.millis(seen, items.into(), items))),
@@ -61,11 +75,23 @@ impl Verifier {
         for (task, key, least) in unread {
             self.set_fits(task, key, owed.saturating_add(least) <= room);
         }
+        for (task, key, whole, more) in wholes {
+            let all = owed.saturating_add(more);
+            let is_cheap = whole <= CHEAP_MILLIS && all <= room;
+            if is_cheap {
+                owed = all;
+            }
+            self.change(task, key, |check| check.computes_all = is_cheap);
+        }
     }
 
     fn set_fits(&mut self, task: TaskId, key: Hash, fits: bool) {
+        self.change(task, key, |check| check.fits = fits);
+    }
+
+    fn change(&mut self, task: TaskId, key: Hash, change: impl FnOnce(&mut Check)) {
         if let Some(entry) = self.tasks.get_mut(&task) {
-            entry.checks.entry(key).or_default().fits = fits;
+            change(entry.checks.entry(key).or_default());
         }
     }
 

@@ -244,7 +244,7 @@ fn a_reveal_that_was_missed_is_still_sent_while_the_chain_waits_for_it() {
         Step::default(),
         "nobody waits"
     );
-    owed.round.as_mut().unwrap().openings_until = Some(400);
+    owed.round.as_mut().unwrap().reveals_until = Some(400);
     // Beyond the challenge window, too.
     for (attempt, block) in [(0, 16), (1, 50), (2, 399)] {
         let step = at(&mut provider, block, block, vec![owed.clone()]);

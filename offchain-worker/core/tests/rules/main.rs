@@ -7,6 +7,7 @@ mod attempts;
 mod capacity;
 mod displaced;
 mod lost;
+mod money;
 mod unbacked;
 
 use sp_core::H256;

@@ -295,7 +295,7 @@ impl Chain {
             let member = round.members.iter_mut().find(|m| m.provider == stash())?;
             let opens = match round.phase {
                 RoundPhase::Revealing { .. } => true,
-                RoundPhase::Challengeable { .. } => round.openings_until.is_some(),
+                RoundPhase::Challengeable { .. } => round.reveals_until.is_some(),
                 _ => false,
             };
             let commits = matches!(round.phase, RoundPhase::Committing { .. });
@@ -425,7 +425,7 @@ impl State {
 fn pass(round: &mut RoundRecord, now: BlockNumber, windows: Windows, fortune: &mut Fortune) -> bool {
     let committed = round.members[0].progress != MemberProgress::Working;
     let owes = round.members[0].owes_opening();
-    let openings_until = round.openings_until;
+    let reveals_until = round.reveals_until;
     round.phase = match round.phase {
         RoundPhase::Committing { .. } if committed => RoundPhase::Auditing {
             until: now + windows.audit,
@@ -440,14 +440,14 @@ fn pass(round: &mut RoundRecord, now: BlockNumber, windows: Windows, fortune: &m
         RoundPhase::Revealing { until } if now > until => {
             fortune.missed = owes;
             round.members[0].missed_reveal = owes;
-            round.openings_until = owes.then_some(now + windows.openings);
+            round.reveals_until = owes.then_some(now + windows.openings);
             RoundPhase::Challengeable {
                 until: now + windows.challenge,
                 verdict: Verdict::Failed(FailureReason::NoAgreement),
             }
         }
         RoundPhase::Challengeable { until, .. } => {
-            if owes && openings_until.is_some_and(|last| now > last) {
+            if owes && reveals_until.is_some_and(|last| now > last) {
                 fortune.convicted = true;
                 round.members[0].fault = Some(FaultKind::NoReveal);
             }

@@ -213,6 +213,48 @@ fn where_the_time_for_demands_was_missed_or_the_chain_takes_none_all_is_computed
     assert_eq!(starved(&mut verifier, &task, at + 1..UNTIL).0, None);
 }
 
+/// A small task on a machine that computes all of it in no time.
+fn fast(room: u32) -> (Verifier, H256) {
+    let (mut verifier, _, seal) = sealed_for(room);
+    let measured = Event::Measured {
+        model: H256([2; 32]),
+        operation: Operation::Embed,
+        units: 1_000_000,
+        millis: 10_000,
+    };
+    verifier.step(13, measured);
+    (verifier, seal)
+}
+
+#[test]
+fn what_costs_less_to_compute_than_to_demand_is_computed() {
+    let (mut verifier, seal) = fast(10);
+    let (at, begun, looked) = starved(&mut verifier, &demandable(1, seal), 20..UNTIL);
+    assert_eq!((at, begun, looked), (None, vec![(1, true)], 5));
+    let step = verifier.step(UNTIL, compared(1, EffectKind::CompareAll, true, None));
+    assert!(opens(&effects(&step)));
+}
+
+#[test]
+fn what_costs_less_to_compute_is_demanded_where_computing_fails() {
+    let (mut verifier, seal) = fast(10);
+    let task = demandable(1, seal);
+    let whole = EffectKind::CompareAll(key_of(&provider()));
+    let (mut computed, mut demanded) = (0, false);
+    for block in 20..UNTIL {
+        let mut started = see(&mut verifier, block, vec![task.clone()]);
+        while let Some(effect) = started.pop() {
+            let kind = effect.kind();
+            demanded |= kind == demanding();
+            computed += u32::from(kind == whole);
+            if kind == comparing() || kind == whole {
+                started.extend(fails(&mut verifier, block, kind, Failure::Failed));
+            }
+        }
+    }
+    assert_eq!((computed, demanded), (5, true));
+}
+
 #[test]
 fn dust_with_silent_providers_fills_nobody_whose_leaves_can_be_demanded() {
     const DUST: u64 = 40;

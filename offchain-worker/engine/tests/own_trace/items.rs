@@ -40,6 +40,10 @@ fn a_wrong_item_is_challenged_by_whoever_has_computed_that_item_alone() {
     let by = |items: &[u32]| engine.view_by_items(&job, items, shown, &mut go_on).unwrap();
     let own = by(&[0, 2]).unwrap();
     assert_eq!((&own.leaves, &own.output), right);
+    // What was appended to the output makes no other view of it.
+    let longer = [&output[..], b"more"].concat();
+    let longer = engine.view_by_items(&job, &[0, 2], (&leaves, &longer), &mut go_on);
+    assert_eq!(longer.unwrap().as_ref(), Some(&own));
     // Who has others sees none of it.
     let other = by(&[1, 3]).unwrap();
     assert_eq!((&other.leaves[..], &other.output[..]), shown);
@@ -86,20 +90,27 @@ fn a_wrong_item_is_found_by_whoever_knows_nothing_of_the_others() {
     let outcome = run(&engine, &job);
     let (strides, last) = ((outcome.leaves.len() - 2) / ITEMS, outcome.leaves.len() - 1);
     let row = engine.manifest().exact.as_ref().unwrap().architecture.width as usize * 4;
-    let at = outcome.output.len() - (ITEMS - ITEM) * row + 8;
-    let mut blob = outcome.output.clone();
-    blob[at] ^= 1;
+    let number = outcome.output.len() - (ITEMS - ITEM) * row + 8;
+    let flipped = |at: usize| {
+        let mut blob = outcome.output.clone();
+        blob[at] ^= 1;
+        blob
+    };
     let items = [3, ITEM as u32];
     let parts = engine.item_parts(&job, &items).unwrap();
     assert!(parts.leaves_bytes as usize == outcome.leaves.len() * 32 && parts.leaves_bytes > 8_192);
     assert!(parts.output_bytes as usize == outcome.output.len() && parts.output_bytes > 5 * 8_192);
 
-    // Its last leaf, or the third number of its row.
-    for (leaf, output) in [((ITEM + 1) * strides, outcome.output.clone()), (last, blob)] {
+    // Its last leaf, the third number of its row, or the header, which is shown with any item.
+    for (leaf, at, output) in [
+        ((ITEM + 1) * strides, 4, outcome.output.clone()),
+        (last, number, flipped(number)),
+        (last, 16, flipped(16)),
+    ] {
         let honest = view(&engine, &job, &output, ITEMS as u32);
         let mut liar = Altered::new(honest, leaf as u32, 0, |row| match leaf == last {
             true => *row = output.clone(),
-            false => row[4] ^= 1,
+            false => row[at] ^= 1,
         });
         let said = liar.leaves().unwrap().to_vec();
         let leaves = known(&said, &parts.leaves, 256);
@@ -124,8 +135,7 @@ fn a_wrong_item_is_found_by_whoever_knows_nothing_of_the_others() {
         let mut own = engine.clone().trace(job.clone(), claimed, quiet()).unwrap();
         let (state, _) = play(liar.root(), (&mut liar, &mut own), weight_root(&engine));
         let cell = cell_of(&state);
-        let expected = if leaf == last { at / 4 } else { 1 };
-        assert_eq!((cell.leaf as usize, cell.cell as usize), (leaf, expected));
+        assert_eq!((cell.leaf as usize, cell.cell as usize), (leaf, at / 4));
     }
     // Of what is right the same parts say so.
     let found = engine.audit_items(&job, &items, &mut go_on).unwrap();

@@ -74,9 +74,7 @@ pub async fn committed_to(world: &World, input: &[u8], items: u32) -> (Running, 
     world.chain.change(|state| {
         state.rounds.get_mut(&task).unwrap().members[0].audits.items = items;
     });
-    world.output(task).await;
-    world.chain.open_audits(task, 999);
-    world.chain.finalize();
+    world.until_audited(task).await;
     (provider, task)
 }
 
@@ -241,9 +239,7 @@ async fn a_provider_that_reveals_another_output_than_it_served_is_reported_also_
     let provider = world.start();
     let task = world.post_for(Operation::Generate, &request(3)).await;
     world.bid_and_assign(task).await;
-    let output = world.output(task).await;
-    world.chain.open_audits(task, 999);
-    world.chain.finalize();
+    let output = world.until_audited(task).await;
     let verifier = world.start_verifier();
     world.until(|| announced(&world) == 1).await;
     verifier.stop().await;

@@ -67,7 +67,7 @@ async fn a_generation_reaches_its_client_before_it_is_committed_and_nobody_else(
         (&all.tokens[..], &all.end),
         (&[4, 5, 6, 4][..], &Some(StreamEnd::Complete))
     );
-    let found = world.output(task).await;
+    let found = world.until_audited(task).await;
     let at = [world.provider_endpoint()];
     let output = world
         .client_plane()

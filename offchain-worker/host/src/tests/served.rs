@@ -34,9 +34,7 @@ async fn committed(world: &World) -> (TaskId, ContentHash) {
     let provider = world.start();
     let task = world.post_for(Operation::Generate, &request(3)).await;
     world.bid_and_assign(task).await;
-    let output = world.output(task).await;
-    world.chain.open_audits(task, 999);
-    world.chain.finalize();
+    let output = world.until_audited(task).await;
     provider.stop().await;
     (task, output)
 }

@@ -380,7 +380,7 @@ async fn who_is_down_to_its_journals_reserve_seals_nothing_until_there_is_room()
     let provider = world.start();
     let task = world.post(b"one\n").await;
     world.bid_and_assign(task).await;
-    world.output(task).await;
+    world.until_committed(task).await;
     world.chain.open_audits(task, 9_999);
     let log = Arc::<Reserve>::default();
     let verifier = world.start_verifier_on(log.clone(), &[]);
@@ -487,12 +487,12 @@ async fn a_result_is_signed_only_where_the_chain_has_its_commitment() {
     world.chain.finalize();
     world.until(|| world.commitment(task).is_some()).await;
     host.kill().await;
+    world.chain.open_audits(task, 99);
     // One that was sent before the journal was lost, of other bytes, has come first.
     show_commitment(&world, task, Hash::repeat_byte(3));
     let (host, client) = (world.start(), world.client_plane());
     world.pass(3).await;
-    let provider = world.provider_endpoint();
-    let served = client.locate_output(task, &provider, None).await;
+    let served = client.locate_output(task, &world.provider_endpoint(), None).await;
     assert!(served.is_err(), "{served:?}");
     show_commitment(&world, task, world.commitment(task).unwrap());
     world.output(task).await;

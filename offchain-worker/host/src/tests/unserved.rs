@@ -43,7 +43,7 @@ async fn committed(world: &World) -> (super::world::Running, TaskId) {
     world.bid_and_assign(task).await;
     // Also for whoever audits it.
     world.let_tokens(6);
-    world.output(task).await;
+    world.until_committed(task).await;
     world.net.set_down(&world.client_endpoint(), true);
     world.net.set_down(&world.provider_endpoint(), true);
     let until = world.chain.change(|state| state.number) + WINDOW;
@@ -98,6 +98,10 @@ async fn an_input_that_neither_its_client_nor_its_provider_serves_is_shown_on_ch
 /// An audit of three of ten items is sealed, and its provider has revealed. Nobody serves anything any more.
 async fn sealed(world: &World) -> (super::world::Running, super::world::Running, TaskId, usize) {
     let (provider, verifier, task, runs) = announced_items(world).await;
+    // Some minutes for all of it: to demand costs less.
+    world
+        .chain
+        .change(|state| state.tasks.get_mut(&task).unwrap().audits.speed = 100);
     world.net.set_down(&world.client_endpoint(), true);
     world.net.set_down(&world.provider_endpoint(), true);
     until_revealed(world, task).await;

@@ -26,7 +26,7 @@ use surety_types::{
     stake::Role,
     task::{MemberProgress, TaskSpec},
 };
-use surety_worker_core::{Config, PriceList, Provider, Rate, Record, SecretSalts};
+use surety_worker_core::{Config, LARGEST_DEMAND, PriceList, Provider, Rate, Record, SecretSalts};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
 use super::engine::{Puppet, manifest};
@@ -139,6 +139,7 @@ impl World {
                 endpoints: vec![endpoint("provider")].try_into().unwrap(),
                 last_heartbeat: 0,
             };
+            state.funds.entry(stash.clone()).or_default().free = 100 * LARGEST_DEMAND;
             state.providers.insert(stash, provider);
         });
         self.chain.finalize();
@@ -311,6 +312,25 @@ impl World {
             .await;
     }
 
+    /// Waits until a provider has committed.
+    pub async fn until_committed(&self, task: TaskId) {
+        let is_committed = || {
+            self.chain.change(|state| {
+                let mut members = state.rounds[&task].members.iter();
+                members.any(|member| matches!(member.progress, MemberProgress::Committed(_)))
+            })
+        };
+        self.until(is_committed).await;
+    }
+
+    /// The same, opens the audit window, and waits until the client is served. Returns what.
+    pub async fn until_audited(&self, task: TaskId) -> ContentHash {
+        self.until_committed(task).await;
+        self.chain.open_audits(task, 999);
+        self.chain.finalize();
+        self.output(task).await
+    }
+
     pub async fn until_revealed(&self, task: TaskId) {
         self.until(|| {
             self.chain.change(|state| {
@@ -344,7 +364,7 @@ impl World {
         self.until(look).await;
     }
 
-    /// Where the client finds the output, once it is served.
+    /// Where the client finds the output, once it is served: of a round that is audited.
     pub async fn output(&self, task: TaskId) -> ContentHash {
         for _ in 0..500 {
             let found = self

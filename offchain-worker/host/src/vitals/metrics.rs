@@ -30,6 +30,7 @@ pub struct Metrics {
     effects_failed: IntCounterVec,
     effects_running: IntGauge,
     funds: GaugeVec,
+    demand_reserve: Gauge,
     parts: IntGaugeVec,
     /// What the data plane counts, by its names.
     network: BTreeMap<&'static str, IntCounter>,
@@ -127,6 +128,10 @@ impl Metrics {
             )?,
             effects_running: make.gauge("surety_effects_running", "Effects under way.")?,
             funds: make.float_gauges("surety_funds_plancks", "Money of the worker's accounts.", &["account", "kind"])?,
+            demand_reserve: make.keep(Gauge::new(
+                "surety_demand_reserve_plancks",
+                "Free money that is kept for the fees of showing what may be demanded on chain.",
+            ))?,
             parts: make.gauges("surety_part_up", "Whether a part of the process is at work.", &["part"])?,
             network: network(&make)?,
             connections: make.gauge("surety_network_connections", "Connections from other peers.")?,
@@ -222,6 +227,11 @@ impl Metrics {
         // A double has 15 digits: more than anybody looks at.
         self.funds.with_label_values(&[account, "free"]).set(free as f64);
         self.funds.with_label_values(&[account, "held"]).set(held as f64);
+    }
+
+    /// What has to stay free for the fees of showing what may be demanded, in plancks.
+    pub fn demand_reserve(&self, kept: u128) {
+        self.demand_reserve.set(kept as f64);
     }
 
     /// What the data plane has counted since it started.
@@ -343,6 +353,7 @@ mod tests {
         metrics.effect_failed(EffectKind::Commit, Failure::Refused);
         metrics.computed("embed", Duration::from_secs(2), 30);
         metrics.funds("agent", 5, 0);
+        metrics.demand_reserve(7);
         let mut moved = Counters {
             bytes_served: 7,
             connections_inbound: 2,
@@ -364,6 +375,7 @@ mod tests {
             "surety_network_connections 2",
             "surety_network_connections_outbound 3",
             r#"surety_funds_plancks{account="agent",kind="free"} 5"#,
+            "surety_demand_reserve_plancks 7",
         ] {
             assert!(
                 text.lines().any(|found| found == line),

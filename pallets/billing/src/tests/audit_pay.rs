@@ -1,13 +1,13 @@
 //! Auditors are paid out of what the provider earned that they audited.
 
-use frame_support::assert_ok;
+use frame_support::{assert_noop, assert_ok};
 use sp_runtime::Perbill;
 use surety_types::{
     traits::{Escrow, Settlement},
     trust::AuditToPay,
 };
 
-use crate::{Event, Totals, mock::*};
+use crate::{Error, Event, Totals, mock::*};
 
 /// A verifier with an account.
 const CAROL: AccountId = OTHER_CLIENT;
@@ -59,6 +59,39 @@ fn who_is_not_paid_pays_no_auditors() {
         let before = free(CAROL);
         assert_ok!(Billing::settle(0, &[payment(ALICE, 1_000)], &[audit(BOB, CAROL)]));
         assert_eq!((free(CAROL), free(ALICE)), (before, ED + 1_000));
+    });
+}
+
+#[test]
+fn who_is_late_is_not_paid_and_its_auditors_are() {
+    TestExt::new().execute_with(|| {
+        let issued = issuance();
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        let (before, client) = (free(CAROL), free(CLIENT));
+        let paid = Billing::pay_audits(0, &[payment(ALICE, 1_000)], &[audit(ALICE, CAROL)]);
+        assert_eq!(paid, Ok(120));
+        assert_eq!((free(CAROL), free(ALICE)), (before + 120, ED));
+        assert_eq!(Billing::held(0), 4_880);
+        // The rest goes the usual way.
+        assert_ok!(Billing::refund(0));
+        assert_eq!(issuance(), issued);
+        assert!(free(CLIENT) >= client + 4_880);
+    });
+}
+
+#[test]
+fn no_more_is_paid_for_audits_than_is_held() {
+    TestExt::new().execute_with(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 500));
+        let too_dear = [payment(ALICE, 400), payment(BOB, 501)];
+        assert_noop!(
+            Billing::pay_audits(0, &too_dear, &[audit(ALICE, CAROL), audit(BOB, CAROL)]),
+            Error::<Test>::PaymentsExceedEscrow
+        );
+        assert_noop!(
+            Billing::pay_audits(1, &[payment(ALICE, 1)], &[]),
+            Error::<Test>::UnknownEscrow
+        );
     });
 }
 

@@ -31,11 +31,11 @@ impl<T: Config> Pallet<T> {
         (bond.saturating_add(of_committee), of_committee)
     }
 
-    pub(crate) fn do_challenge(
-        challenger: T::AccountId,
-        task: TaskId,
-        provider: &T::AccountId,
-    ) -> DispatchResult {
+    /// Has `challenger` dispute what a provider of the round says, with its own bond.
+    ///
+    /// # Errors
+    /// Those of [`Pallet::challenge`].
+    pub fn do_challenge(challenger: T::AccountId, task: TaskId, provider: &T::AccountId) -> DispatchResult {
         let mut round = Results::<T>::round(task)?;
         Results::<T>::ensure_challengeable(&round)?;
         Results::<T>::member(&mut round, provider)?;

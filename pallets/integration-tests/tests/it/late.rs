@@ -5,7 +5,7 @@ use frame_support::{
     pallet_prelude::{InvalidTransaction, TransactionValidityError},
 };
 use sp_runtime::DispatchError;
-use surety_pallet_test_kit::MockStake;
+use surety_pallet_test_kit::{MockOutcome, MockStake};
 use surety_types::{
     task::{FailureReason, MemberProgress, RoundPhase, Verdict},
     traits::{Jail, TaskTrust},
@@ -184,6 +184,33 @@ fn an_audit_of_a_late_opening_has_the_whole_window() {
         play_out(&[(1, 9), (3, 8), (VERIFIER, 9)]);
         assert_eq!(faults(), [(3, FaultKind::WrongResult)]);
         assert_eq!(MockStake::bonded(VERIFIER), BOND);
+    });
+}
+
+#[test]
+fn who_audited_what_was_opened_late_is_paid_though_its_provider_is_not() {
+    late_with(&[(VERIFIER, 1, 9)], &[9], &[], || {
+        assert_ok!(reveal(1, 9));
+        assert_ok!(reveal_audit(VERIFIER, 1, 9));
+        pass(CHALLENGE_WINDOW + 2);
+        assert_eq!(decision(), Some(Verdict::Failed(FailureReason::NoAgreement)));
+        assert_eq!(MockOutcome::audits_to_pay(TASK), [(1, VERIFIER)]);
+    });
+}
+
+#[test]
+fn nobodys_late_opening_gives_another_late_provider_more_time() {
+    late_with(&[(VERIFIER, 2, 9)], &[9, 9, 9], &[1], || {
+        let until = round().unwrap().reveals_until.unwrap();
+        pass(until - System::block_number());
+        assert_ok!(reveal(2, 9));
+        assert!(round().unwrap().openings_until.unwrap() > until);
+        assert_ok!(validity_of(&opening(3, claim(9))));
+        pass(1);
+        assert_eq!(faults(), [(3, FaultKind::NoReveal)]);
+        assert_noop!(reveal(3, 9), ResultsError::WrongPhase);
+        // The auditor still has its time.
+        assert_ok!(reveal_audit(VERIFIER, 2, 9));
     });
 }
 

@@ -5,6 +5,7 @@
 mod audit_pay;
 mod audits;
 mod challenges;
+mod claimed;
 mod commit;
 mod committee;
 mod committee_draws;

@@ -388,7 +388,7 @@ fn who_would_have_more_items_than_one_demand_can_have_shown_has_all_and_is_paid_
     };
     let (items, usual) = of(4);
     assert!((2..AUDIT_ITEMS_MAX).contains(&items), "{items}");
-    let most = (DEMAND_PARTS_MAX - 2) / items;
+    let most = (DEMAND_PARTS_MAX - 3) / items;
     assert_eq!(of(most), (items, usual));
     let (all, long) = of(most + 1);
     assert_eq!(all, u32::MAX);

@@ -8,7 +8,7 @@ use surety_types::{
     limits::MODEL_AUDITORS_MAX,
     model::{Architecture, ExactForm, ModelAudits, ModelFamily, Operation, Tier},
     stake::Role,
-    traits::ModelCatalog,
+    traits::{ModelCatalog, StakeLedger},
 };
 
 use crate::{AuditSpeeds, Auditors, Error, Models, mock::*};
@@ -29,7 +29,7 @@ fn verifier(stash: AccountId, stake: Balance) {
 
 /// What is known of audits of an item.
 fn audits(model: &surety_types::ModelId) -> Result<ModelAudits, sp_runtime::DispatchError> {
-    ModelRegistry::audits(model, &ITEM)
+    ModelRegistry::audits(model, &ITEM, 0)
 }
 
 fn offer(stash: AccountId, model: surety_types::ModelId, offered: bool) -> sp_runtime::DispatchResult {
@@ -57,6 +57,21 @@ fn the_stake_counts_of_verifiers_that_said_that_they_audit_the_model() {
             offer(10, manifest("other").id(), true),
             Error::<Test>::UnknownModel
         );
+    });
+}
+
+#[test]
+fn the_stake_of_who_has_no_bond_free_does_not_count() {
+    with_model(|model| {
+        verifier(10, 300);
+        verifier(11, 200);
+        assert_ok!(offer(10, model, true));
+        assert_ok!(offer(11, model, true));
+        let able = |bond| ModelRegistry::audits(&model, &ITEM, bond).unwrap().able;
+        assert_eq!([able(200), able(201), able(300), able(301)], [500, 300, 300, 0]);
+        // An audit of something else has locked some.
+        assert_ok!(MockStake::lock(&10, 150));
+        assert_eq!([able(150), able(151)], [500, 200]);
     });
 }
 
@@ -146,7 +161,7 @@ fn a_long_generation_is_audited_at_the_speed_of_its_length() {
                 units_max,
                 ..ITEM
             };
-            ModelRegistry::audits(&model, &work).unwrap().speed
+            ModelRegistry::audits(&model, &work, 0).unwrap().speed
         };
         let usual = speed(Operation::Generate, 100);
         assert_eq!(speed(Operation::Generate, 4_096), usual);

@@ -5,7 +5,7 @@ use sp_core::H256;
 use sp_runtime::traits::{One, Zero};
 use surety_dispute_game::bisection::Shape;
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{LEAF_BYTES, PART_BYTES, PARTS_MAX, PartOpening};
+use surety_proofs::{LEAF_BYTES, PART_BYTES, PARTS_MAX, PartOpening, parts};
 use surety_types::{
     limits::DEMAND_PARTS_MAX,
     model::Operation,
@@ -39,11 +39,18 @@ pub(super) fn among_others(content: Content, part: u32) -> DemandedParts {
     DemandedParts::truncate_from(all.take(DEMAND_PARTS_MAX as usize).collect())
 }
 
-/// The first parts of the leaves of a trace.
-pub(super) fn leaves_parts(count: u32) -> DemandedParts {
-    let part = |part| ContentPart {
-        content: Content::Leaves,
-        part,
+/// The first parts of the leaves of a trace, which are so many bytes, and after them those of the output.
+pub(super) fn leaves_parts(count: u32, bytes: u32) -> DemandedParts {
+    let leaves = parts(bytes);
+    let part = |part: u32| match part.checked_sub(leaves) {
+        None => ContentPart {
+            content: Content::Leaves,
+            part,
+        },
+        Some(part) => ContentPart {
+            content: Content::Output,
+            part,
+        },
     };
     DemandedParts::truncate_from((0..count).map(part).collect())
 }
@@ -93,6 +100,11 @@ pub(super) fn sampled_by<T: Config>(verifier: &T::AccountId, provider: &T::Accou
     let mut round = Rounds::<T>::get(TASK).expect("it was written before");
     round.terms.operation = Operation::Embed;
     round.demands_until = Some(TrustLock::<T>::now());
+    // Whatever the claim has of items, one of them lies in as many parts as a demand names.
+    round.terms.item_parts = DEMAND_PARTS_MAX;
+    for member in &mut round.members {
+        member.audits.items = 1;
+    }
     frame_support::assert_ok!(round.audits.try_push(Audit {
         verifier: verifier.clone(),
         provider: provider.clone(),

@@ -103,6 +103,7 @@ pub fn challengeable<T: Config>(
     let verdict = verdict::verdict(&round);
     round.phase = RoundPhase::Challengeable { until, verdict };
     round.openings_until = Some(until);
+    round.reveals_until = Some(until);
     round
 }
 

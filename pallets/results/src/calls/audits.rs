@@ -4,7 +4,6 @@ use frame_support::{
     dispatch::DispatchResult,
     ensure,
     pallet_prelude::{InvalidTransaction, TransactionSource, TransactionValidityWithRefund},
-    traits::Get,
     weights::Weight,
 };
 use sp_core::H256;
@@ -33,7 +32,7 @@ impl<T: Config> Pallet<T> {
         let mut round = Self::round(task)?;
         let (verifier, output) = Self::drawn_auditor(agent, task, &mut round, provider, proof)?;
         let price = Self::member(&mut round, provider)?.price;
-        let bond = price.saturating_mul(T::AuditBondMultiple::get().into());
+        let bond = Self::do_audit_bond(price);
         let audit = Audit {
             verifier: verifier.clone(),
             provider: provider.clone(),
@@ -178,7 +177,7 @@ impl<T: Config> Pallet<T> {
         match round.phase {
             RoundPhase::Committing { .. } | RoundPhase::Auditing { .. } => Err(InvalidTransaction::Future),
             RoundPhase::Revealing { .. } => Ok(()),
-            RoundPhase::Challengeable { .. } => Self::ensure_openings_taken(round),
+            RoundPhase::Challengeable { .. } => Self::ensure_still(round.openings_until),
         }
     }
 

@@ -6,6 +6,7 @@ use frame_support::{
     pallet_prelude::{InvalidTransaction, TransactionSource, TransactionValidityWithRefund},
     weights::Weight,
 };
+use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use surety_dispute_game::bisection::{Clocks, Game};
 use surety_pallet_trust_lock::Pallet as TrustLock;
@@ -53,13 +54,13 @@ impl<T: Config> Pallet<T> {
             RoundPhase::Auditing { .. } if Self::is_audited(round) => Ok(()),
             RoundPhase::Committing { .. } | RoundPhase::Auditing { .. } => Err(InvalidTransaction::Future),
             RoundPhase::Revealing { .. } => Ok(()),
-            RoundPhase::Challengeable { .. } => Self::ensure_openings_taken(round),
+            RoundPhase::Challengeable { .. } => Self::ensure_still(round.reveals_until),
         }
     }
 
-    /// Whether the time has not passed until which everything sealed has to be opened.
-    pub(crate) fn ensure_openings_taken(round: &RoundOf<T>) -> Result<(), InvalidTransaction> {
-        match round.openings_until {
+    /// Whether the time has not passed until which something has to be opened.
+    pub(crate) fn ensure_still(until: Option<BlockNumberFor<T>>) -> Result<(), InvalidTransaction> {
+        match until {
             Some(until) if !TrustLock::<T>::has_passed(until) => Ok(()),
             _ => Err(InvalidTransaction::Stale),
         }

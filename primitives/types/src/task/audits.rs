@@ -50,14 +50,14 @@ impl AuditTerms {
     /// Most items that an auditor may have where it does not have all: so many that one demand names what
     /// they are held against.
     pub fn items_max(&self) -> u32 {
-        let items = DEMAND_PARTS_MAX.saturating_sub(2).checked_div(self.item_parts);
+        let items = DEMAND_PARTS_MAX.saturating_sub(3).checked_div(self.item_parts);
         items.unwrap_or(0).min(AUDIT_ITEMS_MAX)
     }
 
     /// Most parts of content that so many items are held against, with those of a trace's first and last
-    /// leaf.
+    /// leaf, and of the output's beginning.
     pub fn demand_parts(&self, items: u32) -> u32 {
-        items.saturating_mul(self.item_parts).saturating_add(2)
+        items.saturating_mul(self.item_parts).saturating_add(3)
     }
 }
 

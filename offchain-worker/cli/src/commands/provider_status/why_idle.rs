@@ -1,14 +1,9 @@
 //! Why a provider has no work: what is missing, and what it leaves of the tasks that take bids.
 
 use serde::Serialize;
-use surety_chain_client::{BidTerms, Chain, OpenTask, When};
-use surety_types::{
-    TaskId,
-    limits::BIDS_MAX,
-    model::ModelManifest,
-    task::{TaskSpec, TaskState},
-};
-use surety_worker_core::Policy;
+use surety_chain_client::{BidTerms, Chain, OpenTask, TaskRecord, When, address};
+use surety_types::{TaskId, limits::BIDS_MAX, model::ModelManifest, task::TaskState};
+use surety_worker_core::{Policy, demand_cost, demand_reserve};
 
 use super::{Context, Seen, is_at_work, stash};
 use crate::{
@@ -28,6 +23,16 @@ struct Idle {
     problems: Vec<String>,
     /// Of tasks that take bids, those that it has not bid for.
     tasks: Vec<Passed>,
+}
+
+/// What is there for the fees of showing what may be demanded on the chain, in plancks.
+struct Money {
+    /// Of stash and agent together.
+    free: u128,
+    /// Kept for the tasks that it has, or has bid for.
+    kept: u128,
+    /// Who is to be sent more.
+    stash: String,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -53,6 +58,7 @@ pub(in crate::commands) async fn why_idle(context: &Context) -> Result<()> {
 
 impl Seen {
     async fn idle(self, chain: &dyn Chain, prices: &dyn Policy, stored: &[ModelManifest]) -> Result<Idle> {
+        let money = self.money(chain).await?;
         let mut problems = self.status.problems;
         let free = self.status.bonded.0.saturating_sub(self.status.locked.0);
         let is_missed =
@@ -66,7 +72,7 @@ impl Seen {
                 .any(|manifest| manifest.id() == open.task.spec.model);
             tasks.push(Passed {
                 task: open.id,
-                reason: reason(&open.task.spec, (prices, is_here), (terms, is_full), free),
+                reason: reason(&open.task, (prices, is_here), (terms, is_full), (free, &money)),
             });
         }
         if tasks.is_empty() && !self.open.iter().any(|task| is_at_work(task, &self.stash)) {
@@ -77,15 +83,36 @@ impl Seen {
         }
         Ok(Idle { problems, tasks })
     }
+
+    async fn money(&self, chain: &dyn Chain) -> Result<Money> {
+        let stake = chain.stake(When::Finalized, &self.stash).await?;
+        let agent = stake
+            .and_then(|stake| stake.agent)
+            .filter(|agent| *agent != self.stash);
+        let mut free = 0u128;
+        for account in agent.iter().chain([&self.stash]) {
+            free = free.saturating_add(chain.funds(When::Finalized, account).await?.free);
+        }
+        let kept = self.open.iter().map(|open| {
+            let (task, round) = (&open.task, open.round.as_ref());
+            demand_reserve(task, round, open.bid.is_some(), &self.stash)
+        });
+        Ok(Money {
+            free,
+            kept: kept.fold(0, u128::saturating_add),
+            stash: address(&self.stash),
+        })
+    }
 }
 
 /// Why nothing is bid for a task that takes bids, and what to do about it.
 fn reason(
-    spec: &TaskSpec,
+    task: &TaskRecord,
     (prices, is_here): (&dyn Policy, bool),
     (terms, is_full): (Option<BidTerms>, bool),
-    free: u128,
+    (free, money): (u128, &Money),
 ) -> String {
+    let (spec, cost) = (&task.spec, demand_cost(task));
     let (model, units) = (spec.model, spec.units_max);
     match (prices.offer(spec), terms) {
         (_, None) => "its cap does not cover the chain's fee, so that nobody can be paid: leave it".into(),
@@ -104,6 +131,14 @@ fn reason(
             "it locks {} of stake, and {} are free: surety account bond adds to it",
             Amount(terms.lock),
             Amount(free)
+        ),
+        (Some(_), Some(_)) if money.kept.saturating_add(cost) > money.free => format!(
+            "to show on the chain what may be demanded of it takes up to {} in fees, beside {} that are kept for other \
+             tasks, and {} are free: send more to the stash, {}",
+            Amount(cost),
+            Amount(money.kept),
+            Amount(money.free),
+            money.stash
         ),
         (Some(_), Some(_)) if is_full => "all its places for bids are taken, and those with the best ranks keep them: \
                                           the more stake was bonded long before a task is posted, the better the \
@@ -185,6 +220,9 @@ mod tests {
         assert_eq!(problems, [""; 0]);
         let (poor, _) = reasons(1, 200 * SURE, &here).await;
         assert!(poor.contains("surety account bond"), "{poor}");
+        let (broke, _) = reasons(1, 0, &here).await;
+        assert!(broke.contains("send more to the stash"), "{broke}");
+        chain.change(|state| state.funds.entry(stash.clone()).or_default().free = 6 * SURE);
         let (fine, _) = reasons(1, 0, &here).await;
         assert!(fine.contains("nothing on the chain"), "{fine}");
         chain.change(|state| {

@@ -52,3 +52,31 @@ async fn a_node_that_is_away_for_a_moment_is_waited_for() {
     let report = with_script(&mut run, script).await.unwrap();
     assert_eq!(report.state, "Cancelled");
 }
+
+#[tokio::test]
+async fn an_output_is_not_asked_for_before_its_round_is_audited_and_again_where_that_was_too_early() {
+    let world = World::new();
+    let right = output(1.0);
+    world.commit_to(0, &right, Readers::NOBODY).await;
+    let refused = || world.providers[0].counters().requests_refused_reader;
+    let mut run = world.run();
+    for _ in 0..3 {
+        run.look().await.unwrap();
+        assert!(run.fetching.is_none() && refused() == 0);
+    }
+    world.chain.open_audits(TASK, 99);
+    let script = async {
+        // To the provider that is not final yet.
+        while refused() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(!world.path().exists());
+        world.commit_to(0, &right, Readers::Everyone).await;
+        while !world.path().exists() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        world.settle(settled(&right, 0));
+    };
+    with_script(&mut run, script).await.unwrap();
+    assert_eq!(std::fs::read(world.path()).unwrap(), right);
+}

@@ -66,7 +66,11 @@ impl ExactBert {
             return Ok(None);
         };
         let output_bytes = header.len() + job.units_max as usize * width * 4;
-        if leaves.len() != layout.leaves() as usize || output.len() != output_bytes {
+        // What stands behind the rows is none of ours.
+        let Some(output) = output.get(..output_bytes) else {
+            return Ok(None);
+        };
+        if leaves.len() != layout.leaves() as usize {
             return Ok(None);
         }
         let (mut leaves, mut output) = (leaves.to_vec(), output.to_vec());
@@ -108,7 +112,8 @@ impl ExactBert {
             && self.has_proven_items(job, (items, found), claim, (leaves, output))
     }
 
-    /// The same of leaves and of an output whose parts were proven to be the claim's.
+    /// The same of leaves and of an output whose parts were proven to be the claim's. The header and the
+    /// length of an output are no item's, and everybody's.
     pub(super) fn has_proven_items(
         &self,
         job: &Job,
@@ -129,6 +134,8 @@ impl ExactBert {
                 && row.is_some_and(|row| content_hash(row) == found.row)
         };
         claim.units == job.units_max
+            && output.starts_with(&header)
+            && output.len() == header.len() + job.units_max as usize * width * 4
             && leaves.last() == Some(&claim.output)
             && leaves.len() == layout.leaves() as usize
             && leaves.first() == Some(&blob_hash(&job.input))
@@ -137,7 +144,7 @@ impl ExactBert {
     }
 
     /// What has to be shown of a claim to hold these items against it: their own leaves, those of the input
-    /// and the output, and their own rows.
+    /// and the output, their own rows, and the output's header.
     pub(super) fn parts_of_items(&self, job: &Job, items: &[u32]) -> Option<ItemParts> {
         let (layout, width) = (self.layout(job).ok()?, count(self.model.width()));
         let header = count(embeddings_header(job.units_max, width)?.len());
@@ -151,6 +158,7 @@ impl ExactBert {
         parts.leaves.extend(parts_of(
             parts.leaves_bytes.checked_sub(LEAF_BYTES)?..parts.leaves_bytes,
         ));
+        parts.output.extend(parts_of(0..header));
         for item in items {
             let span = item_span(&layout, *item)?;
             let bytes = span.start.checked_mul(LEAF_BYTES)?..span.end.checked_mul(LEAF_BYTES)?;
