@@ -17,7 +17,7 @@ use surety_types::{
 use crate::{
     bert::BertEngine,
     error::EngineError,
-    exact::{self, OwnTrace},
+    exact::{self, ExactLlama, OwnTrace},
 };
 
 /// What is to be computed.
@@ -287,6 +287,11 @@ pub trait Engine: Send + Sync {
     ) -> Result<OwnTrace, EngineError> {
         let _ = (job, claimed, sink);
         Err(EngineError::NotTraced)
+    }
+
+    /// The decoder behind it, which a [`Server`](crate::serving::Server) takes; nothing where there is none.
+    fn decoder(self: Arc<Self>) -> Option<Arc<ExactLlama>> {
+        None
     }
 }
 

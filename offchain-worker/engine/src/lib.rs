@@ -3,6 +3,8 @@
 //! - [`open`] makes an [`Engine`] of the files that a [`surety_models::ModelStore`] hands out, the one that
 //!   the manifest's family and tier ask for;
 //! - [`EnginePool`] runs jobs on threads of its own, so that no tokio thread ever waits for inference;
+//! - [`serving::Server`] continues many prompts at once with one decoder, token by token, for clients that
+//!   take turns;
 //! - [`exact::ExactCalibrator`] reads the calibration text where `surety-models` converts a model.
 //!
 //! Inputs and outputs are ids of tokens (`surety_types::input`, [`generation`]): no engine reads text.
@@ -36,6 +38,7 @@ mod error;
 pub mod exact;
 pub mod generation;
 mod pool;
+pub mod serving;
 mod trace;
 
 pub use embeddings::{Embeddings, EmbeddingsError, OUTPUT_BYTES_MAX};

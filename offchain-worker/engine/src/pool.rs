@@ -153,12 +153,7 @@ pub struct EnginePool {
 impl EnginePool {
     /// Starts the threads.
     pub fn new(config: PoolConfig) -> Result<Self, EngineError> {
-        let threads = rayon::ThreadPoolBuilder::new()
-            .num_threads(config.threads.max(1))
-            .stack_size(STACK_BYTES)
-            .thread_name(|index| format!("infer-{index}"))
-            .build()
-            .map_err(|error| EngineError::Threads(error.to_string()))?;
+        let threads = threads(config.threads)?;
         let queues = Arc::new(Queues {
             waiting: Mutex::default(),
             changed: Condvar::new(),
@@ -243,7 +238,17 @@ impl Drop for EnginePool {
     }
 }
 
-fn message(panic: &(dyn Any + Send)) -> String {
+/// Threads that compute, at least 1.
+pub(crate) fn threads(count: usize) -> Result<rayon::ThreadPool, EngineError> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(count.max(1))
+        .stack_size(STACK_BYTES)
+        .thread_name(|index| format!("infer-{index}"))
+        .build()
+        .map_err(|error| EngineError::Threads(error.to_string()))
+}
+
+pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".into())

@@ -18,7 +18,7 @@ const EPSILON: f32 = 1e-5;
 const THETA: f64 = 10_000.0;
 
 #[derive(Deserialize)]
-struct Shape {
+pub struct Shape {
     hidden: usize,
     inner: usize,
     layers: usize,
@@ -38,8 +38,7 @@ struct Command {
 }
 
 pub fn run(shape: &str, count: usize) -> Result<()> {
-    let shape: Shape = serde_json::from_str(shape)?;
-    let weights = Random(SplitMix64::new(1)).weights(&shape);
+    let weights = weights(&serde_json::from_str(shape)?);
     let begun = Instant::now();
     let pool = threads(count)?;
     let model = pool.install(|| LlamaModel::new(weights)).map_err(fault)?;
@@ -58,6 +57,11 @@ pub fn run(shape: &str, count: usize) -> Result<()> {
         }
         Ok(answer)
     })
+}
+
+/// Made-up weights of a shape.
+pub fn weights(shape: &Shape) -> LlamaWeights {
+    Random(SplitMix64::new(1)).weights(shape)
 }
 
 pub fn fault(fault: surety_exact::ArithmeticError) -> String {

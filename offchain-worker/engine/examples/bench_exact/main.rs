@@ -6,6 +6,7 @@
 //! bench_exact embed HOME MODEL SENTENCES THREADS    whole jobs, from text to a claim, of either tier
 //! bench_exact encoder HOME MODEL SENTENCES THREADS  the forward pass alone, with and without the trace
 //! bench_exact decoder SHAPE THREADS                 prefill and decoding, with weights that are made up
+//! bench_exact serving SHAPE THREADS                 generations side by side, beside one after another
 //! bench_exact perplexity HOME MODEL SOURCE TEXT     of a decoder's two forms, on the same text
 //! ```
 //!
@@ -18,6 +19,7 @@ mod embed;
 mod encoder;
 mod perplexity;
 mod prepare;
+mod serving;
 mod talk;
 
 use std::{env, error::Error, path::Path};
@@ -38,6 +40,7 @@ fn main() -> Result<()> {
             encoder::run(Path::new(home), model, Path::new(sentences), threads.parse()?)
         }
         ["decoder", shape, threads] => decoder::run(shape, threads.parse()?),
+        ["serving", shape, threads] => serving::run(shape, threads.parse()?),
         ["perplexity", home, model, source, text] => {
             perplexity::run(Path::new(home), model, Path::new(source), Path::new(text))
         }

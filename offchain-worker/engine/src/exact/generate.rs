@@ -134,8 +134,8 @@ impl ExactLlama {
             self.forward(&mut sequence, chunk, &mut trace)?;
             report(sink, count(sequence.len()), total)?;
         }
-        let mut sampler = Sampler::new(task);
-        let (mut logits, mut tokens) = (Vec::new(), Vec::new());
+        let sampler = Sampler::new(task);
+        let (mut logits, mut order, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
         for index in 0..task.most() {
             let last = sequence
                 .states()
@@ -146,7 +146,7 @@ impl ExactLlama {
                 .logits(last, &mut logits)
                 .map_err(|fault| failed(prompt, fault))?;
             let token = sampler
-                .token(index, &logits)
+                .token(index, &logits, &mut order)
                 .map_err(|fault| failed(prompt, fault))?;
             tokens.push(token);
             told(sink, Event::Token { index, token })?;
@@ -156,31 +156,17 @@ impl ExactLlama {
             }
             self.forward(&mut sequence, &[token], &mut trace)?;
         }
-        let units = count(task.prompt.len() + tokens.len());
         let ended = tokens.last().is_some_and(|token| self.ends(*token));
+        let finish_reason = if ended {
+            FinishReason::Stop
+        } else {
+            FinishReason::Length
+        };
         let generation = Generation {
-            finish_reason: if ended {
-                FinishReason::Stop
-            } else {
-                FinishReason::Length
-            },
             tokens,
+            finish_reason,
         };
-        let output = generation.encode();
-        let output_hash = content_hash(&output);
-        let leaves = GenerationLeaves {
-            input: task.input,
-            states: &trace,
-            choices: &task.choices(&generation.tokens),
-            output: output_hash,
-        };
-        let leaves = leaves.all();
-        let claim = claim(output_hash, leaves.iter().copied(), units);
-        Ok(Outcome {
-            output,
-            claim,
-            leaves,
-        })
+        Ok(outcome(task, &generation, &trace))
     }
 
     pub(super) fn forward(
@@ -230,6 +216,29 @@ impl Engine for ExactLlama {
         let work = GenerateWork::new(self, task, &claimed.bytes, claimed.units)?;
         let leaves = claimed.known.map(|known| known.leaves);
         Ok(OwnTrace::new(layout, Box::new(work), sink, leaves))
+    }
+
+    fn decoder(self: Arc<Self>) -> Option<Arc<ExactLlama>> {
+        Some(self)
+    }
+}
+
+/// What a continuation comes to, of whose states, or of more, this is the trace.
+pub(super) fn outcome(task: &Task, generation: &Generation, trace: &TopLevel) -> Outcome {
+    let output = generation.encode();
+    let output_hash = content_hash(&output);
+    let leaves = GenerationLeaves {
+        input: task.input,
+        states: trace,
+        choices: &task.choices(&generation.tokens),
+        output: output_hash,
+    };
+    let leaves = leaves.all();
+    let units = count(task.prompt.len() + generation.tokens.len());
+    Outcome {
+        claim: claim(output_hash, leaves.iter().copied(), units),
+        output,
+        leaves,
     }
 }
 

@@ -4,8 +4,11 @@
 //! A position's numbers depend on the tokens up to it and on nothing else, so a prompt in chunks of any
 //! length, one token at a time, or a prompt together with its continuation all give the same bits.
 
+use std::{mem, ops::Range};
+
+use rayon::prelude::*;
 use surety_exact::ArithmeticError;
-use surety_kernels::{self as kernels, Cache, Heads, Mask, Packed, Rows};
+use surety_kernels::{self as kernels, Cache, HeadRows, Heads, Mask, Packed, Rows};
 use surety_model_trace::{Op, TraceShape};
 use surety_models::weights::{LlamaLayer, LlamaWeights};
 
@@ -17,6 +20,9 @@ use super::{
 /// Positions that go through the products together: enough to read each weight seldom, few enough to stay in
 /// a processor's cache and to be cancelled between.
 const CHUNK: usize = 64;
+
+/// Multiplications of attention that are worth waking another thread.
+const TASK: usize = 1 << 20;
 
 /// A decoder with its weights in the layout of the kernels.
 pub struct LlamaModel {
@@ -60,10 +66,36 @@ fn packed(
     })
 }
 
-/// A sequence's keys and values, and the memory of its passes.
-pub struct Sequence {
-    caches: Vec<Cache>,
+/// A sequence's keys and values, layer by layer.
+#[derive(Clone)]
+pub(super) struct KvCache {
+    layers: Vec<Cache>,
     len: usize,
+}
+
+impl KvCache {
+    /// An empty one with room for so many positions, but no more than the model has. Memory is taken as they
+    /// come.
+    pub(super) fn new(model: &LlamaModel, positions: usize) -> Self {
+        let cache = Cache::new(
+            model.weights.kv_heads,
+            model.weights.head_dim,
+            positions.min(model.weights.context),
+        );
+        Self {
+            layers: vec![cache; model.weights.layers.len()],
+            len: 0,
+        }
+    }
+
+    /// Positions in it.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// The memory of passes. Reuse one: it keeps it.
+pub(super) struct Workspace {
     state: Vec<f32>,
     normed: Vec<f32>,
     sum: Vec<f32>,
@@ -79,17 +111,9 @@ pub struct Sequence {
     rows: Rows,
 }
 
-impl Sequence {
-    /// An empty sequence with room for so many positions, but no more than the model has.
-    pub fn new(model: &LlamaModel, positions: usize) -> Self {
-        let cache = Cache::new(
-            model.weights.kv_heads,
-            model.weights.head_dim,
-            positions.min(model.weights.context),
-        );
+impl Workspace {
+    pub(super) fn new(model: &LlamaModel) -> Self {
         Self {
-            caches: vec![cache; model.weights.layers.len()],
-            len: 0,
             state: Vec::new(),
             normed: Vec::new(),
             sum: Vec::new(),
@@ -106,19 +130,61 @@ impl Sequence {
         }
     }
 
+    /// The last layer's states of the last pass.
+    pub(super) fn states(&self) -> &[f32] {
+        &self.state
+    }
+}
+
+/// What a pass adds to one of its sequences.
+pub(super) struct Piece<'a> {
+    pub(super) kv: &'a mut KvCache,
+    pub(super) tokens: &'a [u32],
+}
+
+/// One sequence's part of a layer's attention.
+struct Attending<'a> {
+    queries: HeadRows<'a>,
+    cache: &'a Cache,
+    first: usize,
+    out: &'a mut [f32],
+}
+
+impl Attending<'_> {
+    fn run(self) -> Result<(), ArithmeticError> {
+        let mask = Mask::Causal { first: self.first };
+        kernels::attention(self.queries, self.cache, mask, self.out)
+    }
+}
+
+/// A sequence's keys and values, and the memory of its passes.
+pub struct Sequence {
+    kv: KvCache,
+    workspace: Workspace,
+}
+
+impl Sequence {
+    /// An empty sequence with room for so many positions, but no more than the model has.
+    pub fn new(model: &LlamaModel, positions: usize) -> Self {
+        Self {
+            kv: KvCache::new(model, positions),
+            workspace: Workspace::new(model),
+        }
+    }
+
     /// Positions in it.
     pub fn len(&self) -> usize {
-        self.len
+        self.kv.len
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.kv.len == 0
     }
 
     /// The last layer's states of the positions that were added last.
     pub fn states(&self) -> &[f32] {
-        &self.state
+        self.workspace.states()
     }
 }
 
@@ -222,20 +288,42 @@ impl LlamaModel {
         tokens: &[u32],
         probe: &mut impl Probe,
     ) -> Result<(), ArithmeticError> {
+        let kv = &mut sequence.kv;
+        self.forward_together(&mut [Piece { kv, tokens }], &mut sequence.workspace, probe)
+    }
+
+    /// Adds tokens to several sequences, with each weight read once for all of them; [`Workspace::states`]
+    /// then has their states, and `probe` has seen their rows, one sequence after the other.
+    ///
+    /// # Errors
+    /// As for [`LlamaModel::forward`], when one of the sequences has it. None has grown then, and each takes
+    /// *the same tokens* once more, alone, as if nothing had been: so whose fault it is can be found out.
+    pub(super) fn forward_together(
+        &self,
+        pieces: &mut [Piece<'_>],
+        workspace: &mut Workspace,
+        probe: &mut impl Probe,
+    ) -> Result<(), ArithmeticError> {
         let width = self.width();
-        if tokens.is_empty() || sequence.caches.len() != self.weights.layers.len() {
+        let layers = self.weights.layers.len();
+        let fits = |piece: &Piece<'_>| !piece.tokens.is_empty() && piece.kv.layers.len() == layers;
+        if pieces.is_empty() || !pieces.iter().all(fits) {
             return Err(ArithmeticError::Shape);
         }
-        let state = sized(&mut sequence.state, tokens.len() * width);
-        for (token, row) in tokens.iter().zip(state.chunks_exact_mut(width)) {
+        let rows = pieces.iter().map(|piece| piece.tokens.len()).sum::<usize>();
+        let state = sized(&mut workspace.state, rows * width);
+        let tokens = pieces.iter().flat_map(|piece| piece.tokens);
+        for (token, row) in tokens.zip(state.chunks_exact_mut(width)) {
             look_up(&self.weights.tokens, *token, row, |_, value| value)?;
         }
         probe.real(step(0, Op::Embed), state, width);
         for (index, layer) in self.weights.layers.iter().enumerate() {
-            self.attention_part(index, layer, sequence, probe)?;
-            self.mlp_part(index, layer, sequence, probe)?;
+            self.attention_part(index, layer, pieces, workspace, probe)?;
+            self.mlp_part(index, layer, workspace, probe)?;
         }
-        sequence.len += tokens.len();
+        for piece in pieces {
+            piece.kv.len += piece.tokens.len();
+        }
         Ok(())
     }
 
@@ -243,7 +331,8 @@ impl LlamaModel {
         &self,
         index: usize,
         layer: &LlamaLayer<Packed>,
-        sequence: &mut Sequence,
+        pieces: &mut [Piece<'_>],
+        workspace: &mut Workspace,
         probe: &mut impl Probe,
     ) -> Result<(), ArithmeticError> {
         let (width, queries, keys) = (
@@ -255,17 +344,14 @@ impl LlamaModel {
             (self.weights.heads, self.weights.head_dim),
             (self.weights.kv_heads, self.weights.head_dim),
         );
-        let first = sequence.len;
-        let first_position = u32::try_from(first).map_err(|_| ArithmeticError::Shape)?;
-        let cache = sequence.caches.get_mut(index).ok_or(ArithmeticError::Shape)?;
-        let (state, query) = (&mut sequence.state, &mut sequence.query);
-        let (key, value) = (&mut sequence.key, &mut sequence.value);
+        let (state, query) = (&mut workspace.state, &mut workspace.query);
+        let (key, value) = (&mut workspace.key, &mut workspace.value);
         let mut pass = Pass {
             layer: index,
-            rows: &mut sequence.rows,
+            rows: &mut workspace.rows,
             probe,
         };
-        let normed = sized(&mut sequence.normed, state.len());
+        let normed = sized(&mut workspace.normed, state.len());
         kernels::rms_norm(state, &layer.attention_norm, normed)?;
         pass.real(Op::AttentionInput, normed, width);
         pass.quantize(Op::QuantQkv, normed, width, layer.attention_smoothing.as_deref())?;
@@ -273,25 +359,48 @@ impl LlamaModel {
         pass.product(Op::Key, &layer.key, key)?;
         pass.product(Op::Value, &layer.value, value)?;
         if let Some(norms) = &layer.head_norms {
-            let spare = &mut sequence.attended;
+            let spare = &mut workspace.attended;
             pass.norm_heads(Op::NormQuery, query, (&norms.query, queries), spare)?;
             pass.norm_heads(Op::NormKey, key, (&norms.key, keys), spare)?;
         }
-        kernels::rotate(query, self.weights.heads, &self.weights.turns, first_position)?;
+        self.rotate(pieces, query, self.weights.heads)?;
         pass.real(Op::RotateQuery, query, queries);
-        kernels::rotate(key, self.weights.kv_heads, &self.weights.turns, first_position)?;
+        self.rotate(pieces, key, self.weights.kv_heads)?;
         pass.real(Op::RotateKey, key, keys);
-        pass.heads(Op::QuantQuery, query, of_queries, &mut sequence.query_heads)?;
-        pass.heads(Op::QuantKey, key, of_keys, &mut sequence.key_heads)?;
-        pass.heads(Op::QuantValue, value, of_keys, &mut sequence.value_heads)?;
-        cache.append(sequence.key_heads.all(), sequence.value_heads.all())?;
-        let attended = sized(&mut sequence.attended, query.len());
-        kernels::attention(
-            sequence.query_heads.all(),
-            cache,
-            Mask::Causal { first },
-            attended,
-        )?;
+        pass.heads(Op::QuantQuery, query, of_queries, &mut workspace.query_heads)?;
+        pass.heads(Op::QuantKey, key, of_keys, &mut workspace.key_heads)?;
+        pass.heads(Op::QuantValue, value, of_keys, &mut workspace.value_heads)?;
+        let mut out = sized(&mut workspace.attended, query.len());
+        let mut attending = Vec::with_capacity(pieces.len());
+        for (piece, rows) in row_ranges(pieces) {
+            let first = piece.kv.len;
+            let cache = piece.kv.layers.get_mut(index).ok_or(ArithmeticError::Shape)?;
+            let new = (
+                workspace.key_heads.rows(rows.clone()),
+                workspace.value_heads.rows(rows.clone()),
+            );
+            let (Some(keys), Some(values)) = new else {
+                return Err(ArithmeticError::Shape);
+            };
+            if cache.len() == first {
+                cache.append(keys, values)?;
+            } else if cache.len() != first + rows.len() {
+                // All of them are there already where another sequence made a pass fail: the same bits.
+                return Err(ArithmeticError::Shape);
+            }
+            let (own, rest) = mem::take(&mut out)
+                .split_at_mut_checked(rows.len() * queries)
+                .ok_or(ArithmeticError::Shape)?;
+            out = rest;
+            attending.push(Attending {
+                queries: workspace.query_heads.rows(rows).ok_or(ArithmeticError::Shape)?,
+                cache,
+                first,
+                out: own,
+            });
+        }
+        attend(attending)?;
+        let attended = &mut workspace.attended;
         pass.real(Op::Attention, attended, queries);
         pass.quantize(
             Op::QuantOutput,
@@ -299,9 +408,26 @@ impl LlamaModel {
             queries,
             layer.output_smoothing.as_deref(),
         )?;
-        pass.product(Op::Output, &layer.output, &mut sequence.sum)?;
-        kernels::add(state, &sequence.sum)?;
+        pass.product(Op::Output, &layer.output, &mut workspace.sum)?;
+        kernels::add(state, &workspace.sum)?;
         pass.real(Op::AttentionSum, state, width);
+        Ok(())
+    }
+
+    /// Rotates so many heads of each row, by its position in its sequence.
+    fn rotate(
+        &self,
+        pieces: &mut [Piece<'_>],
+        rows: &mut [f32],
+        heads: usize,
+    ) -> Result<(), ArithmeticError> {
+        let width = heads * self.weights.head_dim;
+        for (piece, range) in row_ranges(pieces) {
+            let first = u32::try_from(piece.kv.len).map_err(|_| ArithmeticError::Shape)?;
+            let own = rows.get_mut(range.start * width..range.end * width);
+            let own = own.ok_or(ArithmeticError::Shape)?;
+            kernels::rotate(own, heads, &self.weights.turns, first)?;
+        }
         Ok(())
     }
 
@@ -309,27 +435,27 @@ impl LlamaModel {
         &self,
         index: usize,
         layer: &LlamaLayer<Packed>,
-        sequence: &mut Sequence,
+        workspace: &mut Workspace,
         probe: &mut impl Probe,
     ) -> Result<(), ArithmeticError> {
         let (width, inner) = (self.width(), layer.up.outputs());
-        let (state, gate) = (&mut sequence.state, &mut sequence.gate);
+        let (state, gate) = (&mut workspace.state, &mut workspace.gate);
         let mut pass = Pass {
             layer: index,
-            rows: &mut sequence.rows,
+            rows: &mut workspace.rows,
             probe,
         };
-        let normed = sized(&mut sequence.normed, state.len());
+        let normed = sized(&mut workspace.normed, state.len());
         kernels::rms_norm(state, &layer.mlp_norm, normed)?;
         pass.real(Op::MlpInput, normed, width);
         pass.quantize(Op::QuantMlp, normed, width, layer.mlp_smoothing.as_deref())?;
         pass.product(Op::Gate, &layer.gate, gate)?;
-        pass.product(Op::Up, &layer.up, &mut sequence.up)?;
-        kernels::swiglu(gate, &sequence.up)?;
+        pass.product(Op::Up, &layer.up, &mut workspace.up)?;
+        kernels::swiglu(gate, &workspace.up)?;
         pass.real(Op::Activation, gate, inner);
         pass.quantize(Op::QuantDown, gate, inner, layer.down_smoothing.as_deref())?;
-        pass.product(Op::Down, &layer.down, &mut sequence.sum)?;
-        kernels::add(state, &sequence.sum)?;
+        pass.product(Op::Down, &layer.down, &mut workspace.sum)?;
+        kernels::add(state, &workspace.sum)?;
         pass.real(Op::Sum, state, width);
         Ok(())
     }
@@ -348,4 +474,26 @@ impl LlamaModel {
         let head = head.ok_or(ArithmeticError::Shape)?;
         kernels::product(&rows, head, sized(logits, rows.count() * head.outputs()))
     }
+}
+
+/// Each piece, and which of all rows are its own.
+fn row_ranges<'a, 'p>(
+    pieces: &'a mut [Piece<'p>],
+) -> impl Iterator<Item = (&'a mut Piece<'p>, Range<usize>)> {
+    let mut end = 0;
+    pieces.iter_mut().map(move |piece| {
+        let start = end;
+        end += piece.tokens.len();
+        (piece, start..end)
+    })
+}
+
+/// Every sequence's attention, on all threads when there is work for them.
+fn attend(all: Vec<Attending<'_>>) -> Result<(), ArithmeticError> {
+    let work = |one: &Attending<'_>| one.out.len() * one.cache.len();
+    let total: usize = all.iter().map(work).sum();
+    if all.len() == 1 || total < 2 * TASK || rayon::current_num_threads() == 1 {
+        return all.into_iter().try_for_each(Attending::run);
+    }
+    all.into_par_iter().try_for_each(Attending::run)
 }

@@ -2,6 +2,7 @@
 //!
 //! The published float weights are converted once; what is served, hashed and disputed is the converted file.
 
+mod batch;
 mod bert;
 mod calibrate;
 mod dispute;
@@ -14,6 +15,7 @@ mod sampler;
 mod teacher_forced;
 mod trace;
 
+pub(crate) use batch::{Computed, Generated, Generating, Request, StepMemory, Turn};
 pub use bert::{BertModel, Scratch};
 pub use calibrate::ExactCalibrator;
 pub use dispute::OwnTrace;

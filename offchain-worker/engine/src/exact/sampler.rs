@@ -11,7 +11,6 @@ pub(super) struct Sampler {
     how: Sampling,
     input: ContentHash,
     seed: u64,
-    order: Vec<u32>,
 }
 
 impl Sampler {
@@ -24,14 +23,18 @@ impl Sampler {
             },
             input: task.input,
             seed: task.settings.seed,
-            order: Vec::new(),
         }
     }
 
-    /// Token `index` of the continuation.
-    pub(super) fn token(&mut self, index: u32, logits: &[f32]) -> Result<u32, ArithmeticError> {
-        self.order.resize(logits.len(), 0);
+    /// Token `index` of the continuation. What `order` holds does not matter.
+    pub(super) fn token(
+        &self,
+        index: u32,
+        logits: &[f32],
+        order: &mut Vec<u32>,
+    ) -> Result<u32, ArithmeticError> {
+        order.resize(logits.len(), 0);
         let random = sampling_random(&self.input, self.seed, index);
-        sample(logits, &self.how, random, &mut self.order)
+        sample(logits, &self.how, random, order)
     }
 }

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Rows of logits that are kept at a time: a large vocabulary's take megabytes.
-const LOGIT_ROWS: usize = 16;
+pub(super) const LOGIT_ROWS: usize = 16;
 
 /// The own view of a claimed answer.
 pub(super) struct TeacherForced {
@@ -89,7 +89,7 @@ impl ExactLlama {
     ) -> Result<Vec<u32>, EngineError> {
         let total = count(fed.len());
         let mut sequence = Sequence::new(&self.model, fed.len());
-        let mut sampler = Sampler::new(task);
+        let sampler = Sampler::new(task);
         let mut chosen = Vec::new();
         report(sink, 0, total)?;
         for chunk in fed.chunks(self.model.chunk()) {
@@ -98,20 +98,15 @@ impl ExactLlama {
             // The first token was chosen at the prompt's last position.
             let from = task.prompt.len().saturating_sub(1).max(first) - first;
             let states = sequence.states().get(from * self.model.width()..);
-            self.choose(states.unwrap_or_default(), &mut sampler, &mut chosen)?;
+            self.choose(states.unwrap_or_default(), &sampler, &mut chosen)?;
             report(sink, count(sequence.len()), total)?;
         }
         Ok(chosen)
     }
 
     /// Adds the tokens that these states lead to.
-    fn choose(
-        &self,
-        states: &[f32],
-        sampler: &mut Sampler,
-        chosen: &mut Vec<u32>,
-    ) -> Result<(), EngineError> {
-        let mut logits = Vec::new();
+    fn choose(&self, states: &[f32], sampler: &Sampler, chosen: &mut Vec<u32>) -> Result<(), EngineError> {
+        let (mut logits, mut order) = (Vec::new(), Vec::new());
         for states in states.chunks(LOGIT_ROWS * self.model.width()) {
             let index = count(chosen.len());
             self.model
@@ -119,7 +114,8 @@ impl ExactLlama {
                 .map_err(|fault| failed(index, fault))?;
             for row in logits.chunks(self.model.vocabulary()) {
                 let index = count(chosen.len());
-                chosen.push(sampler.token(index, row).map_err(|fault| failed(index, fault))?);
+                let token = sampler.token(index, row, &mut order);
+                chosen.push(token.map_err(|fault| failed(index, fault))?);
             }
         }
         Ok(())

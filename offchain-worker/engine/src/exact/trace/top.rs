@@ -10,6 +10,7 @@ use super::hash::{Digest, roots, row_digests};
 use crate::exact::probe::Probe;
 
 /// Digests of what each stride of layers gives, row by row.
+#[derive(Clone)]
 pub struct TopLevel {
     shape: TraceShape,
     /// For each stride, a digest for each row so far.
@@ -28,7 +29,20 @@ impl TopLevel {
         }
     }
 
-    /// The leaves of sequences that had so many rows: for each its chunks, for each chunk its strides.
+    /// How many digests it holds.
+    pub(crate) fn digests(&self) -> usize {
+        self.rows.iter().map(Vec::len).sum()
+    }
+
+    /// Takes over what another one has written down of some rows.
+    pub(crate) fn extend(&mut self, other: &Self, rows: &Range<usize>) {
+        for (digests, others) in self.rows.iter_mut().zip(&other.rows) {
+            digests.extend(others.get(rows.clone()).unwrap_or_default());
+        }
+    }
+
+    /// The leaves of sequences that had so many rows, and no more than were written down: for each its
+    /// chunks, for each chunk its strides.
     pub fn leaves(&self, sequences: &[usize]) -> Vec<Vec<Vec<ContentHash>>> {
         let columns: Vec<Vec<Digest>> = (0..)
             .zip(&self.rows)

@@ -1,0 +1,324 @@
+//! Several generations, a step at a time: each weight is read once for all of them.
+//!
+//! A row's numbers depend on the rows before it in its own sequence and on nothing else. So each generation
+//! gives the bits that it gives alone, tokens, trace and faults, whatever else is in its steps.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use surety_exact::{ArithmeticError, BLOCK, HEAD_PRECISION};
+
+use super::{
+    generate::{ExactLlama, Task, count, failed, outcome},
+    llama::{KvCache, Piece, Workspace},
+    sampler::Sampler,
+    teacher_forced::LOGIT_ROWS,
+    trace::TopLevel,
+};
+use crate::{
+    engine::{Job, Outcome},
+    error::EngineError,
+    generation::{FinishReason, Generation},
+};
+
+/// Bytes of a digest.
+const DIGEST: usize = 32;
+
+/// Numbers of a cached value that are laid out together.
+const LANES: usize = 16;
+
+/// A request that has been read, and what it takes.
+pub(crate) struct Request {
+    task: Task,
+    /// Bytes of memory, once it runs.
+    pub(crate) bytes: u64,
+}
+
+impl Request {
+    pub(crate) fn prompt(&self) -> &[u32] {
+        &self.task.prompt
+    }
+}
+
+/// What a model has made of some tokens: it depends on them alone.
+#[derive(Clone)]
+pub(crate) struct Computed {
+    kv: KvCache,
+    trace: TopLevel,
+}
+
+/// A generation that is under way.
+pub(crate) struct Generating {
+    task: Task,
+    computed: Computed,
+    tokens: Vec<u32>,
+    finish_reason: Option<FinishReason>,
+}
+
+impl Generating {
+    /// Tokens that go through the model before the next one is chosen; 0 once it is done.
+    pub(crate) fn pending(&self) -> usize {
+        match self.finish_reason {
+            Some(_) => 0,
+            None => (self.task.prompt.len() + self.tokens.len()).saturating_sub(self.computed.kv.len()),
+        }
+    }
+
+    /// Tokens that went through the model.
+    pub(crate) fn fed(&self) -> usize {
+        self.computed.kv.len()
+    }
+
+    /// Why it is done, once it is.
+    pub(crate) fn finish_reason(&self) -> Option<FinishReason> {
+        self.finish_reason
+    }
+
+    /// The first of its tokens, those of the prompt included, and what was made of them: of all that went
+    /// through the model.
+    pub(crate) fn computed(&self) -> (Vec<u32>, &Computed) {
+        let all = self.task.prompt.iter().chain(&self.tokens);
+        (all.take(self.fed()).copied().collect(), &self.computed)
+    }
+
+    /// What is left to say of it, and what may be of use to others.
+    pub(crate) fn into_generated(self) -> (Generated, Computed) {
+        let generated = Generated {
+            trace: self.computed.trace.clone(),
+            task: self.task,
+            tokens: self.tokens,
+            finish_reason: self.finish_reason,
+        };
+        (generated, self.computed)
+    }
+}
+
+/// Tokens `fed .. fed + rows` of a prompt, or of what was added to it.
+fn next<'a>(task: &'a Task, tokens: &'a [u32], fed: usize, rows: usize) -> &'a [u32] {
+    let prompt = task.prompt.len();
+    let rest = if fed < prompt {
+        task.prompt.get(fed..)
+    } else {
+        tokens.get(fed - prompt..)
+    };
+    let rest = rest.unwrap_or_default();
+    rest.get(..rows).unwrap_or(rest)
+}
+
+/// A generation that is over, or was broken off.
+pub(crate) struct Generated {
+    task: Task,
+    trace: TopLevel,
+    tokens: Vec<u32>,
+    finish_reason: Option<FinishReason>,
+}
+
+impl Generated {
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        let ids = size_of::<u32>() * (self.task.prompt.len() + self.tokens.len());
+        (self.trace.digests() * DIGEST + self.task.blob.len() + ids) as u64
+    }
+
+    /// Tokens that were added to the prompt.
+    pub(crate) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// What its first tokens come to, if it ends there: what [`Engine::run`](crate::Engine::run) gives where
+    /// no more units are paid for. Nothing without a token: no claim is about so little.
+    pub(crate) fn outcome(&self, tokens: usize) -> Option<Outcome> {
+        let finish_reason = match self.finish_reason {
+            Some(reason) if tokens == self.tokens.len() => reason,
+            _ => FinishReason::Length,
+        };
+        let generation = Generation {
+            tokens: self
+                .tokens
+                .get(..tokens)
+                .filter(|tokens| !tokens.is_empty())?
+                .to_vec(),
+            finish_reason,
+        };
+        Some(outcome(&self.task, &generation, &self.trace))
+    }
+}
+
+/// A generation's part of a step.
+pub(crate) struct Turn<'a> {
+    pub(crate) generating: &'a mut Generating,
+    /// How many of its tokens go through the model, from 1 to [`Generating::pending`].
+    pub(crate) rows: usize,
+}
+
+/// The memory of steps. Reuse one: it keeps it.
+pub(crate) struct StepMemory {
+    workspace: Workspace,
+    /// The last states of those that choose a token in this step.
+    states: Vec<f32>,
+    logits: Vec<f32>,
+}
+
+impl StepMemory {
+    pub(crate) fn new(engine: &ExactLlama) -> Self {
+        Self {
+            workspace: Workspace::new(&engine.model),
+            states: Vec::new(),
+            logits: Vec::new(),
+        }
+    }
+}
+
+impl ExactLlama {
+    /// Reads a job.
+    ///
+    /// # Errors
+    /// Those of [`Engine::run`](crate::Engine::run) before it computes anything.
+    pub(crate) fn request(&self, job: &Job) -> Result<Request, EngineError> {
+        let task = self.task(job)?;
+        // The last token does not go through the model.
+        let positions = task.prompt.len() + task.most() as usize - 1;
+        // The input as bytes and as ids, and the ids that are added.
+        let words = 2 * job.input.len() + size_of::<u32>() * task.most() as usize;
+        Ok(Request {
+            bytes: self.computed_bytes(positions).saturating_add(words as u64),
+            task,
+        })
+    }
+
+    /// Bytes that hold something of what so many positions are computed to: keys and values, laid out in
+    /// blocks, and the digests for the trace.
+    pub(crate) fn computed_bytes(&self, positions: usize) -> u64 {
+        let model = &self.model;
+        let weights = model.weights();
+        let head = HEAD_PRECISION.bytes() * weights.head_dim.next_multiple_of(LANES) + size_of::<f32>();
+        let kv = positions.next_multiple_of(BLOCK) * model.layers() * weights.kv_heads * 2 * head;
+        let trace = positions * model.trace_shape().strides() as usize * DIGEST;
+        (kv + trace) as u64
+    }
+
+    /// Begins a generation, behind what was computed of the first tokens of its prompt, but not of all.
+    pub(crate) fn begin(&self, request: Request, prefix: Option<Computed>) -> Generating {
+        // What others go on from has room for them: memory is taken as positions come.
+        let empty = || Computed {
+            kv: KvCache::new(&self.model, self.model.context()),
+            trace: TopLevel::new(self.model.trace_shape()),
+        };
+        Generating {
+            task: request.task,
+            computed: prefix.unwrap_or_else(empty),
+            tokens: Vec::new(),
+            finish_reason: None,
+        }
+    }
+
+    /// Takes a turn of each: the token that it has chosen, if it was its turn to. After a fault a generation
+    /// is of no use; the others are as if it had not been there.
+    pub(crate) fn step(
+        &self,
+        turns: &mut [Turn<'_>],
+        memory: &mut StepMemory,
+    ) -> Vec<Result<Option<u32>, EngineError>> {
+        memory.states.clear();
+        let mut found: Vec<_> = turns.iter().map(|_| Ok(None)).collect();
+        if self.feed(turns, memory).is_err() {
+            // One of them has a fault: alone it shows which.
+            for (turn, found) in turns.chunks_mut(1).zip(&mut found) {
+                let first = turn.first().map_or(0, |turn| turn.generating.fed());
+                if let Err(fault) = self.feed(turn, memory) {
+                    *found = Err(failed(count(first), fault));
+                }
+            }
+        }
+        let fed = turns.iter_mut().zip(&mut found);
+        let mut choosing: Vec<_> = fed
+            .filter(|(turn, found)| found.is_ok() && turn.generating.pending() == 0)
+            .map(|(turn, found)| (&mut *turn.generating, found))
+            .collect();
+        let states = memory.states.chunks(LOGIT_ROWS * self.model.width());
+        for (choosing, states) in choosing.chunks_mut(LOGIT_ROWS).zip(states) {
+            let generating: Vec<&Generating> = choosing.iter().map(|(generating, _)| &**generating).collect();
+            let chosen = self.draw(&generating, states, &mut memory.logits);
+            for ((generating, found), chosen) in choosing.iter_mut().zip(chosen) {
+                let prompt = count(generating.task.prompt.len());
+                **found = match chosen {
+                    Ok(token) => Ok(Some(self.add(generating, token))),
+                    Err(fault) => Err(failed(prompt, fault)),
+                };
+            }
+        }
+        found
+    }
+
+    /// Runs the turns' rows, and keeps the last state of those that choose a token then.
+    fn feed(&self, turns: &mut [Turn<'_>], memory: &mut StepMemory) -> Result<(), ArithmeticError> {
+        let mut trace = TopLevel::new(self.model.trace_shape());
+        let mut pieces: Vec<_> = turns.iter_mut().map(|turn| turn.piece()).collect();
+        let lengths: Vec<usize> = pieces.iter().map(|piece| piece.tokens.len()).collect();
+        self.model
+            .forward_together(&mut pieces, &mut memory.workspace, &mut trace)?;
+        let (mut end, width) = (0, self.model.width());
+        for (turn, rows) in turns.iter_mut().zip(lengths) {
+            let own: Range<usize> = end..end + rows;
+            end = own.end;
+            turn.generating.computed.trace.extend(&trace, &own);
+            if turn.generating.pending() == 0 {
+                let last = memory.workspace.states().get((end - 1) * width..end * width);
+                memory.states.extend(last.unwrap_or_default());
+            }
+        }
+        Ok(())
+    }
+
+    /// The tokens that these states lead to.
+    fn draw(
+        &self,
+        generating: &[&Generating],
+        states: &[f32],
+        logits: &mut Vec<f32>,
+    ) -> Vec<Result<u32, ArithmeticError>> {
+        match self.model.logits(states, logits) {
+            Ok(()) => logits
+                .par_chunks(self.model.vocabulary())
+                .zip(generating)
+                .map_init(Vec::new, |order, (logits, generating)| {
+                    let index = count(generating.tokens.len());
+                    Sampler::new(&generating.task).token(index, logits, order)
+                })
+                .collect(),
+            Err(fault) if generating.len() == 1 => vec![Err(fault)],
+            // Alone it shows whose fault it is.
+            Err(_) => {
+                let each = generating.chunks(1).zip(states.chunks(self.model.width()));
+                each.flat_map(|(one, state)| self.draw(one, state, logits))
+                    .collect()
+            }
+        }
+    }
+
+    fn add(&self, generating: &mut Generating, token: u32) -> u32 {
+        generating.tokens.push(token);
+        if self.ends(token) {
+            generating.finish_reason = Some(FinishReason::Stop);
+        } else if count(generating.tokens.len()) == generating.task.most() {
+            generating.finish_reason = Some(FinishReason::Length);
+        }
+        token
+    }
+}
+
+impl Turn<'_> {
+    fn piece(&mut self) -> Piece<'_> {
+        let Generating {
+            task,
+            computed,
+            tokens,
+            ..
+        } = &mut *self.generating;
+        let tokens = next(task, tokens, computed.kv.len(), self.rows);
+        Piece {
+            kv: &mut computed.kv,
+            tokens,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The steps.
+
+use std::{
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use super::{
+    ClientKey, Handle, Limits,
+    admission::{Admission, Reservation},
+    prefix::PrefixCache,
+    share::{Want, share},
+    stream::{Answer, End, Reader},
+};
+use crate::{
+    error::EngineError,
+    exact::{ExactLlama, Generating, StepMemory, Turn},
+    pool::message,
+};
+
+/// A generation that has its memory.
+struct Running {
+    client: ClientKey,
+    generating: Generating,
+    reader: Reader,
+    reservation: Reservation,
+    /// The step that it was last part of.
+    served: u64,
+    /// Tokens after which what was computed is worth keeping.
+    shared: Option<usize>,
+}
+
+impl Running {
+    /// Tokens that may go through the model in the next step. Pieces end where something is to be kept.
+    fn rows(&self) -> usize {
+        if !self.reader.has_room() {
+            return 0;
+        }
+        let until = self
+            .shared
+            .unwrap_or(usize::MAX)
+            .saturating_sub(self.generating.fed());
+        self.generating.pending().min(until)
+    }
+}
+
+/// Runs generations side by side, a step at a time. What is submitted to its [`Handle`]s begins in the next
+/// step that there is memory for it.
+pub struct Batcher {
+    decoder: Arc<ExactLlama>,
+    admission: Arc<Admission>,
+    running: Vec<Running>,
+    prefixes: PrefixCache,
+    memory: StepMemory,
+    steps: u64,
+}
+
+impl Batcher {
+    /// A batcher that has nothing to do.
+    pub fn new(decoder: Arc<ExactLlama>, limits: Limits) -> Self {
+        Self {
+            memory: StepMemory::new(&decoder),
+            decoder,
+            admission: Arc::new(Admission::new(limits)),
+            running: Vec::new(),
+            prefixes: PrefixCache::new(limits.prefix_bytes_max),
+            steps: 0,
+        }
+    }
+
+    /// Takes requests.
+    pub fn handle(&self) -> Handle {
+        Handle {
+            decoder: self.decoder.clone(),
+            admission: self.admission.clone(),
+        }
+    }
+
+    /// One step: a token for each generation whose prompt has been read and whose reader keeps up, and pieces
+    /// of the others' prompts. `false` when there was nothing to do.
+    ///
+    /// It takes the threads of the rayon pool that it is called in.
+    pub fn step(&mut self) -> bool {
+        self.end_cancelled();
+        self.begin();
+        let want = |running: &Running| Want {
+            client: running.client,
+            rows: running.rows(),
+            served: running.served,
+        };
+        let wants: Vec<_> = self.running.iter().map(want).collect();
+        let shares = share(&wants, self.admission.limits.step_rows.max(1));
+        let found = self.compute(&shares);
+        let did = !found.is_empty();
+        self.steps += u64::from(did);
+        self.take(&shares, found);
+        did
+    }
+
+    /// Runs steps until it is closed, and ends everything then.
+    pub(super) fn run(&mut self) {
+        while !self.admission.is_closed() {
+            let changes = self.admission.changes();
+            if !self.step() {
+                self.admission.wait(changes);
+            }
+        }
+        self.close();
+    }
+
+    /// Computes everybody's share of a step.
+    fn compute(&mut self, shares: &[usize]) -> Vec<Result<Option<u32>, EngineError>> {
+        let running = self.running.iter_mut().zip(shares);
+        let mut turns: Vec<_> = running
+            .filter(|(_, rows)| **rows > 0)
+            .map(|(running, rows)| Turn {
+                generating: &mut running.generating,
+                rows: *rows,
+            })
+            .collect();
+        if turns.is_empty() {
+            return Vec::new();
+        }
+        let step = AssertUnwindSafe(|| self.decoder.step(&mut turns, &mut self.memory));
+        catch_unwind(step).unwrap_or_else(|panic| {
+            let panicked = || Err(EngineError::Panicked(message(&*panic)));
+            turns.iter().map(|_| panicked()).collect()
+        })
+    }
+
+    /// What a step has given those that had a share of it.
+    fn take(&mut self, shares: &[usize], found: Vec<Result<Option<u32>, EngineError>>) {
+        let mut found = found.into_iter();
+        for (mut running, rows) in mem::take(&mut self.running).into_iter().zip(shares) {
+            let found = if *rows > 0 { found.next() } else { None };
+            match found {
+                None => self.running.push(running),
+                Some(Err(fault)) => running.reader.end(Err(fault)),
+                Some(Ok(token)) => {
+                    running.served = self.steps;
+                    token.into_iter().for_each(|token| running.reader.pass_on(token));
+                    self.keep_shared(&mut running);
+                    match running.generating.finish_reason() {
+                        Some(reason) => self.end(running, End::Finished(reason)),
+                        None => self.running.push(running),
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self) {
+        for (waiting, reservation) in self.admission.admit() {
+            let known = self.prefixes.find(waiting.client, waiting.request.prompt());
+            self.running.push(Running {
+                client: waiting.client,
+                generating: self.decoder.begin(waiting.request, known.computed),
+                reader: waiting.reader,
+                reservation,
+                // Behind those that are waiting for their turn already.
+                served: self.steps,
+                shared: known.shared,
+            });
+        }
+    }
+
+    fn end_cancelled(&mut self) {
+        let gone: Vec<_> = self
+            .running
+            .extract_if(.., |running| running.reader.is_gone())
+            .collect();
+        gone.into_iter()
+            .for_each(|running| self.end(running, End::Cancelled));
+    }
+
+    /// Keeps what a prompt has in common with another, once it has been computed.
+    fn keep_shared(&mut self, running: &mut Running) {
+        if running.shared == Some(running.generating.fed()) {
+            running.shared = None;
+            let (tokens, computed) = running.generating.computed();
+            let bytes = self.decoder.computed_bytes(tokens.len());
+            if self.prefixes.takes(tokens.len(), bytes) {
+                self.prefixes
+                    .keep(running.client, tokens, computed.clone(), bytes);
+            }
+        }
+    }
+
+    fn end(&mut self, running: Running, end: End) {
+        let Running {
+            client,
+            generating,
+            reader,
+            mut reservation,
+            ..
+        } = running;
+        let (tokens, _) = generating.computed();
+        let bytes = self.decoder.computed_bytes(tokens.len());
+        let (generated, computed) = generating.into_generated();
+        // A conversation goes on from here.
+        self.prefixes.keep(client, tokens, computed, bytes);
+        reservation.shrink(generated.bytes());
+        reader.end(Ok(Answer {
+            end,
+            generated: Some(generated),
+            _memory: Some(reservation),
+        }));
+    }
+
+    fn close(&mut self) {
+        self.admission.close();
+        for running in mem::take(&mut self.running) {
+            self.end(running, End::Cut);
+        }
+    }
+}
+
+impl Drop for Batcher {
+    /// Ends everything with what there is of it.
+    fn drop(&mut self) {
+        self.close();
+    }
+}
