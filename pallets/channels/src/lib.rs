@@ -12,7 +12,10 @@
 extern crate alloc;
 
 pub use pallet::*;
-pub use types::{Channel, Payer, Provider, SignedBytes};
+pub use types::{
+    BatchRecord, Channel, ClaimedReceipt, Convictions, Demand, Disputed, Payer, PointsAudit, PointsState,
+    Provider, ReceiptDisputes, ReceiptReferee, ReceiptSource, SignedBytes, Since, Wanted,
+};
 pub use weights::WeightInfo;
 
 mod calls;
@@ -35,19 +38,37 @@ pub const UNFINISHED_MAX: u32 = 64;
 /// Most batches that one call redeems from.
 pub const REDEEMED_MAX: u32 = 8;
 
+/// Most verifiers that audit a batch.
+pub const ANNOUNCED_MAX: u32 = 64;
+
+/// Most receipts of a provider that are disputed at once.
+pub const DISPUTED_MAX: u32 = 16;
+
+/// Most agents whose statements bind a provider.
+pub const SIGNERS_MAX: u32 = 8;
+
 /// The pallet itself; see the crate's documentation.
 // The pallet macro turns its own attributes into paths that this lint finds too long.
 #[allow(unused_qualifications)]
 #[frame_support::pallet]
 pub mod pallet {
+    use alloc::boxed::Box;
+
     use frame_support::{pallet_prelude::*, traits::fungible};
     use frame_system::pallet_prelude::*;
+    use sp_core::H256;
     use sp_runtime::{FixedU128, traits::BlockNumberProvider};
     use surety_audit_economics::{AuditPay, AuditPolicy, channels::PointRates};
     use surety_channels::{
-        BatchNumber, BatchRoot, BatchWindow, ChannelId, ChannelOpening, SignedVoucher, Time,
+        BatchEvidence, BatchNumber, BatchRoot, Batched, ChannelId, ChannelOpening, Equivocation, Nonce,
+        PointsFound, Request, SignedChunkStatement, SignedVoucher, Time,
     };
-    use surety_types::traits::StakeLedger;
+    use surety_proofs::SegmentOpening;
+    use surety_types::{
+        TaskId,
+        traits::{BlockEntropy, DrawVerifier, Jail, StakeLedger},
+        trust::{AuditProof, FaultKind, ItemLeaves},
+    };
 
     use super::*;
 
@@ -74,6 +95,12 @@ pub mod pallet {
         /// Where standing locks are.
         type Stake: StakeLedger<Self::AccountId, u128>;
 
+        /// Has providers lose standing locks, and verifiers bonds.
+        type Convictions: Convictions<Self::AccountId>;
+
+        /// Who stands behind no offer for a while.
+        type Jail: Jail<Self::AccountId>;
+
         /// The clock of every time here. It stands still while finality does.
         type Clock: BlockNumberProvider<BlockNumber = BlockNumberFor<Self>>;
 
@@ -81,7 +108,7 @@ pub mod pallet {
         type Signatures: SignedBytes<Self::AccountId>;
 
         /// Hash of block 0, which vouchers name.
-        type Genesis: Get<sp_core::H256>;
+        type Genesis: Get<H256>;
 
         /// How many points there are for a SURE.
         type Rates: Get<PointRates>;
@@ -98,8 +125,36 @@ pub mod pallet {
         /// Expected cost of a point's audit, in plancks.
         type PointCost: Get<u128>;
 
-        /// Who keeps levies. The runtime sees to it that the account exists: what it cannot take stays the
-        /// payee's.
+        /// Checks that verifiers drew themselves.
+        type Draws: DrawVerifier<Self::AccountId>;
+
+        /// Randomness of the present epoch.
+        type EpochRandomness: Get<H256>;
+
+        /// What the author of a block after a commitment adds to it.
+        type Entropy: BlockEntropy<BlockNumberFor<Self>>;
+
+        /// Blocks before a commitment in which a verifier's stake must not have grown and its agent not have
+        /// changed.
+        type VerifierSeasoning: Get<u32>;
+
+        /// Has receipts disputed.
+        type Disputes: ReceiptDisputes<Self::AccountId>;
+
+        /// Knows how results of models are laid out.
+        type Referee: ReceiptReferee;
+
+        /// What it costs to have a receipt shown, in plancks. About twice what showing it costs.
+        type DemandPrice: Get<u128>;
+
+        /// Time in which a provider shows what was demanded.
+        #[pallet::constant]
+        type SupplyWindow: Get<Time>;
+
+        /// What a verifier locks for each of its points, in plancks.
+        type PointBond: Get<u128>;
+
+        /// Keeps levies, and pays points. The runtime sees to it that the account exists.
         type LevyPot: Get<Self::AccountId>;
 
         /// Least deposit of a channel, in plancks: what keeps storage from being filled.
@@ -113,6 +168,20 @@ pub mod pallet {
         /// Time that a payee has after a payer wants to close.
         #[pallet::constant]
         type ClosingPeriod: Get<Time>;
+
+        /// Time in which verifiers announce what they have found of a batch. The rest of its window is for
+        /// opening that, and for disputes.
+        #[pallet::constant]
+        type AnnounceWindow: Get<Time>;
+
+        /// Time for which a batch can be disputed again when as many receipts were disputed as may be: others
+        /// could not come in.
+        #[pallet::constant]
+        type DisputeWindow: Get<Time>;
+
+        /// Time after a batch's window in which what was opened can be refuted.
+        #[pallet::constant]
+        type RefuteWindow: Get<Time>;
 
         /// Time for which a final batch is kept to be redeemed from.
         #[pallet::constant]
@@ -135,6 +204,8 @@ pub mod pallet {
     pub enum HoldReason {
         /// They are deposited in channels.
         Channel,
+        /// For what a provider has to show.
+        Demand,
     }
 
     /// Each channel that was not ended.
@@ -151,12 +222,44 @@ pub mod pallet {
 
     /// Each provider that ever stood behind an offer: batches go on being numbered when it stands again.
     #[pallet::storage]
-    pub type Standings<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, Provider>;
+    pub type Standings<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, Provider<T::AccountId>>;
 
     /// Batches that can be redeemed from, or will be.
     #[pallet::storage]
-    pub type Batches<T: Config> =
-        StorageDoubleMap<_, Blake2_128Concat, T::AccountId, Twox64Concat, BatchNumber, BatchWindow>;
+    pub type Batches<T: Config> = StorageDoubleMap<
+        _,
+        Blake2_128Concat,
+        T::AccountId,
+        Twox64Concat,
+        BatchNumber,
+        BatchRecord<BlockNumberFor<T>>,
+    >;
+
+    /// Rounds about receipts, by their number.
+    #[pallet::storage]
+    pub type DisputedReceipts<T: Config> = StorageMap<_, Twox64Concat, TaskId, Disputed<T::AccountId>>;
+
+    /// What is demanded of providers, by provider and who demands it.
+    #[pallet::storage]
+    pub type Demands<T: Config> = StorageDoubleMap<
+        _,
+        Blake2_128Concat,
+        T::AccountId,
+        Blake2_128Concat,
+        T::AccountId,
+        Demand<T::AccountId>,
+    >;
+
+    /// What verifiers have announced of batches, by provider and batch, and the verifier's stash.
+    #[pallet::storage]
+    pub type PointsAudits<T: Config> = StorageDoubleMap<
+        _,
+        Blake2_128Concat,
+        (T::AccountId, BatchNumber),
+        Blake2_128Concat,
+        T::AccountId,
+        PointsAudit,
+    >;
 
     /// Where the sweep for channels that are over goes on.
     #[pallet::storage]
@@ -214,6 +317,8 @@ pub mod pallet {
             provider: T::AccountId,
             /// Which of its batches.
             batch: BatchNumber,
+            /// What it has paid for its audits, in plancks.
+            levy: u128,
         },
         /// A voucher was redeemed.
         Redeemed {
@@ -221,8 +326,92 @@ pub mod pallet {
             channel: ChannelId,
             /// What the payee got, in plancks.
             paid: u128,
-            /// What went to the pot for audits, in plancks.
-            levy: u128,
+        },
+        /// A receipt is disputed.
+        Disputed {
+            /// Number of the round about it.
+            round: TaskId,
+            /// Provider's stash.
+            provider: T::AccountId,
+            /// The batch that it is in; nothing where it was only signed.
+            batch: Option<BatchNumber>,
+            /// Channel id.
+            channel: ChannelId,
+            /// Number of the request.
+            nonce: Nonce,
+        },
+        /// A dispute about a receipt is over.
+        DisputeOver {
+            /// Number of the round about it.
+            round: TaskId,
+            /// Whether it stands. Otherwise it is not paid.
+            stands: bool,
+        },
+        /// A provider has to show something, or it has withheld it.
+        Demanded {
+            /// Provider's stash.
+            provider: T::AccountId,
+            /// The payer's key, or the verifier's stash.
+            demander: T::AccountId,
+            /// What it is.
+            wanted: Wanted,
+            /// Its last time.
+            until: Time,
+        },
+        /// It was shown, or is not owed any more.
+        DemandOver {
+            /// Provider's stash.
+            provider: T::AccountId,
+            /// The payer's key, or the verifier's stash.
+            demander: T::AccountId,
+        },
+        /// A verifier has points on a batch, and has sealed what it found there.
+        PointsAnnounced {
+            /// Provider's stash.
+            provider: T::AccountId,
+            /// Which of its batches.
+            batch: BatchNumber,
+            /// Verifier's stash.
+            verifier: T::AccountId,
+            /// How many points.
+            points: u32,
+        },
+        /// A verifier has opened what it had sealed.
+        PointsOpened {
+            /// Provider's stash.
+            provider: T::AccountId,
+            /// Which of its batches.
+            batch: BatchNumber,
+            /// Verifier's stash.
+            verifier: T::AccountId,
+        },
+        /// A verifier's audit is over.
+        PointsEnded {
+            /// Provider's stash.
+            provider: T::AccountId,
+            /// Which of its batches.
+            batch: BatchNumber,
+            /// Verifier's stash.
+            verifier: T::AccountId,
+            /// What it was paid, in plancks. Nothing where it was at fault.
+            paid: u128,
+        },
+        /// What this agent signs binds the provider.
+        SignerAdded {
+            /// Provider's stash.
+            provider: T::AccountId,
+            /// The agent.
+            signer: T::AccountId,
+        },
+        /// A provider was shown to be at fault: its standing lock is lost, and no batch of it that is not
+        /// final is paid. Or a verifier: its bond is.
+        Convicted {
+            /// Stash.
+            offender: T::AccountId,
+            /// What it has done.
+            kind: FaultKind,
+            /// Who has shown it.
+            by: Option<T::AccountId>,
         },
     }
 
@@ -275,10 +464,60 @@ pub mod pallet {
         BadVoucher,
         /// The channel's key has not signed the voucher.
         BadSignature,
+        /// The provider's stash cannot pay for the batch's audits. Send it what they cost.
+        CannotPayLevy,
+        /// The batch is too dear for its audits to be drawn. Split it.
+        TooDear,
         /// The payee's account cannot take what it earned. Give it the existential deposit first.
         PayeeCannotTake,
         /// The channel is not over. Wait, or let the payee agree.
         NotOver,
+        /// The provider is in jail. Wait until its term is over.
+        InJail,
+        /// As many agents have signed for the provider as may. Close its channels, and stand again.
+        TooManySigners,
+        /// The evidence does not show a fault.
+        NoFault,
+        /// The key that signed has never been one whose statements bind the provider.
+        UnknownSigner,
+        /// It is about what the provider was convicted for, or about an offer that it no longer stands
+        /// behind: there is no lock to lose for it.
+        TooLate,
+        /// The receipt cannot be disputed: it says nothing, is not paid any more, or does not follow from its
+        /// request, which is to be reported instead.
+        NotDisputable,
+        /// The receipt is disputed: challenge it in its round.
+        AlreadyDisputed,
+        /// As many receipts of the provider are disputed as may be. Wait: the time for it goes on.
+        TooManyDisputed,
+        /// The caller is not the payer or its key.
+        MayNotDemand,
+        /// The caller has demanded something of the provider. Wait until it was shown.
+        AlreadyDemanded,
+        /// Batches that were counted have the receipt.
+        AlreadyCounted,
+        /// Nobody has demanded that, or it is something else.
+        NotDemanded,
+        /// The caller is not the agent of a verifier.
+        NotVerifierAgent,
+        /// It is too early or too late for that: points are announced, then opened, then ended.
+        WrongTime,
+        /// The verifier's stake or agent is too new for this batch.
+        Unsettled,
+        /// The proof is not one, or draws no point.
+        NotDrawn,
+        /// The verifier has announced its points.
+        AlreadyAnnounced,
+        /// As many verifiers audit the batch as may.
+        TooManyAnnounced,
+        /// The verifier has announced nothing.
+        NothingAnnounced,
+        /// It was opened.
+        AlreadyOpened,
+        /// It is not what was sealed.
+        SealMismatch,
+        /// The receipt says what the verifier found, or the point is not in it; or the batch is not paid.
+        NothingRefuted,
     }
 
     #[pallet::hooks]
@@ -372,6 +611,171 @@ pub mod pallet {
         pub fn end(origin: OriginFor<T>, channel: ChannelId) -> DispatchResult {
             ensure_signed(origin)?;
             Self::do_end(channel)
+        }
+
+        /// From now on what the caller signs binds the provider that it is the agent of. Payers take
+        /// statements of no other key.
+        #[pallet::call_index(10)]
+        pub fn add_signer(origin: OriginFor<T>) -> DispatchResult {
+            Self::do_add_signer(ensure_signed(origin)?)
+        }
+
+        /// Shows that a provider has said two things in answer to one request. Anybody may.
+        #[pallet::call_index(11)]
+        pub fn report_equivocation(
+            origin: OriginFor<T>,
+            equivocation: Box<Equivocation<T::AccountId>>,
+        ) -> DispatchResult {
+            Self::do_report_equivocation(&ensure_signed(origin)?, &equivocation)
+        }
+
+        /// Shows that a provider has committed to what is none of its receipts. `other` is the batch that
+        /// the evidence holds against it, where it does. Anybody may.
+        #[pallet::call_index(12)]
+        pub fn report_batch(
+            origin: OriginFor<T>,
+            provider: T::AccountId,
+            batch: BatchNumber,
+            other: Option<BatchNumber>,
+            evidence: Box<BatchEvidence<T::AccountId>>,
+        ) -> DispatchResult {
+            Self::do_report_batch(&ensure_signed(origin)?, &provider, batch, other, &evidence)
+        }
+
+        /// Disputes a receipt: opens a round about it in which the caller challenges it, with a bond. `head`
+        /// is the first segment of what was said, of a generation that a stop id has ended. Anybody may.
+        #[pallet::call_index(17)]
+        pub fn dispute(
+            origin: OriginFor<T>,
+            receipt: Box<ReceiptSource<T::AccountId>>,
+            request: Box<Request>,
+            head: Option<SegmentOpening>,
+        ) -> DispatchResult {
+            Self::do_dispute(&ensure_signed(origin)?, *receipt, *request, head.as_ref())
+        }
+
+        /// Demands a batch with the receipt of a request of which the caller, the channel's payer or its key,
+        /// holds a signed statement. The price is put on hold; half of it is the provider's when it is shown.
+        #[pallet::call_index(18)]
+        pub fn demand_receipt(
+            origin: OriginFor<T>,
+            held: Box<SignedChunkStatement<T::AccountId>>,
+        ) -> DispatchResult {
+            Self::do_demand_receipt(ensure_signed(origin)?, &held)
+        }
+
+        /// Demands the receipt that a point is in, for the signer's stash, which has drawn it: its number
+        /// `place` in ascending order. `proof` is that of [`Pallet::announce_points`].
+        #[pallet::call_index(19)]
+        #[pallet::weight((<T as Config>::WeightInfo::demand_point(), DispatchClass::Operational))]
+        pub fn demand_point(
+            origin: OriginFor<T>,
+            provider: T::AccountId,
+            batch: BatchNumber,
+            place: u32,
+            proof: AuditProof,
+        ) -> DispatchResult {
+            Self::do_demand_point(ensure_signed(origin)?, &provider, batch, place, &proof)
+        }
+
+        /// Shows the receipt that a payer has demanded, in one of the batches of the provider that the caller
+        /// is the agent of.
+        #[pallet::call_index(20)]
+        #[pallet::weight((<T as Config>::WeightInfo::show_receipt(), DispatchClass::Operational))]
+        pub fn show_receipt(
+            origin: OriginFor<T>,
+            demander: T::AccountId,
+            batch: BatchNumber,
+            receipt: Box<Batched<T::AccountId>>,
+        ) -> DispatchResult {
+            Self::do_show_receipt(&ensure_signed(origin)?, &demander, batch, &receipt)
+        }
+
+        /// Shows the receipt that a verifier has demanded, and what was asked for. A round about it is opened
+        /// in which the verifier can demand input and output, as a client does.
+        #[pallet::call_index(21)]
+        #[pallet::weight((<T as Config>::WeightInfo::show_point(), DispatchClass::Operational))]
+        pub fn show_point(
+            origin: OriginFor<T>,
+            demander: T::AccountId,
+            receipt: Box<Batched<T::AccountId>>,
+            request: Box<Request>,
+            head: Option<SegmentOpening>,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_show_point(&agent, &demander, *receipt, *request, head.as_ref())
+        }
+
+        /// Ends a demand whose time is over: what was not shown was withheld. Anybody may.
+        #[pallet::call_index(22)]
+        pub fn end_demand(
+            origin: OriginFor<T>,
+            provider: T::AccountId,
+            demander: T::AccountId,
+        ) -> DispatchResult {
+            ensure_signed(origin)?;
+            Self::do_end_demand(provider, &demander)
+        }
+
+        /// Announces, for the signer's stash, the points that it has drawn on a batch, and seals what it has
+        /// found there. `proof` is of the VRF of the signer's key over
+        /// [`surety_audit_economics::channels::ReceiptsInput`]. Locks the bond. Costs no fee, unless it is
+        /// refused.
+        #[pallet::call_index(13)]
+        #[pallet::weight((<T as Config>::WeightInfo::announce_points(), DispatchClass::Operational))]
+        pub fn announce_points(
+            origin: OriginFor<T>,
+            provider: T::AccountId,
+            batch: BatchNumber,
+            proof: AuditProof,
+            seal: H256,
+        ) -> DispatchResultWithPostInfo {
+            Self::do_announce_points(&ensure_signed(origin)?, &provider, batch, &proof, seal)?;
+            Ok(Pays::No.into())
+        }
+
+        /// Opens what a verifier has sealed. Needs neither signature nor fee.
+        #[pallet::call_index(14)]
+        #[pallet::weight((<T as Config>::WeightInfo::open_points(), DispatchClass::Operational))]
+        #[pallet::authorize(Self::authorize_open_points)]
+        #[pallet::weight_of_authorize(<T as Config>::WeightInfo::authorize_open_points())]
+        pub fn open_points(
+            origin: OriginFor<T>,
+            provider: T::AccountId,
+            batch: BatchNumber,
+            verifier: T::AccountId,
+            found: PointsFound,
+            salt: H256,
+        ) -> DispatchResult {
+            ensure_authorized(origin)?;
+            Self::do_open_points(provider, batch, verifier, found, &salt)
+        }
+
+        /// Shows that a verifier found something else at its point at `place`, in ascending order, than the
+        /// receipt there says, and left it at that. It loses its bond. Anybody may.
+        #[pallet::call_index(15)]
+        pub fn refute_points(
+            origin: OriginFor<T>,
+            provider: T::AccountId,
+            batch: BatchNumber,
+            verifier: T::AccountId,
+            place: u32,
+            receipt: Box<(Batched<T::AccountId>, Request, Option<ItemLeaves>)>,
+        ) -> DispatchResult {
+            let finder = ensure_signed(origin)?;
+            Self::do_refute_points(&finder, (provider, batch), verifier, place, &receipt)
+        }
+
+        /// Ends a verifier's audit of a batch that is over: it gets its bond back, and is paid. Anybody may.
+        #[pallet::call_index(16)]
+        pub fn end_points(
+            origin: OriginFor<T>,
+            provider: T::AccountId,
+            batch: BatchNumber,
+            verifier: T::AccountId,
+        ) -> DispatchResult {
+            ensure_signed(origin)?;
+            Self::do_end_points(&provider, batch, &verifier)
         }
     }
 }

@@ -1,9 +1,10 @@
 //! A runtime of System, Balances, staking and this pallet, with real sr25519 keys.
 
+use codec::Encode;
 use frame_support::{assert_ok, derive_impl, parameter_types, traits::Hooks};
 use sp_core::{H256, Pair, sr25519};
 use sp_runtime::{
-    AccountId32, BuildStorage, FixedU128, Perquintill,
+    AccountId32, BuildStorage, DispatchError, FixedU128, Perquintill,
     traits::{BlockNumberProvider, IdentityLookup},
 };
 use surety_audit_economics::{
@@ -11,16 +12,26 @@ use surety_audit_economics::{
     channels::{PointRates, SURE},
 };
 use surety_channels::{
-    Batch, BatchEntry, BatchNumber, ChannelId, ReceiptLeaf, SignedVoucher, Voucher, wallet_bytes,
+    Batch, BatchEntry, BatchNumber, ChannelId, ReceiptLeaf, Request, SignedVoucher, Voucher, wallet_bytes,
 };
-use surety_types::stake::Role;
+use surety_types::{
+    TaskId,
+    stake::Role,
+    task::ResultClaim,
+    traits::{BlockEntropy, DrawVerifier, Jail, StakeLedger},
+    trust::{AuditProof, FaultKind, ItemLeaves},
+};
 
 use crate as pallet_channels;
-use crate::{Channels, SignedBytes, Standings};
+use crate::{Channels, ClaimedReceipt, Convictions, ReceiptDisputes, ReceiptReferee, SignedBytes, Standings};
 
 type Block = frame_system::mocking::MockBlock<Test>;
 
 pub(crate) const WINDOW: u32 = 10;
+pub(crate) const ANNOUNCE: u32 = 4;
+pub(crate) const REFUTE: u32 = 5;
+pub(crate) const AGAIN: u32 = 7;
+pub(crate) const SUPPLY: u32 = 20;
 pub(crate) const CLOSING: u32 = 30;
 pub(crate) const REDEEM_BY: u32 = 1_000;
 pub(crate) const LIFE: u32 = 500;
@@ -84,6 +95,117 @@ parameter_types! {
         reward_multiple: 40,
     };
     pub static Time: u64 = 1;
+    pub static Convicted: Vec<FaultKind> = Vec::new();
+    pub static InJail: bool = false;
+    pub static Drawn: Option<(H256, u64)> = None;
+    pub const EpochRandomness: H256 = H256::repeat_byte(5);
+    pub const VerifierSeasoning: u32 = 2;
+    pub const PointBond: u128 = SURE;
+    pub const AnnounceWindow: u32 = ANNOUNCE;
+    pub const RefuteWindow: u32 = REFUTE;
+    pub const DisputeWindow: u32 = AGAIN;
+    pub const DemandPrice: u128 = 1_000;
+    pub const SupplyWindow: u32 = SUPPLY;
+    pub static Opened: Vec<ClaimedReceipt<AccountId32>> = Vec::new();
+    pub static RoundsRefused: bool = false;
+}
+
+/// Remembers what is disputed. Rounds are numbered in that order.
+pub struct Noted;
+
+impl ReceiptDisputes<AccountId32> for Noted {
+    fn open(receipt: ClaimedReceipt<AccountId32>, _: Option<&AccountId32>) -> Result<TaskId, DispatchError> {
+        if RoundsRefused::get() {
+            return Err(DispatchError::Unavailable);
+        }
+        let mut all = Opened::get();
+        all.push(receipt);
+        let round = all.len() as TaskId - 1;
+        Opened::set(all);
+        Ok(round)
+    }
+}
+
+/// What a test says that a block gave.
+pub struct Author;
+
+impl BlockEntropy<u64> for Author {
+    fn first_after(block: u64) -> Option<(H256, u64)> {
+        Drawn::get().filter(|(_, of)| *of > block)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn fill_for_benchmark(block: u64) {
+        Drawn::set(Some((H256::zero(), block + 1)));
+    }
+}
+
+/// Whoever gives the right proof draws the hash of the fields.
+pub struct Hashed;
+
+pub(crate) const PROOF: AuditProof = AuditProof {
+    pre_output: [1; 32],
+    proof: [1; 64],
+};
+
+impl DrawVerifier<AccountId32> for Hashed {
+    fn output(
+        agent: &AccountId32,
+        label: &'static [u8],
+        fields: &[(&'static [u8], &[u8])],
+        context: &'static [u8],
+        proof: &AuditProof,
+    ) -> Option<[u8; 32]> {
+        let all = (agent, label, fields, context).encode();
+        (*proof == PROOF).then(|| sp_io::hashing::blake2_256(&all))
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn for_benchmark() -> (AccountId32, AuditProof) {
+        (verifier_agent(), PROOF)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn seat_for_benchmark() -> (AccountId32, AuditProof) {
+        (verifier_agent(), PROOF)
+    }
+}
+
+/// The leaves of an item are all there is to it.
+pub struct OneLeaf;
+
+impl ReceiptReferee for OneLeaf {
+    fn item_root(_: &Request, _: &ResultClaim, _: u32, shown: &ItemLeaves) -> Option<H256> {
+        shown.leaves.first().copied()
+    }
+}
+
+/// Takes the lock at once, and gives a fifth of it to who has shown the fault.
+pub struct AtOnce;
+
+impl Convictions<AccountId32> for AtOnce {
+    fn convict(offender: &AccountId32, kind: FaultKind, lock: u128, finder: Option<&AccountId32>) {
+        Convicted::mutate(|all| all.push(kind));
+        let shares: Vec<_> = finder
+            .map(|finder| (finder.clone(), lock / 5))
+            .into_iter()
+            .collect();
+        let taken = Staking::seize(offender, lock, 0, &shares);
+        assert_eq!(taken, lock, "a standing lock is there to be taken");
+    }
+}
+
+/// Whoever a test puts there.
+pub struct Prison;
+
+impl Jail<AccountId32> for Prison {
+    fn is_jailed(_: &AccountId32) -> bool {
+        InJail::get()
+    }
+
+    fn is_suspended(_: &AccountId32) -> bool {
+        false
+    }
 }
 
 /// A clock that moves when a test says so.
@@ -142,11 +264,25 @@ impl pallet_channels::Config for Test {
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
     type Stake = Staking;
+    type Convictions = AtOnce;
+    type Jail = Prison;
     type Clock = Clock;
     type Signatures = Sr25519;
     type Genesis = Genesis;
     type Rates = Rates;
     type Policy = Policy;
+    type Draws = Hashed;
+    type EpochRandomness = EpochRandomness;
+    type Entropy = Author;
+    type VerifierSeasoning = VerifierSeasoning;
+    type Disputes = Noted;
+    type DemandPrice = DemandPrice;
+    type SupplyWindow = SupplyWindow;
+    type DisputeWindow = DisputeWindow;
+    type Referee = OneLeaf;
+    type PointBond = PointBond;
+    type AnnounceWindow = AnnounceWindow;
+    type RefuteWindow = RefuteWindow;
     type AtRisk = AtRisk;
     type Pay = Pay;
     type PointCost = PointCost;
@@ -172,8 +308,26 @@ pub(crate) fn stash() -> AccountId32 {
     AccountId32::new([2; 32])
 }
 
+pub(crate) fn agent_pair() -> sr25519::Pair {
+    sr25519::Pair::from_seed(&[3; 32])
+}
+
 pub(crate) fn agent() -> AccountId32 {
-    AccountId32::new([3; 32])
+    AccountId32::new(agent_pair().public().0)
+}
+
+/// A verifier with all stake that verifiers have.
+pub(crate) fn verifier() -> AccountId32 {
+    AccountId32::new([20; 32])
+}
+
+pub(crate) fn verifier_agent() -> AccountId32 {
+    AccountId32::new([21; 32])
+}
+
+/// Whoever has seen something.
+pub(crate) fn reporter() -> AccountId32 {
+    AccountId32::new([4; 32])
 }
 
 pub(crate) fn signed(who: AccountId32) -> RuntimeOrigin {
@@ -183,13 +337,21 @@ pub(crate) fn signed(who: AccountId32) -> RuntimeOrigin {
 /// A provider with [`LOCK`] for [`CAP`], and a payer with money; checks every invariant at the end.
 pub(crate) fn run(test: impl FnOnce()) {
     Time::set(1);
+    Convicted::set(Vec::new());
+    InJail::set(false);
+    Drawn::set(None);
+    Opened::set(Vec::new());
+    RoundsRefused::set(false);
     let config = RuntimeGenesisConfig {
         balances: pallet_balances::GenesisConfig {
             balances: vec![
                 (payer(), START),
                 (stash(), START),
                 (agent(), START),
-                (Pot::get(), 5),
+                (reporter(), START),
+                (verifier(), START),
+                (verifier_agent(), START),
+                (Pot::get(), SURE),
             ],
             ..Default::default()
         },
@@ -202,6 +364,11 @@ pub(crate) fn run(test: impl FnOnce()) {
         assert_ok!(Staking::set_agent(signed(stash()), agent()));
         assert_ok!(Staking::confirm_agent(signed(agent()), stash()));
         assert_ok!(ChannelsPallet::stand(signed(stash()), LOCK, CAP));
+        assert_ok!(ChannelsPallet::add_signer(signed(agent())));
+        assert_ok!(Staking::bond(signed(verifier()), Role::Verifier, 200 * SURE));
+        assert_ok!(Staking::set_agent(signed(verifier()), verifier_agent()));
+        assert_ok!(Staking::confirm_agent(signed(verifier_agent()), verifier()));
+        System::set_block_number(10);
         test();
         check();
     });

@@ -1,6 +1,14 @@
 //! What payers and payees can count on.
 
-use frame_support::{assert_noop, assert_ok, traits::fungible::InspectHold};
+mod demands;
+mod disputes;
+mod points;
+mod reports;
+
+use frame_support::{
+    assert_noop, assert_ok,
+    traits::fungible::{Inspect, InspectHold},
+};
 use proptest::prelude::*;
 use surety_audit_economics::channels::SURE;
 use surety_channels::{Batch, BatchNumber, ChannelId};
@@ -9,6 +17,11 @@ use crate::{Channels, Error, HoldReason, Openings, mock::*};
 
 fn free(who: &sp_runtime::AccountId32) -> u128 {
     Balances::free_balance(who)
+}
+
+/// What an account has, stake and all.
+fn whole(who: &sp_runtime::AccountId32) -> u128 {
+    Balances::total_balance(who)
 }
 
 fn held() -> u128 {
@@ -29,18 +42,18 @@ fn redeem(channel: ChannelId, sum: u128, batches: &[(BatchNumber, Batch)]) -> sp
 }
 
 #[test]
-fn a_payee_gets_what_final_batches_and_the_voucher_cover_less_the_levy() {
+fn a_payee_gets_what_final_batches_and_the_voucher_cover_and_pays_for_audits_beforehand() {
     run(|| {
         let channel = open(5 * SURE);
         let (before, pot) = (free(&stash()), free(&Pot::get()));
         let made = batch(channel, 0, &[SURE, SURE]);
         let batches = [(commit(&made), made)];
+        // Two SURE are in the batch; 1.25 hundredths of each pay for audits.
+        assert_eq!(free(&Pot::get()) - pot, SURE / 40);
         pass(WINDOW);
         assert_noop!(redeem(channel, 5 * SURE, &batches), Error::<Test>::NotCounted);
         pass(1);
         assert_ok!(redeem(channel, 5 * SURE, &batches));
-        // Two SURE were in the batch; 1.25 points of a hundredth each pay for audits.
-        assert_eq!(free(&Pot::get()) - pot, SURE / 40);
         assert_eq!(free(&stash()) - before, 2 * SURE - SURE / 40);
         assert_eq!(held(), 3 * SURE);
         // Not twice.

@@ -2,13 +2,162 @@
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_arithmetic::Perquintill;
-use surety_channels::{BatchNumber, ChannelTerms, Purse, Standing, Time};
+use sp_arithmetic::{FixedU128, Perquintill};
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
+use sp_runtime::DispatchError;
+use surety_channels::{
+    BatchNumber, BatchWindow, Batched, ChannelId, ChannelTerms, Nonce, PointsFound, Purse, Request,
+    SignedChunkStatement, Standing, Struck, Time,
+};
+use surety_types::{
+    ContentHash, TaskId,
+    task::{AuditDraw, ResultClaim},
+    trust::{FaultKind, ItemLeaves},
+};
+
+use crate::SIGNERS_MAX;
 
 /// Says whether a key has signed some bytes: 32 of a message, or 47 where a wallet has wrapped them.
 pub trait SignedBytes<AccountId> {
     /// Whether `key` has signed `bytes`, by sr25519.
     fn is_signed(key: &AccountId, bytes: &[u8], signature: &[u8; 64]) -> bool;
+}
+
+/// Has providers and verifiers lose what their faults cost. Provided by trust-lock.
+pub trait Convictions<AccountId> {
+    /// `offender` was found to be at fault, where anybody did by `finder`: its `lock` is lost when the time
+    /// for a veto is over.
+    fn convict(offender: &AccountId, kind: FaultKind, lock: u128, finder: Option<&AccountId>);
+}
+
+/// Knows how results of models are laid out. Provided by the runtime.
+pub trait ReceiptReferee {
+    /// The Merkle root over the leaves of an item in the trace of this claim, if these are shown to be them;
+    /// nothing where the request has no items, too.
+    fn item_root(request: &Request, claim: &ResultClaim, item: u32, shown: &ItemLeaves) -> Option<H256>;
+}
+
+/// A receipt that is disputed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimedReceipt<AccountId> {
+    /// The stash of the provider that stands by it.
+    pub provider: AccountId,
+    /// What it is paid for it, in plancks.
+    pub price: u128,
+    /// What it says.
+    pub claim: ResultClaim,
+    /// What was asked for. Of an answer that was cut or cancelled: as many units as it has.
+    pub request: Request,
+}
+
+/// Has receipts disputed as results of tasks are. Provided by the runtime, of results and disputes.
+pub trait ReceiptDisputes<AccountId> {
+    /// Opens a round about a receipt, and where there is a challenger its dispute in it. Returns the round's
+    /// number.
+    ///
+    /// # Errors
+    /// Where its model is not known or has no referee, or the challenger has no bond; nothing changes then.
+    fn open(
+        receipt: ClaimedReceipt<AccountId>,
+        challenger: Option<&AccountId>,
+    ) -> Result<TaskId, DispatchError>;
+}
+
+/// Which receipt a round is about.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Disputed<AccountId> {
+    /// The stash of the provider that stands by it.
+    pub provider: AccountId,
+    /// The batch that it is in; nothing where it was only signed.
+    pub batch: Option<BatchNumber>,
+    /// The receipt.
+    pub receipt: Struck,
+    /// Content hash of what was asked with, and how long that is, in bytes.
+    pub input: (ContentHash, u32),
+    /// The agent of the verifier that was not served it: what it needs can be demanded as a client does.
+    pub unserved: Option<AccountId>,
+}
+
+/// What a provider has to show.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub enum Wanted {
+    /// A batch with a receipt of this request that says at least so many bytes.
+    Receipt {
+        /// Channel id.
+        channel: ChannelId,
+        /// Number of the request.
+        nonce: Nonce,
+        /// So many bytes were signed for.
+        bytes: u32,
+    },
+    /// The receipt that a point is in.
+    Point {
+        /// The batch.
+        batch: BatchNumber,
+        /// Where on the line of its price, in plancks.
+        point: u128,
+    },
+}
+
+/// What somebody demands of a provider.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Demand<AccountId> {
+    /// What is to be shown.
+    pub wanted: Wanted,
+    /// Whose money is on hold for it.
+    pub by: AccountId,
+    /// How much, in plancks. Half of it is the provider's when it is shown.
+    pub price: u128,
+    /// Last time for the provider.
+    pub until: Time,
+}
+
+/// Where a receipt is that somebody disputes.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, TypeInfo)]
+pub enum ReceiptSource<AccountId> {
+    /// In a batch.
+    Batch(BatchNumber, Batched<AccountId>),
+    /// With whoever got it.
+    Signed(SignedChunkStatement<AccountId>),
+}
+
+/// A batch, and how it is audited.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct BatchRecord<BlockNumber> {
+    /// What was committed, and what is paid of it.
+    pub window: BatchWindow,
+    /// What verifiers draw their points with.
+    pub draw: AuditDraw<u128, BlockNumber>,
+    /// Points for a SURE of it.
+    pub rate: FixedU128,
+    /// Last time for announcements.
+    pub announce_until: Time,
+    /// Announcements that were not ended.
+    pub announced: u32,
+}
+
+/// A verifier's points on a batch.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct PointsAudit {
+    /// Stake locked for it, in plancks.
+    pub bond: u128,
+    /// The output that it drew them with.
+    pub output: H256,
+    /// How many it expected: with that and the output everybody knows them.
+    pub mean: FixedU128,
+    /// How many there are.
+    pub points: u32,
+    /// How far it is.
+    pub state: PointsState,
+}
+
+/// How far an audit of points is.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub enum PointsState {
+    /// What was found is sealed ([`surety_channels::points_seal`]).
+    Sealed(H256),
+    /// It can be held against the receipts.
+    Opened(PointsFound),
 }
 
 /// A channel.
@@ -55,7 +204,7 @@ pub struct Payer {
 
 /// What a provider stands behind its offer with. Batches are final in the order of their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
-pub struct Provider {
+pub struct Provider<AccountId> {
     /// Its lock, in plancks; 0 where it sells nothing.
     pub lock: u128,
     /// What that is for.
@@ -72,4 +221,51 @@ pub struct Provider {
     pub next: BatchNumber,
     /// Block of the chain with its latest batch.
     pub batched_at: u32,
+    /// Agents whose statements bind it, present ones or earlier ones.
+    pub signers: BoundedVec<AccountId, ConstU32<SIGNERS_MAX>>,
+    /// Its receipts that are disputed now.
+    pub disputes: u32,
+    /// What is demanded of it now.
+    pub demands: u32,
+    /// Where it began again after its last fault.
+    pub since: Since,
+}
+
+/// The first channel and the first batch of a provider that its last fault does not count for. What was said
+/// over channels before that cannot be punished again; such a channel pays nothing of batches after it.
+#[derive(
+    Clone, Copy, Default, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct Since {
+    /// The first channel.
+    pub channel: ChannelId,
+    /// The first batch.
+    pub batch: BatchNumber,
+}
+
+impl Since {
+    /// Whether a batch can pay a channel.
+    pub const fn allows(&self, channel: ChannelId, batch: BatchNumber) -> bool {
+        channel >= self.channel || batch < self.batch
+    }
+}
+
+impl<AccountId> Provider<AccountId> {
+    /// Of one that has never stood behind an offer.
+    pub(crate) fn new() -> Self {
+        Self {
+            lock: 0,
+            standing: Standing { cap: 0, open: 0 },
+            levy: Perquintill::zero(),
+            channels: 0,
+            oldest: 0,
+            unfinished: 0,
+            next: 0,
+            batched_at: 0,
+            signers: BoundedVec::new(),
+            disputes: 0,
+            demands: 0,
+            since: Since::default(),
+        }
+    }
 }

@@ -29,6 +29,16 @@ pub struct Struck {
     pub price: u128,
 }
 
+impl From<ProvenReceipt> for Struck {
+    fn from(receipt: ProvenReceipt) -> Self {
+        Self {
+            channel: receipt.channel,
+            nonce: receipt.nonce,
+            price: receipt.price,
+        }
+    }
+}
+
 /// A batch on its way to being paid.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct BatchWindow {
@@ -62,21 +72,12 @@ impl BatchWindow {
     }
 
     /// A receipt was found wrong: it is not paid. With more than [`STRUCK_MAX`] of them nothing is.
-    pub fn strike(&mut self, receipt: &ProvenReceipt) {
+    pub fn strike(&mut self, receipt: Struck) {
         let of = |struck: &Struck| (struck.channel, struck.nonce);
-        if self
-            .struck
-            .iter()
-            .any(|struck| of(struck) == (receipt.channel, receipt.nonce))
-        {
+        if self.struck.iter().any(|struck| of(struck) == of(&receipt)) {
             return;
         }
-        let struck = Struck {
-            channel: receipt.channel,
-            nonce: receipt.nonce,
-            price: receipt.price,
-        };
-        self.is_void |= self.struck.try_push(struck).is_err();
+        self.is_void |= self.struck.try_push(receipt).is_err();
     }
 
     /// A fault was found that says nothing of single receipts: none is paid.

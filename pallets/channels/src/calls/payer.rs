@@ -54,6 +54,8 @@ impl<T: Config> Pallet<T> {
 
     pub(crate) fn do_top_up(payer: T::AccountId, id: ChannelId, amount: u128) -> DispatchResult {
         let mut channel = Self::own_channel(&payer, id)?;
+        let provider = Standings::<T>::get(&channel.payee).ok_or(Error::<T>::NotStanding)?;
+        ensure!(provider.since.channel <= id, Error::<T>::NotStanding);
         channel.purse.top_up(amount).map_err(|_| Error::<T>::Closing)?;
         T::Currency::hold(&HoldReason::Channel.into(), &payer, amount)?;
         Channels::<T>::insert(id, channel);

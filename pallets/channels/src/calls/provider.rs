@@ -1,11 +1,21 @@
 //! What a provider stands behind, and its batches.
 
-use frame_support::{ensure, traits::Get};
-use sp_runtime::{ArithmeticError, DispatchResult, SaturatedConversion};
-use surety_channels::{BatchRoot, BatchWindow, Standing};
-use surety_types::{stake::Role, traits::StakeLedger};
+use frame_support::{
+    BoundedVec, ensure,
+    traits::{Get, fungible::Mutate, tokens::Preservation},
+};
+use sp_runtime::{
+    ArithmeticError, DispatchResult, FixedPointNumber, SaturatedConversion, traits::Saturating,
+};
+use surety_audit_economics::channels::{POINTS_MEAN_MAX, SURE};
+use surety_channels::{BatchRoot, BatchWindow};
+use surety_types::{
+    stake::Role,
+    task::AuditDraw,
+    traits::{Jail, StakeLedger},
+};
 
-use crate::{Batches, Config, Error, Event, Pallet, Provider, Standings, UNFINISHED_MAX};
+use crate::{BatchRecord, Batches, Config, Error, Event, Pallet, Provider, Standings, UNFINISHED_MAX};
 
 /// Batches that a commitment removes at most: more than it adds, so that what is over goes away.
 const PRUNED: u32 = 2;
@@ -22,21 +32,14 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_stand(stash: T::AccountId, lock: u128, cap: u128) -> DispatchResult {
         let levy = T::Pay::get().levy(T::Rates::get().newcomer, T::PointCost::get());
         let levy = levy.ok_or(Error::<T>::NotInsurable)?;
-        let mut provider = Standings::<T>::get(&stash).unwrap_or(Provider {
-            lock: 0,
-            standing: Standing { cap: 0, open: 0 },
-            levy,
-            channels: 0,
-            oldest: 0,
-            unfinished: 0,
-            next: 0,
-            batched_at: 0,
-        });
+        let mut provider = Standings::<T>::get(&stash).unwrap_or_else(Provider::new);
         Self::finish_batches(&stash, &mut provider);
-        let is_in_use = provider.channels > 0 || provider.unfinished < provider.next;
+        let has_open = provider.channels > 0 || provider.disputes > 0 || provider.demands > 0;
+        let is_in_use = has_open || provider.unfinished < provider.next;
         let is_less = lock < provider.lock || cap < provider.standing.cap;
         ensure!(!(is_in_use && is_less), Error::<T>::InUse);
         if lock > 0 {
+            ensure!(!T::Jail::is_jailed(&stash), Error::<T>::InJail);
             ensure!(T::Stake::bonded(&stash, Role::Provider) > 0, Error::<T>::NotAgent);
             let needed = Self::needed_lock(cap).ok_or(Error::<T>::NotInsurable)?;
             ensure!(needed <= lock, Error::<T>::LockTooSmall);
@@ -49,6 +52,9 @@ impl<T: Config> Pallet<T> {
         provider.lock = lock;
         provider.standing.cap = if lock > 0 { cap } else { 0 };
         provider.levy = levy;
+        if lock == 0 {
+            provider.signers = BoundedVec::new();
+        }
         Standings::<T>::insert(&stash, provider);
         Self::deposit_event(Event::Stands {
             provider: stash,
@@ -71,6 +77,10 @@ impl<T: Config> Pallet<T> {
         let unfinished = provider.next.saturating_sub(provider.unfinished);
         ensure!(unfinished < UNFINISHED_MAX, Error::<T>::TooManyBatches);
         let price = root.sums.price;
+        let rate = T::Rates::get().newcomer;
+        let points = rate.saturating_mul_int(price);
+        let most = SURE.saturating_mul(POINTS_MEAN_MAX.into());
+        ensure!(points <= most, Error::<T>::TooDear);
         provider
             .standing
             .commit(price)
@@ -79,20 +89,57 @@ impl<T: Config> Pallet<T> {
         provider.next = batch.checked_add(1).ok_or(ArithmeticError::Overflow)?;
         provider.batched_at = block;
         Self::prune(&stash, &mut provider);
-        let until = Self::now().saturating_add(T::BatchWindowLength::get());
-        Batches::<T>::insert(&stash, batch, BatchWindow::new(root, until));
+        // Before anything is drawn, so that what audits cost is there whatever becomes of the batch.
+        let levy = provider.levy.mul_ceil(price);
+        if levy > 0 {
+            let paid = T::Currency::transfer(&stash, &T::LevyPot::get(), levy, Preservation::Preserve);
+            paid.map_err(|_| Error::<T>::CannotPayLevy)?;
+        }
+        let begun_at = frame_system::Pallet::<T>::block_number();
+        let record = BatchRecord {
+            window: BatchWindow::new(root, Self::now().saturating_add(T::BatchWindowLength::get())),
+            draw: AuditDraw {
+                begun_at,
+                settled_by: begun_at.saturating_sub(T::VerifierSeasoning::get().into()),
+                epoch_randomness: T::EpochRandomness::get(),
+                verifier_stake: T::Stake::bonded_in_all(Role::Verifier),
+                seed: None,
+            },
+            rate,
+            announce_until: Self::now().saturating_add(T::AnnounceWindow::get()),
+            announced: 0,
+        };
+        Batches::<T>::insert(&stash, batch, record);
         Standings::<T>::insert(&stash, provider);
         Self::deposit_event(Event::BatchCommitted {
             provider: stash,
             batch,
+            levy,
+        });
+        Ok(())
+    }
+
+    pub(crate) fn do_add_signer(agent: T::AccountId) -> DispatchResult {
+        let stash = T::Stake::stash_of(&agent, Role::Provider).ok_or(Error::<T>::NotAgent)?;
+        let mut provider = Standings::<T>::get(&stash).ok_or(Error::<T>::NotStanding)?;
+        ensure!(provider.lock > 0, Error::<T>::NotStanding);
+        if provider.signers.contains(&agent) {
+            return Ok(());
+        }
+        let added = provider.signers.try_push(agent.clone());
+        added.map_err(|_| Error::<T>::TooManySigners)?;
+        Standings::<T>::insert(&stash, provider);
+        Self::deposit_event(Event::SignerAdded {
+            provider: stash,
+            signer: agent,
         });
         Ok(())
     }
 
     /// Takes what became final out of the open sum: [`UNFINISHED_MAX`] batches at most.
-    fn finish_batches(stash: &T::AccountId, provider: &mut Provider) {
+    pub(crate) fn finish_batches(stash: &T::AccountId, provider: &mut Provider<T::AccountId>) {
         while provider.unfinished < provider.next {
-            let Some(window) = Batches::<T>::get(stash, provider.unfinished) else {
+            let Some(BatchRecord { window, .. }) = Batches::<T>::get(stash, provider.unfinished) else {
                 return;
             };
             if !window.is_final(Self::now()) {
@@ -104,14 +151,22 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Removes batches whose time to be redeemed from is over.
-    fn prune(stash: &T::AccountId, provider: &mut Provider) {
+    fn prune(stash: &T::AccountId, provider: &mut Provider<T::AccountId>) {
         for _ in 0..PRUNED {
             if provider.oldest >= provider.unfinished {
                 return;
             }
-            let window = Batches::<T>::get(stash, provider.oldest);
-            let is_over = |window: BatchWindow| window.until.saturating_add(T::RedeemBy::get()) < Self::now();
-            if !window.is_none_or(is_over) {
+            let Some(BatchRecord {
+                window, announced, ..
+            }) = Batches::<T>::get(stash, provider.oldest)
+            else {
+                return;
+            };
+            if window.until.saturating_add(T::RedeemBy::get()) >= Self::now() {
+                return;
+            }
+            if announced > 0 {
+                Self::end_some_points(stash, provider.oldest);
                 return;
             }
             Batches::<T>::remove(stash, provider.oldest);

@@ -27,43 +27,23 @@ impl<T: Config> Pallet<T> {
         let is_signed = signed.is_signed(&genesis, &channel.key, T::Signatures::is_signed);
         ensure!(is_signed, Error::<T>::BadSignature);
         for (batch, opening) in batches {
-            let (window, shown) = Self::shown(&channel.payee, batch, &opening)?;
+            let (window, shown) = Self::shown(&channel, batch, &opening)?;
             let counted = channel.purse.count(&window, &shown, now);
             counted.map_err(|_| Error::<T>::NotCounted)?;
         }
         let amount = channel.purse.redeem(signed.voucher.sum);
-        let (paid, levy) = Self::pay(&channel, amount)?;
+        if amount > 0 {
+            let reason = HoldReason::Channel.into();
+            let paid =
+                hand_over::<T::AccountId, T::Currency>(&reason, &channel.payer, &channel.payee, amount)?;
+            ensure!(paid, Error::<T>::PayeeCannotTake);
+        }
         Channels::<T>::insert(id, channel);
         Self::deposit_event(Event::Redeemed {
             channel: id,
-            paid,
-            levy,
+            paid: amount,
         });
         Ok(())
-    }
-
-    /// Pays the payee and the pot. Returns what each of them got.
-    fn pay(channel: &Channel<T::AccountId>, amount: u128) -> Result<(u128, u128), DispatchError> {
-        if amount == 0 {
-            return Ok((0, 0));
-        }
-        let provider = Standings::<T>::get(&channel.payee).ok_or(Error::<T>::NotStanding)?;
-        let levy = provider.levy.mul_ceil(amount);
-        let reason = HoldReason::Channel.into();
-        let hand = |to: &T::AccountId, amount| {
-            hand_over::<T::AccountId, T::Currency>(&reason, &channel.payer, to, amount)
-        };
-        let levy = if levy > 0 && hand(&T::LevyPot::get(), levy)? {
-            levy
-        } else {
-            0
-        };
-        let rest = amount.saturating_sub(levy);
-        ensure!(
-            rest == 0 || hand(&channel.payee, rest)?,
-            Error::<T>::PayeeCannotTake
-        );
-        Ok((rest, levy))
     }
 
     pub(crate) fn do_hold(
@@ -74,7 +54,7 @@ impl<T: Config> Pallet<T> {
     ) -> DispatchResult {
         let mut channel = Channels::<T>::get(id).ok_or(Error::<T>::NoChannel)?;
         Self::ensure_payee(&who, &channel.payee)?;
-        let (window, shown) = Self::shown(&channel.payee, batch, &opening)?;
+        let (window, shown) = Self::shown(&channel, batch, &opening)?;
         // Bounded by the expiry: new batches do not keep a payer's money for ever.
         let period = T::ClosingPeriod::get();
         let last = channel.expiry.saturating_add(period);
@@ -87,11 +67,15 @@ impl<T: Config> Pallet<T> {
     }
 
     fn shown(
-        payee: &T::AccountId,
+        channel: &Channel<T::AccountId>,
         batch: BatchNumber,
         opening: &ChannelOpening,
     ) -> Result<(BatchWindow, ProvenChannel), DispatchError> {
-        let window = Batches::<T>::get(payee, batch).ok_or(Error::<T>::NoBatch)?;
+        let provider = Standings::<T>::get(&channel.payee).ok_or(Error::<T>::NotStanding)?;
+        let is_allowed = provider.since.allows(channel.purse.channel, batch);
+        ensure!(is_allowed, Error::<T>::TooLate);
+        let record = Batches::<T>::get(&channel.payee, batch).ok_or(Error::<T>::NoBatch)?;
+        let window = record.window;
         let shown = opening.verify(&window.root).ok_or(Error::<T>::BadOpening)?;
         Ok((window, shown))
     }

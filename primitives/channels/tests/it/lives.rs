@@ -210,7 +210,7 @@ impl World {
                 if !window.is_final(now) {
                     let point = at as u128 % batch.root().sums.price.max(1);
                     if let Some(opening) = batch.leaf_at(point) {
-                        window.strike(&opening.verify(&window.root).unwrap());
+                        window.strike(opening.verify(&window.root).unwrap().into());
                         self.is_plain = false;
                     }
                 }

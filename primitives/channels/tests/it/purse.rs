@@ -83,16 +83,16 @@ fn wrong_receipts_are_not_paid_and_too_many_make_none_of_a_batch_paid() {
     let mut of = window(&batch);
     let shown = |nonce| batch.open(CHANNEL, nonce).unwrap().verify(&batch.root()).unwrap();
     for _ in 0..2 {
-        of.strike(&shown(1));
+        of.strike(shown(1).into());
     }
     // Another channel's is not this one's.
-    of.strike(&batch.open(1, 0).unwrap().verify(&batch.root()).unwrap());
+    of.strike(batch.open(1, 0).unwrap().verify(&batch.root()).unwrap().into());
     assert_eq!(of.payable(&part(&batch)), many.len() as u128 - 1);
     for nonce in 0..STRUCK - 1 {
-        of.strike(&shown(nonce));
+        of.strike(shown(nonce).into());
     }
     assert_eq!((of.is_void, of.payable(&part(&batch))), (false, 3));
-    of.strike(&shown(STRUCK));
+    of.strike(shown(STRUCK).into());
     assert_eq!((of.is_void, of.payable(&part(&batch))), (true, 0));
     let mut void = window(&batch);
     void.void();

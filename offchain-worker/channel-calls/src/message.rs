@@ -1,0 +1,189 @@
+//! What both ends send each other, in SCALE: `/surety/call/1`.
+//!
+//! Every part has a longest form, so that a frame's length is refused before anything is allocated
+//! ([`Message::bytes_max`]), and [`read`] allocates no more than the frame has bytes.
+
+use std::fmt;
+
+use codec::{Decode, DecodeAll, Encode, MaxEncodedLen};
+use sp_core::{ConstU32, bounded::BoundedVec};
+use surety_channels::{
+    ChannelId, Nonce, Request, SignedCancel, SignedChunkStatement, SignedVoucher, VoucherRefusal,
+};
+use surety_types::limits::INPUT_BYTES_MAX;
+
+use crate::{AccountId, CHUNK_BYTES_MAX, Unfit};
+
+/// The protocol's name. Its number grows with every change of the messages.
+pub const PROTOCOL: &str = "/surety/call/1";
+
+/// The bytes of an input.
+pub type Input = BoundedVec<u8, ConstU32<INPUT_BYTES_MAX>>;
+
+/// The bytes of a chunk: whole units. The word that says how a generation ended is not among them.
+pub type Chunk = BoundedVec<u8, ConstU32<CHUNK_BYTES_MAX>>;
+
+/// What a payer wants.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
+pub struct Ask {
+    /// What it is, and what a unit costs.
+    pub request: Request,
+    /// How many units are said, and paid for, at a time.
+    pub chunk_units: u32,
+    /// Its input.
+    pub input: Input,
+    /// Pays for the first chunk, and names the request.
+    pub voucher: SignedVoucher<AccountId>,
+}
+
+/// What a payer says.
+#[allow(clippy::large_enum_variant, reason = "one at a time is made and sent")]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
+pub enum ToPayee {
+    /// It wants something.
+    Ask(Ask),
+    /// It pays for more.
+    Pay(SignedVoucher<AccountId>),
+    /// It wants no more of an answer.
+    Cancel(SignedCancel<AccountId>),
+}
+
+/// What a payee says.
+#[allow(clippy::large_enum_variant, reason = "one at a time is made and sent")]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
+pub enum FromPayee {
+    /// A request is taken: the channel's next one may be asked.
+    Taken {
+        /// Its number.
+        nonce: Nonce,
+    },
+    /// More of an answer. The statement with an end is the receipt.
+    Chunk {
+        /// What was added.
+        bytes: Chunk,
+        /// What was said in all.
+        statement: SignedChunkStatement<AccountId>,
+    },
+    /// What a payer said is not taken.
+    Refused {
+        /// Under this number.
+        nonce: Nonce,
+        /// Why.
+        why: Refusal,
+    },
+}
+
+/// Why something is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
+pub enum Refusal {
+    /// No finalised block has the channel yet, or it has ended.
+    NoChannel,
+    /// The payer closes it.
+    Closing,
+    /// The payee does not know what it has signed over this channel.
+    Forgotten,
+    /// The channel's key has not signed this for this chain.
+    BadSignature,
+    /// The voucher is not one that can be taken now.
+    Voucher(VoucherRefusal),
+    /// The first chunk is not paid for.
+    Unpaid {
+        /// The least sum that would do, in plancks.
+        sum: u128,
+    },
+    /// This model, or what is asked of it, is not offered.
+    NotOffered,
+    /// A unit costs more.
+    Price {
+        /// That, in plancks.
+        unit_price: u128,
+    },
+    /// Chunks are of other sizes.
+    ChunkUnits {
+        /// The least.
+        least: u32,
+        /// The most.
+        most: u32,
+    },
+    /// The input does not fit what is asked.
+    Input(Unfit),
+    /// All places are taken.
+    Busy,
+    /// No such request is being answered.
+    NoCall,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoChannel => write!(f, "no finalised block has the channel: wait, or open one"),
+            Self::Closing => write!(f, "the channel is being closed: open another one"),
+            Self::Forgotten => write!(
+                f,
+                "the provider has lost its records of this channel: close it, and open another one"
+            ),
+            Self::BadSignature => write!(f, "the channel's key has not signed this for this chain"),
+            Self::Voucher(refusal) => write!(f, "{refusal}"),
+            Self::Unpaid { sum } => write!(f, "a voucher of {sum} plancks in all has to come first"),
+            Self::NotOffered => write!(f, "the provider does not offer this model, or not for this"),
+            Self::Price { unit_price } => write!(f, "a unit costs {unit_price} plancks"),
+            Self::ChunkUnits { least, most } => write!(f, "chunks have {least} to {most} units"),
+            Self::Input(unfit) => write!(f, "{unfit}"),
+            Self::Busy => write!(f, "all places are taken: try again in a moment"),
+            Self::NoCall => write!(f, "no such request is being answered"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// What can be read from a peer.
+pub trait Message: Encode + Decode + MaxEncodedLen {
+    /// Most bytes of it.
+    fn bytes_max() -> usize {
+        Self::max_encoded_len()
+    }
+}
+
+impl Message for ToPayee {}
+impl Message for FromPayee {}
+
+/// Why bytes are no message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// There are too many.
+    #[error("a message of {bytes} bytes is over the limit of {bytes_max}")]
+    TooLong {
+        /// As many as there are.
+        bytes: usize,
+        /// As many as there may be.
+        bytes_max: usize,
+    },
+    /// They are no message.
+    #[error("the message is not SCALE: {0}")]
+    Malformed(String),
+}
+
+/// Reads what a peer has sent: all of it.
+///
+/// # Errors
+/// [`Unreadable`].
+pub fn read<M: Message>(bytes: &[u8]) -> Result<M, Unreadable> {
+    let bytes_max = M::bytes_max();
+    if bytes.len() > bytes_max {
+        let bytes = bytes.len();
+        return Err(Unreadable::TooLong { bytes, bytes_max });
+    }
+    M::decode_all(&mut &*bytes).map_err(|error| Unreadable::Malformed(error.to_string()))
+}
+
+impl ToPayee {
+    /// The request that it is about.
+    pub const fn call(&self) -> (ChannelId, Nonce) {
+        match self {
+            Self::Ask(ask) => (ask.voucher.voucher.channel, ask.voucher.voucher.nonce),
+            Self::Pay(signed) => (signed.voucher.channel, signed.voucher.nonce),
+            Self::Cancel(signed) => (signed.cancel.channel, signed.cancel.nonce),
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Receipts on their way to the chain, and what is shown of them.
+
+use codec::{Decode, Encode};
+use sp_core::H256;
+use surety_channels::{
+    Batch, BatchEntry, BatchNumber, BatchRoot, Batched, ChannelId, ChannelOpening, Nonce, RECEIPTS_MAX,
+    ReceiptLeaf, ReceiptOpening, Request,
+};
+
+use super::{Payee, PayeeEffect, call::CallRow};
+use crate::{
+    AccountId, Row, Step, Table,
+    store::{call_key, channel_key, chunk_key},
+};
+
+/// Receipts of consecutive requests: channel, the first of them, how many.
+type Part = (ChannelId, Nonce, u32);
+
+/// How much a batch may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchLimits {
+    /// Most receipts.
+    pub receipts_max: u32,
+    /// Most that they cost, in plancks: what the standing lock still covers.
+    pub price_max: u128,
+}
+
+/// What the journal keeps of a batch.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct BatchRow {
+    pub root: BatchRoot,
+    /// By channel.
+    pub parts: Vec<Part>,
+    /// Its number on the chain, once a finalised block has it.
+    pub number: Option<BatchNumber>,
+}
+
+pub(crate) struct Made {
+    pub row: BatchRow,
+    pub batch: Batch,
+}
+
+impl Made {
+    /// Nothing where the receipts do not make the root.
+    pub fn new(row: BatchRow, entries: &[BatchEntry]) -> Option<Self> {
+        let batch = Batch::new(entries).ok()?;
+        (batch.root() == row.root).then_some(Self { row, batch })
+    }
+}
+
+/// A receipt, as whoever drew it, or missed it, is shown it. Input and output are beside it in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The batch that it is in.
+    pub batch: BatchNumber,
+    /// It, and that it is there.
+    pub batched: Batched<AccountId>,
+    /// What it answers.
+    pub request: Request,
+}
+
+impl Payee {
+    /// Makes a batch of receipts that are in none, in the order of their requests, and promises it. Nothing
+    /// while another is not on the chain, or where there is nothing to be paid for.
+    pub fn make_batch(&mut self, limits: &BatchLimits) -> Step<PayeeEffect> {
+        let mut step = Step::default();
+        if self.uncommitted().is_some() {
+            return step;
+        }
+        let parts = self.gather(limits);
+        let Ok(entries) = self.entries(&parts) else {
+            return step;
+        };
+        // Receipts of nothing wait for one of something.
+        let Some(batch) = Batch::new(&entries)
+            .ok()
+            .filter(|batch| batch.root().sums.price > 0)
+        else {
+            return step;
+        };
+        let id = self
+            .batches
+            .last_key_value()
+            .map_or(0, |(id, _)| id.saturating_add(1));
+        let root = batch.root();
+        for (channel, first, count) in &parts {
+            if let Some(entry) = self.channels.get_mut(channel) {
+                entry.account.unbatched = first.saturating_add(*count);
+                step.put(Row::new(Table::Accounts, channel_key(*channel), &entry.account));
+            }
+        }
+        self.turn = parts.last().map_or(0, |(channel, ..)| channel.saturating_add(1));
+        let number = None;
+        let row = BatchRow { root, parts, number };
+        step.put(Row::new(Table::Batches, id.to_be_bytes().to_vec(), &row));
+        step.then(PayeeEffect::Commit { root });
+        self.batches.insert(id, Made { row, batch });
+        step
+    }
+
+    /// What can be in a batch, by channel. Each time another channel is first, so that no one takes up all
+    /// that may be sold.
+    fn gather(&self, limits: &BatchLimits) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let mut receipts = 0u32;
+        let mut price = 0u128;
+        let in_turn = self
+            .channels
+            .range(self.turn..)
+            .chain(self.channels.range(..self.turn));
+        for (channel, entry) in in_turn {
+            let first = entry.account.unbatched;
+            let mut count = 0u32;
+            for ((at, call), nonce) in entry.calls.range(first..).zip(first..) {
+                let receipt = call.row.receipt().filter(|_| *at == nonce);
+                let more = receipt.and_then(|receipt| price.checked_add(receipt.price));
+                let Some(more) = more.filter(|more| *more <= limits.price_max) else {
+                    break;
+                };
+                if receipts >= limits.receipts_max.min(RECEIPTS_MAX) {
+                    break;
+                }
+                price = more;
+                (receipts, count) = (receipts.saturating_add(1), count.saturating_add(1));
+            }
+            if count > 0 {
+                parts.push((*channel, first, count));
+            }
+        }
+        parts.sort_unstable();
+        parts
+    }
+
+    /// The entries of a batch, or which receipt is missing.
+    pub(super) fn entries(&self, parts: &[Part]) -> Result<Vec<BatchEntry>, (ChannelId, Nonce)> {
+        let genesis = &self.config.genesis;
+        let mut entries = Vec::new();
+        for (channel, first, count) in parts {
+            for nonce in *first..first.saturating_add(*count) {
+                let receipt = self.row(*channel, nonce).and_then(CallRow::receipt);
+                let receipt = receipt.ok_or((*channel, nonce))?;
+                entries.push(BatchEntry {
+                    channel: *channel,
+                    nonce,
+                    price: receipt.price,
+                    leaf: ReceiptLeaf {
+                        receipt: H256(receipt.message(genesis)),
+                        salt: self.config.salts.salt(genesis, *channel, nonce),
+                    },
+                });
+            }
+        }
+        Ok(entries)
+    }
+
+    fn row(&self, channel: ChannelId, nonce: Nonce) -> Option<&CallRow> {
+        Some(&self.channels.get(&channel)?.calls.get(&nonce)?.row)
+    }
+
+    /// The batch that was promised and that no finalised block has, as far as is known here: it has to be
+    /// sent until one does.
+    pub fn uncommitted(&self) -> Option<BatchRoot> {
+        let (_, last) = self.batches.last_key_value()?;
+        last.row.number.is_none().then_some(last.row.root)
+    }
+
+    /// A finalised block has the promised batch under this number.
+    pub fn committed(&mut self, root: &BatchRoot, number: BatchNumber) -> Step<PayeeEffect> {
+        let mut step = Step::default();
+        if let Some((id, made)) = self.batches.iter_mut().next_back()
+            && made.row.number.is_none()
+            && made.row.root == *root
+        {
+            made.row.number = Some(number);
+            step.put(Row::new(Table::Batches, id.to_be_bytes().to_vec(), &made.row));
+        }
+        step
+    }
+
+    /// Batches that finalised blocks have, and what is kept of them.
+    pub(super) fn on_chain(&self) -> impl Iterator<Item = (BatchNumber, &Made)> {
+        self.batches
+            .values()
+            .filter_map(|made| Some((made.row.number?, made)))
+    }
+
+    fn batch(&self, number: BatchNumber) -> Option<&Made> {
+        self.on_chain()
+            .find(|(of, _)| *of == number)
+            .map(|(_, made)| made)
+    }
+
+    /// The receipt of a request, for whoever misses it.
+    pub fn open_receipt(&self, channel: ChannelId, nonce: Nonce) -> Option<Shown> {
+        let mut on_chain = self.on_chain();
+        let found = on_chain.find_map(|(number, made)| Some((number, made.batch.open(channel, nonce)?)));
+        let (number, opening) = found?;
+        self.show(number, opening)
+    }
+
+    /// The receipt that a point of a batch is in, for whoever drew it.
+    pub fn open_point(&self, batch: BatchNumber, point: u128) -> Option<Shown> {
+        self.show(batch, self.batch(batch)?.batch.leaf_at(point)?)
+    }
+
+    /// What a channel has in a batch.
+    pub fn open_channel(&self, batch: BatchNumber, channel: ChannelId) -> Option<ChannelOpening> {
+        self.batch(batch)?.batch.open_channel(channel)
+    }
+
+    fn show(&self, batch: BatchNumber, opening: ReceiptOpening) -> Option<Shown> {
+        let nonce = opening.of.first.checked_add(opening.place)?;
+        let row = self.row(opening.of.channel, nonce)?;
+        let statement = row.receipt()?.clone();
+        Some(Shown {
+            batch,
+            batched: Batched { opening, statement },
+            request: row.request.clone(),
+        })
+    }
+
+    /// Nobody can ask for a batch any more: it was redeemed, and its time is over.
+    pub fn forget(&mut self, batch: BatchNumber) -> Step<PayeeEffect> {
+        let mut step = Step::default();
+        let found = self
+            .batches
+            .iter()
+            .find(|(_, made)| made.row.number == Some(batch));
+        let Some(id) = found.map(|(id, _)| *id) else {
+            return step;
+        };
+        // The last is kept: the next one's number follows from it.
+        if self.batches.last_key_value().is_some_and(|(last, _)| *last == id) {
+            return step;
+        }
+        let Some(made) = self.batches.remove(&id) else {
+            return step;
+        };
+        step.put(Row::gone(Table::Batches, id.to_be_bytes().to_vec()));
+        for (channel, first, count) in made.row.parts {
+            for nonce in first..first.saturating_add(count) {
+                self.forget_call(channel, nonce, &mut step);
+            }
+            self.drop_account(channel, &mut step);
+        }
+        step
+    }
+
+    /// A finalised block says that a channel has ended: nothing of it can be paid any more. What batches
+    /// have of it stays until they are forgotten; so does an open request until it has its receipt.
+    pub fn forget_channel(&mut self, channel: ChannelId) -> Step<PayeeEffect> {
+        let mut step = Step::default();
+        let Some(entry) = self.channels.get_mut(&channel).filter(|entry| entry.open == 0) else {
+            return step;
+        };
+        let unbatched = entry.calls.range(entry.account.unbatched..);
+        let unbatched: Vec<Nonce> = unbatched.map(|(nonce, _)| *nonce).collect();
+        entry.account.unbatched = entry.account.next;
+        entry.account.is_over = true;
+        step.put(Row::new(Table::Accounts, channel_key(channel), &entry.account));
+        for nonce in unbatched {
+            self.forget_call(channel, nonce, &mut step);
+        }
+        self.drop_account(channel, &mut step);
+        step
+    }
+
+    fn drop_account(&mut self, channel: ChannelId, step: &mut Step<PayeeEffect>) {
+        let entry = self.channels.get(&channel);
+        if entry.is_some_and(|entry| entry.account.is_over && entry.calls.is_empty()) {
+            self.channels.remove(&channel);
+            step.put(Row::gone(Table::Accounts, channel_key(channel)));
+        }
+    }
+
+    fn forget_call(&mut self, channel: ChannelId, nonce: Nonce, step: &mut Step<PayeeEffect>) {
+        let Some(entry) = self.channels.get_mut(&channel) else {
+            return;
+        };
+        let Some(call) = entry.calls.remove(&nonce) else {
+            return;
+        };
+        entry.voids = entry.voids.saturating_sub(usize::from(call.row.is_void()));
+        self.calls = self.calls.saturating_sub(1);
+        step.put(Row::gone(Table::Calls, call_key(channel, nonce)));
+        step.put(Row::gone(Table::Inputs, call_key(channel, nonce)));
+        for chunk in 0..call.row.chunks {
+            step.put(Row::gone(Table::Outputs, chunk_key(channel, nonce, chunk)));
+        }
+    }
+}

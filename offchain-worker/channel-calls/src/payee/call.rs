@@ -1,0 +1,79 @@
+//! A request that was taken.
+
+use codec::{Decode, Encode};
+use sp_core::H256;
+use surety_channels::{ChunkStatement, End, Ending, Request, SignedCancel, SignedChunkStatement};
+
+use crate::{
+    AccountId, Millis,
+    answer::{Form, Said},
+};
+
+/// What the journal keeps of it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct CallRow {
+    pub request: Request,
+    /// Of the request.
+    pub hash: H256,
+    pub form: Form,
+    /// Units that were said.
+    pub said: u32,
+    /// In so many chunks.
+    pub chunks: u32,
+    /// The last, which may have been sent. With an end it is the receipt.
+    pub statement: Option<SignedChunkStatement<AccountId>>,
+    /// The payer's word that it wants no more.
+    pub cancel: Option<SignedCancel<AccountId>>,
+}
+
+impl CallRow {
+    /// The receipt.
+    pub fn receipt(&self) -> Option<&ChunkStatement<AccountId>> {
+        let statement = &self.statement.as_ref()?.statement;
+        statement.end.is_some().then_some(statement)
+    }
+
+    /// Whether it came to nothing.
+    pub fn is_void(&self) -> bool {
+        self.receipt().is_some_and(ChunkStatement::is_void)
+    }
+}
+
+/// How far an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It is computed.
+    Running,
+    /// All of it was computed. What is not said waits for a voucher.
+    Finished(Ending),
+    /// No more is said, and the trace of what was is made.
+    Tracing(End),
+}
+
+/// What only memory keeps of a request that has no receipt.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    pub said: Said,
+    /// What was computed and not said: a chunk at most.
+    pub pending: Vec<u8>,
+    pub stage: Stage,
+    /// Since when a chunk waits for its voucher.
+    pub unpaid_since: Option<Millis>,
+}
+
+impl Live {
+    pub fn new() -> Self {
+        Self {
+            said: Said::default(),
+            pending: Vec::new(),
+            stage: Stage::Running,
+            unpaid_since: None,
+        }
+    }
+}
+
+pub(crate) struct Call {
+    pub row: CallRow,
+    /// Nothing once it has a receipt.
+    pub live: Option<Live>,
+}

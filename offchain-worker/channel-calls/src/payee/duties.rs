@@ -1,0 +1,114 @@
+//! The payee's watch: what it has to do so that it is paid, by what a finalised block says.
+
+use std::collections::BTreeMap;
+
+use surety_channels::{BatchNumber, BatchWindow, ChannelId, ChannelOpening, SignedVoucher, Time};
+
+use super::{ChannelSeen, Payee};
+use crate::AccountId;
+
+/// Most batches that one call redeems from (`surety-pallet-channels`).
+pub const REDEEMED_MAX: usize = 8;
+
+/// When it is worth a fee to redeem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RedeemPolicy {
+    /// Less is not redeemed before it has to be, in plancks.
+    pub amount_min: u128,
+    /// So long before the payee's last time everything is done: for calls that fail at first.
+    pub margin: Time,
+}
+
+/// What has to be done about a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Duty {
+    /// Redeem its best voucher.
+    Redeem {
+        /// It.
+        voucher: SignedVoucher<AccountId>,
+        /// What the channel has in batches that are final and not counted, in their order.
+        openings: Vec<(BatchNumber, ChannelOpening)>,
+        /// What that pays, in plancks.
+        amount: u128,
+    },
+    /// Keep the payer's money until a batch is final that will not be in time.
+    Hold {
+        /// Channel id.
+        channel: ChannelId,
+        /// The batch.
+        batch: BatchNumber,
+        /// What the channel has in it.
+        opening: ChannelOpening,
+    },
+    /// Batch its receipts: the time for it ends.
+    Batch,
+}
+
+impl Payee {
+    /// What is due about a channel at `now`. `windows` are those of this payee's batches that the chain still
+    /// has.
+    pub fn duties(
+        &self,
+        seen: &ChannelSeen,
+        windows: &BTreeMap<BatchNumber, BatchWindow>,
+        now: Time,
+        policy: &RedeemPolicy,
+    ) -> Vec<Duty> {
+        let id = seen.terms.channel;
+        let mut duties = Vec::new();
+        let Some(channel) = self.channels.get(&id) else {
+            return duties;
+        };
+        let Some(voucher) = &channel.account.voucher else {
+            return duties;
+        };
+        let deadline = voucher
+            .voucher
+            .expiry
+            .min(seen.purse.closing.unwrap_or(Time::MAX));
+        let is_late = now.saturating_add(policy.margin) >= deadline;
+        let is_pressing = seen.purse.closing.is_some() || is_late;
+        let unbatched = channel.calls.get(&channel.account.unbatched);
+        if is_pressing && unbatched.is_some_and(|call| call.row.receipt().is_some()) {
+            duties.push(Duty::Batch);
+        }
+        let mut purse = seen.purse;
+        let mut openings = Vec::new();
+        for (number, made) in self.on_chain() {
+            let Some(opening) = made.batch.open_channel(id).filter(|one| one.first >= purse.next) else {
+                continue;
+            };
+            let (Some(window), Some(shown)) = (windows.get(&number), opening.verify(&made.row.root)) else {
+                break;
+            };
+            if !window.is_final(now) {
+                let is_too_late = window.until.max(now).saturating_add(policy.margin) >= deadline;
+                let is_held = seen.purse.held_until > window.until.max(now).saturating_add(policy.margin);
+                if is_too_late && !is_held {
+                    let channel = id;
+                    let batch = number;
+                    duties.push(Duty::Hold {
+                        channel,
+                        batch,
+                        opening,
+                    });
+                }
+                break;
+            }
+            if openings.len() >= REDEEMED_MAX || purse.count(window, &shown, now).is_err() {
+                break;
+            }
+            openings.push((number, opening));
+        }
+        let amount = purse.redeemable(voucher.voucher.sum);
+        if amount > 0 && (is_pressing || amount >= policy.amount_min) {
+            let voucher = voucher.clone();
+            duties.push(Duty::Redeem {
+                voucher,
+                openings,
+                amount,
+            });
+        }
+        duties
+    }
+}

@@ -1,0 +1,234 @@
+//! A payee's end: it takes requests over channels, counts what it serves, and signs what it says.
+//!
+//! Nothing is said before its row is durable. After a loss of everything but the journal the last statement
+//! of each request may or may not have been sent, and ends as it stands: so nothing that was sent is ever
+//! contradicted.
+
+mod account;
+mod batches;
+mod call;
+mod duties;
+mod load;
+mod serve;
+mod take;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    ops::RangeInclusive,
+    sync::Arc,
+};
+
+use sp_core::H256;
+use surety_channels::{BatchRoot, ChannelId, ChannelTerms, Nonce, Purse, Request};
+use surety_types::{ModelId, model::Operation};
+
+use account::Account;
+use batches::Made;
+use call::Call;
+
+use crate::{AccountId, FromPayee, Millis, Model, ReceiptSalts, Sign, Step, Verify};
+
+pub use batches::{BatchLimits, Shown};
+pub use duties::{Duty, RedeemPolicy};
+pub use serve::Misuse;
+
+/// What is sold, and for how much.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// Model id.
+    pub model: ModelId,
+    /// What is done with it.
+    pub operation: Operation,
+    /// Price of a unit, in plancks.
+    pub unit_price: u128,
+    /// What has to be known of the model.
+    pub facts: Model,
+    /// Units of a chunk. The most is what is computed ahead of the payment for it, for each open request.
+    pub chunk_units: RangeInclusive<u32>,
+}
+
+/// How much is kept at once.
+#[derive(Clone, Copy, Debug)]
+pub struct PayeeLimits {
+    /// Requests that are answered at once, over all channels.
+    pub open_max: usize,
+    /// Channels. One takes 400 bytes.
+    pub channels_max: usize,
+    /// Requests that are open, or whose receipts are not forgotten. One takes about a kilobyte.
+    pub calls_max: usize,
+    /// Receipts of nothing of one channel. They cost its payer nothing, so their number has to be bounded:
+    /// they go with the next batch that has a receipt of something.
+    pub voids_max: usize,
+    /// For so long an answer waits for its next voucher before it is cut.
+    pub patience: Millis,
+}
+
+impl Default for PayeeLimits {
+    fn default() -> Self {
+        Self {
+            open_max: 256,
+            channels_max: 4096,
+            // 128 MiB.
+            calls_max: 1 << 17,
+            voids_max: 256,
+            // A gateway that restarts is back before.
+            patience: 30_000,
+        }
+    }
+}
+
+/// What a payee is.
+#[derive(Clone)]
+pub struct PayeeConfig {
+    /// That of the chain.
+    pub genesis: H256,
+    /// The account that channels pay.
+    pub stash: AccountId,
+    /// The account whose key `sign` signs with: the stash's agent.
+    pub agent: AccountId,
+    /// Signs statements.
+    pub sign: Sign,
+    /// Checks payers' signatures.
+    pub verify: Verify,
+    /// Salts of receipts. Their secret has to stay the same for as long as the journal does.
+    pub salts: ReceiptSalts,
+    /// What is sold.
+    pub offers: Vec<Offer>,
+    /// How much at once.
+    pub limits: PayeeLimits,
+}
+
+impl fmt::Debug for PayeeConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("PayeeConfig");
+        shown.field("stash", &self.stash).field("agent", &self.agent);
+        shown.field("offers", &self.offers).field("limits", &self.limits);
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// What a **finalised** block says of a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelSeen {
+    /// What its vouchers are checked against.
+    pub terms: ChannelTerms<AccountId>,
+    /// Its money.
+    pub purse: Purse,
+}
+
+/// What is to be done once the rows of a step are durable.
+#[allow(clippy::large_enum_variant, reason = "they are few, and moved once")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PayeeEffect {
+    /// Say this to whoever asked. Who cannot be reached is told nothing: the batch will show it.
+    Send {
+        /// Channel id.
+        channel: ChannelId,
+        /// Number of the request.
+        nonce: Nonce,
+        /// What is said.
+        message: FromPayee,
+    },
+    /// Compute an answer. Report what comes by [`Payee::said`] and its end by [`Payee::finished`].
+    Compute {
+        /// Channel id.
+        channel: ChannelId,
+        /// Number of the request.
+        nonce: Nonce,
+        /// What is asked for.
+        request: Request,
+        /// Its input.
+        input: Vec<u8>,
+    },
+    /// Compute no more of an answer. Make the root of the trace of its first units, as if no more had been
+    /// asked for, and report it by [`Payee::traced`].
+    Trace {
+        /// Channel id.
+        channel: ChannelId,
+        /// Number of the request.
+        nonce: Nonce,
+        /// Tokens or items that were said.
+        said: u32,
+    },
+    /// Compute no more of an answer. Nothing was said of it.
+    Stop {
+        /// Channel id.
+        channel: ChannelId,
+        /// Number of the request.
+        nonce: Nonce,
+    },
+    /// Commit a batch, until [`Payee::committed`] says that a finalised block has it.
+    Commit {
+        /// What is committed.
+        root: BatchRoot,
+    },
+}
+
+/// A channel and its requests that were not forgotten.
+struct Channel {
+    account: Account,
+    calls: BTreeMap<Nonce, Call>,
+    /// How many of them are open.
+    open: usize,
+    /// How many came to nothing.
+    voids: usize,
+}
+
+/// A payee. See the module's documentation for what it promises.
+pub struct Payee {
+    config: Arc<PayeeConfig>,
+    /// Channels below this one were there before the journal was.
+    first: ChannelId,
+    channels: BTreeMap<ChannelId, Channel>,
+    /// Requests that have no receipt.
+    open: BTreeSet<(ChannelId, Nonce)>,
+    /// Requests of all channels.
+    calls: usize,
+    batches: BTreeMap<u32, Made>,
+    /// Where the next batch begins to look for receipts.
+    turn: ChannelId,
+}
+
+impl Payee {
+    /// Sum of the best voucher of a channel, and what was served over it, in plancks.
+    pub fn account(&self, channel: ChannelId) -> Option<(u128, u128)> {
+        let account = &self.channels.get(&channel)?.account;
+        Some((account.sum(), account.served))
+    }
+
+    /// Requests that have no receipt.
+    pub fn open_calls(&self) -> impl Iterator<Item = (ChannelId, Nonce)> + '_ {
+        self.open.iter().copied()
+    }
+
+    /// Whether another request might be taken, as far as this machine goes.
+    pub fn has_place(&self) -> bool {
+        self.open.len() < self.config.limits.open_max && self.calls < self.config.limits.calls_max
+    }
+
+    /// What a finalised block says of a channel that is known here: deposits and expiries grow.
+    pub fn see(&mut self, seen: &ChannelSeen) {
+        if let Some(channel) = self.channels.get_mut(&seen.terms.channel) {
+            channel.account.terms = seen.terms.clone();
+        }
+    }
+
+    fn offer(&self, request: &Request) -> Option<&Offer> {
+        let mut offers = self.config.offers.iter();
+        offers.find(|offer| offer.model == request.model && offer.operation == request.operation)
+    }
+
+    fn call(&mut self, channel: ChannelId, nonce: Nonce) -> Option<(&mut Account, &mut Call)> {
+        let channel = self.channels.get_mut(&channel)?;
+        Some((&mut channel.account, channel.calls.get_mut(&nonce)?))
+    }
+}
+
+fn send(step: &mut Step<PayeeEffect>, channel: ChannelId, nonce: Nonce, message: FromPayee) {
+    step.then(PayeeEffect::Send {
+        channel,
+        nonce,
+        message,
+    });
+}

@@ -1,0 +1,318 @@
+//! What is said, chunk by chunk, and how an answer ends.
+
+use sp_core::H256;
+use surety_channels::{ChannelId, ChunkStatement, End, Ending, Nonce, SignedChunkStatement};
+use surety_proofs::content_hash;
+
+use super::{
+    Payee, PayeeConfig, PayeeEffect,
+    call::{CallRow, Live, Stage},
+    send,
+};
+use crate::{
+    AccountId, FromPayee, Millis, Row, Step, Table,
+    message::Chunk,
+    store::{call_key, channel_key, chunk_key},
+};
+
+/// Why what was computed is not taken: the caller has made a mistake, or is late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Misuse {
+    /// No answer to such a request is being computed: it was ended meanwhile.
+    #[error("no answer to this request is being computed: stop computing it")]
+    NotRunning,
+    /// It is no whole number of units.
+    #[error("the bytes are no whole number of units")]
+    Ragged,
+    /// There is more than may be computed before it is paid for, or than was asked for.
+    #[error("only {room} more units may be computed before the next voucher")]
+    TooMuch {
+        /// How much may be.
+        room: u32,
+    },
+    /// It cannot end like this here.
+    #[error("an answer of these units does not end like this")]
+    WrongEnd,
+}
+
+impl Payee {
+    /// How many more units may be computed of an answer by now: a chunk ahead of what is paid for.
+    pub fn room(&self, channel: ChannelId, nonce: Nonce) -> u32 {
+        let call = self
+            .channels
+            .get(&channel)
+            .and_then(|channel| channel.calls.get(&nonce));
+        let parts = call.and_then(|call| Some((&call.row, call.live.as_ref()?)));
+        parts.map_or(0, |(row, live)| room(row, live))
+    }
+
+    /// More of an answer was computed: whole units.
+    ///
+    /// # Errors
+    /// [`Misuse`]; nothing changes then.
+    pub fn said(
+        &mut self,
+        channel: ChannelId,
+        nonce: Nonce,
+        output: &[u8],
+        now: Millis,
+    ) -> Result<Step<PayeeEffect>, Misuse> {
+        let (_, call) = self.call(channel, nonce).ok_or(Misuse::NotRunning)?;
+        let live = call.live.as_mut().filter(|live| live.stage == Stage::Running);
+        let live = live.ok_or(Misuse::NotRunning)?;
+        let units = call.row.form.units_in(output).ok_or(Misuse::Ragged)?;
+        let room = room(&call.row, live);
+        if units > room {
+            return Err(Misuse::TooMuch { room });
+        }
+        live.pending.extend_from_slice(output);
+        let mut step = Step::default();
+        self.flush(channel, nonce, now, &mut step);
+        Ok(step)
+    }
+
+    /// All of an answer was computed: a stop id, or as much as was asked for.
+    ///
+    /// # Errors
+    /// [`Misuse`]; nothing changes then.
+    pub fn finished(
+        &mut self,
+        channel: ChannelId,
+        nonce: Nonce,
+        end: Ending,
+        now: Millis,
+    ) -> Result<Step<PayeeEffect>, Misuse> {
+        let (_, call) = self.call(channel, nonce).ok_or(Misuse::NotRunning)?;
+        let live = call.live.as_mut().filter(|live| live.stage == Stage::Running);
+        let live = live.ok_or(Misuse::NotRunning)?;
+        let computed = computed(&call.row, live);
+        let is_whole = match end.how {
+            End::Stop => computed > 0,
+            End::Length => computed == call.row.form.full,
+            End::Cancelled | End::Cut => false,
+        };
+        if !is_whole {
+            return Err(Misuse::WrongEnd);
+        }
+        live.stage = Stage::Finished(end);
+        let mut step = Step::default();
+        self.flush(channel, nonce, now, &mut step);
+        Ok(step)
+    }
+
+    /// An answer cannot be computed further: what was said of it is its receipt.
+    pub fn abandon(&mut self, channel: ChannelId, nonce: Nonce) -> Step<PayeeEffect> {
+        let mut step = Step::default();
+        self.end_early(channel, nonce, End::Cut, &mut step);
+        step
+    }
+
+    /// The root of the trace of what was said, as [`PayeeEffect::Trace`] asks for.
+    pub fn traced(&mut self, channel: ChannelId, nonce: Nonce, trace_root: H256) -> Step<PayeeEffect> {
+        let mut step = Step::default();
+        let config = self.config.clone();
+        let Some((_, call)) = self.call(channel, nonce) else {
+            return step;
+        };
+        let (Some(live), Some(last)) = (&call.live, &call.row.statement) else {
+            return step;
+        };
+        if let Stage::Tracing(how) = live.stage {
+            let end = Some(Ending { how, trace_root });
+            let statement = ChunkStatement {
+                end,
+                ..last.statement.clone()
+            };
+            let signed = sign(&config, statement);
+            self.receipt(channel, nonce, signed, &mut step);
+        }
+        step
+    }
+
+    /// Time passes: an answer whose next voucher has not come for long is cut.
+    pub fn tick(&mut self, now: Millis) -> Step<PayeeEffect> {
+        let mut step = Step::default();
+        let patience = self.config.limits.patience;
+        let is_late = |(channel, nonce): &(ChannelId, Nonce)| {
+            let call = self
+                .channels
+                .get(channel)
+                .and_then(|channel| channel.calls.get(nonce));
+            let since = call.and_then(|call| call.live.as_ref()?.unpaid_since);
+            since.is_some_and(|since| now.saturating_sub(since) >= patience)
+        };
+        let late: Vec<_> = self.open.iter().copied().filter(is_late).collect();
+        for (channel, nonce) in late {
+            self.end_early(channel, nonce, End::Cut, &mut step);
+        }
+        step
+    }
+
+    /// Says what is a whole chunk, or the rest, if it is paid for.
+    pub(super) fn flush(
+        &mut self,
+        channel: ChannelId,
+        nonce: Nonce,
+        now: Millis,
+        step: &mut Step<PayeeEffect>,
+    ) {
+        let config = self.config.clone();
+        let Some((account, call)) = self.call(channel, nonce) else {
+            return;
+        };
+        let row = &mut call.row;
+        let Some(live) = &mut call.live else { return };
+        let pending = row.form.units_in(&live.pending).unwrap_or(0);
+        let end = match live.stage {
+            // What is the last of it waits for how it ends.
+            Stage::Running if pending < row.form.chunk || computed(row, live) >= row.form.full => return,
+            Stage::Running => None,
+            Stage::Finished(end) => Some(end),
+            Stage::Tracing(_) => return,
+        };
+        let said = row.said.saturating_add(pending);
+        let price = row.form.price(said);
+        let more = price.saturating_sub(row.form.price(row.said));
+        if account.check_serve(more).is_err() {
+            live.unpaid_since.get_or_insert(now);
+            return;
+        }
+        let Ok(bytes) = Chunk::try_from(live.pending.clone()) else {
+            return;
+        };
+        account.served = account.served.saturating_add(more);
+        live.unpaid_since = None;
+        live.pending.clear();
+        row.form.say(&mut live.said, &bytes);
+        let statement = ChunkStatement {
+            channel,
+            payee: config.stash.clone(),
+            nonce,
+            request: row.hash,
+            bytes: live.said.bytes(),
+            output: live.said.hash(),
+            units: row.form.units(said),
+            price,
+            end,
+        };
+        let signed = sign(&config, statement);
+        if pending > 0 {
+            step.put(Row {
+                table: Table::Outputs,
+                key: chunk_key(channel, nonce, row.chunks),
+                value: Some(bytes.to_vec()),
+            });
+            row.chunks = row.chunks.saturating_add(1);
+        }
+        row.said = said;
+        row.statement = Some(signed.clone());
+        step.put(Row::new(Table::Accounts, channel_key(channel), account));
+        step.put(Row::new(Table::Calls, call_key(channel, nonce), row));
+        let statement = signed;
+        send(step, channel, nonce, FromPayee::Chunk { bytes, statement });
+        if end.is_some() {
+            self.close(channel, nonce);
+        }
+    }
+
+    /// Says no more of an answer. Where nothing was said that is a receipt of nothing.
+    pub(super) fn end_early(
+        &mut self,
+        channel: ChannelId,
+        nonce: Nonce,
+        how: End,
+        step: &mut Step<PayeeEffect>,
+    ) {
+        let config = self.config.clone();
+        let Some((_, call)) = self.call(channel, nonce) else {
+            return;
+        };
+        let Some(live) = call.live.as_mut() else { return };
+        if matches!(live.stage, Stage::Tracing(_)) {
+            return;
+        }
+        live.pending = Vec::new();
+        live.unpaid_since = None;
+        live.stage = Stage::Tracing(how);
+        if call.row.statement.is_some() {
+            let said = call.row.said;
+            step.then(PayeeEffect::Trace { channel, nonce, said });
+            return;
+        }
+        let nothing = ChunkStatement {
+            channel,
+            payee: config.stash.clone(),
+            nonce,
+            request: call.row.hash,
+            bytes: 0,
+            output: content_hash(&[]),
+            units: 0,
+            price: 0,
+            end: Some(Ending {
+                how,
+                trace_root: H256::zero(),
+            }),
+        };
+        let signed = sign(&config, nothing);
+        step.then(PayeeEffect::Stop { channel, nonce });
+        self.receipt(channel, nonce, signed, step);
+        // Nobody asks what was done with it.
+        step.put(Row::gone(Table::Inputs, call_key(channel, nonce)));
+        if let Some(entry) = self.channels.get_mut(&channel) {
+            entry.voids = entry.voids.saturating_add(1);
+        }
+    }
+
+    fn receipt(
+        &mut self,
+        channel: ChannelId,
+        nonce: Nonce,
+        signed: SignedChunkStatement<AccountId>,
+        step: &mut Step<PayeeEffect>,
+    ) {
+        let Some((_, call)) = self.call(channel, nonce) else {
+            return;
+        };
+        call.row.statement = Some(signed.clone());
+        step.put(Row::new(Table::Calls, call_key(channel, nonce), &call.row));
+        let message = FromPayee::Chunk {
+            bytes: Chunk::default(),
+            statement: signed,
+        };
+        send(step, channel, nonce, message);
+        self.close(channel, nonce);
+    }
+
+    fn close(&mut self, channel: ChannelId, nonce: Nonce) {
+        self.open.remove(&(channel, nonce));
+        let Some(entry) = self.channels.get_mut(&channel) else {
+            return;
+        };
+        let live = entry.calls.get_mut(&nonce).and_then(|call| call.live.take());
+        if live.is_some() {
+            entry.open = entry.open.saturating_sub(1);
+        }
+    }
+}
+
+fn computed(row: &CallRow, live: &Live) -> u32 {
+    let pending = row.form.units_in(&live.pending).unwrap_or(0);
+    row.said.saturating_add(pending)
+}
+
+fn room(row: &CallRow, live: &Live) -> u32 {
+    if live.stage != Stage::Running {
+        return 0;
+    }
+    let ahead = row.said.saturating_add(row.form.chunk).min(row.form.full);
+    ahead.saturating_sub(computed(row, live))
+}
+
+fn sign(config: &PayeeConfig, statement: ChunkStatement<AccountId>) -> SignedChunkStatement<AccountId> {
+    let signature = (config.sign)(&statement.message(&config.genesis));
+    SignedChunkStatement {
+        statement,
+        agent: config.agent.clone(),
+        signature,
+    }
+}

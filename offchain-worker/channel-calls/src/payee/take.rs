@@ -1,0 +1,210 @@
+//! What a payer says: it asks, it pays, it has enough.
+
+use surety_channels::{ChannelId, End, Nonce, SignedCancel, SignedVoucher, Time, VoucherRefusal};
+
+use super::{
+    Channel, ChannelSeen, Payee, PayeeEffect,
+    account::Account,
+    call::{Call, CallRow, Live},
+    send,
+};
+use crate::{
+    AccountId, Ask, FromPayee, Millis, Refusal, Row, Step, Table,
+    answer::Form,
+    store::{call_key, channel_key},
+};
+
+impl Payee {
+    /// Takes a request, or refuses it. `seen` is what the newest finalised block says of the channel: nothing
+    /// also where it is older than the payee's last conviction, and pays nothing any more. `at` is the latest
+    /// time at which its voucher might have to be redeemed.
+    pub fn ask(&mut self, ask: Ask, seen: Option<&ChannelSeen>, at: Time) -> Step<PayeeEffect> {
+        let (channel, nonce) = (ask.voucher.voucher.channel, ask.voucher.voucher.nonce);
+        match self.check_ask(&ask, seen, at) {
+            Ok((account, form)) => self.take(ask, account, form),
+            Err(why) => refused(channel, nonce, why),
+        }
+    }
+
+    /// The channel's account as it is once the request is taken, and the form of its answer.
+    fn check_ask(&self, ask: &Ask, seen: Option<&ChannelSeen>, at: Time) -> Result<(Account, Form), Refusal> {
+        let voucher = &ask.voucher.voucher;
+        let seen = seen.filter(|seen| seen.terms.channel == voucher.channel);
+        let seen = seen.ok_or(Refusal::NoChannel)?;
+        if seen.terms.payee != self.config.stash {
+            return Err(Refusal::Voucher(VoucherRefusal::OtherPayee));
+        }
+        if seen.purse.closing.is_some() {
+            return Err(Refusal::Closing);
+        }
+        let known = self.channels.get(&voucher.channel);
+        let open = known.map_or(0, |channel| channel.open);
+        let mut account = match known {
+            Some(channel) => channel.account.clone(),
+            None if voucher.channel < self.first => return Err(Refusal::Forgotten),
+            None if self.channels.len() >= self.config.limits.channels_max => return Err(Refusal::Busy),
+            None => Account::new(seen.terms.clone()),
+        };
+        // The chain has receipts that this journal has not: it is an old copy.
+        if account.unbatched < seen.purse.next {
+            return Err(Refusal::Forgotten);
+        }
+        account.terms = seen.terms.clone();
+        let offer = self.offer(&ask.request).ok_or(Refusal::NotOffered)?;
+        // What costs nothing is in no batch that is worth its fee.
+        let unit_price = offer.unit_price.max(1);
+        if ask.request.unit_price < unit_price {
+            return Err(Refusal::Price { unit_price });
+        }
+        if !offer.chunk_units.contains(&ask.chunk_units) {
+            let (least, most) = (*offer.chunk_units.start(), *offer.chunk_units.end());
+            return Err(Refusal::ChunkUnits { least, most });
+        }
+        account.check_ask(voucher, at, open).map_err(Refusal::Voucher)?;
+        if voucher.request != ask.request.hash() {
+            return Err(Refusal::Voucher(VoucherRefusal::OtherRequest));
+        }
+        let voids = known.map_or(0, |channel| channel.voids);
+        if !self.has_place() || voids >= self.config.limits.voids_max {
+            return Err(Refusal::Busy);
+        }
+        // Before the input is hashed: only a payer can have that done.
+        if !self.is_signed(&ask.voucher, &account) {
+            return Err(Refusal::BadSignature);
+        }
+        let form =
+            Form::of(&ask.request, &ask.input, &offer.facts, ask.chunk_units).map_err(Refusal::Input)?;
+        let sum = account.served.saturating_add(form.paid_ahead(0));
+        if sum > voucher.sum {
+            return Err(Refusal::Unpaid { sum });
+        }
+        account.next = account.next.saturating_add(1);
+        account.voucher = Some(ask.voucher.clone());
+        Ok((account, form))
+    }
+
+    fn take(&mut self, ask: Ask, account: Account, form: Form) -> Step<PayeeEffect> {
+        let Ask {
+            request,
+            input,
+            voucher,
+            ..
+        } = ask;
+        let (channel, nonce) = (voucher.voucher.channel, voucher.voucher.nonce);
+        let row = CallRow {
+            hash: voucher.voucher.request,
+            request: request.clone(),
+            form,
+            said: 0,
+            chunks: 0,
+            statement: None,
+            cancel: None,
+        };
+        let mut step = Step::default();
+        step.put(Row::new(Table::Accounts, channel_key(channel), &account));
+        step.put(Row::new(Table::Calls, call_key(channel, nonce), &row));
+        step.put(Row {
+            table: Table::Inputs,
+            key: call_key(channel, nonce),
+            value: Some(input.to_vec()),
+        });
+        send(&mut step, channel, nonce, FromPayee::Taken { nonce });
+        step.then(PayeeEffect::Compute {
+            channel,
+            nonce,
+            request,
+            input: input.into_inner(),
+        });
+        let live = Some(Live::new());
+        let entry = self.channels.entry(channel).or_insert_with(|| Channel {
+            account: account.clone(),
+            calls: Default::default(),
+            open: 0,
+            voids: 0,
+        });
+        entry.account = account;
+        entry.calls.insert(nonce, Call { row, live });
+        entry.open = entry.open.saturating_add(1);
+        self.open.insert((channel, nonce));
+        self.calls = self.calls.saturating_add(1);
+        step
+    }
+
+    /// Takes a voucher for an answer that is being made. What it pays for is said at once. One that another
+    /// has overtaken, or that comes after the end, changes nothing.
+    ///
+    /// It is written down with what it pays for, and not before: a voucher that is lost was not earned.
+    pub fn pay(&mut self, signed: SignedVoucher<AccountId>, at: Time, now: Millis) -> Step<PayeeEffect> {
+        let (channel, nonce) = (signed.voucher.channel, signed.voucher.nonce);
+        match self.check_pay(&signed, at) {
+            Ok(()) => {}
+            Err(Refusal::NoCall | Refusal::Voucher(VoucherRefusal::NotLarger { .. })) => {
+                return Step::default();
+            }
+            Err(why) => return refused(channel, nonce, why),
+        }
+        let mut step = Step::default();
+        let Some(entry) = self.channels.get_mut(&channel) else {
+            return step;
+        };
+        entry.account.voucher = Some(signed);
+        let of_channel = self.open.range((channel, 0)..=(channel, Nonce::MAX));
+        let open: Vec<Nonce> = of_channel.map(|(_, nonce)| *nonce).collect();
+        for nonce in open {
+            self.flush(channel, nonce, now, &mut step);
+        }
+        step
+    }
+
+    fn check_pay(&self, signed: &SignedVoucher<AccountId>, at: Time) -> Result<(), Refusal> {
+        let voucher = &signed.voucher;
+        let channel = self.channels.get(&voucher.channel).ok_or(Refusal::NoCall)?;
+        let call = channel
+            .calls
+            .get(&voucher.nonce)
+            .filter(|call| call.live.is_some());
+        let call = call.ok_or(Refusal::NoCall)?;
+        let checked = channel.account.check_pay(voucher, at);
+        checked.map_err(Refusal::Voucher)?;
+        if call.row.hash != voucher.request {
+            return Err(Refusal::Voucher(VoucherRefusal::OtherRequest));
+        }
+        if !self.is_signed(signed, &channel.account) {
+            return Err(Refusal::BadSignature);
+        }
+        Ok(())
+    }
+
+    fn is_signed(&self, signed: &SignedVoucher<AccountId>, account: &Account) -> bool {
+        let verify = &*self.config.verify;
+        signed.is_signed(&self.config.genesis, &account.terms.key, verify)
+    }
+
+    /// Ends an answer that its payer wants no more of.
+    pub fn cancel(&mut self, signed: SignedCancel<AccountId>) -> Step<PayeeEffect> {
+        let (channel, nonce) = (signed.cancel.channel, signed.cancel.nonce);
+        let (genesis, verify) = (self.config.genesis, self.config.verify.clone());
+        let stash = self.config.stash.clone();
+        let mut step = Step::default();
+        let Some((account, call)) = self.call(channel, nonce) else {
+            return refused(channel, nonce, Refusal::NoCall);
+        };
+        if call.live.is_none() || call.row.cancel.is_some() {
+            return step;
+        }
+        let is_of_it = signed.cancel.request == call.row.hash && signed.cancel.payee == stash;
+        if !is_of_it || !signed.is_signed(&genesis, &account.terms.key, &*verify) {
+            return refused(channel, nonce, Refusal::BadSignature);
+        }
+        call.row.cancel = Some(signed);
+        step.put(Row::new(Table::Calls, call_key(channel, nonce), &call.row));
+        self.end_early(channel, nonce, End::Cancelled, &mut step);
+        step
+    }
+}
+
+fn refused(channel: ChannelId, nonce: Nonce, why: Refusal) -> Step<PayeeEffect> {
+    let mut step = Step::default();
+    send(&mut step, channel, nonce, FromPayee::Refused { nonce, why });
+    step
+}

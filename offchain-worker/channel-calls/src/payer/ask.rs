@@ -1,0 +1,214 @@
+//! Asking, and having enough.
+
+use surety_channels::{Nonce, OPEN_REQUESTS_MAX, VoucherRefusal};
+
+use super::{Broken, Call, Held, HeldState, Live, Payer, PayerEffect, Wanted, send};
+use crate::{
+    Ask, Refusal, Row, Step, Table, ToPayee, Unfit,
+    answer::{Form, Said},
+    message::Input,
+    store::call_key,
+};
+
+/// Why nothing is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// Another request was asked and not answered yet.
+    #[error("another request is being asked over this channel: wait until it is taken")]
+    Waiting,
+    /// As many requests are open as may be.
+    #[error("too many requests of the channel are open: wait for one to end")]
+    TooManyOpen,
+    /// As many statements are kept as may be.
+    #[error("too many receipts of the channel are in no final batch: wait, or open another channel")]
+    TooManyHeld,
+    /// The channel has no money left.
+    #[error("the channel lacks {missing} plancks: top it up")]
+    Exhausted {
+        /// How much it lacks.
+        missing: u128,
+    },
+    /// The payee was found to have lied.
+    #[error("the provider has signed something wrong: ask another one, and report it")]
+    Distrusted,
+    /// What is wanted is no request.
+    #[error("this cannot be asked: {0}")]
+    Unfit(#[from] Unfit),
+}
+
+impl Payer {
+    /// Asks for something, and pays for its first chunk. Returns the number of the request.
+    ///
+    /// # Errors
+    /// [`AskError`]; nothing changes then.
+    pub fn ask(&mut self, wanted: Wanted) -> Result<(Nonce, Step<PayerEffect>), AskError> {
+        if self.wallet.is_distrusted {
+            return Err(AskError::Distrusted);
+        }
+        if self.asking.is_some() {
+            return Err(AskError::Waiting);
+        }
+        if self.open.len() >= OPEN_REQUESTS_MAX as usize {
+            return Err(AskError::TooManyOpen);
+        }
+        if self.calls.len() >= self.config.held_max {
+            return Err(AskError::TooManyHeld);
+        }
+        let form = Form::of(&wanted.request, &wanted.input, &wanted.facts, wanted.chunk_units)?;
+        let input = Input::try_from(wanted.input).map_err(|_| Unfit::TooLarge)?;
+        let allowance = form.paid_ahead(0);
+        let sum = self.spent().saturating_add(allowance).max(self.wallet.signed);
+        if sum > self.terms.deposit {
+            let missing = sum.saturating_sub(self.terms.deposit);
+            return Err(AskError::Exhausted { missing });
+        }
+        let nonce = self.wallet.next;
+        self.wallet.next = nonce.checked_add(1).ok_or(AskError::TooManyHeld)?;
+        self.wallet.signed = sum;
+        let row = Held {
+            request: wanted.request.clone(),
+            form,
+            allowance,
+            said: 0,
+            statement: None,
+            state: HeldState::Open,
+            at: self.now,
+        };
+        let live = Live {
+            stop_ids: wanted.facts.stop_ids,
+            said: Said::default(),
+            output: Vec::new(),
+            is_cancelled: false,
+        };
+        let mut step = Step::default();
+        step.put(self.wallet_row());
+        step.put(self.held_row(nonce, &row));
+        let ask = Ask {
+            voucher: self.voucher(nonce, wanted.request.hash(), sum),
+            request: wanted.request,
+            chunk_units: wanted.chunk_units,
+            input,
+        };
+        send(&mut step, nonce, ToPayee::Ask(ask));
+        let live = Some(live);
+        self.calls.insert(nonce, Call { row, live });
+        self.open.insert(nonce);
+        self.asking = Some(nonce);
+        Ok((nonce, step))
+    }
+
+    /// Wants no more of an answer. Its receipt is still to come; what is said until then is paid.
+    pub fn cancel(&mut self, nonce: Nonce) -> Step<PayerEffect> {
+        let mut step = Step::default();
+        let Some(call) = self.calls.get_mut(&nonce) else {
+            return step;
+        };
+        let Some(live) = call.live.as_mut().filter(|live| !live.is_cancelled) else {
+            return step;
+        };
+        live.is_cancelled = true;
+        let request = call.row.request.hash();
+        let cancel = self.signed_cancel(nonce, request);
+        send(&mut step, nonce, ToPayee::Cancel(cancel));
+        step
+    }
+
+    /// Nothing more comes of an answer: its connection is gone, or it takes too long.
+    pub fn lost(&mut self, nonce: Nonce) -> Step<PayerEffect> {
+        self.give_up(nonce, Broken::Lost, None)
+    }
+
+    /// What was signed for it counts as spent.
+    pub(super) fn give_up(
+        &mut self,
+        nonce: Nonce,
+        why: Broken,
+        evidence: Option<super::Evidence>,
+    ) -> Step<PayerEffect> {
+        let mut step = Step::default();
+        if !self.open.remove(&nonce) {
+            return step;
+        }
+        if self.asking == Some(nonce) {
+            self.asking = None;
+        }
+        let Some(call) = self.calls.get_mut(&nonce) else {
+            return step;
+        };
+        call.live = None;
+        call.row.state = HeldState::Lost;
+        call.row.at = self.now;
+        let (row, spent) = (call.row.clone(), call.row.spent());
+        self.wallet.settled = self.wallet.settled.saturating_add(spent);
+        self.wallet.is_distrusted |= evidence.is_some();
+        step.put(self.wallet_row());
+        step.put(self.held_row(nonce, &row));
+        if let Some(evidence) = &evidence {
+            let key = call_key(self.terms.channel, nonce);
+            step.put(Row::new(Table::Evidence, key, evidence));
+        }
+        step.then(PayerEffect::Broken {
+            nonce,
+            why,
+            spent,
+            evidence,
+        });
+        step
+    }
+
+    /// A refusal. Of a request that was not taken nothing is left but the sum that was signed.
+    pub(super) fn refused(&mut self, nonce: Nonce, why: Refusal) -> Step<PayerEffect> {
+        let mut step = Step::default();
+        let mut is_worth_retry = false;
+        if self.asking == Some(nonce) {
+            self.asking = None;
+            self.open.remove(&nonce);
+            let Some(call) = self.calls.remove(&nonce) else {
+                return step;
+            };
+            step.put(Row::gone(Table::Held, call_key(self.terms.channel, nonce)));
+            self.wallet.next = nonce;
+            is_worth_retry = match why {
+                Refusal::Voucher(VoucherRefusal::OtherNonce { next }) => self.renumber(next, &mut step),
+                Refusal::Unpaid { sum } => self.write_off(sum, call.row.allowance),
+                // A voucher for another request has overtaken it.
+                Refusal::Voucher(VoucherRefusal::NotLarger { last }) => last <= self.wallet.signed,
+                _ => false,
+            };
+            step.put(self.wallet_row());
+        }
+        step.then(PayerEffect::Refused {
+            nonce,
+            why,
+            is_worth_retry,
+        });
+        step
+    }
+
+    /// The payee counts from `next` on. Requests from there on that are lost were never taken then, and cost
+    /// nothing; those that it has said something of it cannot have forgotten.
+    fn renumber(&mut self, next: Nonce, step: &mut Step<PayerEffect>) -> bool {
+        let untaken = |call: &Call| call.row.state == HeldState::Lost && call.row.statement.is_none();
+        if !self.calls.range(next..).all(|(_, call)| untaken(call)) {
+            return false;
+        }
+        for (nonce, call) in self.calls.split_off(&next) {
+            self.wallet.settled = self.wallet.settled.saturating_sub(call.row.allowance);
+            step.put(Row::gone(Table::Held, call_key(self.terms.channel, nonce)));
+        }
+        self.wallet.next = next;
+        true
+    }
+
+    /// The payee has served more than is known here: it may have, as far as it was paid.
+    fn write_off(&mut self, sum: u128, allowance: u128) -> bool {
+        let known = self.spent().saturating_add(allowance);
+        let is_possible = sum <= self.wallet.signed.saturating_add(allowance);
+        if sum <= known || !is_possible {
+            return false;
+        }
+        let more = sum.saturating_sub(known);
+        self.wallet.settled = self.wallet.settled.saturating_add(more);
+        true
+    }
+}

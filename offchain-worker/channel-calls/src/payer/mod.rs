@@ -1,0 +1,292 @@
+//! A payer's end of one channel: it signs a chunk ahead of each answer, checks all that is signed for it, and
+//! keeps the best of it.
+//!
+//! A voucher is written down before it is sent, and a statement before the voucher that follows from it. What
+//! was signed for an answer of which nothing more was heard counts as spent, since it may have been.
+
+mod ask;
+mod check;
+mod hear;
+mod load;
+mod watch;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use codec::{Decode, Encode};
+use sp_core::H256;
+use surety_channels::{
+    BatchNumber, Cancel, ChannelId, ChannelTerms, Nonce, Request, SignedCancel, SignedChunkStatement,
+    SignedVoucher, Time, Voucher,
+};
+
+use crate::{
+    AccountId, Model, Refusal, Row, Sign, Step, Table, ToPayee, Verify,
+    answer::{Form, Said},
+    store::{call_key, channel_key},
+};
+
+pub use ask::AskError;
+pub use check::{Broken, Evidence};
+pub use watch::{Demand, NotCovered};
+
+/// What a payer is.
+#[derive(Clone)]
+pub struct PayerConfig {
+    /// That of the chain.
+    pub genesis: H256,
+    /// Signs with the channel's key.
+    pub sign: Sign,
+    /// Checks the payee's signatures.
+    pub verify: Verify,
+    /// Most statements that are kept: one of each request until it is forgotten, 600 bytes each.
+    pub held_max: usize,
+}
+
+impl fmt::Debug for PayerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("PayerConfig");
+        shown
+            .field("genesis", &self.genesis)
+            .field("held_max", &self.held_max);
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// What is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// What it is, and what is paid for a unit.
+    pub request: Request,
+    /// Its input.
+    pub input: Vec<u8>,
+    /// How many units are paid for ahead: what may be lost.
+    pub chunk_units: u32,
+    /// What has to be known of the model.
+    pub facts: Model,
+}
+
+/// What is to be done once the rows of a step are durable.
+#[allow(clippy::large_enum_variant, reason = "they are few, and moved once")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PayerEffect {
+    /// Say this to the payee.
+    Send {
+        /// Number of the request.
+        nonce: Nonce,
+        /// What is said.
+        message: ToPayee,
+    },
+    /// The request is taken: the next one may be asked.
+    Taken {
+        /// Its number.
+        nonce: Nonce,
+    },
+    /// More of an answer: whole units.
+    Said {
+        /// Number of the request.
+        nonce: Nonce,
+        /// They.
+        bytes: Vec<u8>,
+    },
+    /// An answer has ended; this is its receipt.
+    Done {
+        /// Number of the request.
+        nonce: Nonce,
+        /// It.
+        receipt: SignedChunkStatement<AccountId>,
+    },
+    /// The payee does not take what was sent.
+    Refused {
+        /// Number of the request.
+        nonce: Nonce,
+        /// Why.
+        why: Refusal,
+        /// The same may be asked again at once: it takes another number, or a larger sum.
+        is_worth_retry: bool,
+    },
+    /// An answer has ended without a receipt.
+    Broken {
+        /// Number of the request.
+        nonce: Nonce,
+        /// What has happened.
+        why: Broken,
+        /// What may have been paid for it, in plancks.
+        spent: u128,
+        /// What shows that the payee has lied, where it has. It is also in the store.
+        evidence: Option<Evidence>,
+    },
+}
+
+/// How much was signed.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+struct Wallet {
+    /// The highest sum that was ever signed, in plancks.
+    signed: u128,
+    /// What requests have cost that are over, or may have, in plancks.
+    settled: u128,
+    /// Number of the next request, as far as is known.
+    next: Nonce,
+    /// The payee has lied: nothing more is asked of it here.
+    is_distrusted: bool,
+}
+
+/// How far a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum HeldState {
+    /// It is being answered.
+    Open,
+    /// Nothing more was heard of it.
+    Lost,
+    /// It has a receipt.
+    Over,
+    /// A batch has its receipt.
+    Covered(BatchNumber),
+}
+
+/// What is kept of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+struct Held {
+    request: Request,
+    form: Form,
+    /// What was signed for it at most, in plancks.
+    allowance: u128,
+    /// Units that were said.
+    said: u32,
+    /// The last good statement of it.
+    statement: Option<SignedChunkStatement<AccountId>>,
+    state: HeldState,
+    /// When it was last said something, or ended.
+    at: Time,
+}
+
+/// What only memory keeps of an open request.
+struct Live {
+    stop_ids: Vec<u32>,
+    said: Said,
+    /// All that was said, with the word before it: what shows that two statements contradict each other.
+    output: Vec<u8>,
+    is_cancelled: bool,
+}
+
+struct Call {
+    row: Held,
+    /// Nothing once it is over.
+    live: Option<Live>,
+}
+
+/// A payer's end of a channel.
+pub struct Payer {
+    config: Arc<PayerConfig>,
+    terms: ChannelTerms<AccountId>,
+    /// Whose statements bind the payee, by what the chain says.
+    signers: Vec<AccountId>,
+    now: Time,
+    wallet: Wallet,
+    calls: BTreeMap<Nonce, Call>,
+    open: BTreeSet<Nonce>,
+    /// The request that the payee has neither taken nor refused yet. There is one at a time: their numbers
+    /// have no gaps, and an answer says what the next one is.
+    asking: Option<Nonce>,
+}
+
+impl Payer {
+    /// What a finalised block says of the channel and its payee's signers, at its time.
+    pub fn see(&mut self, terms: ChannelTerms<AccountId>, signers: Vec<AccountId>, now: Time) {
+        self.terms = terms;
+        self.signers = signers;
+        self.now = self.now.max(now);
+    }
+
+    /// The channel.
+    pub const fn channel(&self) -> ChannelId {
+        self.terms.channel
+    }
+
+    /// The highest sum that was ever signed, in plancks: the payee can get no more.
+    pub const fn signed(&self) -> u128 {
+        self.wallet.signed
+    }
+
+    /// What requests that are over have cost, or may have, and what is signed for those that are open, in
+    /// plancks.
+    pub fn spent(&self) -> u128 {
+        let open = self.open.iter().filter_map(|nonce| self.calls.get(nonce));
+        let open = open.map(|call| call.row.allowance);
+        open.fold(self.wallet.settled, u128::saturating_add)
+    }
+
+    /// What may have been paid for a request, in plancks: its price once it has a receipt, and before that
+    /// what was signed for it.
+    pub fn spent_on(&self, nonce: Nonce) -> Option<u128> {
+        Some(self.calls.get(&nonce)?.row.spent())
+    }
+
+    /// Requests that are being answered.
+    pub fn open_calls(&self) -> impl Iterator<Item = Nonce> + '_ {
+        self.open.iter().copied()
+    }
+
+    /// What the payee has signed last for each request, and how far it is.
+    pub fn held(&self) -> impl Iterator<Item = (Nonce, HeldState, Option<&SignedChunkStatement<AccountId>>)> {
+        let calls = self.calls.iter();
+        calls.map(|(nonce, call)| (*nonce, call.row.state, call.row.statement.as_ref()))
+    }
+
+    /// Whether the payee was found to have lied: nothing more is asked over this channel.
+    pub const fn is_distrusted(&self) -> bool {
+        self.wallet.is_distrusted
+    }
+
+    fn wallet_row(&self) -> Row {
+        Row::new(Table::Wallets, channel_key(self.terms.channel), &self.wallet)
+    }
+
+    fn held_row(&self, nonce: Nonce, held: &Held) -> Row {
+        Row::new(Table::Held, call_key(self.terms.channel, nonce), held)
+    }
+
+    fn voucher(&self, nonce: Nonce, request: H256, sum: u128) -> SignedVoucher<AccountId> {
+        let voucher = Voucher {
+            channel: self.terms.channel,
+            payee: self.terms.payee.clone(),
+            expiry: self.terms.expiry,
+            nonce,
+            request,
+            sum,
+        };
+        let signature = (self.config.sign)(&voucher.message(&self.config.genesis));
+        SignedVoucher { voucher, signature }
+    }
+
+    fn signed_cancel(&self, nonce: Nonce, request: H256) -> SignedCancel<AccountId> {
+        let cancel = Cancel {
+            channel: self.terms.channel,
+            payee: self.terms.payee.clone(),
+            nonce,
+            request,
+        };
+        let signature = (self.config.sign)(&cancel.message(&self.config.genesis));
+        SignedCancel { cancel, signature }
+    }
+}
+
+impl Held {
+    /// What was said after more was no longer wanted is not paid beyond what was signed for it.
+    fn spent(&self) -> u128 {
+        let receipt = self
+            .statement
+            .as_ref()
+            .filter(|signed| signed.statement.end.is_some());
+        receipt.map_or(self.allowance, |signed| {
+            signed.statement.price.min(self.allowance)
+        })
+    }
+}
+
+fn send(step: &mut Step<PayerEffect>, nonce: Nonce, message: ToPayee) {
+    step.then(PayerEffect::Send { nonce, message });
+}

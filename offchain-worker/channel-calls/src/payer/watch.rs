@@ -1,0 +1,114 @@
+//! The payer's watch: every statement that it holds is covered by a batch, or demanded.
+
+use surety_channels::{
+    BatchNumber, BatchRoot, Batched, Clash, Nonce, Request, SignedChunkStatement, Time, incompatible,
+};
+
+use super::{HeldState, Payer, PayerEffect};
+use crate::{AccountId, Row, Step, Table, store::call_key};
+
+/// Why what a payee shows does not cover a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotCovered {
+    /// Nothing is held of such a request, or it is still being answered.
+    #[error("no statement of this request waits for a batch")]
+    NotHeld,
+    /// It is not in this batch.
+    #[error("the receipt is not in this batch")]
+    NotThere,
+    /// It says less than was said.
+    #[error("the receipt says less than the provider had said before")]
+    SaysLess,
+    /// It says something else: the batch's evidence is this receipt and the statement that is held.
+    #[error("the receipt contradicts what the provider had said before")]
+    Contradicts(Clash),
+}
+
+/// A statement that no batch covers in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Number of its request.
+    pub nonce: Nonce,
+    /// The request.
+    pub request: Request,
+    /// It.
+    pub statement: SignedChunkStatement<AccountId>,
+}
+
+impl Payer {
+    /// A payee shows the receipt of a request in a batch that a finalised block has.
+    ///
+    /// Of a longer receipt only the kilobyte in which the held statement ends shows that it goes on from it.
+    /// Who wants to see that has it shown; it is not asked for here.
+    ///
+    /// # Errors
+    /// [`NotCovered`]; nothing changes then.
+    pub fn cover(
+        &mut self,
+        batch: BatchNumber,
+        root: &BatchRoot,
+        shown: &Batched<AccountId>,
+    ) -> Result<Step<PayerEffect>, NotCovered> {
+        let nonce = shown.statement.nonce;
+        let genesis = self.config.genesis;
+        let call = self.calls.get_mut(&nonce).ok_or(NotCovered::NotHeld)?;
+        if !matches!(call.row.state, HeldState::Over | HeldState::Lost) {
+            return Err(NotCovered::NotHeld);
+        }
+        let said = &shown.statement;
+        let proven = shown.opening.verify(root).ok_or(NotCovered::NotThere)?;
+        let is_it = proven.receipt.0 == said.message(&genesis)
+            && (proven.channel, proven.nonce, proven.price) == (said.channel, said.nonce, said.price)
+            && (&said.payee, said.channel) == (&self.terms.payee, self.terms.channel);
+        if !is_it {
+            return Err(NotCovered::NotThere);
+        }
+        if let Some(held) = &call.row.statement {
+            if let Some(clash) = incompatible(&held.statement, said, None) {
+                return Err(NotCovered::Contradicts(clash));
+            }
+            if !said.covers(&held.statement) {
+                return Err(NotCovered::SaysLess);
+            }
+        }
+        // What was lost on the way has its price now: what the payee has served, or says so. It gets no more
+        // for that than what was signed.
+        if call.row.state == HeldState::Lost && said.price < call.row.allowance {
+            let less = call.row.allowance.saturating_sub(said.price);
+            self.wallet.settled = self.wallet.settled.saturating_sub(less);
+            call.row.allowance = said.price;
+        }
+        call.row.state = HeldState::Covered(batch);
+        let row = call.row.clone();
+        let mut step = Step::default();
+        step.put(self.wallet_row());
+        step.put(self.held_row(nonce, &row));
+        Ok(step)
+    }
+
+    /// Statements of something that are older than `patience` and in no batch that was shown.
+    pub fn demands(&self, patience: Time) -> Vec<Demand> {
+        let due = |(nonce, call): (&Nonce, &super::Call)| {
+            let waits = matches!(call.row.state, HeldState::Over | HeldState::Lost);
+            let is_late = self.now.saturating_sub(call.row.at) > patience;
+            let statement = call.row.statement.as_ref()?;
+            let is_due = waits && is_late && !statement.statement.is_void();
+            is_due.then(|| Demand {
+                nonce: *nonce,
+                request: call.row.request.clone(),
+                statement: statement.clone(),
+            })
+        };
+        self.calls.iter().filter_map(due).collect()
+    }
+
+    /// A request that nothing more is expected of: its batch is final, or its channel has ended.
+    pub fn forget(&mut self, nonce: Nonce) -> Step<PayerEffect> {
+        let mut step = Step::default();
+        if self.calls.get(&nonce).is_some_and(|call| call.live.is_none()) {
+            self.calls.remove(&nonce);
+            step.put(Row::gone(Table::Held, call_key(self.terms.channel, nonce)));
+        }
+        step
+    }
+}

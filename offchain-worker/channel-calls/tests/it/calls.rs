@@ -1,0 +1,299 @@
+//! What honest ends do.
+
+use crate::{support::*, world::World};
+use surety_channel_calls::{
+    payee::Duty,
+    payer::{AskError, Broken, HeldState},
+    *,
+};
+use surety_channels::*;
+
+#[test]
+fn an_answer_streams_in_chunks_and_costs_what_it_has() {
+    let mut world = World::new(10_000);
+    let nonce = world.ask(text(10, 100, 0, 16)).unwrap();
+    world.settle();
+    let receipt = &world.done[&nonce].statement;
+    assert_eq!((receipt.units, receipt.price), (110, 110 * TOKEN));
+    assert_eq!(receipt.end.unwrap().how, End::Length);
+    let wanted = &world.asked[&nonce];
+    assert_eq!(world.got[&nonce], answer(&wanted.request, &wanted.input).0);
+    // The first chunk pays for the prompt, and no more is ever signed than a chunk ahead.
+    let sums: Vec<u128> = (1..=6)
+        .map(|chunk| (10 + 16 * chunk) * TOKEN)
+        .chain([110 * TOKEN])
+        .collect();
+    assert_eq!(world.sums, sums);
+    assert_eq!(world.payee.account(CHANNEL), Some((110 * TOKEN, 110 * TOKEN)));
+    assert_eq!(world.payer.spent(), 110 * TOKEN);
+    // One for each chunk; the last has the end.
+    assert_eq!(world.sent.len(), 7);
+    world.assert_no_clash();
+}
+
+#[test]
+fn vectors_come_as_whole_items() {
+    let mut world = World::new(10_000);
+    let nonce = world.ask(items(20, 8)).unwrap();
+    world.settle();
+    let receipt = &world.done[&nonce].statement;
+    assert_eq!(
+        (receipt.units, receipt.bytes, receipt.price),
+        (20, 320, 20 * ITEM)
+    );
+    assert_eq!(world.sums, [8 * ITEM, 16 * ITEM, 20 * ITEM]);
+    world.assert_no_clash();
+}
+
+#[test]
+fn what_one_answer_leaves_over_pays_for_the_next() {
+    let mut world = World::new(10_000);
+    let nonce = world.ask(text(10, 100, 3, 16)).unwrap();
+    world.settle();
+    assert_eq!(world.done[&nonce].statement.end.unwrap().how, End::Stop);
+    assert_eq!(world.payer.spent(), 13 * TOKEN);
+    assert_eq!(world.payer.signed(), 26 * TOKEN);
+    world.ask(text(10, 100, 1, 3)).unwrap();
+    world.settle();
+    assert_eq!(world.sums, [26 * TOKEN, 26 * TOKEN]);
+    assert_eq!(world.payee.account(CHANNEL), Some((26 * TOKEN, 24 * TOKEN)));
+}
+
+#[test]
+fn thirty_two_answers_stream_at_once_over_one_channel_and_are_paid_in_the_order_of_their_requests() {
+    let mut world = World::new(1_000_000);
+    for call in 0..32 {
+        let wanted = if call % 4 == 3 {
+            items(5 + call, 4)
+        } else {
+            text(3 + call, 20 + 5 * call, u64::from(call % 3) * 7, 8)
+        };
+        let nonce = world.ask(wanted).unwrap();
+        assert_eq!(nonce, call);
+        // Asked, taken; nothing is computed yet.
+        assert!(world.tell_payee(nonce) && world.tell_payer(nonce));
+    }
+    assert_eq!(world.payer.open_calls().count(), 32);
+    // A chunk ahead of nothing each.
+    let ahead = world.payer.signed();
+    world.settle();
+    assert_eq!(world.done.len(), 32);
+    for (nonce, receipt) in &world.done {
+        let wanted = &world.asked[nonce];
+        let (output, how) = answer(&wanted.request, &wanted.input);
+        assert_eq!(world.got[nonce], output);
+        assert_eq!(receipt.statement.end.unwrap().how, how);
+    }
+    let price: u128 = world.done.values().map(|signed| signed.statement.price).sum();
+    let (sum, served) = world.payee.account(CHANNEL).unwrap();
+    assert_eq!(served, price);
+    assert!(price <= sum && sum <= price + ahead);
+    world.assert_no_clash();
+
+    world.batch();
+    assert_eq!(world.roots.len(), 1);
+    assert_eq!(world.redeem(), 0, "its window is open");
+    world.clock = 11;
+    assert_eq!(world.redeem(), price);
+    assert_eq!(world.redeem(), 0);
+    // The payer sees each of its receipts in the batch.
+    world.see_payer();
+    assert_eq!(world.payer.demands(5).len(), 32);
+    for nonce in 0..32 {
+        let shown = world.shown(nonce);
+        assert_eq!(shown.batched.statement, world.done[&nonce].statement);
+        let root = world.roots[0];
+        let covered = world.payer.cover(shown.batch, &root, &shown.batched).unwrap();
+        world.payer_does(|_| covered);
+    }
+    assert_eq!(world.payer.demands(5), []);
+    let mut held = world.payer.held();
+    assert!(held.all(|(_, state, _)| state == HeldState::Covered(0)));
+}
+
+#[test]
+fn a_cancelled_answer_ends_where_it_is_and_one_of_nothing_costs_nothing() {
+    let mut world = World::new(10_000);
+    let begun = world.ask(text(10, 100, 0, 16)).unwrap();
+    world.tell_payee(begun);
+    world.compute(begun, 16);
+    world.tell_payer(begun);
+    world.tell_payer(begun);
+    let empty = world.ask(text(10, 100, 0, 16)).unwrap();
+    world.tell_payee(empty);
+    for nonce in [begun, empty] {
+        world.payer_does(|payer| payer.cancel(nonce));
+    }
+    world.settle();
+    let receipt = &world.done[&begun].statement;
+    assert_eq!((receipt.units, receipt.end.unwrap().how), (26, End::Cancelled));
+    assert_eq!(
+        receipt.end.unwrap().trace_root,
+        trace_root(&world.asked[&begun].request, 16)
+    );
+    assert!(world.done[&empty].statement.is_void());
+    assert_eq!(world.payer.spent(), 26 * TOKEN);
+    world.batch();
+    assert!(world.shown(empty).batched.statement.is_void());
+    world.assert_no_clash();
+}
+
+#[test]
+fn an_answer_that_is_not_paid_for_is_cut_after_a_while_and_loses_a_chunk_of_computing() {
+    let mut world = World::new(10_000);
+    let nonce = world.ask(text(10, 100, 0, 16)).unwrap();
+    world.tell_payee(nonce);
+    world.compute(nonce, 100);
+    // The payer hears the first chunk, and its voucher never arrives.
+    for _ in 0..10 {
+        world.compute(nonce, 100);
+    }
+    assert_eq!(world.payee.room(CHANNEL, nonce), 0);
+    assert_eq!(world.sent.len(), 1);
+    world.now += PATIENCE - 1;
+    let now = world.now;
+    world.payee_does(|payee| payee.tick(now));
+    assert_eq!(world.payee.open_calls().count(), 1);
+    world.wait();
+    assert_eq!(world.payee.open_calls().count(), 0);
+    let receipt = &world.sent.last().unwrap().statement;
+    assert_eq!((receipt.units, receipt.end.unwrap().how), (26, End::Cut));
+    // What it had computed of the second chunk was all that it lost; what it served was paid.
+    assert_eq!(world.payee.account(CHANNEL), Some((26 * TOKEN, 26 * TOKEN)));
+    world.tell_payer(nonce);
+    world.tell_payer(nonce);
+    world.tell_payer(nonce);
+    assert_eq!(world.done[&nonce].statement.end.unwrap().how, End::Cut);
+    world.assert_no_clash();
+}
+
+#[test]
+fn a_payer_whose_payee_falls_silent_loses_a_chunk() {
+    let mut world = World::new(10_000);
+    let nonce = world.ask(text(10, 100, 0, 16)).unwrap();
+    world.tell_payee(nonce);
+    world.compute(nonce, 16);
+    world.tell_payer(nonce);
+    world.tell_payer(nonce);
+    world.payer_does(|payer| payer.lost(nonce));
+    let (_, why, spent, evidence) = world.broken.pop().unwrap();
+    assert_eq!((why, evidence), (Broken::Lost, None));
+    assert_eq!(spent, world.got_value() + 16 * TOKEN);
+    assert_eq!(world.payer.spent(), spent);
+    // The receipt that it finds in a batch later says what it did cost.
+    world.end_all();
+    world.batch();
+    let shown = world.shown(nonce);
+    let root = world.roots[0];
+    let covered = world.payer.cover(0, &root, &shown.batched).unwrap();
+    world.payer_does(|_| covered);
+    assert_eq!(world.payer.spent(), shown.batched.statement.price);
+    assert!(world.payer.spent() <= spent);
+}
+
+#[test]
+fn an_answer_that_the_channel_cannot_pay_is_cancelled_and_none_is_asked_beyond_it() {
+    let mut world = World::new(40 * TOKEN);
+    let nonce = world.ask(text(10, 100, 0, 16)).unwrap();
+    world.settle();
+    let receipt = &world.done[&nonce].statement;
+    assert_eq!((receipt.units, receipt.end.unwrap().how), (26, End::Cancelled));
+    let refused = world.ask(text(10, 100, 0, 16)).unwrap_err();
+    let missing = 12 * TOKEN;
+    assert_eq!(refused, AskError::Exhausted { missing });
+    world.top_up(missing);
+    let next = world.ask(text(10, 16, 0, 16)).unwrap();
+    world.settle();
+    assert_eq!(world.done[&next].statement.end.unwrap().how, End::Length);
+}
+
+#[test]
+fn a_receipt_is_held_back_by_an_answer_before_it_that_goes_on() {
+    let mut world = World::new(10_000);
+    let long = world.ask(text(10, 100, 0, 16)).unwrap();
+    world.tell_payee(long);
+    world.tell_payer(long);
+    let short = world.ask(text(10, 5, 0, 16)).unwrap();
+    for _ in 0..4 {
+        world.tell_payee(short);
+        world.compute(short, 5);
+        world.tell_payer(short);
+    }
+    assert!(world.done.contains_key(&short));
+    world.batch();
+    assert_eq!(world.roots, []);
+    world.settle();
+    world.batch();
+    assert_eq!(world.roots[0].sums.receipts, 2);
+    world.shown(short);
+}
+
+#[test]
+fn a_payer_that_closes_is_held_to_what_its_batches_will_say() {
+    let mut world = World::new(10_000);
+    world.ask(text(10, 5, 0, 16)).unwrap();
+    world.settle();
+    world.seen.purse.close(12);
+    let duties = |world: &World| {
+        world
+            .payee
+            .duties(&world.seen, &world.windows, world.clock, &POLICY)
+    };
+    assert_eq!(duties(&world), [Duty::Batch]);
+    world.batch();
+    // The batch can be disputed until 10: too late to be sure of.
+    let due = duties(&world);
+    let [
+        Duty::Hold {
+            channel,
+            batch,
+            opening,
+        },
+    ] = &due[..]
+    else {
+        panic!("{due:?}");
+    };
+    assert_eq!((*channel, *batch), (CHANNEL, 0));
+    let window = world.windows[&0].clone();
+    let shown = opening.verify(&window.root).unwrap();
+    world.seen.purse.hold(&window, &shown, world.clock, 30).unwrap();
+    assert_eq!(duties(&world), []);
+    world.clock = 11;
+    assert_eq!(world.redeem(), 15 * TOKEN);
+}
+
+#[test]
+fn what_is_forgotten_leaves_nothing_behind() {
+    let mut world = World::new(10_000);
+    for _ in 0..3 {
+        world.ask(text(10, 50, 0, 16)).unwrap();
+        world.settle();
+        world.batch();
+    }
+    assert_eq!(world.roots.len(), 3);
+    let rows_of = |world: &World, table| world.payee_disk.of(|of| of == table).len();
+    assert_eq!(rows_of(&world, Table::Calls), 3);
+    for number in 0..2 {
+        world.payee_does(|payee| payee.forget(number));
+    }
+    let tables = [Table::Calls, Table::Inputs, Table::Batches];
+    assert_eq!(tables.map(|table| rows_of(&world, table)), [1, 1, 1]);
+    assert_eq!(rows_of(&world, Table::Outputs), 4);
+    assert_eq!(world.payee.open_receipt(CHANNEL, 0), None);
+    // It starts again from what is left, and goes on.
+    world.restart_payee();
+    world.shown(2);
+    world.ask(text(10, 50, 0, 16)).unwrap();
+    world.settle();
+    assert_eq!(world.done.len(), 4);
+    world.batch();
+    for number in 2..4 {
+        world.payee_does(|payee| payee.forget(number));
+    }
+    // The payer is done with all of it; nothing is left of its statements either.
+    for nonce in 0..4 {
+        world.payer_does(|payer| payer.forget(nonce));
+    }
+    assert_eq!(world.payer_disk.of(|of| of == Table::Held), []);
+    assert_eq!(world.payer.spent(), 4 * 60 * TOKEN);
+}

@@ -1,0 +1,12 @@
+//! Calls from the first voucher to the money, between honest people, liars, and processes that die.
+
+#![allow(clippy::unwrap_used)]
+
+mod calls;
+mod kills;
+mod lies;
+mod lives;
+mod messages;
+mod refusals;
+mod support;
+mod world;

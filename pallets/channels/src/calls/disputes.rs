@@ -1,0 +1,200 @@
+//! Receipts that somebody says are wrong. A round about one is played as a task's is; what comes of it is the
+//! standing lock.
+
+use frame_support::{ensure, traits::Get};
+use sp_runtime::{DispatchError, DispatchResult};
+use surety_channels::{BatchNumber, Batched, ChunkStatement, End, Request, SignedChunkStatement, Struck};
+use surety_proofs::SegmentOpening;
+use surety_types::{ContentHash, TaskId, task::ResultClaim};
+
+use crate::{
+    Batches, Channels, ClaimedReceipt, Config, DISPUTED_MAX, Disputed, DisputedReceipts, Error, Event,
+    Pallet, ReceiptDisputes, ReceiptSource, SignedBytes, Standings,
+};
+
+/// Who has a round opened.
+pub(crate) enum By<'a, AccountId> {
+    /// Who says that the receipt is wrong.
+    Challenger(&'a AccountId),
+    /// The agent of a verifier that was not served it.
+    Unserved(&'a AccountId),
+}
+
+impl<T: Config> Pallet<T> {
+    pub(crate) fn do_dispute(
+        challenger: &T::AccountId,
+        source: ReceiptSource<T::AccountId>,
+        request: Request,
+        head: Option<&SegmentOpening>,
+    ) -> DispatchResult {
+        let (statement, batch) = match source {
+            ReceiptSource::Batch(batch, batched) => (Self::disputed_batched(batch, batched)?, Some(batch)),
+            ReceiptSource::Signed(signed) => (Self::disputed_signed(signed)?, None),
+        };
+        let provider = Self::standing(&statement.payee)?;
+        ensure!(provider.disputes < DISPUTED_MAX, Error::<T>::TooManyDisputed);
+        Self::open_round((statement, batch), request, head, By::Challenger(challenger))
+    }
+
+    /// Opens a round about a receipt that a provider has signed, or committed.
+    pub(crate) fn open_round(
+        (statement, batch): (ChunkStatement<T::AccountId>, Option<BatchNumber>),
+        mut request: Request,
+        head: Option<&SegmentOpening>,
+        by: By<'_, T::AccountId>,
+    ) -> DispatchResult {
+        let mut provider = Self::standing(&statement.payee)?;
+        ensure!(provider.since.channel <= statement.channel, Error::<T>::TooLate);
+        let is_one = statement.check(&request).is_ok() && !statement.is_void();
+        let claimed = statement.claimed_output(head).zip(statement.end);
+        let (output, ending) = claimed.filter(|_| is_one).ok_or(Error::<T>::NotDisputable)?;
+        // It is as if no more had been asked for.
+        if matches!(ending.how, End::Cut | End::Cancelled) {
+            request.units_max = statement.units;
+        }
+        let (challenger, unserved) = match by {
+            By::Challenger(challenger) => (Some(challenger), None),
+            By::Unserved(agent) => (None, Some(agent.clone())),
+        };
+        let disputed = Disputed {
+            provider: statement.payee.clone(),
+            batch,
+            receipt: Struck {
+                channel: statement.channel,
+                nonce: statement.nonce,
+                price: statement.price,
+            },
+            input: (request.input, request.input_bytes),
+            unserved,
+        };
+        // There are few: whoever else disputes the same does so in the same round.
+        let is_known = DisputedReceipts::<T>::iter_values().any(|known| {
+            let is_same = known.provider == disputed.provider && known.batch == batch;
+            is_same && known.receipt == disputed.receipt
+        });
+        ensure!(!is_known, Error::<T>::AlreadyDisputed);
+        let receipt = ClaimedReceipt {
+            provider: statement.payee,
+            price: statement.price,
+            claim: ResultClaim {
+                output,
+                trace_root: ending.trace_root,
+                units: statement.units,
+            },
+            request,
+        };
+        let round = T::Disputes::open(receipt, challenger)?;
+        provider.disputes = provider.disputes.saturating_add(1);
+        let stash = disputed.provider.clone();
+        if let Some(batch) = batch {
+            Self::change_batch(&stash, batch, |record| {
+                record.window.disputes = record.window.disputes.saturating_add(1);
+            });
+        }
+        Standings::<T>::insert(&stash, provider);
+        let Struck { channel, nonce, .. } = disputed.receipt;
+        DisputedReceipts::<T>::insert(round, disputed);
+        Self::deposit_event(Event::Disputed {
+            round,
+            provider: stash,
+            batch,
+            channel,
+            nonce,
+        });
+        Ok(())
+    }
+
+    /// What a batch has for a receipt that can still be disputed.
+    fn disputed_batched(
+        batch: BatchNumber,
+        Batched { opening, statement }: Batched<T::AccountId>,
+    ) -> Result<ChunkStatement<T::AccountId>, DispatchError> {
+        let record = Batches::<T>::get(&statement.payee, batch).ok_or(Error::<T>::NoBatch)?;
+        let window = record.window;
+        let is_open = !window.is_final(Self::now()) && !window.is_void;
+        ensure!(is_open, Error::<T>::TooLate);
+        let shown = opening.verify(&window.root).ok_or(Error::<T>::BadOpening)?;
+        let is_said = shown.receipt.0 == statement.message(&T::Genesis::get());
+        let is_there = (shown.channel, shown.nonce, shown.price)
+            == (statement.channel, statement.nonce, statement.price);
+        ensure!(is_said && is_there, Error::<T>::BadOpening);
+        let mut struck = window.struck.iter();
+        let is_struck = struck.any(|struck| (struck.channel, struck.nonce) == (shown.channel, shown.nonce));
+        ensure!(!is_struck, Error::<T>::NotDisputable);
+        Ok(statement)
+    }
+
+    /// A receipt that was signed, as long as the channel is there that it was signed for.
+    fn disputed_signed(
+        signed: SignedChunkStatement<T::AccountId>,
+    ) -> Result<ChunkStatement<T::AccountId>, DispatchError> {
+        let provider = Self::standing(&signed.statement.payee)?;
+        Self::ensure_signer(&provider, &signed)?;
+        let is_signed = signed.is_signed(&T::Genesis::get(), T::Signatures::is_signed);
+        ensure!(is_signed, Error::<T>::BadSignature);
+        let channel = Channels::<T>::get(signed.statement.channel).ok_or(Error::<T>::NoChannel)?;
+        ensure!(channel.payee == signed.statement.payee, Error::<T>::NoChannel);
+        Ok(signed.statement)
+    }
+
+    /// A round about a receipt found its provider at fault. Returns the standing lock, which is lost; nothing
+    /// where it was lost before, or the round is about no receipt.
+    pub fn receipt_convicted(round: TaskId, stash: &T::AccountId) -> Option<u128> {
+        DisputedReceipts::<T>::get(round).filter(|disputed| disputed.provider == *stash)?;
+        let provider = Standings::<T>::get(stash)?;
+        (provider.lock > 0).then(|| Self::take_standing(stash, provider))
+    }
+
+    /// A round about a receipt is over. One that does not stand is not paid.
+    pub fn receipt_decided(round: TaskId, stands: bool) {
+        let Some(disputed) = DisputedReceipts::<T>::take(round) else {
+            return;
+        };
+        let mut was_full = false;
+        Standings::<T>::mutate_extant(&disputed.provider, |provider| {
+            was_full = provider.disputes >= DISPUTED_MAX;
+            provider.disputes = provider.disputes.saturating_sub(1);
+        });
+        if let Some(batch) = disputed.batch {
+            Self::change_batch(&disputed.provider, batch, |record| {
+                let window = &mut record.window;
+                window.disputes = window.disputes.saturating_sub(1);
+                if !stands {
+                    window.strike(disputed.receipt);
+                }
+            });
+        }
+        if was_full {
+            Self::extend_windows(&disputed.provider);
+        }
+        Self::deposit_event(Event::DisputeOver { round, stands });
+    }
+
+    /// While all places were taken others could not come in: they have time again, for every batch that they
+    /// could have disputed.
+    fn extend_windows(stash: &T::AccountId) {
+        let Some(provider) = Standings::<T>::get(stash) else {
+            return;
+        };
+        let now = Self::now();
+        let until = now.saturating_add(T::DisputeWindow::get());
+        for batch in provider.unfinished..provider.next {
+            Self::change_batch(stash, batch, |record| {
+                record.window.until = record.window.until.max(until);
+            });
+        }
+    }
+
+    /// Who may demand input and output of what a round is about, where that is a receipt: the verifier that
+    /// was not served it, or the payer, while its channel is there.
+    pub fn receipt_client(round: TaskId) -> Option<T::AccountId> {
+        let disputed = DisputedReceipts::<T>::get(round)?;
+        let payer = || Some(Channels::<T>::get(disputed.receipt.channel)?.payer);
+        disputed.unserved.clone().or_else(payer)
+    }
+
+    /// Content hash and size, in bytes, of what a round's answer was asked with, where that is a receipt.
+    pub fn receipt_input(round: TaskId) -> Option<(ContentHash, u32)> {
+        Some(DisputedReceipts::<T>::get(round)?.input)
+    }
+}

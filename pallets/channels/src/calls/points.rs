@@ -1,0 +1,331 @@
+//! What verifiers do: announce what they found where their points are, and open it. Who found something else
+//! than the receipts say disputes them; who did neither can be refuted.
+
+use alloc::vec::Vec;
+
+use frame_support::{
+    ensure,
+    pallet_prelude::{InvalidTransaction, TransactionSource, TransactionValidityWithRefund},
+    traits::{
+        Get,
+        fungible::{Inspect, Mutate},
+        tokens::{Fortitude, Preservation},
+    },
+    weights::Weight,
+};
+use sp_core::H256;
+use sp_runtime::{DispatchResult, FixedU128, SaturatedConversion, traits::Saturating};
+use surety_audit_economics::{
+    channels::{
+        RECEIPTS_CONTEXT, RECEIPTS_LABEL, ReceiptsInput, drawn_points, item_at, points_drawn, points_mean,
+        receipts_seed,
+    },
+    draw::borrowed,
+};
+use surety_channels::{BatchNumber, Batched, PointsFound, Request, points_seal};
+use surety_types::{
+    model::Operation,
+    opening::pooled,
+    stake::Role,
+    task::ResultClaim,
+    traits::{BlockEntropy, DrawVerifier, ENTROPY_PATIENCE_BLOCKS, Jail, StakeLedger},
+    trust::{AuditProof, FaultKind, ItemLeaves},
+};
+
+use crate::{
+    ANNOUNCED_MAX, BatchRecord, Batches, Config, Convictions, Error, Event, Pallet, PointsAudit,
+    PointsAudits, PointsState, ReceiptReferee,
+};
+use frame_system::pallet_prelude::BlockNumberFor;
+
+/// Audits of one old batch that a commitment ends at most.
+const ENDED: usize = 4;
+
+impl<T: Config> Pallet<T> {
+    pub(crate) fn do_announce_points(
+        agent: &T::AccountId,
+        provider: &T::AccountId,
+        batch: BatchNumber,
+        proof: &AuditProof,
+        seal: H256,
+    ) -> DispatchResult {
+        let verifier = T::Stake::stash_of(agent, Role::Verifier).ok_or(Error::<T>::NotVerifierAgent)?;
+        ensure!(!T::Jail::is_jailed(&verifier), Error::<T>::InJail);
+        let mut record = Batches::<T>::get(provider, batch).ok_or(Error::<T>::NoBatch)?;
+        ensure!(Self::now() <= record.announce_until, Error::<T>::WrongTime);
+        let of = (provider.clone(), batch);
+        let is_new = !PointsAudits::<T>::contains_key(&of, &verifier);
+        ensure!(is_new, Error::<T>::AlreadyAnnounced);
+        ensure!(record.announced < ANNOUNCED_MAX, Error::<T>::TooManyAnnounced);
+        let (output, mean) = Self::drawn(agent, &verifier, (provider, batch), &mut record, proof)?;
+        let points = points_drawn(&output, mean);
+        ensure!(points > 0, Error::<T>::NotDrawn);
+        let bond = T::PointBond::get().saturating_mul(points.into());
+        T::Stake::lock(&verifier, bond)?;
+        let audit = PointsAudit {
+            bond,
+            output: output.into(),
+            mean,
+            points,
+            state: PointsState::Sealed(seal),
+        };
+        PointsAudits::<T>::insert(&of, &verifier, audit);
+        record.announced = record.announced.saturating_add(1);
+        Batches::<T>::insert(provider, batch, record);
+        Self::deposit_event(Event::PointsAnnounced {
+            provider: provider.clone(),
+            batch,
+            verifier,
+            points,
+        });
+        Ok(())
+    }
+
+    /// What a verifier has drawn on a batch, and how many points it expected.
+    pub(crate) fn drawn(
+        agent: &T::AccountId,
+        verifier: &T::AccountId,
+        (provider, batch): (&T::AccountId, BatchNumber),
+        record: &mut BatchRecord<BlockNumberFor<T>>,
+        proof: &AuditProof,
+    ) -> Result<([u8; 32], FixedU128), Error<T>> {
+        let seed = Self::seed_of(provider, batch, record).ok_or(Error::<T>::WrongTime)?;
+        // Others draw with the same one, whenever they come.
+        record.draw.seed = Some(seed);
+        let now = frame_system::Pallet::<T>::block_number();
+        let since: u32 = now.saturating_sub(record.draw.settled_by).saturated_into();
+        let is_settled = T::Stake::settled_for(verifier) >= since;
+        ensure!(is_settled, Error::<T>::Unsettled);
+        let input = ReceiptsInput {
+            seed,
+            provider: provider.clone(),
+            batch,
+        };
+        let fields = input.fields();
+        let output = T::Draws::output(agent, RECEIPTS_LABEL, &borrowed(&fields), RECEIPTS_CONTEXT, proof);
+        let output = output.ok_or(Error::<T>::NotDrawn)?;
+        let stake = T::Stake::bonded(verifier, Role::Verifier);
+        let price = record.window.root.sums.price;
+        ensure!(price > 0, Error::<T>::NotDrawn);
+        let mean = points_mean(record.rate, price, stake, record.draw.verifier_stake);
+        Ok((output, mean))
+    }
+
+    /// What verifiers draw their points on a batch with; nothing before it is known.
+    ///
+    /// Blocks' entropy is kept for a while only. When nobody has announced anything until it is gone, or when
+    /// there is none for long, the epoch's randomness alone does: what a verifier draws from that is still
+    /// known to its own key alone.
+    pub fn seed_of(
+        provider: &T::AccountId,
+        batch: BatchNumber,
+        record: &BatchRecord<BlockNumberFor<T>>,
+    ) -> Option<H256> {
+        let draw = &record.draw;
+        if draw.seed.is_some() {
+            return draw.seed;
+        }
+        let now = frame_system::Pallet::<T>::block_number();
+        let patience = draw.begun_at.saturating_add(ENTROPY_PATIENCE_BLOCKS.into());
+        let entropy = T::Entropy::first_after(draw.begun_at);
+        if entropy.is_none() && now <= patience {
+            return None;
+        }
+        let output = entropy.map(|(output, _)| output);
+        Some(receipts_seed(
+            &T::Genesis::get(),
+            provider,
+            batch,
+            &draw.epoch_randomness,
+            output.as_ref(),
+        ))
+    }
+
+    /// Whoever calls: the opening proves that it is what the verifier sealed.
+    pub(crate) fn do_open_points(
+        provider: T::AccountId,
+        batch: BatchNumber,
+        verifier: T::AccountId,
+        found: PointsFound,
+        salt: &H256,
+    ) -> DispatchResult {
+        let of = (provider, batch);
+        let mut audit = Self::opens(&of, &verifier, &found, salt)?;
+        audit.state = PointsState::Opened(found);
+        PointsAudits::<T>::insert(&of, &verifier, audit);
+        let (provider, batch) = of;
+        Self::deposit_event(Event::PointsOpened {
+            provider,
+            batch,
+            verifier,
+        });
+        Ok(())
+    }
+
+    /// Lets an opening in that [`Self::do_open_points`] carries out now, and no other.
+    ///
+    /// # Errors
+    /// `Future` when it is too early, `Stale` when it is too late or was opened, `BadProof` when it is not
+    /// what was sealed, `Call` when nothing was.
+    pub(crate) fn authorize_open_points(
+        _: TransactionSource,
+        provider: &T::AccountId,
+        batch: &BatchNumber,
+        verifier: &T::AccountId,
+        found: &PointsFound,
+        salt: &H256,
+    ) -> TransactionValidityWithRefund {
+        let of = (provider.clone(), *batch);
+        let record = Batches::<T>::get(provider, batch).ok_or(InvalidTransaction::Call)?;
+        ensure!(record.announce_until < Self::now(), InvalidTransaction::Future);
+        Self::opens(&of, verifier, found, salt).map_err(|error| match error {
+            Error::WrongTime | Error::AlreadyOpened => InvalidTransaction::Stale,
+            Error::SealMismatch => InvalidTransaction::BadProof,
+            _ => InvalidTransaction::Call,
+        })?;
+        let validity = pooled("Channels.open_points", u64::from(*batch), &(provider, verifier));
+        Ok((validity, Weight::zero()))
+    }
+
+    /// The audit that this opens, if it does and may. Only when nobody can announce any longer: what is
+    /// opened can be read.
+    fn opens(
+        of: &(T::AccountId, BatchNumber),
+        verifier: &T::AccountId,
+        found: &PointsFound,
+        salt: &H256,
+    ) -> Result<PointsAudit, Error<T>> {
+        let record = Batches::<T>::get(&of.0, of.1).ok_or(Error::<T>::NoBatch)?;
+        let is_time = record.announce_until < Self::now() && !record.window.is_final(Self::now());
+        ensure!(is_time, Error::<T>::WrongTime);
+        let audit = PointsAudits::<T>::get(of, verifier).ok_or(Error::<T>::NothingAnnounced)?;
+        let PointsState::Sealed(seal) = audit.state else {
+            return Err(Error::<T>::AlreadyOpened);
+        };
+        let opened = points_seal(&of.0, of.1, verifier, found, salt);
+        let is_whole = found.len() == audit.points as usize;
+        ensure!(is_whole && opened == seal, Error::<T>::SealMismatch);
+        Ok(audit)
+    }
+
+    pub(crate) fn do_refute_points(
+        finder: &T::AccountId,
+        of: (T::AccountId, BatchNumber),
+        verifier: T::AccountId,
+        place: u32,
+        (batched, request, leaves): &(Batched<T::AccountId>, Request, Option<ItemLeaves>),
+    ) -> DispatchResult {
+        let mut record = Batches::<T>::get(&of.0, of.1).ok_or(Error::<T>::NoBatch)?;
+        let window = &record.window;
+        // While it is disputed the verifier may be right, and of a batch that is void it may have been.
+        let is_time = window.until < Self::now() && window.disputes == 0;
+        ensure!(is_time, Error::<T>::WrongTime);
+        let audit = PointsAudits::<T>::get(&of, &verifier).ok_or(Error::<T>::NothingAnnounced)?;
+        let PointsState::Opened(found) = &audit.state else {
+            return Err(Error::<T>::WrongTime.into());
+        };
+        let points = drawn_points(&audit.output.0, window.root.sums.price, audit.mean);
+        let of_place = points.get(place as usize).zip(found.get(place as usize));
+        let (point, found) = of_place.ok_or(Error::<T>::NothingRefuted)?;
+        let shown = batched
+            .opening
+            .verify(&window.root)
+            .ok_or(Error::<T>::BadOpening)?;
+        let statement = &batched.statement;
+        let is_said = shown.receipt.0 == statement.message(&T::Genesis::get());
+        ensure!(is_said, Error::<T>::BadOpening);
+        let offset = shown.offset(*point).ok_or(Error::<T>::NothingRefuted)?;
+        let is_struck = window
+            .struck
+            .iter()
+            .any(|struck| (struck.channel, struck.nonce) == (shown.channel, shown.nonce));
+        let is_paid = !window.is_void && !is_struck && statement.check(request).is_ok();
+        let ending = statement
+            .end
+            .filter(|_| is_paid)
+            .ok_or(Error::<T>::NothingRefuted)?;
+        let said = match request.operation {
+            Operation::Generate => Some(ending.trace_root),
+            Operation::Embed => {
+                let claim = ResultClaim {
+                    output: statement.output,
+                    trace_root: ending.trace_root,
+                    units: statement.units,
+                };
+                let item = item_at(offset, shown.price, statement.units);
+                let leaves = leaves.as_ref().ok_or(Error::<T>::NothingRefuted)?;
+                T::Referee::item_root(request, &claim, item, leaves)
+            }
+        };
+        ensure!(
+            said.is_some_and(|said| said != *found),
+            Error::<T>::NothingRefuted
+        );
+        PointsAudits::<T>::remove(&of, &verifier);
+        record.announced = record.announced.saturating_sub(1);
+        let (provider, batch) = of;
+        Batches::<T>::insert(provider, batch, record);
+        Self::convict_verifier(verifier, FaultKind::ConfirmedWrong, audit.bond, Some(finder));
+        Ok(())
+    }
+
+    pub(crate) fn do_end_points(
+        provider: &T::AccountId,
+        batch: BatchNumber,
+        verifier: &T::AccountId,
+    ) -> DispatchResult {
+        let record = Batches::<T>::get(provider, batch).ok_or(Error::<T>::NoBatch)?;
+        let window = &record.window;
+        let refutable = window.until.saturating_add(T::RefuteWindow::get());
+        let is_over = window.is_final(Self::now()) && refutable < Self::now();
+        ensure!(is_over, Error::<T>::WrongTime);
+        let audit = PointsAudits::<T>::get((provider, batch), verifier);
+        let audit = audit.ok_or(Error::<T>::NothingAnnounced)?;
+        Self::end_audit(provider, batch, verifier.clone(), &audit);
+        Ok(())
+    }
+
+    /// Ends some audits of a batch that nobody has ended, so that it can be removed.
+    pub(crate) fn end_some_points(provider: &T::AccountId, batch: BatchNumber) {
+        let some = PointsAudits::<T>::iter_prefix((provider, batch)).take(ENDED);
+        for (verifier, audit) in some.collect::<Vec<_>>() {
+            Self::end_audit(provider, batch, verifier, &audit);
+        }
+    }
+
+    /// Pays an audit that was opened, and takes the bond of one that was not.
+    fn end_audit(provider: &T::AccountId, batch: BatchNumber, verifier: T::AccountId, audit: &PointsAudit) {
+        PointsAudits::<T>::remove((provider, batch), &verifier);
+        Self::change_batch(provider, batch, |record| {
+            record.announced = record.announced.saturating_sub(1);
+        });
+        let mut paid = 0;
+        if matches!(audit.state, PointsState::Opened(_)) {
+            T::Stake::unlock(&verifier, audit.bond);
+            let pot = T::LevyPot::get();
+            let each = T::Pay::get().point(T::PointCost::get());
+            let there = T::Currency::reducible_balance(&pot, Preservation::Preserve, Fortitude::Polite);
+            let pay = each.saturating_mul(audit.points.into()).min(there);
+            if T::Currency::transfer(&pot, &verifier, pay, Preservation::Preserve).is_ok() {
+                paid = pay;
+            }
+        } else {
+            Self::convict_verifier(verifier.clone(), FaultKind::AuditNoShow, audit.bond, None);
+        }
+        Self::deposit_event(Event::PointsEnded {
+            provider: provider.clone(),
+            batch,
+            verifier,
+            paid,
+        });
+    }
+
+    fn convict_verifier(offender: T::AccountId, kind: FaultKind, bond: u128, finder: Option<&T::AccountId>) {
+        T::Convictions::convict(&offender, kind, bond, finder);
+        Self::deposit_event(Event::Convicted {
+            offender,
+            kind,
+            by: finder.cloned(),
+        });
+    }
+}

@@ -1,0 +1,315 @@
+//! What is not served or not batched, and who pays for having it shown.
+
+use frame_support::traits::fungible::Mutate;
+use sp_core::{H256, Pair};
+use sp_runtime::{AccountId32, DispatchResult, TokenError};
+use surety_audit_economics::{
+    channels::{RECEIPTS_CONTEXT, RECEIPTS_LABEL, ReceiptsInput, drawn_points, points_mean},
+    draw::borrowed,
+};
+use surety_channels::{
+    BatchEntry, Batched, ChunkStatement, End, Ending, ReceiptLeaf, Request, SignedChunkStatement,
+};
+use surety_proofs::content_hash;
+use surety_types::{model::Operation, traits::DrawVerifier, trust::FaultKind};
+
+use super::*;
+use crate::{Batches, Demands, DisputedReceipts, Standings};
+
+fn request() -> Request {
+    Request {
+        model: H256::repeat_byte(1),
+        operation: Operation::Generate,
+        input: H256::repeat_byte(2),
+        input_bytes: 4 * (6 + 10),
+        units_max: 100,
+        unit_price: CAP / 24,
+    }
+}
+
+/// Two tokens beyond a prompt of ten.
+fn receipt(channel: ChannelId, nonce: u32, is_over: bool) -> ChunkStatement<AccountId32> {
+    ChunkStatement {
+        channel,
+        payee: stash(),
+        nonce,
+        request: request().hash(),
+        bytes: 12,
+        output: content_hash(&[7; 12]),
+        units: 12,
+        price: request().price(12).expect("small"),
+        end: is_over.then_some(Ending {
+            how: End::Length,
+            trace_root: H256::repeat_byte(3),
+        }),
+    }
+}
+
+fn signed_one(statement: ChunkStatement<AccountId32>) -> SignedChunkStatement<AccountId32> {
+    SignedChunkStatement {
+        signature: agent_pair().sign(&statement.message(&GENESIS)).0,
+        agent: agent(),
+        statement,
+    }
+}
+
+/// A batch of receipts, whose seed is known.
+fn committed(receipts: &[ChunkStatement<AccountId32>]) -> (BatchNumber, Batch) {
+    let entry = |receipt: &ChunkStatement<AccountId32>| BatchEntry {
+        channel: receipt.channel,
+        nonce: receipt.nonce,
+        price: receipt.price,
+        leaf: ReceiptLeaf {
+            receipt: H256(receipt.message(&GENESIS)),
+            salt: H256::zero(),
+        },
+    };
+    let batch = Batch::new(&receipts.iter().map(entry).collect::<Vec<_>>()).expect("well-formed");
+    let number = commit(&batch);
+    Drawn::set(Some((H256::repeat_byte(6), System::block_number() + 1)));
+    block();
+    (number, batch)
+}
+
+fn demand_receipt(by: AccountId32, held: ChunkStatement<AccountId32>) -> DispatchResult {
+    ChannelsPallet::demand_receipt(signed(by), Box::new(signed_one(held)))
+}
+
+fn batched(batch: &Batch, statement: &ChunkStatement<AccountId32>) -> Batched<AccountId32> {
+    let opening = batch.open(statement.channel, statement.nonce).expect("has it");
+    let statement = statement.clone();
+    Batched { opening, statement }
+}
+
+fn show_receipt(made: &(BatchNumber, Batch), statement: &ChunkStatement<AccountId32>) -> DispatchResult {
+    let shown = Box::new(batched(&made.1, statement));
+    ChannelsPallet::show_receipt(signed(agent()), payer(), made.0, shown)
+}
+
+fn demand_point(batch: BatchNumber, place: u32) -> DispatchResult {
+    ChannelsPallet::demand_point(signed(verifier_agent()), stash(), batch, place, PROOF)
+}
+
+/// The verifier's points on a batch.
+fn points(number: BatchNumber) -> Vec<u128> {
+    let record = Batches::<Test>::get(stash(), number).expect("committed");
+    let input = ReceiptsInput {
+        seed: ChannelsPallet::seed_of(&stash(), number, &record).expect("known"),
+        provider: stash(),
+        batch: number,
+    };
+    let fields = input.fields();
+    let output = Hashed::output(
+        &verifier_agent(),
+        RECEIPTS_LABEL,
+        &borrowed(&fields),
+        RECEIPTS_CONTEXT,
+        &PROOF,
+    );
+    let (all, price) = (record.draw.verifier_stake, record.window.root.sums.price);
+    let mean = points_mean(record.rate, price, all, all);
+    drawn_points(&output.expect("the right proof"), price, mean)
+}
+
+fn show_point(batch: &Batch, statement: &ChunkStatement<AccountId32>) -> DispatchResult {
+    ChannelsPallet::show_point(
+        signed(agent()),
+        verifier(),
+        Box::new(batched(batch, statement)),
+        Box::new(request()),
+        None,
+    )
+}
+
+fn end(demander: AccountId32) -> DispatchResult {
+    ChannelsPallet::end_demand(signed(reporter()), stash(), demander)
+}
+
+fn lock() -> u128 {
+    Standings::<Test>::get(stash()).expect("known").lock
+}
+
+#[test]
+fn a_receipt_that_its_client_misses_is_batched_and_shown_or_was_withheld() {
+    run(|| {
+        let channel = open(5 * SURE);
+        // The last that the client got is no receipt yet.
+        assert_ok!(demand_receipt(payer(), receipt(channel, 0, false)));
+        let again = demand_receipt(payer(), receipt(channel, 0, false));
+        assert_eq!(again, Err(Error::<Test>::AlreadyDemanded.into()));
+        let whole = receipt(channel, 0, true);
+        let made = committed(std::slice::from_ref(&whole));
+        let (before, stood) = (free(&payer()), free(&stash()));
+        assert_ok!(show_receipt(&made, &whole));
+        // Half of the price was for showing it.
+        assert_eq!(free(&payer()) - before, 500);
+        assert_eq!(free(&stash()) - stood, 500);
+        assert_eq!(Demands::<Test>::iter().count(), 0);
+
+        assert_ok!(demand_receipt(payer(), receipt(channel, 1, true)));
+        pass(SUPPLY);
+        assert_noop!(end(payer()), Error::<Test>::WrongTime);
+        pass(1);
+        let late = ChannelsPallet::show_receipt(
+            signed(agent()),
+            payer(),
+            made.0,
+            Box::new(batched(&made.1, &whole)),
+        );
+        assert_eq!(late, Err(Error::<Test>::WrongTime.into()));
+        let before = free(&payer());
+        assert_ok!(end(payer()));
+        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+        // Its money, and a part of the lock.
+        assert_eq!(free(&payer()) - before, 1_000 + LOCK / 5);
+        assert_eq!(lock(), 0);
+    });
+}
+
+#[test]
+fn another_receipt_or_one_that_says_less_does_not_meet_a_demand() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (one, other) = (receipt(channel, 0, true), receipt(channel, 1, true));
+        let short = ChunkStatement {
+            bytes: 8,
+            ..one.clone()
+        };
+        let longer = ChunkStatement {
+            bytes: 13,
+            end: None,
+            ..one.clone()
+        };
+        assert_ok!(demand_receipt(payer(), longer));
+        let made = committed(&[one.clone(), other.clone()]);
+        assert_noop!(show_receipt(&made, &other), Error::<Test>::NotDemanded);
+        assert_noop!(show_receipt(&made, &one), Error::<Test>::NotDemanded);
+        let lied = batched(&made.1, &one);
+        let lied = Batched {
+            statement: short,
+            ..lied
+        };
+        let shown = ChannelsPallet::show_receipt(signed(agent()), payer(), made.0, Box::new(lied));
+        assert_eq!(shown, Err(Error::<Test>::BadOpening.into()));
+    });
+}
+
+#[test]
+fn nobody_demands_receipts_of_others_or_such_as_are_counted_or_for_nothing() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let one = receipt(channel, 0, true);
+        assert_noop!(
+            demand_receipt(reporter(), one.clone()),
+            Error::<Test>::MayNotDemand
+        );
+        let mut forged = signed_one(one.clone());
+        forged.signature[0] ^= 1;
+        assert_noop!(
+            ChannelsPallet::demand_receipt(signed(payer()), Box::new(forged)),
+            Error::<Test>::BadSignature
+        );
+        let made = committed(std::slice::from_ref(&one));
+        pass(WINDOW + 1);
+        assert_ok!(redeem(channel, 5 * SURE, &[made]));
+        assert_noop!(demand_receipt(payer(), one), Error::<Test>::AlreadyCounted);
+        let free = free(&payer());
+        assert_ok!(Balances::burn_from(
+            &payer(),
+            free - 100,
+            frame_support::traits::tokens::Preservation::Expendable,
+            frame_support::traits::tokens::Precision::Exact,
+            frame_support::traits::tokens::Fortitude::Force,
+        ));
+        assert_noop!(
+            demand_receipt(payer(), receipt(channel, 1, true)),
+            TokenError::FundsUnavailable
+        );
+    });
+}
+
+#[test]
+fn a_verifier_that_is_served_nothing_has_its_point_shown_and_may_demand_the_rest() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let all = [receipt(channel, 0, true), receipt(channel, 1, true)];
+        let (number, batch) = committed(&all);
+        let points = points(number);
+        assert!(!points.is_empty());
+        let number_of_points = points.len() as u32;
+        assert_noop!(demand_point(number, number_of_points), Error::<Test>::NotDrawn);
+        assert_ok!(demand_point(number, 0));
+        // Nothing of it is final before that.
+        pass(WINDOW + 1);
+        let made = [(number, batch.clone())];
+        assert_noop!(redeem(channel, SURE, &made), Error::<Test>::NotCounted);
+        let place = usize::from(points[0] >= all[0].price);
+        assert_noop!(show_point(&batch, &all[1 - place]), Error::<Test>::NotDemanded);
+        assert_ok!(show_point(&batch, &all[place]));
+        // In the round about it the verifier is what a client is in others.
+        assert_eq!(ChannelsPallet::receipt_client(0), Some(verifier_agent()));
+        assert_eq!(
+            ChannelsPallet::receipt_input(0),
+            Some((request().input, request().input_bytes))
+        );
+        assert_noop!(redeem(channel, SURE, &made), Error::<Test>::NotCounted);
+        ChannelsPallet::receipt_decided(0, true);
+        assert_eq!(DisputedReceipts::<Test>::iter().count(), 0);
+        assert_ok!(redeem(channel, SURE, &made));
+    });
+}
+
+#[test]
+fn a_point_that_is_not_shown_was_withheld() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let one = receipt(channel, 0, true);
+        let (number, batch) = committed(std::slice::from_ref(&one));
+        assert_ok!(demand_point(number, 0));
+        pass(SUPPLY + 1);
+        assert_noop!(show_point(&batch, &one), Error::<Test>::WrongTime);
+        assert_ok!(end(verifier()));
+        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+        assert_ok!(redeem(channel, 5 * SURE, &[(number, batch)]));
+        assert_eq!(held(), 5 * SURE);
+    });
+}
+
+#[test]
+fn whoever_has_lost_its_lock_owes_nothing_more_and_demanders_have_their_money_back() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let before = free(&payer());
+        let one = receipt(channel, 0, true);
+        assert_ok!(demand_receipt(payer(), one.clone()));
+        let other = ChunkStatement {
+            output: H256::zero(),
+            ..one.clone()
+        };
+        let two = surety_channels::Equivocation {
+            one: signed_one(one),
+            other: signed_one(other),
+            shown: None,
+        };
+        assert_ok!(ChannelsPallet::report_equivocation(
+            signed(reporter()),
+            Box::new(two)
+        ));
+        assert_ok!(end(payer()));
+        assert_eq!(free(&payer()), before);
+        assert_eq!(Convicted::get(), [FaultKind::Equivocation]);
+    });
+}
+
+#[test]
+fn what_is_demanded_keeps_the_provider_behind_its_offer() {
+    run(|| {
+        let channel = open(5 * SURE);
+        assert_ok!(demand_receipt(payer(), receipt(channel, 0, true)));
+        assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        assert_noop!(ChannelsPallet::stand(signed(stash()), 0, 0), Error::<Test>::InUse);
+        pass(SUPPLY + 1);
+        assert_ok!(end(payer()));
+        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+    });
+}

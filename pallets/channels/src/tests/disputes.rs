@@ -1,0 +1,245 @@
+//! What comes of a receipt that somebody says is wrong.
+
+use frame_support::assert_err;
+use sp_core::{H256, Pair};
+use sp_runtime::{AccountId32, DispatchError, DispatchResult};
+use surety_channels::{
+    BatchEntry, Batched, ChunkStatement, End, Ending, ReceiptLeaf, Request, SignedChunkStatement,
+};
+use surety_proofs::{SegmentOpening, content_hash};
+use surety_types::{TaskId, model::Operation};
+
+use super::*;
+use crate::{DISPUTED_MAX, DisputedReceipts, ReceiptSource, Standings};
+
+fn request() -> Request {
+    Request {
+        model: H256::repeat_byte(1),
+        operation: Operation::Generate,
+        input: H256::repeat_byte(2),
+        input_bytes: 4 * (6 + 10),
+        units_max: 100,
+        unit_price: 5,
+    }
+}
+
+/// Two tokens beyond a prompt of ten.
+fn said() -> Vec<u8> {
+    [0u32, 1, 2].into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+fn receipt(channel: ChannelId, nonce: u32, how: End) -> ChunkStatement<AccountId32> {
+    ChunkStatement {
+        channel,
+        payee: stash(),
+        nonce,
+        request: request().hash(),
+        bytes: 12,
+        output: content_hash(&said()),
+        units: 12,
+        price: 60,
+        end: Some(Ending {
+            how,
+            trace_root: H256::repeat_byte(3),
+        }),
+    }
+}
+
+/// A batch of receipts of a channel's first requests.
+fn committed(receipts: &[ChunkStatement<AccountId32>]) -> (BatchNumber, Batch) {
+    let entry = |receipt: &ChunkStatement<AccountId32>| BatchEntry {
+        channel: receipt.channel,
+        nonce: receipt.nonce,
+        price: receipt.price,
+        leaf: ReceiptLeaf {
+            receipt: H256(receipt.message(&GENESIS)),
+            salt: H256::zero(),
+        },
+    };
+    let batch = Batch::new(&receipts.iter().map(entry).collect::<Vec<_>>()).expect("well-formed");
+    (commit(&batch), batch)
+}
+
+fn in_batch(
+    (number, batch): &(BatchNumber, Batch),
+    statement: &ChunkStatement<AccountId32>,
+) -> ReceiptSource<AccountId32> {
+    let opening = batch.open(statement.channel, statement.nonce).expect("has it");
+    let statement = statement.clone();
+    ReceiptSource::Batch(*number, Batched { opening, statement })
+}
+
+fn signed_one(statement: ChunkStatement<AccountId32>) -> SignedChunkStatement<AccountId32> {
+    SignedChunkStatement {
+        signature: agent_pair().sign(&statement.message(&GENESIS)).0,
+        agent: agent(),
+        statement,
+    }
+}
+
+fn dispute(source: ReceiptSource<AccountId32>) -> DispatchResult {
+    let head = SegmentOpening::new(&said(), 0);
+    ChannelsPallet::dispute(signed(reporter()), Box::new(source), Box::new(request()), head)
+}
+
+fn lock() -> u128 {
+    Standings::<Test>::get(stash()).expect("known").lock
+}
+
+const FIRST: TaskId = 0;
+
+#[test]
+fn a_disputed_receipt_keeps_its_batch_open_and_is_paid_when_it_stands() {
+    run(|| {
+        let channel = open(SURE);
+        let one = receipt(channel, 0, End::Length);
+        let made = committed(std::slice::from_ref(&one));
+        assert_ok!(dispute(in_batch(&made, &one)));
+        let opened = Opened::get();
+        assert_eq!((opened[0].price, opened[0].claim.output), (60, one.output));
+        assert_eq!(opened[0].request, request());
+        assert_eq!(ChannelsPallet::receipt_client(FIRST), Some(payer()));
+        assert_noop!(dispute(in_batch(&made, &one)), Error::<Test>::AlreadyDisputed);
+        pass(WINDOW + 1);
+        let made = [made];
+        assert_noop!(redeem(channel, SURE, &made), Error::<Test>::NotCounted);
+        ChannelsPallet::receipt_decided(FIRST, true);
+        assert_ok!(redeem(channel, SURE, &made));
+        assert_eq!(held(), SURE - 60);
+        assert_eq!(lock(), LOCK);
+        assert_noop!(dispute(in_batch(&made[0], &one)), Error::<Test>::TooLate);
+    });
+}
+
+#[test]
+fn one_that_nobody_could_decide_is_not_paid_and_its_neighbors_are() {
+    run(|| {
+        let channel = open(SURE);
+        let (one, other) = (receipt(channel, 0, End::Length), receipt(channel, 1, End::Length));
+        let made = committed(&[one.clone(), other]);
+        assert_ok!(dispute(in_batch(&made, &one)));
+        pass(WINDOW + 1);
+        ChannelsPallet::receipt_decided(FIRST, false);
+        assert_ok!(redeem(channel, SURE, &[made]));
+        assert_eq!(held(), SURE - 60);
+        assert_eq!(lock(), LOCK);
+    });
+}
+
+#[test]
+fn a_wrong_one_costs_the_standing_lock_once_and_all_that_is_not_final() {
+    run(|| {
+        let channel = open(SURE);
+        let (one, other) = (receipt(channel, 0, End::Length), receipt(channel, 1, End::Length));
+        let made = committed(&[one.clone(), other.clone()]);
+        assert_ok!(dispute(in_batch(&made, &one)));
+        assert_ok!(dispute(in_batch(&made, &other)));
+        assert_eq!(ChannelsPallet::receipt_convicted(FIRST, &agent()), None);
+        assert_eq!(ChannelsPallet::receipt_convicted(FIRST, &stash()), Some(LOCK));
+        assert_eq!(ChannelsPallet::receipt_convicted(FIRST + 1, &stash()), None);
+        // What is not about a receipt is not this pallet's.
+        assert_eq!(ChannelsPallet::receipt_convicted(FIRST + 2, &stash()), None);
+        ChannelsPallet::receipt_decided(FIRST, false);
+        ChannelsPallet::receipt_decided(FIRST + 1, false);
+        assert_eq!(DisputedReceipts::<Test>::iter().count(), 0);
+        pass(WINDOW + 1);
+        assert_ok!(redeem(channel, SURE, &[made]));
+        assert_eq!(held(), SURE);
+    });
+}
+
+#[test]
+fn what_was_signed_and_never_batched_is_disputed_too() {
+    run(|| {
+        let channel = open(SURE);
+        let one = receipt(channel, 0, End::Length);
+        let mut forged = signed_one(one.clone());
+        forged.signature[3] ^= 1;
+        assert_noop!(
+            dispute(ReceiptSource::Signed(forged)),
+            Error::<Test>::BadSignature
+        );
+        assert_ok!(dispute(ReceiptSource::Signed(signed_one(one))));
+        // It stays behind what it has signed.
+        assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        assert_noop!(ChannelsPallet::stand(signed(stash()), 0, 0), Error::<Test>::InUse);
+        assert_eq!(ChannelsPallet::receipt_convicted(FIRST, &stash()), Some(LOCK));
+    });
+}
+
+#[test]
+fn an_answer_that_was_cut_is_disputed_as_if_no_more_had_been_asked_for() {
+    run(|| {
+        let channel = open(SURE);
+        let cut = receipt(channel, 0, End::Cut);
+        assert_ok!(dispute(ReceiptSource::Signed(signed_one(cut))));
+        assert_eq!(Opened::get()[0].request.units_max, 12);
+        // One that a stop id has ended begins with another word.
+        let stopped = receipt(channel, 1, End::Stop);
+        assert_ok!(dispute(ReceiptSource::Signed(signed_one(stopped.clone()))));
+        assert_ne!(Opened::get()[1].claim.output, stopped.output);
+        let without_head = ChannelsPallet::dispute(
+            signed(reporter()),
+            Box::new(ReceiptSource::Signed(signed_one(receipt(channel, 2, End::Stop)))),
+            Box::new(request()),
+            None,
+        );
+        assert_eq!(without_head, Err(Error::<Test>::NotDisputable.into()));
+    });
+}
+
+#[test]
+fn nothing_is_disputed_that_is_not_there_or_not_shown() {
+    run(|| {
+        let channel = open(SURE);
+        let one = receipt(channel, 0, End::Length);
+        let made = committed(std::slice::from_ref(&one));
+        let mut other = one.clone();
+        other.output = H256::zero();
+        assert_noop!(dispute(in_batch(&made, &other)), Error::<Test>::BadOpening);
+        let unended = ChunkStatement {
+            end: None,
+            ..one.clone()
+        };
+        assert_noop!(
+            dispute(ReceiptSource::Signed(signed_one(unended))),
+            Error::<Test>::NotDisputable
+        );
+        let misstated = ChunkStatement {
+            price: 61,
+            ..one.clone()
+        };
+        assert_noop!(
+            dispute(ReceiptSource::Signed(signed_one(misstated))),
+            Error::<Test>::NotDisputable
+        );
+        RoundsRefused::set(true);
+        assert_err!(dispute(in_batch(&made, &one)), DispatchError::Unavailable);
+        RoundsRefused::set(false);
+        ChannelsPallet::receipt_decided(FIRST, false);
+        pass(WINDOW + 1);
+        assert_noop!(dispute(in_batch(&made, &one)), Error::<Test>::TooLate);
+    });
+}
+
+#[test]
+fn who_was_kept_out_because_all_places_were_taken_has_time_again() {
+    run(|| {
+        let channel = open(SURE);
+        let all: Vec<_> = (0..=DISPUTED_MAX)
+            .map(|nonce| receipt(channel, nonce, End::Length))
+            .collect();
+        let made = committed(&all);
+        for one in &all[..DISPUTED_MAX as usize] {
+            assert_ok!(dispute(in_batch(&made, one)));
+        }
+        let last = &all[DISPUTED_MAX as usize];
+        assert_noop!(dispute(in_batch(&made, last)), Error::<Test>::TooManyDisputed);
+        pass(WINDOW + 5);
+        for round in 0..TaskId::from(DISPUTED_MAX) {
+            ChannelsPallet::receipt_decided(round, true);
+        }
+        pass(AGAIN - 1);
+        assert_ok!(dispute(in_batch(&made, last)));
+    });
+}

@@ -1,0 +1,349 @@
+//! What verifiers of a batch can count on, and what they cannot get away with.
+
+use sp_core::H256;
+use sp_runtime::{AccountId32, DispatchResult, transaction_validity::InvalidTransaction};
+use surety_audit_economics::{
+    channels::{RECEIPTS_CONTEXT, RECEIPTS_LABEL, ReceiptsInput, points_drawn, points_mean},
+    draw::borrowed,
+};
+use surety_channels::{
+    BatchEntry, Batched, ChunkStatement, End, Ending, PointsFound, ReceiptLeaf, Request, points_seal,
+};
+use surety_proofs::content_hash;
+use surety_types::{
+    model::Operation,
+    stake::Role,
+    traits::DrawVerifier,
+    trust::{FaultKind, ItemLeaves},
+};
+
+use super::*;
+use crate::{Batches, PointsAudits};
+
+const SALT: H256 = H256::repeat_byte(11);
+const TRACE: H256 = H256::repeat_byte(3);
+
+fn request(operation: Operation) -> Request {
+    Request {
+        model: H256::repeat_byte(1),
+        operation,
+        input: H256::repeat_byte(2),
+        input_bytes: 4 * (6 + 10),
+        units_max: 20,
+        unit_price: CAP / 20,
+    }
+}
+
+/// A receipt of twenty units, which costs all that a batch may.
+fn receipt(channel: ChannelId, operation: Operation) -> ChunkStatement<AccountId32> {
+    let bytes = [7; 4 * 11];
+    ChunkStatement {
+        channel,
+        payee: stash(),
+        nonce: 0,
+        request: request(operation).hash(),
+        bytes: bytes.len() as u32,
+        output: content_hash(&bytes),
+        units: 20,
+        price: CAP,
+        end: Some(Ending {
+            how: End::Length,
+            trace_root: TRACE,
+        }),
+    }
+}
+
+/// A batch of this receipt alone, and its number: its seed is known.
+fn committed(receipt: &ChunkStatement<AccountId32>) -> (BatchNumber, Batch) {
+    let entry = BatchEntry {
+        channel: receipt.channel,
+        nonce: 0,
+        price: receipt.price,
+        leaf: ReceiptLeaf {
+            receipt: H256(receipt.message(&GENESIS)),
+            salt: H256::zero(),
+        },
+    };
+    let batch = Batch::new(&[entry]).expect("well-formed");
+    let number = commit(&batch);
+    Drawn::set(Some((H256::repeat_byte(6), System::block_number() + 1)));
+    block();
+    (number, batch)
+}
+
+fn announce(number: BatchNumber, seal: H256) -> DispatchResult {
+    let called = ChannelsPallet::announce_points(signed(verifier_agent()), stash(), number, PROOF, seal);
+    called.map(|_| ()).map_err(|refused| refused.error)
+}
+
+/// How many points the verifier has.
+fn drawn(number: BatchNumber) -> u32 {
+    let record = Batches::<Test>::get(stash(), number).expect("committed");
+    let seed = ChannelsPallet::seed_of(&stash(), number, &record).expect("known");
+    let input = ReceiptsInput {
+        seed,
+        provider: stash(),
+        batch: number,
+    };
+    let fields = input.fields();
+    let fields = borrowed(&fields);
+    let output = Hashed::output(
+        &verifier_agent(),
+        RECEIPTS_LABEL,
+        &fields,
+        RECEIPTS_CONTEXT,
+        &PROOF,
+    );
+    let all = record.draw.verifier_stake;
+    let mean = points_mean(record.rate, record.window.root.sums.price, all, all);
+    points_drawn(&output.expect("the right proof"), mean)
+}
+
+/// Announces points, at each of which `root` was found.
+fn seal_all(number: BatchNumber, root: H256) -> PointsFound {
+    let found = PointsFound::truncate_from(vec![root; drawn(number) as usize]);
+    let seal = points_seal(&stash(), number, &verifier(), &found, &SALT);
+    assert_ok!(announce(number, seal));
+    found
+}
+
+fn open_points(number: BatchNumber, found: &PointsFound) -> DispatchResult {
+    let origin = frame_system::RawOrigin::Authorized.into();
+    ChannelsPallet::open_points(origin, stash(), number, verifier(), found.clone(), SALT)
+}
+
+fn may_open(number: BatchNumber, found: &PointsFound) -> Option<InvalidTransaction> {
+    let source = sp_runtime::transaction_validity::TransactionSource::External;
+    let checked = ChannelsPallet::authorize_open_points(source, &stash(), &number, &verifier(), found, &SALT);
+    match checked {
+        Ok(_) => None,
+        Err(sp_runtime::transaction_validity::TransactionValidityError::Invalid(invalid)) => Some(invalid),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+fn end(number: BatchNumber) -> DispatchResult {
+    ChannelsPallet::end_points(signed(reporter()), stash(), number, verifier())
+}
+
+fn refute(number: BatchNumber, batch: &Batch, operation: Operation, leaf: Option<H256>) -> DispatchResult {
+    let statement = receipt(0, operation);
+    let opening = batch.open(0, 0).expect("has it");
+    let leaves = leaf.map(|leaf| ItemLeaves {
+        leaves: vec![leaf].try_into().expect("one"),
+        siblings: Default::default(),
+    });
+    let shown = (Batched { opening, statement }, request(operation), leaves);
+    ChannelsPallet::refute_points(
+        signed(reporter()),
+        stash(),
+        number,
+        verifier(),
+        0,
+        Box::new(shown),
+    )
+}
+
+#[test]
+fn who_computed_its_points_gets_its_bond_back_and_is_paid_for_each() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let before = free(&verifier());
+        let (number, _) = committed(&receipt(channel, Operation::Generate));
+        let found = seal_all(number, TRACE);
+        assert!(!found.is_empty());
+        let bond = found.len() as u128 * PointBond::get();
+        let all = 200 * SURE;
+        // All of its stake but the bond is free.
+        assert!(Staking::unbond(signed(verifier()), all - bond + 1).is_err());
+        assert_eq!(may_open(number, &found), Some(InvalidTransaction::Future));
+        pass(ANNOUNCE + 1);
+        assert_eq!(may_open(number, &found), None);
+        assert_ok!(open_points(number, &found));
+        assert_eq!(may_open(number, &found), Some(InvalidTransaction::Stale));
+        pass(WINDOW - ANNOUNCE + REFUTE - 1);
+        assert_noop!(end(number), Error::<Test>::WrongTime);
+        pass(1);
+        assert_ok!(end(number));
+        // 1.25 times a hundredth for each.
+        assert_eq!(free(&verifier()) - before, found.len() as u128 * SURE / 80);
+        assert_ok!(Staking::unbond(signed(verifier()), all));
+        assert_noop!(end(number), Error::<Test>::NothingAnnounced);
+    });
+}
+
+#[test]
+fn nobody_announces_what_it_has_not_drawn_or_too_late_or_with_stake_that_is_too_new() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (number, _) = committed(&receipt(channel, Operation::Generate));
+        let by = |who, proof| {
+            let called = ChannelsPallet::announce_points(signed(who), stash(), number, proof, SALT);
+            called.map(|_| ()).map_err(|refused| refused.error)
+        };
+        let bad = surety_types::trust::AuditProof {
+            proof: [2; 64],
+            ..PROOF
+        };
+        assert_noop!(by(verifier_agent(), bad), Error::<Test>::NotDrawn);
+        assert_noop!(by(agent(), PROOF), Error::<Test>::NotVerifierAgent);
+        assert_ok!(Staking::bond(signed(verifier()), Role::Verifier, SURE));
+        assert_noop!(by(verifier_agent(), PROOF), Error::<Test>::Unsettled);
+        // Another one, for which it is old enough.
+        (0..20).for_each(|_| block());
+        pass(WINDOW + 1);
+        let (number, _) = committed(&receipt(channel, Operation::Generate));
+        pass(ANNOUNCE + 1);
+        assert_noop!(announce(number, SALT), Error::<Test>::WrongTime);
+        assert_eq!(PointsAudits::<Test>::iter().count(), 0);
+    });
+}
+
+#[test]
+fn nothing_is_announced_before_the_seed_and_all_draw_with_the_same() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let made = batch(channel, 0, &[CAP]);
+        let number = commit(&made);
+        assert_noop!(announce(number, SALT), Error::<Test>::WrongTime);
+        Drawn::set(Some((H256::repeat_byte(6), System::block_number() + 1)));
+        assert_ok!(announce(number, SALT));
+        let record = || Batches::<Test>::get(stash(), number).expect("committed");
+        let seed = record().draw.seed;
+        assert!(seed.is_some());
+        // What the chain has forgotten since changes nothing.
+        Drawn::set(None);
+        (0..200).for_each(|_| block());
+        assert_eq!(ChannelsPallet::seed_of(&stash(), number, &record()), seed);
+        assert_noop!(announce(number, SALT), Error::<Test>::AlreadyAnnounced);
+    });
+}
+
+#[test]
+fn a_chain_without_entropy_is_audited_all_the_same() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let number = commit(&batch(channel, 0, &[CAP]));
+        assert_noop!(announce(number, SALT), Error::<Test>::WrongTime);
+        (0..=surety_types::traits::ENTROPY_PATIENCE_BLOCKS).for_each(|_| block());
+        assert_ok!(announce(number, SALT));
+    });
+}
+
+#[test]
+fn who_does_not_open_what_it_sealed_loses_its_bond() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (number, _) = committed(&receipt(channel, Operation::Generate));
+        let found = seal_all(number, TRACE);
+        let stake = whole(&verifier());
+        pass(WINDOW + 1);
+        assert_eq!(may_open(number, &found), Some(InvalidTransaction::Stale));
+        pass(REFUTE);
+        assert_ok!(end(number));
+        let bond = found.len() as u128 * PointBond::get();
+        assert_eq!(whole(&verifier()), stake - bond);
+        assert_eq!(Convicted::get(), [FaultKind::AuditNoShow]);
+    });
+}
+
+#[test]
+fn what_was_sealed_without_computing_is_refuted_by_the_receipt() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (number, batch) = committed(&receipt(channel, Operation::Generate));
+        let found = seal_all(number, H256::repeat_byte(99));
+        pass(ANNOUNCE + 1);
+        assert_ok!(open_points(number, &found));
+        let before = free(&reporter());
+        // Until its window is over the verifier may still show that the receipt is wrong.
+        assert_noop!(
+            refute(number, &batch, Operation::Generate, None),
+            Error::<Test>::WrongTime
+        );
+        pass(WINDOW - ANNOUNCE);
+        assert_ok!(refute(number, &batch, Operation::Generate, None));
+        assert_eq!(Convicted::get(), [FaultKind::ConfirmedWrong]);
+        assert_eq!(
+            free(&reporter()) - before,
+            found.len() as u128 * PointBond::get() / 5
+        );
+        pass(REFUTE);
+        assert_noop!(end(number), Error::<Test>::NothingAnnounced);
+    });
+}
+
+#[test]
+fn nobody_is_refuted_who_found_what_the_receipt_says() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (number, batch) = committed(&receipt(channel, Operation::Generate));
+        let found = seal_all(number, TRACE);
+        pass(ANNOUNCE + 1);
+        assert_ok!(open_points(number, &found));
+        pass(WINDOW - ANNOUNCE);
+        assert_noop!(
+            refute(number, &batch, Operation::Generate, None),
+            Error::<Test>::NothingRefuted
+        );
+        // Another receipt than the batch has shows nothing.
+        assert_noop!(
+            refute(number, &batch, Operation::Embed, Some(H256::zero())),
+            Error::<Test>::BadOpening
+        );
+    });
+}
+
+#[test]
+fn of_an_embedding_the_item_that_a_point_is_in_is_compared() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (number, batch) = committed(&receipt(channel, Operation::Embed));
+        let root = H256::repeat_byte(12);
+        let found = seal_all(number, root);
+        pass(ANNOUNCE + 1);
+        assert_ok!(open_points(number, &found));
+        pass(WINDOW - ANNOUNCE);
+        let refute = |leaf| refute(number, &batch, Operation::Embed, leaf);
+        assert_noop!(refute(None), Error::<Test>::NothingRefuted);
+        assert_noop!(refute(Some(root)), Error::<Test>::NothingRefuted);
+        assert_ok!(refute(Some(H256::zero())));
+    });
+}
+
+#[test]
+fn who_was_right_about_a_batch_that_is_void_is_not_refuted_and_is_paid() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (number, batch) = committed(&receipt(channel, Operation::Generate));
+        let found = seal_all(number, H256::repeat_byte(99));
+        pass(ANNOUNCE + 1);
+        assert_ok!(open_points(number, &found));
+        Batches::<Test>::mutate(stash(), number, |record| {
+            record.as_mut().expect("committed").window.void();
+        });
+        pass(WINDOW - ANNOUNCE);
+        assert_noop!(
+            refute(number, &batch, Operation::Generate, None),
+            Error::<Test>::NothingRefuted
+        );
+        pass(REFUTE);
+        assert_ok!(end(number));
+        assert!(Convicted::get().is_empty());
+    });
+}
+
+#[test]
+fn an_old_batch_goes_away_though_nobody_ends_its_audits() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (number, _) = committed(&receipt(channel, Operation::Generate));
+        seal_all(number, TRACE);
+        pass(WINDOW + REDEEM_BY + 1);
+        for next in 1..4 {
+            commit(&batch(channel, next, &[1]));
+        }
+        assert!(Batches::<Test>::get(stash(), number).is_none());
+        assert_eq!(Convicted::get(), [FaultKind::AuditNoShow]);
+    });
+}
