@@ -2,6 +2,7 @@
 //! [`crate::config`].
 
 mod faucet;
+mod gateway;
 mod security;
 mod task;
 mod trust;
@@ -13,6 +14,7 @@ use clap_complete::Shell;
 
 use crate::{amount::Amount, prices::PriceArg};
 pub use faucet::{FaucetArgs, FaucetCommand};
+pub use gateway::{GatewayArgs, GatewayCommand, KeyArgs, KeysCommand};
 pub use security::{Level, SecurityArgs};
 pub use task::{
     ExplainArgs, GenerateArgs, ListArgs, NearestArgs, ResultArgs, SpecArgs, SubmitArgs, TaskArg, TaskCommand,
@@ -99,6 +101,9 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Help web pages to have tasks computed: inputs from text, kept for providers, and outputs
     Serve(ServeArgs),
+    /// Answer OpenAI's clients from models on the chain; API keys with limits of their own
+    #[command(subcommand)]
+    Gateway(GatewayCommand),
     /// Give newcomers of a test network money to begin with
     #[command(subcommand)]
     Faucet(FaucetCommand),

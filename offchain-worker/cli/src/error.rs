@@ -61,6 +61,9 @@ pub enum CliError {
     /// The claims of a faucet.
     #[error("the faucet's claims cannot be kept: {0}")]
     Claims(surety_faucet::StoreError),
+    /// The keys and batches of a gateway.
+    #[error("the gateway's ledger cannot be used: {0}")]
+    Ledger(#[from] surety_gateway::LedgerError),
     /// A model's files.
     #[error("{0}{then}", then = advice::stored(.0))]
     Models(#[from] surety_models::StoreError),
@@ -267,6 +270,7 @@ impl CliError {
             | Self::Journal(_)
             | Self::Replay(_)
             | Self::Claims(_)
+            | Self::Ledger(_)
             | Self::Models(_)
             | Self::NoRoom(_)
             | Self::ModelNotHere { .. }

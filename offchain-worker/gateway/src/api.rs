@@ -12,30 +12,37 @@ use std::{
 use axum::{
     Json, Router,
     body::Body,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::from_fn,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use futures::stream;
-use serde_json::{Value, json};
+use serde_json::Value;
 use surety_http_server::{BodyFault, Limits, by_address_only, read_body};
 use tokio::{
     net::TcpListener,
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
+    task::JoinSet,
     time::timeout,
 };
 
 use crate::{
     answer::Head,
+    batch::{Batches, routes as batches},
     drive::{Event, Job, drive},
     embed::embedded,
     error::ApiError,
+    files,
     ledger::{Key, KeyTerms, Ledger, LedgerError},
     metrics::Metrics,
+    models::{model, models, offered},
+    prompt::encoded,
     rate::{Left, Rates},
-    request::{Generate, Prompt},
+    receipts::receipt,
+    request::Generate,
+    runner::BatchRunner,
     text::ModelText,
     upstream::{GenerationAsk, Offered, Upstream},
 };
@@ -44,8 +51,8 @@ use crate::{
 const BODY_BYTES_MAX: usize = 4 << 20;
 /// Parts of an answer that wait for a client to read them.
 const EVENTS_MAX: usize = 4;
-/// Tokens of an answer where none are asked for: each is reserved.
-const TOKENS_DEFAULT: u32 = 1024;
+/// Files that are being given at once.
+const UPLOADS_MAX: usize = 2;
 
 /// How it is served.
 #[derive(Clone, Debug)]
@@ -60,6 +67,42 @@ pub struct Settings {
     pub time: Duration,
     /// Longest time until a provider says something.
     pub token_time: Duration,
+    /// How batches are computed.
+    pub batches: BatchSettings,
+}
+
+impl Settings {
+    /// Whether an address can be served so.
+    ///
+    /// # Errors
+    /// [`Exposed`] where it is not loopback and requests need no key.
+    pub fn check(&self, address: SocketAddr) -> Result<(), Exposed> {
+        match self.without_key.is_some() && !address.ip().is_loopback() {
+            true => Err(Exposed(address.ip())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// How batches are computed.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchSettings {
+    /// Tasks that are on the chain at once, of all batches.
+    pub tasks: usize,
+    /// After so long no more tasks of a batch are posted. Clients are told that it is a day.
+    pub window: Duration,
+    /// Before something that did not work is tried again.
+    pub pause: Duration,
+}
+
+impl Default for BatchSettings {
+    fn default() -> Self {
+        Self {
+            tasks: 8,
+            window: Duration::from_secs(24 * 3600),
+            pause: Duration::from_secs(5),
+        }
+    }
 }
 
 /// Why an address is not served.
@@ -71,10 +114,16 @@ pub struct Exposed(pub IpAddr);
 
 pub(crate) struct Shared {
     pub upstream: Arc<dyn Upstream>,
+    pub runner: Arc<dyn BatchRunner>,
     pub settings: Settings,
     pub metrics: Metrics,
     pub rates: Rates,
-    texts: BTreeMap<String, Arc<dyn ModelText>>,
+    pub texts: BTreeMap<String, Arc<dyn ModelText>>,
+    pub uploads: Semaphore,
+    /// There is a batch that nobody works on.
+    pub new_batch: Notify,
+    /// Changes when a batch is cancelled.
+    pub cancelled: watch::Sender<u64>,
     ledger: Arc<Ledger>,
     places: Arc<Semaphore>,
 }
@@ -94,9 +143,11 @@ impl Shared {
 pub struct Gateway(Arc<Shared>);
 
 impl Gateway {
-    /// In front of an upstream. Models without a text of their own in `texts` are not offered.
+    /// In front of an upstream for those who wait, and of a runner for batches. Models without a text of
+    /// their own in `texts` are not offered.
     pub fn new(
         upstream: Arc<dyn Upstream>,
+        runner: Arc<dyn BatchRunner>,
         texts: BTreeMap<String, Arc<dyn ModelText>>,
         ledger: Arc<Ledger>,
         settings: Settings,
@@ -104,9 +155,13 @@ impl Gateway {
         Self(Arc::new(Shared {
             places: Arc::new(Semaphore::new(settings.calls)),
             upstream,
+            runner,
             settings,
             metrics: Metrics::default(),
             texts,
+            uploads: Semaphore::new(UPLOADS_MAX),
+            new_batch: Notify::new(),
+            cancelled: watch::Sender::default(),
             ledger,
             rates: Rates::default(),
         }))
@@ -121,6 +176,12 @@ impl Gateway {
             .route("/v1/completions", post(completions))
             .route("/v1/embeddings", post(embed))
             .route("/v1/receipts/{id}", get(receipt))
+            .route("/v1/files", get(files::list).post(files::create))
+            .route("/v1/files/{id}", get(files::show).delete(files::remove))
+            .route("/v1/files/{id}/content", get(files::content))
+            .route("/v1/batches", get(batches::list).post(batches::create))
+            .route("/v1/batches/{id}", get(batches::show))
+            .route("/v1/batches/{id}/cancel", post(batches::cancel))
             .route("/metrics", get(metrics))
             .fallback(async || {
                 ApiError::new(
@@ -137,7 +198,8 @@ impl Gateway {
         }
     }
 
-    /// Answers until `stop`, then ends what is being answered.
+    /// Answers, and has batches computed, until `stop`; then ends what is being answered. Batches go on when
+    /// it is called again.
     ///
     /// # Errors
     /// [`Exposed`] where the address is not loopback and requests need no key.
@@ -147,14 +209,17 @@ impl Gateway {
         address: SocketAddr,
         stop: impl Future<Output = ()>,
     ) -> Result<(), Exposed> {
-        if self.0.settings.without_key.is_some() && !address.ip().is_loopback() {
-            return Err(Exposed(address.ip()));
-        }
+        self.0.settings.check(address)?;
         let limits = Limits {
             connections_per_address: self.0.settings.connections,
             ..Limits::new(self.0.settings.connections, self.0.settings.time)
         };
+        let batches = Arc::new(Batches::new(self.0.clone(), self.0.runner.clone()));
+        // Ends with this function, however that ends.
+        let mut beside = JoinSet::new();
+        beside.spawn(batches.run());
         surety_http_server::serve(listener, self.routes(), limits, &[], stop).await;
+        beside.shutdown().await;
         // Streams that nobody reads any more still settle.
         let all = u32::try_from(self.0.settings.calls).unwrap_or(u32::MAX);
         if timeout(self.0.settings.token_time, self.0.places.acquire_many(all))
@@ -188,69 +253,9 @@ pub(crate) async fn key_of(shared: &Shared, headers: &HeaderMap) -> Result<Key, 
     }
 }
 
-async fn models(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Answer {
-    key_of(&shared, &headers).await?;
-    let offered = shared.upstream.models();
-    let known = offered
-        .iter()
-        .filter(|model| shared.texts.contains_key(&model.name));
-    let data: Vec<Value> = known.map(shown).collect();
-    Ok(Json(json!({"object": "list", "data": data})).into_response())
-}
-
-async fn model(State(shared): State<Arc<Shared>>, Path(name): Path<String>, headers: HeaderMap) -> Answer {
-    key_of(&shared, &headers).await?;
-    let found = shared
-        .upstream
-        .models()
-        .into_iter()
-        .find(|model| model.name == name);
-    let found = found.filter(|model| shared.texts.contains_key(&model.name));
-    let found = found.ok_or_else(|| ApiError::no_model(&name))?;
-    Ok(Json(shown(&found)).into_response())
-}
-
-fn shown(model: &Offered) -> Value {
-    json!({
-        "id": model.name, "object": "model", "created": 0, "owned_by": "surety",
-        "surety": {
-            "operation": if model.generates { "generate" } else { "embed" },
-            "unit_price_max": model.unit_price_max.to_string(),
-            "privacy": "providers-and-auditors-read",
-        },
-    })
-}
-
 async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
     (kind, shared.metrics.text()).into_response()
-}
-
-async fn receipt(State(shared): State<Arc<Shared>>, Path(id): Path<String>, headers: HeaderMap) -> Answer {
-    let key = key_of(&shared, &headers).await?;
-    let none = || {
-        ApiError::new(
-            StatusCode::NOT_FOUND,
-            "no_receipt",
-            "this key has no such receipt",
-        )
-    };
-    let number = u64::from_str_radix(&id, 16).map_err(|_| none())?;
-    let call = shared.ledger(move |ledger| match ledger.call(number) {
-        Err(LedgerError::NoCall) => Ok(None),
-        call => call.map(Some),
-    });
-    let call = call.await?.filter(|call| call.key == key.id).ok_or_else(none)?;
-    let mut receipts = Vec::new();
-    for receipt in &call.receipts {
-        let verdict = shared.upstream.verdict(receipt).await;
-        receipts.push(json!({"receipt": receipt, "verdict": verdict}));
-    }
-    let told = json!({
-        "object": "surety.call", "id": id, "model": call.model, "state": call.state,
-        "spent": call.spent.to_string(), "receipts": receipts,
-    });
-    Ok(Json(told).into_response())
 }
 
 async fn chat(State(shared): State<Arc<Shared>>, request: Request) -> Answer {
@@ -286,29 +291,9 @@ pub(crate) async fn whole_body(request: Request) -> Result<Vec<u8>, ApiError> {
         .map_err(|e| ApiError::invalid("body", e.to_string()))
 }
 
-/// A model that is offered for this, and its text.
-pub(crate) fn offered(
-    shared: &Shared,
-    name: &str,
-    generates: bool,
-) -> Result<(Offered, Arc<dyn ModelText>), ApiError> {
-    let text = shared.texts.get(name).cloned();
-    let found = shared.upstream.models().into_iter();
-    let found = found
-        .filter(|model| model.generates == generates)
-        .find(|model| model.name == name);
-    found.zip(text).ok_or_else(|| ApiError::no_model(name))
-}
-
 pub(crate) fn place(shared: &Shared) -> Result<OwnedSemaphorePermit, ApiError> {
-    shared.places.clone().try_acquire_owned().map_err(|_| ApiError {
-        retry_after: Some(1),
-        ..ApiError::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "busy",
-            "this gateway is busy: try again in a moment",
-        )
-    })
+    let place = shared.places.clone().try_acquire_owned();
+    place.map_err(|_| ApiError::busy())
 }
 
 async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answer {
@@ -320,29 +305,14 @@ async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answe
     };
     let place = place(&shared)?;
     let (model, text) = offered(&shared, &asked.model, true)?;
-    let param = if is_chat { "messages" } else { "prompt" };
-    let coder = text.clone();
-    let ids = match asked.prompt {
-        Prompt::Ids(ids) => Ok(ids),
-        Prompt::Text(plain) => blocking(move || coder.encode(&plain)).await?,
-        Prompt::Chat(messages) => blocking(move || coder.chat(&messages)).await?,
-    };
-    let prompt = ids.map_err(|why| ApiError::invalid(param, why))?;
-    let mut settings = asked.settings;
-    let bounds = text.bounds();
-    let prompt_tokens = u32::try_from(prompt.len()).unwrap_or(u32::MAX);
-    if settings.max_tokens == 0 {
-        let room = bounds.positions.saturating_sub(prompt_tokens);
-        settings.max_tokens = room.clamp(1, TOKENS_DEFAULT);
-    }
-    let encoded = surety_types::input::encode_prompt(&prompt, &settings, &bounds);
-    encoded.map_err(|fault| ApiError::invalid(param, fault.to_string()))?;
-    let units = prompt_tokens.saturating_add(settings.max_tokens);
+    let (coder, prompt) = (text.clone(), asked.prompt);
+    let made = blocking(move || encoded(prompt, asked.settings, &*coder)).await??;
+    let (units, prompt_tokens, settings) = (made.units_max(), made.prompt_tokens(), made.settings);
     let left = shared.rates.take(&key, units)?;
     let ask = GenerationAsk {
         price_max: price(units, &model)?,
         model: model.name,
-        prompt,
+        prompt: made.ids,
         settings,
     };
     let name = ask.model.clone();
@@ -374,9 +344,7 @@ async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answe
         is_chat,
         receipt: format!("{call:016x}"),
         model: name,
-        created: SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |now| now.as_secs()),
+        created: now(),
         seed: settings.seed,
         prompt_tokens,
     };
@@ -480,6 +448,12 @@ pub(crate) fn label(headers: &mut HeaderMap, receipt: &str, left: &Left) {
 pub(crate) fn price(units: u32, model: &Offered) -> Result<u128, ApiError> {
     let price = u128::from(units).checked_mul(model.unit_price_max);
     price.ok_or_else(|| ApiError::invalid("model", "the model's price is no sum that can be paid"))
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
 
 pub(crate) async fn blocking<T: Send + 'static>(

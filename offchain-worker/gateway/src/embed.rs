@@ -7,10 +7,11 @@ use tokio::time::timeout;
 
 use crate::{
     answer::embeddings,
-    api::{Answer, Shared, blocking, broke, key_of, label, offered, open, place, price, whole_body},
+    api::{Answer, Shared, blocking, broke, key_of, label, open, place, price, whole_body},
     drive::ATTEMPTS_MAX,
     error::ApiError,
     metrics::Metrics,
+    models::offered,
     request::{Embed, Item},
     upstream::{Embedded, UpstreamError},
 };

@@ -65,6 +65,17 @@ impl ApiError {
         }
     }
 
+    pub fn busy() -> Self {
+        Self {
+            retry_after: Some(1),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "busy",
+                "this gateway is busy: try again in a moment",
+            )
+        }
+    }
+
     pub fn body(&self) -> Value {
         json!({"error": {
             "message": self.message, "type": self.kind, "param": self.param, "code": self.code,
@@ -95,6 +106,10 @@ impl From<LedgerError> for ApiError {
                     error.to_string(),
                 )
             },
+            LedgerError::NoFile => Self::new(StatusCode::NOT_FOUND, "file_not_found", error.to_string()),
+            LedgerError::NoBatch => Self::new(StatusCode::NOT_FOUND, "batch_not_found", error.to_string()),
+            LedgerError::Over(_) => Self::new(StatusCode::CONFLICT, "batch_over", error.to_string()),
+            LedgerError::Full(_) => Self::new(StatusCode::BAD_REQUEST, "full", error.to_string()),
             LedgerError::NoKey => Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", error.to_string()),
             error => {
                 tracing::error!(%error, "the gateway's ledger cannot be used");

@@ -1,8 +1,13 @@
-//! Keys, what they have spent, and the receipts of their calls, on disk.
+//! Keys, what they have spent, and the receipts of their calls, on disk; files and batches beside them.
 //!
 //! A call is opened with the most that it may cost before a provider is asked, and closed with what it did
 //! cost. Both are synced. One that is open when the ledger is opened was interrupted: its reservation is
-//! counted as spent, since vouchers for all of it may be signed.
+//! counted as spent, since vouchers for all of it may be signed. Tasks of batches go on instead: the chain
+//! says what became of them.
+
+pub(crate) mod amount;
+mod batches;
+mod files;
 
 use std::{
     path::Path,
@@ -10,12 +15,14 @@ use std::{
 };
 
 use redb::{
-    Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
+    Database, DatabaseError, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
     WriteTransaction,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::upstream::Receipt;
+pub(crate) use batches::{Begun, TaskEnd};
+pub(crate) use files::{FileRecord, NewFile, Page, Purpose};
 
 const KEYS: TableDefinition<&str, &[u8]> = TableDefinition::new("keys");
 const CALLS: TableDefinition<u64, &[u8]> = TableDefinition::new("calls");
@@ -30,19 +37,6 @@ const CALLS_MAX: u64 = 1_000_000;
 const LOCAL: &str = "local";
 const PREFIX: &str = "sk-surety-";
 const CACHE_BYTES: usize = 16 << 20;
-
-/// Sums as decimal text: JSON's numbers lose digits in many readers.
-pub(crate) mod amount {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(amount: &u128, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(amount)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u128, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
-    }
-}
 
 /// What a key may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +73,13 @@ pub struct Key {
     pub created_unix: u64,
 }
 
+impl Key {
+    /// Whether somebody can use it.
+    pub fn opens(&self) -> bool {
+        !self.revoked && !self.hash.is_empty()
+    }
+}
+
 /// How far a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -113,6 +114,9 @@ pub struct Call {
 /// Why the ledger cannot be used, or refuses.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
+    /// Another program has it.
+    #[error("another program has it open: stop that first, which loses nothing by it")]
+    InUse,
     /// The database.
     #[error("the ledger's database failed: {0}")]
     Database(Box<redb::Error>),
@@ -128,6 +132,18 @@ pub enum LedgerError {
     /// There is no such call.
     #[error("there is no such call")]
     NoCall,
+    /// There is no such file.
+    #[error("this key has no such file")]
+    NoFile,
+    /// There is no such batch.
+    #[error("this key has no such batch")]
+    NoBatch,
+    /// There is no more room for something.
+    #[error("{0}")]
+    Full(String),
+    /// A batch is over.
+    #[error("this batch is {0} already")]
+    Over(&'static str),
     /// It would spend more than it may.
     #[error(
         "this may cost {asked}, and the key has {left} left below its cap: ask for less, or for a higher cap"
@@ -174,8 +190,16 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
-        let database = Database::builder().set_cache_size(CACHE_BYTES).create(path)?;
+        let opened = Database::builder().set_cache_size(CACHE_BYTES).create(path);
+        let database = opened.map_err(|error| match error {
+            DatabaseError::DatabaseAlreadyOpen => LedgerError::InUse,
+            error => error.into(),
+        })?;
         let ledger = Self { database };
+        ledger.transact(|write, _| {
+            files::make(write)?;
+            batches::make(write)
+        })?;
         ledger.write(|all| {
             let open: Result<Vec<u64>, _> = all
                 .open
@@ -276,8 +300,7 @@ impl Ledger {
     pub fn open_call(&self, key: &str, model: &str, most: u128) -> Result<u64, LedgerError> {
         self.write(|all| {
             all.reserve(key, most)?;
-            let number = all.meta.get(NEXT)?.map_or(0, |next| next.value());
-            all.meta.insert(NEXT, number.saturating_add(1))?;
+            let number = all.numbers(1)?;
             let call = Call {
                 key: key.into(),
                 model: model.into(),
@@ -329,8 +352,16 @@ impl Ledger {
         &self,
         act: impl FnOnce(&mut Tables<'_>) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
+        self.transact(|_, all| act(all))
+    }
+
+    /// The same, for what has tables of its own beside those of keys and calls.
+    fn transact<T>(
+        &self,
+        act: impl FnOnce(&WriteTransaction, &mut Tables<'_>) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
         let write = self.database.begin_write()?;
-        let done = act(&mut Tables::new(&write)?)?;
+        let done = act(&write, &mut Tables::new(&write)?)?;
         write.commit()?;
         Ok(done)
     }
@@ -369,6 +400,13 @@ impl<'a> Tables<'a> {
         Ok(serde_json::from_slice(row.value())?)
     }
 
+    /// The first of so many new numbers of calls, files, batches or their tasks.
+    fn numbers(&mut self, count: u64) -> Result<u64, LedgerError> {
+        let first = self.meta.get(NEXT)?.map_or(0, |next| next.value());
+        self.meta.insert(NEXT, first.saturating_add(count))?;
+        Ok(first)
+    }
+
     fn set_call(&mut self, number: u64, call: &Call) -> Result<(), LedgerError> {
         self.calls.insert(number, serde_json::to_vec(call)?.as_slice())?;
         Ok(())
@@ -399,13 +437,7 @@ impl<'a> Tables<'a> {
             return Err(LedgerError::NoCall);
         }
         let call = self.call(number)?;
-        let mut key = self.key(&call.key)?;
-        key.reserved = key
-            .reserved
-            .checked_sub(call.reserved)
-            .ok_or(LedgerError::Overflow)?;
-        key.spent = key.spent.checked_add(spent).ok_or(LedgerError::Overflow)?;
-        self.set_key(&key)?;
+        self.settle(&call.key, call.reserved, spent)?;
         let closed = Call {
             state,
             spent,
@@ -413,6 +445,14 @@ impl<'a> Tables<'a> {
             ..call
         };
         self.set_call(number, &closed)
+    }
+
+    /// Has so much been spent of what was reserved.
+    fn settle(&mut self, id: &str, reserved: u128, spent: u128) -> Result<(), LedgerError> {
+        let mut key = self.key(id)?;
+        key.reserved = key.reserved.checked_sub(reserved).ok_or(LedgerError::Overflow)?;
+        key.spent = key.spent.checked_add(spent).ok_or(LedgerError::Overflow)?;
+        self.set_key(&key)
     }
 
     /// Forgets the oldest call beyond the bound, unless it is still open.

@@ -2,21 +2,31 @@
 
 mod answer;
 mod api;
+mod batch;
 mod drive;
 mod embed;
 mod error;
+mod files;
 mod ledger;
 mod metrics;
+mod models;
+mod multipart;
+mod prompt;
 mod rate;
+mod receipts;
 mod request;
+mod runner;
 mod stop;
 mod text;
 mod upstream;
 
-pub use api::{Exposed, Gateway, Settings};
+pub use api::{BatchSettings, Exposed, Gateway, Settings};
 pub use ledger::{Call, CallState, Key, KeyTerms, Ledger, LedgerError};
+pub use runner::{
+    BatchModel, BatchRunner, Computed, Ended, Payment, Posting, Quoted, RunnerError, TaskReceipt,
+};
 pub use text::{ModelText, Tokenized};
 pub use upstream::{
-    Embedded, Finish, Generating, GenerationAsk, Offered, Receipt, Served, Step, Upstream, UpstreamError,
-    Verdict,
+    Embedded, Finish, Generating, GenerationAsk, NoProviders, Offered, Receipt, Served, Step, Upstream,
+    UpstreamError, Verdict,
 };

@@ -11,6 +11,7 @@ pub(crate) struct Metrics {
     pub retried: AtomicU64,
     pub gone: AtomicU64,
     pub tokens: AtomicU64,
+    pub tasks: AtomicU64,
 }
 
 impl Metrics {
@@ -44,6 +45,7 @@ impl Metrics {
                 &self.gone,
             ),
             ("tokens_total", "Tokens that providers have said.", &self.tokens),
+            ("tasks_total", "Tasks that were posted for batches.", &self.tasks),
         ];
         let lines = counters.map(|(name, help, counter)| {
             let name = format!("surety_gateway_{name}");

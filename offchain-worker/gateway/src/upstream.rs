@@ -169,3 +169,26 @@ pub trait Upstream: Send + Sync {
     /// What has become of a receipt.
     async fn verdict(&self, receipt: &Receipt) -> Verdict;
 }
+
+/// Nobody: who waits for an answer is told that no provider offers it now.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoProviders;
+
+#[async_trait]
+impl Upstream for NoProviders {
+    fn models(&self) -> Vec<Offered> {
+        Vec::new()
+    }
+
+    async fn generate(&self, _: &GenerationAsk, _: &[String]) -> Result<Box<dyn Generating>, UpstreamError> {
+        Err(UpstreamError::NoProvider)
+    }
+
+    async fn embed(&self, _: &str, _: &[Vec<u32>], _: u128, _: &[String]) -> Result<Embedded, UpstreamError> {
+        Err(UpstreamError::NoProvider)
+    }
+
+    async fn verdict(&self, _: &Receipt) -> Verdict {
+        Verdict::Unbatched
+    }
+}

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod common;
+
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
@@ -14,50 +16,17 @@ use std::{
 };
 
 use async_trait::async_trait;
+use common::{ANSWER, Bytes, asked, door::Tasks};
 use serde_json::{Value, json};
 use surety_gateway::{
-    Embedded, Finish, Gateway, Generating, GenerationAsk, KeyTerms, Ledger, ModelText, Offered, Receipt,
-    Settings, Step, Upstream, UpstreamError, Verdict,
+    BatchSettings, Embedded, Finish, Gateway, Generating, GenerationAsk, KeyTerms, Ledger, ModelText,
+    NoProviders, Offered, Receipt, Settings, Step, Upstream, UpstreamError, Verdict,
 };
-use surety_models::chat::Message;
-use surety_types::input::IdBounds;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::Notify,
 };
-
-const ANSWER: &str = "Grüße aus der Höhle 🐻! ECHO und mehr";
-
-/// A token is a byte: characters of several end between tokens.
-struct Bytes;
-
-impl ModelText for Bytes {
-    fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
-        Ok(text.bytes().map(u32::from).collect())
-    }
-
-    fn chat(&self, messages: &[Message]) -> Result<Vec<u32>, String> {
-        self.encode(
-            &messages
-                .iter()
-                .map(|message| message.content.as_str())
-                .collect::<String>(),
-        )
-    }
-
-    fn decode(&self, ids: &[u32]) -> Result<String, String> {
-        let bytes: Vec<u8> = ids.iter().map(|id| u8::try_from(*id).unwrap()).collect();
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    }
-
-    fn bounds(&self) -> IdBounds {
-        IdBounds {
-            vocabulary: 256,
-            positions: 512,
-        }
-    }
-}
 
 /// Says [`ANSWER`]; the first provider fails after so many tokens, the second may say something else.
 #[derive(Default)]
@@ -194,7 +163,7 @@ const TERMS: KeyTerms = KeyTerms {
 };
 
 async fn served(
-    providers: Arc<Providers>,
+    providers: Arc<dyn Upstream>,
     path: &Path,
     without_key: Option<KeyTerms>,
 ) -> (SocketAddr, Arc<Ledger>) {
@@ -207,25 +176,19 @@ async fn served(
         connections: 16,
         time: Duration::from_secs(60),
         token_time: Duration::from_secs(20),
+        batches: BatchSettings::default(),
     };
-    let gateway = Gateway::new(providers, texts, ledger.clone(), settings);
+    let gateway = Gateway::new(
+        providers,
+        Arc::new(Tasks::new(&path.with_extension("chain"))),
+        texts,
+        ledger.clone(),
+        settings,
+    );
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { gateway.serve(&listener, address, std::future::pending()).await });
     (address, ledger)
-}
-
-async fn asked(address: SocketAddr, head: &str, key: &str, body: &str) -> (u16, String, String) {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let length = body.len();
-    let request = format!(
-        "{head} HTTP/1.0\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head[9..12].parse().unwrap(), head.to_lowercase(), body.to_owned())
 }
 
 async fn chat(address: SocketAddr, more: Value) -> (u16, String, String) {
@@ -298,7 +261,12 @@ async fn a_stream_has_whole_characters_its_ids_and_its_usage_although_a_provider
 #[tokio::test]
 async fn a_stop_string_ends_the_answer_and_what_was_served_is_paid() {
     let home = tempfile::tempdir().unwrap();
-    let (address, ledger) = served(Arc::default(), &home.path().join("a"), Some(TERMS)).await;
+    let (address, ledger) = served(
+        Arc::new(Providers::default()),
+        &home.path().join("a"),
+        Some(TERMS),
+    )
+    .await;
     let (_, _, body) = chat(address, json!({"stop": ["🐻! E"]})).await;
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(body["choices"][0]["message"]["content"], "Grüße aus der Höhle ");
@@ -425,7 +393,12 @@ async fn what_is_not_offered_is_refused_by_name_and_nothing_is_spent() {
 #[tokio::test]
 async fn embeddings_come_as_numbers_or_base64_for_texts_and_ids() {
     let home = tempfile::tempdir().unwrap();
-    let (address, _) = served(Arc::default(), &home.path().join("a"), Some(TERMS)).await;
+    let (address, _) = served(
+        Arc::new(Providers::default()),
+        &home.path().join("a"),
+        Some(TERMS),
+    )
+    .await;
     for (input, vectors) in [
         (json!("abc"), 1),
         (json!(["a", "bc"]), 2),
@@ -444,9 +417,52 @@ async fn embeddings_come_as_numbers_or_base64_for_texts_and_ids() {
 }
 
 #[tokio::test]
+async fn without_providers_models_are_shown_for_batches_and_nobody_answers_at_once() {
+    let home = tempfile::tempdir().unwrap();
+    let (address, _) = served(Arc::new(NoProviders), &home.path().join("a"), Some(TERMS)).await;
+    let (status, _, body) = asked(address, "GET /v1/models", "x", "").await;
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let names: Vec<_> = body["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|model| &model["id"])
+        .collect();
+    assert_eq!(status, 200);
+    assert_eq!(names, ["embedder", "talker"]);
+    assert_eq!(asked(address, "GET /v1/models/talker", "x", "").await.0, 200);
+    for (route, body, code) in [
+        (
+            "embeddings",
+            json!({"model": "embedder", "input": "a"}),
+            "no_provider",
+        ),
+        (
+            "completions",
+            json!({"model": "talker", "prompt": "a"}),
+            "no_provider",
+        ),
+        (
+            "embeddings",
+            json!({"model": "talker", "input": "a"}),
+            "model_not_found",
+        ),
+        (
+            "completions",
+            json!({"model": "nobody", "prompt": "a"}),
+            "model_not_found",
+        ),
+    ] {
+        let (_, _, told) = asked(address, &format!("POST /v1/{route}"), "x", &body.to_string()).await;
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["error"]["code"], code, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn keys_open_until_they_are_revoked_or_spent_and_see_no_receipts_of_others() {
     let home = tempfile::tempdir().unwrap();
-    let (address, ledger) = served(Arc::default(), &home.path().join("a"), None).await;
+    let (address, ledger) = served(Arc::new(Providers::default()), &home.path().join("a"), None).await;
     let (poor, poor_secret) = ledger.create_key("poor", KeyTerms { cap: 60, ..TERMS }).unwrap();
     let (_, other) = ledger
         .create_key(
@@ -477,43 +493,4 @@ async fn keys_open_until_they_are_revoked_or_spent_and_see_no_receipts_of_others
     assert_eq!(asked(address, first, &other, "").await.0, 404);
     ledger.revoke_key(&poor.id).unwrap();
     assert_eq!(asked(address, first, &poor_secret, "").await.0, 401);
-}
-
-/// Is killed by the test below, in a process of its own.
-#[test]
-fn dies_with_an_open_call() {
-    let Ok(path) = std::env::var("SURETY_GATEWAY_DIES_AT") else {
-        return;
-    };
-    let ledger = Ledger::open(path.as_ref()).unwrap();
-    let (key, _) = ledger.create_key("k", TERMS).unwrap();
-    let done = ledger.open_call(&key.id, "talker", 100).unwrap();
-    ledger.close_call(done, 40, Vec::new()).unwrap();
-    ledger.open_call(&key.id, "talker", 70).unwrap();
-    // SIGKILL: nothing of this process runs after it.
-    let id = std::process::id().to_string();
-    std::process::Command::new("kill")
-        .args(["-9", &id])
-        .status()
-        .unwrap();
-}
-
-#[test]
-fn killed_it_forgets_nothing_that_was_spent_and_keeps_nothing_reserved() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("ledger");
-    let status = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "dies_with_an_open_call"])
-        .env("SURETY_GATEWAY_DIES_AT", &path)
-        .status()
-        .unwrap();
-    assert_eq!(status.code(), None, "it was not killed");
-    let ledger = Ledger::open(&path).unwrap();
-    let key = ledger.keys().unwrap().remove(0);
-    assert_eq!((key.spent, key.reserved), (110, 0));
-    assert_eq!(ledger.call(0).unwrap().spent, 40);
-    assert_eq!(
-        ledger.call(1).unwrap().state,
-        surety_gateway::CallState::Interrupted
-    );
 }

@@ -68,7 +68,7 @@ pub struct SpecArgs {
 }
 
 /// As many as the chain draws for one task.
-fn redundancy() -> impl TypedValueParser<Value = u32> {
+pub(super) fn redundancy() -> impl TypedValueParser<Value = u32> {
     value_parser!(u32).range(1..=i64::from(limits::REDUNDANCY_MAX))
 }
 

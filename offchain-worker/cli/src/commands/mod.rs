@@ -5,6 +5,7 @@ mod dispute;
 mod doctor;
 mod drain;
 mod faucet;
+mod gateway;
 mod init;
 mod manual;
 mod model;
@@ -32,7 +33,10 @@ use surety_network::{BlobStore, Limits, NetworkConfig, Node};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    args::{AccountCommand, Cli, Command, Global, ProviderCommand, TaskCommand, VerifierCommand, WorkArgs},
+    args::{
+        AccountCommand, Cli, Command, GatewayCommand, Global, ProviderCommand, TaskCommand, VerifierCommand,
+        WorkArgs,
+    },
     assembly::Assembly,
     chat,
     config::{self, Config, DataConfig, OneOrMore, RawConfig, RawWork},
@@ -147,6 +151,7 @@ async fn dispatch(context: &Context, command: Command) -> Result<()> {
         Command::Model(command) => model::run(context, command).await,
         Command::Doctor(args) => doctor::run(context, &args).await,
         Command::Serve(args) => serve::run(context, &args).await,
+        Command::Gateway(command) => gateway::run(context, command).await,
         Command::Faucet(command) => faucet::run(context, command).await,
         Command::RenderChatTemplate => chat::answer(),
     }
@@ -205,6 +210,10 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
             raw.task.listen = given(&serve.listen);
             raw.task.external = given(&serve.external);
         }
+        Command::Gateway(GatewayCommand::Up(gateway)) => {
+            raw.task.listen = given(&gateway.listen);
+            raw.task.external = given(&gateway.external);
+        }
         Command::Task(TaskCommand::Submit(submit)) => {
             raw.task.listen = given(&submit.listen);
             raw.task.external = given(&submit.external);
@@ -220,6 +229,7 @@ fn start_logging(config: &Config, command: &Command) -> Result<()> {
     let default = match command {
         Command::Provider(ProviderCommand::Up(_) | ProviderCommand::Drain(_))
         | Command::Verifier(VerifierCommand::Up(_))
+        | Command::Gateway(GatewayCommand::Up(_))
         | Command::Faucet(_) => "info,libp2p_swarm=warn",
         _ => "error",
     };

@@ -1,5 +1,6 @@
 //! `surety task`: posting tasks, following them, and getting their results.
 
+pub(super) mod batch;
 mod least;
 mod own;
 pub(super) mod quote;

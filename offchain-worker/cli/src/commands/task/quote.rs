@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Balance, Chain, TaskRecord, When};
-use surety_types::{TaskId, task::shortlist};
+use surety_types::{
+    TaskId,
+    task::{SecurityLevel, shortlist},
+};
 
 use super::{
     Context,
@@ -65,12 +68,20 @@ impl Quote {
     /// # Errors
     /// When the chain cannot be asked.
     pub(super) async fn new(chain: &dyn Chain, spec: &SpecArgs, wanted: &Wanted<'_>) -> Result<Self> {
+        Self::of(chain, spec.security.security().level, wanted).await
+    }
+
+    /// The same of a task that is watched so closely.
+    ///
+    /// # Errors
+    /// When the chain cannot be asked.
+    pub(super) async fn of(chain: &dyn Chain, level: SecurityLevel, wanted: &Wanted<'_>) -> Result<Self> {
+        let redundancy = wanted.redundancy;
         let (operation, units) = (wanted.operation(), wanted.units());
         let when = When::At(chain.block(When::Finalized).await?.hash);
         let mut like = chain.recent_tasks(when, TASKS_MAX).await?;
         like.retain(|(_, task)| task.spec.model == wanted.model && task.spec.operation == operation);
         // What is watched more closely may cost more: of its own level, if there are any.
-        let level = spec.security.security().level;
         let (alike, others): (Vec<_>, Vec<_>) = like
             .into_iter()
             .partition(|(_, task)| task.spec.security.level == level);
@@ -82,21 +93,21 @@ impl Quote {
         let middle = prices.get(prices.len() / 2).copied().unwrap_or(usual);
         let with_room = middle.saturating_mul(units.into()).saturating_mul(3).div_ceil(2);
         let least_price = wanted.least_price(chain, when).await?;
-        let least = cap_for(chain, when, least_price, spec.redundancy).await?;
-        let cap = cap_for(chain, when, with_room.max(least_price), spec.redundancy).await?;
+        let least = cap_for(chain, when, least_price, redundancy).await?;
+        let cap = cap_for(chain, when, with_room.max(least_price), redundancy).await?;
         // Who is drawn is paid what the first asks that is not on the shortlist, or all that the cap leaves.
-        let shortlisted = usize::try_from(shortlist(spec.redundancy)).unwrap_or(usize::MAX);
+        let shortlisted = usize::try_from(shortlist(redundancy)).unwrap_or(usize::MAX);
         let likely = match prices.get(shortlisted) {
             Some(outside) => {
                 // A bid below the least counts as the least.
                 let price = outside.saturating_mul(units.into()).max(least_price);
-                cap_for(chain, when, price, spec.redundancy).await?.min(cap)
+                cap_for(chain, when, price, redundancy).await?.min(cap)
             }
             None => cap,
         };
         Ok(Self {
             units,
-            redundancy: spec.redundancy,
+            redundancy,
             providers: prices.len(),
             price_per_unit: Plancks(middle),
             times_usual: middle.div_ceil(usual),

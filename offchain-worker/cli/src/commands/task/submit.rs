@@ -6,7 +6,7 @@ use serde::Serialize;
 use surety_chain_client::{AccountId, Balance, Chain, RegisteredModel, When, address};
 use surety_client::{demands::Demander, follow::Follow, inputs::Supplier, serve::welcome};
 use surety_models::tokens::TextCodec;
-use surety_network::{Bytes, DataPlane, Node};
+use surety_network::{Bytes, DataPlane};
 use surety_types::{
     ModelId, TaskId,
     input::Work as TaskWork,
@@ -217,7 +217,7 @@ fn check_operation(operation: Operation, model: &RegisteredModel) -> Result<()> 
 const LOCK_PART: Balance = 4;
 
 /// The chain would say the same in fewer words, and take a fee for it.
-async fn check_funds(chain: &dyn Chain, client: &AccountId, cap: Amount) -> Result<()> {
+pub(super) async fn check_funds(chain: &dyn Chain, client: &AccountId, cap: Amount) -> Result<()> {
     let parameters = chain.parameters(When::Finalized).await?;
     let is_usual = !parameters.iter().any(|parameter| parameter.name == "ClientLock");
     let lock = if is_usual { cap.0 / LOCK_PART } else { 0 };
@@ -233,8 +233,8 @@ async fn check_funds(chain: &dyn Chain, client: &AccountId, cap: Amount) -> Resu
     }
 }
 
-fn sources(node: &Node) -> Result<Endpoints> {
-    let endpoints: Vec<Endpoint> = node.endpoints();
+pub(super) fn sources(plane: &dyn DataPlane) -> Result<Endpoints> {
+    let endpoints: Vec<Endpoint> = plane.endpoints();
     if endpoints.is_empty() {
         return Err(CliError::Usage(
             "the input is not reachable for providers: name an address with --listen or --external".into(),

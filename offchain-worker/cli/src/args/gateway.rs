@@ -1,0 +1,81 @@
+//! `surety gateway`, as typed.
+
+use std::net::SocketAddr;
+
+use clap::{Args, Subcommand, value_parser};
+
+use super::{SecurityArgs, task::redundancy};
+use crate::amount::Amount;
+
+/// `surety gateway`.
+#[derive(Debug, Subcommand)]
+pub enum GatewayCommand {
+    /// Answer OpenAI's clients, and post their batches as tasks paid from the key in the key file, until
+    /// stopped
+    Up(Box<GatewayArgs>),
+    /// API keys: who may ask it, and for how much
+    #[command(subcommand)]
+    Keys(KeysCommand),
+}
+
+/// Flags of `surety gateway up`.
+#[derive(Debug, Args)]
+pub struct GatewayArgs {
+    /// Where clients reach it
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = super::socket)]
+    pub http: SocketAddr,
+    /// Answer requests without a key, too, which may spend so much in all; on this machine's own addresses
+    /// alone [default: every request needs a key]
+    #[arg(long, value_name = "AMOUNT")]
+    pub without_key: Option<Amount>,
+    /// A model to offer, by name or id; repeatable [default: those on the chain whose tokenizer is here]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Vec<String>,
+    /// How many independent providers compute each task
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = redundancy())]
+    pub redundancy: u32,
+    /// Most tasks on the chain at once
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u16).range(1..=256))]
+    pub tasks: u16,
+    /// Where providers fetch inputs; repeatable [default: 0.0.0.0:4101]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Vec<String>,
+    /// An address at which others reach it; repeatable [default: where it listens]
+    #[arg(long, value_name = "ADDRESS")]
+    pub external: Vec<String>,
+    /// How closely tasks are watched. Last: its heading would stand above all that follow.
+    #[command(flatten)]
+    pub security: SecurityArgs,
+}
+
+/// `surety gateway keys`.
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Make a key, and print it: it is shown this once, and only its hash is kept
+    Create(KeyArgs),
+    /// Keys, with what they may spend and have spent
+    List,
+    /// End a key; batches that it has begun go on
+    Revoke {
+        /// Id of the key, as listed
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}
+
+/// Flags of `surety gateway keys create`.
+#[derive(Debug, Args)]
+pub struct KeyArgs {
+    /// Most that it may spend, ever, such as "5 SURE"
+    #[arg(long, value_name = "AMOUNT")]
+    pub cap: Amount,
+    /// For people: whose it is, or what for
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub label: String,
+    /// Most requests a minute
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub requests_per_minute: u32,
+    /// Most tokens a minute, asked and answered; those of batches do not count
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    pub tokens_per_minute: u32,
+}

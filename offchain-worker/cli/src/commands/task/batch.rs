@@ -1,0 +1,440 @@
+//! Tasks of a gateway's batches, posted from a home and followed to their settlement.
+//!
+//! A task is known on the chain by its client, its input and its cap, whose last six digits are the posting's
+//! number: also two of the same input are told from one another, and a task that was posted right before this
+//! program was killed is found again.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use async_trait::async_trait;
+use surety_chain_client::{
+    BlockRef, Call, Chain, ChainError, ErrorClass, RegisteredModel, Signer, TaskInfo, TaskRecord, Until,
+    When, address,
+};
+use surety_client::{
+    ClientError,
+    demands::Demander,
+    follow::{Follow, Followed},
+    inputs::Supplier,
+    post,
+    transcript::{Line, Screen},
+};
+use surety_engine::{Embeddings, content_hash, generation::FinishReason};
+use surety_gateway::{
+    BatchModel, BatchRunner, Computed, Ended, Payment, Posting, Quoted, RunnerError, TaskReceipt,
+};
+use surety_network::DataPlane;
+use surety_types::{
+    ContentHash, ModelId, TaskId,
+    input::Work,
+    model::Operation,
+    task::{Security, TaskSpec, TaskState},
+};
+
+use super::{
+    least::Wanted,
+    quote::Quote,
+    submit::{check_funds, sources},
+};
+use crate::{amount::Amount, error::CliError};
+
+/// Postings that are told apart, of the same input, by the last digits of their caps: a millionth of a SURE.
+const TOLD_APART: u64 = 1_000_000;
+/// Tasks among which one is looked for at first.
+const RECENT: u32 = 256;
+/// Between two looks at what is final.
+const POLL: Duration = Duration::from_secs(1);
+/// Blocks after which one that was replaced will have no successor with the same task.
+const REPLACED_MAX: u32 = 64;
+/// No chain forgets a task within so many seconds of its end: 3,600 blocks of two seconds, on a devnet. What
+/// was about to be posted longer ago may be forgotten.
+const KEPT_SECONDS: u64 = 7_200;
+
+type Answer<T> = Result<T, RunnerError>;
+
+/// How tasks are posted.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::commands) struct Terms {
+    pub(in crate::commands) redundancy: u32,
+    pub(in crate::commands) security: Security,
+}
+
+/// Posts tasks, serves their inputs, and fetches their outputs.
+pub(in crate::commands) struct ChainTasks {
+    chain: Arc<dyn Chain>,
+    plane: Arc<dyn DataPlane>,
+    signer: Signer,
+    /// Where providers' statements are kept.
+    home: PathBuf,
+    /// By name.
+    models: BTreeMap<String, (ModelId, RegisteredModel)>,
+    terms: Terms,
+    /// How many calls had been sent when it was first asked whether a posting is on the chain.
+    sent: Mutex<BTreeMap<u64, u32>>,
+}
+
+impl ChainTasks {
+    pub(in crate::commands) fn new(
+        chain: Arc<dyn Chain>,
+        plane: Arc<dyn DataPlane>,
+        signer: Signer,
+        home: PathBuf,
+        models: BTreeMap<String, (ModelId, RegisteredModel)>,
+        terms: Terms,
+    ) -> Self {
+        Self {
+            chain,
+            plane,
+            signer,
+            home,
+            models,
+            terms,
+            sent: Mutex::default(),
+        }
+    }
+
+    fn model(&self, name: &str) -> Answer<&(ModelId, RegisteredModel)> {
+        let gone = || RunnerError::Refused(format!("the gateway does not offer {name} any more"));
+        self.models.get(name).ok_or_else(gone)
+    }
+
+    /// The task of a posting in the last final block, whatever its number is there.
+    async fn look(&self, posting: &Posting) -> Result<Option<TaskId>, ChainError> {
+        let when = When::At(self.chain.block(When::Finalized).await?.hash);
+        let input = content_hash(&posting.input);
+        let is_it = |task: &TaskRecord| {
+            task.client == *self.signer.account()
+                && task.spec.input == input
+                && task.cap == posting.quoted.cap
+        };
+        let mut limit = RECENT;
+        loop {
+            let tasks = self.chain.recent_tasks(when, limit).await?;
+            if let Some((task, _)) = tasks.iter().find(|(_, task)| is_it(task)) {
+                return Ok(Some(*task));
+            }
+            let is_all = u32::try_from(tasks.len()).is_ok_and(|count| count < limit);
+            let oldest = tasks.last().map(|(_, task)| u64::from(task.posted_at));
+            if is_all || limit == u32::MAX || oldest < Some(posting.quoted.height) {
+                return Ok(None);
+            }
+            limit = limit.saturating_mul(4);
+        }
+    }
+
+    /// The number of a task that is in a best block, once it is final: it could change with the block.
+    async fn until_final(&self, posting: &Posting, (task, block): (TaskId, BlockRef)) -> Answer<TaskId> {
+        loop {
+            match self.is_final(posting, block).await {
+                Ok((_, Some(found))) => {
+                    if found != task {
+                        tracing::info!(task, found, "a block was replaced: a task has another number");
+                    }
+                    return Ok(found);
+                }
+                Ok((last, None)) if last > block.number.saturating_add(REPLACED_MAX) => {
+                    let told = format!("the block that task {task} was in was replaced, and no other has it");
+                    return Err(RunnerError::Later(told));
+                }
+                Ok((_, None)) => {}
+                Err(error) if error.class() == ErrorClass::Refused => {
+                    tracing::warn!(%error, "cannot see what is final");
+                }
+                Err(error) => return Err(RunnerError::Later(error.to_string())),
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn is_final(
+        &self,
+        posting: &Posting,
+        block: BlockRef,
+    ) -> Result<(u32, Option<TaskId>), ChainError> {
+        let last = self.chain.block(When::Finalized).await?.number;
+        match last < block.number {
+            true => Ok((last, None)),
+            false => Ok((last, self.look(posting).await?)),
+        }
+    }
+
+    async fn submit(&self, posting: &Posting) -> Answer<(TaskId, BlockRef)> {
+        let (model, _) = self.model(&posting.model)?;
+        let input = self.serve(posting).await?;
+        let cap = posting.quoted.cap;
+        let spec = TaskSpec {
+            model: *model,
+            operation: posting.work.operation,
+            input,
+            input_bytes: posting.work.input_bytes,
+            units_max: posting.work.units_max,
+            redundancy: self.terms.redundancy,
+            sources: sources(&*self.plane).map_err(of_cli)?,
+            security: self.terms.security,
+        };
+        let account = self.signer.account();
+        // The chain would say the same, and take a fee for it. Its operator can send it some.
+        let funds = check_funds(&*self.chain, account, Amount(cap)).await;
+        funds.map_err(|error| RunnerError::Later(error.to_string()))?;
+        let posted = post::submit(&*self.chain, &self.signer, spec, cap).await;
+        let (task, block) = posted.map_err(|error| of_client(&error))?;
+        tracing::info!(task, number = posting.number, cap, "a task of a batch is posted");
+        Ok((task, block))
+    }
+
+    /// Keeps the input where providers fetch it.
+    async fn serve(&self, posting: &Posting) -> Answer<ContentHash> {
+        let published = self.plane.publish(posting.input.clone().into()).await;
+        published.map_err(|error| RunnerError::Later(format!("the input cannot be served: {error}")))
+    }
+
+    async fn follow(&self, posting: &Posting, task: TaskId, output: &Path) -> Answer<Ended> {
+        let operation = posting.work.operation;
+        let peer = self.plane.peer_id();
+        let genesis = self.chain.info().genesis;
+        let follow = Follow {
+            chain: self.chain.clone(),
+            plane: self.plane.clone(),
+            screen: Log(task),
+            home: self.home.clone(),
+            task,
+            operation,
+            age: None,
+            output_path: (operation == Operation::Embed).then(|| output.to_owned()),
+            show_tokens: false,
+            leave_at_result: false,
+            supplier: Some(Supplier::new(self.signer.clone())),
+            demander: Some(Demander::new(self.signer.clone())),
+            ticket: surety_access::ticket(&self.signer, &genesis, &peer, task, None),
+            text: None,
+        };
+        let output = match follow.until_over().await {
+            Ok(Followed {
+                failure: Some(why), ..
+            }) => Err(why),
+            Ok(Followed { report, .. }) => match (operation, report.generation) {
+                (Operation::Embed, _) => vectors(output).await,
+                (Operation::Generate, Some(generated)) => Ok(Computed::Tokens {
+                    stopped: generated.made.finish_reason == FinishReason::Stop,
+                    ids: generated.made.tokens,
+                }),
+                (Operation::Generate, None) => Err("its output could not be fetched".into()),
+            },
+            // It was paid all the same.
+            Err(ClientError::Undelivered { .. }) => {
+                Err("the task is settled, but none of its providers serves its output".into())
+            }
+            Err(ClientError::NotGenerated(error)) => Err(error.to_string()),
+            Err(ClientError::UnknownTask(task)) => {
+                let told = format!("the chain does not know task {task} any more");
+                return Err(RunnerError::Lost(told));
+            }
+            Err(error) => return Err(RunnerError::Later(error.to_string())),
+        };
+        let info = self.chain.task(When::Finalized, task).await;
+        let info = info.map_err(|error| RunnerError::Later(error.to_string()))?;
+        let receipt = info.and_then(|info| receipt(task, &info));
+        let unsure = || {
+            RunnerError::Lost(format!(
+                "the chain does not say any more what task {task} has cost"
+            ))
+        };
+        let receipt = receipt.ok_or_else(unsure)?;
+        Ok(Ended { receipt, output })
+    }
+}
+
+#[async_trait]
+impl BatchRunner for ChainTasks {
+    fn models(&self) -> Vec<BatchModel> {
+        let of = |(name, (_, model)): (&String, &(ModelId, RegisteredModel))| {
+            let operations = model.manifest.operations.iter();
+            let offered = operations.map(|operation| BatchModel {
+                name: name.clone(),
+                generates: *operation == Operation::Generate,
+            });
+            offered.collect::<Vec<_>>()
+        };
+        self.models.iter().flat_map(of).collect()
+    }
+
+    async fn quote(&self, number: u64, model: &str, work: &Work) -> Answer<Quoted> {
+        let (model, registered) = self.model(model)?;
+        let wanted = Wanted {
+            model: *model,
+            registered,
+            work: *work,
+            redundancy: self.terms.redundancy,
+        };
+        let block = self.chain.block(When::Finalized).await;
+        let height = block
+            .map_err(|error| RunnerError::Later(error.to_string()))?
+            .number;
+        let quote = Quote::of(&*self.chain, self.terms.security.level, &wanted).await;
+        let dear = |_| {
+            let told = "providers ask over ten times what they usually ask for this model: try again later";
+            RunnerError::Refused(told.into())
+        };
+        let cap = quote.map_err(of_cli)?.default_cap().map_err(dear)?;
+        Ok(Quoted {
+            cap: cap.0.saturating_add(u128::from(number % TOLD_APART)),
+            height: height.into(),
+        })
+    }
+
+    async fn post(&self, posting: &Posting) -> Answer<u64> {
+        let posted = self.submit(posting).await?;
+        self.until_final(posting, posted).await
+    }
+
+    async fn find(&self, posting: &Posting) -> Answer<Option<u64>> {
+        let later = |error: ChainError| RunnerError::Later(error.to_string());
+        let sent = self.chain.sent(self.signer.account()).await.map_err(later)?;
+        let all = {
+            let mut known = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+            *known.entry(posting.number).or_insert(sent.all)
+        };
+        // Each call has a number of its own. Once all that may be the posting's are used up in final blocks,
+        // it is in one of these or in none.
+        if sent.finalized < all {
+            let told = format!(
+                "what {} has sent before is not final yet",
+                address(self.signer.account())
+            );
+            return Err(RunnerError::Later(told));
+        }
+        let found = self.look(posting).await.map_err(later)?;
+        self.sent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&posting.number);
+        match found {
+            Some(task) => Ok(Some(task)),
+            None if now() > posting.tried_unix.saturating_add(KEPT_SECONDS) => {
+                let told = "the gateway was away for so long that the chain does not say any more whether it was posted";
+                Err(RunnerError::Lost(told.into()))
+            }
+            None => Ok(None),
+        }
+    }
+
+    async fn ended(&self, posting: &Posting, task: u64) -> Answer<Ended> {
+        let input = self.serve(posting).await?;
+        let folder = tempfile::tempdir();
+        let folder = folder.map_err(|error| RunnerError::Later(format!("no room for an output: {error}")))?;
+        let ended = self.follow(posting, task, &folder.path().join("output")).await?;
+        self.plane.release(input).await;
+        Ok(ended)
+    }
+
+    async fn cancel(&self, task: u64) -> Answer<()> {
+        let call = Call::CancelTask { task };
+        let included = self
+            .chain
+            .submit(&self.signer, call, Until::Included.into())
+            .await;
+        included
+            .map(drop)
+            .map_err(|error| RunnerError::Refused(error.to_string()))
+    }
+}
+
+/// What a task that is over has cost.
+fn receipt(task: TaskId, info: &TaskInfo) -> Option<TaskReceipt> {
+    let (at, claim, payments, fee) = match &info.task.state {
+        TaskState::Settled {
+            at,
+            claim,
+            payments,
+            fee,
+            ..
+        } => (at, Some(claim), payments.as_slice(), *fee),
+        TaskState::Failed { at, .. } | TaskState::Cancelled { at } => (at, None, &[][..], 0),
+        TaskState::Bidding { .. }
+        | TaskState::Revealing { .. }
+        | TaskState::Drawing { .. }
+        | TaskState::Running { .. } => return None,
+    };
+    let paid = payments.iter().map(|payment| Payment {
+        provider: address(&payment.provider),
+        price: payment.price,
+    });
+    Some(TaskReceipt {
+        task,
+        output_hash: claim.map(|claim| format!("{:?}", claim.output)),
+        block: (*at).into(),
+        payments: paid.collect(),
+        fee,
+    })
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+async fn vectors(path: &Path) -> Result<Computed, String> {
+    let path = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || {
+        let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+        let embeddings = Embeddings::decode(&bytes).map_err(|error| error.to_string())?;
+        Ok(Computed::Vectors(
+            embeddings.rows().map(<[f32]>::to_vec).collect(),
+        ))
+    });
+    read.await.map_err(|error| error.to_string())?
+}
+
+/// What a call that was not carried out comes to.
+fn of_client(error: &ClientError) -> RunnerError {
+    let told = error.to_string();
+    match error {
+        ClientError::Chain(error) => of_chain(error),
+        _ => RunnerError::Later(told),
+    }
+}
+
+fn of_chain(error: &ChainError) -> RunnerError {
+    let told = error.to_string();
+    match error {
+        ChainError::Dispatch(_) => RunnerError::Refused(told),
+        ChainError::Rejected(refusal) if !refusal.is_retryable() => RunnerError::Refused(told),
+        // Its fate may be unknown.
+        _ => RunnerError::Later(told),
+    }
+}
+
+fn of_cli(error: CliError) -> RunnerError {
+    match error {
+        CliError::Chain(error) => RunnerError::Later(error.to_string()),
+        error => RunnerError::Refused(error.to_string()),
+    }
+}
+
+/// Steps of a task go to the log.
+#[derive(Clone, Copy)]
+struct Log(TaskId);
+
+impl Screen for Log {
+    fn piece(&self, _: &str) {}
+
+    fn line(&self, _: &Line<'_>) {}
+
+    fn step(&self, text: &str) {
+        tracing::info!(task = self.0, "{text}");
+    }
+
+    fn is_json(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+#[path = "batch_tests.rs"]
+mod tests;

@@ -1,0 +1,200 @@
+#![allow(clippy::unwrap_used)]
+
+use surety_chain_client::{FakeChain, Funds, sample};
+use surety_network::memory::MemoryNet;
+use surety_types::{input::IdBounds, multiaddr::Endpoint};
+
+use super::*;
+use crate::SURE;
+
+struct World {
+    chain: FakeChain,
+    tasks: ChainTasks,
+    _home: tempfile::TempDir,
+}
+
+/// A chain with the model of zeros, and a gateway that has money.
+fn world() -> World {
+    let (chain, home) = (FakeChain::new(), tempfile::tempdir().unwrap());
+    let signer = Signer::from_uri("//Gateway").unwrap();
+    let funds = Funds {
+        free: 100 * SURE,
+        held: 0,
+    };
+    chain.change(|state| {
+        state.funds.insert(signer.account().clone(), funds);
+        state.audit_speeds.insert(ModelId::zero(), 1_000_000);
+    });
+    chain.finalize();
+    let endpoint = Endpoint::try_from(b"gateway".to_vec()).unwrap();
+    let plane = Arc::new(MemoryNet::default().join(endpoint));
+    let models = BTreeMap::from([("m".to_owned(), (ModelId::zero(), sample::records::model()))]);
+    let terms = Terms {
+        redundancy: 3,
+        security: Security::default(),
+    };
+    let tasks = ChainTasks::new(
+        Arc::new(chain.clone()),
+        plane,
+        signer,
+        home.path().to_owned(),
+        models,
+        terms,
+    );
+    World {
+        chain,
+        tasks,
+        _home: home,
+    }
+}
+
+impl World {
+    async fn posting(&self, number: u64) -> Posting {
+        let bounds = IdBounds {
+            vocabulary: 9,
+            positions: 9,
+        };
+        let input = surety_types::input::encode_items(&[vec![1, 2]], &bounds).unwrap();
+        let work = Work {
+            operation: Operation::Embed,
+            input_bytes: input.len() as u32,
+            units_max: 1,
+        };
+        Posting {
+            number,
+            model: "m".into(),
+            work,
+            input,
+            quoted: self.tasks.quote(number, "m", &work).await.unwrap(),
+            tried_unix: now(),
+        }
+    }
+
+    fn on_chain(&self) -> usize {
+        self.chain.change(|state| state.tasks.len())
+    }
+}
+
+#[tokio::test]
+async fn two_tasks_of_one_input_are_told_apart_and_each_is_found_under_whatever_number() {
+    let world = world();
+    let [first, second] = [world.posting(7).await, world.posting(8).await];
+    assert_eq!(second.quoted.cap, first.quoted.cap + 1);
+    for posting in [&first, &second] {
+        world.tasks.submit(posting).await.unwrap();
+    }
+    // The block is replaced by one in which others came first.
+    world.chain.change(|state| {
+        for (old, new) in [(0, 4), (1, 3)] {
+            let task = state.tasks.remove(&old).unwrap();
+            state.tasks.insert(new, task);
+        }
+    });
+    assert!(matches!(
+        world.tasks.find(&first).await,
+        Err(RunnerError::Later(_))
+    ));
+    world.chain.finalize();
+    assert_eq!(world.tasks.find(&first).await, Ok(Some(4)));
+    assert_eq!(world.tasks.find(&second).await, Ok(Some(3)));
+}
+
+#[tokio::test]
+async fn what_was_posted_before_a_kill_is_found_and_what_was_not_is_posted() {
+    let world = world();
+    let posting = world.posting(7).await;
+    assert_eq!(world.tasks.find(&posting).await, Ok(None));
+    // As far as it gets without a final block.
+    tokio::select! {
+        biased;
+        posted = world.tasks.post(&posting) => panic!("{posted:?}"),
+        () = std::future::ready(()) => {}
+    }
+    assert_eq!(world.on_chain(), 1);
+    assert!(matches!(
+        world.tasks.find(&posting).await,
+        Err(RunnerError::Later(_))
+    ));
+    world.chain.finalize();
+    assert_eq!(world.tasks.find(&posting).await, Ok(Some(0)));
+}
+
+#[tokio::test]
+async fn a_post_whose_answer_was_lost_is_found() {
+    let world = world();
+    let posting = world.posting(7).await;
+    world.chain.lose_answer_of_next();
+    assert!(matches!(
+        world.tasks.post(&posting).await,
+        Err(RunnerError::Later(_))
+    ));
+    world.chain.finalize();
+    assert_eq!(world.tasks.find(&posting).await, Ok(Some(0)));
+}
+
+#[tokio::test]
+async fn a_task_among_many_newer_ones_is_found() {
+    let world = world();
+    let posting = world.posting(7).await;
+    world.tasks.submit(&posting).await.unwrap();
+    world.chain.change(|state| {
+        let other = sample::records::tasks().remove(0);
+        for id in 1..=u64::from(RECENT) * 2 {
+            let task = TaskRecord {
+                posted_at: 9,
+                ..other.clone()
+            };
+            state.tasks.insert(id, task);
+        }
+    });
+    world.chain.finalize();
+    assert_eq!(world.tasks.find(&posting).await, Ok(Some(0)));
+}
+
+#[tokio::test]
+async fn what_may_be_forgotten_by_now_is_lost_and_not_posted_again() {
+    let world = world();
+    let mut posting = world.posting(7).await;
+    posting.tried_unix -= KEPT_SECONDS + 1;
+    assert!(matches!(
+        world.tasks.find(&posting).await,
+        Err(RunnerError::Lost(_))
+    ));
+}
+
+#[tokio::test]
+async fn without_money_nothing_is_posted_and_it_is_tried_again() {
+    let world = world();
+    let posting = world.posting(7).await;
+    world.chain.change(|state| state.funds.clear());
+    world.chain.finalize();
+    let Err(RunnerError::Later(told)) = world.tasks.post(&posting).await else {
+        panic!("it was posted");
+    };
+    assert!(told.contains("free") && world.on_chain() == 0, "{told}");
+}
+
+#[test]
+fn what_a_task_has_cost_is_what_its_end_says() {
+    let receipts = sample::records::tasks().into_iter().map(|task| {
+        let info = TaskInfo {
+            task,
+            round: None,
+            escrow: 0,
+        };
+        receipt(7, &info).map(|receipt| {
+            (
+                receipt.payments.len(),
+                receipt.spent() > 0,
+                receipt.output_hash.is_some(),
+            )
+        })
+    });
+    let open = [None; 4];
+    let over = [
+        Some((1, true, true)),
+        Some((0, false, false)),
+        Some((0, false, false)),
+    ];
+    assert_eq!(receipts.collect::<Vec<_>>(), [&open[..], &over[..]].concat());
+}

@@ -1,0 +1,143 @@
+//! From the file of a batch to its tasks, whose prices are reserved.
+
+use axum::http::StatusCode;
+use surety_types::model::Operation;
+
+use super::{
+    plan::{Plan, Planned, Texts, plan},
+    read::{Asked, fault, read},
+    record::{Batch, BatchTask, Fault, TaskState},
+    told::{batch_id, refusal},
+    work::Batches,
+};
+use crate::{
+    api::{blocking, now},
+    error::ApiError,
+    ledger::{Begun, Ledger, LedgerError},
+    metrics::Metrics,
+    runner::{BatchModel, RunnerError},
+};
+
+impl Batches {
+    /// Reads the file, makes tasks of it, and reserves what they cost.
+    pub(super) async fn validate(&self, batch: Batch) -> Result<(), ApiError> {
+        let (key, number) = (batch.key.clone(), batch.number);
+        let begun = match self.planned(&batch).await? {
+            Ok(plan) => self.quoted(&batch, plan).await?,
+            Err(faults) => Err(faults),
+        };
+        let faults = match begun {
+            Ok(begun) => {
+                let of = key.clone();
+                let begin = move |ledger: &Ledger| match ledger.begin_batch((&of, number), &begun, now()) {
+                    Err(error @ LedgerError::OverCap { .. }) => Ok(Some(("insufficient_quota", error))),
+                    Err(error @ LedgerError::NoKey) => Ok(Some(("invalid_api_key", error))),
+                    begun => begun.map(|()| None),
+                };
+                match self.shared.ledger(begin).await? {
+                    None => return Ok(()),
+                    Some((code, error)) => vec![fault(None, code, None, error.to_string())],
+                }
+            }
+            Err(faults) => faults,
+        };
+        Metrics::count(&self.shared.metrics.refused);
+        let fail = move |ledger: &Ledger| ledger.fail_batch((&key, number), faults, now());
+        self.shared.ledger(fail).await
+    }
+
+    async fn planned(&self, batch: &Batch) -> Result<Result<Plan, Vec<Fault>>, ApiError> {
+        let (key, input) = (batch.key.clone(), batch.input);
+        let file = self.shared.ledger(move |ledger| match ledger.file(&key, input) {
+            Ok(file) => {
+                let mut bytes = Vec::new();
+                for part in 0..file.parts {
+                    bytes.extend(ledger.file_part(input, part)?.ok_or(LedgerError::NoFile)?);
+                }
+                Ok(Some(bytes))
+            }
+            Err(LedgerError::NoFile) => Ok(None),
+            Err(error) => Err(error),
+        });
+        let Some(file) = file.await? else {
+            let told = "the batch's file was deleted before it was read";
+            return Ok(Err(vec![fault(
+                None,
+                "file_not_found",
+                Some("input_file_id"),
+                told,
+            )]));
+        };
+        let (endpoint, texts) = (batch.endpoint, self.texts());
+        blocking(move || {
+            let asked = read(&file, endpoint)?;
+            drop(file);
+            plan(asked, endpoint, &texts)
+        })
+        .await
+    }
+
+    fn texts(&self) -> Texts {
+        let offered = self.runner.models().into_iter();
+        let text = |model: BatchModel| {
+            let text = self.shared.texts.get(&model.name)?.clone();
+            Some(((model.name, model.generates), text))
+        };
+        offered.filter_map(text).collect()
+    }
+
+    async fn quoted(&self, batch: &Batch, plan: Plan) -> Result<Result<Begun, Vec<Fault>>, ApiError> {
+        let count = plan.tasks.len() as u64;
+        let first = self
+            .shared
+            .ledger(move |ledger| ledger.new_numbers(count))
+            .await?;
+        let mut tasks = Vec::new();
+        for (number, planned) in (first..).zip(plan.tasks) {
+            let Planned {
+                model,
+                work,
+                input,
+                lines,
+            } = planned;
+            let quoted = match self.runner.quote(number, &model, &work).await {
+                Ok(quoted) => quoted,
+                Err(RunnerError::Later(why)) if now() < batch.times.expires => return Err(later(why)),
+                Err(RunnerError::Later(why) | RunnerError::Refused(why) | RunnerError::Lost(why)) => {
+                    return Ok(Err(vec![fault(None, "no_price", None, why)]));
+                }
+            };
+            let task = BatchTask {
+                number,
+                batch: batch.number,
+                key: batch.key.clone(),
+                model,
+                generates: work.operation == Operation::Generate,
+                input_bytes: work.input_bytes,
+                units_max: work.units_max,
+                cap: quoted.cap,
+                height: quoted.height,
+                state: TaskState::Waiting,
+                spent: 0,
+                receipt: None,
+                lines,
+            };
+            tasks.push((task, input));
+        }
+        let refusals = plan.refused.len() as u64;
+        let line = |(asked, error): (Asked, ApiError)| {
+            let id = format!("batch_req_{:016x}_{}", batch.number, asked.line);
+            refusal(&id, &batch_id(batch.number), &asked.custom_id, &error)
+        };
+        let refused = plan.refused.into_iter().flat_map(line).collect();
+        Ok(Ok(Begun {
+            tasks,
+            refused,
+            refusals,
+        }))
+    }
+}
+
+fn later(why: String) -> ApiError {
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "later", why)
+}

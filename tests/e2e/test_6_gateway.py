@@ -1,0 +1,225 @@
+"""The gateway as the official `openai` client sees it, on a network of its own: batches are tasks that providers are
+paid for on the chain, once, although the gateway is killed in the middle of them.
+"""
+
+import json
+import shutil
+import site
+import sys
+import unittest
+import urllib.request
+
+import support
+from bench_lib.install import command
+from devnet_lib import wait
+from devnet_lib.console import Silent
+from devnet_lib.devnet import GENERATOR, MODEL, PROMPT, Devnet
+from devnet_lib.folders import cache_dir, new_run_dir, remove_data, write_secret
+from devnet_lib.ports import Ports
+
+OPENAI = "3.51.0"
+# Beside the other networks of these tests.
+PORTS = Ports(1500)
+HTTP = f"127.0.0.1:{PORTS.data(90)}"
+# A batch's tasks live side by side. One that waits for its commit window lives 90 s longer than others.
+BATCH_SECONDS = 600
+LINES = ["The whale is white.", "The sea is calm.", "A white whale was seen."]
+WIDTH, MAX_TOKENS = 384, 16
+SURE = 10**12
+KEYS = {"rich": "50 SURE", "poor": "1 planck"}
+
+
+def official():
+    """The official client, at a pinned version, where nothing else is disturbed by it."""
+    folder = cache_dir() / "openai"
+    done = folder / ".installed"
+    if not (done.is_file() and done.read_text() == OPENAI):
+        shutil.rmtree(folder, ignore_errors=True)
+        command([sys.executable, "-m", "venv", folder])
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        command([*pip, f"openai=={OPENAI}"])
+        done.write_text(OPENAI)
+    site.addsitedir(str(next(folder.glob("lib/python*/site-packages"))))
+    import openai
+
+    return openai
+
+
+class Gateway(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.openai = official()
+        run_dir = new_run_dir()
+        cls.addClassCleanup(remove_data, run_dir)
+        cls.net = Devnet(run_dir, Silent(), ports=PORTS, databases=support.scratch())
+        cls.addClassCleanup(cls.net.stop)
+        cls.net.up()
+        home = run_dir / "gateway"
+        home.mkdir()
+        # Nobody else's while the network runs.
+        cls.surety = cls.net.surety(home, write_secret(home / "account.key", "//Two"))
+        create = ("gateway", "keys", "create", "--cap")
+        cls.keys = {name: cls.surety.run(*create, cap, "--label", name) for name, cap in KEYS.items()}
+        cls.starts = 0
+        cls.start()
+        cls.rich, cls.poor = (cls.client(name) for name in KEYS)
+        cls.begin_batches()
+        # By now its tasks are being posted, or were.
+        cls.gateway.kill()
+        cls.net.supervisor.forget(cls.gateway)
+        cls.start()
+        cls.done = {name: cls.end_of(batch) for name, batch in cls.batches.items()}
+
+    @classmethod
+    def start(cls):
+        """Starts the gateway, for the first time or again."""
+        cls.starts += 1
+        listen = f"127.0.0.1:{PORTS.client()}"
+        args = ["gateway", "up", "--http", HTTP, "--listen", listen]
+        cls.gateway = cls.surety.start(f"gateway-{cls.starts}", *args)
+        said = lambda: "the gateway is up" in cls.gateway.log.read_text()  # noqa: E731
+        wait.until("the gateway", said, 90, cls.net.supervisor.check)
+
+    @classmethod
+    def client(cls, name):
+        # A proxy of this machine knows nothing of it.
+        http = cls.openai.DefaultHttpxClient(trust_env=False)
+        key = cls.keys[name]["key"]
+        return cls.openai.OpenAI(base_url=f"http://{HTTP}/v1", api_key=key, max_retries=0, http_client=http)
+
+    @classmethod
+    def batch(cls, client, endpoint, bodies):
+        """Uploads requests, and has them computed."""
+        lines = [
+            json.dumps({"custom_id": f"r{place}", "method": "POST", "url": endpoint, "body": body})
+            for place, body in enumerate(bodies)
+        ]
+        file = client.files.create(file=("requests.jsonl", "\n".join(lines).encode()), purpose="batch")
+        return client.batches.create(input_file_id=file.id, endpoint=endpoint, completion_window="24h")
+
+    @classmethod
+    def begin_batches(cls):
+        embed = [{"model": MODEL, "input": line} for line in LINES]
+        generate = {"model": GENERATOR, "prompt": PROMPT, "max_tokens": MAX_TOKENS, "seed": 7}
+        cls.batches = {
+            "vectors": cls.batch(cls.rich, "/v1/embeddings", embed),
+            "text": cls.batch(cls.rich, "/v1/completions", [generate]),
+        }
+        for batch in cls.batches.values():
+            cls.until(cls.rich, batch, "in_progress")
+
+    @classmethod
+    def until(cls, client, batch, *states, seconds=90):
+        def reached():
+            found = client.batches.retrieve(batch.id)
+            return found if found.status in states else None
+
+        return wait.until(f"{batch.id} to be {' or '.join(states)}", reached, seconds, cls.net.supervisor.check)
+
+    @classmethod
+    def end_of(cls, batch):
+        return cls.until(cls.rich, batch, "completed", "failed", "expired", seconds=BATCH_SECONDS)
+
+    def answers(self, name):
+        """The lines of a batch's output, by the names of its requests."""
+        batch = self.done[name]
+        self.assertEqual(batch.status, "completed", batch)
+        lines = [json.loads(line) for line in self.rich.files.content(batch.output_file_id).text.splitlines()]
+        return {line["custom_id"]: line["response"] for line in lines}
+
+    def receipt(self, answer):
+        """What the gateway tells of the task behind an answer."""
+        url = f"http://{HTTP}/v1/receipts/{answer['request_id']}"
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {self.keys['rich']['key']}"})
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=30) as response:
+            return json.load(response)
+
+    def test_models_on_the_chain_are_listed(self):
+        models = {model.id for model in self.rich.models.list()}
+        self.assertLessEqual({MODEL, GENERATOR}, models)
+        self.assertEqual(self.rich.models.retrieve(MODEL).id, MODEL)
+
+    def test_a_batch_of_embeddings_has_a_vector_for_each_line(self):
+        answers = self.answers("vectors")
+        vectors = [answers[f"r{place}"]["body"]["data"][0]["embedding"] for place in range(len(LINES))]
+        self.assertEqual({len(vector) for vector in vectors}, {WIDTH})
+        counts = self.done["vectors"].request_counts
+        self.assertEqual((counts.total, counts.completed, counts.failed), (len(LINES), len(LINES), 0))
+        # What was said of whales is nearer to itself than to the sea.
+        nearness = lambda a, b: sum(x * y for x, y in zip(vectors[a], vectors[b], strict=True))  # noqa: E731
+        self.assertGreater(nearness(0, 2), nearness(0, 1))
+
+    def test_a_batch_of_prompts_is_answered(self):
+        answer = self.answers("text")["r0"]["body"]
+        self.assertTrue(answer["choices"][0]["text"])
+        self.assertLessEqual(answer["usage"]["completion_tokens"], MAX_TOKENS)
+
+    def test_each_task_is_on_the_chain_once_and_its_providers_are_paid_what_the_receipt_says(self):
+        # The network is this test's own.
+        self.assertEqual(self.net.chain.next_task(), 2)
+        spent, tasks = 0, set()
+        for name in self.batches:
+            receipts = [self.receipt(answer) for answer in self.answers(name).values()]
+            # Lines of one task have one receipt.
+            self.assertEqual({receipt["id"] for receipt in receipts}, {receipts[0]["id"]})
+            receipt = receipts[0]
+            view = self.net.chain.task(receipt["task"])
+            self.assertEqual(view["state"]["name"], "Settled")
+            told = {payment["provider"]: int(payment["price"]) for payment in receipt["receipt"]["payments"]}
+            self.assertEqual(told, support.paid(view))
+            self.assertEqual(set(told), {provider.stash for provider in self.net.providers})
+            paid = sum(told.values()) + view["state"]["fee"]
+            self.assertEqual(int(receipt["spent"]), paid)
+            spent += paid
+            tasks.add(receipt["task"])
+        self.assertEqual(tasks, {0, 1})
+        listed = {key["label"]: key for key in self.surety.run("gateway", "keys", "list")}
+        self.assertEqual((int(listed["rich"]["spent"]), int(listed["rich"]["reserved"])), (spent, 0))
+        self.assertLess(spent, 50 * SURE)
+
+    def test_a_key_spends_no_more_than_its_cap(self):
+        batch = self.batch(self.poor, "/v1/embeddings", [{"model": MODEL, "input": LINES[0]}])
+        failed = self.until(self.poor, batch, "failed")
+        self.assertEqual([error.code for error in failed.errors.data], ["insufficient_quota"])
+        with self.assertRaises(self.openai.NotFoundError):
+            self.rich.batches.retrieve(batch.id)
+
+    def test_a_model_that_is_not_there_is_said_to_be_none(self):
+        batch = self.batch(self.rich, "/v1/embeddings", [{"model": "nobody", "input": "a"}])
+        failed = self.until(self.rich, batch, "failed")
+        self.assertEqual([error.code for error in failed.errors.data], ["model_not_found"])
+        with self.assertRaises(self.openai.NotFoundError) as refused:
+            self.rich.embeddings.create(model="nobody", input="a")
+        self.assertEqual(refused.exception.code, "model_not_found")
+
+    def test_nobody_answers_at_once_without_providers_that_do(self):
+        with self.assertRaises(self.openai.InternalServerError) as refused:
+            self.rich.embeddings.create(model=MODEL, input=LINES[0])
+        self.assertEqual((refused.exception.status_code, refused.exception.code), (503, "no_provider"))
+
+    def test_a_key_that_is_revoked_opens_nothing_from_then_on_and_the_gateway_ends_when_it_is_asked_to(self):
+        made = self.surety.run("gateway", "keys", "create", "--cap", "1 SURE")
+        client = self.rich.with_options(api_key=made["key"])
+        self.assertTrue(client.models.list().data)
+        self.surety.run("gateway", "keys", "revoke", made["id"])
+        with self.assertRaises(self.openai.AuthenticationError):
+            client.models.list()
+        self.gateway.stop()
+        self.assertEqual(self.gateway.returncode(), 0, self.gateway.tail())
+        self.net.supervisor.forget(self.gateway)
+        type(self).start()
+
+    def test_whoever_has_no_key_is_refused_and_files_can_be_deleted(self):
+        stranger = self.rich.with_options(api_key="sk-surety-00")
+        with self.assertRaises(self.openai.AuthenticationError):
+            stranger.models.list()
+        file = self.rich.files.create(file=("requests.jsonl", b"{}\n"), purpose="batch")
+        self.assertIn(file.id, [listed.id for listed in self.rich.files.list(purpose="batch")])
+        self.assertTrue(self.rich.files.delete(file.id).deleted)
+        with self.assertRaises(self.openai.NotFoundError):
+            self.rich.files.retrieve(file.id)
+
+
+if __name__ == "__main__":
+    unittest.main()
