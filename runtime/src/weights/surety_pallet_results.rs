@@ -204,8 +204,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `644`
 		//  Estimated: `21318`
-		// Minimum execution time: 254_688_000 picoseconds.
-		Weight::from_parts(417_473_000, 0)
+		// Minimum execution time: 249_508_000 picoseconds.
+		Weight::from_parts(277_120_000, 0)
 			.saturating_add(Weight::from_parts(0, 21318))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(18))
@@ -387,22 +387,22 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75359), added: 77834, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75367), added: 77842, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Records` (r:1 w:0)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Demands` (r:1 w:1)
-	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(18215), added: 20690, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(66590), added: 69065, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4817), added: 7292, mode: `MaxEncodedLen`)
-	/// Storage: `Results::Shown` (r:128 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(167), added: 2642, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Shown` (r:148 w:0)
 	/// Proof: `Results::Shown` (`max_values`: None, `max_size`: Some(8266), added: 10741, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:2 w:0)
+	/// Storage: `Parameters::Parameters` (r:4 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
@@ -410,10 +410,19 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// The range of component `p` is `[1, 128]`.
-	// Not measured yet: those of the dearest call that was, until `scripts/weights surety_pallet_results` is run.
+	/// The range of component `p` is `[1, 515]`.
 	fn demand_leaves(p: u32, ) -> Weight {
-		Self::demand_unserved(p)
+		// Proof Size summary in bytes:
+		//  Measured:  `111233`
+		//  Estimated: `784656 + p * (2201 ±290)`
+		// Minimum execution time: 550_213_000 picoseconds.
+		Weight::from_parts(688_017_044, 0)
+			.saturating_add(Weight::from_parts(0, 784656))
+			// Standard Error: 130_499
+			.saturating_add(Weight::from_parts(4_892_654, 0).saturating_mul(p.into()))
+			.saturating_add(T::DbWeight::get().reads(87))
+			.saturating_add(T::DbWeight::get().writes(5))
+			.saturating_add(Weight::from_parts(0, 2201).saturating_mul(p.into()))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
@@ -442,11 +451,11 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `46062 + d * (2822 ±0)`
 		//  Estimated: `78832 + d * (2668 ±0)`
-		// Minimum execution time: 1_072_632_000 picoseconds.
-		Weight::from_parts(1_588_683_916, 0)
+		// Minimum execution time: 1_178_961_000 picoseconds.
+		Weight::from_parts(1_398_089_499, 0)
 			.saturating_add(Weight::from_parts(0, 78832))
-			// Standard Error: 2_348_005
-			.saturating_add(Weight::from_parts(54_012_194, 0).saturating_mul(d.into()))
+			// Standard Error: 1_791_716
+			.saturating_add(Weight::from_parts(55_312_386, 0).saturating_mul(d.into()))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(d.into())))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -482,11 +491,11 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `109810`
 		//  Estimated: `78832 + p * (10741 ±0)`
-		// Minimum execution time: 1_778_346_000 picoseconds.
-		Weight::from_parts(2_139_542_533, 0)
+		// Minimum execution time: 1_657_509_000 picoseconds.
+		Weight::from_parts(2_344_125_119, 0)
 			.saturating_add(Weight::from_parts(0, 78832))
-			// Standard Error: 164_903
-			.saturating_add(Weight::from_parts(2_467_538, 0).saturating_mul(p.into()))
+			// Standard Error: 155_969
+			.saturating_add(Weight::from_parts(2_227_413, 0).saturating_mul(p.into()))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(p.into())))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -521,11 +530,11 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `45431 + d * (2822 ±0)`
 		//  Estimated: `78832 + d * (2668 ±0)`
-		// Minimum execution time: 491_321_000 picoseconds.
-		Weight::from_parts(791_619_601, 0)
+		// Minimum execution time: 489_689_000 picoseconds.
+		Weight::from_parts(408_599_248, 0)
 			.saturating_add(Weight::from_parts(0, 78832))
-			// Standard Error: 1_722_328
-			.saturating_add(Weight::from_parts(76_381_328, 0).saturating_mul(d.into()))
+			// Standard Error: 1_146_358
+			.saturating_add(Weight::from_parts(77_429_185, 0).saturating_mul(d.into()))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(d.into())))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -559,11 +568,11 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `45505 + d * (2822 ±0)`
 		//  Estimated: `78832 + d * (2668 ±0)`
-		// Minimum execution time: 591_761_000 picoseconds.
-		Weight::from_parts(700_954_733, 0)
+		// Minimum execution time: 584_546_000 picoseconds.
+		Weight::from_parts(564_759_628, 0)
 			.saturating_add(Weight::from_parts(0, 78832))
-			// Standard Error: 2_356_153
-			.saturating_add(Weight::from_parts(86_625_977, 0).saturating_mul(d.into()))
+			// Standard Error: 1_613_526
+			.saturating_add(Weight::from_parts(75_176_569, 0).saturating_mul(d.into()))
 			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(d.into())))
 			.saturating_add(T::DbWeight::get().writes(6))
@@ -604,8 +613,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		// Proof Size summary in bytes:
 		//  Measured:  `146740`
 		//  Estimated: `1106030`
-		// Minimum execution time: 1_793_074_000 picoseconds.
-		Weight::from_parts(1_964_916_000, 0)
+		// Minimum execution time: 1_790_259_000 picoseconds.
+		Weight::from_parts(2_264_738_000, 0)
 			.saturating_add(Weight::from_parts(0, 1106030))
 			.saturating_add(T::DbWeight::get().reads(31))
 			.saturating_add(T::DbWeight::get().writes(11))
