@@ -14,7 +14,7 @@ extern crate alloc;
 pub use pallet::*;
 pub use types::{
     BatchRecord, Channel, ClaimedReceipt, Convictions, Demand, Disputed, Payer, PointsAudit, PointsState,
-    Provider, ReceiptDisputes, ReceiptReferee, ReceiptSource, SignedBytes, Since, Wanted,
+    Provider, ReceiptDisputes, ReceiptKey, ReceiptReferee, ReceiptSource, SignedBytes, Since, Wanted,
 };
 pub use weights::WeightInfo;
 
@@ -34,9 +34,6 @@ pub const CHANNELS_MAX: u32 = 128;
 
 /// Most batches of a provider that are not final.
 pub const UNFINISHED_MAX: u32 = 64;
-
-/// Most batches that one call redeems from.
-pub const REDEEMED_MAX: u32 = 8;
 
 /// Most verifiers that audit a batch.
 pub const ANNOUNCED_MAX: u32 = 64;
@@ -61,7 +58,7 @@ pub mod pallet {
     use surety_audit_economics::{AuditPay, AuditPolicy, channels::PointRates};
     use surety_channels::{
         BatchEvidence, BatchNumber, BatchRoot, Batched, ChannelId, ChannelOpening, Equivocation, Nonce,
-        PointsFound, Request, SignedChunkStatement, SignedVoucher, Time,
+        PointsFound, REDEEMED_MAX, Request, SignedChunkStatement, SignedVoucher, Time,
     };
     use surety_proofs::SegmentOpening;
     use surety_types::{
@@ -238,6 +235,11 @@ pub mod pallet {
     /// Rounds about receipts, by their number.
     #[pallet::storage]
     pub type DisputedReceipts<T: Config> = StorageMap<_, Twox64Concat, TaskId, Disputed<T::AccountId>>;
+
+    /// The rounds that there are about a provider's receipts.
+    #[pallet::storage]
+    pub type DisputeRounds<T: Config> =
+        StorageDoubleMap<_, Blake2_128Concat, T::AccountId, Twox64Concat, ReceiptKey, TaskId>;
 
     /// What is demanded of providers, by provider and who demands it.
     #[pallet::storage]

@@ -10,17 +10,85 @@ use frame_support::{
     traits::fungible::{Inspect, InspectHold},
 };
 use proptest::prelude::*;
-use surety_audit_economics::channels::SURE;
-use surety_channels::{Batch, BatchNumber, ChannelId};
+use sp_core::{H256, Pair, sr25519};
+use sp_runtime::AccountId32;
+use surety_audit_economics::{
+    channels::{RECEIPTS_CONTEXT, RECEIPTS_LABEL, ReceiptsInput, SURE, drawn_points, points_mean},
+    draw::borrowed,
+};
+use surety_channels::{
+    Batch, BatchEntry, BatchNumber, Batched, ChannelId, ChunkStatement, ReceiptLeaf, SignedChunkStatement,
+};
+use surety_types::traits::DrawVerifier;
 
-use crate::{Channels, Error, HoldReason, Openings, mock::*};
+use crate::{Batches, Channels, Error, HoldReason, Openings, mock::*};
 
-fn free(who: &sp_runtime::AccountId32) -> u128 {
+fn free(who: &AccountId32) -> u128 {
     Balances::free_balance(who)
 }
 
+fn signed_by(
+    pair: &sr25519::Pair,
+    statement: ChunkStatement<AccountId32>,
+) -> SignedChunkStatement<AccountId32> {
+    SignedChunkStatement {
+        signature: pair.sign(&statement.message(&GENESIS)).0,
+        agent: AccountId32::new(pair.public().0),
+        statement,
+    }
+}
+
+/// A batch of receipts, as they stand.
+fn batch_of(receipts: &[ChunkStatement<AccountId32>]) -> Batch {
+    let entry = |receipt: &ChunkStatement<AccountId32>| BatchEntry {
+        channel: receipt.channel,
+        nonce: receipt.nonce,
+        price: receipt.price,
+        leaf: ReceiptLeaf {
+            receipt: H256(receipt.message(&GENESIS)),
+            salt: H256::zero(),
+        },
+    };
+    Batch::new(&receipts.iter().map(entry).collect::<Vec<_>>()).expect("well-formed")
+}
+
+fn batched(batch: &Batch, statement: ChunkStatement<AccountId32>) -> Batched<AccountId32> {
+    let opening = batch.open(statement.channel, statement.nonce).expect("has it");
+    Batched { opening, statement }
+}
+
+/// Commits a batch, and has the next block give the seed.
+fn commit_seeded(batch: &Batch) -> BatchNumber {
+    let number = commit(batch);
+    Drawn::set(Some((H256::repeat_byte(6), System::block_number() + 1)));
+    block();
+    number
+}
+
+/// Where the verifier's points are on a batch.
+fn points(number: BatchNumber) -> Vec<u128> {
+    let record = Batches::<Test>::get(stash(), number).expect("committed");
+    let input = ReceiptsInput {
+        seed: ChannelsPallet::seed_of(&stash(), number, &record).expect("known"),
+        provider: stash(),
+        batch: number,
+    };
+    let fields = input.fields();
+    let fields = borrowed(&fields);
+    let output = Hashed::output(
+        &verifier_agent(),
+        RECEIPTS_LABEL,
+        &fields,
+        RECEIPTS_CONTEXT,
+        &PROOF,
+    );
+    let (all, price) = (record.draw.verifier_stake, record.window.root.sums.price);
+    let mean = points_mean(record.rate, price, all, all);
+    drawn_points(&output.expect("the right proof"), price, mean)
+}
+
 /// What an account has, stake and all.
-fn whole(who: &sp_runtime::AccountId32) -> u128 {
+fn whole(who: &AccountId32) -> u128 {
     Balances::total_balance(who)
 }
 

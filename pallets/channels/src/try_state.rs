@@ -1,116 +1,101 @@
 //! The invariants of the README.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::collections::BTreeMap;
 
 use frame_support::ensure;
 use sp_runtime::TryRuntimeError;
-use surety_channels::{BatchNumber, ChannelId};
+use surety_channels::BatchNumber;
 use surety_pallet_holds::are_recorded;
 
 use crate::{
-    Batches, Channels, Config, Demands, DisputedReceipts, HoldReason, Pallet, Payers, PointsAudits,
-    Standings, UNFINISHED_MAX, Wanted,
+    Batches, Channels, Config, Demands, DisputeRounds, DisputedReceipts, HoldReason, Pallet, Payers,
+    PointsAudits, Provider, Standings, UNFINISHED_MAX, Wanted,
 };
+
+/// How much, or how many, there is of somebody's.
+type Of<Key, Value> = BTreeMap<Key, Value>;
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
     pub fn do_try_state() -> Result<(), TryRuntimeError> {
-        let mut held = BTreeMap::<T::AccountId, u128>::new();
-        let mut payers = BTreeMap::<T::AccountId, u32>::new();
-        let mut payees = BTreeMap::<T::AccountId, Vec<ChannelId>>::new();
-        for (id, channel) in Channels::<T>::iter() {
-            let purse = channel.purse;
-            let is_sound = purse.channel == id && purse.paid <= purse.counted && purse.paid <= purse.deposit;
-            ensure!(is_sound, "CHAN-2: a purse is not sound");
-            let of_payer = held.entry(channel.payer.clone()).or_default();
-            *of_payer = of_payer.saturating_add(channel.held());
-            let of_payer = payers.entry(channel.payer).or_default();
-            *of_payer = of_payer.saturating_add(1);
-            payees.entry(channel.payee).or_default().push(id);
+        Self::chan_1_deposits_are_on_hold()?;
+        Self::chan_2_purses_are_sound()?;
+        Self::chan_3_who_is_paid_stands()?;
+        Self::chan_4_channels_are_counted()?;
+        Self::chan_5_batches_are_counted()?;
+        Self::chan_6_audits_are_of_batches()?;
+        Self::chan_7_disputes_are_counted()?;
+        Self::chan_8_demands_are_counted_and_on_hold()
+    }
+
+    fn chan_1_deposits_are_on_hold() -> Result<(), TryRuntimeError> {
+        let mut held = Of::<T::AccountId, u128>::new();
+        for channel in Channels::<T>::iter_values() {
+            let amount = channel.held();
+            let of_payer = held.entry(channel.payer).or_default();
+            *of_payer = of_payer.saturating_add(amount);
         }
         ensure!(
             are_recorded::<T, T::Currency>(&HoldReason::Channel.into(), &held),
             "CHAN-1: money is on hold that channels do not explain"
         );
-        let counted = Payers::<T>::iter().map(|(who, payer)| (who, payer.channels));
-        ensure!(
-            counted.collect::<BTreeMap<_, _>>() == payers,
-            "CHAN-4: a payer's channels are miscounted"
-        );
-        let mut audits_of_batches = 0usize;
-        let mut disputed = BTreeMap::<(T::AccountId, Option<BatchNumber>), u32>::new();
-        for of in DisputedReceipts::<T>::iter_values() {
-            let keys = [
-                Some((of.provider.clone(), None)),
-                of.batch.map(|batch| (of.provider, Some(batch))),
-            ];
-            for key in keys.into_iter().flatten() {
-                let count = disputed.entry(key).or_default();
-                *count = count.saturating_add(1);
-            }
+        Ok(())
+    }
+
+    fn chan_2_purses_are_sound() -> Result<(), TryRuntimeError> {
+        for (id, channel) in Channels::<T>::iter() {
+            let purse = channel.purse;
+            let is_sound = purse.channel == id && purse.paid <= purse.counted && purse.paid <= purse.deposit;
+            ensure!(is_sound, "CHAN-2: a purse is not sound");
         }
-        let (mut demanded, mut prices) = (
-            BTreeMap::<T::AccountId, u32>::new(),
-            BTreeMap::<T::AccountId, u128>::new(),
-        );
-        for (stash, _, demand) in Demands::<T>::iter() {
-            let price = prices.entry(demand.by).or_default();
-            *price = price.saturating_add(demand.price);
-            if let Wanted::Point { batch, .. } = demand.wanted {
-                let count = disputed.entry((stash.clone(), Some(batch))).or_default();
-                *count = count.saturating_add(1);
-            }
-            let count = demanded.entry(stash).or_default();
-            *count = count.saturating_add(1);
-        }
-        ensure!(
-            are_recorded::<T, T::Currency>(&HoldReason::Demand.into(), &prices),
-            "CHAN-8: money is on hold that demands do not explain"
-        );
-        let disputes = |stash: &T::AccountId, batch| disputed.get(&(stash.clone(), batch)).copied();
-        for (stash, provider) in Standings::<T>::iter() {
+        Ok(())
+    }
+
+    fn chan_3_who_is_paid_stands() -> Result<(), TryRuntimeError> {
+        for (id, channel) in Channels::<T>::iter() {
+            let payee = Standings::<T>::get(channel.payee).ok_or("CHAN-3: a channel pays who never stood")?;
             ensure!(
-                disputes(&stash, None).unwrap_or_default() == provider.disputes,
-                "CHAN-7: a provider's disputes are miscounted"
-            );
-            ensure!(
-                demanded.remove(&stash).unwrap_or_default() == provider.demands,
-                "CHAN-8: a provider's demands are miscounted"
-            );
-            let of_payee = payees.remove(&stash).unwrap_or_default();
-            ensure!(
-                of_payee.len() == provider.channels as usize,
-                "CHAN-4: a provider's channels are miscounted"
-            );
-            ensure!(
-                provider.lock > 0 || of_payee.iter().all(|id| *id < provider.since.channel),
+                payee.lock > 0 || id < payee.since.channel,
                 "CHAN-3: a channel pays who does not stand"
             );
-            ensure!(
-                provider.lock > 0 || provider.signers.is_empty(),
-                "CHAN-3: statements bind who does not stand"
-            );
+        }
+        for provider in Standings::<T>::iter_values() {
             let needed = Self::needed_lock(provider.standing.cap);
             ensure!(
                 provider.lock == 0 || needed.is_some_and(|needed| needed <= provider.lock),
                 "CHAN-3: a standing lock is too small"
             );
+            ensure!(
+                provider.lock > 0 || provider.signers.is_empty(),
+                "CHAN-3: statements bind who does not stand"
+            );
+        }
+        Ok(())
+    }
+
+    fn chan_4_channels_are_counted() -> Result<(), TryRuntimeError> {
+        let payers = counted(Channels::<T>::iter_values().map(|channel| channel.payer));
+        let of_payers = Payers::<T>::iter().map(|(who, payer)| (who, payer.channels));
+        ensure!(
+            of_payers.collect::<Of<_, _>>() == payers,
+            "CHAN-4: a payer's channels are miscounted"
+        );
+        let payees = counted(Channels::<T>::iter_values().map(|channel| channel.payee));
+        ensure!(
+            Self::has_each(&payees, |provider| provider.channels),
+            "CHAN-4: a provider's channels are miscounted"
+        );
+        Ok(())
+    }
+
+    fn chan_5_batches_are_counted() -> Result<(), TryRuntimeError> {
+        for (stash, provider) in Standings::<T>::iter() {
             let mut open = 0u128;
             for batch in provider.oldest..provider.next {
                 let record = Batches::<T>::get(&stash, batch).ok_or("CHAN-5: a batch is gone")?;
                 if batch >= provider.unfinished {
                     open = open.saturating_add(record.window.root.sums.price);
                 }
-                ensure!(
-                    disputes(&stash, Some(batch)).unwrap_or_default() == record.window.disputes,
-                    "CHAN-7: a batch's disputes are miscounted"
-                );
-                let audits = PointsAudits::<T>::iter_prefix_values((&stash, batch)).count();
-                ensure!(
-                    audits == record.announced as usize,
-                    "CHAN-6: a batch's audits are miscounted"
-                );
-                audits_of_batches = audits_of_batches.saturating_add(audits);
             }
             let kept = Batches::<T>::iter_prefix(&stash).count();
             let unfinished = provider.next.saturating_sub(provider.unfinished);
@@ -121,15 +106,80 @@ impl<T: Config> Pallet<T> {
                 "CHAN-5: batches are miscounted"
             );
         }
-        ensure!(
-            PointsAudits::<T>::iter_keys().count() == audits_of_batches,
-            "CHAN-6: an audit is of no batch"
-        );
-        ensure!(
-            demanded.is_empty(),
-            "CHAN-8: something is demanded of who never stood"
-        );
-        ensure!(payees.is_empty(), "CHAN-3: a channel pays who never stood");
         Ok(())
     }
+
+    fn chan_6_audits_are_of_batches() -> Result<(), TryRuntimeError> {
+        let audits = counted(PointsAudits::<T>::iter_keys().map(|(of, _)| of));
+        let announced = Batches::<T>::iter().map(|(stash, batch, record)| ((stash, batch), record.announced));
+        ensure!(
+            announced.filter(|(_, count)| *count > 0).collect::<Of<_, _>>() == audits,
+            "CHAN-6: a batch's audits are miscounted, or are of no batch"
+        );
+        Ok(())
+    }
+
+    fn chan_7_disputes_are_counted() -> Result<(), TryRuntimeError> {
+        for (round, of) in DisputedReceipts::<T>::iter() {
+            ensure!(
+                DisputeRounds::<T>::get(&of.provider, of.key()) == Some(round),
+                "CHAN-7: a disputed receipt is not found by its name"
+            );
+        }
+        ensure!(
+            DisputeRounds::<T>::iter().count() == DisputedReceipts::<T>::iter().count(),
+            "CHAN-7: a round is about no receipt"
+        );
+        let disputed = counted(DisputedReceipts::<T>::iter_values().map(|of| of.provider));
+        ensure!(
+            Self::has_each(&disputed, |provider| provider.disputes),
+            "CHAN-7: a provider's disputes are miscounted"
+        );
+        let receipts = DisputedReceipts::<T>::iter_values().filter_map(|of| Some((of.provider, of.batch?)));
+        let points = Demands::<T>::iter().filter_map(|(stash, _, demand)| match demand.wanted {
+            Wanted::Point { batch, .. } => Some((stash, batch)),
+            Wanted::Receipt { .. } => None,
+        });
+        let open: Of<(T::AccountId, BatchNumber), u32> = counted(receipts.chain(points));
+        let of_batches =
+            Batches::<T>::iter().map(|(stash, batch, record)| ((stash, batch), record.window.disputes));
+        ensure!(
+            of_batches.filter(|(_, count)| *count > 0).collect::<Of<_, _>>() == open,
+            "CHAN-7: a batch's disputes are miscounted"
+        );
+        Ok(())
+    }
+
+    fn chan_8_demands_are_counted_and_on_hold() -> Result<(), TryRuntimeError> {
+        let mut prices = Of::<T::AccountId, u128>::new();
+        for (_, _, demand) in Demands::<T>::iter() {
+            let price = prices.entry(demand.by).or_default();
+            *price = price.saturating_add(demand.price);
+        }
+        ensure!(
+            are_recorded::<T, T::Currency>(&HoldReason::Demand.into(), &prices),
+            "CHAN-8: money is on hold that demands do not explain"
+        );
+        let demanded = counted(Demands::<T>::iter_keys().map(|(stash, _)| stash));
+        ensure!(
+            Self::has_each(&demanded, |provider| provider.demands),
+            "CHAN-8: a provider's demands are miscounted"
+        );
+        Ok(())
+    }
+
+    /// Whether providers' counters say what was counted, and nobody else has anything.
+    fn has_each(counted: &Of<T::AccountId, u32>, counter: impl Fn(&Provider<T::AccountId>) -> u32) -> bool {
+        let counters = Standings::<T>::iter().map(|(stash, provider)| (stash, counter(&provider)));
+        counters.filter(|(_, count)| *count > 0).collect::<Of<_, _>>() == *counted
+    }
+}
+
+fn counted<Key: Ord>(keys: impl Iterator<Item = Key>) -> Of<Key, u32> {
+    let mut counts = Of::new();
+    for key in keys {
+        let count: &mut u32 = counts.entry(key).or_default();
+        *count = count.saturating_add(1);
+    }
+    counts
 }

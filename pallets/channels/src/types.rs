@@ -5,6 +5,7 @@ use scale_info::TypeInfo;
 use sp_arithmetic::{FixedU128, Perquintill};
 use sp_core::{ConstU32, H256, bounded::BoundedVec};
 use sp_runtime::DispatchError;
+use surety_audit_economics::channels::points_drawn;
 use surety_channels::{
     BatchNumber, BatchWindow, Batched, ChannelId, ChannelTerms, Nonce, PointsFound, Purse, Request,
     SignedChunkStatement, Standing, Struck, Time,
@@ -78,6 +79,17 @@ pub struct Disputed<AccountId> {
     pub unserved: Option<AccountId>,
 }
 
+/// What names a provider's receipt that is disputed: its batch, where it has one, its channel and its
+/// request.
+pub type ReceiptKey = (Option<BatchNumber>, ChannelId, Nonce);
+
+impl<AccountId> Disputed<AccountId> {
+    /// What names it.
+    pub const fn key(&self) -> ReceiptKey {
+        (self.batch, self.receipt.channel, self.receipt.nonce)
+    }
+}
+
 /// What a provider has to show.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub enum Wanted {
@@ -145,10 +157,15 @@ pub struct PointsAudit {
     pub output: H256,
     /// How many it expected: with that and the output everybody knows them.
     pub mean: FixedU128,
-    /// How many there are.
-    pub points: u32,
     /// How far it is.
     pub state: PointsState,
+}
+
+impl PointsAudit {
+    /// How many there are.
+    pub fn points(&self) -> u32 {
+        points_drawn(&self.output.0, self.mean)
+    }
 }
 
 /// How far an audit of points is.

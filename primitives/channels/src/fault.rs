@@ -13,7 +13,7 @@ use sp_core::H256;
 use surety_proofs::SegmentOpening;
 
 use crate::{
-    BatchRoot, ChannelOpening, ChunkStatement, Clash, Misstated, ReceiptOpening, Request,
+    BatchRoot, ChannelOpening, ChunkStatement, Clash, Misstated, ProvenReceipt, ReceiptOpening, Request,
     SignedChunkStatement, SumNode, SumPath, Sums, incompatible,
 };
 
@@ -178,6 +178,14 @@ impl<AccountId: Encode + PartialEq> BatchEvidence<AccountId> {
 }
 
 impl<AccountId: Encode + PartialEq> Batched<AccountId> {
+    /// Where it is, if it is shown to be there, and is of the request and costs what it says itself.
+    pub fn place_in(&self, genesis: &H256, batch: &BatchRoot) -> Option<ProvenReceipt> {
+        let (shown, said) = (self.opening.verify(batch)?, &self.statement);
+        let is_said = shown.receipt.0 == said.message(genesis);
+        let belongs = (said.channel, said.nonce, said.price) == (shown.channel, shown.nonce, shown.price);
+        (is_said && belongs).then_some(shown)
+    }
+
     /// What it says; nothing where it is not shown to.
     fn said(
         &self,

@@ -51,5 +51,8 @@ pub type Time = u32;
 /// Most receipts of a batch.
 pub const RECEIPTS_MAX: u32 = 1 << 20;
 
+/// Most batches that one call redeems from.
+pub const REDEEMED_MAX: u32 = 8;
+
 /// Most requests of a channel that are answered at once.
 pub const OPEN_REQUESTS_MAX: u32 = 64;

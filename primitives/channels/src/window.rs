@@ -73,11 +73,15 @@ impl BatchWindow {
 
     /// A receipt was found wrong: it is not paid. With more than [`STRUCK_MAX`] of them nothing is.
     pub fn strike(&mut self, receipt: Struck) {
-        let of = |struck: &Struck| (struck.channel, struck.nonce);
-        if self.struck.iter().any(|struck| of(struck) == of(&receipt)) {
-            return;
+        if !self.has_struck(receipt.channel, receipt.nonce) {
+            self.is_void |= self.struck.try_push(receipt).is_err();
         }
-        self.is_void |= self.struck.try_push(receipt).is_err();
+    }
+
+    /// Whether the receipt of a request was struck out.
+    pub fn has_struck(&self, channel: ChannelId, nonce: Nonce) -> bool {
+        let mut struck = self.struck.iter();
+        struck.any(|struck| (struck.channel, struck.nonce) == (channel, nonce))
     }
 
     /// A fault was found that says nothing of single receipts: none is paid.

@@ -15,7 +15,7 @@ use surety_pallet_holds::hand_over;
 use surety_proofs::SegmentOpening;
 use surety_types::{
     stake::Role,
-    traits::{Jail, StakeLedger},
+    traits::StakeLedger,
     trust::{AuditProof, FaultKind},
 };
 
@@ -57,8 +57,7 @@ impl<T: Config> Pallet<T> {
         place: u32,
         proof: &AuditProof,
     ) -> DispatchResult {
-        let verifier = T::Stake::stash_of(&agent, Role::Verifier).ok_or(Error::<T>::NotVerifierAgent)?;
-        ensure!(!T::Jail::is_jailed(&verifier), Error::<T>::InJail);
+        let verifier = Self::verifier_of(&agent)?;
         Self::standing(provider)?;
         let mut record = Batches::<T>::get(provider, batch).ok_or(Error::<T>::NoBatch)?;
         let is_time = Self::now() <= record.window.until && !record.window.is_void;
@@ -180,23 +179,16 @@ impl<T: Config> Pallet<T> {
         Ok((provider, demand))
     }
 
-    /// Whether a receipt is in a batch of the provider, as it says itself. Returns where it begins there.
+    /// Where on the line of its batch's price a receipt of the provider begins.
     fn ensure_batched(
         provider: &T::AccountId,
         batch: BatchNumber,
         receipt: &Batched<T::AccountId>,
-    ) -> Result<u128, DispatchError> {
+    ) -> Result<u128, Error<T>> {
         let record = Batches::<T>::get(provider, batch).ok_or(Error::<T>::NoBatch)?;
-        let shown = receipt.opening.verify(&record.window.root);
-        let shown = shown.ok_or(Error::<T>::BadOpening)?;
-        let said = &receipt.statement;
-        let is_said = shown.receipt.0 == said.message(&T::Genesis::get());
-        let is_there = (shown.channel, shown.nonce, shown.price) == (said.channel, said.nonce, said.price);
-        ensure!(
-            is_said && is_there && said.payee == *provider,
-            Error::<T>::BadOpening
-        );
-        Ok(shown.start)
+        let shown = receipt.place_in(&T::Genesis::get(), &record.window.root);
+        let shown = shown.filter(|_| receipt.statement.payee == *provider);
+        Ok(shown.ok_or(Error::<T>::BadOpening)?.start)
     }
 
     /// Ends a demand. When it was shown, half of its price is the provider's, if its account can take that.

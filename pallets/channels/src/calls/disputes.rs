@@ -8,8 +8,8 @@ use surety_proofs::SegmentOpening;
 use surety_types::{ContentHash, TaskId, task::ResultClaim};
 
 use crate::{
-    Batches, Channels, ClaimedReceipt, Config, DISPUTED_MAX, Disputed, DisputedReceipts, Error, Event,
-    Pallet, ReceiptDisputes, ReceiptSource, SignedBytes, Standings,
+    Batches, Channels, ClaimedReceipt, Config, DISPUTED_MAX, DisputeRounds, Disputed, DisputedReceipts,
+    Error, Event, Pallet, ReceiptDisputes, ReceiptSource, SignedBytes, Standings,
 };
 
 /// Who has a round opened.
@@ -67,12 +67,10 @@ impl<T: Config> Pallet<T> {
             input: (request.input, request.input_bytes),
             unserved,
         };
-        // There are few: whoever else disputes the same does so in the same round.
-        let is_known = DisputedReceipts::<T>::iter_values().any(|known| {
-            let is_same = known.provider == disputed.provider && known.batch == batch;
-            is_same && known.receipt == disputed.receipt
-        });
-        ensure!(!is_known, Error::<T>::AlreadyDisputed);
+        // Whoever else disputes the same does so in the same round.
+        let key = disputed.key();
+        let is_new = !DisputeRounds::<T>::contains_key(&statement.payee, key);
+        ensure!(is_new, Error::<T>::AlreadyDisputed);
         let receipt = ClaimedReceipt {
             provider: statement.payee,
             price: statement.price,
@@ -93,6 +91,7 @@ impl<T: Config> Pallet<T> {
         }
         Standings::<T>::insert(&stash, provider);
         let Struck { channel, nonce, .. } = disputed.receipt;
+        DisputeRounds::<T>::insert(&stash, key, round);
         DisputedReceipts::<T>::insert(round, disputed);
         Self::deposit_event(Event::Disputed {
             round,
@@ -107,21 +106,17 @@ impl<T: Config> Pallet<T> {
     /// What a batch has for a receipt that can still be disputed.
     fn disputed_batched(
         batch: BatchNumber,
-        Batched { opening, statement }: Batched<T::AccountId>,
+        batched: Batched<T::AccountId>,
     ) -> Result<ChunkStatement<T::AccountId>, DispatchError> {
-        let record = Batches::<T>::get(&statement.payee, batch).ok_or(Error::<T>::NoBatch)?;
+        let record = Batches::<T>::get(&batched.statement.payee, batch).ok_or(Error::<T>::NoBatch)?;
         let window = record.window;
         let is_open = !window.is_final(Self::now()) && !window.is_void;
         ensure!(is_open, Error::<T>::TooLate);
-        let shown = opening.verify(&window.root).ok_or(Error::<T>::BadOpening)?;
-        let is_said = shown.receipt.0 == statement.message(&T::Genesis::get());
-        let is_there = (shown.channel, shown.nonce, shown.price)
-            == (statement.channel, statement.nonce, statement.price);
-        ensure!(is_said && is_there, Error::<T>::BadOpening);
-        let mut struck = window.struck.iter();
-        let is_struck = struck.any(|struck| (struck.channel, struck.nonce) == (shown.channel, shown.nonce));
+        let shown = batched.place_in(&T::Genesis::get(), &window.root);
+        let shown = shown.ok_or(Error::<T>::BadOpening)?;
+        let is_struck = window.has_struck(shown.channel, shown.nonce);
         ensure!(!is_struck, Error::<T>::NotDisputable);
-        Ok(statement)
+        Ok(batched.statement)
     }
 
     /// A receipt that was signed, as long as the channel is there that it was signed for.
@@ -150,6 +145,7 @@ impl<T: Config> Pallet<T> {
         let Some(disputed) = DisputedReceipts::<T>::take(round) else {
             return;
         };
+        DisputeRounds::<T>::remove(&disputed.provider, disputed.key());
         let mut was_full = false;
         Standings::<T>::mutate_extant(&disputed.provider, |provider| {
             was_full = provider.disputes >= DISPUTED_MAX;
@@ -188,9 +184,10 @@ impl<T: Config> Pallet<T> {
     /// Who may demand input and output of what a round is about, where that is a receipt: the verifier that
     /// was not served it, or the payer, while its channel is there.
     pub fn receipt_client(round: TaskId) -> Option<T::AccountId> {
-        let disputed = DisputedReceipts::<T>::get(round)?;
-        let payer = || Some(Channels::<T>::get(disputed.receipt.channel)?.payer);
-        disputed.unserved.clone().or_else(payer)
+        let Disputed {
+            receipt, unserved, ..
+        } = DisputedReceipts::<T>::get(round)?;
+        unserved.or_else(|| Some(Channels::<T>::get(receipt.channel)?.payer))
     }
 
     /// Content hash and size, in bytes, of what a round's answer was asked with, where that is a receipt.

@@ -13,6 +13,7 @@ use frame_support::{
     },
     weights::Weight,
 };
+use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::{DispatchResult, FixedU128, SaturatedConversion, traits::Saturating};
 use surety_audit_economics::{
@@ -36,7 +37,10 @@ use crate::{
     ANNOUNCED_MAX, BatchRecord, Batches, Config, Convictions, Error, Event, Pallet, PointsAudit,
     PointsAudits, PointsState, ReceiptReferee,
 };
-use frame_system::pallet_prelude::BlockNumberFor;
+
+/// Blocks after a commitment in which the first output after it is still kept: fewer than block-entropy
+/// keeps.
+const ENTROPY_BLOCKS: u32 = 200;
 
 /// Audits of one old batch that a commitment ends at most.
 const ENDED: usize = 4;
@@ -49,8 +53,7 @@ impl<T: Config> Pallet<T> {
         proof: &AuditProof,
         seal: H256,
     ) -> DispatchResult {
-        let verifier = T::Stake::stash_of(agent, Role::Verifier).ok_or(Error::<T>::NotVerifierAgent)?;
-        ensure!(!T::Jail::is_jailed(&verifier), Error::<T>::InJail);
+        let verifier = Self::verifier_of(agent)?;
         let mut record = Batches::<T>::get(provider, batch).ok_or(Error::<T>::NoBatch)?;
         ensure!(Self::now() <= record.announce_until, Error::<T>::WrongTime);
         let of = (provider.clone(), batch);
@@ -66,7 +69,6 @@ impl<T: Config> Pallet<T> {
             bond,
             output: output.into(),
             mean,
-            points,
             state: PointsState::Sealed(seal),
         };
         PointsAudits::<T>::insert(&of, &verifier, audit);
@@ -79,6 +81,13 @@ impl<T: Config> Pallet<T> {
             points,
         });
         Ok(())
+    }
+
+    /// The stash that an agent audits for.
+    pub(crate) fn verifier_of(agent: &T::AccountId) -> Result<T::AccountId, Error<T>> {
+        let verifier = T::Stake::stash_of(agent, Role::Verifier).ok_or(Error::<T>::NotVerifierAgent)?;
+        ensure!(!T::Jail::is_jailed(&verifier), Error::<T>::InJail);
+        Ok(verifier)
     }
 
     /// What a verifier has drawn on a batch, and how many points it expected.
@@ -113,9 +122,10 @@ impl<T: Config> Pallet<T> {
 
     /// What verifiers draw their points on a batch with; nothing before it is known.
     ///
-    /// Blocks' entropy is kept for a while only. When nobody has announced anything until it is gone, or when
-    /// there is none for long, the epoch's randomness alone does: what a verifier draws from that is still
-    /// known to its own key alone.
+    /// Blocks' entropy is kept for a while only, and what is kept after that is a later block's, which
+    /// whoever comes first would choose. So when nobody has announced anything for [`ENTROPY_BLOCKS`], or
+    /// when there is none for long, the epoch's randomness alone does: what a verifier draws from that is
+    /// still known to its own key alone.
     pub fn seed_of(
         provider: &T::AccountId,
         batch: BatchNumber,
@@ -127,7 +137,8 @@ impl<T: Config> Pallet<T> {
         }
         let now = frame_system::Pallet::<T>::block_number();
         let patience = draw.begun_at.saturating_add(ENTROPY_PATIENCE_BLOCKS.into());
-        let entropy = T::Entropy::first_after(draw.begun_at);
+        let kept = draw.begun_at.saturating_add(ENTROPY_BLOCKS.into());
+        let entropy = T::Entropy::first_after(draw.begun_at).filter(|_| now <= kept);
         if entropy.is_none() && now <= patience {
             return None;
         }
@@ -203,7 +214,7 @@ impl<T: Config> Pallet<T> {
             return Err(Error::<T>::AlreadyOpened);
         };
         let opened = points_seal(&of.0, of.1, verifier, found, salt);
-        let is_whole = found.len() == audit.points as usize;
+        let is_whole = found.len() == audit.points() as usize;
         ensure!(is_whole && opened == seal, Error::<T>::SealMismatch);
         Ok(audit)
     }
@@ -227,18 +238,10 @@ impl<T: Config> Pallet<T> {
         let points = drawn_points(&audit.output.0, window.root.sums.price, audit.mean);
         let of_place = points.get(place as usize).zip(found.get(place as usize));
         let (point, found) = of_place.ok_or(Error::<T>::NothingRefuted)?;
-        let shown = batched
-            .opening
-            .verify(&window.root)
-            .ok_or(Error::<T>::BadOpening)?;
-        let statement = &batched.statement;
-        let is_said = shown.receipt.0 == statement.message(&T::Genesis::get());
-        ensure!(is_said, Error::<T>::BadOpening);
+        let shown = batched.place_in(&T::Genesis::get(), &window.root);
+        let (shown, statement) = (shown.ok_or(Error::<T>::BadOpening)?, &batched.statement);
         let offset = shown.offset(*point).ok_or(Error::<T>::NothingRefuted)?;
-        let is_struck = window
-            .struck
-            .iter()
-            .any(|struck| (struck.channel, struck.nonce) == (shown.channel, shown.nonce));
+        let is_struck = window.has_struck(shown.channel, shown.nonce);
         let is_paid = !window.is_void && !is_struck && statement.check(request).is_ok();
         let ending = statement
             .end
@@ -305,7 +308,7 @@ impl<T: Config> Pallet<T> {
             let pot = T::LevyPot::get();
             let each = T::Pay::get().point(T::PointCost::get());
             let there = T::Currency::reducible_balance(&pot, Preservation::Preserve, Fortitude::Polite);
-            let pay = each.saturating_mul(audit.points.into()).min(there);
+            let pay = each.saturating_mul(audit.points().into()).min(there);
             if T::Currency::transfer(&pot, &verifier, pay, Preservation::Preserve).is_ok() {
                 paid = pay;
             }

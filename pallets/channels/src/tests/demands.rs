@@ -1,20 +1,13 @@
 //! What is not served or not batched, and who pays for having it shown.
 
 use frame_support::traits::fungible::Mutate;
-use sp_core::{H256, Pair};
-use sp_runtime::{AccountId32, DispatchResult, TokenError};
-use surety_audit_economics::{
-    channels::{RECEIPTS_CONTEXT, RECEIPTS_LABEL, ReceiptsInput, drawn_points, points_mean},
-    draw::borrowed,
-};
-use surety_channels::{
-    BatchEntry, Batched, ChunkStatement, End, Ending, ReceiptLeaf, Request, SignedChunkStatement,
-};
+use sp_runtime::{DispatchResult, TokenError};
+use surety_channels::{End, Ending, Request};
 use surety_proofs::content_hash;
-use surety_types::{model::Operation, traits::DrawVerifier, trust::FaultKind};
+use surety_types::{model::Operation, trust::FaultKind};
 
 use super::*;
-use crate::{Batches, Demands, DisputedReceipts, Standings};
+use crate::{Demands, DisputedReceipts, Standings};
 
 fn request() -> Request {
     Request {
@@ -46,43 +39,21 @@ fn receipt(channel: ChannelId, nonce: u32, is_over: bool) -> ChunkStatement<Acco
 }
 
 fn signed_one(statement: ChunkStatement<AccountId32>) -> SignedChunkStatement<AccountId32> {
-    SignedChunkStatement {
-        signature: agent_pair().sign(&statement.message(&GENESIS)).0,
-        agent: agent(),
-        statement,
-    }
+    signed_by(&agent_pair(), statement)
 }
 
 /// A batch of receipts, whose seed is known.
 fn committed(receipts: &[ChunkStatement<AccountId32>]) -> (BatchNumber, Batch) {
-    let entry = |receipt: &ChunkStatement<AccountId32>| BatchEntry {
-        channel: receipt.channel,
-        nonce: receipt.nonce,
-        price: receipt.price,
-        leaf: ReceiptLeaf {
-            receipt: H256(receipt.message(&GENESIS)),
-            salt: H256::zero(),
-        },
-    };
-    let batch = Batch::new(&receipts.iter().map(entry).collect::<Vec<_>>()).expect("well-formed");
-    let number = commit(&batch);
-    Drawn::set(Some((H256::repeat_byte(6), System::block_number() + 1)));
-    block();
-    (number, batch)
+    let batch = batch_of(receipts);
+    (commit_seeded(&batch), batch)
 }
 
 fn demand_receipt(by: AccountId32, held: ChunkStatement<AccountId32>) -> DispatchResult {
     ChannelsPallet::demand_receipt(signed(by), Box::new(signed_one(held)))
 }
 
-fn batched(batch: &Batch, statement: &ChunkStatement<AccountId32>) -> Batched<AccountId32> {
-    let opening = batch.open(statement.channel, statement.nonce).expect("has it");
-    let statement = statement.clone();
-    Batched { opening, statement }
-}
-
 fn show_receipt(made: &(BatchNumber, Batch), statement: &ChunkStatement<AccountId32>) -> DispatchResult {
-    let shown = Box::new(batched(&made.1, statement));
+    let shown = Box::new(batched(&made.1, statement.clone()));
     ChannelsPallet::show_receipt(signed(agent()), payer(), made.0, shown)
 }
 
@@ -90,32 +61,11 @@ fn demand_point(batch: BatchNumber, place: u32) -> DispatchResult {
     ChannelsPallet::demand_point(signed(verifier_agent()), stash(), batch, place, PROOF)
 }
 
-/// The verifier's points on a batch.
-fn points(number: BatchNumber) -> Vec<u128> {
-    let record = Batches::<Test>::get(stash(), number).expect("committed");
-    let input = ReceiptsInput {
-        seed: ChannelsPallet::seed_of(&stash(), number, &record).expect("known"),
-        provider: stash(),
-        batch: number,
-    };
-    let fields = input.fields();
-    let output = Hashed::output(
-        &verifier_agent(),
-        RECEIPTS_LABEL,
-        &borrowed(&fields),
-        RECEIPTS_CONTEXT,
-        &PROOF,
-    );
-    let (all, price) = (record.draw.verifier_stake, record.window.root.sums.price);
-    let mean = points_mean(record.rate, price, all, all);
-    drawn_points(&output.expect("the right proof"), price, mean)
-}
-
 fn show_point(batch: &Batch, statement: &ChunkStatement<AccountId32>) -> DispatchResult {
     ChannelsPallet::show_point(
         signed(agent()),
         verifier(),
-        Box::new(batched(batch, statement)),
+        Box::new(batched(batch, statement.clone())),
         Box::new(request()),
         None,
     )
@@ -154,7 +104,7 @@ fn a_receipt_that_its_client_misses_is_batched_and_shown_or_was_withheld() {
             signed(agent()),
             payer(),
             made.0,
-            Box::new(batched(&made.1, &whole)),
+            Box::new(batched(&made.1, whole)),
         );
         assert_eq!(late, Err(Error::<Test>::WrongTime.into()));
         let before = free(&payer());
@@ -184,7 +134,7 @@ fn another_receipt_or_one_that_says_less_does_not_meet_a_demand() {
         let made = committed(&[one.clone(), other.clone()]);
         assert_noop!(show_receipt(&made, &other), Error::<Test>::NotDemanded);
         assert_noop!(show_receipt(&made, &one), Error::<Test>::NotDemanded);
-        let lied = batched(&made.1, &one);
+        let lied = batched(&made.1, one);
         let lied = Batched {
             statement: short,
             ..lied

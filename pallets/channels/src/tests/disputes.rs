@@ -1,11 +1,8 @@
 //! What comes of a receipt that somebody says is wrong.
 
 use frame_support::assert_err;
-use sp_core::{H256, Pair};
-use sp_runtime::{AccountId32, DispatchError, DispatchResult};
-use surety_channels::{
-    BatchEntry, Batched, ChunkStatement, End, Ending, ReceiptLeaf, Request, SignedChunkStatement,
-};
+use sp_runtime::{DispatchError, DispatchResult};
+use surety_channels::{End, Ending, Request};
 use surety_proofs::{SegmentOpening, content_hash};
 use surety_types::{TaskId, model::Operation};
 
@@ -47,16 +44,7 @@ fn receipt(channel: ChannelId, nonce: u32, how: End) -> ChunkStatement<AccountId
 
 /// A batch of receipts of a channel's first requests.
 fn committed(receipts: &[ChunkStatement<AccountId32>]) -> (BatchNumber, Batch) {
-    let entry = |receipt: &ChunkStatement<AccountId32>| BatchEntry {
-        channel: receipt.channel,
-        nonce: receipt.nonce,
-        price: receipt.price,
-        leaf: ReceiptLeaf {
-            receipt: H256(receipt.message(&GENESIS)),
-            salt: H256::zero(),
-        },
-    };
-    let batch = Batch::new(&receipts.iter().map(entry).collect::<Vec<_>>()).expect("well-formed");
+    let batch = batch_of(receipts);
     (commit(&batch), batch)
 }
 
@@ -64,17 +52,11 @@ fn in_batch(
     (number, batch): &(BatchNumber, Batch),
     statement: &ChunkStatement<AccountId32>,
 ) -> ReceiptSource<AccountId32> {
-    let opening = batch.open(statement.channel, statement.nonce).expect("has it");
-    let statement = statement.clone();
-    ReceiptSource::Batch(*number, Batched { opening, statement })
+    ReceiptSource::Batch(*number, batched(batch, statement.clone()))
 }
 
 fn signed_one(statement: ChunkStatement<AccountId32>) -> SignedChunkStatement<AccountId32> {
-    SignedChunkStatement {
-        signature: agent_pair().sign(&statement.message(&GENESIS)).0,
-        agent: agent(),
-        statement,
-    }
+    signed_by(&agent_pair(), statement)
 }
 
 fn dispute(source: ReceiptSource<AccountId32>) -> DispatchResult {

@@ -1,24 +1,16 @@
 //! What verifiers of a batch can count on, and what they cannot get away with.
 
-use sp_core::H256;
-use sp_runtime::{AccountId32, DispatchResult, transaction_validity::InvalidTransaction};
-use surety_audit_economics::{
-    channels::{RECEIPTS_CONTEXT, RECEIPTS_LABEL, ReceiptsInput, points_drawn, points_mean},
-    draw::borrowed,
-};
-use surety_channels::{
-    BatchEntry, Batched, ChunkStatement, End, Ending, PointsFound, ReceiptLeaf, Request, points_seal,
-};
+use sp_runtime::{DispatchResult, transaction_validity::InvalidTransaction};
+use surety_channels::{End, Ending, PointsFound, Request, points_seal};
 use surety_proofs::content_hash;
 use surety_types::{
     model::Operation,
     stake::Role,
-    traits::DrawVerifier,
     trust::{FaultKind, ItemLeaves},
 };
 
 use super::*;
-use crate::{Batches, PointsAudits};
+use crate::PointsAudits;
 
 const SALT: H256 = H256::repeat_byte(11);
 const TRACE: H256 = H256::repeat_byte(3);
@@ -55,20 +47,8 @@ fn receipt(channel: ChannelId, operation: Operation) -> ChunkStatement<AccountId
 
 /// A batch of this receipt alone, and its number: its seed is known.
 fn committed(receipt: &ChunkStatement<AccountId32>) -> (BatchNumber, Batch) {
-    let entry = BatchEntry {
-        channel: receipt.channel,
-        nonce: 0,
-        price: receipt.price,
-        leaf: ReceiptLeaf {
-            receipt: H256(receipt.message(&GENESIS)),
-            salt: H256::zero(),
-        },
-    };
-    let batch = Batch::new(&[entry]).expect("well-formed");
-    let number = commit(&batch);
-    Drawn::set(Some((H256::repeat_byte(6), System::block_number() + 1)));
-    block();
-    (number, batch)
+    let batch = batch_of(std::slice::from_ref(receipt));
+    (commit_seeded(&batch), batch)
 }
 
 fn announce(number: BatchNumber, seal: H256) -> DispatchResult {
@@ -76,32 +56,9 @@ fn announce(number: BatchNumber, seal: H256) -> DispatchResult {
     called.map(|_| ()).map_err(|refused| refused.error)
 }
 
-/// How many points the verifier has.
-fn drawn(number: BatchNumber) -> u32 {
-    let record = Batches::<Test>::get(stash(), number).expect("committed");
-    let seed = ChannelsPallet::seed_of(&stash(), number, &record).expect("known");
-    let input = ReceiptsInput {
-        seed,
-        provider: stash(),
-        batch: number,
-    };
-    let fields = input.fields();
-    let fields = borrowed(&fields);
-    let output = Hashed::output(
-        &verifier_agent(),
-        RECEIPTS_LABEL,
-        &fields,
-        RECEIPTS_CONTEXT,
-        &PROOF,
-    );
-    let all = record.draw.verifier_stake;
-    let mean = points_mean(record.rate, record.window.root.sums.price, all, all);
-    points_drawn(&output.expect("the right proof"), mean)
-}
-
 /// Announces points, at each of which `root` was found.
 fn seal_all(number: BatchNumber, root: H256) -> PointsFound {
-    let found = PointsFound::truncate_from(vec![root; drawn(number) as usize]);
+    let found = PointsFound::truncate_from(vec![root; points(number).len()]);
     let seal = points_seal(&stash(), number, &verifier(), &found, &SALT);
     assert_ok!(announce(number, seal));
     found
@@ -128,12 +85,11 @@ fn end(number: BatchNumber) -> DispatchResult {
 
 fn refute(number: BatchNumber, batch: &Batch, operation: Operation, leaf: Option<H256>) -> DispatchResult {
     let statement = receipt(0, operation);
-    let opening = batch.open(0, 0).expect("has it");
     let leaves = leaf.map(|leaf| ItemLeaves {
         leaves: vec![leaf].try_into().expect("one"),
         siblings: Default::default(),
     });
-    let shown = (Batched { opening, statement }, request(operation), leaves);
+    let shown = (batched(batch, statement), request(operation), leaves);
     ChannelsPallet::refute_points(
         signed(reporter()),
         stash(),
@@ -216,6 +172,27 @@ fn nothing_is_announced_before_the_seed_and_all_draw_with_the_same() {
         (0..200).for_each(|_| block());
         assert_eq!(ChannelsPallet::seed_of(&stash(), number, &record()), seed);
         assert_noop!(announce(number, SALT), Error::<Test>::AlreadyAnnounced);
+    });
+}
+
+#[test]
+fn nobody_chooses_among_later_blocks_once_the_one_that_counts_is_forgotten() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (number, _) = committed(&receipt(channel, Operation::Generate));
+        let seed = || {
+            let record = Batches::<Test>::get(stash(), number).expect("committed");
+            ChannelsPallet::seed_of(&stash(), number, &record)
+        };
+        let first = seed();
+        (0..198).for_each(|_| block());
+        assert_eq!(seed(), first);
+        (0..60).for_each(|_| block());
+        let later = seed();
+        assert!(later.is_some() && later != first);
+        // What is kept then is of other blocks: it changes nothing.
+        Drawn::set(Some((H256::repeat_byte(66), System::block_number())));
+        assert_eq!(seed(), later);
     });
 }
 

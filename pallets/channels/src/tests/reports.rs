@@ -1,17 +1,13 @@
 //! What a provider loses that said two things or batched what it never said, and what it keeps.
 
 use proptest::sample::Index;
-use sp_core::{H256, Pair, sr25519};
-use sp_runtime::{AccountId32, DispatchResult};
-use surety_channels::{
-    BatchEntry, BatchEvidence, Batched, ChunkStatement, End, Ending, Equivocation, ReceiptLeaf, Request,
-    Said, SignedChunkStatement,
-};
+use sp_runtime::DispatchResult;
+use surety_channels::{BatchEvidence, End, Ending, Equivocation, Request, Said};
 use surety_proofs::{SegmentOpening, content_hash};
 use surety_types::{model::Operation, trust::FaultKind};
 
 use super::*;
-use crate::{Batches, Standings};
+use crate::Standings;
 
 /// A request of 10 ids, at 5 plancks a token.
 fn request() -> Request {
@@ -50,17 +46,6 @@ fn statement(channel: ChannelId, tokens: &[u32], is_over: bool) -> ChunkStatemen
     }
 }
 
-fn signed_by(
-    pair: &sr25519::Pair,
-    statement: ChunkStatement<AccountId32>,
-) -> SignedChunkStatement<AccountId32> {
-    SignedChunkStatement {
-        signature: pair.sign(&statement.message(&GENESIS)).0,
-        agent: AccountId32::new(pair.public().0),
-        statement,
-    }
-}
-
 fn shown(longer: &[u32], shorter: &[u32]) -> Option<SegmentOpening> {
     SegmentOpening::new(&said(longer), (said(shorter).len() as u32 - 1) / 1024)
 }
@@ -77,24 +62,18 @@ fn report(evidence: Equivocation<AccountId32>) -> DispatchResult {
     ChannelsPallet::report_equivocation(signed(reporter()), Box::new(evidence))
 }
 
-/// The only receipt of a batch of `channel`, which counts `price`.
+/// The only receipt of a batch, which counts `price`.
 fn lone(statement: &ChunkStatement<AccountId32>, price: u128) -> Batch {
-    let leaf = ReceiptLeaf {
-        receipt: H256(statement.message(&GENESIS)),
-        salt: H256::zero(),
-    };
     let entry = BatchEntry {
         channel: statement.channel,
         nonce: 0,
         price,
-        leaf,
+        leaf: ReceiptLeaf {
+            receipt: H256(statement.message(&GENESIS)),
+            salt: H256::zero(),
+        },
     };
     Batch::new(&[entry]).expect("well-formed")
-}
-
-fn batched(batch: &Batch, statement: ChunkStatement<AccountId32>) -> Batched<AccountId32> {
-    let opening = batch.open(statement.channel, 0).expect("has it");
-    Batched { opening, statement }
 }
 
 fn report_batch(number: BatchNumber, evidence: BatchEvidence<AccountId32>) -> DispatchResult {
