@@ -16,7 +16,7 @@ use surety_types::{
 /// Most bytes of a chunk: four vectors of the widest model.
 pub const CHUNK_BYTES_MAX: u32 = 256 * 1024;
 
-/// Most bytes of an answer. Both sides keep it in memory while it is made.
+/// Most bytes of an answer. A payer keeps it in memory while it is made.
 pub const OUTPUT_BYTES_MAX: u32 = 4 * 1024 * 1024;
 
 /// What both sides have to know of a model.

@@ -219,7 +219,8 @@ impl Payee {
         })
     }
 
-    /// Nobody can ask for a batch any more: it was redeemed, and its time is over.
+    /// Nobody can ask for a batch any more: it was redeemed, and its time is over. Nothing changes while it
+    /// is the last one: this has to be said again once there is another.
     pub fn forget(&mut self, batch: BatchNumber) -> Step<PayeeEffect> {
         let mut step = Step::default();
         let found = self
@@ -247,7 +248,8 @@ impl Payee {
     }
 
     /// A finalised block says that a channel has ended: nothing of it can be paid any more. What batches
-    /// have of it stays until they are forgotten; so does an open request until it has its receipt.
+    /// have of it stays until they are forgotten. Nothing changes while a request of it is open: this has to
+    /// be said again once that has its receipt.
     pub fn forget_channel(&mut self, channel: ChannelId) -> Step<PayeeEffect> {
         let mut step = Step::default();
         let Some(entry) = self.channels.get_mut(&channel).filter(|entry| entry.open == 0) else {

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use surety_channels::{BatchNumber, BatchWindow, ChannelId, ChannelOpening, SignedVoucher, Time};
+use surety_channels::{
+    BatchNumber, BatchWindow, ChannelId, ChannelOpening, REDEEMED_MAX, SignedVoucher, Time,
+};
 
 use super::{ChannelSeen, Payee};
 use crate::AccountId;
-
-/// Most batches that one call redeems from (`surety-pallet-channels`).
-pub const REDEEMED_MAX: usize = 8;
 
 /// When it is worth a fee to redeem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,13 +94,15 @@ impl Payee {
                 }
                 break;
             }
-            if openings.len() >= REDEEMED_MAX || purse.count(window, &shown, now).is_err() {
+            if openings.len() >= REDEEMED_MAX as usize || purse.count(window, &shown, now).is_err() {
                 break;
             }
             openings.push((number, opening));
         }
         let amount = purse.redeemable(voucher.voucher.sum);
-        if amount > 0 && (is_pressing || amount >= policy.amount_min) {
+        // One call counts no more, and what comes after these waits for them, though they pay nothing.
+        let is_full = openings.len() >= REDEEMED_MAX as usize;
+        if is_full || (amount > 0 && (is_pressing || amount >= policy.amount_min)) {
             let voucher = voucher.clone();
             duties.push(Duty::Redeem {
                 voucher,

@@ -129,23 +129,15 @@ impl Payer {
                 evidence: Some(Box::new(evidence)),
             });
         }
-        match said.end {
-            None if bytes.is_empty() => Err(Wrong::unproven(Broken::Misplaced)),
-            None => Ok(total),
-            Some(end) => {
-                let last = if bytes.is_empty() {
-                    live.output.as_slice()
-                } else {
-                    bytes
-                };
-                let (stops, is_cancelled) = (&live.stop_ids, live.is_cancelled);
-                if row.form.can_end(end.how, total, last, stops, is_cancelled) {
-                    Ok(total)
-                } else {
-                    Err(misstated(Broken::WrongEnd))
-                }
-            }
-        }
+        let (last, how) = match said.end {
+            None if bytes.is_empty() => return Err(Wrong::unproven(Broken::Misplaced)),
+            None => return Ok(total),
+            Some(end) if bytes.is_empty() => (live.output.as_slice(), end.how),
+            Some(end) => (bytes, end.how),
+        };
+        let (stops, is_cancelled) = (&live.stop_ids, live.is_cancelled);
+        let is_end = row.form.can_end(how, total, last, stops, is_cancelled);
+        is_end.then_some(total).ok_or_else(|| misstated(Broken::WrongEnd))
     }
 }
 

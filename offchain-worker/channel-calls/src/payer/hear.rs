@@ -1,5 +1,6 @@
 //! What the payee says.
 
+use sp_core::H256;
 use surety_channels::{Nonce, SignedChunkStatement};
 
 use super::{HeldState, Payer, PayerEffect, send};
@@ -70,22 +71,10 @@ impl Payer {
             self.open.remove(&nonce);
             self.wallet.settled = self.wallet.settled.saturating_add(row.spent());
         }
-        let sum = self.spent();
-        // What others leave over pays, too.
-        let message = if !pays || sum <= self.wallet.signed {
-            None
-        } else if sum <= self.terms.deposit {
-            self.wallet.signed = sum;
-            Some(ToPayee::Pay(self.voucher(nonce, hash, sum)))
+        let message = if pays {
+            self.pay_ahead(nonce, hash, before)
         } else {
-            // The channel has no money for more.
-            if let Some(call) = self.calls.get_mut(&nonce) {
-                call.row.allowance = before;
-                if let Some(live) = &mut call.live {
-                    live.is_cancelled = true;
-                }
-            }
-            Some(ToPayee::Cancel(self.signed_cancel(nonce, hash)))
+            None
         };
         step.put(self.wallet_row());
         if let Some(call) = self.calls.get(&nonce) {
@@ -103,5 +92,25 @@ impl Payer {
             step.then(PayerEffect::Done { nonce, receipt });
         }
         step
+    }
+
+    /// The voucher for more of an answer, where others do not leave over enough. It is cancelled where the
+    /// channel has no money for more than was signed for it `before`.
+    fn pay_ahead(&mut self, nonce: Nonce, request: H256, before: u128) -> Option<ToPayee> {
+        let sum = self.spent();
+        if sum <= self.wallet.signed {
+            return None;
+        }
+        if sum <= self.terms.deposit {
+            self.wallet.signed = sum;
+            return Some(ToPayee::Pay(self.voucher(nonce, request, sum)));
+        }
+        if let Some(call) = self.calls.get_mut(&nonce) {
+            call.row.allowance = before;
+            if let Some(live) = &mut call.live {
+                live.is_cancelled = true;
+            }
+        }
+        Some(ToPayee::Cancel(self.signed_cancel(nonce, request)))
     }
 }

@@ -1,7 +1,8 @@
 //! The payer's watch: every statement that it holds is covered by a batch, or demanded.
 
 use surety_channels::{
-    BatchNumber, BatchRoot, Batched, Clash, Nonce, Request, SignedChunkStatement, Time, incompatible,
+    BatchNumber, BatchRoot, Batched, Clash, Misstated, Nonce, Request, SignedChunkStatement, Time,
+    incompatible,
 };
 
 use super::{HeldState, Payer, PayerEffect};
@@ -22,6 +23,9 @@ pub enum NotCovered {
     /// It says something else: the batch's evidence is this receipt and the statement that is held.
     #[error("the receipt contradicts what the provider had said before")]
     Contradicts(Clash),
+    /// It does not follow from what was asked: the batch's evidence is this receipt and the request.
+    #[error("the receipt is not about what was asked: {0}")]
+    Misstated(Misstated),
 }
 
 /// A statement that no batch covers in time.
@@ -56,11 +60,8 @@ impl Payer {
             return Err(NotCovered::NotHeld);
         }
         let said = &shown.statement;
-        let proven = shown.opening.verify(root).ok_or(NotCovered::NotThere)?;
-        let is_it = proven.receipt.0 == said.message(&genesis)
-            && (proven.channel, proven.nonce, proven.price) == (said.channel, said.nonce, said.price)
-            && (&said.payee, said.channel) == (&self.terms.payee, self.terms.channel);
-        if !is_it {
+        let is_ours = (&said.payee, said.channel) == (&self.terms.payee, self.terms.channel);
+        if !is_ours || shown.place_in(&genesis, root).is_none() {
             return Err(NotCovered::NotThere);
         }
         if let Some(held) = &call.row.statement {
@@ -71,6 +72,7 @@ impl Payer {
                 return Err(NotCovered::SaysLess);
             }
         }
+        said.check(&call.row.request).map_err(NotCovered::Misstated)?;
         // What was lost on the way has its price now: what the payee has served, or says so. It gets no more
         // for that than what was signed.
         if call.row.state == HeldState::Lost && said.price < call.row.allowance {

@@ -2,7 +2,7 @@
 
 use crate::{support::*, world::World};
 use surety_channel_calls::{
-    payee::Duty,
+    payee::{Duty, RedeemPolicy},
     payer::{AskError, Broken, HeldState},
     *,
 };
@@ -60,6 +60,35 @@ fn what_one_answer_leaves_over_pays_for_the_next() {
 }
 
 #[test]
+fn what_pays_too_little_alone_keeps_no_later_batch_from_being_counted() {
+    let mut world = World::new(1_000_000);
+    for _ in 0..9 {
+        world.ask(text(3, 5, 0, 8)).unwrap();
+        world.settle();
+        world.batch();
+    }
+    world.clock = 11;
+    let patient = RedeemPolicy {
+        amount_min: u128::MAX,
+        ..POLICY
+    };
+    let duties = |world: &World| {
+        world
+            .payee
+            .duties(&world.seen, &world.windows, world.clock, &patient)
+    };
+    let first = duties(&world);
+    let [Duty::Redeem { openings, .. }] = &first[..] else {
+        panic!("{first:?}")
+    };
+    let numbers: Vec<_> = openings.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 7]);
+    // The last one waits until it is worth the fee.
+    assert!(world.redeem() > 0);
+    assert_eq!(duties(&world), []);
+}
+
+#[test]
 fn thirty_two_answers_stream_at_once_over_one_channel_and_are_paid_in_the_order_of_their_requests() {
     let mut world = World::new(1_000_000);
     for call in 0..32 {
@@ -113,9 +142,7 @@ fn thirty_two_answers_stream_at_once_over_one_channel_and_are_paid_in_the_order_
 
 #[test]
 fn a_cancelled_answer_ends_where_it_is_and_one_of_nothing_costs_nothing() {
-    let mut world = World::new(10_000);
-    let begun = world.ask(text(10, 100, 0, 16)).unwrap();
-    world.tell_payee(begun);
+    let (mut world, begun) = World::answering(10_000, text(10, 100, 0, 16));
     world.compute(begun, 16);
     world.tell_payer(begun);
     world.tell_payer(begun);
@@ -140,9 +167,7 @@ fn a_cancelled_answer_ends_where_it_is_and_one_of_nothing_costs_nothing() {
 
 #[test]
 fn an_answer_that_is_not_paid_for_is_cut_after_a_while_and_loses_a_chunk_of_computing() {
-    let mut world = World::new(10_000);
-    let nonce = world.ask(text(10, 100, 0, 16)).unwrap();
-    world.tell_payee(nonce);
+    let (mut world, nonce) = World::answering(10_000, text(10, 100, 0, 16));
     world.compute(nonce, 100);
     // The payer hears the first chunk, and its voucher never arrives.
     for _ in 0..10 {
@@ -169,9 +194,7 @@ fn an_answer_that_is_not_paid_for_is_cut_after_a_while_and_loses_a_chunk_of_comp
 
 #[test]
 fn a_payer_whose_payee_falls_silent_loses_a_chunk() {
-    let mut world = World::new(10_000);
-    let nonce = world.ask(text(10, 100, 0, 16)).unwrap();
-    world.tell_payee(nonce);
+    let (mut world, nonce) = World::answering(10_000, text(10, 100, 0, 16));
     world.compute(nonce, 16);
     world.tell_payer(nonce);
     world.tell_payer(nonce);
@@ -209,9 +232,7 @@ fn an_answer_that_the_channel_cannot_pay_is_cancelled_and_none_is_asked_beyond_i
 
 #[test]
 fn a_receipt_is_held_back_by_an_answer_before_it_that_goes_on() {
-    let mut world = World::new(10_000);
-    let long = world.ask(text(10, 100, 0, 16)).unwrap();
-    world.tell_payee(long);
+    let (mut world, long) = World::answering(10_000, text(10, 100, 0, 16));
     world.tell_payer(long);
     let short = world.ask(text(10, 5, 0, 16)).unwrap();
     for _ in 0..4 {

@@ -323,6 +323,10 @@ fn a_batch_covers_what_was_said_or_shows_the_lie() {
     let other = liar.statement(&other, Some(End::Cut));
     let clash = NotCovered::Contradicts(Clash::Output);
     assert_eq!(refused(&mut liar, other), Some(clash));
+    let mut dear = liar.statement(&ids(400), Some(End::Cut));
+    dear.price += 1;
+    let misstated = NotCovered::Misstated(Misstated::Price);
+    assert_eq!(refused(&mut liar, dear), Some(misstated));
     // A dearer one than was signed for gets no more of this payer.
     let whole = liar.statement(&ids(990), Some(End::Cut));
     let (root, mut shown) = batched(whole.clone());

@@ -128,6 +128,28 @@ pub fn terms(deposit: u128) -> ChannelTerms<AccountId> {
     }
 }
 
+/// What is asked of a model of [`payee_config`].
+fn wanted(
+    (model, facts): (&str, Model),
+    (operation, units_max, unit_price): (Operation, u32, u128),
+    input: Vec<u8>,
+    chunk_units: u32,
+) -> Wanted {
+    Wanted {
+        request: Request {
+            model: named(model),
+            operation,
+            input: content_hash(&input),
+            input_bytes: input.len() as u32,
+            units_max,
+            unit_price,
+        },
+        input,
+        chunk_units,
+        facts,
+    }
+}
+
 /// A text of so many tokens goes on for so many, unless a stop id comes after `stops_after` (0 for never).
 pub fn text(prompt: u32, tokens: u32, stops_after: u64, chunk_units: u32) -> Wanted {
     let settings = Settings {
@@ -139,37 +161,15 @@ pub fn text(prompt: u32, tokens: u32, stops_after: u64, chunk_units: u32) -> Wan
     };
     let ids: Vec<u32> = (0..prompt).map(|id| 100 + id % 800).collect();
     let input = encode_prompt(&ids, &settings, &BOUNDS).unwrap();
-    Wanted {
-        request: Request {
-            model: named("writer"),
-            operation: Operation::Generate,
-            input: content_hash(&input),
-            input_bytes: input.len() as u32,
-            units_max: prompt + tokens,
-            unit_price: TOKEN,
-        },
-        input,
-        chunk_units,
-        facts: writer(),
-    }
+    let work = (Operation::Generate, prompt + tokens, TOKEN);
+    wanted(("writer", writer()), work, input, chunk_units)
 }
 
 pub fn items(count: u32, chunk_units: u32) -> Wanted {
     let ids: Vec<Vec<u32>> = (0..count).map(|item| vec![10 + item % 900; 3]).collect();
     let input = encode_items(&ids, &BOUNDS).unwrap();
-    Wanted {
-        request: Request {
-            model: named("embedder"),
-            operation: Operation::Embed,
-            input: content_hash(&input),
-            input_bytes: input.len() as u32,
-            units_max: count,
-            unit_price: ITEM,
-        },
-        input,
-        chunk_units,
-        facts: embedder(),
-    }
+    let work = (Operation::Embed, count, ITEM);
+    wanted(("embedder", embedder()), work, input, chunk_units)
 }
 
 /// What the model says: whole units, and how it ends.

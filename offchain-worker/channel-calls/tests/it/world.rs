@@ -87,6 +87,14 @@ impl World {
         }
     }
 
+    /// One in which this was asked, and the payee has taken it.
+    pub fn answering(deposit: u128, wanted: Wanted) -> (Self, Nonce) {
+        let mut world = Self::new(deposit);
+        let nonce = world.ask(wanted).unwrap();
+        assert!(world.tell_payee(nonce));
+        (world, nonce)
+    }
+
     /// What the payee decides is written and done, or it dies over it and starts again.
     pub fn payee_does(&mut self, act: impl FnOnce(&mut Payee) -> Step<PayeeEffect>) {
         let step = act(&mut self.payee);
@@ -397,7 +405,8 @@ impl World {
             self.seen.purse.count(window, &shown, self.clock).unwrap();
         }
         assert_eq!(self.seen.purse.redeem(voucher.voucher.sum), amount);
-        amount
+        // What paid nothing was only in the way.
+        if amount == 0 { self.redeem() } else { amount }
     }
 
     pub fn top_up(&mut self, amount: u128) {

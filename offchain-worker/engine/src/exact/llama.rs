@@ -370,36 +370,13 @@ impl LlamaModel {
         pass.heads(Op::QuantQuery, query, of_queries, &mut workspace.query_heads)?;
         pass.heads(Op::QuantKey, key, of_keys, &mut workspace.key_heads)?;
         pass.heads(Op::QuantValue, value, of_keys, &mut workspace.value_heads)?;
-        let mut out = sized(&mut workspace.attended, query.len());
-        let mut attending = Vec::with_capacity(pieces.len());
-        for (piece, rows) in row_ranges(pieces) {
-            let first = piece.kv.len;
-            let cache = piece.kv.layers.get_mut(index).ok_or(ArithmeticError::Shape)?;
-            let new = (
-                workspace.key_heads.rows(rows.clone()),
-                workspace.value_heads.rows(rows.clone()),
-            );
-            let (Some(keys), Some(values)) = new else {
-                return Err(ArithmeticError::Shape);
-            };
-            if cache.len() == first {
-                cache.append(keys, values)?;
-            } else if cache.len() != first + rows.len() {
-                // All of them are there already where another sequence made a pass fail: the same bits.
-                return Err(ArithmeticError::Shape);
-            }
-            let (own, rest) = mem::take(&mut out)
-                .split_at_mut_checked(rows.len() * queries)
-                .ok_or(ArithmeticError::Shape)?;
-            out = rest;
-            attending.push(Attending {
-                queries: workspace.query_heads.rows(rows).ok_or(ArithmeticError::Shape)?,
-                cache,
-                first,
-                out: own,
-            });
-        }
-        attend(attending)?;
+        let heads = (
+            &workspace.query_heads,
+            &workspace.key_heads,
+            &workspace.value_heads,
+        );
+        let out = sized(&mut workspace.attended, query.len());
+        attend_together(index, pieces, heads, out, queries)?;
         let attended = &mut workspace.attended;
         pass.real(Op::Attention, attended, queries);
         pass.quantize(
@@ -486,6 +463,42 @@ fn row_ranges<'a, 'p>(
         end += piece.tokens.len();
         (piece, start..end)
     })
+}
+
+/// Adds a layer's new keys and values to each sequence's cache, and has its queries attend to what is there
+/// then. `out` has rows of so many numbers.
+fn attend_together(
+    layer: usize,
+    pieces: &mut [Piece<'_>],
+    (queries, keys, values): (&Heads, &Heads, &Heads),
+    mut out: &mut [f32],
+    width: usize,
+) -> Result<(), ArithmeticError> {
+    let mut attending = Vec::with_capacity(pieces.len());
+    for (piece, rows) in row_ranges(pieces) {
+        let first = piece.kv.len;
+        let cache = piece.kv.layers.get_mut(layer).ok_or(ArithmeticError::Shape)?;
+        let (Some(keys), Some(values)) = (keys.rows(rows.clone()), values.rows(rows.clone())) else {
+            return Err(ArithmeticError::Shape);
+        };
+        if cache.len() == first {
+            cache.append(keys, values)?;
+        } else if cache.len() != first + rows.len() {
+            // All of them are there already where another sequence made a pass fail: the same bits.
+            return Err(ArithmeticError::Shape);
+        }
+        let (own, rest) = mem::take(&mut out)
+            .split_at_mut_checked(rows.len() * width)
+            .ok_or(ArithmeticError::Shape)?;
+        out = rest;
+        attending.push(Attending {
+            queries: queries.rows(rows).ok_or(ArithmeticError::Shape)?,
+            cache,
+            first,
+            out: own,
+        });
+    }
+    attend(attending)
 }
 
 /// Every sequence's attention, on all threads when there is work for them.
