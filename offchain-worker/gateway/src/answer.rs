@@ -5,6 +5,11 @@ use serde_json::{Value, json};
 
 use crate::upstream::Finish;
 
+/// What the receipt of a call, or of a batch's task, is asked for by.
+pub(crate) fn receipt_id(number: u64) -> String {
+    format!("{number:016x}")
+}
+
 /// What all parts of an answer have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {

@@ -12,8 +12,8 @@ use std::{
 use axum::{
     Json, Router,
     body::Body,
-    extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    extract::{FromRequestParts, Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     middleware::from_fn,
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -29,7 +29,7 @@ use tokio::{
 };
 
 use crate::{
-    answer::Head,
+    answer::{Head, receipt_id},
     batch::{Batches, routes as batches},
     drive::{Event, Job, drive},
     embed::embedded,
@@ -242,6 +242,12 @@ pub(crate) async fn key_of(shared: &Shared, headers: &HeaderMap) -> Result<Key, 
         .and_then(|given| given.strip_prefix("Bearer "))
         .map(String::from);
     match (secret, shared.settings.without_key) {
+        // A browser sends what a page of anybody asks it to, without asking first, and names that page.
+        (_, Some(_)) if headers.contains_key(header::ORIGIN) => Err(ApiError::new(
+            StatusCode::FORBIDDEN,
+            "foreign_origin",
+            "web pages may not use a gateway that needs no key",
+        )),
         // Clients send something even where nothing is needed.
         (_, Some(terms)) => shared.ledger(move |ledger| ledger.local_key(terms)).await,
         (Some(secret), None) => shared.ledger(move |ledger| ledger.authenticate(&secret)).await,
@@ -250,6 +256,23 @@ pub(crate) async fn key_of(shared: &Shared, headers: &HeaderMap) -> Result<Key, 
             "invalid_api_key",
             "this gateway wants an API key: Authorization: Bearer sk-surety-..",
         )),
+    }
+}
+
+/// Whoever asks for what is its own.
+pub(crate) struct Asker {
+    pub shared: Arc<Shared>,
+    pub key: Key,
+}
+
+impl FromRequestParts<Arc<Shared>> for Asker {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, ApiError> {
+        Ok(Self {
+            key: key_of(shared, &parts.headers).await?,
+            shared: shared.clone(),
+        })
     }
 }
 
@@ -342,7 +365,7 @@ async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answe
     let call: u64 = call.await.map_err(|_| broke())??;
     let head = Head {
         is_chat,
-        receipt: format!("{call:016x}"),
+        receipt: receipt_id(call),
         model: name,
         created: now(),
         seed: settings.seed,

@@ -6,13 +6,14 @@ use axum::{Json, extract::Request, http::StatusCode, response::IntoResponse};
 use tokio::time::timeout;
 
 use crate::{
-    answer::embeddings,
+    answer::{embeddings, receipt_id},
     api::{Answer, Shared, blocking, broke, key_of, label, open, place, price, whole_body},
     drive::ATTEMPTS_MAX,
     error::ApiError,
     metrics::Metrics,
     models::offered,
-    request::{Embed, Item},
+    prompt::encoded_items,
+    request::Embed,
     upstream::{Embedded, UpstreamError},
 };
 
@@ -23,15 +24,8 @@ pub(crate) async fn embedded(shared: Arc<Shared>, request: Request) -> Answer {
     let asked = Embed::read(&body)?;
     let place = place(&shared)?;
     let (model, text) = offered(&shared, &asked.model, false)?;
-    let (coder, items) = (text.clone(), asked.items);
-    let encode = move |item: Item| match item {
-        Item::Text(plain) => coder.encode(&plain),
-        Item::Ids(ids) => Ok(ids),
-    };
-    let items = blocking(move || items.into_iter().map(encode).collect::<Result<Vec<_>, _>>()).await?;
-    let items = items.map_err(|why| ApiError::invalid("input", why))?;
-    let encoded = surety_types::input::encode_items(&items, &text.bounds());
-    encoded.map_err(|fault| ApiError::invalid("input", fault.to_string()))?;
+    let items = asked.items;
+    let (items, _) = blocking(move || encoded_items(items, &*text)).await??;
     let count = |sum: u32, ids: &Vec<u32>| sum.saturating_add(u32::try_from(ids.len()).unwrap_or(u32::MAX));
     let tokens = items.iter().fold(0, count);
     let left = shared.rates.take(&key, tokens)?;
@@ -47,7 +41,7 @@ pub(crate) async fn embedded(shared: Arc<Shared>, request: Request) -> Answer {
         done.map(|done| (call, done, items))
     });
     let (call, done, items) = work.await.map_err(|_| broke())??;
-    let receipt = format!("{call:016x}");
+    let receipt = receipt_id(call);
     let told = embeddings(&model.name, &receipt, &done.vectors, &items, tokens, asked.base64);
     let mut response = Json(told).into_response();
     label(response.headers_mut(), &receipt, &left);

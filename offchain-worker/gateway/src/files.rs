@@ -1,12 +1,12 @@
 //! `/v1/files`: what batches read, and what they have written.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::{
     Json,
     body::{Body, to_bytes},
-    extract::{Path, Query, Request, State},
-    http::{HeaderMap, StatusCode, header},
+    extract::{Path, Query, Request},
+    http::{StatusCode, header},
     response::IntoResponse,
 };
 use futures::stream;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
-    api::{Answer, Shared, key_of, now},
+    api::{Answer, Asker, now},
     error::ApiError,
     ledger::{FileRecord, NewFile, Page, Purpose},
     multipart::{boundary, parts},
@@ -106,8 +106,7 @@ pub(crate) fn listed(data: &[Value], has_more: bool) -> Value {
     })
 }
 
-pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) -> Answer {
-    let key = key_of(&shared, request.headers()).await?;
+pub(crate) async fn create(Asker { shared, key }: Asker, request: Request) -> Answer {
     shared.rates.take(&key, 0)?;
     // Each is in memory, twice, until it is kept.
     let _place = shared.uploads.try_acquire().map_err(|_| ApiError::busy())?;
@@ -176,12 +175,7 @@ fn form<'a>(kind: &str, body: &'a [u8]) -> Result<(&'a str, &'a [u8]), ApiError>
     Ok((name, file.bytes))
 }
 
-pub(crate) async fn list(
-    State(shared): State<Arc<Shared>>,
-    Query(wanted): Query<Wanted>,
-    headers: HeaderMap,
-) -> Answer {
-    let key = key_of(&shared, &headers).await?;
+pub(crate) async fn list(Asker { shared, key }: Asker, Query(wanted): Query<Wanted>) -> Answer {
     let page = wanted.page("file-", 1_000, 10_000)?;
     let purpose = match wanted.purpose.as_deref() {
         None => None,
@@ -196,28 +190,20 @@ pub(crate) async fn list(
     Ok(Json(listed(&data, has_more)).into_response())
 }
 
-async fn found(shared: &Shared, headers: &HeaderMap, id: &str) -> Result<FileRecord, ApiError> {
-    let key = key_of(shared, headers).await?;
-    let number = number(id)?;
-    shared.ledger(move |ledger| ledger.file(&key.id, number)).await
+async fn found(asker: &Asker, id: &str) -> Result<FileRecord, ApiError> {
+    let (key, number) = (asker.key.id.clone(), number(id)?);
+    asker.shared.ledger(move |ledger| ledger.file(&key, number)).await
 }
 
-pub(crate) async fn show(
-    State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Answer {
-    let file = found(&shared, &headers, &id).await?;
+pub(crate) async fn show(asker: Asker, Path(id): Path<String>) -> Answer {
+    let file = found(&asker, &id).await?;
     Ok(Json(told(&file)).into_response())
 }
 
-pub(crate) async fn content(
-    State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Answer {
-    let file = found(&shared, &headers, &id).await?;
+pub(crate) async fn content(asker: Asker, Path(id): Path<String>) -> Answer {
+    let file = found(&asker, &id).await?;
     let (number, count, bytes) = (file.number, file.parts, file.bytes);
+    let shared = asker.shared;
     let parts = stream::unfold(0, move |part| {
         let shared = shared.clone();
         async move {
@@ -245,12 +231,7 @@ pub(crate) async fn content(
     Ok((headers, Body::from_stream(parts)).into_response())
 }
 
-pub(crate) async fn remove(
-    State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Answer {
-    let key = key_of(&shared, &headers).await?;
+pub(crate) async fn remove(Asker { shared, key }: Asker, Path(id): Path<String>) -> Answer {
     let number = number(&id)?;
     shared
         .ledger(move |ledger| ledger.remove_file(&key.id, number))

@@ -9,10 +9,7 @@ pub(crate) mod amount;
 mod batches;
 mod files;
 
-use std::{
-    path::Path,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::path::Path;
 
 use redb::{
     Database, DatabaseError, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
@@ -20,7 +17,7 @@ use redb::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::upstream::Receipt;
+use crate::{api::now, upstream::Receipt};
 pub(crate) use batches::{Begun, TaskEnd};
 pub(crate) use files::{FileRecord, NewFile, Page, Purpose};
 
@@ -263,24 +260,26 @@ impl Ledger {
     /// [`LedgerError::NoKey`], and others.
     pub fn authenticate(&self, secret: &str) -> Result<Key, LedgerError> {
         let hash = hash(secret);
-        let read = self.database.begin_read()?;
-        let keys = read.open_table(KEYS)?;
-        let row = keys.get(id_of(&hash).as_str())?.ok_or(LedgerError::NoKey)?;
-        let key: Key = serde_json::from_slice(row.value())?;
+        let key = self.key(&id_of(&hash))?;
         // Whoever finds a secret by timing of this has found a preimage.
         (key.hash == hash && !key.revoked)
             .then_some(key)
             .ok_or(LedgerError::NoKey)
     }
 
+    fn key(&self, id: &str) -> Result<Key, LedgerError> {
+        let read = self.database.begin_read()?;
+        let keys = read.open_table(KEYS)?;
+        let row = keys.get(id)?.ok_or(LedgerError::NoKey)?;
+        Ok(serde_json::from_slice(row.value())?)
+    }
+
     /// What is spent by without a key.
     pub(crate) fn local_key(&self, terms: KeyTerms) -> Result<Key, LedgerError> {
-        let known = self
-            .keys()?
-            .into_iter()
-            .find(|key| key.id == LOCAL && key.terms == terms);
-        if let Some(key) = known {
-            return Ok(key);
+        match self.key(LOCAL) {
+            Ok(key) if key.terms == terms => return Ok(key),
+            Ok(_) | Err(LedgerError::NoKey) => {}
+            Err(error) => return Err(error),
         }
         self.write(|all| {
             let key = match all.key(LOCAL) {
@@ -471,7 +470,6 @@ impl<'a> Tables<'a> {
 }
 
 fn new_key(id: String, hash: String, label: &str, terms: KeyTerms) -> Key {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Key {
         id,
         hash,
@@ -480,7 +478,7 @@ fn new_key(id: String, hash: String, label: &str, terms: KeyTerms) -> Key {
         spent: 0,
         reserved: 0,
         revoked: false,
-        created_unix: now.map_or(0, |now| now.as_secs()),
+        created_unix: now(),
     }
 }
 

@@ -26,12 +26,12 @@ impl Metrics {
             ("calls_total", "Calls that providers were asked for.", &self.calls),
             (
                 "calls_failed_total",
-                "Of these, those that ended with an error.",
+                "Calls, and tasks of batches, that ended with an error.",
                 &self.failed,
             ),
             (
                 "requests_refused_total",
-                "Requests that no provider was asked for.",
+                "Requests answered with an error, and batches whose file was refused.",
                 &self.refused,
             ),
             (

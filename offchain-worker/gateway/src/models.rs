@@ -2,16 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use axum::{
-    Json,
-    extract::{Path, State},
-    http::HeaderMap,
-    response::IntoResponse,
-};
+use axum::{Json, extract::Path, response::IntoResponse};
 use serde_json::{Value, json};
 
 use crate::{
-    api::{Answer, Shared, key_of},
+    api::{Answer, Asker, Shared},
     error::ApiError,
     text::ModelText,
     upstream::{Offered, UpstreamError},
@@ -73,18 +68,12 @@ impl Shown {
     }
 }
 
-pub(crate) async fn models(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Answer {
-    key_of(&shared, &headers).await?;
+pub(crate) async fn models(Asker { shared, .. }: Asker) -> Answer {
     let data: Vec<Value> = all(&shared).iter().map(Shown::told).collect();
     Ok(Json(json!({"object": "list", "data": data})).into_response())
 }
 
-pub(crate) async fn model(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-) -> Answer {
-    key_of(&shared, &headers).await?;
+pub(crate) async fn model(Asker { shared, .. }: Asker, Path(name): Path<String>) -> Answer {
     let found = all(&shared).into_iter().find(|model| model.name == name);
     let found = found.ok_or_else(|| ApiError::no_model(&name))?;
     Ok(Json(found.told()).into_response())

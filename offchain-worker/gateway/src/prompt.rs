@@ -1,8 +1,12 @@
-//! From what is asked to a generation's input.
+//! From what is asked to a task's input.
 
-use surety_types::input::{Settings, encode_prompt};
+use surety_types::input::{Settings, encode_items, encode_prompt};
 
-use crate::{error::ApiError, request::Prompt, text::ModelText};
+use crate::{
+    error::ApiError,
+    request::{Item, Prompt},
+    text::ModelText,
+};
 
 /// Tokens of an answer where none are asked for: each is reserved.
 const TOKENS_DEFAULT: u32 = 1024;
@@ -47,4 +51,20 @@ pub(crate) fn encoded(
     let input = encode_prompt(&ids, &settings, &bounds);
     let input = input.map_err(|fault| ApiError::invalid(param, fault.to_string()))?;
     Ok(Encoded { ids, settings, input })
+}
+
+/// Items to embed, in ids, and the input blob of all of them. Blocks.
+pub(crate) fn encoded_items(
+    items: Vec<Item>,
+    text: &dyn ModelText,
+) -> Result<(Vec<Vec<u32>>, Vec<u8>), ApiError> {
+    let ids = |item: Item| match item {
+        Item::Text(plain) => text.encode(&plain),
+        Item::Ids(ids) => Ok(ids),
+    };
+    let items: Result<Vec<_>, _> = items.into_iter().map(ids).collect();
+    let items = items.map_err(|why| ApiError::invalid("input", why))?;
+    let input = encode_items(&items, &text.bounds());
+    let input = input.map_err(|fault| ApiError::invalid("input", fault.to_string()))?;
+    Ok((items, input))
 }

@@ -1,17 +1,10 @@
 //! `/v1/receipts/{id}`: what an answer has cost, and who stands by it.
 
-use std::sync::Arc;
-
-use axum::{
-    Json,
-    extract::{Path, State},
-    http::{HeaderMap, StatusCode},
-    response::IntoResponse,
-};
+use axum::{Json, extract::Path, http::StatusCode, response::IntoResponse};
 use serde_json::{Value, json};
 
 use crate::{
-    api::{Answer, Shared, key_of},
+    api::{Answer, Asker, Shared},
     batch::record::{BatchTask, TaskState},
     error::ApiError,
     ledger::{Call, LedgerError},
@@ -22,12 +15,7 @@ enum Found {
     Task(BatchTask),
 }
 
-pub(crate) async fn receipt(
-    State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Answer {
-    let key = key_of(&shared, &headers).await?;
+pub(crate) async fn receipt(Asker { shared, key }: Asker, Path(id): Path<String>) -> Answer {
     let none = || {
         ApiError::new(
             StatusCode::NOT_FOUND,

@@ -1,15 +1,14 @@
 //! Text to ids and back, for each model.
 
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::Arc;
 
 use surety_models::{
     chat::{Message, Renderer},
     tokens::TextCodec,
 };
 use surety_types::input::IdBounds;
+
+use crate::api::now;
 
 /// A model's tokenizer and chat template. Errors are sentences for whoever asked.
 pub trait ModelText: Send + Sync {
@@ -49,9 +48,7 @@ impl ModelText for Tokenized {
     }
 
     fn chat(&self, messages: &[Message]) -> Result<Vec<u32>, String> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.map_or(0, |now| now.as_secs());
-        let chat = self.codec.encode_chat(messages, now, self.renderer.as_ref());
+        let chat = self.codec.encode_chat(messages, now(), self.renderer.as_ref());
         chat.map(|chat| chat.ids).map_err(|e| e.to_string())
     }
 

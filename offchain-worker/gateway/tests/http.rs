@@ -5,7 +5,6 @@
 mod common;
 
 use std::{
-    collections::BTreeMap,
     net::SocketAddr,
     path::Path,
     sync::{
@@ -16,15 +15,19 @@ use std::{
 };
 
 use async_trait::async_trait;
-use common::{ANSWER, Bytes, asked, door::Tasks};
+use common::{
+    ANSWER, asked,
+    door::{DAY, Door, Tasks, settings},
+    sent,
+};
 use serde_json::{Value, json};
 use surety_gateway::{
-    BatchSettings, Embedded, Finish, Gateway, Generating, GenerationAsk, KeyTerms, Ledger, ModelText,
-    NoProviders, Offered, Receipt, Settings, Step, Upstream, UpstreamError, Verdict,
+    Embedded, Finish, Generating, GenerationAsk, KeyTerms, Ledger, NoProviders, Offered, Receipt, Step,
+    Upstream, UpstreamError, Verdict,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     sync::Notify,
 };
 
@@ -164,31 +167,13 @@ const TERMS: KeyTerms = KeyTerms {
 
 async fn served(
     providers: Arc<dyn Upstream>,
-    path: &Path,
+    home: &Path,
     without_key: Option<KeyTerms>,
 ) -> (SocketAddr, Arc<Ledger>) {
-    let ledger = Arc::new(Ledger::open(path).unwrap());
-    let text: Arc<dyn ModelText> = Arc::new(Bytes);
-    let texts = BTreeMap::from([("talker".to_owned(), text.clone()), ("embedder".to_owned(), text)]);
-    let settings = Settings {
-        without_key,
-        calls: 4,
-        connections: 16,
-        time: Duration::from_secs(60),
-        token_time: Duration::from_secs(20),
-        batches: BatchSettings::default(),
-    };
-    let gateway = Gateway::new(
-        providers,
-        Arc::new(Tasks::new(&path.with_extension("chain"))),
-        texts,
-        ledger.clone(),
-        settings,
-    );
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { gateway.serve(&listener, address, std::future::pending()).await });
-    (address, ledger)
+    let tasks = Tasks::new(&home.join("chain"));
+    let settings = settings(without_key, DAY);
+    let door = Door::before(providers, &home.join("ledger"), tasks, settings).await;
+    (door.address, door.ledger)
 }
 
 async fn chat(address: SocketAddr, more: Value) -> (u16, String, String) {
@@ -224,7 +209,7 @@ async fn a_stream_has_whole_characters_its_ids_and_its_usage_although_a_provider
         fails_after: Some(3),
         ..Providers::default()
     });
-    let (address, ledger) = served(providers.clone(), &home.path().join("a"), Some(TERMS)).await;
+    let (address, ledger) = served(providers.clone(), home.path(), Some(TERMS)).await;
     let (status, head, body) = chat(
         address,
         json!({"stream": true, "stream_options": {"include_usage": true}}),
@@ -261,12 +246,7 @@ async fn a_stream_has_whole_characters_its_ids_and_its_usage_although_a_provider
 #[tokio::test]
 async fn a_stop_string_ends_the_answer_and_what_was_served_is_paid() {
     let home = tempfile::tempdir().unwrap();
-    let (address, ledger) = served(
-        Arc::new(Providers::default()),
-        &home.path().join("a"),
-        Some(TERMS),
-    )
-    .await;
+    let (address, ledger) = served(Arc::new(Providers::default()), home.path(), Some(TERMS)).await;
     let (_, _, body) = chat(address, json!({"stop": ["🐻! E"]})).await;
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(body["choices"][0]["message"]["content"], "Grüße aus der Höhle ");
@@ -287,7 +267,7 @@ async fn providers_that_differ_end_the_call_with_an_error_of_its_own() {
         lies: true,
         ..Providers::default()
     });
-    let (address, _) = served(providers, &home.path().join("a"), Some(TERMS)).await;
+    let (address, _) = served(providers, home.path(), Some(TERMS)).await;
     let (status, _, body) = chat(address, json!({})).await;
     assert_eq!(status, 502);
     assert!(body.contains("providers_differ"), "{body}");
@@ -300,7 +280,7 @@ async fn who_says_nothing_of_what_it_is_owed_may_be_owed_all_that_was_reserved()
         mute: true,
         ..Providers::default()
     });
-    let (address, ledger) = served(providers, &home.path().join("a"), Some(TERMS)).await;
+    let (address, ledger) = served(providers, home.path(), Some(TERMS)).await;
     let (_, _, body) = chat(address, json!({"stop": ["🐻! E"]})).await;
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(body["choices"][0]["finish_reason"], "stop");
@@ -318,7 +298,7 @@ async fn a_client_that_hangs_up_cancels_its_answer_and_pays_what_was_said() {
         stalls: true,
         ..Providers::default()
     });
-    let (address, ledger) = served(providers.clone(), &home.path().join("a"), Some(TERMS)).await;
+    let (address, ledger) = served(providers.clone(), home.path(), Some(TERMS)).await;
     let body = json!({"model": "talker", "messages": [{"role": "user", "content": "x"}], "stream": true})
         .to_string();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -348,7 +328,7 @@ async fn a_client_that_hangs_up_cancels_its_answer_and_pays_what_was_said() {
 async fn what_is_not_offered_is_refused_by_name_and_nothing_is_spent() {
     let home = tempfile::tempdir().unwrap();
     let providers = Arc::new(Providers::default());
-    let (address, _) = served(providers.clone(), &home.path().join("a"), Some(TERMS)).await;
+    let (address, _) = served(providers.clone(), home.path(), Some(TERMS)).await;
     for (more, param, code) in [
         (
             json!({"tools": [{"type": "function"}]}),
@@ -393,12 +373,7 @@ async fn what_is_not_offered_is_refused_by_name_and_nothing_is_spent() {
 #[tokio::test]
 async fn embeddings_come_as_numbers_or_base64_for_texts_and_ids() {
     let home = tempfile::tempdir().unwrap();
-    let (address, _) = served(
-        Arc::new(Providers::default()),
-        &home.path().join("a"),
-        Some(TERMS),
-    )
-    .await;
+    let (address, _) = served(Arc::new(Providers::default()), home.path(), Some(TERMS)).await;
     for (input, vectors) in [
         (json!("abc"), 1),
         (json!(["a", "bc"]), 2),
@@ -419,7 +394,7 @@ async fn embeddings_come_as_numbers_or_base64_for_texts_and_ids() {
 #[tokio::test]
 async fn without_providers_models_are_shown_for_batches_and_nobody_answers_at_once() {
     let home = tempfile::tempdir().unwrap();
-    let (address, _) = served(Arc::new(NoProviders), &home.path().join("a"), Some(TERMS)).await;
+    let (address, _) = served(Arc::new(NoProviders), home.path(), Some(TERMS)).await;
     let (status, _, body) = asked(address, "GET /v1/models", "x", "").await;
     let body: Value = serde_json::from_str(&body).unwrap();
     let names: Vec<_> = body["data"]
@@ -460,9 +435,30 @@ async fn without_providers_models_are_shown_for_batches_and_nobody_answers_at_on
 }
 
 #[tokio::test]
+async fn without_a_key_nothing_is_done_that_a_web_page_sends() {
+    let home = tempfile::tempdir().unwrap();
+    let (address, _) = served(Arc::new(NoProviders), home.path(), Some(TERMS)).await;
+    for path in ["files", "batches", "completions", "embeddings"] {
+        let head = format!("POST /v1/{path}");
+        // What a browser sends without asking first.
+        for (kind, status) in [
+            ("text/plain\r\norigin: https://example.org", 403),
+            ("text/plain\r\norigin: null", 403),
+            ("text/plain", 400),
+        ] {
+            assert_eq!(
+                sent(address, &head, "x", kind, "{}").await.0,
+                status,
+                "{path}: {kind}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn keys_open_until_they_are_revoked_or_spent_and_see_no_receipts_of_others() {
     let home = tempfile::tempdir().unwrap();
-    let (address, ledger) = served(Arc::new(Providers::default()), &home.path().join("a"), None).await;
+    let (address, ledger) = served(Arc::new(Providers::default()), home.path(), None).await;
     let (poor, poor_secret) = ledger.create_key("poor", KeyTerms { cap: 60, ..TERMS }).unwrap();
     let (_, other) = ledger
         .create_key(

@@ -3,12 +3,14 @@
 mod desk;
 mod keys;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Chain, RegisteredModel, When, address};
 use surety_client::serve::welcome;
-use surety_gateway::{BatchSettings, Gateway, KeyTerms, Ledger, ModelText, NoProviders, Settings, Tokenized};
+use surety_gateway::{
+    BatchSettings, Exposed, Gateway, KeyTerms, Ledger, ModelText, NoProviders, Settings, Tokenized,
+};
 use surety_models::tokens::TextCodec;
 use surety_network::DataPlane;
 use surety_types::ModelId;
@@ -70,24 +72,9 @@ async fn up(context: &Context, args: &GatewayArgs) -> Result<()> {
     let signer = context.key()?.signer;
     let ledger = Arc::new(ledger(context)?);
     let settings = settings(args);
-    if settings.without_key.is_none() && !ledger.keys()?.iter().any(|key| key.opens()) {
-        return Err(CliError::Usage(
-            "there is no API key yet: make one with surety gateway keys create --cap AMOUNT, or let requests from this \
-             machine go without, with --without-key AMOUNT"
-                .into(),
-        ));
-    }
-    let unusable = |e: &dyn std::fmt::Display| {
-        CliError::Usage(format!(
-            "cannot listen on {}: {e}; name another with --http",
-            args.http
-        ))
-    };
-    let listener = TcpListener::bind(args.http).await.map_err(|e| unusable(&e))?;
-    let http = listener.local_addr().map_err(|e| unusable(&e))?;
-    settings
-        .check(http)
-        .map_err(|exposed| CliError::Usage(exposed.to_string()))?;
+    check_keys(&ledger, &settings)?;
+    let (listener, http) = listen(args.http).await?;
+    settings.check(http).map_err(exposed)?;
     // Whoever has the ledger has the desk, too.
     let mut desk = JoinSet::new();
     desk.spawn(desk::Desk::open(&desk_path(context)?)?.serve(ledger.clone()));
@@ -102,15 +89,7 @@ async fn up(context: &Context, args: &GatewayArgs) -> Result<()> {
         models: offered.keys().cloned().collect(),
         sources: node.endpoints().iter().map(ToString::to_string).collect(),
     };
-    let (mut texts, mut on_chain) = (BTreeMap::new(), BTreeMap::new());
-    for (name, (id, registered, codec)) in offered {
-        let text: Arc<dyn ModelText> = Arc::new(Tokenized {
-            codec,
-            renderer: Arc::new(chat::renderer()),
-        });
-        texts.insert(name.clone(), text);
-        on_chain.insert(name, (id, registered));
-    }
+    let (texts, on_chain) = parted(offered);
     let node = Arc::new(node);
     let terms = Terms {
         redundancy: args.redundancy,
@@ -148,9 +127,7 @@ async fn up(context: &Context, args: &GatewayArgs) -> Result<()> {
         }
     };
     let served = tokio::select! {
-        served = gateway.serve(&listener, http, stop) => {
-            served.map_err(|exposed| CliError::Usage(exposed.to_string()))
-        }
+        served = gateway.serve(&listener, http, stop) => served.map_err(exposed),
         () = welcoming => Ok(()),
         () = node.stopped() => Err(CliError::Internal("the data plane has stopped".into())),
     };
@@ -160,6 +137,47 @@ async fn up(context: &Context, args: &GatewayArgs) -> Result<()> {
         node.stop().await;
     }
     served
+}
+
+fn check_keys(ledger: &Ledger, settings: &Settings) -> Result<()> {
+    if settings.without_key.is_none() && !ledger.keys()?.iter().any(|key| key.opens()) {
+        return Err(CliError::Usage(
+            "there is no API key yet: make one with surety gateway keys create --cap AMOUNT, or let requests from this \
+             machine go without, with --without-key AMOUNT"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
+async fn listen(http: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let unusable = |e: std::io::Error| {
+        CliError::Usage(format!("cannot listen on {http}: {e}; name another with --http"))
+    };
+    let listener = TcpListener::bind(http).await.map_err(unusable)?;
+    let http = listener.local_addr().map_err(unusable)?;
+    Ok((listener, http))
+}
+
+fn exposed(why: Exposed) -> CliError {
+    CliError::Usage(why.to_string())
+}
+
+type Texts = BTreeMap<String, Arc<dyn ModelText>>;
+type OnChain = BTreeMap<String, (ModelId, RegisteredModel)>;
+
+/// What the gateway has of each model, and what the chain has.
+fn parted(offered: Offered) -> (Texts, OnChain) {
+    let (mut texts, mut on_chain) = (Texts::new(), OnChain::new());
+    for (name, (id, registered, codec)) in offered {
+        let text = Tokenized {
+            codec,
+            renderer: Arc::new(chat::renderer()),
+        };
+        texts.insert(name.clone(), Arc::new(text));
+        on_chain.insert(name, (id, registered));
+    }
+    (texts, on_chain)
 }
 
 fn settings(args: &GatewayArgs) -> Settings {

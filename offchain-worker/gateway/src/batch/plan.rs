@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    prompt::encoded,
-    request::{Embed, Generate, Item},
+    prompt::{encoded, encoded_items},
+    request::{Embed, Generate},
     text::ModelText,
 };
 
@@ -98,14 +98,7 @@ fn embed(
 ) -> Result<(), ApiError> {
     let wanted = Embed::read(&asked.body)?;
     let text = text(texts, &wanted.model, false)?;
-    let ids = |item: Item| match item {
-        Item::Text(plain) => text.encode(&plain),
-        Item::Ids(ids) => Ok(ids),
-    };
-    let items: Result<Vec<_>, _> = wanted.items.into_iter().map(ids).collect();
-    let items = items.map_err(|why| ApiError::invalid("input", why))?;
-    let alone = encode_items(&items, &text.bounds());
-    let alone = alone.map_err(|fault| ApiError::invalid("input", fault.to_string()))?;
+    let (items, alone) = encoded_items(wanted.items, text)?;
     let words = u32::try_from(alone.len()).unwrap_or(u32::MAX) / WORD_BYTES;
     let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
     let line = Line {

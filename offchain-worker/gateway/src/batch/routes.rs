@@ -1,11 +1,11 @@
 //! The routes.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use axum::{
     Json,
-    extract::{Path, Query, Request, State},
-    http::{HeaderMap, StatusCode},
+    extract::{Path, Query, Request},
+    http::StatusCode,
     response::IntoResponse,
 };
 use serde::Deserialize;
@@ -16,13 +16,13 @@ use super::{
     told::{batch_id, told},
 };
 use crate::{
-    api::{Answer, Shared, key_of, now, whole_body},
+    api::{Answer, Asker, now, whole_body},
     error::ApiError,
     files::{Wanted, listed, no_file, numbered},
 };
 
 /// The only window that OpenAI's clients know.
-const WINDOW: &str = "24h";
+pub(super) const WINDOW: &str = "24h";
 /// As OpenAI has it.
 const METADATA_MAX: usize = 16;
 const METADATA_KEY_MAX: usize = 64;
@@ -55,8 +55,7 @@ fn number(id: &str) -> Result<u64, ApiError> {
     numbered(id, "batch_").ok_or_else(|| no_batch(id))
 }
 
-pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) -> Answer {
-    let key = key_of(&shared, request.headers()).await?;
+pub(crate) async fn create(Asker { shared, key }: Asker, request: Request) -> Answer {
     let body = whole_body(request).await?;
     let new: New =
         serde_json::from_slice(&body).map_err(|error| ApiError::invalid("body", error.to_string()))?;
@@ -111,35 +110,20 @@ pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) 
     Ok(Json(told(&batch)).into_response())
 }
 
-pub(crate) async fn list(
-    State(shared): State<Arc<Shared>>,
-    Query(wanted): Query<Wanted>,
-    headers: HeaderMap,
-) -> Answer {
-    let key = key_of(&shared, &headers).await?;
+pub(crate) async fn list(Asker { shared, key }: Asker, Query(wanted): Query<Wanted>) -> Answer {
     let page = wanted.page("batch_", 20, 100)?;
     let (batches, has_more) = shared.ledger(move |ledger| ledger.batches(&key.id, page)).await?;
     let data: Vec<Value> = batches.iter().map(told).collect();
     Ok(Json(listed(&data, has_more)).into_response())
 }
 
-pub(crate) async fn show(
-    State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Answer {
-    let key = key_of(&shared, &headers).await?;
+pub(crate) async fn show(Asker { shared, key }: Asker, Path(id): Path<String>) -> Answer {
     let number = number(&id)?;
     let batch = shared.ledger(move |ledger| ledger.batch(&key.id, number)).await?;
     Ok(Json(told(&batch)).into_response())
 }
 
-pub(crate) async fn cancel(
-    State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Answer {
-    let key = key_of(&shared, &headers).await?;
+pub(crate) async fn cancel(Asker { shared, key }: Asker, Path(id): Path<String>) -> Answer {
     let number = number(&id)?;
     let cancelled = shared.ledger(move |ledger| ledger.cancel_batch(&key.id, number, now()));
     let batch = cancelled.await?;

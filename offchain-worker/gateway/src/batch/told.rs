@@ -1,11 +1,16 @@
 //! What is written into the files of a batch, and what is told of it.
 
+use std::fmt::Display;
+
 use serde_json::{Value, json};
 use surety_types::input::InputReader;
 
-use super::record::{Ask, Batch, BatchTask, Counts, Fault, Line};
+use super::{
+    record::{Ask, Batch, BatchTask, Counts, Fault, Line},
+    routes::WINDOW,
+};
 use crate::{
-    answer::{Head, embeddings},
+    answer::{Head, embeddings, receipt_id},
     error::ApiError,
     files::file_id,
     runner::Computed,
@@ -28,7 +33,7 @@ pub(crate) fn told(batch: &Batch) -> Value {
     let times = &batch.times;
     json!({
         "id": batch_id(batch.number), "object": "batch", "endpoint": batch.endpoint.path(),
-        "errors": faults(&batch.faults), "input_file_id": file_id(batch.input), "completion_window": "24h",
+        "errors": faults(&batch.faults), "input_file_id": file_id(batch.input), "completion_window": WINDOW,
         "status": batch.status.name(),
         "output_file_id": batch.has_output.then(|| file_id(batch.output)),
         "error_file_id": batch.has_errors.then(|| file_id(batch.errors())),
@@ -65,8 +70,9 @@ pub(crate) fn refusal(id: &str, receipt: &str, custom_id: &str, error: &ApiError
 /// Requests of a task that are answered with the same refusal.
 pub(crate) fn refusals(task: &BatchTask, error: &ApiError) -> Vec<u8> {
     let receipt = receipt_id(task.number);
-    let refused =
-        |(place, line): (usize, &Line)| refusal(&request_id(task, place), &receipt, &line.custom_id, error);
+    let refused = |(place, line): (usize, &Line)| {
+        refusal(&request_id(task.number, place), &receipt, &line.custom_id, error)
+    };
     task.lines.iter().enumerate().flat_map(refused).collect()
 }
 
@@ -74,17 +80,19 @@ pub(crate) fn refusals(task: &BatchTask, error: &ApiError) -> Vec<u8> {
 pub(crate) fn not_asked(task: &BatchTask, code: &str, message: &str) -> Vec<u8> {
     let error = json!({"code": code, "message": message});
     let told = |(place, asked): (usize, &Line)| {
-        line(&request_id(task, place), &asked.custom_id, &Value::Null, &error)
+        line(
+            &request_id(task.number, place),
+            &asked.custom_id,
+            &Value::Null,
+            &error,
+        )
     };
     task.lines.iter().enumerate().flat_map(told).collect()
 }
 
-fn receipt_id(number: u64) -> String {
-    format!("{number:016x}")
-}
-
-fn request_id(task: &BatchTask, place: usize) -> String {
-    format!("batch_req_{:016x}_{place}", task.number)
+/// Of a task and a place in it, or of a batch and a line of its file.
+pub(crate) fn request_id(number: u64, place: impl Display) -> String {
+    format!("batch_req_{number:016x}_{place}")
 }
 
 /// The lines of a task that was computed.
@@ -144,7 +152,7 @@ pub(crate) fn answers(
         };
         let response = json!({"status_code": 200, "request_id": receipt, "body": body});
         all.extend(line(
-            &request_id(task, place),
+            &request_id(task.number, place),
             &asked.custom_id,
             &response,
             &Value::Null,

@@ -7,7 +7,7 @@ use super::{
     plan::{Plan, Planned, Texts, plan},
     read::{Asked, fault, read},
     record::{Batch, BatchTask, Fault, TaskState},
-    told::{batch_id, refusal},
+    told::{batch_id, refusal, request_id},
     work::Batches,
 };
 use crate::{
@@ -126,7 +126,7 @@ impl Batches {
         }
         let refusals = plan.refused.len() as u64;
         let line = |(asked, error): (Asked, ApiError)| {
-            let id = format!("batch_req_{:016x}_{}", batch.number, asked.line);
+            let id = request_id(batch.number, asked.line);
             refusal(&id, &batch_id(batch.number), &asked.custom_id, &error)
         };
         let refused = plan.refused.into_iter().flat_map(line).collect();

@@ -30,12 +30,17 @@ use crate::{
 /// Between two looks at which batches are open, where nobody says that there is a new one.
 const LOOK: Duration = Duration::from_secs(60);
 
+/// Files of batches that are read at once: each is in memory, with all that becomes of it.
+const READ_AT_ONCE: usize = 2;
+
 /// Has the tasks of batches computed.
 pub(crate) struct Batches {
     pub(super) shared: Arc<Shared>,
     pub(super) runner: Arc<dyn BatchRunner>,
     /// Of tasks that are posted, or about to be.
     places: Semaphore,
+    /// Of files that are read.
+    readings: Semaphore,
 }
 
 /// Why a task is not posted.
@@ -49,6 +54,7 @@ impl Batches {
     pub fn new(shared: Arc<Shared>, runner: Arc<dyn BatchRunner>) -> Self {
         Self {
             places: Semaphore::new(shared.settings.batches.tasks),
+            readings: Semaphore::new(READ_AT_ONCE),
             shared,
             runner,
         }
@@ -106,7 +112,10 @@ impl Batches {
             .ledger(move |ledger| ledger.batch(&of, number))
             .await?;
         match batch.status {
-            Status::Validating => self.validate(batch).await?,
+            Status::Validating => {
+                let _place = self.readings.acquire().await.map_err(|_| broke())?;
+                self.validate(batch).await?;
+            }
             Status::InProgress | Status::Cancelling => {
                 self.compute(&batch).await?;
                 self.finish(batch).await?;

@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use surety_gateway::{
     BatchModel, BatchRunner, BatchSettings, Computed, Ended, Gateway, KeyTerms, Ledger, ModelText,
-    NoProviders, Payment, Posting, Quoted, RunnerError, Settings, TaskReceipt,
+    NoProviders, Payment, Posting, Quoted, RunnerError, Settings, TaskReceipt, Upstream,
 };
 use surety_types::{
     input::{InputReader, Work},
@@ -205,16 +205,15 @@ pub fn settings(without_key: Option<KeyTerms>, window: Duration) -> Settings {
 
 impl Door {
     pub async fn new(path: &Path, tasks: Tasks, settings: Settings) -> Self {
+        Self::before(Arc::new(NoProviders), path, tasks, settings).await
+    }
+
+    /// In front of providers who answer at once, too.
+    pub async fn before(providers: Arc<dyn Upstream>, path: &Path, tasks: Tasks, settings: Settings) -> Self {
         let ledger = Arc::new(Ledger::open(path).unwrap());
         let text: Arc<dyn ModelText> = Arc::new(Bytes);
         let texts = BTreeMap::from([("talker".to_owned(), text.clone()), ("embedder".to_owned(), text)]);
-        let gateway = Gateway::new(
-            Arc::new(NoProviders),
-            Arc::new(tasks),
-            texts,
-            ledger.clone(),
-            settings,
-        );
+        let gateway = Gateway::new(providers, Arc::new(tasks), texts, ledger.clone(), settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { gateway.serve(&listener, address, std::future::pending()).await });

@@ -44,7 +44,7 @@ use super::{
 use crate::{amount::Amount, error::CliError};
 
 /// Postings that are told apart, of the same input, by the last digits of their caps: a millionth of a SURE.
-const TOLD_APART: u64 = 1_000_000;
+const TOLD_APART: u128 = 1_000_000;
 /// Tasks among which one is looked for at first.
 const RECENT: u32 = 256;
 /// Between two looks at what is final.
@@ -163,9 +163,8 @@ impl ChainTasks {
         }
     }
 
-    async fn submit(&self, posting: &Posting) -> Answer<(TaskId, BlockRef)> {
+    async fn submit(&self, posting: &Posting, input: ContentHash) -> Answer<(TaskId, BlockRef)> {
         let (model, _) = self.model(&posting.model)?;
-        let input = self.serve(posting).await?;
         let cap = posting.quoted.cap;
         let spec = TaskSpec {
             model: *model,
@@ -187,7 +186,7 @@ impl ChainTasks {
         Ok((task, block))
     }
 
-    /// Keeps the input where providers fetch it.
+    /// Keeps the input where providers fetch it, until it is released as often.
     async fn serve(&self, posting: &Posting) -> Answer<ContentHash> {
         let published = self.plane.publish(posting.input.clone().into()).await;
         published.map_err(|error| RunnerError::Later(format!("the input cannot be served: {error}")))
@@ -280,16 +279,24 @@ impl BatchRunner for ChainTasks {
             let told = "providers ask over ten times what they usually ask for this model: try again later";
             RunnerError::Refused(told.into())
         };
-        let cap = quote.map_err(of_cli)?.default_cap().map_err(dear)?;
+        let cap = quote.map_err(of_cli)?.default_cap().map_err(dear)?.0;
+        // Two quotes that differ by little would make the same cap of two numbers.
+        let round = cap.checked_next_multiple_of(TOLD_APART).unwrap_or(cap);
         Ok(Quoted {
-            cap: cap.0.saturating_add(u128::from(number % TOLD_APART)),
+            cap: round.saturating_add(u128::from(number) % TOLD_APART),
             height: height.into(),
         })
     }
 
     async fn post(&self, posting: &Posting) -> Answer<u64> {
-        let posted = self.submit(posting).await?;
-        self.until_final(posting, posted).await
+        let input = self.serve(posting).await?;
+        let posted = match self.submit(posting, input).await {
+            Ok(posted) => self.until_final(posting, posted).await,
+            Err(error) => Err(error),
+        };
+        // Whoever follows it keeps it again.
+        self.plane.release(input).await;
+        posted
     }
 
     async fn find(&self, posting: &Posting) -> Answer<Option<u64>> {
@@ -324,12 +331,12 @@ impl BatchRunner for ChainTasks {
     }
 
     async fn ended(&self, posting: &Posting, task: u64) -> Answer<Ended> {
-        let input = self.serve(posting).await?;
         let folder = tempfile::tempdir();
         let folder = folder.map_err(|error| RunnerError::Later(format!("no room for an output: {error}")))?;
-        let ended = self.follow(posting, task, &folder.path().join("output")).await?;
+        let input = self.serve(posting).await?;
+        let ended = self.follow(posting, task, &folder.path().join("output")).await;
         self.plane.release(input).await;
-        Ok(ended)
+        ended
     }
 
     async fn cancel(&self, task: u64) -> Answer<()> {

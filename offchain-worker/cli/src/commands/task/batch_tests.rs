@@ -10,6 +10,8 @@ use crate::SURE;
 struct World {
     chain: FakeChain,
     tasks: ChainTasks,
+    net: MemoryNet,
+    gateway: Endpoint,
     _home: tempfile::TempDir,
 }
 
@@ -26,8 +28,9 @@ fn world() -> World {
         state.audit_speeds.insert(ModelId::zero(), 1_000_000);
     });
     chain.finalize();
-    let endpoint = Endpoint::try_from(b"gateway".to_vec()).unwrap();
-    let plane = Arc::new(MemoryNet::default().join(endpoint));
+    let gateway = Endpoint::try_from(b"gateway".to_vec()).unwrap();
+    let net = MemoryNet::default();
+    let plane = Arc::new(net.join(gateway.clone()));
     let models = BTreeMap::from([("m".to_owned(), (ModelId::zero(), sample::records::model()))]);
     let terms = Terms {
         redundancy: 3,
@@ -44,6 +47,8 @@ fn world() -> World {
     World {
         chain,
         tasks,
+        net,
+        gateway,
         _home: home,
     }
 }
@@ -70,6 +75,17 @@ impl World {
         }
     }
 
+    async fn submit(&self, posting: &Posting) {
+        let input = content_hash(&posting.input);
+        self.tasks.submit(posting, input).await.unwrap();
+    }
+
+    /// Whether an input stays where it is when there is no room for others.
+    fn is_kept(&self, posting: &Posting) -> bool {
+        self.net.fill(&self.gateway);
+        self.net.has(&self.gateway, &content_hash(&posting.input))
+    }
+
     fn on_chain(&self) -> usize {
         self.chain.change(|state| state.tasks.len())
     }
@@ -81,7 +97,7 @@ async fn two_tasks_of_one_input_are_told_apart_and_each_is_found_under_whatever_
     let [first, second] = [world.posting(7).await, world.posting(8).await];
     assert_eq!(second.quoted.cap, first.quoted.cap + 1);
     for posting in [&first, &second] {
-        world.tasks.submit(posting).await.unwrap();
+        world.submit(posting).await;
     }
     // The block is replaced by one in which others came first.
     world.chain.change(|state| {
@@ -108,7 +124,7 @@ async fn what_was_posted_before_a_kill_is_found_and_what_was_not_is_posted() {
     tokio::select! {
         biased;
         posted = world.tasks.post(&posting) => panic!("{posted:?}"),
-        () = std::future::ready(()) => {}
+        () = std::future::ready(()) => assert!(world.is_kept(&posting)),
     }
     assert_eq!(world.on_chain(), 1);
     assert!(matches!(
@@ -136,7 +152,7 @@ async fn a_post_whose_answer_was_lost_is_found() {
 async fn a_task_among_many_newer_ones_is_found() {
     let world = world();
     let posting = world.posting(7).await;
-    world.tasks.submit(&posting).await.unwrap();
+    world.submit(&posting).await;
     world.chain.change(|state| {
         let other = sample::records::tasks().remove(0);
         for id in 1..=u64::from(RECENT) * 2 {
@@ -163,7 +179,7 @@ async fn what_may_be_forgotten_by_now_is_lost_and_not_posted_again() {
 }
 
 #[tokio::test]
-async fn without_money_nothing_is_posted_and_it_is_tried_again() {
+async fn without_money_nothing_is_posted_or_kept_and_it_is_tried_again() {
     let world = world();
     let posting = world.posting(7).await;
     world.chain.change(|state| state.funds.clear());
@@ -172,6 +188,7 @@ async fn without_money_nothing_is_posted_and_it_is_tried_again() {
         panic!("it was posted");
     };
     assert!(told.contains("free") && world.on_chain() == 0, "{told}");
+    assert!(!world.is_kept(&posting));
 }
 
 #[test]
