@@ -22,6 +22,10 @@ use sp_runtime::{
 };
 use sp_session::OpaqueGeneratedSessionKeys;
 use sp_version::RuntimeVersion;
+use surety_channels::{
+    BatchNumber, ChannelId, Time,
+    view::{BatchView, ChannelRules, ChannelView, DemandView, OfferView, PointsView, PoolView, StandingView},
+};
 use surety_dispute_game::{
     committee::DisputeCommittee,
     dispute::{Dispute, DisputeView},
@@ -33,8 +37,8 @@ use surety_types::{
 };
 
 use crate::{
-    AccountId, AuthorityDiscovery, Babe, Balance, Block, BlockNumber, Executive, Grandpa, Historical,
-    InherentDataExt, Nonce, Runtime, RuntimeCall, RuntimeGenesisConfig, SessionKeys, System,
+    AccountId, AuthorityDiscovery, Babe, Balance, Block, BlockNumber, Channels, Executive, Grandpa,
+    Historical, InherentDataExt, Nonce, Runtime, RuntimeCall, RuntimeGenesisConfig, SessionKeys, System,
     TransactionPayment, TrustLock, VERSION, configs::consensus::BABE_GENESIS_EPOCH_CONFIG,
 };
 
@@ -295,6 +299,61 @@ impl_runtime_apis! {
 
         fn committee(dispute: DisputeId) -> Option<DisputeCommittee<AccountId, Balance, BlockNumber>> {
             crate::Disputes::committee(dispute)
+        }
+    }
+
+    impl surety_runtime_api::ChannelApi<Block, AccountId, BlockNumber> for Runtime {
+        fn channel(id: ChannelId) -> Option<ChannelView<AccountId>> {
+            Channels::channel(id)
+        }
+
+        fn channels_of(payee: AccountId) -> Vec<ChannelView<AccountId>> {
+            Channels::channels_of(&payee)
+        }
+
+        fn channels_by(payer: AccountId) -> Vec<ChannelView<AccountId>> {
+            Channels::channels_by(&payer)
+        }
+
+        fn offers() -> Vec<OfferView<AccountId>> {
+            Channels::offers()
+        }
+
+        fn pools() -> Vec<PoolView> {
+            Channels::pools()
+        }
+
+        fn standing(provider: AccountId) -> Option<StandingView<AccountId>> {
+            Channels::standing_view(&provider)
+        }
+
+        fn batches(provider: AccountId) -> Vec<BatchView<AccountId, BlockNumber>> {
+            Channels::batches(&provider)
+        }
+
+        fn open_batches() -> Vec<BatchView<AccountId, BlockNumber>> {
+            Channels::open_batches()
+        }
+
+        fn demands(provider: AccountId) -> Vec<DemandView<AccountId>> {
+            Channels::demands(&provider)
+        }
+
+        fn points(provider: AccountId, batch: BatchNumber) -> Vec<PointsView<AccountId>> {
+            Channels::points(&provider, batch)
+        }
+
+        fn rules() -> ChannelRules {
+            Channels::rules()
+        }
+
+        fn least_lock(_provider: AccountId, cap: u128) -> Option<u128> {
+            // Everybody's is the same, as long as nobody is known.
+            Channels::least_lock(cap)
+        }
+
+        fn time() -> Time {
+            Channels::time()
         }
     }
 

@@ -12,4 +12,5 @@ frame_benchmarking::define_benchmarks!(
     [surety_pallet_results, Results]
     [surety_pallet_disputes, Disputes]
     [surety_pallet_trust_lock, TrustLock]
+    [surety_pallet_channels, Channels]
 );

@@ -9,7 +9,7 @@ use sp_core::{crypto::get_public_from_string_or_panic, ed25519, sr25519};
 use sp_genesis_builder::{DEV_RUNTIME_PRESET, LOCAL_TESTNET_RUNTIME_PRESET, PresetId};
 use sp_keyring::Sr25519Keyring;
 use sp_runtime::{
-    Permill,
+    FixedU128, Permill,
     traits::{IdentifyAccount, Verify},
 };
 
@@ -17,12 +17,13 @@ use crate::{
     AccountId, BabeConfig, Balance, BalancesConfig, GenesisParametersConfig, RuntimeGenesisConfig,
     SessionConfig, SessionKeys, Signature, SudoConfig,
     configs::{
+        channels::LevyPot,
         compute::{TreasuryAccount, ValidatorPot},
         consensus::BABE_GENESIS_EPOCH_CONFIG,
         trust::InsurancePool,
     },
     genesis_parameters::{self, Overrides},
-    units::{EXISTENTIAL_DEPOSIT, SURE},
+    units::{EXISTENTIAL_DEPOSIT, MILLI_SURE, SURE},
 };
 
 /// Four validators with keys that everybody knows: whoever starts a network replaces them.
@@ -47,7 +48,12 @@ impl Genesis {
         let mut balances = self.endowments;
         // Fees are smaller than the existential deposit, so these accounts have to exist before the first
         // one.
-        for account in [TreasuryAccount::get(), ValidatorPot::get(), InsurancePool::get()] {
+        for account in [
+            TreasuryAccount::get(),
+            ValidatorPot::get(),
+            InsurancePool::get(),
+            LevyPot::get(),
+        ] {
             balances.push((account, EXISTENTIAL_DEPOSIT));
         }
         let keys = self
@@ -141,6 +147,19 @@ fn short_windows() -> Overrides {
             correlation_window: Some(300),
             jail_period: Some(300),
             suspension_period: Some(45),
+            ..Default::default()
+        },
+        channels: genesis_parameters::Channels {
+            // Answers worth a hundredth of a SURE have a point, and the models here take next to no time.
+            point_rate: Some(FixedU128::from_u32(100)),
+            point_cost: Some(MILLI_SURE / 10),
+            verifiers_able: Some(Permill::one()),
+            supply_window: Some(60),
+            announce_window: Some(45),
+            batch_window: Some(90),
+            dispute_window: Some(45),
+            refute_window: Some(45),
+            closing_period: Some(330),
             ..Default::default()
         },
         ..Default::default()

@@ -168,4 +168,20 @@ overrides! {
         validator_share: ValidatorShare(Permill),
         client_lock: ClientLock(Permill),
     }
+    channels: Channels {
+        point_rate: PointRate(FixedU128),
+        at_risk: AtRisk(FixedU128),
+        verifiers_able: VerifiersAble(Permill),
+        point_cost: PointCost(Balance),
+        point_bond: PointBond(Balance),
+        demand_price: DemandPrice(Balance),
+        supply_window: SupplyWindow(BlockNumber),
+        announce_window: AnnounceWindow(BlockNumber),
+        batch_window: BatchWindow(BlockNumber),
+        dispute_window: DisputeWindow(BlockNumber),
+        refute_window: RefuteWindow(BlockNumber),
+        closing_period: ClosingPeriod(BlockNumber),
+        max_life: MaxLife(BlockNumber),
+        redeem_by: RedeemBy(BlockNumber),
+    }
 }

@@ -207,4 +207,6 @@ mod runtime {
     pub type Results = surety_pallet_results;
     #[runtime::pallet_index(57)]
     pub type Disputes = surety_pallet_disputes;
+    #[runtime::pallet_index(58)]
+    pub type Channels = surety_pallet_channels;
 }

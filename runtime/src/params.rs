@@ -282,6 +282,75 @@ pub mod dynamic {
         #[codec(index = 6)]
         pub static SeatSeasoning: u32 = 3 * EPOCH_SLOTS as u32;
     }
+
+    /// Parameters of channels.
+    #[dynamic_pallet_params]
+    #[codec(index = 8)]
+    pub mod channels {
+        /// Points that verifiers draw for each SURE of a batch (a). A batch of more than 16 of them is
+        /// refused.
+        #[codec(index = 0)]
+        pub static PointRate: FixedU128 = FixedU128::from_u32(1);
+
+        /// What a wrong answer may be worth to somebody, as a multiple of its price (v).
+        #[codec(index = 1)]
+        pub static AtRisk: FixedU128 = FixedU128::from_u32(1);
+
+        /// Part of the verifiers' stake that can audit what is sold (w). Standing locks rest on it, whatever
+        /// the model: it is set to what has declared itself able for the models on offer, or less. Nothing is
+        /// insured, and so nothing sold, until governance has said how much that is.
+        #[codec(index = 2)]
+        pub static VerifiersAble: Permill = Permill::zero();
+
+        /// Expected cost of a point's audit, in plancks: one pass over the longest answers that are sold.
+        #[codec(index = 3)]
+        pub static PointCost: Balance = 10 * MILLI_SURE;
+
+        /// Stake that a verifier locks for each of its points, in plancks.
+        #[codec(index = 4)]
+        pub static PointBond: Balance = SURE;
+
+        /// What it costs to have a receipt shown, in plancks: half of it is less than the fee for showing the
+        /// shortest, so that nobody lives on being asked.
+        #[codec(index = 5)]
+        pub static DemandPrice: Balance = MILLI_SURE;
+
+        /// Blocks in which a receipt, or a batch with it, has to be shown: the long clock, since a provider
+        /// loses its standing lock.
+        #[codec(index = 6)]
+        pub static SupplyWindow: BlockNumber = 6 * HOURS;
+
+        /// Blocks in which verifiers announce what they have found of a batch.
+        #[codec(index = 7)]
+        pub static AnnounceWindow: BlockNumber = 30 * MINUTES;
+
+        /// Blocks for which a batch can be disputed, the time for announcements included. What is after that
+        /// is for opening them, and for disputing what was found.
+        #[codec(index = 8)]
+        pub static BatchWindow: BlockNumber = HOURS;
+
+        /// Blocks for which batches can be disputed again when as many receipts were disputed as may be.
+        #[codec(index = 9)]
+        pub static DisputeWindow: BlockNumber = HOURS;
+
+        /// Blocks after a batch's window in which verifiers can be refuted.
+        #[codec(index = 10)]
+        pub static RefuteWindow: BlockNumber = HOURS;
+
+        /// Blocks that a payee has when a payer wants its money back: to batch what it has, and until that is
+        /// final, the longest dispute included.
+        #[codec(index = 11)]
+        pub static ClosingPeriod: BlockNumber = DAYS;
+
+        /// Longest time from now to a channel's expiry, in blocks.
+        #[codec(index = 12)]
+        pub static MaxLife: BlockNumber = 7 * DAYS;
+
+        /// Blocks for which a final batch can be redeemed from: longer than a channel lives that is not
+        /// extended, and closes.
+        #[codec(index = 13)]
+        pub static RedeemBy: BlockNumber = 9 * DAYS;
+    }
 }
 
 /// What `set_parameter` is benchmarked with: the longest key and value.

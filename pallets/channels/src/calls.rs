@@ -1,7 +1,8 @@
 //! What calls do, by who makes them.
 
 mod demands;
-mod disputes;
+pub(crate) mod disputes;
+mod offers;
 mod payer;
 mod points;
 mod provider;

@@ -12,21 +12,28 @@
 extern crate alloc;
 
 pub use pallet::*;
+pub use pool::{Pool, PriceBounds, period_of};
+pub use surety_channels::view::Wanted;
 pub use types::{
-    BatchRecord, Channel, ClaimedReceipt, Convictions, Demand, Disputed, Payer, PointsAudit, PointsState,
-    Provider, ReceiptDisputes, ReceiptKey, ReceiptReferee, ReceiptSource, SignedBytes, Since, Wanted,
+    BatchRecord, Channel, ClaimedReceipt, Convictions, Demand, Disputed, Offer, Payer, PointsAudit,
+    PointsState, PoolId, Provider, ReceiptDisputes, ReceiptKey, ReceiptReferee, ReceiptSource, SignedBytes,
+    Since,
 };
 pub use weights::WeightInfo;
 
+#[cfg(feature = "runtime-benchmarks")]
+mod benchmarking;
 mod calls;
 mod hooks;
 #[cfg(test)]
 mod mock;
+mod pool;
 #[cfg(test)]
 mod tests;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 mod types;
+mod views;
 mod weights;
 
 /// Most channels of a payer.
@@ -40,6 +47,15 @@ pub const ANNOUNCED_MAX: u32 = 64;
 
 /// Most receipts of a provider that are disputed at once.
 pub const DISPUTED_MAX: u32 = 16;
+
+/// Most offers of a provider.
+pub const OFFERS_MAX: u32 = 16;
+
+/// Most offers of one operation of a model: all are read by whoever chooses one.
+pub const POOL_OFFERS_MAX: u32 = 1_024;
+
+/// Most places of an offer: more requests at once than a machine answers.
+pub const PLACES_MAX: u32 = 1_024;
 
 /// Most agents whose statements bind a provider.
 pub const SIGNERS_MAX: u32 = 8;
@@ -62,8 +78,9 @@ pub mod pallet {
     };
     use surety_proofs::SegmentOpening;
     use surety_types::{
-        TaskId,
-        traits::{BlockEntropy, DrawVerifier, Jail, StakeLedger},
+        ModelId, TaskId,
+        model::Operation,
+        traits::{BlockEntropy, DrawVerifier, Jail, SoldModels, StakeLedger},
         trust::{AuditProof, FaultKind, ItemLeaves},
     };
 
@@ -135,6 +152,26 @@ pub mod pallet {
         /// changed.
         type VerifierSeasoning: Get<u32>;
 
+        /// Which models can be sold, kept for as long as they are.
+        type Models: SoldModels;
+
+        /// What a second of a model's reference machine is worth at least, in plancks. No unit is offered for
+        /// less than a token's time is worth.
+        type WorkPrice: Get<u128>;
+
+        /// What a provider's cap has to be for each place that it offers, in plancks. So nobody has more
+        /// weight in a pool than it has locked for.
+        #[pallet::constant]
+        type PlaceCap: Get<u128>;
+
+        /// Time for which a pool has one price.
+        #[pallet::constant]
+        type PoolPeriod: Get<Time>;
+
+        /// A pool's price is at most so many times the least.
+        #[pallet::constant]
+        type PoolCeiling: Get<u32>;
+
         /// Has receipts disputed.
         type Disputes: ReceiptDisputes<Self::AccountId>;
 
@@ -145,7 +182,6 @@ pub mod pallet {
         type DemandPrice: Get<u128>;
 
         /// Time in which a provider shows what was demanded.
-        #[pallet::constant]
         type SupplyWindow: Get<Time>;
 
         /// What a verifier locks for each of its points, in plancks.
@@ -159,33 +195,26 @@ pub mod pallet {
         type MinDeposit: Get<u128>;
 
         /// Time for which a batch can be disputed.
-        #[pallet::constant]
         type BatchWindowLength: Get<Time>;
 
         /// Time that a payee has after a payer wants to close.
-        #[pallet::constant]
         type ClosingPeriod: Get<Time>;
 
         /// Time in which verifiers announce what they have found of a batch. The rest of its window is for
         /// opening that, and for disputes.
-        #[pallet::constant]
         type AnnounceWindow: Get<Time>;
 
         /// Time for which a batch can be disputed again when as many receipts were disputed as may be: others
         /// could not come in.
-        #[pallet::constant]
         type DisputeWindow: Get<Time>;
 
         /// Time after a batch's window in which what was opened can be refuted.
-        #[pallet::constant]
         type RefuteWindow: Get<Time>;
 
         /// Time for which a final batch is kept to be redeemed from.
-        #[pallet::constant]
         type RedeemBy: Get<Time>;
 
         /// Longest time from now to a channel's expiry.
-        #[pallet::constant]
         type MaxLife: Get<Time>;
 
         /// Channels that each block looks at to end those that are over.
@@ -262,6 +291,15 @@ pub mod pallet {
         T::AccountId,
         PointsAudit,
     >;
+
+    /// What providers sell. Each stands behind it: none has an offer and no lock.
+    #[pallet::storage]
+    pub type Offers<T: Config> =
+        StorageDoubleMap<_, Blake2_128Concat, T::AccountId, Blake2_128Concat, PoolId, Offer>;
+
+    /// What each operation of a model that somebody offers costs at least.
+    #[pallet::storage]
+    pub type Pools<T: Config> = StorageMap<_, Blake2_128Concat, PoolId, Pool>;
 
     /// Where the sweep for channels that are over goes on.
     #[pallet::storage]
@@ -405,6 +443,48 @@ pub mod pallet {
             /// The agent.
             signer: T::AccountId,
         },
+        /// A provider sells this, or sells it otherwise than before.
+        Offered {
+            /// Provider's stash.
+            provider: T::AccountId,
+            /// Model id.
+            model: ModelId,
+            /// What it does with it.
+            operation: Operation,
+            /// Least price of a unit, in plancks.
+            unit_price: u128,
+            /// Requests that it answers at once. With 0 it takes nothing new.
+            places: u32,
+        },
+        /// A provider sells this no longer.
+        OfferWithdrawn {
+            /// Provider's stash.
+            provider: T::AccountId,
+            /// Model id.
+            model: ModelId,
+            /// What it did with it.
+            operation: Operation,
+        },
+        /// A provider said how many of its places are taken.
+        BusyReported {
+            /// Provider's stash.
+            provider: T::AccountId,
+            /// Model id.
+            model: ModelId,
+            /// What it does with it.
+            operation: Operation,
+            /// Places that are taken.
+            busy: u32,
+        },
+        /// This is what a unit costs at least from now on.
+        PoolPriced {
+            /// Model id.
+            model: ModelId,
+            /// What is done with it.
+            operation: Operation,
+            /// Price of a unit, in plancks.
+            price: u128,
+        },
         /// A provider was shown to be at fault: its standing lock is lost, and no batch of it that is not
         /// final is paid. Or a verifier: its bond is.
         Convicted {
@@ -420,33 +500,39 @@ pub mod pallet {
     /// Why a call was refused.
     #[pallet::error]
     pub enum Error<T> {
-        /// There is no such channel: it was never opened, or has ended.
+        /// There is no such channel: it was never opened, or has ended. Check its number, or open one.
         NoChannel,
         /// The provider does not stand behind an offer. It has to call `stand` first.
         NotStanding,
-        /// The caller is not the channel's payer.
+        /// The caller is not the channel's payer. Sign with the account that opened it.
         NotPayer,
-        /// The caller is neither the payee nor its agent.
+        /// The caller is neither the payee nor its agent. Sign with the stash that the channel pays, or its
+        /// agent.
         NotPayee,
-        /// The caller is not the agent of a bonded provider.
+        /// The caller is not the agent of a bonded provider. Bond a stash as a provider, and confirm this key
+        /// as its agent.
         NotAgent,
-        /// A channel cannot pay its own payer.
+        /// A channel cannot pay its own payer. Open it from another account.
         OwnChannel,
-        /// The deposit is below `MinDeposit`.
+        /// The deposit is below `MinDeposit`. Deposit more.
         DepositTooSmall,
         /// The payer has as many channels as it may. End one first.
         TooManyChannels,
-        /// The expiry is not later than the present one, or is past or beyond `MaxLife`.
+        /// The expiry is not later than the present one, or is past or beyond `MaxLife`. Choose one between
+        /// those.
         BadExpiry,
         /// The channel is being closed. Open another one.
         Closing,
         /// The lock is below what the cap needs. Lock more, or take a lower cap.
         LockTooSmall,
         /// No lock would do now: too few verifiers are able to audit, or audits cost more than is sold for.
+        /// Wait for more verifiers, or for other parameters.
         NotInsurable,
-        /// The lock and the cap can only grow while channels or batches are open.
+        /// The lock and the cap can only grow while channels, batches, disputes or demands are open. Wait
+        /// until they are over.
         InUse,
-        /// There can be no such batch.
+        /// There can be no such batch: of no receipts, or of more than there may be. Make it again from the
+        /// receipts.
         ImpossibleBatch,
         /// A batch was committed in this block. Wait for the next one.
         OneABlock,
@@ -454,17 +540,21 @@ pub mod pallet {
         BeyondCap,
         /// As many batches as may be are not final. Wait.
         TooManyBatches,
-        /// There is no such batch, or its time to be redeemed from is over.
+        /// There is no such batch, or its time to be redeemed from is over. Check its number.
         NoBatch,
-        /// An opening does not fit the batch's root.
+        /// An opening does not fit the batch's root. Make it again from the batch of that number.
         BadOpening,
-        /// The batch is not final, is not the channel's next one, or is of another channel.
+        /// The batch is not final, is not the channel's next one, or is of another channel. Count batches in
+        /// their order, when they are final.
         NotCounted,
-        /// The batch holds nothing back: it is final, was counted, or is of another channel.
+        /// The batch holds nothing back: it is final, was counted, or is of another channel. Redeem it if it
+        /// is final.
         NotHeld,
-        /// The voucher is not one of this channel, has expired, or is above the deposit.
+        /// The voucher is not one of this channel, has expired, or is above the deposit. Redeem the latest
+        /// one that the payer has signed for it.
         BadVoucher,
-        /// The channel's key has not signed the voucher.
+        /// The key has not signed this: the channel's a voucher, the provider's agent a statement. Check the
+        /// key and the chain that it was signed for.
         BadSignature,
         /// The provider's stash cannot pay for the batch's audits. Send it what they cost.
         CannotPayLevy,
@@ -476,49 +566,74 @@ pub mod pallet {
         NotOver,
         /// The provider is in jail. Wait until its term is over.
         InJail,
+        /// No unit costs less than a token's time on the model's reference machine is worth. Ask more.
+        PriceTooLow,
+        /// The offer has more places than an offer may have. Offer fewer.
+        TooManyPlaces,
+        /// The cap does not cover the places of all offers. Stand with a larger cap, offer fewer places, or
+        /// withdraw offers first.
+        PlacesNotCovered,
+        /// The provider has as many offers as it may. Withdraw one first.
+        TooManyOffers,
+        /// As many providers offer that as may. Offer another model.
+        PoolFull,
+        /// The provider does not offer that. It has to call `offer` first.
+        NoOffer,
+        /// The provider has channels, batches, disputes, demands or audits that are not over. Offer 0 places,
+        /// so that nothing new comes, and withdraw when they are.
+        OfferInUse,
+        /// No more places can be taken than are offered. Report fewer, or offer more.
+        TooBusy,
+        /// It was said in this period how many places are taken. Wait for the next one.
+        ReportedAlready,
         /// As many agents have signed for the provider as may. Close its channels, and stand again.
         TooManySigners,
-        /// The evidence does not show a fault.
+        /// The evidence does not show a fault. Check it against the statements and roots that it is made of.
         NoFault,
-        /// The key that signed has never been one whose statements bind the provider.
+        /// The key that signed is none whose statements bind the provider. Take statements only of keys that
+        /// it has added.
         UnknownSigner,
-        /// It is about what the provider was convicted for, or about an offer that it no longer stands
-        /// behind: there is no lock to lose for it.
+        /// It is about what the provider was convicted for, about an offer that it no longer stands behind,
+        /// or about what is final: there is nothing to lose for it. Nothing can be done.
         TooLate,
         /// The receipt cannot be disputed: it says nothing, is not paid any more, or does not follow from its
-        /// request, which is to be reported instead.
+        /// request. Report it in the last case.
         NotDisputable,
-        /// The receipt is disputed: challenge it in its round.
+        /// The receipt is disputed. Challenge it in its round.
         AlreadyDisputed,
         /// As many receipts of the provider are disputed as may be. Wait: the time for it goes on.
         TooManyDisputed,
-        /// The caller is not the payer or its key.
+        /// The caller is not the payer or its key. Sign with one of them.
         MayNotDemand,
         /// The caller has demanded something of the provider. Wait until it was shown.
         AlreadyDemanded,
-        /// Batches that were counted have the receipt.
+        /// Batches that were counted have the receipt. Nothing has to be shown.
         AlreadyCounted,
-        /// Nobody has demanded that, or it is something else.
+        /// Nobody has demanded that, or it is something else. Show what the demand names.
         NotDemanded,
-        /// The caller is not the agent of a verifier.
+        /// The caller is not the agent of a verifier. Bond a stash as a verifier, and confirm this key as its
+        /// agent.
         NotVerifierAgent,
-        /// It is too early or too late for that: points are announced, then opened, then ended.
+        /// It is too early or too late for that: points are announced, then opened, then ended. Look at the
+        /// times of the batch, or of the demand.
         WrongTime,
-        /// The verifier's stake or agent is too new for this batch.
+        /// The verifier's stake or agent is too new for this batch. Wait for later ones.
         Unsettled,
-        /// The proof is not one, or draws no point.
+        /// The proof is not one, or draws no point. Announce points of batches that the key has drawn.
         NotDrawn,
-        /// The verifier has announced its points.
+        /// The verifier has announced its points. Open them when that is due.
         AlreadyAnnounced,
-        /// As many verifiers audit the batch as may.
+        /// As many verifiers audit the batch as may. Audit another one.
         TooManyAnnounced,
-        /// The verifier has announced nothing.
+        /// The verifier has announced nothing of the batch, or its audit was ended. Check the batch and the
+        /// verifier.
         NothingAnnounced,
-        /// It was opened.
+        /// The points were opened. Nothing has to be done.
         AlreadyOpened,
-        /// It is not what was sealed.
+        /// This is not what was sealed. Open with the same findings and salt.
         SealMismatch,
         /// The receipt says what the verifier found, or the point is not in it; or the batch is not paid.
+        /// Refute a point that differs.
         NothingRefuted,
     }
 
@@ -778,6 +893,39 @@ pub mod pallet {
         ) -> DispatchResult {
             ensure_signed(origin)?;
             Self::do_end_points(&provider, batch, &verifier)
+        }
+
+        /// The caller, a provider's stash, sells an operation of a model: for `unit_price` plancks a unit at
+        /// least, or what its pool costs where that is more, to as many at once as there are `places`. Says
+        /// something else of an offer that there is; with 0 places it takes nothing new.
+        #[pallet::call_index(23)]
+        pub fn offer(
+            origin: OriginFor<T>,
+            model: ModelId,
+            operation: Operation,
+            unit_price: u128,
+            places: u32,
+        ) -> DispatchResult {
+            Self::do_offer(ensure_signed(origin)?, (model, operation), unit_price, places)
+        }
+
+        /// The caller, a provider's stash, sells something no longer. Refused while anything that it has sold
+        /// may have to be looked at: its model has to stay for that.
+        #[pallet::call_index(24)]
+        pub fn withdraw_offer(origin: OriginFor<T>, model: ModelId, operation: Operation) -> DispatchResult {
+            Self::do_withdraw_offer(ensure_signed(origin)?, (model, operation))
+        }
+
+        /// Says how many places of an offer are taken now, of the provider that the caller is the agent of:
+        /// once in a period of its pool, whose price goes by that.
+        #[pallet::call_index(25)]
+        pub fn report_busy(
+            origin: OriginFor<T>,
+            model: ModelId,
+            operation: Operation,
+            busy: u32,
+        ) -> DispatchResult {
+            Self::do_report_busy(&ensure_signed(origin)?, (model, operation), busy)
         }
     }
 }

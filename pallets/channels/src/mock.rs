@@ -1,6 +1,5 @@
 //! A runtime of System, Balances, staking and this pallet, with real sr25519 keys.
 
-use codec::Encode;
 use frame_support::{assert_ok, derive_impl, parameter_types, traits::Hooks};
 use sp_core::{H256, Pair, sr25519};
 use sp_runtime::{
@@ -18,12 +17,23 @@ use surety_types::{
     TaskId,
     stake::Role,
     task::ResultClaim,
-    traits::{BlockEntropy, DrawVerifier, Jail, StakeLedger},
-    trust::{AuditProof, FaultKind, ItemLeaves},
+    traits::{Jail, StakeLedger},
+    trust::{FaultKind, ItemLeaves},
 };
+
+#[cfg(feature = "runtime-benchmarks")]
+use surety_types::trust::AuditProof;
 
 use crate as pallet_channels;
 use crate::{Channels, ClaimedReceipt, Convictions, ReceiptDisputes, ReceiptReferee, SignedBytes, Standings};
+
+#[cfg(feature = "runtime-benchmarks")]
+mod benchmark;
+mod draws;
+mod models;
+
+pub(crate) use draws::{Author, Hashed, PROOF};
+pub(crate) use models::{NOT_SOLD, Registry, SPEED, UNSOLD, model};
 
 type Block = frame_system::mocking::MockBlock<Test>;
 
@@ -38,6 +48,12 @@ pub(crate) const LIFE: u32 = 500;
 pub(crate) const START: u128 = 1_000 * SURE;
 pub(crate) const LOCK: u128 = 100 * SURE;
 pub(crate) const CAP: u128 = 10 * SURE;
+pub(crate) const SECOND: u128 = 80_000;
+/// What a token's time is worth: a tenth of a second.
+pub(crate) const FLOOR: u128 = 8_000;
+pub(crate) const CEILING: u32 = 4;
+pub(crate) const PERIOD: u32 = 10;
+pub(crate) const PLACE_CAP: u128 = SURE / 10;
 pub(crate) const GENESIS: H256 = H256::repeat_byte(7);
 
 #[frame_support::runtime]
@@ -108,6 +124,10 @@ parameter_types! {
     pub const SupplyWindow: u32 = SUPPLY;
     pub static Opened: Vec<ClaimedReceipt<AccountId32>> = Vec::new();
     pub static RoundsRefused: bool = false;
+    pub static WorkPrice: u128 = SECOND;
+    pub const PlaceCap: u128 = PLACE_CAP;
+    pub const PoolPeriod: u32 = PERIOD;
+    pub const PoolCeiling: u32 = CEILING;
 }
 
 /// Remembers what is disputed. Rounds are numbered in that order.
@@ -124,50 +144,10 @@ impl ReceiptDisputes<AccountId32> for Noted {
         Opened::set(all);
         Ok(round)
     }
-}
-
-/// What a test says that a block gave.
-pub struct Author;
-
-impl BlockEntropy<u64> for Author {
-    fn first_after(block: u64) -> Option<(H256, u64)> {
-        Drawn::get().filter(|(_, of)| *of > block)
-    }
 
     #[cfg(feature = "runtime-benchmarks")]
-    fn fill_for_benchmark(block: u64) {
-        Drawn::set(Some((H256::zero(), block + 1)));
-    }
-}
-
-/// Whoever gives the right proof draws the hash of the fields.
-pub struct Hashed;
-
-pub(crate) const PROOF: AuditProof = AuditProof {
-    pre_output: [1; 32],
-    proof: [1; 64],
-};
-
-impl DrawVerifier<AccountId32> for Hashed {
-    fn output(
-        agent: &AccountId32,
-        label: &'static [u8],
-        fields: &[(&'static [u8], &[u8])],
-        context: &'static [u8],
-        proof: &AuditProof,
-    ) -> Option<[u8; 32]> {
-        let all = (agent, label, fields, context).encode();
-        (*proof == PROOF).then(|| sp_io::hashing::blake2_256(&all))
-    }
-
-    #[cfg(feature = "runtime-benchmarks")]
-    fn for_benchmark() -> (AccountId32, AuditProof) {
-        (verifier_agent(), PROOF)
-    }
-
-    #[cfg(feature = "runtime-benchmarks")]
-    fn seat_for_benchmark() -> (AccountId32, AuditProof) {
-        (verifier_agent(), PROOF)
+    fn request_for_benchmark() -> Request {
+        benchmark::request()
     }
 }
 
@@ -177,6 +157,11 @@ pub struct OneLeaf;
 impl ReceiptReferee for OneLeaf {
     fn item_root(_: &Request, _: &ResultClaim, _: u32, shown: &ItemLeaves) -> Option<H256> {
         shown.leaves.first().copied()
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn item_for_benchmark() -> (Request, ResultClaim, ItemLeaves) {
+        benchmark::item()
     }
 }
 
@@ -193,6 +178,9 @@ impl Convictions<AccountId32> for AtOnce {
         let taken = Staking::seize(offender, lock, 0, &shares);
         assert_eq!(taken, lock, "a standing lock is there to be taken");
     }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn fill_for_benchmark() {}
 }
 
 /// Whoever a test puts there.
@@ -231,6 +219,17 @@ impl SignedBytes<AccountId32> for Sr25519 {
     fn is_signed(key: &AccountId32, bytes: &[u8], signature: &[u8; 64]) -> bool {
         let key = sr25519::Public::from_raw(*key.as_ref());
         sr25519::Pair::verify(&sr25519::Signature::from_raw(*signature), bytes, &key)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn for_benchmark(signed: &[&[u8]]) -> (AccountId32, Vec<[u8; 64]>) {
+        let signatures = signed.iter().map(|bytes| pair().sign(bytes).0);
+        (payer(), signatures.collect())
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn draw_for_benchmark() -> (AccountId32, AuditProof) {
+        (verifier_agent(), PROOF)
     }
 }
 
@@ -275,6 +274,11 @@ impl pallet_channels::Config for Test {
     type EpochRandomness = EpochRandomness;
     type Entropy = Author;
     type VerifierSeasoning = VerifierSeasoning;
+    type Models = Registry;
+    type WorkPrice = WorkPrice;
+    type PlaceCap = PlaceCap;
+    type PoolPeriod = PoolPeriod;
+    type PoolCeiling = PoolCeiling;
     type Disputes = Noted;
     type DemandPrice = DemandPrice;
     type SupplyWindow = SupplyWindow;
@@ -336,12 +340,22 @@ pub(crate) fn signed(who: AccountId32) -> RuntimeOrigin {
 
 /// A provider with [`LOCK`] for [`CAP`], and a payer with money; checks every invariant at the end.
 pub(crate) fn run(test: impl FnOnce()) {
+    run_unchecked(|| {
+        test();
+        check();
+    });
+}
+
+/// The same for a test that does damage.
+pub(crate) fn run_unchecked(test: impl FnOnce()) {
     Time::set(1);
     Convicted::set(Vec::new());
     InJail::set(false);
     Drawn::set(None);
     Opened::set(Vec::new());
     RoundsRefused::set(false);
+    WorkPrice::set(SECOND);
+    Registry::reset();
     let config = RuntimeGenesisConfig {
         balances: pallet_balances::GenesisConfig {
             balances: vec![
@@ -370,7 +384,6 @@ pub(crate) fn run(test: impl FnOnce()) {
         assert_ok!(Staking::confirm_agent(signed(verifier_agent()), verifier()));
         System::set_block_number(10);
         test();
-        check();
     });
 }
 

@@ -2,8 +2,11 @@
 
 mod demands;
 mod disputes;
+mod offers;
 mod points;
 mod reports;
+mod try_state;
+mod views;
 
 use frame_support::{
     assert_noop, assert_ok,
@@ -21,7 +24,7 @@ use surety_channels::{
 };
 use surety_types::traits::DrawVerifier;
 
-use crate::{Batches, Channels, Error, HoldReason, Openings, mock::*};
+use crate::{Batches, Channels, Error, HoldReason, Openings, Standings, mock::*};
 
 fn free(who: &AccountId32) -> u128 {
     Balances::free_balance(who)
@@ -264,6 +267,17 @@ fn a_standing_lock_covers_its_cap_and_stays_while_it_is_needed() {
         );
         // All of the stake is free again.
         assert_ok!(Staking::unbond(signed(stash()), 200 * SURE));
+    });
+}
+
+#[test]
+fn nothing_is_kept_of_who_never_stood_or_left_without_a_batch() {
+    run(|| {
+        let leave = |who| ChannelsPallet::stand(signed(who), 0, 0);
+        assert_noop!(leave(reporter()), Error::<Test>::NotStanding);
+        assert_ok!(leave(stash()));
+        assert_eq!(Standings::<Test>::iter().count(), 0);
+        assert_noop!(leave(stash()), Error::<Test>::NotStanding);
     });
 }
 

@@ -1,15 +1,17 @@
 //! The invariants of the README.
 
-use alloc::collections::BTreeMap;
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use frame_support::ensure;
 use sp_runtime::TryRuntimeError;
 use surety_channels::BatchNumber;
 use surety_pallet_holds::are_recorded;
+use surety_types::traits::SoldModels;
 
 use crate::{
-    Batches, Channels, Config, Demands, DisputeRounds, DisputedReceipts, HoldReason, Pallet, Payers,
-    PointsAudits, Provider, Standings, UNFINISHED_MAX, Wanted,
+    Batches, Channels, Config, DISPUTED_MAX, Demands, DisputeRounds, DisputedReceipts, HoldReason,
+    OFFERS_MAX, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pallet, Payers, PointsAudits, PoolId, Pools, Provider,
+    Standings, Wanted, calls::disputes::FROZEN,
 };
 
 /// How much, or how many, there is of somebody's.
@@ -25,7 +27,10 @@ impl<T: Config> Pallet<T> {
         Self::chan_5_batches_are_counted()?;
         Self::chan_6_audits_are_of_batches()?;
         Self::chan_7_disputes_are_counted()?;
-        Self::chan_8_demands_are_counted_and_on_hold()
+        Self::chan_8_demands_are_counted_and_on_hold()?;
+        Self::chan_9_offers_are_stood_behind()?;
+        Self::chan_10_pools_are_counted()?;
+        Self::chan_11_models_of_offers_and_rounds_stay()
     }
 
     fn chan_1_deposits_are_on_hold() -> Result<(), TryRuntimeError> {
@@ -90,19 +95,28 @@ impl<T: Config> Pallet<T> {
 
     fn chan_5_batches_are_counted() -> Result<(), TryRuntimeError> {
         for (stash, provider) in Standings::<T>::iter() {
-            let mut open = 0u128;
+            let (mut open, mut unfinished) = (0u128, Vec::new());
             for batch in provider.oldest..provider.next {
                 let record = Batches::<T>::get(&stash, batch).ok_or("CHAN-5: a batch is gone")?;
-                if batch >= provider.unfinished {
+                let is_open = provider.unfinished.contains(&batch);
+                ensure!(
+                    is_open || record.window.is_final(Self::now()),
+                    "CHAN-5: a batch is not final, and not covered"
+                );
+                ensure!(
+                    record.window.until < FROZEN || provider.are_places_taken(),
+                    "CHAN-5: a batch is never final"
+                );
+                if is_open {
                     open = open.saturating_add(record.window.root.sums.price);
+                    unfinished.push(batch);
                 }
             }
             let kept = Batches::<T>::iter_prefix(&stash).count();
-            let unfinished = provider.next.saturating_sub(provider.unfinished);
             ensure!(
                 open == provider.standing.open
                     && kept == provider.next.saturating_sub(provider.oldest) as usize
-                    && unfinished <= UNFINISHED_MAX,
+                    && unfinished == provider.unfinished.to_vec(),
                 "CHAN-5: batches are miscounted"
             );
         }
@@ -135,6 +149,13 @@ impl<T: Config> Pallet<T> {
             Self::has_each(&disputed, |provider| provider.disputes),
             "CHAN-7: a provider's disputes are miscounted"
         );
+        let challenged = DisputedReceipts::<T>::iter_values().filter(|of| of.unserved.is_none());
+        let challenged = counted(challenged.map(|of| of.provider));
+        ensure!(
+            Self::has_each(&challenged, |provider| provider.challenged)
+                && challenged.values().all(|count| *count <= DISPUTED_MAX),
+            "CHAN-7: a provider's places for disputes are miscounted"
+        );
         let receipts = DisputedReceipts::<T>::iter_values().filter_map(|of| Some((of.provider, of.batch?)));
         let points = Demands::<T>::iter().filter_map(|(stash, _, demand)| match demand.wanted {
             Wanted::Point { batch, .. } => Some((stash, batch)),
@@ -164,6 +185,70 @@ impl<T: Config> Pallet<T> {
         ensure!(
             Self::has_each(&demanded, |provider| provider.demands),
             "CHAN-8: a provider's demands are miscounted"
+        );
+        for (stash, provider) in Standings::<T>::iter() {
+            let due = Demands::<T>::iter_prefix_values(stash).filter(|demand| demand.is_due);
+            let kept = due.fold(0u128, |sum, demand| sum.saturating_add(demand.room));
+            ensure!(
+                kept == provider.kept,
+                "CHAN-8: other room is kept than for what is due"
+            );
+        }
+        Ok(())
+    }
+
+    fn chan_9_offers_are_stood_behind() -> Result<(), TryRuntimeError> {
+        let mut offered = Of::<T::AccountId, (u32, u32)>::new();
+        for (stash, _, offer) in Offers::<T>::iter() {
+            let (offers, places) = offered.entry(stash).or_default();
+            *offers = offers.saturating_add(1);
+            *places = places.saturating_add(offer.covered());
+            let is_possible = offer.busy <= offer.places && offer.places <= PLACES_MAX;
+            ensure!(is_possible, "CHAN-9: more places are taken, or offered, than may");
+        }
+        for (stash, provider) in Standings::<T>::iter() {
+            let (offers, places) = offered.remove(&stash).unwrap_or_default();
+            ensure!(
+                (offers, places) == (provider.offers, provider.places) && offers <= OFFERS_MAX,
+                "CHAN-9: a provider's offers are miscounted"
+            );
+            ensure!(
+                offers == 0 || provider.lock > 0 && Self::cap_for(places) <= provider.standing.cap,
+                "CHAN-9: an offer that nobody stands behind"
+            );
+        }
+        ensure!(offered.is_empty(), "CHAN-9: an offer of who never stood");
+        Ok(())
+    }
+
+    fn chan_10_pools_are_counted() -> Result<(), TryRuntimeError> {
+        let mut offered = Of::<PoolId, (u32, u32, u32)>::new();
+        for (_, pool, offer) in Offers::<T>::iter() {
+            let (offers, places, busy) = offered.entry(pool).or_default();
+            *offers = offers.saturating_add(1);
+            *places = places.saturating_add(offer.places);
+            *busy = busy.saturating_add(offer.busy);
+        }
+        for (id, pool) in Pools::<T>::iter() {
+            let counted = (pool.offers, pool.places, pool.busy);
+            ensure!(
+                offered.remove(&id) == Some(counted) && pool.offers <= POOL_OFFERS_MAX,
+                "CHAN-10: a pool is miscounted, or nothing is in it"
+            );
+            let is_past = pool.at <= Self::now() && pool.taken <= pool.there;
+            ensure!(is_past && pool.price > 0, "CHAN-10: a pool's price is not sound");
+        }
+        ensure!(offered.is_empty(), "CHAN-10: an offer is in no pool");
+        Ok(())
+    }
+
+    fn chan_11_models_of_offers_and_rounds_stay() -> Result<(), TryRuntimeError> {
+        let offered = Offers::<T>::iter_keys().map(|(_, (model, _))| model);
+        let disputed = DisputedReceipts::<T>::iter_values().map(|of| of.model);
+        let uses = counted(offered.chain(disputed));
+        ensure!(
+            uses.iter().all(|(model, count)| T::Models::uses(model) == *count),
+            "CHAN-11: a model is kept for other sales than those that there are"
         );
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! What is kept.
 
+#[cfg(feature = "runtime-benchmarks")]
+use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_arithmetic::{FixedU128, Perquintill};
@@ -8,20 +10,31 @@ use sp_runtime::DispatchError;
 use surety_audit_economics::channels::points_drawn;
 use surety_channels::{
     BatchNumber, BatchWindow, Batched, ChannelId, ChannelTerms, Nonce, PointsFound, Purse, Request,
-    SignedChunkStatement, Standing, Struck, Time,
+    SignedChunkStatement, Standing, Struck, Time, view::Wanted,
 };
+#[cfg(feature = "runtime-benchmarks")]
+use surety_types::trust::AuditProof;
 use surety_types::{
-    ContentHash, TaskId,
+    ContentHash, ModelId, TaskId,
+    model::Operation,
     task::{AuditDraw, ResultClaim},
     trust::{FaultKind, ItemLeaves},
 };
 
-use crate::SIGNERS_MAX;
+use crate::{DISPUTED_MAX, SIGNERS_MAX, UNFINISHED_MAX};
 
 /// Says whether a key has signed some bytes: 32 of a message, or 47 where a wallet has wrapped them.
 pub trait SignedBytes<AccountId> {
     /// Whether `key` has signed `bytes`, by sr25519.
     fn is_signed(key: &AccountId, bytes: &[u8], signature: &[u8; 64]) -> bool;
+
+    /// A key for benchmarks, and its signature of each of these.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn for_benchmark(signed: &[&[u8]]) -> (AccountId, Vec<[u8; 64]>);
+
+    /// The agent of a verifier, and its proof for the draw that the benchmarks make.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn draw_for_benchmark() -> (AccountId, AuditProof);
 }
 
 /// Has providers and verifiers lose what their faults cost. Provided by trust-lock.
@@ -29,6 +42,10 @@ pub trait Convictions<AccountId> {
     /// `offender` was found to be at fault, where anybody did by `finder`: its `lock` is lost when the time
     /// for a veto is over.
     fn convict(offender: &AccountId, kind: FaultKind, lock: u128, finder: Option<&AccountId>);
+
+    /// Makes the next conviction cost as much as one can.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn fill_for_benchmark();
 }
 
 /// Knows how results of models are laid out. Provided by the runtime.
@@ -36,6 +53,11 @@ pub trait ReceiptReferee {
     /// The Merkle root over the leaves of an item in the trace of this claim, if these are shown to be them;
     /// nothing where the request has no items, too.
     fn item_root(request: &Request, claim: &ResultClaim, item: u32, shown: &ItemLeaves) -> Option<H256>;
+
+    /// A request for the most items that there can be, at a planck each, a claim about it, and the leaves of
+    /// its first item, for benchmarks.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn item_for_benchmark() -> (Request, ResultClaim, ItemLeaves);
 }
 
 /// A receipt that is disputed.
@@ -62,6 +84,10 @@ pub trait ReceiptDisputes<AccountId> {
         receipt: ClaimedReceipt<AccountId>,
         challenger: Option<&AccountId>,
     ) -> Result<TaskId, DispatchError>;
+
+    /// A request for the longest generation that can be disputed, at a planck for each unit, for benchmarks.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn request_for_benchmark() -> Request;
 }
 
 /// Which receipt a round is about.
@@ -73,6 +99,8 @@ pub struct Disputed<AccountId> {
     pub batch: Option<BatchNumber>,
     /// The receipt.
     pub receipt: Struck,
+    /// The model that has answered. It is kept for as long as the round is.
+    pub model: ModelId,
     /// Content hash of what was asked with, and how long that is, in bytes.
     pub input: (ContentHash, u32),
     /// The agent of the verifier that was not served it: what it needs can be demanded as a client does.
@@ -90,27 +118,6 @@ impl<AccountId> Disputed<AccountId> {
     }
 }
 
-/// What a provider has to show.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
-pub enum Wanted {
-    /// A batch with a receipt of this request that says at least so many bytes.
-    Receipt {
-        /// Channel id.
-        channel: ChannelId,
-        /// Number of the request.
-        nonce: Nonce,
-        /// So many bytes were signed for.
-        bytes: u32,
-    },
-    /// The receipt that a point is in.
-    Point {
-        /// The batch.
-        batch: BatchNumber,
-        /// Where on the line of its price, in plancks.
-        point: u128,
-    },
-}
-
 /// What somebody demands of a provider.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Demand<AccountId> {
@@ -122,6 +129,10 @@ pub struct Demand<AccountId> {
     pub price: u128,
     /// Last time for the provider.
     pub until: Time,
+    /// What batching it takes of the cap at most, in plancks. Nothing for a point.
+    pub room: u128,
+    /// There was as much room when its time began, and it is kept. Otherwise its time begins again.
+    pub is_due: bool,
 }
 
 /// Where a receipt is that somebody disputes.
@@ -174,7 +185,37 @@ pub enum PointsState {
     /// What was found is sealed ([`surety_channels::points_seal`]).
     Sealed(H256),
     /// It can be held against the receipts.
-    Opened(PointsFound),
+    Opened {
+        /// What was found.
+        found: PointsFound,
+        /// When it was opened.
+        at: Time,
+    },
+}
+
+/// What is sold at one price: an operation of a model.
+pub type PoolId = (ModelId, Operation);
+
+/// What a provider sells.
+#[derive(
+    Clone, Copy, Default, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct Offer {
+    /// Least price of a unit, in plancks.
+    pub unit_price: u128,
+    /// Requests that it answers at once. With 0 it takes nothing new.
+    pub places: u32,
+    /// Places that were taken when it last said so.
+    pub busy: u32,
+    /// The pool's period in which that was.
+    pub reported: Option<u32>,
+}
+
+impl Offer {
+    /// Places that the standing cap covers for it: one at least, so that nobody fills pools with nothing.
+    pub fn covered(&self) -> u32 {
+        self.places.max(1)
+    }
 }
 
 /// A channel.
@@ -188,6 +229,8 @@ pub struct Channel<AccountId> {
     pub key: AccountId,
     /// Last time at which vouchers are redeemed.
     pub expiry: Time,
+    /// What was not counted yet is in this batch of the payee, or in later ones.
+    pub batch: BatchNumber,
     /// Its money.
     pub purse: Purse,
 }
@@ -219,7 +262,7 @@ pub struct Payer {
     pub channels: u32,
 }
 
-/// What a provider stands behind its offer with. Batches are final in the order of their numbers.
+/// What a provider stands behind its offer with.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Provider<AccountId> {
     /// Its lock, in plancks; 0 where it sells nothing.
@@ -232,8 +275,10 @@ pub struct Provider<AccountId> {
     pub channels: u32,
     /// The oldest batch that is kept.
     pub oldest: BatchNumber,
-    /// The oldest batch whose price is in the open sum.
-    pub unfinished: BatchNumber,
+    /// Batches whose price is in the open sum, in their order.
+    pub unfinished: BoundedVec<BatchNumber, ConstU32<UNFINISHED_MAX>>,
+    /// Room under the cap that is kept for receipts which are demanded, in plancks.
+    pub kept: u128,
     /// Its next batch.
     pub next: BatchNumber,
     /// Block of the chain with its latest batch.
@@ -242,8 +287,14 @@ pub struct Provider<AccountId> {
     pub signers: BoundedVec<AccountId, ConstU32<SIGNERS_MAX>>,
     /// Its receipts that are disputed now.
     pub disputes: u32,
+    /// Those of them that somebody says are wrong, with a bond: each takes one of the places for disputes.
+    pub challenged: u32,
     /// What is demanded of it now.
     pub demands: u32,
+    /// What it offers.
+    pub offers: u32,
+    /// Places of those, as its cap covers them.
+    pub places: u32,
     /// Where it began again after its last fault.
     pub since: Since,
 }
@@ -265,6 +316,11 @@ impl Since {
     pub const fn allows(&self, channel: ChannelId, batch: BatchNumber) -> bool {
         channel >= self.channel || batch < self.batch
     }
+
+    /// Whether a fault in what a batch says, or in what was only signed, is one of the present lock.
+    pub fn covers(&self, channel: ChannelId, batch: Option<BatchNumber>) -> bool {
+        channel >= self.channel && batch.is_none_or(|batch| batch >= self.batch)
+    }
 }
 
 impl<AccountId> Provider<AccountId> {
@@ -276,13 +332,43 @@ impl<AccountId> Provider<AccountId> {
             levy: Perquintill::zero(),
             channels: 0,
             oldest: 0,
-            unfinished: 0,
+            unfinished: BoundedVec::new(),
+            kept: 0,
             next: 0,
             batched_at: 0,
             signers: BoundedVec::new(),
             disputes: 0,
+            challenged: 0,
             demands: 0,
+            offers: 0,
+            places: 0,
             since: Since::default(),
         }
+    }
+
+    /// Whether there is anything that its lock, or a model of its, may still be needed for.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.channels > 0 || self.disputes > 0 || self.demands > 0 || !self.unfinished.is_empty()
+    }
+
+    /// Batches before this one are final.
+    pub(crate) fn first_unfinished(&self) -> BatchNumber {
+        self.unfinished.first().copied().unwrap_or(self.next)
+    }
+
+    /// Whether nobody else can dispute a receipt of it now.
+    pub(crate) const fn are_places_taken(&self) -> bool {
+        self.challenged >= DISPUTED_MAX
+    }
+
+    /// Keeps room for a batch with a receipt that is demanded, if there is any.
+    pub(crate) fn keep(&mut self, room: u128) -> bool {
+        let taken = self.standing.open.saturating_add(self.kept);
+        let left = self.standing.cap.saturating_sub(taken);
+        let is_there = room <= left && self.unfinished.len() < UNFINISHED_MAX as usize;
+        if is_there {
+            self.kept = self.kept.saturating_add(room);
+        }
+        is_there
     }
 }

@@ -46,5 +46,8 @@ weights!(
     authorize_open_points,
     refute_points,
     end_points,
+    offer,
+    withdraw_offer,
+    report_busy,
     sweep_one
 );

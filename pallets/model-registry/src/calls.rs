@@ -54,12 +54,18 @@ impl<T: Config> Pallet<T> {
         ensure!(entry.owner == owner, Error::<T>::NotOwner);
         let used = Uses::<T>::get(model).unwrap_or_default();
         ensure!(!used.retired, Error::<T>::AlreadyRetired);
-        let tasks = used.tasks;
-        Self::deposit_event(Event::Retired { model, owner, tasks });
-        if tasks > 0 {
-            Uses::<T>::insert(model, ModelUse { retired: true, tasks });
-        } else {
+        let ModelUse { tasks, sales, .. } = used;
+        Self::deposit_event(Event::Retired {
+            model,
+            owner,
+            tasks,
+            sales,
+        });
+        if used.is_over() {
             Self::remove(&model);
+        } else {
+            let retired = true;
+            Uses::<T>::insert(model, ModelUse { retired, ..used });
         }
         Ok(())
     }

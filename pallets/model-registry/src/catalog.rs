@@ -4,14 +4,25 @@ use frame_support::ensure;
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
     ModelId,
-    input::{ShapeFault, Work},
-    model::ModelAudits,
-    traits::{ModelCatalog, WorkReferee},
+    input::{ITEM_WORDS, SETTINGS_WORDS, ShapeFault, WORD_BYTES, Work},
+    model::{ModelAudits, Operation, audit_speeds},
+    traits::{ModelCatalog, SoldModels, WorkReferee},
 };
 
-#[cfg(feature = "runtime-benchmarks")]
-use crate::AuditSpeeds;
-use crate::{Config, Error, Models, Pallet, Uses};
+use crate::{AuditSpeeds, Config, Error, ModelUse, Models, Pallet, Uses};
+
+impl<T: Config> Pallet<T> {
+    /// Changes what is kept of a model's use. A retired model goes with the last of it.
+    fn change_use(model: &ModelId, change: impl FnOnce(&mut ModelUse)) {
+        let mut used = Uses::<T>::take(model).unwrap_or_default();
+        change(&mut used);
+        if !used.is_over() {
+            Uses::<T>::insert(model, used);
+        } else if used.retired {
+            Self::remove(model);
+        }
+    }
+}
 
 impl<T: Config> ModelCatalog for Pallet<T> {
     fn check(model: &ModelId, work: &Work) -> DispatchResult {
@@ -42,22 +53,12 @@ impl<T: Config> ModelCatalog for Pallet<T> {
     }
 
     fn acquire(model: &ModelId) {
-        let mut used = Uses::<T>::get(model).unwrap_or_default();
         // Each has an escrow of its own: there never are as many.
-        used.tasks = used.tasks.saturating_add(1);
-        Uses::<T>::insert(model, used);
+        Self::change_use(model, |used| used.tasks = used.tasks.saturating_add(1));
     }
 
     fn release(model: &ModelId) {
-        let Some(mut used) = Uses::<T>::take(model) else {
-            return;
-        };
-        used.tasks = used.tasks.saturating_sub(1);
-        if used.tasks > 0 {
-            Uses::<T>::insert(model, used);
-        } else if used.retired {
-            Self::remove(model);
-        }
+        Self::change_use(model, |used| used.tasks = used.tasks.saturating_sub(1));
     }
 
     fn uses(model: &ModelId) -> u32 {
@@ -65,7 +66,7 @@ impl<T: Config> ModelCatalog for Pallet<T> {
     }
 
     #[cfg(feature = "runtime-benchmarks")]
-    fn register_for_benchmark(operation: surety_types::model::Operation) -> ModelId {
+    fn register_for_benchmark(operation: Operation) -> ModelId {
         use frame_support::assert_ok;
 
         let owner: T::AccountId = frame_benchmarking::account("model owner", 0, 0);
@@ -86,5 +87,62 @@ impl<T: Config> ModelCatalog for Pallet<T> {
         if let Some(entry) = Models::<T>::get(model) {
             frame_support::assert_ok!(Self::do_retire(entry.owner, *model));
         }
+    }
+}
+
+/// The least work that there is: of every model that can be registered that much can be disputed.
+const fn least(operation: Operation) -> Work {
+    let (words, units_max) = match operation {
+        Operation::Embed => (ITEM_WORDS.saturating_add(1), 1),
+        // A token of the prompt, and one more.
+        Operation::Generate => (SETTINGS_WORDS.saturating_add(1), 2),
+    };
+    Work {
+        operation,
+        input_bytes: words.saturating_mul(WORD_BYTES),
+        units_max,
+    }
+}
+
+impl<T: Config> SoldModels for Pallet<T> {
+    fn check(model: &ModelId, operation: Operation) -> DispatchResult {
+        <Self as ModelCatalog>::check(model, &least(operation))?;
+        let is_exact = Models::<T>::get(model).is_some_and(|entry| entry.manifest.has_referee());
+        ensure!(is_exact, Error::<T>::NotExact);
+        Ok(())
+    }
+
+    fn speed(model: &ModelId) -> Option<u32> {
+        let manifest = Models::<T>::get(model)?.manifest;
+        let (reference, _) = audit_speeds(manifest.work_per_token());
+        Some(AuditSpeeds::<T>::get(model).unwrap_or(reference))
+    }
+
+    fn acquire(model: &ModelId) {
+        // Each is covered by a standing lock, or has a bond of its own: there never are as many.
+        Self::change_use(model, |used| used.sales = used.sales.saturating_add(1));
+    }
+
+    fn release(model: &ModelId) {
+        Self::change_use(model, |used| used.sales = used.sales.saturating_sub(1));
+    }
+
+    fn uses(model: &ModelId) -> u32 {
+        Uses::<T>::get(model).map_or(0, |used| used.sales)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn register_for_benchmark(operation: Operation, index: u32) -> ModelId {
+        let owner: T::AccountId = frame_benchmarking::account("sold model owner", index, 0);
+        let mut manifest = crate::benchmarking::largest(operation);
+        manifest.weights_bytes = manifest.weights_bytes.saturating_sub(index.into());
+        let model = manifest.id();
+        if !Models::<T>::contains_key(model) {
+            frame_support::assert_ok!(crate::asset::endow::<T>(&owner));
+            frame_support::assert_ok!(Self::do_register(owner, manifest));
+            // Somebody has said how fast it is, so that this is looked up, too.
+            AuditSpeeds::<T>::insert(model, u32::MAX);
+        }
+        model
     }
 }

@@ -102,7 +102,7 @@ pub mod pallet {
     #[pallet::storage]
     pub type Models<T: Config> = StorageMap<_, Blake2_128Concat, ModelId, ModelOf<T>>;
 
-    /// What goes on with each model that tasks have asked for which are not over.
+    /// What goes on with each model that tasks have asked for which are not over, or that is offered.
     #[pallet::storage]
     pub type Uses<T: Config> = StorageMap<_, Blake2_128Concat, ModelId, ModelUse>;
 
@@ -151,7 +151,7 @@ pub mod pallet {
             /// Whether it does.
             offered: bool,
         },
-        /// A model takes no new tasks. It goes with the last of those that have asked for it.
+        /// A model takes no new tasks and offers. It goes with the last of those that there are.
         Retired {
             /// Model id.
             model: ModelId,
@@ -159,6 +159,8 @@ pub mod pallet {
             owner: T::AccountId,
             /// Tasks that have asked for it and are not over.
             tasks: u32,
+            /// Offers of it over channels, and disputes about their receipts.
+            sales: u32,
         },
         /// A retired model is gone, or registered anew.
         Removed {
@@ -239,8 +241,12 @@ pub mod pallet {
         ForeignPooling,
         /// The model's epsilon is not between 0 and 1. Give the bits of an `f32` that is.
         InvalidEpsilon,
-        /// The model was retired and takes no new tasks. Ask for another one, or register this one anew.
+        /// The model was retired and takes no new tasks or offers. Use another one, or register this one
+        /// anew.
         TakesNoTasks,
+        /// The model is not on the exact tier: nobody could show that an answer of it is wrong. Offer one
+        /// that is.
+        NotExact,
         /// The signer is not the agent of a verifier. Bond a stash as a verifier, and confirm this key as its
         /// agent.
         NotVerifierAgent,
@@ -252,7 +258,8 @@ pub mod pallet {
         /// No reference machine is so fast, or so slow. Give between a tenth and a hundred times the
         /// multiplications a second that the chain takes it for.
         ImplausibleSpeed,
-        /// The model was retired before. Wait: it goes when the tasks are over that have asked for it.
+        /// The model was retired before. Wait: it goes when the tasks are over that have asked for it, and
+        /// nobody offers it.
         AlreadyRetired,
     }
 
@@ -279,8 +286,8 @@ pub mod pallet {
             Self::do_register(owner, *manifest).map(|_| ())
         }
 
-        /// Has a model that the caller registered take no new tasks. It is taken out, and the deposit
-        /// returned, when the tasks are over that have asked for it: at once when there are none.
+        /// Has a model that the caller registered take no new tasks and offers. It is taken out, and the
+        /// deposit returned, when those that there are are over: at once when there are none.
         #[pallet::call_index(1)]
         pub fn retire(origin: OriginFor<T>, model: ModelId) -> DispatchResult {
             let owner = ensure_signed(origin)?;

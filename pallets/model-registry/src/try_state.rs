@@ -65,8 +65,8 @@ impl<T: Config> Pallet<T> {
     fn model_4_what_is_used_is_there() -> Result<(), TryRuntimeError> {
         for (model, used) in Uses::<T>::iter() {
             ensure!(
-                used.tasks > 0 && Models::<T>::contains_key(model),
-                "MODEL-4: a use by no task, or of no model"
+                !used.is_over() && Models::<T>::contains_key(model),
+                "MODEL-4: a use by nothing, or of no model"
             );
         }
         Ok(())

@@ -11,8 +11,17 @@ use surety_types::model::ModelManifest;
 pub struct ModelUse {
     /// Tasks that asked for it and are not over.
     pub tasks: u32,
+    /// Offers of it over channels, and disputes about their receipts.
+    pub sales: u32,
     /// Whether it takes no new ones, and goes with the last of them.
     pub retired: bool,
+}
+
+impl ModelUse {
+    /// Whether nothing needs it any more.
+    pub const fn is_over(&self) -> bool {
+        self.tasks == 0 && self.sales == 0
+    }
 }
 
 /// A registered model.

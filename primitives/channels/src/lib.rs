@@ -19,6 +19,7 @@ pub mod request;
 pub mod statement;
 pub mod sum_tree;
 pub mod tally;
+pub mod view;
 pub mod voucher;
 pub mod window;
 

@@ -14,6 +14,10 @@
 use alloc::vec::Vec;
 use codec::Codec;
 use sp_runtime::FixedU128;
+use surety_channels::{
+    BatchNumber, ChannelId, Time,
+    view::{BatchView, ChannelRules, ChannelView, DemandView, OfferView, PointsView, PoolView, StandingView},
+};
 use surety_dispute_game::{
     committee::DisputeCommittee,
     dispute::{Dispute, DisputeView},
@@ -80,5 +84,51 @@ sp_api::decl_runtime_apis! {
 
         /// The committee of a dispute, while it sits.
         fn committee(dispute: DisputeId) -> Option<DisputeCommittee<AccountId, Balance, BlockNumber>>;
+    }
+
+    /// Questions about channels, what is offered over them, and batches of receipts.
+    pub trait ChannelApi<AccountId, BlockNumber>
+    where
+        AccountId: Codec,
+        BlockNumber: Codec,
+    {
+        /// A channel that was not ended.
+        fn channel(id: ChannelId) -> Option<ChannelView<AccountId>>;
+
+        /// The channels that pay a provider, by its stash.
+        fn channels_of(payee: AccountId) -> Vec<ChannelView<AccountId>>;
+
+        /// The channels of a payer.
+        fn channels_by(payer: AccountId) -> Vec<ChannelView<AccountId>>;
+
+        /// All offers of providers that stand behind them.
+        fn offers() -> Vec<OfferView<AccountId>>;
+
+        /// What each operation of a model costs at least.
+        fn pools() -> Vec<PoolView>;
+
+        /// What a provider stands behind, if it ever stood.
+        fn standing(provider: AccountId) -> Option<StandingView<AccountId>>;
+
+        /// The batches of a provider that are kept, in their order.
+        fn batches(provider: AccountId) -> Vec<BatchView<AccountId, BlockNumber>>;
+
+        /// The batches of all providers for which verifiers can still announce points.
+        fn open_batches() -> Vec<BatchView<AccountId, BlockNumber>>;
+
+        /// What is demanded of a provider.
+        fn demands(provider: AccountId) -> Vec<DemandView<AccountId>>;
+
+        /// The verifiers that have announced points of a batch.
+        fn points(provider: AccountId, batch: BatchNumber) -> Vec<PointsView<AccountId>>;
+
+        /// Parameters that everybody works by, as they are now.
+        fn rules() -> ChannelRules;
+
+        /// The least standing lock for a cap, in plancks, or nothing where no lock would do now.
+        fn least_lock(provider: AccountId, cap: u128) -> Option<u128>;
+
+        /// The time on the chain's clock.
+        fn time() -> Time;
     }
 }

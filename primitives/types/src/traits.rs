@@ -7,7 +7,7 @@ use sp_runtime::{DispatchError, DispatchResult, Weight};
 use crate::{
     ContentHash, ModelId, TaskId,
     input::Work,
-    model::{ExactForm, ModelAudits, ModelFamily},
+    model::{ExactForm, ModelAudits, ModelFamily, Operation},
     stake::Role,
     task::{Assignment, AuditTerms, PerMember, Security, SecurityLevel, TaskSpec, Verdict},
     trust::{AuditProof, AuditToPay},
@@ -179,11 +179,37 @@ pub trait ModelCatalog {
 
     /// Registers a model offering `operation` for benchmarks.
     #[cfg(feature = "runtime-benchmarks")]
-    fn register_for_benchmark(operation: crate::model::Operation) -> ModelId;
+    fn register_for_benchmark(operation: Operation) -> ModelId;
 
     /// Has its owner retire a model for benchmarks.
     #[cfg(feature = "runtime-benchmarks")]
     fn retire_for_benchmark(model: &ModelId);
+}
+
+/// Which models providers sell over channels. Provided by model-registry.
+pub trait SoldModels {
+    /// Whether a provider may begin to offer this of the model: a receipt of it can be shown to be wrong.
+    ///
+    /// # Errors
+    /// The catalogue's own error for an unknown model, one that was retired or is not on the exact tier, or
+    /// an operation that it lacks.
+    fn check(model: &ModelId, operation: Operation) -> DispatchResult;
+
+    /// Tokens of the model that its reference machine audits in 1,000 seconds; nothing where it is unknown.
+    fn speed(model: &ModelId) -> Option<u32>;
+
+    /// The model is offered, or a receipt of it disputed: it stays known until that is over.
+    fn acquire(model: &ModelId);
+
+    /// What had acquired the model is over.
+    fn release(model: &ModelId);
+
+    /// How many offers and disputes have acquired the model and not released it.
+    fn uses(model: &ModelId) -> u32;
+
+    /// Registers a model that can be offered for benchmarks, another one for each index.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn register_for_benchmark(operation: Operation, index: u32) -> ModelId;
 }
 
 /// Knows of which work of a model a result can be checked cell by cell. Provided by the runtime.

@@ -20,7 +20,8 @@ parameter_types! {
     pub TreasuryAccount: AccountId = PalletId(*b"sur/trsy").into_account_truncating();
     /// Where validators' part of the protocol fees waits until rewards are paid out.
     pub ValidatorPot: AccountId = PalletId(*b"sur/vpot").into_account_truncating();
-    /// A round's dearest step.
+    /// A round's dearest step. What the auction adds for its own part is more than what channels do for
+    /// theirs.
     pub TrustWeight: Weight = Results::advance_weight();
 }
 

@@ -151,6 +151,7 @@ impl Get<bool> for NoRoomForAnswers {
         let used = *System::block_weight().get(DispatchClass::Operational);
         let dearest = Results::answer_weight()
             .max(TaskAuction::answer_weight())
+            .max(super::channels::answer_weight())
             .saturating_add(class.base_extrinsic);
         let all = System::block_weight().total().saturating_add(dearest);
         let fits = all.all_lte(limits.max_block)

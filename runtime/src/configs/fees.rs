@@ -72,7 +72,8 @@ fn works_for(agent: &AccountId, call: &RuntimeCall) -> Option<AccountId> {
         | RuntimeCall::Disputes(_)
         | RuntimeCall::TaskAuction(_)
         | RuntimeCall::ProviderRegistry(_)
-        | RuntimeCall::ModelRegistry(_) => stash,
+        | RuntimeCall::ModelRegistry(_)
+        | RuntimeCall::Channels(_) => stash,
         _ => None,
     }
 }

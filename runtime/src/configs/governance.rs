@@ -65,12 +65,13 @@ pub enum ProxyType {
     Any,
     /// What gives no money away: no transfers, and no tasks, which pay others.
     NonTransfer,
-    /// Working on tasks and offering models, for a machine that holds no other key.
+    /// Working on tasks and over channels, and offering models, for a machine that holds no other key.
     Compute,
 }
 
 impl InstanceFilter<RuntimeCall> for ProxyType {
     fn filter(&self, call: &RuntimeCall) -> bool {
+        use surety_pallet_channels::Call as Channels;
         use surety_pallet_task_auction::Call as Auction;
         match self {
             ProxyType::Any => true,
@@ -87,16 +88,23 @@ impl InstanceFilter<RuntimeCall> for ProxyType {
                     | RuntimeCall::ProviderRegistry(..)
                     | RuntimeCall::ModelRegistry(..)
             ),
-            ProxyType::Compute => matches!(
-                call,
-                RuntimeCall::Utility(..)
-                    | RuntimeCall::ProviderRegistry(..)
-                    | RuntimeCall::ModelRegistry(..)
-                    | RuntimeCall::Results(..)
-                    | RuntimeCall::Disputes(..)
-                    | RuntimeCall::TrustLock(..)
-                    | RuntimeCall::TaskAuction(Auction::bid { .. } | Auction::advance { .. })
-            ),
+            // Deposits in channels are for others.
+            ProxyType::Compute => match call {
+                RuntimeCall::Channels(call) => !matches!(
+                    call,
+                    Channels::open { .. } | Channels::top_up { .. } | Channels::extend { .. }
+                ),
+                _ => matches!(
+                    call,
+                    RuntimeCall::Utility(..)
+                        | RuntimeCall::ProviderRegistry(..)
+                        | RuntimeCall::ModelRegistry(..)
+                        | RuntimeCall::Results(..)
+                        | RuntimeCall::Disputes(..)
+                        | RuntimeCall::TrustLock(..)
+                        | RuntimeCall::TaskAuction(Auction::bid { .. } | Auction::advance { .. })
+                ),
+            },
         }
     }
 

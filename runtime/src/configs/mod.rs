@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+pub mod channels;
 pub mod compute;
 pub mod consensus;
 pub mod fees;

@@ -20,7 +20,7 @@ use surety_model_trace::{CellReferee, Layout, TaskFacts, shown_item};
 use surety_pallet_results::{DisputeReferee, Rounds};
 use surety_proofs::{PARTS_MAX, parts};
 use surety_types::{
-    ContentHash, TaskId,
+    ContentHash, ModelId, TaskId,
     input::Work,
     model::{ExactForm, ModelFamily, Operation, SpecialIds, Tier},
     task::ResultClaim,
@@ -28,7 +28,7 @@ use surety_types::{
     trust::{AuditProof, ItemLeaves},
 };
 
-use super::consensus::RunningClock;
+use super::{channels::TaskOrReceipt, consensus::RunningClock};
 use crate::{
     AccountId, Balance, Balances, BlockEntropy, Disputes, Results, Runtime, RuntimeHoldReason, Staking,
     TaskAuction, params::dynamic, weights,
@@ -69,7 +69,7 @@ impl surety_pallet_trust_lock::Config for Runtime {
 impl surety_pallet_results::Config for Runtime {
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
-    type Outcome = TaskAuction;
+    type Outcome = TaskOrReceipt;
     type Clock = TaskAuction;
     type Referee = ExactReferee;
     type Draws = Sr25519Draws;
@@ -186,6 +186,26 @@ impl ExactContext {
     }
 }
 
+/// What there is to know of work that a model is asked for; nothing where it is not on the exact tier.
+pub(crate) fn exact_context(
+    model: &ModelId,
+    work: Work,
+    input: ContentHash,
+) -> Result<Option<ExactContext>, DispatchError> {
+    use surety_pallet_model_registry::{Error, Models};
+
+    let model = Models::<Runtime>::get(model).ok_or(Error::<Runtime>::UnknownModel)?;
+    let manifest = model.manifest;
+    let exact = manifest.exact.filter(|_| manifest.tier == Tier::Exact);
+    Ok(exact.map(|exact| ExactContext {
+        family: manifest.family,
+        work,
+        input,
+        stop: manifest.text.stop,
+        exact,
+    }))
+}
+
 /// Knows how the results of models on the exact tier are computed.
 pub struct ExactReferee;
 
@@ -194,20 +214,12 @@ impl DisputeReferee for ExactReferee {
     type ClaimReferee = ExactClaimReferee;
 
     fn dispute_context(task: TaskId) -> Result<Option<ExactContext>, DispatchError> {
-        use surety_pallet_model_registry::{Error, Models};
         use surety_pallet_task_auction::{Error as TaskError, Tasks};
 
-        let task = Tasks::<Runtime>::get(task).ok_or(TaskError::<Runtime>::UnknownTask)?;
-        let model = Models::<Runtime>::get(task.spec.model).ok_or(Error::<Runtime>::UnknownModel)?;
-        let manifest = model.manifest;
-        let exact = manifest.exact.filter(|_| manifest.tier == Tier::Exact);
-        Ok(exact.map(|exact| ExactContext {
-            family: manifest.family,
-            work: task.spec.work(),
-            input: task.spec.input,
-            stop: manifest.text.stop,
-            exact,
-        }))
+        let spec = Tasks::<Runtime>::get(task)
+            .ok_or(TaskError::<Runtime>::UnknownTask)?
+            .spec;
+        exact_context(&spec.model, spec.work(), spec.input)
     }
 
     /// Asked by every reveal, in the pool of transactions too: it takes as long for every model that can be

@@ -4,6 +4,7 @@
 #![allow(clippy::all, missing_docs, unused_qualifications)]
 
 pub mod surety_pallet_block_entropy;
+pub mod surety_pallet_channels;
 pub mod surety_pallet_disputes;
 pub mod surety_pallet_finality_clock;
 pub mod surety_pallet_model_registry;

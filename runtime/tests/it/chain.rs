@@ -315,6 +315,7 @@ impl Chain {
             surety_runtime::Billing::do_try_state().unwrap();
             surety_runtime::FinalityClock::do_try_state().unwrap();
             surety_runtime::BlockEntropy::do_try_state().unwrap();
+            surety_runtime::Channels::do_try_state().unwrap();
         });
     }
 }
@@ -332,7 +333,8 @@ fn extrinsic(signer: Sr25519Keyring, call: RuntimeCall) -> UncheckedExtrinsic {
             | surety_pallet_results::Call::reveal_audit { .. }
             | surety_pallet_results::Call::reveal_items { .. },
         )
-        | RuntimeCall::Disputes(surety_pallet_disputes::Call::reveal_vote { .. }) => general(call, 0),
+        | RuntimeCall::Disputes(surety_pallet_disputes::Call::reveal_vote { .. })
+        | RuntimeCall::Channels(surety_pallet_channels::Call::open_points { .. }) => general(call, 0),
         _ => signed(signer, call),
     }
 }

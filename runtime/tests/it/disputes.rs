@@ -58,6 +58,7 @@ pub struct World {
     pub layout: Layout,
     pub trace: MemoryTrace,
     pub claim: ResultClaim,
+    pub input: Vec<u8>,
 }
 
 impl World {
@@ -119,7 +120,7 @@ impl World {
         let own = MemoryTrace::compute(model.clone(), &first, input.clone(), None).unwrap();
         let output = own.own().unwrap();
         let layout = layout_of(content_hash(&output));
-        let trace = MemoryTrace::compute(model, &layout, input, Some(output.clone())).unwrap();
+        let trace = MemoryTrace::compute(model, &layout, input.clone(), Some(output.clone())).unwrap();
         let claim = ResultClaim {
             output: content_hash(&output),
             trace_root: trace.root(),
@@ -130,6 +131,7 @@ impl World {
             layout,
             trace,
             claim,
+            input,
         }
     }
 

@@ -169,7 +169,7 @@ fn a_stash_pays_for_whatever_its_agents_program_signs() {
     let mut chain = open();
     impoverish(&mut chain, PROVIDER.agent);
     let (task, dispute) = (0, 0);
-    let calls: [RuntimeCall; 8] = [
+    let calls: [RuntimeCall; 9] = [
         surety_pallet_task_auction::Call::bid { task, seal: hash(1) }.into(),
         surety_pallet_results::Call::commit {
             task,
@@ -184,6 +184,7 @@ fn a_stash_pays_for_whatever_its_agents_program_signs() {
             offered: true,
         }
         .into(),
+        surety_pallet_channels::Call::add_signer {}.into(),
         // It uses up a nonce whose call was lost.
         frame_system::Call::remark { remark: vec![] }.into(),
         heartbeat(),

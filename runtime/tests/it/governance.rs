@@ -174,6 +174,18 @@ fn proxies_can_do_what_their_kind_says_and_no_more() {
         (bond, [true, true, false]),
         (advance, [true, false, true]),
         (heartbeat, [true, true, true]),
+        (
+            surety_pallet_channels::Call::stand { lock: 0, cap: 0 }.into(),
+            [true, false, true],
+        ),
+        (
+            surety_pallet_channels::Call::top_up {
+                channel: 0,
+                amount: 1,
+            }
+            .into(),
+            [true, false, false],
+        ),
         (set(bid_window(None)), [true, false, false]),
     ];
     for (call, allowed) in cases {

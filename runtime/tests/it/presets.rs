@@ -188,6 +188,7 @@ fn metadata_can_be_read_and_names_every_pallet_at_its_index() {
         ("Billing", 55),
         ("Results", 56),
         ("Disputes", 57),
+        ("Channels", 58),
     ] {
         assert!(
             indices.contains(&(name.into(), index)),
@@ -205,6 +206,7 @@ fn the_runtime_answers_what_the_worker_asks() {
     };
     for api in [
         "TaskApi",
+        "ChannelApi",
         "BabeApi",
         "GrandpaApi",
         "GenesisBuilder",

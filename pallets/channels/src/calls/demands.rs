@@ -21,8 +21,8 @@ use surety_types::{
 
 use super::disputes::By;
 use crate::{
-    Batches, Channels, Config, Demand, Demands, Error, Event, HoldReason, Pallet, SignedBytes, Standings,
-    Wanted,
+    Batches, Channels, Config, Demand, Demands, Error, Event, HoldReason, Pallet, Provider, SignedBytes,
+    Standings, Wanted,
 };
 
 impl<T: Config> Pallet<T> {
@@ -32,6 +32,8 @@ impl<T: Config> Pallet<T> {
     ) -> DispatchResult {
         let statement = &held.statement;
         let provider = Self::standing(&statement.payee)?;
+        // The provider has no batch with a price for that.
+        ensure!(!statement.is_void(), Error::<T>::MayNotDemand);
         let channel = Channels::<T>::get(statement.channel).ok_or(Error::<T>::NoChannel)?;
         let is_of_it = channel.payee == statement.payee && provider.since.channel <= statement.channel;
         ensure!(is_of_it, Error::<T>::TooLate);
@@ -39,6 +41,8 @@ impl<T: Config> Pallet<T> {
         ensure!(is_payer, Error::<T>::MayNotDemand);
         let is_counted = statement.nonce < channel.purse.next;
         ensure!(!is_counted, Error::<T>::AlreadyCounted);
+        // What was batched long ago cannot be shown any more.
+        ensure!(provider.oldest <= channel.batch, Error::<T>::TooLate);
         Self::ensure_signer(&provider, held)?;
         let is_signed = held.is_signed(&T::Genesis::get(), T::Signatures::is_signed);
         ensure!(is_signed, Error::<T>::BadSignature);
@@ -47,7 +51,10 @@ impl<T: Config> Pallet<T> {
             nonce: statement.nonce,
             bytes: statement.bytes,
         };
-        Self::demand((&statement.payee, &by), &[&by], wanted)
+        // Of an answer that goes on nobody knows what it will cost, but the deposit pays for it.
+        let uncounted = channel.purse.deposit.saturating_sub(channel.purse.counted);
+        let most = statement.end.map_or(uncounted, |_| statement.price);
+        Self::demand((&statement.payee, &by), &[&by], wanted, most)
     }
 
     pub(crate) fn do_demand_point(
@@ -72,14 +79,16 @@ impl<T: Config> Pallet<T> {
             (provider, &verifier),
             &[&agent, &verifier],
             Wanted::Point { batch, point },
+            0,
         )
     }
 
-    /// Puts the price on hold with the first that has it.
+    /// Puts the price on hold with the first that has it. Batching what is wanted takes `room` of the cap.
     fn demand(
         (provider, demander): (&T::AccountId, &T::AccountId),
         payers: &[&T::AccountId],
         wanted: Wanted,
+        room: u128,
     ) -> DispatchResult {
         let is_new = !Demands::<T>::contains_key(provider, demander);
         ensure!(is_new, Error::<T>::AlreadyDemanded);
@@ -88,24 +97,43 @@ impl<T: Config> Pallet<T> {
         let by = payers.find(|payer| T::Currency::can_hold(&reason, payer, price));
         let by = (*by.ok_or(TokenError::FundsUnavailable)?).clone();
         T::Currency::hold(&reason, &by, price)?;
-        let until = Self::now().saturating_add(T::SupplyWindow::get());
+        let mut standing = Self::standing(provider)?;
+        standing.demands = standing.demands.saturating_add(1);
         let demand = Demand {
-            wanted: wanted.clone(),
+            wanted,
             by,
             price,
-            until,
+            until: 0,
+            room: room.min(standing.standing.cap),
+            is_due: false,
         };
-        Demands::<T>::insert(provider, demander, demand);
-        Standings::<T>::mutate_extant(provider, |provider| {
-            provider.demands = provider.demands.saturating_add(1);
-        });
+        Self::begin_demand((provider, demander), standing, demand);
+        Ok(())
+    }
+
+    /// Gives a provider time for what is demanded. It is only due if there is room for it under the cap, and
+    /// a place for a batch, when that begins: others can keep a provider from batching.
+    fn begin_demand(
+        (provider, demander): (&T::AccountId, &T::AccountId),
+        mut standing: Provider<T::AccountId>,
+        mut demand: Demand<T::AccountId>,
+    ) {
+        demand.until = Self::now().saturating_add(T::SupplyWindow::get());
+        demand.is_due = match demand.wanted {
+            Wanted::Point { .. } => true,
+            Wanted::Receipt { .. } => {
+                Self::finish_batches(provider, &mut standing);
+                standing.keep(demand.room)
+            }
+        };
+        Standings::<T>::insert(provider, standing);
         Self::deposit_event(Event::Demanded {
             provider: provider.clone(),
             demander: demander.clone(),
-            wanted,
-            until,
+            wanted: demand.wanted.clone(),
+            until: demand.until,
         });
-        Ok(())
+        Demands::<T>::insert(provider, demander, demand);
     }
 
     pub(crate) fn do_show_receipt(
@@ -146,6 +174,7 @@ impl<T: Config> Pallet<T> {
             .checked_sub(start)
             .is_some_and(|offset| offset < receipt.statement.price);
         ensure!(is_there, Error::<T>::NotDemanded);
+        // Also after the batch's window, in which it was demanded: there is one for each verifier.
         let unserved = By::Unserved(&demand.by);
         match Self::open_round((receipt.statement, Some(batch)), request, head, unserved) {
             // Whoever disputes it has had it shown.
@@ -158,14 +187,31 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_end_demand(provider: T::AccountId, demander: &T::AccountId) -> DispatchResult {
         let demand = Demands::<T>::get(&provider, demander).ok_or(Error::<T>::NotDemanded)?;
         let standing = Standings::<T>::get(&provider).ok_or(Error::<T>::NotStanding)?;
-        // Whoever has lost its lock owes nothing more.
-        let is_owed = standing.lock > 0;
+        let is_owed = Self::is_owed(&standing, &demand.wanted);
         ensure!(!is_owed || demand.until < Self::now(), Error::<T>::WrongTime);
+        if is_owed && !demand.is_due {
+            Self::begin_demand((&provider, demander), standing, demand);
+            return Ok(());
+        }
         if is_owed {
             // While the demand keeps its batch from being final.
             Self::convict(provider.clone(), standing, FaultKind::WithheldData, demander);
         }
         Self::meet(&provider, demander, demand, false)
+    }
+
+    /// Whether a provider loses its present lock for what it does not show.
+    fn is_owed(standing: &Provider<T::AccountId>, wanted: &Wanted) -> bool {
+        standing.lock > 0
+            && match wanted {
+                Wanted::Point { batch, .. } => standing.since.batch <= *batch,
+                Wanted::Receipt { channel, .. } => {
+                    // Meanwhile it may have been batched too long ago.
+                    let there = Channels::<T>::get(channel);
+                    let is_there = there.is_none_or(|channel| standing.oldest <= channel.batch);
+                    standing.since.channel <= *channel && is_there
+                }
+            }
     }
 
     /// The provider that an agent acts for, and what somebody demands of it that it can still show.
@@ -175,7 +221,8 @@ impl<T: Config> Pallet<T> {
     ) -> Result<(T::AccountId, Demand<T::AccountId>), DispatchError> {
         let provider = T::Stake::stash_of(agent, Role::Provider).ok_or(Error::<T>::NotAgent)?;
         let demand = Demands::<T>::get(&provider, demander).ok_or(Error::<T>::NotDemanded)?;
-        ensure!(Self::now() <= demand.until, Error::<T>::WrongTime);
+        let is_time = Self::now() <= demand.until || !demand.is_due;
+        ensure!(is_time, Error::<T>::WrongTime);
         Ok((provider, demand))
     }
 
@@ -207,6 +254,9 @@ impl<T: Config> Pallet<T> {
         T::Currency::release(&reason, &demand.by, left, Precision::Exact)?;
         Standings::<T>::mutate_extant(provider, |provider| {
             provider.demands = provider.demands.saturating_sub(1);
+            if demand.is_due {
+                provider.kept = provider.kept.saturating_sub(demand.room);
+            }
         });
         if let Wanted::Point { batch, .. } = demand.wanted {
             Self::change_batch(provider, batch, |record| {

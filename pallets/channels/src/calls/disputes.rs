@@ -3,14 +3,19 @@
 
 use frame_support::{ensure, traits::Get};
 use sp_runtime::{DispatchError, DispatchResult};
-use surety_channels::{BatchNumber, Batched, ChunkStatement, End, Request, SignedChunkStatement, Struck};
+use surety_channels::{
+    BatchNumber, Batched, ChunkStatement, End, Request, SignedChunkStatement, Struck, Time,
+};
 use surety_proofs::SegmentOpening;
-use surety_types::{ContentHash, TaskId, task::ResultClaim};
+use surety_types::{ContentHash, TaskId, task::ResultClaim, traits::SoldModels};
 
 use crate::{
-    Batches, Channels, ClaimedReceipt, Config, DISPUTED_MAX, DisputeRounds, Disputed, DisputedReceipts,
-    Error, Event, Pallet, ReceiptDisputes, ReceiptSource, SignedBytes, Standings,
+    Batches, Channels, ClaimedReceipt, Config, DisputeRounds, Disputed, DisputedReceipts, Error, Event,
+    Pallet, Provider, ReceiptDisputes, ReceiptSource, SignedBytes, Standings,
 };
+
+/// The last time to dispute a batch, while all places for that are taken: it begins again when one is free.
+pub(crate) const FROZEN: Time = Time::MAX;
 
 /// Who has a round opened.
 pub(crate) enum By<'a, AccountId> {
@@ -32,7 +37,7 @@ impl<T: Config> Pallet<T> {
             ReceiptSource::Signed(signed) => (Self::disputed_signed(signed)?, None),
         };
         let provider = Self::standing(&statement.payee)?;
-        ensure!(provider.disputes < DISPUTED_MAX, Error::<T>::TooManyDisputed);
+        ensure!(!provider.are_places_taken(), Error::<T>::TooManyDisputed);
         Self::open_round((statement, batch), request, head, By::Challenger(challenger))
     }
 
@@ -64,6 +69,7 @@ impl<T: Config> Pallet<T> {
                 nonce: statement.nonce,
                 price: statement.price,
             },
+            model: request.model,
             input: (request.input, request.input_bytes),
             unserved,
         };
@@ -82,8 +88,15 @@ impl<T: Config> Pallet<T> {
             request,
         };
         let round = T::Disputes::open(receipt, challenger)?;
+        T::Models::acquire(&disputed.model);
         provider.disputes = provider.disputes.saturating_add(1);
         let stash = disputed.provider.clone();
+        if disputed.unserved.is_none() {
+            provider.challenged = provider.challenged.saturating_add(1);
+            if provider.are_places_taken() {
+                Self::freeze_windows(&stash, &provider);
+            }
+        }
         if let Some(batch) = batch {
             Self::change_batch(&stash, batch, |record| {
                 record.window.disputes = record.window.disputes.saturating_add(1);
@@ -110,7 +123,8 @@ impl<T: Config> Pallet<T> {
     ) -> Result<ChunkStatement<T::AccountId>, DispatchError> {
         let record = Batches::<T>::get(&batched.statement.payee, batch).ok_or(Error::<T>::NoBatch)?;
         let window = record.window;
-        let is_open = !window.is_final(Self::now()) && !window.is_void;
+        // Not later, also while something else of it is disputed: that would go on for ever.
+        let is_open = Self::now() <= window.until && !window.is_void;
         ensure!(is_open, Error::<T>::TooLate);
         let shown = batched.place_in(&T::Genesis::get(), &window.root);
         let shown = shown.ok_or(Error::<T>::BadOpening)?;
@@ -119,7 +133,8 @@ impl<T: Config> Pallet<T> {
         Ok(batched.statement)
     }
 
-    /// A receipt that was signed, as long as the channel is there that it was signed for.
+    /// A receipt that was signed, as long as the channel is there that it was signed for, and does not count
+    /// it.
     fn disputed_signed(
         signed: SignedChunkStatement<T::AccountId>,
     ) -> Result<ChunkStatement<T::AccountId>, DispatchError> {
@@ -129,15 +144,18 @@ impl<T: Config> Pallet<T> {
         ensure!(is_signed, Error::<T>::BadSignature);
         let channel = Channels::<T>::get(signed.statement.channel).ok_or(Error::<T>::NoChannel)?;
         ensure!(channel.payee == signed.statement.payee, Error::<T>::NoChannel);
+        let is_counted = signed.statement.nonce < channel.purse.next;
+        ensure!(!is_counted, Error::<T>::AlreadyCounted);
         Ok(signed.statement)
     }
 
     /// A round about a receipt found its provider at fault. Returns the standing lock, which is lost; nothing
     /// where it was lost before, or the round is about no receipt.
     pub fn receipt_convicted(round: TaskId, stash: &T::AccountId) -> Option<u128> {
-        DisputedReceipts::<T>::get(round).filter(|disputed| disputed.provider == *stash)?;
+        let disputed = DisputedReceipts::<T>::get(round).filter(|disputed| disputed.provider == *stash)?;
         let provider = Standings::<T>::get(stash)?;
-        (provider.lock > 0).then(|| Self::take_standing(stash, provider))
+        let is_covered = provider.since.covers(disputed.receipt.channel, disputed.batch);
+        (provider.lock > 0 && is_covered).then(|| Self::take_standing(stash, provider))
     }
 
     /// A round about a receipt is over. One that does not stand is not paid.
@@ -146,10 +164,14 @@ impl<T: Config> Pallet<T> {
             return;
         };
         DisputeRounds::<T>::remove(&disputed.provider, disputed.key());
+        T::Models::release(&disputed.model);
         let mut was_full = false;
         Standings::<T>::mutate_extant(&disputed.provider, |provider| {
-            was_full = provider.disputes >= DISPUTED_MAX;
             provider.disputes = provider.disputes.saturating_sub(1);
+            if disputed.unserved.is_none() {
+                was_full = provider.are_places_taken();
+                provider.challenged = provider.challenged.saturating_sub(1);
+            }
         });
         if let Some(batch) = disputed.batch {
             Self::change_batch(&disputed.provider, batch, |record| {
@@ -161,22 +183,36 @@ impl<T: Config> Pallet<T> {
             });
         }
         if was_full {
-            Self::extend_windows(&disputed.provider);
+            Self::thaw_windows(&disputed.provider);
         }
         Self::deposit_event(Event::DisputeOver { round, stands });
     }
 
-    /// While all places were taken others could not come in: they have time again, for every batch that they
-    /// could have disputed.
-    fn extend_windows(stash: &T::AccountId) {
+    /// While all places are taken others cannot come in. So nothing becomes final that can be disputed now.
+    fn freeze_windows(stash: &T::AccountId, provider: &Provider<T::AccountId>) {
+        let now = Self::now();
+        for batch in &provider.unfinished {
+            Self::change_batch(stash, *batch, |record| {
+                if now <= record.window.until {
+                    record.window.until = FROZEN;
+                }
+            });
+        }
+    }
+
+    /// A place is free: others have time for what they were kept from.
+    fn thaw_windows(stash: &T::AccountId) {
         let Some(provider) = Standings::<T>::get(stash) else {
             return;
         };
-        let now = Self::now();
-        let until = now.saturating_add(T::DisputeWindow::get());
-        for batch in provider.unfinished..provider.next {
-            Self::change_batch(stash, batch, |record| {
-                record.window.until = record.window.until.max(until);
+        // No less than a batch has that was just committed.
+        let time = T::DisputeWindow::get().max(T::BatchWindowLength::get());
+        let until = Self::now().saturating_add(time);
+        for batch in &provider.unfinished {
+            Self::change_batch(stash, *batch, |record| {
+                if record.window.until == FROZEN {
+                    record.window.until = until;
+                }
             });
         }
     }

@@ -39,6 +39,7 @@ impl<T: Config> Pallet<T> {
             payee: payee.clone(),
             key,
             expiry,
+            batch: provider.next,
             purse: Purse::new(id, deposit),
         };
         Channels::<T>::insert(id, channel);

@@ -23,7 +23,7 @@ use surety_audit_economics::{
     },
     draw::borrowed,
 };
-use surety_channels::{BatchNumber, Batched, PointsFound, Request, points_seal};
+use surety_channels::{BatchNumber, Batched, PointsFound, Request, Time, points_seal};
 use surety_types::{
     model::Operation,
     opening::pooled,
@@ -162,7 +162,10 @@ impl<T: Config> Pallet<T> {
     ) -> DispatchResult {
         let of = (provider, batch);
         let mut audit = Self::opens(&of, &verifier, &found, salt)?;
-        audit.state = PointsState::Opened(found);
+        audit.state = PointsState::Opened {
+            found,
+            at: Self::now(),
+        };
         PointsAudits::<T>::insert(&of, &verifier, audit);
         let (provider, batch) = of;
         Self::deposit_event(Event::PointsOpened {
@@ -207,7 +210,7 @@ impl<T: Config> Pallet<T> {
         salt: &H256,
     ) -> Result<PointsAudit, Error<T>> {
         let record = Batches::<T>::get(&of.0, of.1).ok_or(Error::<T>::NoBatch)?;
-        let is_time = record.announce_until < Self::now() && !record.window.is_final(Self::now());
+        let is_time = record.announce_until < Self::now() && Self::now() <= Self::opened_by(&record);
         ensure!(is_time, Error::<T>::WrongTime);
         let audit = PointsAudits::<T>::get(of, verifier).ok_or(Error::<T>::NothingAnnounced)?;
         let PointsState::Sealed(seal) = audit.state else {
@@ -232,7 +235,7 @@ impl<T: Config> Pallet<T> {
         let is_time = window.until < Self::now() && window.disputes == 0;
         ensure!(is_time, Error::<T>::WrongTime);
         let audit = PointsAudits::<T>::get(&of, &verifier).ok_or(Error::<T>::NothingAnnounced)?;
-        let PointsState::Opened(found) = &audit.state else {
+        let PointsState::Opened { found, .. } = &audit.state else {
             return Err(Error::<T>::WrongTime.into());
         };
         let points = drawn_points(&audit.output.0, window.root.sums.price, audit.mean);
@@ -278,14 +281,23 @@ impl<T: Config> Pallet<T> {
         verifier: &T::AccountId,
     ) -> DispatchResult {
         let record = Batches::<T>::get(provider, batch).ok_or(Error::<T>::NoBatch)?;
-        let window = &record.window;
-        let refutable = window.until.saturating_add(T::RefuteWindow::get());
-        let is_over = window.is_final(Self::now()) && refutable < Self::now();
-        ensure!(is_over, Error::<T>::WrongTime);
         let audit = PointsAudits::<T>::get((provider, batch), verifier);
         let audit = audit.ok_or(Error::<T>::NothingAnnounced)?;
+        let until = match &audit.state {
+            PointsState::Sealed(_) => Self::opened_by(&record),
+            PointsState::Opened { at, .. } => record.window.until.max(*at),
+        };
+        let refutable = until.saturating_add(T::RefuteWindow::get());
+        let is_over = record.window.is_final(Self::now()) && refutable < Self::now();
+        ensure!(is_over, Error::<T>::WrongTime);
         Self::end_audit(provider, batch, verifier.clone(), &audit);
         Ok(())
+    }
+
+    /// Last time to open what was sealed: as long after the announcements as a provider has for what it owes.
+    pub(crate) fn opened_by(record: &BatchRecord<BlockNumberFor<T>>) -> Time {
+        let supplied = record.announce_until.saturating_add(T::SupplyWindow::get());
+        record.window.until.max(supplied)
     }
 
     /// Ends some audits of a batch that nobody has ended, so that it can be removed.
@@ -303,7 +315,7 @@ impl<T: Config> Pallet<T> {
             record.announced = record.announced.saturating_sub(1);
         });
         let mut paid = 0;
-        if matches!(audit.state, PointsState::Opened(_)) {
+        if matches!(audit.state, PointsState::Opened { .. }) {
             T::Stake::unlock(&verifier, audit.bond);
             let pot = T::LevyPot::get();
             let each = T::Pay::get().point(T::PointCost::get());

@@ -15,7 +15,11 @@ use surety_types::{
     traits::{Jail, StakeLedger},
 };
 
-use crate::{BatchRecord, Batches, Config, Error, Event, Pallet, Provider, Standings, UNFINISHED_MAX};
+#[cfg(doc)]
+use crate::UNFINISHED_MAX;
+use crate::{
+    BatchRecord, Batches, Config, Error, Event, Pallet, Provider, Since, Standings, calls::disputes::FROZEN,
+};
 
 /// Batches that a commitment removes at most: more than it adds, so that what is over goes away.
 const PRUNED: u32 = 2;
@@ -30,19 +34,21 @@ impl<T: Config> Pallet<T> {
     }
 
     pub(crate) fn do_stand(stash: T::AccountId, lock: u128, cap: u128) -> DispatchResult {
-        let levy = T::Pay::get().levy(T::Rates::get().newcomer, T::PointCost::get());
-        let levy = levy.ok_or(Error::<T>::NotInsurable)?;
         let mut provider = Standings::<T>::get(&stash).unwrap_or_else(Provider::new);
+        ensure!(lock > 0 || provider.lock > 0, Error::<T>::NotStanding);
         Self::finish_batches(&stash, &mut provider);
-        let has_open = provider.channels > 0 || provider.disputes > 0 || provider.demands > 0;
-        let is_in_use = has_open || provider.unfinished < provider.next;
+        let cap = if lock > 0 { cap } else { 0 };
         let is_less = lock < provider.lock || cap < provider.standing.cap;
-        ensure!(!(is_in_use && is_less), Error::<T>::InUse);
+        ensure!(!(provider.is_in_use() && is_less), Error::<T>::InUse);
+        let is_covered = Self::cap_for(provider.places) <= cap && (lock > 0 || provider.offers == 0);
+        ensure!(is_covered || !is_less, Error::<T>::PlacesNotCovered);
         if lock > 0 {
             ensure!(!T::Jail::is_jailed(&stash), Error::<T>::InJail);
             ensure!(T::Stake::bonded(&stash, Role::Provider) > 0, Error::<T>::NotAgent);
             let needed = Self::needed_lock(cap).ok_or(Error::<T>::NotInsurable)?;
             ensure!(needed <= lock, Error::<T>::LockTooSmall);
+            let levy = T::Pay::get().levy(T::Rates::get().newcomer, T::PointCost::get());
+            provider.levy = levy.ok_or(Error::<T>::NotInsurable)?;
         }
         if lock > provider.lock {
             T::Stake::lock(&stash, lock.saturating_sub(provider.lock))?;
@@ -50,12 +56,16 @@ impl<T: Config> Pallet<T> {
             T::Stake::unlock(&stash, provider.lock.saturating_sub(lock));
         }
         provider.lock = lock;
-        provider.standing.cap = if lock > 0 { cap } else { 0 };
-        provider.levy = levy;
+        provider.standing.cap = cap;
         if lock == 0 {
             provider.signers = BoundedVec::new();
         }
-        Standings::<T>::insert(&stash, provider);
+        if lock == 0 && provider.next == 0 && provider.since == Since::default() {
+            // Nothing was ever numbered for it, or has to be forgotten.
+            Standings::<T>::remove(&stash);
+        } else {
+            Standings::<T>::insert(&stash, provider);
+        }
         Self::deposit_event(Event::Stands {
             provider: stash,
             lock,
@@ -74,8 +84,6 @@ impl<T: Config> Pallet<T> {
             Error::<T>::OneABlock
         );
         Self::finish_batches(&stash, &mut provider);
-        let unfinished = provider.next.saturating_sub(provider.unfinished);
-        ensure!(unfinished < UNFINISHED_MAX, Error::<T>::TooManyBatches);
         let price = root.sums.price;
         let rate = T::Rates::get().newcomer;
         let points = rate.saturating_mul_int(price);
@@ -86,6 +94,8 @@ impl<T: Config> Pallet<T> {
             .commit(price)
             .map_err(|_| Error::<T>::BeyondCap)?;
         let batch = provider.next;
+        let added = provider.unfinished.try_push(batch);
+        added.map_err(|_| Error::<T>::TooManyBatches)?;
         provider.next = batch.checked_add(1).ok_or(ArithmeticError::Overflow)?;
         provider.batched_at = block;
         Self::prune(&stash, &mut provider);
@@ -95,9 +105,14 @@ impl<T: Config> Pallet<T> {
             let paid = T::Currency::transfer(&stash, &T::LevyPot::get(), levy, Preservation::Preserve);
             paid.map_err(|_| Error::<T>::CannotPayLevy)?;
         }
+        let until = if provider.are_places_taken() {
+            FROZEN
+        } else {
+            Self::now().saturating_add(T::BatchWindowLength::get())
+        };
         let begun_at = frame_system::Pallet::<T>::block_number();
         let record = BatchRecord {
-            window: BatchWindow::new(root, Self::now().saturating_add(T::BatchWindowLength::get())),
+            window: BatchWindow::new(root, until),
             draw: AuditDraw {
                 begun_at,
                 settled_by: begun_at.saturating_sub(T::VerifierSeasoning::get().into()),
@@ -136,24 +151,27 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// Takes what became final out of the open sum: [`UNFINISHED_MAX`] batches at most.
+    /// Takes what became final out of the open sum, in whatever order: [`UNFINISHED_MAX`] batches at most.
     pub(crate) fn finish_batches(stash: &T::AccountId, provider: &mut Provider<T::AccountId>) {
-        while provider.unfinished < provider.next {
-            let Some(BatchRecord { window, .. }) = Batches::<T>::get(stash, provider.unfinished) else {
-                return;
+        let Provider {
+            unfinished, standing, ..
+        } = provider;
+        unfinished.retain(|batch| {
+            let Some(BatchRecord { window, .. }) = Batches::<T>::get(stash, batch) else {
+                return true;
             };
-            if !window.is_final(Self::now()) {
-                return;
+            let is_final = window.is_final(Self::now());
+            if is_final {
+                standing.finish(window.root.sums.price);
             }
-            provider.standing.finish(window.root.sums.price);
-            provider.unfinished = provider.unfinished.saturating_add(1);
-        }
+            !is_final
+        });
     }
 
     /// Removes batches whose time to be redeemed from is over.
     fn prune(stash: &T::AccountId, provider: &mut Provider<T::AccountId>) {
         for _ in 0..PRUNED {
-            if provider.oldest >= provider.unfinished {
+            if provider.oldest >= provider.first_unfinished() {
                 return;
             }
             let Some(BatchRecord {

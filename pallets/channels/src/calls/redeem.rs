@@ -30,6 +30,7 @@ impl<T: Config> Pallet<T> {
             let (window, shown) = Self::shown(&channel, batch, &opening)?;
             let counted = channel.purse.count(&window, &shown, now);
             counted.map_err(|_| Error::<T>::NotCounted)?;
+            channel.batch = channel.batch.max(batch);
         }
         let amount = channel.purse.redeem(signed.voucher.sum);
         if amount > 0 {

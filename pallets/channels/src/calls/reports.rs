@@ -103,13 +103,14 @@ impl<T: Config> Pallet<T> {
     /// Returns the standing lock, which stays locked and is nothing's any more.
     pub(crate) fn take_standing(stash: &T::AccountId, mut provider: Provider<T::AccountId>) -> u128 {
         let now = Self::now();
-        for batch in provider.unfinished..provider.next {
-            Self::change_batch(stash, batch, |record| {
+        for batch in &provider.unfinished {
+            Self::change_batch(stash, *batch, |record| {
                 if !record.window.is_final(now) {
                     record.window.void();
                 }
             });
         }
+        Self::end_offers(stash, &mut provider);
         let lock = core::mem::take(&mut provider.lock);
         provider.standing.cap = 0;
         provider.signers = BoundedVec::new();

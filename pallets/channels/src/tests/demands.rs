@@ -7,7 +7,7 @@ use surety_proofs::content_hash;
 use surety_types::{model::Operation, trust::FaultKind};
 
 use super::*;
-use crate::{Demands, DisputedReceipts, Standings};
+use crate::{Demands, DisputedReceipts, ReceiptSource, Standings};
 
 fn request() -> Request {
     Request {
@@ -159,6 +159,13 @@ fn nobody_demands_receipts_of_others_or_such_as_are_counted_or_for_nothing() {
             ChannelsPallet::demand_receipt(signed(payer()), Box::new(forged)),
             Error::<Test>::BadSignature
         );
+        let nothing = ChunkStatement {
+            bytes: 0,
+            units: 0,
+            price: 0,
+            ..receipt(channel, 0, false)
+        };
+        assert_noop!(demand_receipt(payer(), nothing), Error::<Test>::MayNotDemand);
         let made = committed(std::slice::from_ref(&one));
         pass(WINDOW + 1);
         assert_ok!(redeem(channel, 5 * SURE, &[made]));
@@ -196,6 +203,9 @@ fn a_verifier_that_is_served_nothing_has_its_point_shown_and_may_demand_the_rest
         let place = usize::from(points[0] >= all[0].price);
         assert_noop!(show_point(&batch, &all[1 - place]), Error::<Test>::NotDemanded);
         assert_ok!(show_point(&batch, &all[place]));
+        // Nobody has paid for a place for disputes.
+        let standing = Standings::<Test>::get(stash()).expect("stands");
+        assert_eq!((standing.disputes, standing.challenged), (1, 0));
         // In the round about it the verifier is what a client is in others.
         assert_eq!(ChannelsPallet::receipt_client(0), Some(verifier_agent()));
         assert_eq!(
@@ -245,9 +255,13 @@ fn whoever_has_lost_its_lock_owes_nothing_more_and_demanders_have_their_money_ba
             signed(reporter()),
             Box::new(two)
         ));
+        // With a new lock it owes no more of what came before.
+        assert_ok!(ChannelsPallet::stand(signed(stash()), LOCK, CAP));
+        pass(SUPPLY + 1);
         assert_ok!(end(payer()));
         assert_eq!(free(&payer()), before);
         assert_eq!(Convicted::get(), [FaultKind::Equivocation]);
+        assert_eq!(lock(), LOCK);
     });
 }
 
@@ -261,5 +275,93 @@ fn what_is_demanded_keeps_the_provider_behind_its_offer() {
         pass(SUPPLY + 1);
         assert_ok!(end(payer()));
         assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+    });
+}
+
+#[test]
+fn nobody_is_convicted_for_what_there_was_no_room_to_batch() {
+    run(|| {
+        let channel = open(5 * SURE);
+        // They fill the cap, and a dispute keeps them from being final.
+        let all = [receipt(channel, 0, true), receipt(channel, 1, true)];
+        let (number, batch) = committed(&all);
+        let source = ReceiptSource::Batch(number, batched(&batch, all[0].clone()));
+        let disputed =
+            ChannelsPallet::dispute(signed(reporter()), Box::new(source), Box::new(request()), None);
+        assert_ok!(disputed);
+        assert_ok!(demand_receipt(payer(), receipt(channel, 2, true)));
+        pass(SUPPLY + 1);
+        assert_ok!(end(payer()));
+        assert_eq!(Demands::<Test>::iter().count(), 1);
+        pass(SUPPLY);
+        ChannelsPallet::receipt_decided(0, true);
+        // There is room only now: the provider has all of its time.
+        pass(1);
+        assert_ok!(end(payer()));
+        pass(SUPPLY);
+        assert_noop!(end(payer()), Error::<Test>::WrongTime);
+        assert!(Convicted::get().is_empty());
+        pass(1);
+        assert_ok!(end(payer()));
+        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+    });
+}
+
+#[test]
+fn what_is_late_for_want_of_room_can_still_be_shown() {
+    run(|| {
+        let channel = open(5 * SURE);
+        committed(&[receipt(channel, 0, true), receipt(channel, 1, true)]);
+        let wanted = receipt(channel, 2, true);
+        assert_ok!(demand_receipt(payer(), wanted.clone()));
+        pass(SUPPLY + 1);
+        let made = committed(std::slice::from_ref(&wanted));
+        assert_ok!(show_receipt(&made, &wanted));
+        assert_eq!(Demands::<Test>::iter().count(), 0);
+    });
+}
+
+#[test]
+fn room_is_kept_for_what_was_demanded_first() {
+    run(|| {
+        let expiry = ChannelsPallet::time() + 200;
+        let (one, two) = (open(5 * SURE), open(5 * SURE));
+        assert_ok!(ChannelsPallet::open(
+            signed(reporter()),
+            stash(),
+            reporter(),
+            5 * SURE,
+            expiry
+        ));
+        let other = two + 1;
+        committed(&[receipt(one, 0, true)]);
+        // Half of the cap is left.
+        assert_ok!(demand_receipt(payer(), receipt(two, 0, true)));
+        assert_ok!(demand_receipt(reporter(), receipt(other, 0, true)));
+        pass(SUPPLY + 1);
+        assert_ok!(end(reporter()));
+        assert!(Convicted::get().is_empty());
+        assert_ok!(end(payer()));
+        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+    });
+}
+
+#[test]
+fn nobody_is_convicted_for_what_was_batched_too_long_ago_to_be_shown() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let one = receipt(channel, 0, true);
+        committed(std::slice::from_ref(&one));
+        for _ in 0..3 {
+            let expiry = ChannelsPallet::time() + LIFE;
+            assert_ok!(ChannelsPallet::extend(signed(payer()), channel, expiry));
+            pass(LIFE - 100);
+        }
+        assert_ok!(demand_receipt(payer(), one.clone()));
+        commit(&batch(channel, 1, &[1]));
+        assert!(Batches::<Test>::get(stash(), 0).is_none());
+        assert_ok!(end(payer()));
+        assert!(Convicted::get().is_empty());
+        assert_noop!(demand_receipt(payer(), one), Error::<Test>::TooLate);
     });
 }

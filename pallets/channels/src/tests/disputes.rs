@@ -7,7 +7,7 @@ use surety_proofs::{SegmentOpening, content_hash};
 use surety_types::{TaskId, model::Operation};
 
 use super::*;
-use crate::{DISPUTED_MAX, DisputedReceipts, ReceiptSource, Standings};
+use crate::{DISPUTED_MAX, DisputedReceipts, ReceiptSource, Standings, UNFINISHED_MAX};
 
 fn request() -> Request {
     Request {
@@ -90,6 +90,72 @@ fn a_disputed_receipt_keeps_its_batch_open_and_is_paid_when_it_stands() {
         assert_eq!(held(), SURE - 60);
         assert_eq!(lock(), LOCK);
         assert_noop!(dispute(in_batch(&made[0], &one)), Error::<Test>::TooLate);
+    });
+}
+
+#[test]
+fn nothing_new_of_a_batch_is_disputed_after_its_window_though_something_keeps_it_open() {
+    run(|| {
+        let channel = open(SURE);
+        let (one, other) = (receipt(channel, 0, End::Length), receipt(channel, 1, End::Length));
+        let made = committed(&[one.clone(), other.clone()]);
+        assert_ok!(dispute(in_batch(&made, &one)));
+        pass(WINDOW);
+        let late = dispute(in_batch(&made, &other));
+        assert_ok!(late);
+        pass(1);
+        ChannelsPallet::receipt_decided(FIRST + 1, true);
+        assert_noop!(dispute(in_batch(&made, &other)), Error::<Test>::TooLate);
+    });
+}
+
+#[test]
+fn a_batch_that_is_late_takes_neither_the_cap_nor_the_places_of_later_ones() {
+    run(|| {
+        let channel = open(SURE);
+        let one = receipt(channel, 0, End::Length);
+        let made = committed(std::slice::from_ref(&one));
+        assert_ok!(dispute(in_batch(&made, &one)));
+        for nonce in 1..UNFINISHED_MAX {
+            commit(&batch(channel, nonce, &[1]));
+        }
+        block();
+        let one_more = batch(channel, UNFINISHED_MAX, &[1]).root();
+        let too_many = ChannelsPallet::commit_batch(signed(agent()), one_more);
+        assert_eq!(too_many, Err(Error::<Test>::TooManyBatches.into()));
+        pass(WINDOW + 1);
+        commit(&batch(channel, UNFINISHED_MAX, &[CAP - 60]));
+        let standing = Standings::<Test>::get(stash()).expect("stands");
+        assert_eq!(standing.unfinished.to_vec(), [0, UNFINISHED_MAX]);
+        assert_eq!(standing.standing.open, CAP);
+    });
+}
+
+#[test]
+fn a_round_about_what_came_before_a_fault_costs_no_later_lock() {
+    run(|| {
+        let channel = open(SURE);
+        let (one, other) = (receipt(channel, 0, End::Length), receipt(channel, 1, End::Length));
+        let made = committed(&[one.clone(), other.clone()]);
+        assert_ok!(dispute(in_batch(&made, &one)));
+        assert_ok!(dispute(in_batch(&made, &other)));
+        assert_eq!(ChannelsPallet::receipt_convicted(FIRST, &stash()), Some(LOCK));
+        assert_ok!(ChannelsPallet::stand(signed(stash()), LOCK, CAP));
+        assert_eq!(ChannelsPallet::receipt_convicted(FIRST + 1, &stash()), None);
+        assert_eq!(lock(), LOCK);
+    });
+}
+
+#[test]
+fn what_is_counted_is_final_also_as_it_was_signed() {
+    run(|| {
+        let channel = open(SURE);
+        let one = receipt(channel, 0, End::Length);
+        let made = committed(std::slice::from_ref(&one));
+        pass(WINDOW + 1);
+        assert_ok!(redeem(channel, SURE, &[made]));
+        let again = dispute(ReceiptSource::Signed(signed_one(one)));
+        assert_eq!(again, Err(Error::<Test>::AlreadyCounted.into()));
     });
 }
 
@@ -205,9 +271,11 @@ fn nothing_is_disputed_that_is_not_there_or_not_shown() {
 }
 
 #[test]
-fn who_was_kept_out_because_all_places_were_taken_has_time_again() {
+fn nothing_becomes_final_while_all_places_are_taken_and_others_have_time_again() {
     run(|| {
-        let channel = open(SURE);
+        let (channel, early, other) = (open(SURE), open(SURE), open(SURE));
+        let before = committed(&[receipt(early, 0, End::Length)]);
+        pass(WINDOW + 1);
         let all: Vec<_> = (0..=DISPUTED_MAX)
             .map(|nonce| receipt(channel, nonce, End::Length))
             .collect();
@@ -217,11 +285,20 @@ fn who_was_kept_out_because_all_places_were_taken_has_time_again() {
         }
         let last = &all[DISPUTED_MAX as usize];
         assert_noop!(dispute(in_batch(&made, last)), Error::<Test>::TooManyDisputed);
+        let beside = committed(&[receipt(other, 0, End::Length)]);
         pass(WINDOW + 5);
+        check();
+        // What was final stays so.
+        assert_ok!(redeem(early, SURE, &[before]));
+        let beside = [beside];
+        assert_noop!(redeem(other, SURE, &beside), Error::<Test>::NotCounted);
         for round in 0..TaskId::from(DISPUTED_MAX) {
             ChannelsPallet::receipt_decided(round, true);
         }
-        pass(AGAIN - 1);
+        pass(WINDOW.max(AGAIN));
+        assert_noop!(redeem(other, SURE, &beside), Error::<Test>::NotCounted);
         assert_ok!(dispute(in_batch(&made, last)));
+        pass(1);
+        assert_ok!(redeem(other, SURE, &beside));
     });
 }

@@ -214,13 +214,31 @@ fn who_does_not_open_what_it_sealed_loses_its_bond() {
         let (number, _) = committed(&receipt(channel, Operation::Generate));
         let found = seal_all(number, TRACE);
         let stake = whole(&verifier());
-        pass(WINDOW + 1);
+        pass(ANNOUNCE + SUPPLY + 1);
         assert_eq!(may_open(number, &found), Some(InvalidTransaction::Stale));
-        pass(REFUTE);
+        pass(REFUTE - 1);
+        assert_noop!(end(number), Error::<Test>::WrongTime);
+        pass(1);
         assert_ok!(end(number));
         let bond = found.len() as u128 * PointBond::get();
         assert_eq!(whole(&verifier()), stake - bond);
         assert_eq!(Convicted::get(), [FaultKind::AuditNoShow]);
+    });
+}
+
+#[test]
+fn who_opens_late_is_in_time_and_can_be_refuted_for_as_long_as_others() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (number, batch) = committed(&receipt(channel, Operation::Generate));
+        let found = seal_all(number, H256::repeat_byte(99));
+        pass(ANNOUNCE + SUPPLY);
+        assert_eq!(may_open(number, &found), None);
+        assert_ok!(open_points(number, &found));
+        pass(REFUTE);
+        assert_noop!(end(number), Error::<Test>::WrongTime);
+        assert_ok!(refute(number, &batch, Operation::Generate, None));
+        assert_eq!(Convicted::get(), [FaultKind::ConfirmedWrong]);
     });
 }
 

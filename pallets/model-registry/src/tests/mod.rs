@@ -5,4 +5,5 @@ mod auditors;
 mod catalog;
 mod registering;
 mod retiring;
+mod selling;
 mod try_state;

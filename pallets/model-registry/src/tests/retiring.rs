@@ -19,6 +19,7 @@ fn the_owner_gets_the_deposit_back() {
                     model,
                     owner: 1,
                     tasks: 0,
+                    sales: 0,
                 }
                 .into(),
             );
@@ -106,6 +107,7 @@ fn retired_under(tasks: u32, test: impl FnOnce(ModelId)) {
                     model,
                     owner: 1,
                     tasks,
+                    sales: 0,
                 }
                 .into(),
             );

@@ -49,14 +49,20 @@ fn model_3_notices_a_hold_that_differs_from_the_deposits() {
 }
 
 #[test]
-fn model_4_notices_a_use_by_no_task_or_of_no_model() {
-    let complaint = "MODEL-4: a use by no task, or of no model";
-    let used = |model, tasks| {
+fn model_4_notices_a_use_by_nothing_or_of_no_model() {
+    let complaint = "MODEL-4: a use by nothing, or of no model";
+    let used = |model, tasks, sales| {
         let retired = false;
-        Uses::<Test>::insert(model, ModelUse { tasks, retired });
+        let used = ModelUse {
+            tasks,
+            sales,
+            retired,
+        };
+        Uses::<Test>::insert(model, used);
     };
-    damaged(|| used(manifest("MiniLM").id(), 0), complaint);
-    damaged(|| used(manifest("other").id(), 1), complaint);
+    damaged(|| used(manifest("MiniLM").id(), 0, 0), complaint);
+    damaged(|| used(manifest("other").id(), 1, 0), complaint);
+    damaged(|| used(manifest("other").id(), 0, 1), complaint);
 }
 
 #[test]

@@ -1,0 +1,499 @@
+//! The calls, and a step of the sweep, each where it costs most.
+
+mod points;
+mod receipts;
+mod setup;
+
+use alloc::boxed::Box;
+
+use frame_benchmarking::v2::*;
+use frame_support::{
+    assert_ok,
+    pallet_prelude::TransactionSource,
+    traits::{Authorize, Get, UnfilteredDispatchable},
+};
+use frame_system::RawOrigin;
+use points::*;
+use receipts::*;
+use setup::*;
+use sp_core::H256;
+use surety_audit_economics::channels::SURE;
+use surety_types::traits::{BlockEntropy, StakeLedger};
+
+use crate::*;
+
+#[benchmarks]
+mod benchmarks {
+    use super::*;
+
+    /// The last channel that a payer may have.
+    #[benchmark]
+    fn open() {
+        let (payee, _) = provider::<T>();
+        let payer = rich::<T>("payer");
+        let key: T::AccountId = account("key", 0, 0);
+        let channels = CHANNELS_MAX - 1;
+        Payers::<T>::insert(&payer, Payer { channels });
+        let expiry = late::<T>().saturating_add(T::MaxLife::get());
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(payer), payee, key, DEPOSIT, expiry);
+
+        assert!(Channels::<T>::contains_key(CHANNEL));
+    }
+
+    #[benchmark]
+    fn top_up() {
+        provider::<T>();
+        let payer = channel::<T>(account("key", 0, 0), late::<T>());
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(payer), CHANNEL, DEPOSIT);
+
+        let purse = Channels::<T>::get(CHANNEL).map(|channel| channel.purse);
+        assert!(purse.is_some_and(|purse| purse.deposit == 2 * DEPOSIT));
+    }
+
+    #[benchmark]
+    fn extend() {
+        provider::<T>();
+        let payer = channel::<T>(account("key", 0, 0), late::<T>());
+        let expiry = late::<T>().saturating_add(T::MaxLife::get());
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(payer), CHANNEL, expiry);
+
+        assert!(Channels::<T>::get(CHANNEL).is_some_and(|channel| channel.expiry == expiry));
+    }
+
+    /// Of one that stands with less, while as many batches as can be have become final.
+    #[benchmark]
+    fn stand() {
+        let (stash, _) = provider::<T>();
+        fill_batches::<T>(0);
+        change::<T>(|provider| provider.standing.cap = 0);
+        let cap = SURE;
+        let lock = Pallet::<T>::needed_lock(cap).map(|needed| needed.max(LOCK + 1));
+        let lock = lock.expect("there are verifiers");
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(stash.clone()), lock, cap);
+
+        let provider = Standings::<T>::get(&stash).expect("it was written before");
+        assert!(provider.lock == lock && provider.unfinished.is_empty());
+    }
+
+    /// As many earlier batches as can be have become final. The oldest is removed, and of the next one some
+    /// audits are ended and paid that nobody has ended.
+    #[benchmark]
+    fn commit_batch() {
+        const AUDITS: u32 = 8;
+        let (stash, agent) = provider::<T>();
+        fill_batches::<T>(0);
+        for place in 0..AUDITS {
+            audit::<T>(place, 1, opened());
+        }
+        endow::<T>(&T::LevyPot::get());
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), small());
+
+        assert!(!Batches::<T>::contains_key(&stash, 0));
+        assert!(Batches::<T>::get(&stash, 1).is_some_and(|record| record.announced < AUDITS));
+        assert!(Batches::<T>::contains_key(&stash, UNFINISHED_MAX));
+    }
+
+    /// Of as many of the largest batches as one call takes, with a voucher that a wallet has signed.
+    #[benchmark]
+    fn redeem() {
+        provider::<T>();
+        let (signed, openings) = redeemable::<T>();
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(caller), signed, openings);
+
+        let purse = Channels::<T>::get(CHANNEL).map(|channel| channel.purse);
+        assert!(purse.is_some_and(|purse| purse.paid > 0 && purse.paid == purse.counted));
+    }
+
+    #[benchmark]
+    fn hold() {
+        let (_, agent) = provider::<T>();
+        channel::<T>(account("key", 0, 0), late::<T>());
+        fill_batches::<T>(late::<T>());
+        let (root, opening) = deepest(0, H256::zero(), 1_000, 0);
+        put_root::<T>(BATCH, root);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), CHANNEL, BATCH, opening.of);
+
+        assert!(Channels::<T>::get(CHANNEL).is_some_and(|channel| channel.purse.held_until > 0));
+    }
+
+    #[benchmark]
+    fn close() {
+        provider::<T>();
+        let payer = channel::<T>(account("key", 0, 0), late::<T>());
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(payer), CHANNEL);
+
+        assert!(Channels::<T>::get(CHANNEL).is_some_and(|channel| channel.purse.closing.is_some()));
+    }
+
+    #[benchmark]
+    fn close_agreed() {
+        let (_, agent) = provider::<T>();
+        channel::<T>(account("key", 0, 0), late::<T>());
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), CHANNEL);
+
+        assert!(!Channels::<T>::contains_key(CHANNEL));
+    }
+
+    #[benchmark]
+    fn end() {
+        provider::<T>();
+        channel::<T>(account("key", 0, 0), 0);
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(caller), CHANNEL);
+
+        assert!(!Channels::<T>::contains_key(CHANNEL));
+    }
+
+    /// The last that there is room for.
+    #[benchmark]
+    fn add_signer() {
+        let (stash, agent) = provider::<T>();
+        change::<T>(|provider| {
+            provider.signers.pop();
+        });
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent.clone()));
+
+        assert!(Standings::<T>::get(stash).is_some_and(|provider| provider.signers.contains(&agent)));
+    }
+
+    /// Two of the longest statements, which the last segment of what was said tells apart. All offers end,
+    /// and as many batches as can be are void.
+    #[benchmark]
+    fn report_equivocation() {
+        provider::<T>();
+        fill::<T>();
+        let equivocation = equivocation::<T>();
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(caller), Box::new(equivocation));
+
+        assert!(is_convicted::<T>());
+    }
+
+    /// Two receipts of the largest batches, which clash as in `report_equivocation`. Where the other one was
+    /// only signed its signature is checked instead of its way up; here it is both.
+    #[benchmark]
+    fn report_batch() {
+        let (stash, _) = provider::<T>();
+        fill::<T>();
+        let (evidence, also) = (contradiction::<T>(), signed::<T>());
+        let call = Call::<T>::report_batch {
+            provider: stash,
+            batch: BATCH,
+            other: Some(0),
+            evidence: Box::new(evidence),
+        };
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[block]
+        {
+            assert!(also.is_signed(&T::Genesis::get(), T::Signatures::is_signed));
+            assert_ok!(call.dispatch_bypass_filter(RawOrigin::Signed(caller).into()));
+        }
+
+        assert!(is_convicted::<T>());
+    }
+
+    /// A receipt at the end of the largest batch, of the longest generation, which a stop id has ended. It is
+    /// the last that may be disputed at once: all windows stand still then.
+    #[benchmark]
+    fn dispute() {
+        let (stash, _) = provider::<T>();
+        fill_batches::<T>(late::<T>());
+        change::<T>(|provider| provider.challenged = DISPUTED_MAX - 1);
+        let request = T::Disputes::request_for_benchmark();
+        let (statement, head) = receipt::<T>(&request);
+        let (root, batched) = batched::<T>(statement, 0);
+        put_root::<T>(BATCH, root);
+        let source = ReceiptSource::Batch(BATCH, batched);
+        let challenger = rich::<T>("challenger");
+
+        #[extrinsic_call]
+        _(
+            RawOrigin::Signed(challenger),
+            Box::new(source),
+            Box::new(request),
+            Some(head),
+        );
+
+        assert!(DisputeRounds::<T>::contains_key(
+            stash,
+            (Some(BATCH), CHANNEL, LAST)
+        ));
+    }
+
+    /// As many earlier batches as can be have become final.
+    #[benchmark]
+    fn demand_receipt() {
+        let (stash, _) = provider::<T>();
+        fill_batches::<T>(0);
+        let held = signed::<T>();
+        let key = rich::<T>("key");
+        channel::<T>(key.clone(), late::<T>());
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(key.clone()), Box::new(held));
+
+        assert!(Demands::<T>::contains_key(stash, key));
+    }
+
+    /// One sr25519 VRF is verified. The agent has no money: its stash pays.
+    #[benchmark]
+    fn demand_point() {
+        let (agent, proof) = T::Signatures::draw_for_benchmark();
+        let (stash, _) = provider::<T>();
+        let verifier = drawing::<T>(&agent);
+        endow::<T>(&verifier);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), stash.clone(), BATCH, 0, proof);
+
+        assert!(Demands::<T>::contains_key(stash, verifier));
+    }
+
+    /// The receipt at the end of the largest batch. Half of the price is the provider's.
+    #[benchmark]
+    fn show_receipt() {
+        let (stash, agent) = provider::<T>();
+        fill_batches::<T>(late::<T>());
+        let (statement, _) = receipt::<T>(&T::Disputes::request_for_benchmark());
+        let key: T::AccountId = account("key", 0, 0);
+        let wanted = Wanted::Receipt {
+            channel: CHANNEL,
+            nonce: statement.nonce,
+            bytes: statement.bytes,
+        };
+        demand::<T>(&key, &key, wanted, late::<T>());
+        let (root, batched) = batched::<T>(statement, 0);
+        put_root::<T>(BATCH, root);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), key.clone(), BATCH, Box::new(batched));
+
+        assert!(!Demands::<T>::contains_key(stash, key));
+    }
+
+    /// The same, and a round about it is opened.
+    #[benchmark]
+    fn show_point() {
+        let (stash, agent) = provider::<T>();
+        fill_batches::<T>(late::<T>());
+        let request = T::Disputes::request_for_benchmark();
+        let (statement, head) = receipt::<T>(&request);
+        let (verifier, by): (T::AccountId, T::AccountId) = (account("verifier", 0, 0), account("by", 0, 0));
+        let (batch, point) = (BATCH, 0);
+        demand::<T>(&verifier, &by, Wanted::Point { batch, point }, late::<T>());
+        let (root, batched) = batched::<T>(statement, 0);
+        put_root::<T>(BATCH, root);
+
+        #[extrinsic_call]
+        _(
+            RawOrigin::Signed(agent),
+            verifier.clone(),
+            Box::new(batched),
+            Box::new(request),
+            Some(head),
+        );
+
+        assert!(!Demands::<T>::contains_key(&stash, verifier));
+        assert!(DisputeRounds::<T>::contains_key(
+            stash,
+            (Some(BATCH), CHANNEL, LAST)
+        ));
+    }
+
+    /// The receipt under a point was not shown: all offers end, and as many batches as can be are void.
+    #[benchmark]
+    fn end_demand() {
+        let (stash, _) = provider::<T>();
+        fill::<T>();
+        let (verifier, by): (T::AccountId, T::AccountId) = (account("verifier", 0, 0), account("by", 0, 0));
+        let (batch, point) = (BATCH, 0);
+        demand::<T>(&verifier, &by, Wanted::Point { batch, point }, 0);
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(caller), stash.clone(), verifier.clone());
+
+        assert!(!Demands::<T>::contains_key(&stash, verifier));
+        assert!(is_convicted::<T>());
+    }
+
+    /// One sr25519 VRF is verified, for the last place that the batch has. Who comes first looks for the
+    /// seed; here that is done beside it, since the proof is of one that is known.
+    #[benchmark]
+    fn announce_points() {
+        let (agent, proof) = T::Signatures::draw_for_benchmark();
+        let (stash, _) = provider::<T>();
+        let verifier = drawing::<T>(&agent);
+        T::Entropy::fill_for_benchmark(SETTLED.into());
+        let unseeded = record::<T>(small(), late::<T>());
+
+        #[block]
+        {
+            assert!(Pallet::<T>::seed_of(&stash, BATCH, &unseeded).is_some());
+            assert_ok!(Pallet::<T>::announce_points(
+                RawOrigin::Signed(agent).into(),
+                stash.clone(),
+                BATCH,
+                proof,
+                H256::zero(),
+            ));
+        }
+
+        assert!(PointsAudits::<T>::contains_key((stash, BATCH), verifier));
+    }
+
+    #[benchmark]
+    fn open_points() {
+        let (call, verifier) = opening::<T>();
+
+        #[block]
+        {
+            assert_ok!(call.dispatch_bypass_filter(RawOrigin::Authorized.into()));
+        }
+
+        let audit = PointsAudits::<T>::get((stash::<T>(), BATCH), verifier);
+        assert!(audit.is_some_and(|audit| matches!(audit.state, PointsState::Opened { .. })));
+    }
+
+    #[benchmark]
+    fn authorize_open_points() -> Result<(), BenchmarkError> {
+        let (call, _) = opening::<T>();
+
+        #[block]
+        {
+            call.authorize(TransactionSource::External)
+                .ok_or("no signature is asked for")??;
+        }
+
+        Ok(())
+    }
+
+    /// The last of the most points, in an item of the model with most leaves for one.
+    #[benchmark]
+    fn refute_points() {
+        let (verifier, place, shown) = refutable::<T>();
+        T::Convictions::fill_for_benchmark();
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        _(
+            RawOrigin::Signed(caller),
+            stash::<T>(),
+            BATCH,
+            verifier.clone(),
+            place,
+            Box::new(shown),
+        );
+
+        assert!(!PointsAudits::<T>::contains_key((stash::<T>(), BATCH), verifier));
+    }
+
+    /// It is paid.
+    #[benchmark]
+    fn end_points() {
+        let (stash, _) = provider::<T>();
+        fill_batches::<T>(0);
+        endow::<T>(&T::LevyPot::get());
+        let verifier = audit::<T>(0, BATCH, opened());
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(caller), stash.clone(), BATCH, verifier.clone());
+
+        assert!(!PointsAudits::<T>::contains_key((stash, BATCH), &verifier));
+        assert_eq!(T::Stake::unlocked_stake(&verifier), T::Stake::stake(&verifier));
+    }
+
+    /// The last offer that a provider may have, in a pool with room for one more that nobody has looked at
+    /// for long.
+    #[benchmark]
+    fn offer() {
+        let (stash, _) = provider::<T>();
+        change::<T>(|provider| provider.offers = OFFERS_MAX - 1);
+        let id = pool::<T>(0, POOL_OFFERS_MAX - 1);
+
+        #[extrinsic_call]
+        _(
+            RawOrigin::Signed(stash.clone()),
+            id.0,
+            id.1,
+            u128::MAX,
+            PLACES_MAX,
+        );
+
+        assert!(Offers::<T>::contains_key(stash, id));
+        assert!(Pools::<T>::get(id).is_some_and(|pool| pool.offers == POOL_OFFERS_MAX));
+    }
+
+    /// As many batches as can be have become final.
+    #[benchmark]
+    fn withdraw_offer() {
+        let (stash, _) = provider::<T>();
+        fill_batches::<T>(0);
+        let (model, operation) = fill_offers::<T>(1).expect("there is one");
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(stash.clone()), model, operation);
+
+        assert!(!Offers::<T>::contains_key(stash, (model, operation)));
+        assert!(Pools::<T>::get((model, operation)).is_some_and(|pool| pool.offers < POOL_OFFERS_MAX));
+    }
+
+    /// Of a pool that nobody has looked at for long.
+    #[benchmark]
+    fn report_busy() {
+        let (stash, agent) = provider::<T>();
+        let (model, operation) = fill_offers::<T>(1).expect("there is one");
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), model, operation, 0);
+
+        assert!(Offers::<T>::get(stash, (model, operation)).is_some_and(|said| said.busy == 0));
+    }
+
+    /// It finds a channel that is over.
+    #[benchmark]
+    fn sweep_one() {
+        provider::<T>();
+        channel::<T>(account("key", 0, 0), 0);
+
+        #[block]
+        {
+            Pallet::<T>::sweep();
+        }
+
+        assert!(!Channels::<T>::contains_key(CHANNEL));
+    }
+
+    impl_benchmark_test_suite!(
+        Pallet,
+        sp_io::TestExternalities::new(Default::default()),
+        mock::Test
+    );
+}

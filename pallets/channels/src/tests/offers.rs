@@ -1,0 +1,467 @@
+//! What providers sell, for how long a model stays for it, and what a unit costs.
+
+use sp_runtime::DispatchResult;
+use surety_channels::{End, Ending, Equivocation, Request, view::OfferView};
+use surety_proofs::content_hash;
+use surety_types::{ModelId, model::Operation, stake::Role, traits::SoldModels};
+
+use super::*;
+use crate::{Event, OFFERS_MAX, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pool, Pools, ReceiptSource, Standings};
+
+const GENERATE: Operation = Operation::Generate;
+
+fn offer(model: ModelId, unit_price: u128, places: u32) -> DispatchResult {
+    ChannelsPallet::offer(signed(stash()), model, GENERATE, unit_price, places)
+}
+
+fn withdraw(model: ModelId) -> DispatchResult {
+    ChannelsPallet::withdraw_offer(signed(stash()), model, GENERATE)
+}
+
+fn report(model: ModelId, busy: u32) -> DispatchResult {
+    ChannelsPallet::report_busy(signed(agent()), model, GENERATE, busy)
+}
+
+/// The one offer that there is.
+fn shown() -> OfferView<AccountId32> {
+    let offers = ChannelsPallet::offers();
+    assert_eq!(offers.len(), 1);
+    offers.into_iter().next().expect("one")
+}
+
+fn price_of(model: ModelId) -> u128 {
+    let pools = ChannelsPallet::pools();
+    let pool = pools.iter().find(|pool| pool.model == model);
+    pool.expect("somebody offers it").price
+}
+
+fn last_event() -> Event<Test> {
+    let events = System::events().into_iter().rev();
+    let mut ours = events.filter_map(|record| match record.event {
+        RuntimeEvent::ChannelsPallet(event) => Some(event),
+        _ => None,
+    });
+    ours.next().expect("something happened")
+}
+
+/// Another provider, with as much as the first.
+fn another(number: u8) -> (AccountId32, AccountId32) {
+    let (stash, agent) = (
+        AccountId32::new([100 + number; 32]),
+        AccountId32::new([150 + number; 32]),
+    );
+    let money = Balances::transfer_allow_death(signed(reporter()), stash.clone(), 150 * SURE);
+    assert_ok!(money);
+    assert_ok!(Staking::bond(signed(stash.clone()), Role::Provider, 120 * SURE));
+    assert_ok!(Staking::set_agent(signed(stash.clone()), agent.clone()));
+    assert_ok!(Staking::confirm_agent(signed(agent.clone()), stash.clone()));
+    assert_ok!(ChannelsPallet::stand(signed(stash.clone()), LOCK, CAP));
+    (stash, agent)
+}
+
+#[test]
+fn who_looks_for_an_offer_sees_what_it_costs_who_signs_and_what_can_still_be_sold() {
+    run(|| {
+        assert_ok!(offer(model(1), FLOOR + 1, 10));
+        assert_eq!(
+            last_event(),
+            Event::Offered {
+                provider: stash(),
+                model: model(1),
+                operation: GENERATE,
+                unit_price: FLOOR + 1,
+                places: 10,
+            }
+        );
+        let view = OfferView {
+            provider: stash(),
+            model: model(1),
+            operation: GENERATE,
+            unit_price: FLOOR + 1,
+            places: 10,
+            busy: 0,
+            signers: vec![agent()],
+            room: CAP,
+        };
+        assert_eq!(shown(), view);
+        let channel = open(5 * SURE);
+        commit(&batch(channel, 0, &[SURE]));
+        assert_eq!(shown().room, CAP - SURE);
+        pass(WINDOW + 1);
+        assert_eq!(
+            shown().room,
+            CAP,
+            "the batch is final, though nobody has called since"
+        );
+        assert_ok!(offer(model(1), FLOOR + 7, 0));
+        let view = OfferView {
+            unit_price: FLOOR + 7,
+            places: 0,
+            ..view
+        };
+        assert_eq!(shown(), view);
+        InJail::set(true);
+        assert!(ChannelsPallet::offers().is_empty());
+    });
+}
+
+#[test]
+fn what_nobody_stands_behind_or_could_be_held_to_is_not_offered() {
+    run(|| {
+        let stranger = ChannelsPallet::offer(signed(reporter()), model(1), GENERATE, FLOOR, 1);
+        assert_noop!(stranger, Error::<Test>::NotStanding);
+        assert_noop!(offer(UNSOLD, FLOOR, 1), NOT_SOLD);
+        assert_noop!(offer(model(1), FLOOR - 1, 1), Error::<Test>::PriceTooLow);
+        assert_noop!(
+            offer(model(1), FLOOR, PLACES_MAX + 1),
+            Error::<Test>::TooManyPlaces
+        );
+        InJail::set(true);
+        assert_noop!(offer(model(1), FLOOR, 1), Error::<Test>::InJail);
+        InJail::set(false);
+        assert_noop!(report(model(1), 0), Error::<Test>::NoOffer);
+        assert_noop!(withdraw(model(1)), Error::<Test>::NoOffer);
+        // Work is dearer now.
+        WorkPrice::set(2 * SECOND);
+        assert_noop!(offer(model(1), FLOOR, 1), Error::<Test>::PriceTooLow);
+        assert_ok!(offer(model(1), 2 * FLOOR, 1));
+        let full = Pool {
+            offers: POOL_OFFERS_MAX,
+            ..Pool::new(FLOOR, 1)
+        };
+        Pools::<Test>::insert((model(2), GENERATE), full);
+        assert_noop!(offer(model(2), 2 * FLOOR, 1), Error::<Test>::PoolFull);
+        Pools::<Test>::remove((model(2), GENERATE));
+    });
+}
+
+#[test]
+fn the_cap_covers_all_places_and_one_of_each_offer() {
+    run(|| {
+        let most = u32::try_from(CAP / PLACE_CAP).expect("few");
+        assert_noop!(offer(model(1), FLOOR, most + 1), Error::<Test>::PlacesNotCovered);
+        assert_ok!(offer(model(1), FLOOR, most - 3));
+        assert_ok!(offer(model(2), FLOOR, 2));
+        // Also of one that takes nothing.
+        assert_ok!(offer(model(3), FLOOR, 0));
+        assert_noop!(offer(model(4), FLOOR, 0), Error::<Test>::PlacesNotCovered);
+        assert_noop!(offer(model(2), FLOOR, 3), Error::<Test>::PlacesNotCovered);
+        let stand = |lock, cap| ChannelsPallet::stand(signed(stash()), lock, cap);
+        assert_noop!(stand(LOCK, CAP - 1), Error::<Test>::PlacesNotCovered);
+        assert_noop!(stand(0, CAP), Error::<Test>::PlacesNotCovered);
+        assert_ok!(offer(model(1), FLOOR, 1));
+        assert_ok!(stand(LOCK, 4 * PLACE_CAP));
+        assert_noop!(stand(LOCK, 4 * PLACE_CAP - 1), Error::<Test>::PlacesNotCovered);
+        for number in 1..=3 {
+            assert_ok!(withdraw(model(number)));
+        }
+        assert_ok!(stand(0, 0));
+    });
+}
+
+#[test]
+fn a_provider_has_a_few_offers() {
+    run(|| {
+        for number in 0..OFFERS_MAX {
+            assert_ok!(offer(model(number as u8), FLOOR, 1));
+        }
+        assert_noop!(offer(model(100), FLOOR, 1), Error::<Test>::TooManyOffers);
+        assert_ok!(withdraw(model(0)));
+        assert_ok!(offer(model(100), FLOOR, 1));
+    });
+}
+
+#[test]
+fn a_model_stays_until_nothing_that_was_sold_of_it_is_open() {
+    run(|| {
+        assert_ok!(offer(model(1), FLOOR, 1));
+        assert_ok!(offer(model(1), FLOOR, 2));
+        assert_eq!(Registry::uses(&model(1)), 1);
+        let channel = open(5 * SURE);
+        assert_noop!(withdraw(model(1)), Error::<Test>::OfferInUse);
+        commit(&batch(channel, 0, &[SURE]));
+        assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        assert_noop!(withdraw(model(1)), Error::<Test>::OfferInUse);
+        pass(WINDOW + 1);
+        // It is final. What verifiers have found is not yet beyond refutation.
+        assert_noop!(withdraw(model(1)), Error::<Test>::OfferInUse);
+        pass(REFUTE - 1);
+        assert_noop!(withdraw(model(1)), Error::<Test>::OfferInUse);
+        pass(1);
+        assert_ok!(withdraw(model(1)));
+        assert_eq!(
+            last_event(),
+            Event::OfferWithdrawn {
+                provider: stash(),
+                model: model(1),
+                operation: GENERATE,
+            }
+        );
+        assert_eq!(Registry::uses(&model(1)), 0);
+        assert!(ChannelsPallet::offers().is_empty() && ChannelsPallet::pools().is_empty());
+    });
+}
+
+/// What was asked of model 1, and what a provider has said to it.
+fn receipt(channel: ChannelId, token: u32) -> (Request, ChunkStatement<AccountId32>) {
+    let request = Request {
+        model: model(1),
+        operation: GENERATE,
+        input: H256::repeat_byte(2),
+        input_bytes: 4 * (6 + 10),
+        units_max: 100,
+        unit_price: 5,
+    };
+    let said: Vec<u8> = [0, token].into_iter().flat_map(u32::to_le_bytes).collect();
+    let statement = ChunkStatement {
+        channel,
+        payee: stash(),
+        nonce: 0,
+        request: request.hash(),
+        bytes: said.len() as u32,
+        output: content_hash(&said),
+        units: 11,
+        price: 55,
+        end: Some(Ending {
+            how: End::Length,
+            trace_root: H256::repeat_byte(3),
+        }),
+    };
+    (request, statement)
+}
+
+#[test]
+fn a_conviction_ends_all_offers_and_keeps_the_models_of_what_is_disputed() {
+    run(|| {
+        let (other, _) = another(0);
+        assert_ok!(ChannelsPallet::offer(signed(other), model(1), GENERATE, FLOOR, 4));
+        for number in 1..=3 {
+            assert_ok!(offer(model(number), FLOOR, 5));
+        }
+        assert_ok!(report(model(1), 5));
+        let channel = open(5 * SURE);
+        let (request, statement) = receipt(channel, 1);
+        let disputed = signed_by(&agent_pair(), statement.clone());
+        assert_ok!(ChannelsPallet::dispute(
+            signed(reporter()),
+            Box::new(ReceiptSource::Signed(disputed.clone())),
+            Box::new(request),
+            None
+        ));
+        assert_eq!(Registry::uses(&model(1)), 3);
+        let clash = Equivocation {
+            one: disputed,
+            other: signed_by(&agent_pair(), receipt(channel, 2).1),
+            shown: None,
+        };
+        assert_ok!(ChannelsPallet::report_equivocation(
+            signed(reporter()),
+            Box::new(clash)
+        ));
+        check();
+        // The other provider's is left, and weighs alone.
+        assert_eq!(shown().places, 4);
+        let pools = ChannelsPallet::pools();
+        assert_eq!(pools.len(), 1);
+        assert_eq!((pools[0].places, pools[0].busy), (4, 0));
+        let uses = |number| Registry::uses(&model(number));
+        assert_eq!((uses(1), uses(2), uses(3)), (2, 0, 0));
+        assert_noop!(offer(model(1), FLOOR, 1), Error::<Test>::NotStanding);
+        ChannelsPallet::receipt_decided(0, true);
+        assert_eq!(uses(1), 1);
+    });
+}
+
+#[test]
+fn who_was_convicted_begins_again_with_new_offers() {
+    run(|| {
+        assert_ok!(offer(model(1), FLOOR, 5));
+        let channel = open(5 * SURE);
+        let clash = Equivocation {
+            one: signed_by(&agent_pair(), receipt(channel, 1).1),
+            other: signed_by(&agent_pair(), receipt(channel, 2).1),
+            shown: None,
+        };
+        assert_ok!(ChannelsPallet::report_equivocation(
+            signed(reporter()),
+            Box::new(clash)
+        ));
+        assert!(ChannelsPallet::offers().is_empty());
+        assert_ok!(ChannelsPallet::stand(signed(stash()), LOCK, CAP));
+        assert!(
+            ChannelsPallet::offers().is_empty(),
+            "nothing comes back by itself"
+        );
+        assert_ok!(offer(model(1), FLOOR, 5));
+        assert_eq!(Registry::uses(&model(1)), 1);
+    });
+}
+
+#[test]
+fn the_agent_says_once_in_a_period_how_many_of_its_places_are_taken() {
+    run(|| {
+        assert_ok!(offer(model(1), FLOOR, 10));
+        assert_noop!(
+            ChannelsPallet::report_busy(signed(stash()), model(1), GENERATE, 1),
+            Error::<Test>::NotAgent
+        );
+        assert_noop!(report(model(1), 11), Error::<Test>::TooBusy);
+        assert_ok!(report(model(1), 10));
+        assert_eq!(shown().busy, 10);
+        assert_noop!(report(model(1), 0), Error::<Test>::ReportedAlready);
+        pass(PERIOD);
+        assert_ok!(report(model(1), 7));
+        assert_eq!(
+            last_event(),
+            Event::BusyReported {
+                provider: stash(),
+                model: model(1),
+                operation: GENERATE,
+                busy: 7,
+            }
+        );
+        // Whoever offers fewer has no more of them taken.
+        assert_ok!(offer(model(1), FLOOR, 3));
+        assert_eq!((shown().places, shown().busy), (3, 3));
+    });
+}
+
+#[test]
+fn a_full_pool_gets_dearer_by_an_eighth_a_period_up_to_its_ceiling_and_cheaper_when_it_is_idle() {
+    run(|| {
+        let own = FLOOR + FLOOR / 16;
+        assert_ok!(offer(model(1), own, 10));
+        // Until the next period begins, none is said to be taken.
+        pass(PERIOD - 1);
+        assert_ok!(report(model(1), 10));
+        assert_eq!((price_of(model(1)), shown().unit_price), (FLOOR, own));
+        pass(PERIOD);
+        let dearer = FLOOR + FLOOR / 8;
+        assert_eq!((price_of(model(1)), shown().unit_price), (dearer, dearer));
+        // It is not there before somebody looks, and the same then.
+        let stored = |number| {
+            Pools::<Test>::get((model(number), GENERATE))
+                .expect("offered")
+                .price
+        };
+        assert_eq!(stored(1), FLOOR);
+        assert_ok!(report(model(1), 10));
+        assert_eq!(stored(1), dearer);
+        let priced = Event::PoolPriced {
+            model: model(1),
+            operation: GENERATE,
+            price: dearer,
+        };
+        System::assert_has_event(priced.into());
+        pass(30 * PERIOD);
+        assert_eq!(price_of(model(1)), FLOOR * u128::from(CEILING));
+        assert_ok!(report(model(1), 0));
+        pass(30 * PERIOD);
+        assert_eq!((price_of(model(1)), shown().unit_price), (FLOOR, own));
+        // What work is worth at least has risen.
+        WorkPrice::set(2 * SECOND);
+        assert_eq!(price_of(model(1)), 2 * FLOOR);
+    });
+}
+
+#[test]
+fn places_of_others_keep_the_price_down_and_each_weighs_as_much() {
+    run(|| {
+        let (other, others_agent) = another(0);
+        assert_ok!(offer(model(1), FLOOR, 50));
+        assert_ok!(ChannelsPallet::offer(
+            signed(other),
+            model(1),
+            GENERATE,
+            FLOOR,
+            50
+        ));
+        pass(PERIOD - 1);
+        assert_ok!(report(model(1), 50));
+        pass(PERIOD);
+        // Half of all places are taken: as it should be.
+        assert_eq!(price_of(model(1)), FLOOR);
+        let busy = ChannelsPallet::report_busy(signed(others_agent), model(1), GENERATE, 25);
+        assert_ok!(busy);
+        pass(PERIOD);
+        assert_eq!(price_of(model(1)), FLOOR + FLOOR / 16);
+    });
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Offer(u8, u8, u32),
+    Withdraw(u8, u8),
+    Report(u8, u8, u32),
+    Stand(u8, u128),
+    Pass(u32),
+    Work(u128),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (who, model) = (0..3u8, 1..3u8);
+    prop_oneof![
+        (who.clone(), model.clone(), 0..60u32)
+            .prop_map(|(who, model, places)| Step::Offer(who, model, places)),
+        (who.clone(), model.clone()).prop_map(|(who, model)| Step::Withdraw(who, model)),
+        (who.clone(), model, 0..60u32).prop_map(|(who, model, busy)| Step::Report(who, model, busy)),
+        (who, 0..CAP).prop_map(|(who, cap)| Step::Stand(who, cap)),
+        (1..25u32).prop_map(Step::Pass),
+        (1..4u128).prop_map(|times| Step::Work(times * SECOND)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn prices_keep_their_bounds_and_everything_is_counted_in_any_order_of_calls(
+        steps in prop::collection::vec(step(), 1..40),
+    ) {
+        run(|| {
+            let providers = [(stash(), agent()), another(0), another(1)];
+            let stakes: Vec<_> = providers.iter().map(|(stash, _)| whole(stash)).collect();
+            for step in steps {
+                let who = |number: u8| providers[usize::from(number)].clone();
+                // Refused or not.
+                let _ = match step {
+                    Step::Offer(number, of, places) => {
+                        let price = 4 * FLOOR;
+                        ChannelsPallet::offer(signed(who(number).0), model(of), GENERATE, price, places)
+                    }
+                    Step::Withdraw(number, of) => {
+                        ChannelsPallet::withdraw_offer(signed(who(number).0), model(of), GENERATE)
+                    }
+                    Step::Report(number, of, busy) => {
+                        ChannelsPallet::report_busy(signed(who(number).1), model(of), GENERATE, busy)
+                    }
+                    Step::Stand(number, cap) => ChannelsPallet::stand(signed(who(number).0), LOCK, cap),
+                    Step::Pass(blocks) => {
+                        pass(blocks);
+                        Ok(())
+                    }
+                    Step::Work(price) => {
+                        WorkPrice::set(price);
+                        Ok(())
+                    }
+                };
+                check();
+                let floor = WorkPrice::get() * 1_000 / u128::from(SPEED);
+                for pool in ChannelsPallet::pools() {
+                    assert!((floor..=floor * u128::from(CEILING)).contains(&pool.price));
+                }
+                for view in ChannelsPallet::offers() {
+                    assert!(view.unit_price >= price_of(view.model).max(4 * FLOOR));
+                }
+            }
+            // Nobody has paid anything for it.
+            let left: Vec<_> = providers.iter().map(|(stash, _)| whole(stash)).collect();
+            assert_eq!(left, stakes);
+            for (number, (stash, _)) in providers.iter().enumerate() {
+                let offers = Offers::<Test>::iter_prefix(stash).count();
+                let counted = Standings::<Test>::get(stash).expect("stands").offers;
+                assert_eq!(offers, counted as usize, "provider {number}");
+            }
+        });
+    }
+}

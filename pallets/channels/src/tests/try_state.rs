@@ -1,0 +1,232 @@
+//! The checker notices each kind of damage.
+
+use frame_support::{assert_err, traits::fungible::MutateHold};
+use sp_runtime::FixedU128;
+use surety_channels::{Purse, Struck};
+use surety_types::{model::Operation, traits::SoldModels};
+
+use super::*;
+use crate::{
+    Demand, Demands, DisputeRounds, DisputedReceipts, Offers, Payer, Payers, PointsAudit, PointsAudits,
+    PointsState, Pools, Provider, Standings, Wanted,
+};
+
+/// Does `damage` to a sound state with a channel, a batch and an offer, and expects the checker to say
+/// `complaint`.
+#[track_caller]
+fn damaged(damage: impl FnOnce(ChannelId), complaint: &'static str) {
+    run_unchecked(|| {
+        let channel = open(5 * SURE);
+        commit(&batch(channel, 0, &[SURE]));
+        assert_ok!(ChannelsPallet::offer(
+            signed(stash()),
+            model(1),
+            Operation::Generate,
+            FLOOR,
+            5
+        ));
+        check();
+        damage(channel);
+        assert_err!(ChannelsPallet::do_try_state(), complaint);
+    });
+}
+
+fn provider(change: impl FnOnce(&mut Provider<AccountId32>)) {
+    Standings::<Test>::mutate_extant(stash(), change);
+}
+
+fn purse(channel: ChannelId, change: impl FnOnce(&mut Purse)) {
+    Channels::<Test>::mutate_extant(channel, |channel| change(&mut channel.purse));
+}
+
+#[test]
+fn chan_1_notices_money_that_channels_do_not_explain() {
+    let complaint = "CHAN-1: money is on hold that channels do not explain";
+    let hold = |_| {
+        let reason = HoldReason::Channel.into();
+        assert_ok!(Balances::hold(&reason, &payer(), SURE));
+    };
+    damaged(hold, complaint);
+    damaged(|channel| purse(channel, |purse| purse.deposit += 1), complaint);
+}
+
+#[test]
+fn chan_2_notices_a_purse_that_has_paid_what_was_not_counted() {
+    damaged(
+        |channel| {
+            purse(channel, |purse| {
+                (purse.paid, purse.deposit) = (1, purse.deposit + 1);
+            });
+        },
+        "CHAN-2: a purse is not sound",
+    );
+}
+
+#[test]
+fn chan_3_notices_who_is_paid_and_does_not_stand() {
+    let no_lock = |_| provider(|provider| provider.lock = 0);
+    damaged(no_lock, "CHAN-3: a channel pays who does not stand");
+    let more = |_| provider(|provider| provider.standing.cap *= 1_000);
+    damaged(more, "CHAN-3: a standing lock is too small");
+}
+
+#[test]
+fn chan_4_notices_channels_that_are_miscounted() {
+    damaged(
+        |_| Payers::<Test>::insert(payer(), Payer { channels: 2 }),
+        "CHAN-4: a payer's channels are miscounted",
+    );
+    damaged(
+        |_| provider(|provider| provider.channels = 0),
+        "CHAN-4: a provider's channels are miscounted",
+    );
+}
+
+#[test]
+fn chan_5_notices_batches_that_are_miscounted_or_gone() {
+    damaged(
+        |_| provider(|provider| provider.standing.open += 1),
+        "CHAN-5: batches are miscounted",
+    );
+    damaged(|_| Batches::<Test>::remove(stash(), 0), "CHAN-5: a batch is gone");
+    damaged(
+        |_| {
+            provider(|provider| {
+                provider.unfinished.pop();
+            });
+        },
+        "CHAN-5: a batch is not final, and not covered",
+    );
+    damaged(
+        |_| ChannelsPallet::change_batch(&stash(), 0, |record| record.window.until = u32::MAX),
+        "CHAN-5: a batch is never final",
+    );
+}
+
+#[test]
+fn chan_6_notices_an_audit_of_no_batch() {
+    let audit = PointsAudit {
+        bond: 1,
+        output: H256::zero(),
+        mean: FixedU128::from_u32(1),
+        state: PointsState::Sealed(H256::zero()),
+    };
+    damaged(
+        |_| PointsAudits::<Test>::insert((stash(), 7), verifier(), audit),
+        "CHAN-6: a batch's audits are miscounted, or are of no batch",
+    );
+}
+
+#[test]
+fn chan_7_notices_disputes_that_are_miscounted() {
+    damaged(
+        |_| provider(|provider| provider.disputes = 1),
+        "CHAN-7: a provider's disputes are miscounted",
+    );
+    damaged(
+        |_| provider(|provider| provider.challenged = 1),
+        "CHAN-7: a provider's places for disputes are miscounted",
+    );
+    damaged(
+        |_| DisputeRounds::<Test>::insert(stash(), (None::<BatchNumber>, 0, 0), 3),
+        "CHAN-7: a round is about no receipt",
+    );
+    damaged(
+        |channel| {
+            let receipt = Struck {
+                channel,
+                nonce: 0,
+                price: 1,
+            };
+            let disputed = crate::Disputed {
+                provider: stash(),
+                batch: None,
+                receipt,
+                model: model(1),
+                input: (H256::zero(), 0),
+                unserved: None,
+            };
+            DisputedReceipts::<Test>::insert(3, disputed);
+        },
+        "CHAN-7: a disputed receipt is not found by its name",
+    );
+    damaged(
+        |_| {
+            ChannelsPallet::change_batch(&stash(), 0, |record| record.window.disputes = 1);
+        },
+        "CHAN-7: a batch's disputes are miscounted",
+    );
+}
+
+#[test]
+fn chan_8_notices_demands_that_are_miscounted_or_that_nothing_is_on_hold_for() {
+    damaged(
+        |_| provider(|provider| provider.demands = 1),
+        "CHAN-8: a provider's demands are miscounted",
+    );
+    damaged(
+        |_| provider(|provider| provider.kept = 1),
+        "CHAN-8: other room is kept than for what is due",
+    );
+    let demand = Demand {
+        wanted: Wanted::Receipt {
+            channel: 0,
+            nonce: 0,
+            bytes: 1,
+        },
+        by: payer(),
+        price: 5,
+        until: 9,
+        room: 0,
+        is_due: false,
+    };
+    damaged(
+        |_| Demands::<Test>::insert(stash(), payer(), demand),
+        "CHAN-8: money is on hold that demands do not explain",
+    );
+}
+
+#[test]
+fn chan_9_notices_an_offer_that_is_not_counted_covered_or_possible() {
+    let pool = (model(1), Operation::Generate);
+    let change = |change: fn(&mut crate::Offer)| {
+        Offers::<Test>::mutate(stash(), pool, |offer| change(offer.as_mut().expect("offered")));
+    };
+    damaged(
+        |_| change(|offer| offer.busy = 6),
+        "CHAN-9: more places are taken, or offered, than may",
+    );
+    damaged(
+        |_| provider(|provider| provider.places = 6),
+        "CHAN-9: a provider's offers are miscounted",
+    );
+    damaged(
+        |_| provider(|provider| provider.standing.cap = 5 * PLACE_CAP - 1),
+        "CHAN-9: an offer that nobody stands behind",
+    );
+    damaged(
+        |_| Offers::<Test>::insert(payer(), pool, crate::Offer::default()),
+        "CHAN-9: an offer of who never stood",
+    );
+}
+
+#[test]
+fn chan_10_notices_a_pool_that_is_miscounted_or_missing() {
+    let pool = (model(1), Operation::Generate);
+    damaged(
+        |_| Pools::<Test>::mutate_extant(pool, |pool| pool.busy = 1),
+        "CHAN-10: a pool is miscounted, or nothing is in it",
+    );
+    damaged(
+        |_| Pools::<Test>::mutate_extant(pool, |pool| pool.at += 1),
+        "CHAN-10: a pool's price is not sound",
+    );
+    damaged(|_| Pools::<Test>::remove(pool), "CHAN-10: an offer is in no pool");
+}
+
+#[test]
+fn chan_11_notices_a_model_that_may_go_or_stays_for_nothing() {
+    let complaint = "CHAN-11: a model is kept for other sales than those that there are";
+    damaged(|_| Registry::release(&model(1)), complaint);
+    damaged(|_| Registry::acquire(&model(1)), complaint);
+}

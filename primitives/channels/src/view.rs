@@ -1,0 +1,208 @@
+//! What the chain says of channels when it is asked (`ChannelApi` of `surety-runtime-api`). Money is in
+//! plancks, `Time` on the chain's clock.
+
+use alloc::vec::Vec;
+
+use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
+use scale_info::TypeInfo;
+use sp_arithmetic::FixedU128;
+use sp_core::H256;
+use surety_types::{ModelId, model::Operation, task::AuditDraw};
+
+use crate::{BatchNumber, BatchWindow, ChannelId, ChannelTerms, Nonce, Purse, Time};
+
+/// A channel.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct ChannelView<AccountId> {
+    /// Channel id.
+    pub channel: ChannelId,
+    /// Who deposits.
+    pub payer: AccountId,
+    /// Whom it pays: a provider's stash.
+    pub payee: AccountId,
+    /// The key that signs its vouchers.
+    pub key: AccountId,
+    /// Last time at which vouchers are redeemed.
+    pub expiry: Time,
+    /// Its money.
+    pub purse: Purse,
+}
+
+impl<AccountId: Clone> ChannelView<AccountId> {
+    /// What vouchers are checked against.
+    pub fn terms(&self) -> ChannelTerms<AccountId> {
+        ChannelTerms {
+            channel: self.channel,
+            payee: self.payee.clone(),
+            key: self.key.clone(),
+            deposit: self.purse.deposit,
+            expiry: self.expiry,
+        }
+    }
+}
+
+/// What a provider sells, and to whom it can be sold.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct OfferView<AccountId> {
+    /// Provider's stash.
+    pub provider: AccountId,
+    /// Model id.
+    pub model: ModelId,
+    /// What it does with it.
+    pub operation: Operation,
+    /// What a unit costs now, in plancks: at least what the provider asks, and at least the pool's price.
+    pub unit_price: u128,
+    /// Requests that it answers at once. With 0 it takes nothing new.
+    pub places: u32,
+    /// Places that were taken when it last said so.
+    pub busy: u32,
+    /// Agents whose statements bind it.
+    pub signers: Vec<AccountId>,
+    /// What it can still sell before batches are final, in plancks.
+    pub room: u128,
+}
+
+/// All that is offered of an operation of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct PoolView {
+    /// Model id.
+    pub model: ModelId,
+    /// What is done with it.
+    pub operation: Operation,
+    /// What a unit costs at least now, in plancks.
+    pub price: u128,
+    /// Places of all offers in it.
+    pub places: u32,
+    /// How many of those are taken.
+    pub busy: u32,
+}
+
+/// What a provider stands behind its offers with.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct StandingView<AccountId> {
+    /// Provider's stash.
+    pub provider: AccountId,
+    /// Its lock, in plancks; 0 where it sells nothing.
+    pub lock: u128,
+    /// Most that its batches may cost which are not final, in plancks.
+    pub cap: u128,
+    /// What they cost, in plancks.
+    pub open: u128,
+    /// Agents whose statements bind it.
+    pub signers: Vec<AccountId>,
+    /// The oldest batch that is kept.
+    pub oldest: BatchNumber,
+    /// The oldest batch whose price is in the open sum.
+    pub unfinished: BatchNumber,
+    /// Its next batch.
+    pub next: BatchNumber,
+    /// Block of the chain with its latest batch.
+    pub batched_at: u32,
+    /// Channels that pay it.
+    pub channels: u32,
+    /// Its receipts that are disputed now.
+    pub disputes: u32,
+    /// What is demanded of it now.
+    pub demands: u32,
+    /// The first channel after its last fault.
+    pub since_channel: ChannelId,
+    /// The first batch after its last fault.
+    pub since_batch: BatchNumber,
+}
+
+/// A batch, and how it is audited.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct BatchView<AccountId, BlockNumber> {
+    /// Provider's stash.
+    pub provider: AccountId,
+    /// Which of its batches.
+    pub batch: BatchNumber,
+    /// What was committed, and what is paid of it.
+    pub window: BatchWindow,
+    /// What verifiers draw their points with.
+    pub draw: AuditDraw<u128, BlockNumber>,
+    /// Points for a SURE of it.
+    pub rate: FixedU128,
+    /// Last time for announcements.
+    pub announce_until: Time,
+    /// Announcements that were not ended.
+    pub announced: u32,
+}
+
+/// What a provider has to show.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub enum Wanted {
+    /// A batch with a receipt of this request that says at least so many bytes.
+    Receipt {
+        /// Channel id.
+        channel: ChannelId,
+        /// Number of the request.
+        nonce: Nonce,
+        /// So many bytes were signed for.
+        bytes: u32,
+    },
+    /// The receipt that a point is in.
+    Point {
+        /// The batch.
+        batch: BatchNumber,
+        /// Where on the line of its price, in plancks.
+        point: u128,
+    },
+}
+
+/// What somebody demands of a provider.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct DemandView<AccountId> {
+    /// Provider's stash.
+    pub provider: AccountId,
+    /// The payer's key, or the verifier's stash.
+    pub demander: AccountId,
+    /// What it is.
+    pub wanted: Wanted,
+    /// Last time for the provider.
+    pub until: Time,
+}
+
+/// A verifier's points on a batch.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct PointsView<AccountId> {
+    /// Verifier's stash.
+    pub verifier: AccountId,
+    /// Stake locked for it, in plancks.
+    pub bond: u128,
+    /// The output that it drew them with.
+    pub output: H256,
+    /// How many it expected: with that and the output everybody knows them.
+    pub mean: FixedU128,
+    /// Whether it has opened what it sealed.
+    pub opened: bool,
+}
+
+/// Parameters that payers, providers and verifiers work by, as they are now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct ChannelRules {
+    /// Least deposit of a channel, in plancks.
+    pub min_deposit: u128,
+    /// Longest time from now to a channel's expiry.
+    pub max_life: Time,
+    /// Time that a payee has after a payer wants to close.
+    pub closing_period: Time,
+    /// Time for which a batch can be disputed.
+    pub batch_window: Time,
+    /// Time in which verifiers announce what they have found of a batch.
+    pub announce_window: Time,
+    /// Time after a batch's window in which what was opened can be refuted.
+    pub refute_window: Time,
+    /// Time for which a final batch is kept to be redeemed from.
+    pub redeem_by: Time,
+    /// Time in which a provider shows what was demanded.
+    pub supply_window: Time,
+    /// Time for which a batch can be disputed again when as many receipts were disputed as may be.
+    pub dispute_window: Time,
+    /// What it costs to have a receipt shown, in plancks.
+    pub demand_price: u128,
+    /// What a verifier locks for each of its points, in plancks.
+    pub point_bond: u128,
+    /// Expected cost of a point's audit, in plancks.
+    pub point_cost: u128,
+}
