@@ -1,14 +1,18 @@
 //! Every call that the worker and the command line make.
 
-mod argument;
+pub mod argument;
+pub mod name;
 
-use codec::Encode;
 use sp_core::{H256, crypto::AccountId32};
+use surety_channels::{
+    BatchEvidence, BatchNumber, BatchRoot, Batched, ChannelId, ChannelOpening, Equivocation, PointsFound,
+    Request, SignedChunkStatement, SignedVoucher, Time,
+};
 use surety_dispute_game::bisection::Move;
 use surety_proofs::{PartOpening, SegmentOpening, SignedStatement};
 use surety_types::{
     ModelId, TaskId,
-    model::ModelManifest,
+    model::{ModelManifest, Operation},
     multiaddr::Endpoints,
     provider::DeviceProfile,
     stake::Role,
@@ -16,9 +20,7 @@ use surety_types::{
     trust::{AuditAnswer, AuditProof, Content, DemandedParts, DisputeId, ItemsFound, Refutation, SlashId},
 };
 
-use crate::chain::Balance;
-
-pub use argument::Argument;
+use crate::{Balance, ChannelOpenings, ReceiptAtPoint, ReceiptSource};
 
 /// A call, with its arguments as the pallet takes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -260,8 +262,7 @@ pub enum Call {
         /// What the seal was salted with.
         salt: H256,
     },
-    /// `Results.report_equivocation`: shows that a provider signed something else than it signed or said
-    /// before.
+    /// `Results.report_equivocation`: shows that a provider signed something else than it said before.
     ReportEquivocation {
         /// What it signed.
         statement: Box<SignedStatement<AccountId32>>,
@@ -273,6 +274,217 @@ pub enum Call {
         /// Which.
         slash: SlashId,
     },
+    /// `Channels.open`: opens a channel to a provider, with a deposit of the signer's.
+    Open {
+        /// Whom it pays: the provider's stash.
+        payee: AccountId32,
+        /// The key that signs its vouchers.
+        key: AccountId32,
+        /// How much is deposited, in plancks.
+        deposit: Balance,
+        /// Last time at which vouchers are redeemed.
+        expiry: Time,
+    },
+    /// `Channels.top_up`: deposits more in the signer's channel.
+    TopUp {
+        /// Which.
+        channel: ChannelId,
+        /// How much more, in plancks.
+        amount: Balance,
+    },
+    /// `Channels.extend`: lets the signer's channel expire later.
+    Extend {
+        /// Which.
+        channel: ChannelId,
+        /// Last time at which vouchers are redeemed.
+        expiry: Time,
+    },
+    /// `Channels.stand`: the stash stands behind what it sells, or with a lock of 0 does no more.
+    Stand {
+        /// What it can lose, in plancks.
+        lock: Balance,
+        /// Most that its batches may cost which are not final, in plancks.
+        cap: Balance,
+    },
+    /// `Channels.commit_batch`: commits a batch of receipts.
+    CommitBatch {
+        /// What fixes it.
+        root: BatchRoot,
+    },
+    /// `Channels.redeem`: counts batches of a channel, and pays what they and the voucher cover.
+    Redeem {
+        /// The payer's promise.
+        voucher: SignedVoucher<AccountId32>,
+        /// What the channel has in each batch that was not counted, in the order of its requests.
+        batches: ChannelOpenings,
+    },
+    /// `Channels.hold`: keeps the payer's money until a late batch is final.
+    Hold {
+        /// Of which channel.
+        channel: ChannelId,
+        /// Which batch.
+        batch: BatchNumber,
+        /// What the channel has in it.
+        opening: ChannelOpening,
+    },
+    /// `Channels.close`: the payer wants its money back.
+    Close {
+        /// Of which channel.
+        channel: ChannelId,
+    },
+    /// `Channels.close_agreed`: the payee wants nothing more of a channel, which ends at once.
+    CloseAgreed {
+        /// Which.
+        channel: ChannelId,
+    },
+    /// `Channels.end`: ends a channel that is over.
+    End {
+        /// Which.
+        channel: ChannelId,
+    },
+    /// `Channels.add_signer`: what the agent signs binds its provider from now on.
+    AddSigner,
+    /// `Channels.report_equivocation`: shows that a provider said two things in answer to one request.
+    ReportChunkEquivocation {
+        /// What shows it.
+        equivocation: Box<Equivocation<AccountId32>>,
+    },
+    /// `Channels.report_batch`: shows that a batch is false.
+    ReportBatch {
+        /// Whose: the stash.
+        provider: AccountId32,
+        /// Which.
+        batch: BatchNumber,
+        /// Another batch that it is held against, where it is.
+        other: Option<BatchNumber>,
+        /// What shows it.
+        evidence: Box<BatchEvidence<AccountId32>>,
+    },
+    /// `Channels.announce_points`: a verifier has computed what its points are in, with what it found sealed.
+    AnnouncePoints {
+        /// Whose batch: the stash.
+        provider: AccountId32,
+        /// Which.
+        batch: BatchNumber,
+        /// That the verifier drew them.
+        proof: AuditProof,
+        /// What it found, sealed.
+        seal: H256,
+    },
+    /// `Channels.open_points`: opens that. Goes without a signature.
+    OpenPoints {
+        /// Whose batch: the stash.
+        provider: AccountId32,
+        /// Which.
+        batch: BatchNumber,
+        /// Whose points: the stash.
+        verifier: AccountId32,
+        /// What was found, point by point.
+        found: PointsFound,
+        /// What the seal was salted with.
+        salt: H256,
+    },
+    /// `Channels.refute_points`: shows that a verifier found something else than the receipt says.
+    RefutePoints {
+        /// Whose batch: the stash.
+        provider: AccountId32,
+        /// Which.
+        batch: BatchNumber,
+        /// Whose points: the stash.
+        verifier: AccountId32,
+        /// Which of its points, in ascending order.
+        place: u32,
+        /// The receipt that it is in, what was asked for, and of an embedding the item's leaves.
+        receipt: Box<ReceiptAtPoint>,
+    },
+    /// `Channels.end_points`: ends an audit of a batch that is over, and has it paid.
+    EndPoints {
+        /// Whose batch: the stash.
+        provider: AccountId32,
+        /// Which.
+        batch: BatchNumber,
+        /// Whose points: the stash.
+        verifier: AccountId32,
+    },
+    /// `Channels.dispute`: says with a bond that a receipt is wrong.
+    Dispute {
+        /// The receipt.
+        receipt: Box<ReceiptSource>,
+        /// What was asked for.
+        request: Box<Request>,
+        /// The first segment of what was said, of a generation that a stop id has ended.
+        head: Option<SegmentOpening>,
+    },
+    /// `Channels.demand_receipt`: has a provider show a batch with the receipt of an answer.
+    DemandReceipt {
+        /// What it has signed of that answer.
+        held: Box<SignedChunkStatement<AccountId32>>,
+    },
+    /// `Channels.demand_point`: has a provider show the receipt that a point is in.
+    DemandPoint {
+        /// Whose batch: the stash.
+        provider: AccountId32,
+        /// Which.
+        batch: BatchNumber,
+        /// Which of the signer's points, in ascending order.
+        place: u32,
+        /// That the signer's verifier drew it.
+        proof: AuditProof,
+    },
+    /// `Channels.show_receipt`: shows the receipt that a payer has demanded.
+    ShowReceipt {
+        /// Who has.
+        demander: AccountId32,
+        /// Which batch it is in.
+        batch: BatchNumber,
+        /// The receipt.
+        receipt: Box<Batched<AccountId32>>,
+    },
+    /// `Channels.show_point`: shows the receipt that a verifier has demanded.
+    ShowPoint {
+        /// Who has: its stash.
+        demander: AccountId32,
+        /// The receipt.
+        receipt: Box<Batched<AccountId32>>,
+        /// What was asked for.
+        request: Box<Request>,
+        /// The first segment of what was said, of a generation that a stop id has ended.
+        head: Option<SegmentOpening>,
+    },
+    /// `Channels.end_demand`: ends a demand that was not met in time.
+    EndDemand {
+        /// Of whom: the stash.
+        provider: AccountId32,
+        /// By whom.
+        demander: AccountId32,
+    },
+    /// `Channels.offer`: the stash offers an operation of a model, or changes the offer.
+    Offer {
+        /// Which model.
+        model: ModelId,
+        /// What it does with it.
+        operation: Operation,
+        /// Least that a unit costs, in plancks.
+        unit_price: Balance,
+        /// Requests that it answers at once. With 0 it takes nothing new.
+        places: u32,
+    },
+    /// `Channels.withdraw_offer`: the stash offers it no more.
+    WithdrawOffer {
+        /// Which model.
+        model: ModelId,
+        /// What it did with it.
+        operation: Operation,
+    },
+    /// `Channels.report_busy`: says how many places of an offer are taken.
+    ReportBusy {
+        /// Which model.
+        model: ModelId,
+        /// What is done with it.
+        operation: Operation,
+        /// So many.
+        busy: u32,
+    },
     /// `Balances.transfer_keep_alive`: sends money without closing the sender's account.
     Transfer {
         /// To whom.
@@ -280,119 +492,7 @@ pub enum Call {
         /// How much, in plancks.
         amount: Balance,
     },
-    /// `Utility.batch_all`: several calls of one signer in one extrinsic. When one of them fails none is
-    /// carried out, and the failure is that of the call. A batch within a batch is refused, and so is a call
-    /// that [proves itself](Self::proves_itself).
+    /// `Utility.batch_all`: several calls of one signer, all carried out or none: the first that fails says
+    /// why. It takes no batch, and no call that [proves itself](Self::proves_itself).
     Batch(Vec<Self>),
 }
-
-/// Where a call is found in the runtime's metadata.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallName {
-    /// The pallet.
-    pub pallet: &'static str,
-    /// The call.
-    pub call: &'static str,
-    /// Its arguments, in order.
-    pub arguments: &'static [&'static str],
-}
-
-impl Call {
-    /// Whether it opens something that stands on the chain, and so needs neither signature nor fee.
-    pub fn proves_itself(&self) -> bool {
-        matches!(
-            self,
-            Self::RevealBid { .. }
-                | Self::Reveal { .. }
-                | Self::RevealAudit { .. }
-                | Self::RevealItems { .. }
-                | Self::RevealVote { .. }
-        )
-    }
-
-    /// Pallet, call and arguments by name.
-    pub fn name(&self) -> CallName {
-        let (pallet, call, arguments): (_, _, &'static [&'static str]) = match self {
-            Self::Bond { .. } => ("Staking", "bond", &["role", "amount"]),
-            Self::Unbond { .. } => ("Staking", "unbond", &["amount"]),
-            Self::WithdrawUnbonded => ("Staking", "withdraw_unbonded", &[]),
-            Self::Rebond { .. } => ("Staking", "rebond", &["amount"]),
-            Self::SetAgent { .. } => ("Staking", "set_agent", &["agent"]),
-            Self::ConfirmAgent { .. } => ("Staking", "confirm_agent", &["stash"]),
-            Self::RemoveAgent => ("Staking", "remove_agent", &[]),
-            Self::RegisterProvider { .. } => ("ProviderRegistry", "register", &["device", "endpoints"]),
-            Self::Heartbeat => ("ProviderRegistry", "heartbeat", &[]),
-            Self::DeregisterProvider => ("ProviderRegistry", "deregister", &[]),
-            Self::RegisterModel { .. } => ("ModelRegistry", "register", &["manifest"]),
-            Self::RetireModel { .. } => ("ModelRegistry", "retire", &["model"]),
-            Self::OfferAudits { .. } => ("ModelRegistry", "offer_audits", &["model", "offered"]),
-            Self::PostTask { .. } => ("TaskAuction", "post", &["spec", "cap"]),
-            Self::Bid { .. } => ("TaskAuction", "bid", &["task", "seal"]),
-            Self::RevealBid { .. } => ("TaskAuction", "reveal_bid", &["task", "provider", "bid"]),
-            Self::CancelTask { .. } => ("TaskAuction", "cancel", &["task"]),
-            Self::AdvanceTask { .. } => ("TaskAuction", "advance", &["task"]),
-            Self::Commit { .. } => ("Results", "commit", &["task", "commitment"]),
-            Self::Reveal { .. } => ("Results", "reveal", &["task", "provider", "claim", "salt"]),
-            Self::AnnounceAudit { .. } => (
-                "Results",
-                "announce_audit",
-                &["task", "provider", "proof", "seal"],
-            ),
-            Self::RevealAudit { .. } => (
-                "Results",
-                "reveal_audit",
-                &["task", "provider", "verifier", "claim", "salt"],
-            ),
-            Self::RevealItems { .. } => (
-                "Results",
-                "reveal_items",
-                &["task", "provider", "verifier", "found", "answer"],
-            ),
-            Self::RefuteAudit { .. } => (
-                "Results",
-                "refute_audit",
-                &["task", "provider", "verifier", "opened", "place", "shown"],
-            ),
-            Self::Challenge { .. } => ("Disputes", "challenge", &["task", "provider"]),
-            Self::Demand { .. } => ("Results", "demand", &["task", "provider", "parts", "proof"]),
-            Self::Supply { .. } => ("Results", "supply", &["task", "content", "bytes", "opening"]),
-            Self::DemandInput { .. } => ("Results", "demand_input", &["task", "segment"]),
-            Self::SupplyInput { .. } => ("Results", "supply_input", &["task", "opening"]),
-            Self::Play { .. } => ("Disputes", "play", &["dispute", "number", "played"]),
-            Self::AdvanceDispute { .. } => ("Disputes", "advance_dispute", &["dispute"]),
-            Self::JoinCommittee { .. } => (
-                "Disputes",
-                "join_committee",
-                &["dispute", "ballot", "proof", "seal"],
-            ),
-            Self::RevealVote { .. } => (
-                "Disputes",
-                "reveal_vote",
-                &["dispute", "verifier", "value", "salt"],
-            ),
-            Self::ReportEquivocation { .. } => ("Results", "report_equivocation", &["statement", "other"]),
-            Self::CarryOutSlash { .. } => ("TrustLock", "carry_out_slash", &["slash"]),
-            Self::Transfer { .. } => ("Balances", "transfer_keep_alive", &["dest", "value"]),
-            Self::Batch(_) => ("Utility", "batch_all", &["calls"]),
-        };
-        CallName {
-            pallet,
-            call,
-            arguments,
-        }
-    }
-
-    /// The arguments in SCALE, one after the other, as this program knows the call. Calls of a batch have
-    /// their names here in place of the indices that only a runtime knows.
-    pub fn encode_arguments(&self) -> Vec<u8> {
-        if let Self::Batch(calls) = self {
-            let named = |call: &Self| (call.name().pallet, call.name().call, call.encode_arguments());
-            return calls.iter().map(named).collect::<Vec<_>>().encode();
-        }
-        let arguments = self.arguments().into_iter();
-        arguments.flat_map(|argument| argument.bytes).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests;

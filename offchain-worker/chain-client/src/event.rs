@@ -1,6 +1,7 @@
 //! Events of a block, decoded as far as their names and fields.
 
 use codec::{Decode, DecodeAll};
+use surety_channels::ChannelId;
 use surety_types::TaskId;
 
 /// Something that happened in a block.
@@ -42,6 +43,11 @@ impl ChainEvent {
     /// The task that the event is about.
     pub fn task(&self) -> Option<TaskId> {
         self.field("task")
+    }
+
+    /// The channel that the event is about.
+    pub fn channel(&self) -> Option<ChannelId> {
+        self.field("channel")
     }
 }
 

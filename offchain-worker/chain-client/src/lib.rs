@@ -3,6 +3,7 @@
 mod address;
 mod call;
 mod chain;
+mod channels;
 mod error;
 mod event;
 #[cfg(any(test, feature = "testsuite"))]
@@ -12,18 +13,25 @@ pub mod sample;
 mod signer;
 
 pub use address::{address, parse_address, short};
-pub use call::{Argument, Call, CallName};
+pub use call::{Call, argument::Argument, name::CallName};
 pub use chain::{
     Balance, BidRecord, BidTerms, BlockNumber, BlockRef, BlockStream, Chain, ChainInfo, CommitRecord,
     CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening, OpenTask, OpenTasks,
     Parameter, PartKey, PartlyRead, ProviderRecord, ProviderTerms, RegisteredModel, RoundRecord, Sent,
     SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until, When, is_open,
 };
+pub use channels::{
+    BatchView, ChannelChain, ChannelOpenings, ChannelRules, ChannelView, DemandView, OfferView, PointsView,
+    PoolView, ReceiptAtPoint, ReceiptSource, Remedy, StandingView,
+};
 pub use error::{ChainError, DispatchFault, ErrorClass};
 pub use event::{ChainEvent, EventField};
 #[cfg(any(test, feature = "testsuite"))]
-pub use fake::{FakeChain, FakeState};
+pub use fake::{FakeChain, FakeChannels, FakeDemand, FakeOffer, FakePoints, FakeState};
 pub use refusal::Refusal;
-pub use signer::{Signer, VrfDraw, checked_draw, is_message_signed, is_signed};
+pub use signer::{
+    MessageSigner, MessageVerifier, Signer, VrfDraw, checked_draw, checked_points, is_message_signed,
+    is_signed, message_verifier,
+};
 pub use sp_core::{H256 as Hash, crypto::AccountId32 as AccountId};
 pub use sp_runtime::FixedU128;

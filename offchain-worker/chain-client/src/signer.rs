@@ -1,6 +1,6 @@
 //! The key that signs calls.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use codec::{DecodeAll, Encode};
 use sp_core::{
@@ -11,11 +11,24 @@ use sp_core::{
         vrf::{VrfSignature, VrfTranscript},
     },
 };
-use surety_audit_economics::draw::{self, AuditInput, SeatInput};
+use surety_audit_economics::{
+    channels::{RECEIPTS_CONTEXT, RECEIPTS_LABEL, ReceiptsInput},
+    draw::{self, AuditInput, SeatInput},
+};
 use surety_proofs::{CommitStatement, SignedStatement};
 use surety_types::trust::AuditProof;
 
 use crate::ChainError;
+
+/// Label and context of transcripts that secrets are made of. No proof is ever made of them: it would give
+/// the secret away.
+const SECRETS: &[u8] = b"surety-secrets";
+
+/// Signs messages of 32 bytes with one key.
+pub type MessageSigner = Arc<dyn Fn(&[u8; 32]) -> [u8; 64] + Send + Sync>;
+
+/// Says whether bytes were signed with the key of an account.
+pub type MessageVerifier = Arc<dyn Fn(&AccountId32, &[u8], &[u8; 64]) -> bool + Send + Sync>;
 
 /// An sr25519 key pair. Never printed; `Debug` shows the account only.
 #[derive(Clone)]
@@ -94,6 +107,14 @@ impl Signer {
         self.draw(draw::SEAT_LABEL, draw::SEAT_CONTEXT, &input.fields())
     }
 
+    /// Evaluates the key's VRF for the points on a batch of receipts.
+    ///
+    /// # Errors
+    /// As [`Self::draw_audit`].
+    pub fn draw_points(&self, input: &ReceiptsInput<AccountId32>) -> Result<VrfDraw, ChainError> {
+        self.draw(RECEIPTS_LABEL, RECEIPTS_CONTEXT, &input.fields())
+    }
+
     fn draw(
         &self,
         label: &'static [u8],
@@ -108,6 +129,19 @@ impl Signer {
             reason: error.to_string(),
         })?;
         Ok(VrfDraw { output, proof })
+    }
+
+    /// Signs hashes as [`Self::sign_hash`] does, for whoever is to know no more of the key.
+    pub fn message_signer(&self) -> MessageSigner {
+        let signer = self.clone();
+        Arc::new(move |message| signer.sign_hash(message))
+    }
+
+    /// A secret for one purpose, the same every time. It says nothing of the key, nor of secrets for other
+    /// purposes.
+    pub fn secret_for(&self, purpose: &'static [u8]) -> [u8; 32] {
+        let transcript = VrfTranscript::new(SECRETS, &[(b"purpose", purpose)]);
+        self.pair.make_bytes(SECRETS, &transcript)
     }
 
     /// Signs what an extrinsic's signature goes over, as the runtime at hand has it.
@@ -129,6 +163,11 @@ pub fn is_message_signed(account: &AccountId32, message: &[u8], signature: [u8; 
     Pair::verify(&Signature::from_raw(signature), message, &key)
 }
 
+/// [`is_message_signed`], for whoever is to know nothing of signatures.
+pub fn message_verifier() -> MessageVerifier {
+    Arc::new(|account, message, signature| is_message_signed(account, message, *signature))
+}
+
 /// What an agent drew for an audit, by its proof; nothing when the proof is not its own, or for something
 /// else.
 pub fn checked_draw(
@@ -136,13 +175,28 @@ pub fn checked_draw(
     input: &AuditInput<AccountId32>,
     proof: &AuditProof,
 ) -> Option<[u8; 32]> {
+    checked(agent, (draw::LABEL, draw::CONTEXT), &input.fields(), proof)
+}
+
+/// The same of the points on a batch of receipts.
+pub fn checked_points(
+    agent: &AccountId32,
+    input: &ReceiptsInput<AccountId32>,
+    proof: &AuditProof,
+) -> Option<[u8; 32]> {
+    checked(agent, (RECEIPTS_LABEL, RECEIPTS_CONTEXT), &input.fields(), proof)
+}
+
+fn checked(
+    agent: &AccountId32,
+    (label, context): (&'static [u8], &'static [u8]),
+    fields: &[draw::Field],
+    proof: &AuditProof,
+) -> Option<[u8; 32]> {
     let signature = VrfSignature::decode_all(&mut proof.encode().as_slice()).ok()?;
     let key = Public::from_raw(*AsRef::<[u8; 32]>::as_ref(agent));
-    let fields = input.fields();
-    let transcript = VrfTranscript::new(draw::LABEL, &draw::borrowed(&fields));
-    let output = key
-        .make_bytes(draw::CONTEXT, &transcript, &signature.pre_output)
-        .ok()?;
+    let transcript = VrfTranscript::new(label, &draw::borrowed(fields));
+    let output = key.make_bytes(context, &transcript, &signature.pre_output).ok()?;
     let is_its_own = key.vrf_verify(&transcript.into_sign_data(), &signature);
     is_its_own.then_some(output)
 }
@@ -216,6 +270,55 @@ mod tests {
             ),
             None
         );
+    }
+
+    #[test]
+    fn drawn_points_are_the_keys_own_and_no_draw_for_an_audit() {
+        let signer = Signer::from_uri("//Alice//agent").unwrap();
+        let (seed, provider) = (H256([1; 32]), AccountId32::new([2; 32]));
+        let input = ReceiptsInput {
+            seed,
+            provider: provider.clone(),
+            batch: 7,
+        };
+        let drawn = signer.draw_points(&input).unwrap();
+        assert_eq!(drawn.output, signer.draw_points(&input).unwrap().output);
+
+        let checked = |agent: &AccountId32, input| checked_points(agent, input, &drawn.proof);
+        assert_eq!(checked(signer.account(), &input), Some(drawn.output));
+        let other = Signer::from_uri("//Bob//agent").unwrap();
+        assert_eq!(checked(other.account(), &input), None);
+        let another = ReceiptsInput {
+            batch: 8,
+            ..input.clone()
+        };
+        assert_eq!(checked(signer.account(), &another), None);
+        let task = AuditInput {
+            seed,
+            task: 7,
+            provider,
+        };
+        assert_eq!(checked_draw(signer.account(), &task, &drawn.proof), None);
+    }
+
+    #[test]
+    fn handed_out_functions_sign_and_check_as_the_key_does() {
+        let signer = Signer::from_uri("//Alice").unwrap();
+        let (sign, verify) = (signer.message_signer(), message_verifier());
+        let signature = sign(&[7; 32]);
+        assert!(verify(signer.account(), &[7; 32], &signature));
+        assert!(!verify(signer.account(), &[8; 32], &signature));
+        let other = Signer::from_uri("//Bob").unwrap();
+        assert!(!verify(other.account(), &[7; 32], &signature));
+    }
+
+    #[test]
+    fn a_secret_is_one_keys_and_one_purposes_and_always_the_same() {
+        let [signer, other] = ["//Alice", "//Bob"].map(|uri| Signer::from_uri(uri).unwrap());
+        let secret = signer.secret_for(b"salts");
+        assert_eq!(secret, signer.secret_for(b"salts"));
+        assert_ne!(secret, signer.secret_for(b"others"));
+        assert_ne!(secret, other.secret_for(b"salts"));
     }
 
     #[test]

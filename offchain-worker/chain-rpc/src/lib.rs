@@ -3,6 +3,7 @@
 mod ask;
 mod attempts;
 mod blocks;
+mod channels;
 mod connections;
 mod entries;
 mod link;

@@ -80,7 +80,7 @@ impl Inner {
         self.read(when, Entry::Shown, &keys).await
     }
 
-    async fn api<T: Decode + TypeInfo + 'static>(
+    pub(super) async fn api<T: Decode + TypeInfo + 'static>(
         &self,
         when: When,
         (api, method): (&str, &str),

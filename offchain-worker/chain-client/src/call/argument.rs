@@ -71,7 +71,44 @@ impl Call {
             | Self::AdvanceDispute { .. }
             | Self::JoinCommittee { .. }
             | Self::RevealVote { .. } => self.arguments_in_dispute(),
+            Self::Open { .. }
+            | Self::TopUp { .. }
+            | Self::Extend { .. }
+            | Self::Stand { .. }
+            | Self::CommitBatch { .. }
+            | Self::Redeem { .. }
+            | Self::Hold { .. }
+            | Self::Close { .. }
+            | Self::CloseAgreed { .. }
+            | Self::End { .. }
+            | Self::AddSigner
+            | Self::ReportChunkEquivocation { .. }
+            | Self::ReportBatch { .. }
+            | Self::AnnouncePoints { .. }
+            | Self::OpenPoints { .. }
+            | Self::RefutePoints { .. }
+            | Self::EndPoints { .. }
+            | Self::Dispute { .. }
+            | Self::DemandReceipt { .. }
+            | Self::DemandPoint { .. }
+            | Self::ShowReceipt { .. }
+            | Self::ShowPoint { .. }
+            | Self::EndDemand { .. }
+            | Self::Offer { .. }
+            | Self::WithdrawOffer { .. }
+            | Self::ReportBusy { .. } => self.arguments_in_channels(),
         }
+    }
+
+    /// The arguments in SCALE, one after the other, as this program knows the call. Calls of a batch have
+    /// their names here in place of the indices that only a runtime knows.
+    pub fn encode_arguments(&self) -> Vec<u8> {
+        if let Self::Batch(calls) = self {
+            let named = |call: &Self| (call.name().pallet, call.name().call, call.encode_arguments());
+            return calls.iter().map(named).collect::<Vec<_>>().encode();
+        }
+        let arguments = self.arguments().into_iter();
+        arguments.flat_map(|argument| argument.bytes).collect()
     }
 
     /// Those of calls about a task's results.
@@ -161,6 +198,108 @@ impl Call {
                 value,
                 salt,
             } => args![dispute, verifier, value, salt],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Those of calls about channels.
+    fn arguments_in_channels(&self) -> Vec<Argument> {
+        match self {
+            Self::Open {
+                payee,
+                key,
+                deposit,
+                expiry,
+            } => args![payee, key, deposit, expiry],
+            Self::TopUp { channel, amount } => args![channel, amount],
+            Self::Extend { channel, expiry } => args![channel, expiry],
+            Self::Stand { lock, cap } => args![lock, cap],
+            Self::CommitBatch { root } => args![root],
+            Self::Redeem { voucher, batches } => args![voucher, batches],
+            Self::Hold {
+                channel,
+                batch,
+                opening,
+            } => args![channel, batch, opening],
+            Self::Close { channel } | Self::CloseAgreed { channel } | Self::End { channel } => {
+                args![channel]
+            }
+            Self::Offer {
+                model,
+                operation,
+                unit_price,
+                places,
+            } => args![model, operation, unit_price, places],
+            Self::WithdrawOffer { model, operation } => args![model, operation],
+            Self::ReportBusy {
+                model,
+                operation,
+                busy,
+            } => args![model, operation, busy],
+            _ => self.arguments_about_receipts(),
+        }
+    }
+
+    /// Those of calls about receipts that are audited, disputed or demanded.
+    fn arguments_about_receipts(&self) -> Vec<Argument> {
+        match self {
+            Self::ReportChunkEquivocation { equivocation } => args![equivocation],
+            Self::ReportBatch {
+                provider,
+                batch,
+                other,
+                evidence,
+            } => args![provider, batch, other, evidence],
+            Self::AnnouncePoints {
+                provider,
+                batch,
+                proof,
+                seal,
+            } => args![provider, batch, proof, seal],
+            Self::OpenPoints {
+                provider,
+                batch,
+                verifier,
+                found,
+                salt,
+            } => args![provider, batch, verifier, found, salt],
+            Self::RefutePoints {
+                provider,
+                batch,
+                verifier,
+                place,
+                receipt,
+            } => args![provider, batch, verifier, place, receipt],
+            Self::EndPoints {
+                provider,
+                batch,
+                verifier,
+            } => args![provider, batch, verifier],
+            Self::Dispute {
+                receipt,
+                request,
+                head,
+            } => args![receipt, request, head],
+            Self::DemandReceipt { held } => args![held],
+            Self::DemandPoint {
+                provider,
+                batch,
+                place,
+                proof,
+            } => args![provider, batch, place, proof],
+            Self::ShowReceipt {
+                demander,
+                batch,
+                receipt,
+            } => args![demander, batch, receipt],
+            Self::ShowPoint {
+                demander,
+                receipt,
+                request,
+                head,
+            } => args![demander, receipt, request, head],
+            Self::EndDemand { provider, demander } => args![provider, demander],
+            // `AddSigner`, and those of other pallets.
             _ => Vec::new(),
         }
     }

@@ -1,10 +1,17 @@
 //! Following the fake chain's blocks.
 
 use async_trait::async_trait;
+use sp_core::H256;
+use sp_crypto_hashing::blake2_256;
 use tokio::sync::watch;
 
 use super::{FakeChain, block_ref};
 use crate::{BlockNumber, BlockRef, BlockStream, ChainError};
+
+/// Hash of the first block.
+pub(super) fn genesis() -> H256 {
+    H256(blake2_256(b"fake"))
+}
 
 pub(super) struct Blocks {
     chain: FakeChain,

@@ -371,7 +371,7 @@ impl FakeState {
     }
 
     /// Holds money back, where it is known how much there is.
-    fn hold(&mut self, who: &AccountId32, amount: Balance) -> Result<(), ChainError> {
+    pub(super) fn hold(&mut self, who: &AccountId32, amount: Balance) -> Result<(), ChainError> {
         let Some(funds) = self.funds.get_mut(who) else {
             return Ok(());
         };

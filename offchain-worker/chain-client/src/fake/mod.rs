@@ -7,6 +7,7 @@
 
 mod audits;
 mod blocks;
+mod channels;
 mod demands;
 mod faults;
 mod inputs;
@@ -38,7 +39,8 @@ use crate::{
     StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until, When,
 };
 
-use blocks::Blocks;
+use blocks::{Blocks, genesis};
+pub use channels::{FakeChannels, FakeDemand, FakeOffer, FakePoints};
 use faults::{Faults, Kind};
 pub use state::FakeState;
 
@@ -74,7 +76,7 @@ impl FakeChain {
     /// An empty chain at block 0.
     pub fn new() -> Self {
         let info = ChainInfo {
-            genesis: H256(blake2_256(b"fake")),
+            genesis: genesis(),
             spec_name: "surety".into(),
             spec_version: 1,
             existential_deposit: 1,

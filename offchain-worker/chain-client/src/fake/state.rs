@@ -14,6 +14,7 @@ use surety_types::{
     trust::{DisputeId, SlashId},
 };
 
+use super::channels::FakeChannels;
 use crate::{
     Balance, BidRecord, BidTerms, BlockNumber, Call, ChainError, ChainEvent, CommitRecord, CommitteeRecord,
     DemandRecord, DispatchFault, DisputeRecord, EventField, Funds, ItemsOpening, OpenTask, OpenTasks,
@@ -94,7 +95,7 @@ pub struct FakeState {
     pub records: BTreeMap<AccountId32, TrustInfo>,
     /// Auditors that a result has in the mean, in units of 10^-18.
     pub auditors_expected: u128,
-    /// Money. Of calls only demands touch it.
+    /// Money. Of calls only demands and those about channels touch it.
     pub funds: BTreeMap<AccountId32, Funds>,
     /// Whether it is no test network.
     pub is_real_money: bool,
@@ -106,6 +107,8 @@ pub struct FakeState {
     pub provider_terms: Option<ProviderTerms>,
     /// Stake that a bid for any task needs, in plancks.
     pub lock: Balance,
+    /// Payment channels.
+    pub channels: FakeChannels,
 }
 
 /// Content that is shown part by part.
@@ -208,6 +211,32 @@ impl FakeState {
             Call::Play { .. } | Call::JoinCommittee { .. } | Call::RevealVote { .. } => {
                 self.apply_to_dispute(who, call)
             }
+            Call::Open { .. }
+            | Call::TopUp { .. }
+            | Call::Extend { .. }
+            | Call::Stand { .. }
+            | Call::CommitBatch { .. }
+            | Call::Redeem { .. }
+            | Call::Hold { .. }
+            | Call::Close { .. }
+            | Call::CloseAgreed { .. }
+            | Call::End { .. }
+            | Call::AddSigner
+            | Call::ReportChunkEquivocation { .. }
+            | Call::ReportBatch { .. }
+            | Call::AnnouncePoints { .. }
+            | Call::OpenPoints { .. }
+            | Call::RefutePoints { .. }
+            | Call::EndPoints { .. }
+            | Call::Dispute { .. }
+            | Call::DemandReceipt { .. }
+            | Call::DemandPoint { .. }
+            | Call::ShowReceipt { .. }
+            | Call::ShowPoint { .. }
+            | Call::EndDemand { .. }
+            | Call::Offer { .. }
+            | Call::WithdrawOffer { .. }
+            | Call::ReportBusy { .. } => self.apply_to_channels(who, call),
             // They move money, which is not kept here, or what the test moves on itself.
             Call::Unbond { .. }
             | Call::WithdrawUnbonded

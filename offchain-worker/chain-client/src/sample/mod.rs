@@ -1,5 +1,6 @@
 //! One call of each kind, to hold against a runtime's metadata, and for tests one record of each kind.
 
+pub mod channels;
 #[cfg(any(test, feature = "testsuite"))]
 pub mod committee;
 #[cfg(any(test, feature = "testsuite"))]
@@ -79,6 +80,7 @@ pub fn calls() -> Vec<Call> {
         },
     ];
     calls.extend(trust::calls());
+    calls.extend(channels::calls());
     calls.push(Call::Batch(vec![
         Call::Unbond { amount },
         Call::Transfer {

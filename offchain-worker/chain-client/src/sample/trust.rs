@@ -78,7 +78,7 @@ fn entry() -> Option<Entry> {
     })
 }
 
-fn proof() -> AuditProof {
+pub(super) fn proof() -> AuditProof {
     AuditProof {
         pre_output: [1; 32],
         proof: [2; 64],

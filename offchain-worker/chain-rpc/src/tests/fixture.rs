@@ -15,6 +15,7 @@ use subxt::{
 use surety_types::{model::ModelManifest, task::Bid};
 
 pub use super::calls::*;
+use super::channels;
 use crate::runtime::Runtime;
 use surety_chain_client::{
     ChainError, CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, ProviderRecord, RoundRecord,
@@ -149,6 +150,8 @@ pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
     pallets.push(auction_pallet(auction_call));
     pallets.extend(trust_pallets());
     pallets.push(pallet(11, "Utility", meta_type::<UtilityCall>(), Vec::new()));
+    let channels = meta_type::<channels::ChannelsCall>();
+    pallets.push(pallet(58, "Channels", channels, Vec::new()));
     pallets
 }
 
@@ -261,51 +264,54 @@ fn extrinsic() -> v15::ExtrinsicMetadata {
     }
 }
 
-fn apis() -> Vec<v15::RuntimeApiMetadata> {
-    let input = |name, ty| v15::RuntimeApiMethodParamMetadata { name, ty };
-    let method = |name, inputs, output| v15::RuntimeApiMethodMetadata {
+/// A function of the runtime, with the names and types of its arguments.
+pub fn function(
+    name: &'static str,
+    arguments: Vec<(&'static str, MetaType)>,
+    output: MetaType,
+) -> v15::RuntimeApiMethodMetadata {
+    let input = |(name, ty)| v15::RuntimeApiMethodParamMetadata { name, ty };
+    v15::RuntimeApiMethodMetadata {
         name,
-        inputs,
+        inputs: arguments.into_iter().map(input).collect(),
         output,
         docs: Vec::new(),
-    };
-    let api = |name, methods| v15::RuntimeApiMetadata {
+    }
+}
+
+fn apis() -> Vec<v15::RuntimeApiMetadata> {
+    let (id, account, amount) = (meta_type::<u64>, meta_type::<AccountId32>, meta_type::<u128>);
+    let task = vec![
+        function("task", vec![("id", id())], meta_type::<Option<TaskInfo>>()),
+        function(
+            "price_limit",
+            vec![("cap", amount()), ("redundancy", meta_type::<u32>())],
+            meta_type::<Option<u128>>(),
+        ),
+    ];
+    let trust = vec![
+        function(
+            "auditors_expected",
+            vec![("task", id()), ("provider", account())],
+            amount(),
+        ),
+        function(
+            "shown",
+            vec![("task", id()), ("content", meta_type::<H256>())],
+            meta_type::<Vec<u8>>(),
+        ),
+    ];
+    let apis = [
+        ("TaskApi", task),
+        ("TrustApi", trust),
+        ("ChannelApi", channels::functions()),
+    ];
+    let api = |(name, methods)| v15::RuntimeApiMetadata {
         name,
         methods,
         docs: Vec::new(),
     };
-    let expected = method(
-        "auditors_expected",
-        vec![
-            input("task", meta_type::<u64>()),
-            input("provider", meta_type::<AccountId32>()),
-        ],
-        meta_type::<u128>(),
-    );
-    let shown = method(
-        "shown",
-        vec![
-            input("task", meta_type::<u64>()),
-            input("content", meta_type::<H256>()),
-        ],
-        meta_type::<Vec<u8>>(),
-    );
-    let task = vec![
-        method(
-            "task",
-            vec![input("id", meta_type::<u64>())],
-            meta_type::<Option<TaskInfo>>(),
-        ),
-        method(
-            "price_limit",
-            vec![
-                input("cap", meta_type::<u128>()),
-                input("redundancy", meta_type::<u32>()),
-            ],
-            meta_type::<Option<u128>>(),
-        ),
-    ];
-    vec![api("TaskApi", task), api("TrustApi", vec![expected, shown])]
+    apis.into_iter().map(api).collect()
 }
 
 pub const SPEC_VERSION: u32 = 7;
@@ -313,6 +319,15 @@ pub const TRANSACTION_VERSION: u32 = 3;
 
 pub fn metadata(pallets: Vec<v15::PalletMetadata>) -> Vec<u8> {
     metadata_of(pallets, apis())
+}
+
+/// Metadata of a runtime without channels.
+pub fn metadata_without_channels() -> Vec<u8> {
+    let mut pallets = pallets(meta_type::<AuctionCall>());
+    pallets.retain(|pallet| pallet.name != "Channels");
+    let mut apis = apis();
+    apis.retain(|api| api.name != "ChannelApi");
+    metadata_of(pallets, apis)
 }
 
 /// Metadata of a runtime that has no functions for us.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod calls;
+mod channels;
 mod failover;
 mod fixture;
 mod node;
@@ -186,6 +187,7 @@ fn a_call_that_proves_itself_goes_without_a_signature_in_nine_bytes_more_than_it
             Call::Reveal { .. } => [56, 1],
             Call::RevealAudit { .. } => [56, 3],
             Call::RevealItems { .. } => [56, 4],
+            Call::OpenPoints { .. } => [58, 14],
             _ => [57, 4],
         };
         let expected = [&extra[..], &indices, &call.encode_arguments()].concat();

@@ -49,8 +49,8 @@ pub struct State {
     pub older: Option<Older>,
     /// What functions of the runtime answer.
     pub functions: BTreeMap<&'static str, Vec<u8>>,
-    /// Which of them were called, and in the state of which block.
-    pub called: Vec<(&'static str, u32)>,
+    /// Which of them were called, in the state of which block, and with what.
+    pub called: Vec<(&'static str, u32, Vec<u8>)>,
     pub storage: BTreeMap<Vec<u8>, Vec<u8>>,
     /// What is under a key in one block's state alone.
     pub changed: BTreeMap<(u32, Vec<u8>), Vec<u8>>,
@@ -319,7 +319,7 @@ impl State {
             }
             "state_call" => {
                 let number = self.check_state(hash_at(params, 2))?;
-                to_hex(&self.call(params[0].as_str().unwrap_or_default(), number)?)
+                to_hex(&self.call(params, number)?)
             }
             "state_getStorage" => {
                 let number = self.check_state(hash_at(params, 1))?;
@@ -346,14 +346,15 @@ impl State {
     }
 
     /// What a function of the runtime answers.
-    fn call(&mut self, function: &str, number: u32) -> Result<Vec<u8>, ErrorObjectOwned> {
+    fn call(&mut self, params: &Value, number: u32) -> Result<Vec<u8>, ErrorObjectOwned> {
+        let function = params[0].as_str().unwrap_or_default();
         self.check_working(function)?;
         if function == "Metadata_metadata_at_version" {
             return Ok(Some(self.runtime_after(number).1).encode());
         }
         let found = self.functions.get_key_value(function);
         let answer = found.map(|(name, answer)| {
-            self.called.push((*name, number));
+            self.called.push((*name, number, from_hex(&params[1])));
             answer.clone()
         });
         answer.ok_or_else(|| {

@@ -275,7 +275,10 @@ async fn functions_are_called_in_the_state_before_an_upgrade_whose_runtime_they_
     });
     let called = || {
         let state = node.state();
-        state.called.last().copied()
+        state
+            .called
+            .last()
+            .map(|(function, block, _)| (*function, *block))
     };
     let at = chain.block(When::Best).await.unwrap();
     assert_eq!(chain.price_limit(When::At(at.hash), 100, 2).await, Ok(Some(40)));

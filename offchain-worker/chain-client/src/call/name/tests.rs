@@ -1,5 +1,8 @@
-use super::*;
 use std::{collections::BTreeSet, mem::discriminant};
+
+use sp_core::{H256, crypto::AccountId32};
+
+use crate::Call;
 
 #[test]
 fn there_is_one_sample_of_each_call_and_no_two_calls_share_a_name() {

@@ -1,0 +1,282 @@
+//! Payment channels of the fake chain.
+//!
+//! Money, windows and what openings show go by `surety-channels`, as on the chain. Audits cost providers
+//! nothing, a lock is as large as its cap, pools cost what the test says, and no round about a receipt is
+//! played: [`FakeState::decide_receipt`] ends one.
+
+mod chain;
+mod points;
+mod purse;
+mod receipts;
+mod selling;
+
+use std::{collections::BTreeMap, fmt::Debug};
+
+use codec::Encode;
+use sp_core::{H256, crypto::AccountId32};
+use sp_runtime::FixedU128;
+use surety_channels::{BatchNumber, BatchWindow, ChannelId, PointsFound, Struck};
+use surety_types::{ModelId, TaskId, model::Operation};
+
+use super::state::{Applied, FakeState, fault};
+use crate::{
+    Balance, BatchView, Call, ChainError, ChainEvent, ChannelRules, ChannelView, DemandView, EventField,
+    PointsView, StandingView, is_message_signed,
+};
+
+/// What everybody works by unless the test says otherwise.
+const RULES: ChannelRules = ChannelRules {
+    min_deposit: 10,
+    max_life: 10_000,
+    closing_period: 300,
+    batch_window: 100,
+    announce_window: 40,
+    refute_window: 20,
+    redeem_by: 1_000,
+    supply_window: 50,
+    dispute_window: 30,
+    demand_price: 16,
+    point_bond: 2,
+    point_cost: 4,
+};
+
+/// What the fake chain keeps of payment channels.
+#[derive(Clone, Debug)]
+pub struct FakeChannels {
+    /// What everybody works by.
+    pub rules: ChannelRules,
+    /// Points for a SURE of each batch to come.
+    pub rate: FixedU128,
+    /// Whether there is a lock that would do.
+    pub is_insurable: bool,
+    /// Channels that were not ended.
+    pub open: BTreeMap<ChannelId, ChannelView>,
+    /// Number of the next channel.
+    pub next: ChannelId,
+    /// What providers stand behind, by stash.
+    pub standings: BTreeMap<AccountId32, StandingView>,
+    /// Batches that are kept, by the provider's stash and their number.
+    pub batches: BTreeMap<(AccountId32, BatchNumber), BatchView>,
+    /// Offers by the provider's stash.
+    pub offers: BTreeMap<(AccountId32, ModelId, Operation), FakeOffer>,
+    /// What a unit costs at least, where that is not 0.
+    pub pool_prices: BTreeMap<(ModelId, Operation), Balance>,
+    /// What is demanded, by the provider's stash and who demands it.
+    pub demands: BTreeMap<(AccountId32, AccountId32), FakeDemand>,
+    /// What verifiers have announced, by provider and batch, and the verifier's stash.
+    pub points: BTreeMap<((AccountId32, BatchNumber), AccountId32), FakePoints>,
+    /// Receipts that are disputed, by the number of their round: the provider, the batch, and the receipt.
+    pub disputed: BTreeMap<TaskId, (AccountId32, Option<BatchNumber>, Struck)>,
+}
+
+impl Default for FakeChannels {
+    fn default() -> Self {
+        Self {
+            rules: RULES,
+            rate: FixedU128::from_u32(1),
+            is_insurable: true,
+            open: BTreeMap::new(),
+            next: 0,
+            standings: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            offers: BTreeMap::new(),
+            pool_prices: BTreeMap::new(),
+            demands: BTreeMap::new(),
+            points: BTreeMap::new(),
+            disputed: BTreeMap::new(),
+        }
+    }
+}
+
+/// What a provider offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FakeOffer {
+    /// Least that a unit costs, in plancks.
+    pub unit_price: Balance,
+    /// Requests that it answers at once.
+    pub places: u32,
+    /// How many of them it has said are taken.
+    pub busy: u32,
+    /// The pool's period in which it has.
+    pub reported: Option<u32>,
+}
+
+/// What is demanded of a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FakeDemand {
+    /// What everybody sees of it.
+    pub view: DemandView,
+    /// Whose money is on hold for it.
+    pub by: AccountId32,
+}
+
+/// A verifier's points on a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FakePoints {
+    /// What everybody sees of them.
+    pub view: PointsView,
+    /// What was found, sealed.
+    pub seal: H256,
+    /// What was found, once it was opened.
+    pub found: Option<PointsFound>,
+}
+
+impl FakeState {
+    pub(super) fn apply_to_channels(&mut self, who: &AccountId32, call: &Call) -> Applied {
+        match call {
+            Call::Open {
+                payee,
+                key,
+                deposit,
+                expiry,
+            } => self.open_channel(who, (payee, key), *deposit, *expiry),
+            Call::TopUp { channel, amount } => self.top_up(who, *channel, *amount),
+            Call::Extend { channel, expiry } => self.extend_channel(who, *channel, *expiry),
+            Call::Close { channel } => self.close_channel(who, *channel),
+            Call::CloseAgreed { channel } => self.close_agreed(who, *channel),
+            Call::End { channel } => self.end_channel(*channel, false),
+            Call::Redeem { voucher, batches } => self.redeem(voucher, batches),
+            Call::Hold {
+                channel,
+                batch,
+                opening,
+            } => self.hold_channel(who, *channel, (*batch, opening)),
+            Call::Stand { lock, cap } => self.stand(who, *lock, *cap),
+            Call::CommitBatch { root } => self.commit_batch(who, *root),
+            Call::AddSigner => self.add_signer(who),
+            Call::Offer {
+                model,
+                operation,
+                unit_price,
+                places,
+            } => self.offer(who, (*model, *operation), *unit_price, *places),
+            Call::WithdrawOffer { model, operation } => self.withdraw_offer(who, (*model, *operation)),
+            Call::ReportBusy {
+                model,
+                operation,
+                busy,
+            } => self.report_busy(who, (*model, *operation), *busy),
+            Call::ReportChunkEquivocation { equivocation } => self.report_chunks(equivocation),
+            Call::ReportBatch {
+                provider,
+                batch,
+                other,
+                evidence,
+            } => self.report_batch(provider, (*batch, *other), evidence),
+            Call::Dispute { receipt, request, .. } => self.dispute_receipt(receipt, request),
+            Call::DemandReceipt { held } => self.demand_receipt(who, held),
+            Call::ShowReceipt {
+                demander,
+                batch,
+                receipt,
+            } => self.show_receipt(who, demander, (*batch, receipt)),
+            Call::ShowPoint {
+                demander, receipt, ..
+            } => self.show_point(who, demander, receipt),
+            Call::EndDemand { provider, demander } => self.end_demand(provider, demander),
+            call => self.apply_to_points(who, call),
+        }
+    }
+
+    fn apply_to_points(&mut self, who: &AccountId32, call: &Call) -> Applied {
+        match call {
+            Call::AnnouncePoints {
+                provider,
+                batch,
+                proof,
+                seal,
+            } => self.announce_points(who, (provider, *batch), proof, *seal),
+            Call::DemandPoint {
+                provider,
+                batch,
+                place,
+                proof,
+            } => self.demand_point(who, (provider, *batch), *place, proof),
+            Call::OpenPoints {
+                provider,
+                batch,
+                verifier,
+                found,
+                salt,
+            } => self.open_points((provider, *batch), verifier, found, salt),
+            Call::EndPoints {
+                provider,
+                batch,
+                verifier,
+            } => self.end_points((provider, *batch), verifier),
+            // `RefutePoints` takes a machine that knows what the receipt says.
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn standing(&self, provider: &AccountId32) -> Result<&StandingView, ChainError> {
+        let standing = self.channels.standings.get(provider);
+        standing.ok_or_else(|| refused("NotStanding"))
+    }
+
+    /// A provider that has something to lose.
+    fn standing_to_lose(&self, provider: &AccountId32) -> Result<&StandingView, ChainError> {
+        let standing = self.channels.standings.get(provider);
+        let standing = standing.filter(|standing| standing.lock > 0);
+        standing.ok_or_else(|| refused("TooLate"))
+    }
+
+    fn change_standing(&mut self, provider: &AccountId32, change: impl FnOnce(&mut StandingView)) {
+        if let Some(standing) = self.channels.standings.get_mut(provider) {
+            change(standing);
+        }
+    }
+
+    fn batch_of(&self, of: &(AccountId32, BatchNumber)) -> Result<&BatchView, ChainError> {
+        self.channels.batches.get(of).ok_or_else(|| refused("NoBatch"))
+    }
+
+    fn change_window(&mut self, of: &(AccountId32, BatchNumber), change: impl FnOnce(&mut BatchWindow)) {
+        if let Some(batch) = self.channels.batches.get_mut(of) {
+            change(&mut batch.window);
+        }
+    }
+
+    /// Gives back what was on hold.
+    fn release(&mut self, who: &AccountId32, amount: Balance) {
+        if let Some(funds) = self.funds.get_mut(who) {
+            funds.held = funds.held.saturating_sub(amount);
+            funds.free = funds.free.saturating_add(amount);
+        }
+    }
+
+    /// Pays out of what was on hold.
+    fn pay_held(&mut self, from: &AccountId32, to: &AccountId32, amount: Balance) {
+        if let Some(funds) = self.funds.get_mut(from) {
+            funds.held = funds.held.saturating_sub(amount);
+        }
+        if let Some(funds) = self.funds.get_mut(to) {
+            funds.free = funds.free.saturating_add(amount);
+        }
+    }
+}
+
+fn refused(name: &str) -> ChainError {
+    fault("Channels", name)
+}
+
+fn verify(key: &AccountId32, bytes: &[u8], signature: &[u8; 64]) -> bool {
+    is_message_signed(key, bytes, *signature)
+}
+
+fn event(name: &str, fields: Vec<EventField>) -> ChainEvent {
+    ChainEvent {
+        pallet: "Channels".into(),
+        name: name.into(),
+        extrinsic: Some(0),
+        fields,
+    }
+}
+
+fn field<T: Encode + Debug>(name: &str, value: &T) -> EventField {
+    EventField {
+        name: name.into(),
+        text: format!("{value:?}"),
+        bytes: value.encode(),
+    }
+}

@@ -1,0 +1,204 @@
+//! What becomes of a channel's money.
+
+use sp_core::crypto::AccountId32;
+use surety_channels::{
+    BatchNumber, BatchWindow, ChannelId, ChannelOpening, ProvenChannel, Purse, SignedVoucher, Time,
+};
+use surety_types::stake::Role;
+
+use super::{
+    super::{
+        blocks::genesis,
+        state::{Applied, FakeState},
+    },
+    event, field, refused, verify,
+};
+use crate::{Balance, ChainError, ChannelOpenings, ChannelView};
+
+/// Most channels of a payer.
+const CHANNELS_MAX: usize = 128;
+
+impl FakeState {
+    pub(super) fn open_channel(
+        &mut self,
+        payer: &AccountId32,
+        (payee, key): (&AccountId32, &AccountId32),
+        deposit: Balance,
+        expiry: Time,
+    ) -> Applied {
+        if payer == payee {
+            return Err(refused("OwnChannel"));
+        }
+        if deposit < self.channels.rules.min_deposit {
+            return Err(refused("DepositTooSmall"));
+        }
+        self.check_expiry(expiry, self.clock)?;
+        if self.standing(payee)?.lock == 0 {
+            return Err(refused("NotStanding"));
+        }
+        let of_payer = self.channels.open.values();
+        if of_payer.filter(|channel| channel.payer == *payer).count() >= CHANNELS_MAX {
+            return Err(refused("TooManyChannels"));
+        }
+        self.hold(payer, deposit)?;
+        let channel = self.channels.next;
+        self.channels.next = channel.saturating_add(1);
+        let view = ChannelView {
+            channel,
+            payer: payer.clone(),
+            payee: payee.clone(),
+            key: key.clone(),
+            expiry,
+            purse: Purse::new(channel, deposit),
+        };
+        self.channels.open.insert(channel, view);
+        self.change_standing(payee, |standing| {
+            standing.channels = standing.channels.saturating_add(1);
+        });
+        let fields = vec![
+            field("channel", &channel),
+            field("payer", payer),
+            field("payee", payee),
+        ];
+        Ok(vec![event("Opened", fields)])
+    }
+
+    pub(super) fn top_up(&mut self, payer: &AccountId32, id: ChannelId, amount: Balance) -> Applied {
+        let mut channel = self.own_channel(payer, id)?;
+        if self.standing(&channel.payee)?.since_channel > id {
+            return Err(refused("NotStanding"));
+        }
+        channel.purse.top_up(amount).map_err(|_| refused("Closing"))?;
+        self.hold(payer, amount)?;
+        self.channels.open.insert(id, channel);
+        Ok(vec![event("Changed", vec![field("channel", &id)])])
+    }
+
+    pub(super) fn extend_channel(&mut self, payer: &AccountId32, id: ChannelId, expiry: Time) -> Applied {
+        let mut channel = self.own_channel(payer, id)?;
+        if channel.purse.closing.is_some() {
+            return Err(refused("Closing"));
+        }
+        self.check_expiry(expiry, channel.expiry.max(self.clock))?;
+        channel.expiry = expiry;
+        self.channels.open.insert(id, channel);
+        Ok(vec![event("Changed", vec![field("channel", &id)])])
+    }
+
+    pub(super) fn close_channel(&mut self, payer: &AccountId32, id: ChannelId) -> Applied {
+        let mut channel = self.own_channel(payer, id)?;
+        let until = self.clock.saturating_add(self.channels.rules.closing_period);
+        channel.purse.close(until);
+        let until = channel.purse.closing.unwrap_or(until);
+        self.channels.open.insert(id, channel);
+        let fields = vec![field("channel", &id), field("until", &until)];
+        Ok(vec![event("Closing", fields)])
+    }
+
+    pub(super) fn close_agreed(&mut self, who: &AccountId32, id: ChannelId) -> Applied {
+        let payee = self.channel_of(id)?.payee;
+        self.ensure_payee(who, &payee)?;
+        self.end_channel(id, true)
+    }
+
+    pub(super) fn end_channel(&mut self, id: ChannelId, payee_agrees: bool) -> Applied {
+        let channel = self.channel_of(id)?;
+        let refund = channel.purse.refund(self.clock, channel.expiry, payee_agrees);
+        let refund = refund.ok_or_else(|| refused("NotOver"))?;
+        self.release(&channel.payer, refund);
+        self.channels.open.remove(&id);
+        self.change_standing(&channel.payee, |standing| {
+            standing.channels = standing.channels.saturating_sub(1);
+        });
+        let fields = vec![field("channel", &id), field("refund", &refund)];
+        Ok(vec![event("Ended", fields)])
+    }
+
+    pub(super) fn redeem(
+        &mut self,
+        signed: &SignedVoucher<AccountId32>,
+        batches: &ChannelOpenings,
+    ) -> Applied {
+        let (id, now) = (signed.voucher.channel, self.clock);
+        let mut channel = self.channel_of(id)?;
+        // A batch that is late keeps its voucher alive.
+        let at = match now <= channel.purse.held_until {
+            true => now.min(signed.voucher.expiry),
+            false => now,
+        };
+        let checked = signed.voucher.check(&channel.terms(), at);
+        checked.map_err(|_| refused("BadVoucher"))?;
+        if !signed.is_signed(&genesis(), &channel.key, verify) {
+            return Err(refused("BadSignature"));
+        }
+        for (batch, opening) in batches {
+            let (window, shown) = self.shown(&channel, *batch, opening)?;
+            let counted = channel.purse.count(&window, &shown, now);
+            counted.map_err(|_| refused("NotCounted"))?;
+        }
+        let paid = channel.purse.redeem(signed.voucher.sum);
+        self.pay_held(&channel.payer, &channel.payee, paid);
+        self.channels.open.insert(id, channel);
+        let fields = vec![field("channel", &id), field("paid", &paid)];
+        Ok(vec![event("Redeemed", fields)])
+    }
+
+    pub(super) fn hold_channel(
+        &mut self,
+        who: &AccountId32,
+        id: ChannelId,
+        (batch, opening): (BatchNumber, &ChannelOpening),
+    ) -> Applied {
+        let mut channel = self.channel_of(id)?;
+        self.ensure_payee(who, &channel.payee)?;
+        let (window, shown) = self.shown(&channel, batch, opening)?;
+        let period = self.channels.rules.closing_period;
+        let last = channel.expiry.saturating_add(period);
+        let until = self.clock.saturating_add(period).min(last);
+        let held = channel.purse.hold(&window, &shown, self.clock, until);
+        held.map_err(|_| refused("NotHeld"))?;
+        self.channels.open.insert(id, channel);
+        let fields = vec![field("channel", &id), field("until", &until)];
+        Ok(vec![event("Held", fields)])
+    }
+
+    fn shown(
+        &self,
+        channel: &ChannelView,
+        batch: BatchNumber,
+        opening: &ChannelOpening,
+    ) -> Result<(BatchWindow, ProvenChannel), ChainError> {
+        let standing = self.standing(&channel.payee)?;
+        let is_allowed = channel.channel >= standing.since_channel || batch < standing.since_batch;
+        if !is_allowed {
+            return Err(refused("TooLate"));
+        }
+        let window = self.batch_of(&(channel.payee.clone(), batch))?.window.clone();
+        let shown = opening.verify(&window.root);
+        Ok((window, shown.ok_or_else(|| refused("BadOpening"))?))
+    }
+
+    pub(super) fn channel_of(&self, id: ChannelId) -> Result<ChannelView, ChainError> {
+        let channel = self.channels.open.get(&id).cloned();
+        channel.ok_or_else(|| refused("NoChannel"))
+    }
+
+    fn own_channel(&self, payer: &AccountId32, id: ChannelId) -> Result<ChannelView, ChainError> {
+        let channel = self.channel_of(id)?;
+        match channel.payer == *payer {
+            true => Ok(channel),
+            false => Err(refused("NotPayer")),
+        }
+    }
+
+    fn ensure_payee(&self, who: &AccountId32, payee: &AccountId32) -> Result<(), ChainError> {
+        let is_payee = who == payee || self.stash_in(who, Role::Provider).as_ref() == Some(payee);
+        is_payee.then_some(()).ok_or_else(|| refused("NotPayee"))
+    }
+
+    fn check_expiry(&self, expiry: Time, after: Time) -> Result<(), ChainError> {
+        let last = self.clock.saturating_add(self.channels.rules.max_life);
+        let is_good = after < expiry && expiry <= last;
+        is_good.then_some(()).ok_or_else(|| refused("BadExpiry"))
+    }
+}

@@ -1,0 +1,335 @@
+//! What providers stand behind and offer, and their batches.
+
+use sp_core::{H256, crypto::AccountId32};
+use sp_runtime::FixedPointNumber;
+use surety_audit_economics::channels::{POINTS_MEAN_MAX, SURE};
+use surety_channels::{BatchRoot, BatchWindow, Standing};
+use surety_types::{ModelId, model::Operation, stake::Role, task::AuditDraw};
+
+use super::{
+    super::state::{Applied, FakeState},
+    FakeOffer, event, field, refused,
+};
+use crate::{Balance, BatchView, BlockNumber, ChainError, EventField, OfferView, PoolView, StandingView};
+
+/// Most batches of a provider that are not final.
+const UNFINISHED_MAX: u32 = 64;
+/// Most agents whose statements bind a provider.
+const SIGNERS_MAX: usize = 8;
+
+/// Time for which a pool has one price.
+const POOL_PERIOD: BlockNumber = 100;
+
+/// What is offered: an operation of a model.
+type Offered = (ModelId, Operation);
+
+impl FakeState {
+    pub(super) fn least_lock(&self, cap: Balance) -> Option<Balance> {
+        self.channels.is_insurable.then_some(cap.max(1))
+    }
+
+    pub(super) fn stand(&mut self, stash: &AccountId32, lock: Balance, cap: Balance) -> Applied {
+        let mut standing = match self.standing(stash) {
+            Ok(standing) => standing.clone(),
+            Err(_) => never_stood(stash),
+        };
+        self.finish_batches(&mut standing);
+        if is_in_use(&standing) && (lock < standing.lock || cap < standing.cap) {
+            return Err(refused("InUse"));
+        }
+        if lock == 0 && self.channels.offers.keys().any(|(of, ..)| of == stash) {
+            return Err(refused("PlacesNotCovered"));
+        }
+        if lock > 0 {
+            if self.is_jailed(stash) {
+                return Err(refused("InJail"));
+            }
+            let needed = self.least_lock(cap).ok_or_else(|| refused("NotInsurable"))?;
+            if lock < needed {
+                return Err(refused("LockTooSmall"));
+            }
+        } else {
+            standing.signers.clear();
+        }
+        standing.lock = lock;
+        standing.cap = if lock > 0 { cap } else { 0 };
+        self.channels.standings.insert(stash.clone(), standing);
+        let fields = vec![field("provider", stash), field("lock", &lock)];
+        Ok(vec![event("Stands", fields)])
+    }
+
+    pub(super) fn add_signer(&mut self, agent: &AccountId32) -> Applied {
+        let mut standing = self.agents_standing(agent)?;
+        if standing.signers.contains(agent) {
+            return Ok(Vec::new());
+        }
+        if standing.signers.len() >= SIGNERS_MAX {
+            return Err(refused("TooManySigners"));
+        }
+        standing.signers.push(agent.clone());
+        let stash = standing.provider.clone();
+        self.channels.standings.insert(stash.clone(), standing);
+        let fields = vec![field("provider", &stash), field("signer", agent)];
+        Ok(vec![event("SignerAdded", fields)])
+    }
+
+    pub(super) fn commit_batch(&mut self, agent: &AccountId32, root: BatchRoot) -> Applied {
+        let mut standing = self.agents_standing(agent)?;
+        if !root.is_possible() {
+            return Err(refused("ImpossibleBatch"));
+        }
+        // The best state is that of the block to come.
+        let block = self.number.saturating_add(1);
+        if standing.next > 0 && standing.batched_at >= block {
+            return Err(refused("OneABlock"));
+        }
+        self.finish_batches(&mut standing);
+        if standing.next.saturating_sub(standing.unfinished) >= UNFINISHED_MAX {
+            return Err(refused("TooManyBatches"));
+        }
+        let price = root.sums.price;
+        let most = SURE.saturating_mul(POINTS_MEAN_MAX.into());
+        if self.channels.rate.saturating_mul_int(price) > most {
+            return Err(refused("TooDear"));
+        }
+        let mut sums = sums(&standing);
+        sums.commit(price).map_err(|_| refused("BeyondCap"))?;
+        standing.open = sums.open;
+        let (stash, batch) = (standing.provider.clone(), standing.next);
+        standing.next = batch.saturating_add(1);
+        standing.batched_at = block;
+        self.prune(&mut standing);
+        let verifiers = self.stakes.values().filter(|stake| stake.role == Role::Verifier);
+        let rules = self.channels.rules;
+        let view = BatchView {
+            provider: stash.clone(),
+            batch,
+            window: BatchWindow::new(root, self.clock.saturating_add(rules.batch_window)),
+            draw: AuditDraw {
+                begun_at: block,
+                settled_by: block,
+                epoch_randomness: H256::from_low_u64_be(block.into()),
+                verifier_stake: verifiers.map(|stake| stake.bonded).sum(),
+                seed: None,
+            },
+            rate: self.channels.rate,
+            announce_until: self.clock.saturating_add(rules.announce_window),
+            announced: 0,
+        };
+        self.channels.batches.insert((stash.clone(), batch), view);
+        self.channels.standings.insert(stash.clone(), standing);
+        let levy: Balance = 0;
+        let fields = vec![
+            field("provider", &stash),
+            field("batch", &batch),
+            field("levy", &levy),
+        ];
+        Ok(vec![event("BatchCommitted", fields)])
+    }
+
+    /// It as the chain tells it: with what became final out of the open sum.
+    pub(super) fn standing_now(&self, standing: &StandingView) -> StandingView {
+        let mut standing = standing.clone();
+        self.finish_batches(&mut standing);
+        standing
+    }
+
+    /// Takes what became final out of the open sum.
+    fn finish_batches(&self, standing: &mut StandingView) {
+        let mut sums = sums(standing);
+        while standing.unfinished < standing.next {
+            let of = (standing.provider.clone(), standing.unfinished);
+            let batch = self.channels.batches.get(&of);
+            let Some(batch) = batch.filter(|batch| batch.window.is_final(self.clock)) else {
+                break;
+            };
+            sums.finish(batch.window.root.sums.price);
+            standing.unfinished = standing.unfinished.saturating_add(1);
+        }
+        standing.open = sums.open;
+    }
+
+    /// Removes batches whose time to be redeemed from is over.
+    fn prune(&mut self, standing: &mut StandingView) {
+        while standing.oldest < standing.unfinished {
+            let of = (standing.provider.clone(), standing.oldest);
+            let is_over = self.channels.batches.get(&of).is_none_or(|batch| {
+                let last = batch.window.until.saturating_add(self.channels.rules.redeem_by);
+                last < self.clock && batch.announced == 0
+            });
+            if !is_over {
+                return;
+            }
+            self.channels.batches.remove(&of);
+            standing.oldest = standing.oldest.saturating_add(1);
+        }
+    }
+
+    pub(super) fn offer(
+        &mut self,
+        stash: &AccountId32,
+        (model, operation): Offered,
+        unit_price: Balance,
+        places: u32,
+    ) -> Applied {
+        if self.standing(stash)?.lock == 0 {
+            return Err(refused("NotStanding"));
+        }
+        if self.is_jailed(stash) {
+            return Err(refused("InJail"));
+        }
+        let known = self.channels.offers.entry((stash.clone(), model, operation));
+        let offer = known.or_insert(FakeOffer {
+            unit_price,
+            places,
+            busy: 0,
+            reported: None,
+        });
+        (offer.unit_price, offer.places) = (unit_price, places);
+        offer.busy = offer.busy.min(places);
+        let mut fields = of_offer(stash, (model, operation));
+        fields.extend([field("unit_price", &unit_price), field("places", &places)]);
+        Ok(vec![event("Offered", fields)])
+    }
+
+    pub(super) fn withdraw_offer(&mut self, stash: &AccountId32, (model, operation): Offered) -> Applied {
+        let standing = self.standing_now(self.standing(stash)?);
+        let key = (stash.clone(), model, operation);
+        if !self.channels.offers.contains_key(&key) {
+            return Err(refused("NoOffer"));
+        }
+        if is_in_use(&standing) {
+            return Err(refused("OfferInUse"));
+        }
+        self.channels.offers.remove(&key);
+        let fields = of_offer(stash, (model, operation));
+        Ok(vec![event("OfferWithdrawn", fields)])
+    }
+
+    pub(super) fn report_busy(
+        &mut self,
+        agent: &AccountId32,
+        (model, operation): Offered,
+        busy: u32,
+    ) -> Applied {
+        let stash = self.stash_in(agent, Role::Provider);
+        let stash = stash.ok_or_else(|| refused("NotAgent"))?;
+        let period = self.clock / POOL_PERIOD;
+        let offer = self.channels.offers.get_mut(&(stash.clone(), model, operation));
+        let offer = offer.ok_or_else(|| refused("NoOffer"))?;
+        if busy > offer.places {
+            return Err(refused("TooBusy"));
+        }
+        if offer.reported == Some(period) {
+            return Err(refused("ReportedAlready"));
+        }
+        (offer.busy, offer.reported) = (busy, Some(period));
+        let mut fields = of_offer(&stash, (model, operation));
+        fields.push(field("busy", &busy));
+        Ok(vec![event("BusyReported", fields)])
+    }
+
+    pub(super) fn is_jailed(&self, stash: &AccountId32) -> bool {
+        let record = self.records.get(stash);
+        let jailed_until = record.and_then(|record| record.jailed_until);
+        jailed_until.is_some_and(|until| self.clock <= until)
+    }
+
+    pub(super) fn offer_views(&self) -> Vec<OfferView> {
+        let view = |((provider, model, operation), offer): (&(AccountId32, _, _), &FakeOffer)| {
+            let standing = self.standing_now(self.channels.standings.get(provider)?);
+            let is_shown = standing.lock > 0 && !self.is_jailed(provider);
+            let unit_price = offer.unit_price.max(self.pool_price((*model, *operation)));
+            is_shown.then(|| OfferView {
+                provider: provider.clone(),
+                model: *model,
+                operation: *operation,
+                unit_price,
+                places: offer.places,
+                busy: offer.busy,
+                signers: standing.signers.clone(),
+                room: standing.cap.saturating_sub(standing.open),
+            })
+        };
+        self.channels.offers.iter().filter_map(view).collect()
+    }
+
+    pub(super) fn pool_views(&self) -> Vec<PoolView> {
+        let mut pools: Vec<PoolView> = Vec::new();
+        for ((_, model, operation), offer) in &self.channels.offers {
+            let (model, operation) = (*model, *operation);
+            let known = pools
+                .iter_mut()
+                .find(|pool| (pool.model, pool.operation) == (model, operation));
+            match known {
+                Some(pool) => {
+                    pool.places = pool.places.saturating_add(offer.places);
+                    pool.busy = pool.busy.saturating_add(offer.busy);
+                }
+                None => pools.push(PoolView {
+                    model,
+                    operation,
+                    price: self.pool_price((model, operation)),
+                    places: offer.places,
+                    busy: offer.busy,
+                }),
+            }
+        }
+        pools
+    }
+
+    fn pool_price(&self, of: Offered) -> Balance {
+        self.channels.pool_prices.get(&of).copied().unwrap_or_default()
+    }
+
+    /// What the provider stands behind that an agent acts for.
+    fn agents_standing(&self, agent: &AccountId32) -> Result<StandingView, ChainError> {
+        let stash = self.stash_in(agent, Role::Provider);
+        let stash = stash.ok_or_else(|| refused("NotAgent"))?;
+        let standing = self.standing(&stash)?.clone();
+        match standing.lock {
+            0 => Err(refused("NotStanding")),
+            _ => Ok(standing),
+        }
+    }
+}
+
+fn sums(standing: &StandingView) -> Standing {
+    Standing {
+        cap: standing.cap,
+        open: standing.open,
+    }
+}
+
+/// Whether there is anything that its lock may still be needed for.
+fn is_in_use(standing: &StandingView) -> bool {
+    let has_open = standing.channels > 0 || standing.disputes > 0 || standing.demands > 0;
+    has_open || standing.unfinished < standing.next
+}
+
+fn of_offer(provider: &AccountId32, (model, operation): Offered) -> Vec<EventField> {
+    vec![
+        field("provider", provider),
+        field("model", &model),
+        field("operation", &operation),
+    ]
+}
+
+fn never_stood(stash: &AccountId32) -> StandingView {
+    StandingView {
+        provider: stash.clone(),
+        lock: 0,
+        cap: 0,
+        open: 0,
+        signers: Vec::new(),
+        oldest: 0,
+        unfinished: 0,
+        next: 0,
+        batched_at: 0,
+        channels: 0,
+        disputes: 0,
+        demands: 0,
+        since_channel: 0,
+        since_batch: 0,
+    }
+}

@@ -1,0 +1,336 @@
+//! Lives of channels, batches and receipts over the fake chain.
+
+mod world;
+
+use sp_core::{H256, crypto::AccountId32};
+use surety_audit_economics::channels::{ReceiptsInput, SURE, points_drawn};
+use surety_channels::{ChunkStatement, Equivocation, PointsFound, SignedChunkStatement, points_seal};
+use surety_types::{model::Operation, stake::Role};
+
+use super::signer;
+use crate::{Call, ChannelChain, Funds, ReceiptSource, Refusal, Remedy, When, sample};
+use world::*;
+
+#[tokio::test]
+async fn a_payee_is_paid_what_final_batches_have_and_the_rest_goes_back() {
+    let world = World::new(10).await;
+    assert_eq!(world.funds(&world.payer).await, Funds { free: 500, held: 500 });
+    let channels = world.chain.channels_by(When::Best, world.payer.account()).await;
+    let channels = channels.unwrap();
+    assert_eq!(channels.len(), 1);
+    assert_eq!(channels[0].purse.deposit, 500);
+    let by_payee = world.chain.channels_of(When::Best, world.stash.account()).await;
+    assert_eq!(by_payee.unwrap(), channels);
+
+    let (batch, _) = world.batch(&world.receipt(0));
+    world.commit(&batch).await.unwrap();
+    let again = world.commit(&batch).await;
+    assert_eq!(again.clone().unwrap_err().remedy(), Some(Remedy::Wait));
+    assert_eq!(refused(again), "OneABlock");
+    assert_eq!(world.standing().await.open, 40);
+
+    let early = world
+        .submit(&world.agent, world.redemption(60, &[(0, &batch)]))
+        .await;
+    assert_eq!(refused(early), "NotCounted");
+    let batches = world
+        .chain
+        .batches(When::Best, world.stash.account())
+        .await
+        .unwrap();
+    world.wait_until(batches[0].window.until + 1);
+    // Nobody has called anything: it is final by time alone.
+    assert_eq!(world.standing().await.open, 0);
+    let redeemed = world
+        .submit(&world.agent, world.redemption(60, &[(0, &batch)]))
+        .await;
+    assert_eq!(field::<u128>(&redeemed.unwrap(), "Redeemed", "paid"), 40);
+    assert_eq!(world.funds(&world.stash).await.free, 40);
+    let twice = world
+        .submit(&world.agent, world.redemption(60, &[(0, &batch)]))
+        .await;
+    assert_eq!(refused(twice), "NotCounted");
+    let above = world.submit(&world.agent, world.redemption(501, &[])).await;
+    assert_eq!(refused(above), "BadVoucher");
+
+    let channel = world.channel;
+    let by_another = world.submit(&world.key, Call::Close { channel }).await;
+    assert_eq!(refused(by_another), "NotPayer");
+    world.submit(&world.payer, Call::Close { channel }).await.unwrap();
+    let early = world.submit(&world.payer, Call::End { channel }).await;
+    assert_eq!(refused(early), "NotOver");
+    let ended = world.submit(&world.agent, Call::CloseAgreed { channel }).await;
+    assert_eq!(field::<u128>(&ended.unwrap(), "Ended", "refund"), 460);
+    assert_eq!(world.funds(&world.payer).await, Funds { free: 960, held: 0 });
+    assert_eq!(world.chain.channel(When::Best, channel).await, Ok(None));
+    assert_eq!(world.standing().await.channels, 0);
+}
+
+#[tokio::test]
+async fn a_channel_that_its_payer_closes_is_over_when_the_payee_s_time_is() {
+    let world = World::new(10).await;
+    let channel = world.channel;
+    let more = Call::TopUp { channel, amount: 5 };
+    world.submit(&world.payer, more.clone()).await.unwrap();
+    let later = Call::Extend {
+        channel,
+        expiry: EXPIRY + 1,
+    };
+    world.submit(&world.payer, later.clone()).await.unwrap();
+    let closing = world.submit(&world.payer, Call::Close { channel }).await.unwrap();
+    for too_late in [more, later] {
+        assert_eq!(refused(world.submit(&world.payer, too_late).await), "Closing");
+    }
+    world.wait_until(field::<u32>(&closing, "Closing", "until") + 1);
+    let ended = world.submit(&world.agent, Call::End { channel }).await.unwrap();
+    assert_eq!(field::<u128>(&ended, "Ended", "refund"), 505);
+}
+
+#[tokio::test]
+async fn a_late_batch_holds_the_payer_s_money_back() {
+    let world = World::new(10).await;
+    let channel = world.channel;
+    world.submit(&world.payer, Call::Close { channel }).await.unwrap();
+    let until = world
+        .chain
+        .change(|state| state.clock + state.channels.rules.closing_period);
+    world.wait_until(until - 1);
+    let (batch, _) = world.batch(&world.receipt(0));
+    world.commit(&batch).await.unwrap();
+    let hold = Call::Hold {
+        channel,
+        batch: 0,
+        opening: batch.open_channel(channel).unwrap(),
+    };
+    assert_eq!(
+        refused(world.submit(&world.payer, hold.clone()).await),
+        "NotPayee"
+    );
+    world.submit(&world.agent, hold).await.unwrap();
+    let window = world.chain.change(|state| state.channels.rules.batch_window);
+    world.wait_until(until + window);
+    let early = world.submit(&world.payer, Call::End { channel }).await;
+    assert_eq!(refused(early), "NotOver");
+    let redeemed = world
+        .submit(&world.agent, world.redemption(60, &[(0, &batch)]))
+        .await;
+    assert_eq!(field::<u128>(&redeemed.unwrap(), "Redeemed", "paid"), 40);
+}
+
+#[tokio::test]
+async fn offers_say_what_they_cost_and_what_can_still_be_sold() {
+    let world = World::new(10).await;
+    let (model, operation) = (H256([1; 32]), Operation::Embed);
+    let offer = |unit_price, places| Call::Offer {
+        model,
+        operation,
+        unit_price,
+        places,
+    };
+    let by_agent = world.submit(&world.agent, offer(3, 2)).await;
+    assert_eq!(refused(by_agent), "NotStanding");
+    world.submit(&world.stash, offer(3, 2)).await.unwrap();
+    let busy = |busy| Call::ReportBusy {
+        model,
+        operation,
+        busy,
+    };
+    assert_eq!(refused(world.submit(&world.agent, busy(3)).await), "TooBusy");
+    world.submit(&world.agent, busy(2)).await.unwrap();
+    let again = world.submit(&world.agent, busy(1)).await;
+    assert_eq!(refused(again), "ReportedAlready");
+    world.commit(&world.batch(&world.receipt(0)).0).await.unwrap();
+
+    let seen = || async { world.chain.offers(When::Best).await.unwrap() };
+    let one = seen().await.remove(0);
+    assert_eq!((one.unit_price, one.places, one.busy, one.room), (3, 2, 2, 960));
+    assert_eq!(one.signers, vec![world.agent.account().clone()]);
+    world.chain.change(|state| {
+        state.channels.pool_prices.insert((model, operation), 7);
+    });
+    assert_eq!(seen().await[0].unit_price, 7);
+    let pool = world.chain.pools(When::Best).await.unwrap().remove(0);
+    assert_eq!((pool.price, pool.places, pool.busy), (7, 2, 2));
+
+    // What is sold may still have to be looked at.
+    let withdraw = Call::WithdrawOffer { model, operation };
+    let early = world.submit(&world.stash, withdraw).await.unwrap_err();
+    assert_eq!(early.remedy(), Some(Remedy::Wait));
+    world.submit(&world.stash, offer(3, 0)).await.unwrap();
+    assert_eq!(seen().await[0].places, 0);
+    let less = Call::Stand { lock: 500, cap: 500 };
+    assert_eq!(refused(world.submit(&world.stash, less).await), "InUse");
+}
+
+#[tokio::test]
+async fn a_receipt_that_is_demanded_is_shown_or_costs_the_lock() {
+    let world = World::new(10).await;
+    let receipt = world.receipt(0);
+    let held = || Box::new(world.signed(receipt.clone()));
+    let demand = || Call::DemandReceipt { held: held() };
+    let by_another = world.submit(&world.agent, demand()).await;
+    assert_eq!(refused(by_another), "MayNotDemand");
+    world.submit(&world.payer, demand()).await.unwrap();
+    let price = world.chain.rules(When::Best).await.unwrap().demand_price;
+    assert_eq!(world.funds(&world.payer).await.held, 500 + price);
+
+    let (batch, batched) = world.batch(&receipt);
+    world.commit(&batch).await.unwrap();
+    let show = Call::ShowReceipt {
+        demander: world.payer.account().clone(),
+        batch: 0,
+        receipt: Box::new(batched),
+    };
+    world.submit(&world.agent, show.clone()).await.unwrap();
+    assert_eq!(refused(world.submit(&world.agent, show).await), "NotDemanded");
+    assert_eq!(world.funds(&world.payer).await.held, 500);
+    assert_eq!(world.funds(&world.stash).await.free, price / 2);
+
+    world.submit(&world.payer, demand()).await.unwrap();
+    let open = ChannelChain::demands(&world.chain, When::Best, world.stash.account()).await;
+    let open = open.unwrap().remove(0);
+    let end = Call::EndDemand {
+        provider: open.provider,
+        demander: open.demander,
+    };
+    let early = world.submit(&world.payer, end.clone()).await;
+    assert_eq!(refused(early), "WrongTime");
+    world.wait_until(open.until + 1);
+    let ended = world.submit(&world.payer, end).await.unwrap();
+    assert!(ended.event("Channels", "Convicted").is_some());
+    let standing = world.standing().await;
+    assert_eq!((standing.lock, standing.demands), (0, 0));
+    let batches = world.chain.batches(When::Best, world.stash.account()).await;
+    assert!(batches.unwrap()[0].window.is_void);
+    let stopped = world.commit(&batch).await;
+    assert_eq!(refused(stopped), "NotStanding");
+}
+
+#[tokio::test]
+async fn a_disputed_receipt_keeps_its_batch_from_being_final() {
+    let world = World::new(10).await;
+    let (batch, batched) = world.batch(&world.receipt(0));
+    world.commit(&batch).await.unwrap();
+    let dispute = || Call::Dispute {
+        receipt: Box::new(ReceiptSource::Batch(0, batched.clone())),
+        request: Box::new(world.request()),
+        head: None,
+    };
+    let disputed = world.submit(&world.payer, dispute()).await.unwrap();
+    assert_eq!(
+        refused(world.submit(&world.key, dispute()).await),
+        "AlreadyDisputed"
+    );
+    let until = world
+        .chain
+        .batches(When::Best, world.stash.account())
+        .await
+        .unwrap()[0]
+        .window
+        .until;
+    world.wait_until(until + 1);
+    let redeem = || world.redemption(60, &[(0, &batch)]);
+    assert_eq!(refused(world.submit(&world.agent, redeem()).await), "NotCounted");
+    let round = field(&disputed, "Disputed", "round");
+    world.chain.change(|state| state.decide_receipt(round, true));
+    let redeemed = world.submit(&world.agent, redeem()).await.unwrap();
+    assert_eq!(field::<u128>(&redeemed, "Redeemed", "paid"), 40);
+}
+
+#[tokio::test]
+async fn who_says_two_things_loses_its_lock() {
+    let world = World::new(10).await;
+    let one = world.signed(world.receipt(0));
+    let other = world.signed(ChunkStatement {
+        output: H256([9; 32]),
+        ..world.receipt(0)
+    });
+    let report = |other: &SignedChunkStatement<AccountId32>| Call::ReportChunkEquivocation {
+        equivocation: Box::new(Equivocation {
+            one: one.clone(),
+            other: other.clone(),
+            shown: None,
+        }),
+    };
+    assert_eq!(refused(world.submit(&world.payer, report(&one)).await), "NoFault");
+    world.submit(&world.payer, report(&other)).await.unwrap();
+    assert_eq!(world.standing().await.lock, 0);
+    assert_eq!(
+        refused(world.submit(&world.payer, report(&other)).await),
+        "TooLate"
+    );
+}
+
+#[tokio::test]
+async fn a_verifier_is_paid_for_the_points_that_it_has_drawn_and_opened() {
+    let world = World::new(SURE).await;
+    let (auditor, verifier) = (signer("//Auditor"), signer("//Verifier"));
+    world.chain.change(|state| {
+        let mut stake = sample::records::stake();
+        (stake.role, stake.bonded, stake.settled_at) = (Role::Verifier, 100, 0);
+        state.stakes.insert(verifier.account().clone(), stake);
+        let of = verifier.account().clone();
+        state.agents.insert(auditor.account().clone(), of.clone());
+        state.funds.insert(of, Funds::default());
+    });
+    let (batch, _) = world.batch(&world.receipt(0));
+    world.commit(&batch).await.unwrap();
+    let open = || async { world.chain.open_batches(When::Best).await.unwrap().remove(0) };
+    assert_eq!(open().await.draw.seed, None);
+    world.chain.finalize();
+    world.chain.finalize();
+    let seen = open().await;
+    let input = ReceiptsInput {
+        seed: seen.draw.seed.unwrap(),
+        provider: seen.provider.clone(),
+        batch: seen.batch,
+    };
+    let drawn = auditor.draw_points(&input).unwrap();
+    let (provider, batch, salt) = (seen.provider.clone(), seen.batch, H256([6; 32]));
+    let announce = |proof, seal| Call::AnnouncePoints {
+        provider: provider.clone(),
+        batch,
+        proof,
+        seal,
+    };
+    let foreign = signer("//Foreign").draw_points(&input).unwrap().proof;
+    let not_drawn = world.submit(&auditor, announce(foreign, H256::zero())).await;
+    assert_eq!(refused(not_drawn), "NotDrawn");
+
+    // All stake is this verifier's: it expects all points.
+    let count = points_drawn(&drawn.output, crate::FixedU128::from_u32(UNITS));
+    let found: PointsFound = vec![H256([7; 32]); count as usize].try_into().unwrap();
+    let seal = points_seal(&provider, batch, verifier.account(), &found, &salt);
+    world.submit(&auditor, announce(drawn.proof, seal)).await.unwrap();
+    let again = world.submit(&auditor, announce(drawn.proof, seal)).await;
+    assert_eq!(refused(again), "AlreadyAnnounced");
+
+    let opening = |salt| Call::OpenPoints {
+        provider: provider.clone(),
+        batch,
+        verifier: verifier.account().clone(),
+        found: found.clone(),
+        salt,
+    };
+    let opened = |salt| world.submit(&auditor, opening(salt));
+    assert_eq!(opened(salt).await, Err(Refusal::Future.into()));
+    world.wait_until(seen.announce_until + 1);
+    assert_eq!(opened(H256::zero()).await, Err(Refusal::BadProof.into()));
+    opened(salt).await.unwrap();
+    assert_eq!(opened(salt).await, Err(Refusal::Stale.into()));
+    let points = world.chain.points(When::Best, &provider, batch).await.unwrap();
+    assert!(points.len() == 1 && points[0].opened);
+
+    let end = Call::EndPoints {
+        provider: provider.clone(),
+        batch,
+        verifier: verifier.account().clone(),
+    };
+    assert_eq!(refused(world.submit(&auditor, end.clone()).await), "WrongTime");
+    let rules = world.chain.rules(When::Best).await.unwrap();
+    world.wait_until(seen.window.until + rules.refute_window + 1);
+    let ended = world.submit(&auditor, end).await.unwrap();
+    let paid = field::<u128>(&ended, "PointsEnded", "paid");
+    assert_eq!(paid, rules.point_cost * u128::from(count));
+    assert_eq!(world.funds(&verifier).await.free, paid);
+}
