@@ -57,3 +57,8 @@ pub enum JournalError {
 /// What to do about a damaged journal.
 pub(crate) const CORRUPT_HINT: &str = "Check the disk. Restore the file from a copy, or move it away and start \
     without it: results that were committed to are then computed again";
+
+/// What to do about damage to what is kept of calls.
+pub(crate) const CALLS_HINT: &str = "Check the disk. Put no older copy in its place while channels are open: \
+    what was signed since is not in it, and signing something else costs the lock. Move the file away, start \
+    without it, and close the channels: what was signed over them is not known any more";

@@ -10,10 +10,13 @@
 //! Opening checks the whole file. A journal that is damaged is refused rather than repaired by guessing: a
 //! promise that got lost could be broken. The functions block for as long as the disk does.
 //!
+//! [`CallStore`] is another file: what is kept of calls over payment channels.
+//!
 //! Beside the file lies a reserve of 1 MiB. On a full disk it is given up, once, so that what was promised
 //! can still be kept; [`Journal::is_short_of_room`] says so, and nothing new should be promised until it is
 //! there again.
 
+mod calls;
 mod error;
 mod format;
 mod reserve;
@@ -21,17 +24,15 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    path::Path,
-    sync::{Mutex, PoisonError},
-};
+use std::path::Path;
 
 use surety_worker_core::Record;
 
+pub use calls::CallStore;
 pub use error::JournalError;
 
 use reserve::Reserve;
-use storage::{Opener, Storage};
+use storage::{Opener, Reopened, Storage};
 
 /// Where a worker makes its records durable: a [`Journal`], or something that stands around one.
 pub trait RecordLog: Send + Sync {
@@ -57,9 +58,7 @@ impl RecordLog for Journal {
 
 /// A journal, open and locked for this process.
 pub struct Journal {
-    opener: Opener,
-    /// Nothing after a failed write: the next use opens the file anew, which undoes what was half written.
-    storage: Mutex<Option<Storage>>,
+    storage: Reopened<Storage>,
     reserve: Reserve,
 }
 
@@ -73,11 +72,9 @@ impl Journal {
         Self::with(Opener::file(path), path)
     }
 
-    fn with(opener: Opener, path: &Path) -> Result<Self, JournalError> {
-        let storage = opener.open()?;
+    fn with(opener: Opener<Storage>, path: &Path) -> Result<Self, JournalError> {
         let journal = Self {
-            opener,
-            storage: Mutex::new(Some(storage)),
+            storage: Reopened::new(opener)?,
             reserve: Reserve::of(path),
         };
         journal.keep_reserve();
@@ -93,11 +90,11 @@ impl Journal {
         if records.is_empty() {
             return Ok(());
         }
-        let appended = self.with_storage(|storage| storage.append(records));
+        let appended = self.storage.with(|storage| storage.append(records));
         match appended {
             Err(JournalError::DiskFull { path }) if self.reserve.give_up() => {
                 tracing::warn!(path = %path.display(), "no space left: the reserve is used up now");
-                self.with_storage(|storage| storage.append(records))
+                self.storage.with(|storage| storage.append(records))
             }
             appended => appended,
         }
@@ -121,22 +118,6 @@ impl Journal {
     /// # Errors
     /// When it cannot be read.
     pub fn load(&self) -> Result<Vec<Record>, JournalError> {
-        self.with_storage(|storage| storage.load())
-    }
-
-    fn with_storage<T>(
-        &self,
-        act: impl FnOnce(&mut Storage) -> Result<T, JournalError>,
-    ) -> Result<T, JournalError> {
-        let mut guard = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut storage = match guard.take() {
-            Some(storage) => storage,
-            None => self.opener.open()?,
-        };
-        let outcome = self.opener.guarded(|| act(&mut storage));
-        if outcome.is_ok() {
-            *guard = Some(storage);
-        }
-        outcome
+        self.storage.with(|storage| storage.load())
     }
 }

@@ -3,11 +3,13 @@
 use std::{
     fs::{File, OpenOptions},
     io,
+    marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
-use redb::{Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
 use surety_types::TaskId;
 use surety_worker_core::{BlockNumber, Record};
 
@@ -36,17 +38,29 @@ const FINISHED: TableDefinition<TaskId, BlockNumber> = TableDefinition::new("fin
 
 type OpenDatabase = dyn Fn(&Path) -> Result<Database, redb::Error> + Send + Sync;
 
-/// Opens the database, now and after a failed write.
-pub(crate) struct Opener {
-    path: PathBuf,
-    open: Box<OpenDatabase>,
+/// What a database file holds.
+pub(crate) trait Kept: Sized {
+    /// What to do where it is damaged.
+    const HINT: &'static str;
+    /// Memory for its pages.
+    const CACHE_BYTES: usize;
+
+    /// Takes it up, or begins it, and checks it.
+    fn start(database: Database, path: &Path) -> Result<Self, JournalError>;
 }
 
-impl Opener {
+/// Opens the database, now and after a failed write.
+pub(crate) struct Opener<S> {
+    path: PathBuf,
+    open: Box<OpenDatabase>,
+    kept: PhantomData<fn() -> S>,
+}
+
+impl<S: Kept> Opener<S> {
     pub fn file(path: &Path) -> Self {
         Self::new(path, |path| {
             let file = open_file(path)?;
-            Ok(builder().create_file(file)?)
+            Ok(builder().set_cache_size(S::CACHE_BYTES).create_file(file)?)
         })
     }
 
@@ -57,29 +71,51 @@ impl Opener {
         Self {
             path: path.into(),
             open: Box::new(open),
+            kept: PhantomData,
         }
     }
 
-    pub fn open(&self) -> Result<Storage, JournalError> {
+    fn open(&self) -> Result<S, JournalError> {
         self.guarded(|| {
-            let database = (self.open)(&self.path).map_err(|error| self.explain(error))?;
-            Storage::new(database, &self.path)
+            let mut database = (self.open)(&self.path).map_err(|error| explain::<S>(&self.path, error))?;
+            let is_sound = database.check_integrity();
+            if !is_sound.map_err(|error| explain::<S>(&self.path, error.into()))? {
+                return Err(corrupt::<S>(&self.path, "its pages fail their checksums".into()));
+            }
+            S::start(database, &self.path)
         })
     }
 
     /// Turns a panic into an error: redb may panic over a page that makes no sense.
-    pub fn guarded<T>(&self, act: impl FnOnce() -> Result<T, JournalError>) -> Result<T, JournalError> {
-        catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| {
-            Err(JournalError::Corrupt {
-                path: self.path.clone(),
-                what: "the database gave up on it".into(),
-                hint: CORRUPT_HINT,
-            })
-        })
+    fn guarded<T>(&self, act: impl FnOnce() -> Result<T, JournalError>) -> Result<T, JournalError> {
+        catch_unwind(AssertUnwindSafe(act))
+            .unwrap_or_else(|_| Err(corrupt::<S>(&self.path, "the database gave up on it".into())))
+    }
+}
+
+/// A file that is opened anew after a failed write, which undoes what was half written.
+pub(crate) struct Reopened<S> {
+    opener: Opener<S>,
+    storage: Mutex<Option<S>>,
+}
+
+impl<S: Kept> Reopened<S> {
+    pub fn new(opener: Opener<S>) -> Result<Self, JournalError> {
+        let storage = Mutex::new(Some(opener.open()?));
+        Ok(Self { opener, storage })
     }
 
-    fn explain(&self, error: redb::Error) -> JournalError {
-        explain(&self.path, error)
+    pub fn with<T>(&self, act: impl FnOnce(&mut S) -> Result<T, JournalError>) -> Result<T, JournalError> {
+        let mut guard = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut storage = match guard.take() {
+            Some(storage) => storage,
+            None => self.opener.open()?,
+        };
+        let outcome = self.opener.guarded(|| act(&mut storage));
+        if outcome.is_ok() {
+            *guard = Some(storage);
+        }
+        outcome
     }
 }
 
@@ -108,32 +144,42 @@ fn open_file(path: &Path) -> io::Result<File> {
     }
 }
 
-fn explain(path: &Path, error: redb::Error) -> JournalError {
-    let path = path.to_path_buf();
+/// What an error of the database means.
+pub(crate) fn explain<S: Kept>(path: &Path, error: redb::Error) -> JournalError {
     match error {
-        redb::Error::DatabaseAlreadyOpen => JournalError::Locked { path },
-        redb::Error::Io(source) => explain_io(path, source),
-        other => JournalError::Corrupt {
-            path,
-            what: other.to_string(),
-            hint: CORRUPT_HINT,
+        redb::Error::DatabaseAlreadyOpen => JournalError::Locked { path: path.into() },
+        redb::Error::Io(source) => explain_io::<S>(path, source),
+        other => corrupt::<S>(path, other.to_string()),
+    }
+}
+
+fn explain_io<S: Kept>(path: &Path, source: io::Error) -> JournalError {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            JournalError::DiskFull { path: path.into() }
+        }
+        // The database reads only within what it has written before.
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => corrupt::<S>(path, source.to_string()),
+        _ => JournalError::Io {
+            path: path.into(),
+            source,
         },
     }
 }
 
-fn explain_io(path: PathBuf, source: io::Error) -> JournalError {
-    match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            JournalError::DiskFull { path }
-        }
-        // The database reads only within what it has written before.
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => JournalError::Corrupt {
-            path,
-            what: source.to_string(),
-            hint: CORRUPT_HINT,
-        },
-        _ => JournalError::Io { path, source },
+pub(crate) fn corrupt<S: Kept>(path: &Path, what: String) -> JournalError {
+    JournalError::Corrupt {
+        path: path.into(),
+        what,
+        hint: S::HINT,
     }
+}
+
+/// A transaction that is durable once it is committed.
+pub(crate) fn write(database: &Database) -> Result<redb::WriteTransaction, redb::Error> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(Durability::Immediate)?;
+    Ok(transaction)
 }
 
 /// An open database whose version and integrity have been checked.
@@ -143,16 +189,11 @@ pub(crate) struct Storage {
     next: u64,
 }
 
-impl Storage {
-    fn new(mut database: Database, path: &Path) -> Result<Self, JournalError> {
-        let error = |error: DatabaseError| explain(path, error.into());
-        if !database.check_integrity().map_err(error)? {
-            return Err(JournalError::Corrupt {
-                path: path.into(),
-                what: "its pages fail their checksums".into(),
-                hint: CORRUPT_HINT,
-            });
-        }
+impl Kept for Storage {
+    const HINT: &'static str = CORRUPT_HINT;
+    const CACHE_BYTES: usize = CACHE_BYTES;
+
+    fn start(database: Database, path: &Path) -> Result<Self, JournalError> {
         let mut storage = Self {
             database,
             path: path.into(),
@@ -172,15 +213,17 @@ impl Storage {
         tracing::debug!(path = %path.display(), records = records.len(), "journal opened");
         Ok(storage)
     }
+}
 
+impl Storage {
     fn run<T>(&self, act: impl FnOnce(&Self) -> Result<T, redb::Error>) -> Result<T, JournalError> {
-        act(self).map_err(|error| explain(&self.path, error))
+        act(self).map_err(|error| explain::<Self>(&self.path, error))
     }
 
     /// The file's version. A new file gets ours, and its tables; one that we can go on with gets ours too, so
     /// that no older program takes it up.
     fn claim_version(&self) -> Result<u64, redb::Error> {
-        let transaction = self.write()?;
+        let transaction = write(&self.database)?;
         let found = {
             let mut meta = transaction.open_table(META)?;
             let found = meta.get(VERSION_KEY)?.map(|version| version.value());
@@ -210,19 +253,13 @@ impl Storage {
         Ok(next)
     }
 
-    fn write(&self) -> Result<redb::WriteTransaction, redb::Error> {
-        let mut transaction = self.database.begin_write()?;
-        transaction.set_durability(Durability::Immediate)?;
-        Ok(transaction)
-    }
-
     pub fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
         self.next = self.run(|storage| storage.append_from(storage.next, records))?;
         Ok(())
     }
 
     fn append_from(&self, mut next: u64, records: &[Record]) -> Result<u64, redb::Error> {
-        let transaction = self.write()?;
+        let transaction = write(&self.database)?;
         {
             let mut open = transaction.open_table(OPEN)?;
             let mut finished = transaction.open_table(FINISHED)?;
@@ -253,11 +290,7 @@ impl Storage {
             .map(|(task, at)| Record::Finished { task, at })
             .collect();
         for (key, bytes) in open {
-            let record = format::decode(key, &bytes).map_err(|what| JournalError::Corrupt {
-                path: self.path.clone(),
-                what,
-                hint: CORRUPT_HINT,
-            })?;
+            let record = format::decode(key, &bytes).map_err(|what| corrupt::<Self>(&self.path, what))?;
             records.push(record);
         }
         Ok(records)

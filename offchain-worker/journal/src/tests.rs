@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+mod calls;
 mod kinds;
 
 use std::{

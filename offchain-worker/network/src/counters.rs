@@ -64,6 +64,22 @@ counters! {
     connections_refused_strangers,
     /// Connections refused, since there are too many from that address.
     connections_refused_address,
+    /// Level: calls of others.
+    calls_inbound,
+    /// Level: calls with others.
+    calls_outbound,
+    /// Calls of others that were taken.
+    calls_taken,
+    /// Calls refused, since all places, or those that strangers may take, are taken.
+    calls_refused_full,
+    /// Calls refused, since there are too many of that peer or address.
+    calls_refused_peer,
+    /// Calls refused, since they are for another chain, or nobody here serves any.
+    calls_refused_other,
+    /// Calls with others that were opened.
+    calls_opened,
+    /// Calls with others that could not be opened.
+    calls_failed,
 }
 
 /// One of them.
@@ -77,6 +93,10 @@ impl Count {
 
     pub(crate) fn one(&self) {
         self.add(1);
+    }
+
+    pub(crate) fn less_one(&self) {
+        self.0.fetch_sub(1, Relaxed);
     }
 
     pub(crate) fn set(&self, what: u64) {

@@ -4,6 +4,7 @@
 //! and every table is bounded by [`Limits`].
 
 mod blobs;
+mod calls;
 mod reach;
 mod streams;
 
@@ -31,6 +32,7 @@ use crate::{
     access::{Allowed, Audience, Decision, DecisionCache, Grants},
     address::Scope,
     announced::Announced,
+    call::behaviour::{Calls, Opening},
     pace::Pace,
     places::{Guest, Named, Places},
     plane::{Announcement, PeerError},
@@ -48,6 +50,7 @@ pub(crate) struct Behaviour {
     pub(crate) blobs: request_response::Behaviour<ScaleCodec<Blobs>>,
     pub(crate) streams: request_response::Behaviour<ScaleCodec<Streams>>,
     pub(crate) reach: request_response::Behaviour<ScaleCodec<Reach>>,
+    pub(crate) calls: Calls,
     /// Finds connections that died silently.
     pub(crate) ping: ping::Behaviour,
 }
@@ -109,6 +112,12 @@ pub(crate) enum Command {
     },
     /// No longer serve it.
     CloseStream { task: TaskId },
+    /// Open a call with a peer, dialling it if need be.
+    Call {
+        peer: PeerId,
+        addresses: Vec<Multiaddr>,
+        opening: Opening,
+    },
 }
 
 /// What was made apart from the loop, on its way to whoever asked.
@@ -117,6 +126,8 @@ enum Answer {
     Page(ResponseChannel<PageResponse>, PageResponse),
     /// Of a ticket.
     Judged(blobs::Case, Option<Decision>),
+    /// Whoever has opened a call was answered.
+    Greeted,
 }
 
 pub(crate) struct EventLoop {
@@ -135,6 +146,8 @@ pub(crate) struct EventLoop {
     pages_asked: HashMap<OutboundRequestId, Reply<PageResponse>>,
     /// The same for whether we are reached.
     reach_asked: HashMap<OutboundRequestId, Reply<ReachResponse>>,
+    /// Calls waiting for a connection: no more than places for own calls.
+    calling: HashMap<ConnectionId, (PeerId, Vec<Opening>)>,
     /// Who is being dialled because it has asked for that.
     dialled_back: HashMap<ConnectionId, reach::Caller>,
     /// Requests of others that are not fully answered, and who asked.
@@ -173,6 +186,7 @@ impl EventLoop {
             asked: HashMap::new(),
             pages_asked: HashMap::new(),
             reach_asked: HashMap::new(),
+            calling: HashMap::new(),
             dialled_back: HashMap::new(),
             inbound: HashMap::new(),
             polls: HashMap::new(),
@@ -202,6 +216,7 @@ impl EventLoop {
                 Some(answer) = self.answers.join_next_with_id() => match answer {
                     Ok((_, Answer::Blob(channel, response))) => self.send(channel, response),
                     Ok((_, Answer::Page(channel, response))) => self.send_page(channel, response),
+                    Ok((_, Answer::Greeted)) => {}
                     Ok((id, Answer::Judged(case, decision))) => {
                         self.judging.remove(&id);
                         self.on_judged(case, decision);
@@ -236,6 +251,11 @@ impl EventLoop {
                 addresses,
                 question,
             } => self.ask(peer, addresses, question),
+            Command::Call {
+                peer,
+                addresses,
+                opening,
+            } => self.call(peer, addresses, opening),
         }
     }
 
@@ -309,6 +329,7 @@ impl EventLoop {
             SwarmEvent::Behaviour(BehaviourEvent::Blobs(event)) => self.on_blob_event(event),
             SwarmEvent::Behaviour(BehaviourEvent::Streams(event)) => self.on_stream_event(event),
             SwarmEvent::Behaviour(BehaviourEvent::Reach(event)) => self.on_reach_event(event),
+            SwarmEvent::Behaviour(BehaviourEvent::Calls(incoming)) => self.on_call(incoming),
             SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event {
                 connection,
                 result: Err(ping::Failure::Timeout | ping::Failure::Other { .. }),
@@ -320,6 +341,7 @@ impl EventLoop {
                 if let Some((peer, question)) = self.dialling.remove(&connection_id) {
                     self.put(&peer, question);
                 }
+                self.called(connection_id, None);
                 self.dialled_back(connection_id, true);
             }
             SwarmEvent::OutgoingConnectionError {
@@ -328,6 +350,7 @@ impl EventLoop {
                 if let Some((_, question)) = self.dialling.remove(&connection_id) {
                     question.fail(dial_fault(&error));
                 }
+                self.called(connection_id, Some(&dial_fault(&error)));
                 self.dialled_back(connection_id, false);
             }
             SwarmEvent::ListenerClosed {

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod address;
 mod announced;
+pub mod call;
 pub mod counters;
 mod event_loop;
 mod fetch;
@@ -23,6 +24,7 @@ mod wire;
 
 pub use access::{AccessGate, Asked, Decision, Readers, TICKET_BYTES_MAX, Ticket};
 pub use address::{AddressError, Scope, check_listen, parse_endpoint};
+pub use call::{CallError, CallListener, CallReceiver, CallSender, CallStream};
 pub use counters::Counters;
 pub use libp2p::bytes::Bytes;
 pub use limits::Limits;

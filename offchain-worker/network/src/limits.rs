@@ -83,6 +83,22 @@ pub struct Limits {
     pub polls_named: usize,
     /// Requests for pages of one peer that wait.
     pub polls_per_peer_max: usize,
+    /// Calls of others at once.
+    pub calls_max: usize,
+    /// Of these, kept for peers named on chain.
+    pub calls_named: usize,
+    /// Calls of one peer. A gateway has one for each of its users' requests.
+    pub calls_per_peer_max: usize,
+    /// Calls of strangers at one address (IPv4, or a /64 of IPv6). Peers named on chain do not count.
+    pub calls_per_address_max: usize,
+    /// Own calls with others at once.
+    pub calls_made_max: usize,
+    /// A call ends when for so long no frame begins: the other end may have a long prompt to compute. The
+    /// first frame of who opened a call has [`Limits::request_timeout`].
+    pub call_idle_max: Duration,
+    /// A call ends when a frame that has begun takes longer to get through, at `bytes_per_second_min` after
+    /// that.
+    pub call_stall_max: Duration,
 }
 
 impl Limits {
@@ -138,6 +154,18 @@ impl Default for Limits {
             polls_max: 64,
             polls_named: 32,
             polls_per_peer_max: 8,
+            // Each may take 256 KiB for a frame, and as much in the transport.
+            calls_max: 256,
+            calls_named: 64,
+            // As many requests as a channel may have open. Most payers are strangers to the chain: it knows
+            // their accounts, not their peers.
+            calls_per_peer_max: 64,
+            calls_per_address_max: 64,
+            calls_made_max: 256,
+            // A prompt of 32,000 tokens at 100 a second.
+            call_idle_max: Duration::from_secs(320),
+            // Who writes down what it hears before it reads on may take some seconds.
+            call_stall_max: Duration::from_secs(30),
         }
     }
 }

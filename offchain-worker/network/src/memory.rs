@@ -14,11 +14,13 @@ use async_trait::async_trait;
 use libp2p::bytes::Bytes;
 use surety_proofs::content_hash;
 use surety_types::{ContentHash, TaskId, multiaddr::Endpoint};
+use tokio::sync::mpsc;
 
 use crate::{
     Limits,
     access::{AccessGate, Asked, Audience, Decision, Grants, Readers, Ticket},
     address::endpoint_text,
+    call::{CallError, CallListener, CallStream, Patience, pipe::pipe},
     counters::{Counters, Tally},
     plane::{Announcement, Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError},
     store::StoreError,
@@ -28,6 +30,9 @@ use crate::{
 /// How long a page waits for news: tests wait for nothing long.
 const POLL_WAIT: Duration = Duration::from_millis(100);
 
+/// Bytes of a call on their way, as over TCP.
+const CALL_WINDOW: usize = 256 << 10;
+
 struct Peer {
     blobs: HashMap<ContentHash, Bytes>,
     /// How often each is pinned.
@@ -36,6 +41,7 @@ struct Peer {
     outputs: HashMap<TaskId, (Announcement, Audience<Endpoint>)>,
     streams: HashMap<TaskId, (StreamReader, Audience<Endpoint>)>,
     gate: Option<Arc<dyn AccessGate>>,
+    calls: Option<mpsc::Sender<CallStream>>,
     tally: Tally,
     down: bool,
     full: bool,
@@ -50,6 +56,7 @@ impl Default for Peer {
             outputs: HashMap::new(),
             streams: HashMap::new(),
             gate: None,
+            calls: None,
             tally: Tally::default(),
             down: false,
             full: false,
@@ -366,5 +373,39 @@ impl DataPlane for MemoryPlane {
                 .ok_or(PeerError::NotFound)
         })?;
         Ok(stream.page(from, POLL_WAIT).await)
+    }
+
+    async fn open_call(&self, endpoints: &[Endpoint]) -> Result<CallStream, CallError> {
+        let endpoint = endpoints.first().ok_or(CallError::NoEndpoint)?;
+        let calls = self.with(endpoint, |peer| Ok(peer.calls.clone()));
+        let calls = calls
+            .map_err(CallError::Unreachable)?
+            .ok_or(CallError::NotServed)?;
+        let (ours, theirs) = pipe(CALL_WINDOW);
+        let patience = Patience::of(&Limits::default());
+        let theirs = CallStream::new(theirs, &endpoint_text(&self.own), patience, Arc::new(()));
+        match calls.try_send(theirs) {
+            Ok(()) => Ok(CallStream::new(
+                ours,
+                &endpoint_text(endpoint),
+                patience,
+                Arc::new(()),
+            )),
+            Err(mpsc::error::TrySendError::Full(_)) => Err(CallError::Full),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(CallError::NotServed),
+        }
+    }
+
+    fn calls(&self) -> Option<CallListener> {
+        self.change(|peer| {
+            if peer.calls.as_ref().is_some_and(|calls| !calls.is_closed()) {
+                return None;
+            }
+            let (listener, calls) = CallListener::new(Limits::default().calls_max);
+            peer.calls = Some(calls);
+            Some(listener)
+        })
+        .ok()
+        .flatten()
     }
 }

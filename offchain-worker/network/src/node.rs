@@ -18,6 +18,7 @@ use tokio::{
 use crate::{
     access::{AccessGate, Audience, Readers, Ticket},
     address::{Scope, announceable, endpoint_text, parse_endpoint, resolve, split_endpoint},
+    call::{CallError, CallListener, CallStream},
     counters::Counters,
     event_loop::{Command, EventLoop, Question, Reply},
     fetch::{Ask, Fetch},
@@ -68,7 +69,7 @@ impl Node {
     pub async fn start(config: NetworkConfig, store: Arc<BlobStore>) -> Result<Self, PlaneError> {
         let key = identity::load_or_create(&config.key_file)?;
         let peer = key.public().to_peer_id();
-        let shared = Arc::new(Shared::new(store));
+        let shared = Arc::new(Shared::new(store, &config.limits));
         let mut swarm = swarm::build(key, &config.limits, &shared)?;
         let listening = swarm::listen(&mut swarm, &config.listen).await?;
         let endpoints = if config.external.is_empty() {
@@ -129,7 +130,19 @@ impl Node {
             .map_err(PlaneError::from)
     }
 
-    async fn send(&self, command: Command) -> Result<(), PlaneError> {
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn genesis(&self) -> ContentHash {
+        self.genesis
+    }
+
+    pub(crate) async fn send(&self, command: Command) -> Result<(), PlaneError> {
         self.commands.send(command).await.map_err(|_| PlaneError::Closed)
     }
 }
@@ -442,6 +455,14 @@ impl DataPlane for Node {
             PageResponse::NotFound => Err(PeerError::NotFound),
             PageResponse::Busy => Err(PeerError::Busy),
         }
+    }
+
+    async fn open_call(&self, endpoints: &[Endpoint]) -> Result<CallStream, CallError> {
+        self.call(endpoints).await
+    }
+
+    fn calls(&self) -> Option<CallListener> {
+        self.shared.desk.listen()
     }
 }
 

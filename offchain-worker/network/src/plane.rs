@@ -11,6 +11,7 @@ use surety_types::{ContentHash, TaskId, multiaddr::Endpoint};
 use crate::{
     access::{AccessGate, Readers, Ticket},
     address::AddressError,
+    call::{CallError, CallListener, CallStream},
     counters::Counters,
     identity::IdentityError,
     store::StoreError,
@@ -199,6 +200,19 @@ pub trait DataPlane: Send + Sync {
     /// as there is one, and none when there was nothing new for a few seconds. Nothing of it is checked: the
     /// chain's verdict does that, when the output is there.
     async fn read_stream(&self, task: TaskId, peer: &Endpoint, from: u32) -> Result<StreamPage, PeerError>;
+
+    /// Opens a call with the peer at these endpoints, dialling it if need be. Where they are of several
+    /// peers, the first that takes it. It is taken, or refused, before anything is said.
+    ///
+    /// A plane that does not say how has no calls.
+    async fn open_call(&self, _: &[Endpoint]) -> Result<CallStream, CallError> {
+        Err(CallError::NotServed)
+    }
+
+    /// The calls of others, from now on: this peer serves them. Nothing while an earlier listener lives.
+    fn calls(&self) -> Option<CallListener> {
+        None
+    }
 }
 
 /// Why the data plane could not do something.

@@ -2,19 +2,22 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{access::AccessGate, counters::Tally, store::BlobStore};
+use crate::{access::AccessGate, call::desk::Desk, counters::Tally, limits::Limits, store::BlobStore};
 
 pub(crate) struct Shared {
     pub(crate) store: Arc<BlobStore>,
     pub(crate) tally: Arc<Tally>,
+    pub(crate) desk: Desk,
     gate: Mutex<Option<Arc<dyn AccessGate>>>,
 }
 
 impl Shared {
-    pub(crate) fn new(store: Arc<BlobStore>) -> Self {
+    pub(crate) fn new(store: Arc<BlobStore>, limits: &Limits) -> Self {
+        let tally: Arc<Tally> = Arc::default();
         Self {
             store,
-            tally: Arc::default(),
+            desk: Desk::new(limits, tally.clone()),
+            tally,
             gate: Mutex::default(),
         }
     }

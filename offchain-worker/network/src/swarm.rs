@@ -15,6 +15,7 @@ use libp2p::{
 
 use crate::{
     address::parse_listen,
+    call::behaviour::Calls,
     event_loop::{Behaviour, root_cause},
     limits::Limits,
     places::Places,
@@ -58,6 +59,7 @@ pub(crate) fn build(key: Keypair, limits: &Limits, shared: &Shared) -> Result<Sw
             blobs: request_response::Behaviour::new([(BLOBS, ProtocolSupport::Full)], blobs_config),
             streams: request_response::Behaviour::new([(STREAMS, ProtocolSupport::Full)], streams_config),
             reach: request_response::Behaviour::new([(REACH, ProtocolSupport::Full)], reach_config),
+            calls: Calls::new(request_timeout),
             ping: ping::Behaviour::new(ping::Config::new().with_timeout(request_timeout)),
         })
         .map_err(|e| transport_error(e.to_string()))?

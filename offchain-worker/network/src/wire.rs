@@ -1,4 +1,5 @@
-//! `/surety/blob/3`, `/surety/stream/1` and `/surety/reach/1`: messages and their framing.
+//! `/surety/blob/3`, `/surety/stream/1` and `/surety/reach/1`: messages and their framing. Of
+//! `/surety/call/1` what is said before a call: the rest is no business of this crate.
 //!
 //! One request and one response a substream. A frame is its length as `u32`, little endian, then SCALE. The
 //! length is checked before anything is allocated.
@@ -24,6 +25,9 @@ pub(crate) const STREAMS: StreamProtocol = StreamProtocol::new("/surety/stream/1
 
 /// Whether others reach an address of whoever asks.
 pub(crate) const REACH: StreamProtocol = StreamProtocol::new("/surety/reach/1");
+
+/// Calls. What is said in them is defined by `surety-channel-calls`, and its changes are new versions, too.
+pub(crate) const CALLS: StreamProtocol = StreamProtocol::new("/surety/call/1");
 
 /// Largest part of a blob in one response: small enough to keep 64 of them in memory, large enough that round
 /// trips do not matter on fast links. A power of two of segments, so that each part's own content hash is a
@@ -127,6 +131,34 @@ pub(crate) enum ReachResponse {
     /// Ask later, or somebody else.
     Busy,
 }
+
+/// Who opens a call says this first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct CallHello {
+    /// The chain whose channels are spoken of.
+    pub(crate) genesis: ContentHash,
+}
+
+/// A hash.
+pub(crate) const CALL_HELLO_BYTES_MAX: usize = 32;
+
+/// What it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) enum CallGreeting {
+    /// The call may begin.
+    Taken,
+    /// Nobody here answers calls.
+    NotServed,
+    /// This node works for another chain.
+    OtherChain,
+    /// All places are taken, or those for peers that are not named on chain.
+    Full,
+    /// Too many of this peer, or of its address.
+    TooMany,
+}
+
+/// Which of them.
+pub(crate) const CALL_GREETING_BYTES_MAX: usize = 1;
 
 /// A protocol's messages.
 pub(crate) trait Messages: Send + 'static {
@@ -242,6 +274,8 @@ pub fn reads_back(bytes: &[u8]) -> bool {
         && is_same::<PageResponse>(bytes)
         && is_same::<ReachRequest>(bytes)
         && is_same::<ReachResponse>(bytes)
+        && is_same::<CallHello>(bytes)
+        && is_same::<CallGreeting>(bytes)
 }
 
 fn invalid(reason: String) -> io::Error {

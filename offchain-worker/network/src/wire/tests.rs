@@ -198,3 +198,12 @@ proptest! {
         prop_assert_eq!(read.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }
+
+#[test]
+fn what_is_said_before_a_call_is_as_long_as_it_may_be() {
+    let genesis = ContentHash::repeat_byte(7);
+    assert_eq!(CallHello { genesis }.encode().len(), CALL_HELLO_BYTES_MAX);
+    for greeting in [CallGreeting::Taken, CallGreeting::TooMany] {
+        assert_eq!(greeting.encode().len(), CALL_GREETING_BYTES_MAX);
+    }
+}
