@@ -6,6 +6,7 @@ use codec::{Decode, Encode, MaxEncodedLen};
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 use surety_channels::{End, Request};
+use surety_model_trace::embeddings_header;
 use surety_proofs::{SEGMENT_BYTES, content_hash, leaf_hash, node_hash};
 use surety_types::{
     ContentHash,
@@ -13,7 +14,7 @@ use surety_types::{
     model::Operation,
 };
 
-/// Most bytes of a chunk: four vectors of the widest model.
+/// Most bytes of a chunk, and so of all vectors of a request.
 pub const CHUNK_BYTES_MAX: u32 = 256 * 1024;
 
 /// Most bytes of an answer. A payer keeps it in memory while it is made.
@@ -41,7 +42,8 @@ pub enum Unfit {
     UnknownToken,
     /// Nothing is asked for.
     Empty,
-    /// The answer may be larger than [`OUTPUT_BYTES_MAX`]: ask for less at once.
+    /// The answer may be larger than [`OUTPUT_BYTES_MAX`], or of vectors than [`CHUNK_BYTES_MAX`]: ask for
+    /// less at once.
     TooLarge,
     /// All of it costs more than can be counted.
     TooDear,
@@ -56,7 +58,9 @@ impl fmt::Display for Unfit {
             Self::Malformed => "a length or a setting of the input is out of range",
             Self::UnknownToken => "the input has an id that the model does not have",
             Self::Empty => "nothing is asked for",
-            Self::TooLarge => "the answer may be larger than 4 MiB: ask for less at once",
+            Self::TooLarge => {
+                "the answer may be larger than 4 MiB, or 256 KiB of vectors: ask for less at once"
+            }
             Self::TooDear => "the answer may cost more than can be counted",
             Self::Chunk => "a chunk has no unit, or may be larger than 256 KiB: choose another size",
         })
@@ -68,15 +72,15 @@ impl std::error::Error for Unfit {}
 /// What an answer has to look like. Both sides find the same from the request and its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct Form {
+    operation: Operation,
     /// Units of the prompt: they are paid with the first that is said.
     prompt: u32,
     /// Units that are said if nothing ends it before.
     pub full: u32,
     /// Bytes of each.
     pub unit_bytes: u32,
-    /// Bytes before them, which say how a generation ended and are not sent.
-    head_bytes: u32,
-    /// Units of a chunk.
+    /// Units of a chunk. Vectors are one: what stands before them in an output says how many there are, so
+    /// that a statement about some of them would be about other bytes.
     pub chunk: u32,
     /// Plancks of a unit.
     unit_price: u128,
@@ -91,16 +95,17 @@ impl Form {
         let work = request.work();
         let positions = model.bounds.positions;
         work.check_shape(Some(positions)).map_err(|_| Unfit::Malformed)?;
-        let (ids_from, full, unit_bytes, head_bytes) = match request.operation {
+        let (ids_from, full, unit_bytes, chunk) = match request.operation {
             Operation::Embed => {
-                let table = request.units_max.checked_mul(ITEM_WORDS).ok_or(Unfit::TooLarge)?;
-                (table, request.units_max, model.item_bytes, 0)
+                let items = request.units_max;
+                let table = items.checked_mul(ITEM_WORDS).ok_or(Unfit::TooLarge)?;
+                (table, items, model.item_bytes, items)
             }
             Operation::Generate => {
                 let settings = InputReader::new(input, model.bounds).settings();
                 settings.check().map_err(|_| Unfit::Malformed)?;
                 let full = settings.new_tokens(work.room(positions));
-                (SETTINGS_WORDS, full, WORD_BYTES, WORD_BYTES)
+                (SETTINGS_WORDS, full, WORD_BYTES, chunk)
             }
         };
         let (words, _) = input.as_chunks::<{ WORD_BYTES as usize }>();
@@ -114,10 +119,12 @@ impl Form {
         if full == 0 || unit_bytes == 0 {
             return Err(Unfit::Empty);
         }
-        let bytes = full
-            .checked_mul(unit_bytes)
-            .and_then(|bytes| bytes.checked_add(head_bytes));
-        if bytes.is_none_or(|bytes| bytes > OUTPUT_BYTES_MAX) {
+        let bytes_max = match request.operation {
+            Operation::Embed => CHUNK_BYTES_MAX,
+            Operation::Generate => OUTPUT_BYTES_MAX,
+        };
+        let bytes = full.checked_mul(unit_bytes);
+        if bytes.is_none_or(|bytes| bytes > bytes_max) {
             return Err(Unfit::TooLarge);
         }
         let chunk_bytes = chunk.checked_mul(unit_bytes);
@@ -128,10 +135,10 @@ impl Form {
         let units = prompt.checked_add(full).ok_or(Unfit::TooLarge)?;
         request.price(units).ok_or(Unfit::TooDear)?;
         Ok(Self {
+            operation: request.operation,
             prompt,
             full,
             unit_bytes,
-            head_bytes,
             chunk,
             unit_price: request.unit_price,
         })
@@ -163,18 +170,31 @@ impl Form {
         bytes.checked_div(self.unit_bytes).filter(|_| is_whole)
     }
 
+    /// What an output has before its units, and nobody sends: the word that says how a generation ended, the
+    /// header of vectors.
+    fn head(&self) -> Vec<u8> {
+        match self.operation {
+            Operation::Generate => vec![0; WORD_BYTES as usize],
+            // There is none only where there are no such vectors.
+            Operation::Embed => {
+                let width = self.unit_bytes.checked_div(WORD_BYTES).unwrap_or_default();
+                embeddings_header(self.full, width).unwrap_or_default()
+            }
+        }
+    }
+
     /// Adds to what was said.
     pub fn say(&self, said: &mut Said, bytes: &[u8]) {
-        if said.bytes == 0 && !bytes.is_empty() && self.head_bytes > 0 {
-            said.push(&[0; WORD_BYTES as usize]);
+        if said.bytes == 0 && !bytes.is_empty() {
+            said.push(&self.head());
         }
         said.push(bytes);
     }
 
     /// Adds to all that was said, kept whole.
     pub fn keep(&self, output: &mut Vec<u8>, bytes: &[u8]) {
-        if output.is_empty() && !bytes.is_empty() && self.head_bytes > 0 {
-            output.extend_from_slice(&[0; WORD_BYTES as usize]);
+        if output.is_empty() && !bytes.is_empty() {
+            output.extend(self.head());
         }
         output.extend_from_slice(bytes);
     }
@@ -185,7 +205,7 @@ impl Form {
             End::Length => said == self.full,
             End::Stop => {
                 let word = last.last_chunk().map(|word| u32::from_le_bytes(*word));
-                self.head_bytes > 0 && word.is_some_and(|id| stop_ids.contains(&id))
+                self.operation == Operation::Generate && word.is_some_and(|id| stop_ids.contains(&id))
             }
             End::Cancelled => is_cancelled,
             End::Cut => true,

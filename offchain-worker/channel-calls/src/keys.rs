@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use codec::Encode;
+use codec::{Decode, Encode};
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 use surety_channels::{ChannelId, Nonce};
@@ -20,7 +20,7 @@ pub type Sign = Arc<dyn Fn(&[u8; 32]) -> [u8; 64] + Send + Sync>;
 
 /// Salts of receipts: hashes of a secret, the channel and the request. So no journal has to keep them, and
 /// the same batch comes out again.
-#[derive(Clone)]
+#[derive(Clone, Encode, Decode)]
 pub struct ReceiptSalts([u8; 32]);
 
 impl ReceiptSalts {

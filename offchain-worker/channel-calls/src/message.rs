@@ -8,11 +8,12 @@ use std::fmt;
 use codec::{Decode, DecodeAll, Encode, MaxEncodedLen};
 use sp_core::{ConstU32, bounded::BoundedVec};
 use surety_channels::{
-    ChannelId, Nonce, Request, SignedCancel, SignedChunkStatement, SignedVoucher, VoucherRefusal,
+    BatchNumber, Batched, ChannelId, Nonce, Request, SignedCancel, SignedChunkStatement, SignedVoucher,
+    VoucherRefusal,
 };
-use surety_types::limits::INPUT_BYTES_MAX;
+use surety_types::{limits::INPUT_BYTES_MAX, trust::AuditProof};
 
-use crate::{AccountId, CHUNK_BYTES_MAX, Unfit};
+use crate::{AccountId, CHUNK_BYTES_MAX, OUTPUT_BYTES_MAX, Unfit};
 
 /// The protocol's name. Its number grows with every change of the messages.
 pub const PROTOCOL: &str = "/surety/call/1";
@@ -23,12 +24,15 @@ pub type Input = BoundedVec<u8, ConstU32<INPUT_BYTES_MAX>>;
 /// The bytes of a chunk: whole units. The word that says how a generation ended is not among them.
 pub type Chunk = BoundedVec<u8, ConstU32<CHUNK_BYTES_MAX>>;
 
+/// The bytes of a whole answer.
+pub type Output = BoundedVec<u8, ConstU32<OUTPUT_BYTES_MAX>>;
+
 /// What a payer wants.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
 pub struct Ask {
     /// What it is, and what a unit costs.
     pub request: Request,
-    /// How many units are said, and paid for, at a time.
+    /// How many units are said, and paid for, at a time. Of vectors it is all of them, whatever stands here.
     pub chunk_units: u32,
     /// Its input.
     pub input: Input,
@@ -111,6 +115,11 @@ pub enum Refusal {
     Busy,
     /// No such request is being answered.
     NoCall,
+    /// All of the answer may cost more than one receipt may: ask for less at once.
+    TooDear {
+        /// What it may cost at most, in plancks.
+        price_max: u128,
+    },
 }
 
 impl fmt::Display for Refusal {
@@ -131,11 +140,78 @@ impl fmt::Display for Refusal {
             Self::Input(unfit) => write!(f, "{unfit}"),
             Self::Busy => write!(f, "all places are taken: try again in a moment"),
             Self::NoCall => write!(f, "no such request is being answered"),
+            Self::TooDear { price_max } => write!(
+                f,
+                "an answer may cost {price_max} plancks at most: ask for less at once"
+            ),
         }
     }
 }
 
 impl std::error::Error for Refusal {}
+
+/// What a verifier says: one question on a connection of its own. No message of a payer begins with its byte.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
+pub enum FromVerifier {
+    /// It wants to see the receipt that one of its points is in.
+    #[codec(index = 16)]
+    Show(PointAsk),
+}
+
+/// A point that a verifier has drawn on a batch.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
+pub struct PointAsk {
+    /// The batch.
+    pub batch: BatchNumber,
+    /// Which of its points, in their ascending order.
+    pub place: u32,
+    /// The verifier's agent, whose key has drawn them.
+    pub agent: AccountId,
+    /// That it has.
+    pub proof: AuditProof,
+}
+
+/// What a provider answers to that.
+#[allow(clippy::large_enum_variant, reason = "one at a time is made and sent")]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
+pub enum ToVerifier {
+    /// What is there.
+    #[codec(index = 16)]
+    Point(AtPoint),
+    /// It is not shown.
+    #[codec(index = 17)]
+    NotShown(NotShown),
+}
+
+/// What a point is in, and all that it takes to compute it again.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
+pub struct AtPoint {
+    /// The receipt.
+    pub batched: Batched<AccountId>,
+    /// What it answers.
+    pub request: Request,
+    /// What was asked with.
+    pub input: Input,
+    /// The tokens of a generation, without the word that says how it ended. Vectors follow from the input.
+    pub output: Output,
+}
+
+/// Why a receipt is not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen, thiserror::Error)]
+pub enum NotShown {
+    /// No finalised block that the provider has seen has the batch with a seed, or it is forgotten.
+    #[error("the provider does not know the batch, or not yet")]
+    NoBatch,
+    /// The verifier has not drawn this point.
+    #[error("the provider says that this point was not drawn")]
+    NotDrawn,
+    /// Others are shown something.
+    #[error("the provider shows others something: ask again in a moment")]
+    Busy,
+    /// The provider does not have it any more.
+    #[error("the provider has lost what it is to show")]
+    Lost,
+}
 
 /// What can be read from a peer.
 pub trait Message: Encode + Decode + MaxEncodedLen {
@@ -147,6 +223,8 @@ pub trait Message: Encode + Decode + MaxEncodedLen {
 
 impl Message for ToPayee {}
 impl Message for FromPayee {}
+impl Message for FromVerifier {}
+impl Message for ToVerifier {}
 
 /// Why bytes are no message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

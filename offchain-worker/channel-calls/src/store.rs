@@ -11,7 +11,7 @@ use surety_channels::{ChannelId, Nonce};
 /// Where a row stands. A payee and a payer may share a store: they have no table in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Table {
-    /// A payee's: since when it has this journal. One row.
+    /// A payee's: since when it has this journal, and the secret of its salts. One row.
     Start,
     /// A payee's channels, by channel.
     Accounts,
@@ -29,11 +29,13 @@ pub enum Table {
     Held,
     /// What shows that they have lied, by channel and request.
     Evidence,
+    /// What a verifier has found of batches, by provider and batch: what it announces is there before.
+    Points,
 }
 
 impl Table {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Start,
         Self::Accounts,
         Self::Calls,
@@ -43,6 +45,7 @@ impl Table {
         Self::Wallets,
         Self::Held,
         Self::Evidence,
+        Self::Points,
     ];
 
     /// A name for it in a database. It stays.
@@ -57,12 +60,13 @@ impl Table {
             Self::Wallets => "payer_wallets",
             Self::Held => "payer_held",
             Self::Evidence => "payer_evidence",
+            Self::Points => "verifier_points",
         }
     }
 
     /// Whether a state machine reads it when it is loaded. The others are large.
     pub const fn is_loaded(self) -> bool {
-        !matches!(self, Self::Inputs | Self::Outputs | Self::Evidence)
+        !matches!(self, Self::Inputs | Self::Outputs | Self::Evidence | Self::Points)
     }
 }
 
@@ -129,7 +133,8 @@ pub(crate) fn channel_key(channel: ChannelId) -> Vec<u8> {
     channel.to_be_bytes().to_vec()
 }
 
-pub(crate) fn call_key(channel: ChannelId, nonce: Nonce) -> Vec<u8> {
+/// The key of a request's rows; of its chunks it is what their keys begin with.
+pub fn call_key(channel: ChannelId, nonce: Nonce) -> Vec<u8> {
     [&channel.to_be_bytes()[..], &nonce.to_be_bytes()].concat()
 }
 
@@ -210,11 +215,15 @@ impl<E> Step<E> {
     }
 }
 
+/// What to do about a journal that is not whole.
+const NO_OLD_COPY: &str = "check the disk, and put no older copy in its place while channels are open: with \
+    an old one something else may be signed, without the file nothing more is taken over them";
+
 /// Why a journal cannot be gone on with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// A row is not as it was written.
-    #[error("a row of {table} cannot be read ({what}): restore the file from its newest copy")]
+    #[error("a row of {table} cannot be read ({what}): {HINT}", HINT = NO_OLD_COPY)]
     Unreadable {
         /// Its table.
         table: &'static str,
@@ -222,11 +231,12 @@ pub enum LoadError {
         what: String,
     },
     /// There are rows, but not the first that is ever written.
-    #[error("the journal does not say since when it is kept: restore the file from its newest copy")]
+    #[error("the journal does not say since when it is kept: {HINT}", HINT = NO_OLD_COPY)]
     NoStart,
     /// A row that others need is missing.
     #[error(
-        "request {nonce} of channel {channel} is missing in the journal: restore the file from its newest copy"
+        "request {nonce} of channel {channel} is missing in the journal: {HINT}",
+        HINT = NO_OLD_COPY
     )]
     Missing {
         /// Channel id.
@@ -235,7 +245,9 @@ pub enum LoadError {
         nonce: Nonce,
     },
     /// A batch comes out with another root than was promised.
-    #[error("batch {batch} comes out otherwise than it was promised: use the secret that it was made with")]
+    #[error(
+        "batch {batch} comes out otherwise than it was promised: rows of the journal are missing or changed"
+    )]
     OtherRoot {
         /// Its number in the journal.
         batch: u32,

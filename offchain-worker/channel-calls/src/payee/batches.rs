@@ -1,10 +1,12 @@
 //! Receipts on their way to the chain, and what is shown of them.
 
+use std::ops::Range;
+
 use codec::{Decode, Encode};
 use sp_core::H256;
 use surety_channels::{
-    Batch, BatchEntry, BatchNumber, BatchRoot, Batched, ChannelId, ChannelOpening, Nonce, RECEIPTS_MAX,
-    ReceiptLeaf, ReceiptOpening, Request,
+    Batch, BatchEntry, BatchNumber, BatchRoot, Batched, ChannelId, ChannelOpening, ChunkStatement, Nonce,
+    RECEIPTS_MAX, ReceiptLeaf, ReceiptOpening, Request,
 };
 
 use super::{Payee, PayeeEffect, call::CallRow};
@@ -63,6 +65,15 @@ impl Payee {
     /// Makes a batch of receipts that are in none, in the order of their requests, and promises it. Nothing
     /// while another is not on the chain, or where there is nothing to be paid for.
     pub fn make_batch(&mut self, limits: &BatchLimits) -> Step<PayeeEffect> {
+        self.make(limits, 1)
+    }
+
+    /// The same, also where there is nothing to be paid for: somebody demands one of the receipts.
+    pub fn make_demanded_batch(&mut self, limits: &BatchLimits) -> Step<PayeeEffect> {
+        self.make(limits, 0)
+    }
+
+    fn make(&mut self, limits: &BatchLimits, price_min: u128) -> Step<PayeeEffect> {
         let mut step = Step::default();
         if self.uncommitted().is_some() {
             return step;
@@ -74,7 +85,7 @@ impl Payee {
         // Receipts of nothing wait for one of something.
         let Some(batch) = Batch::new(&entries)
             .ok()
-            .filter(|batch| batch.root().sums.price > 0)
+            .filter(|batch| batch.root().sums.price >= price_min)
         else {
             return step;
         };
@@ -98,6 +109,41 @@ impl Payee {
         step
     }
 
+    /// Receipts that are in no batch and could be, and what they cost, in plancks.
+    pub fn unbatched(&self) -> (u32, u128) {
+        let all = BatchLimits {
+            receipts_max: RECEIPTS_MAX,
+            price_max: u128::MAX,
+        };
+        let parts = self.gather(&all);
+        let receipts = parts
+            .iter()
+            .map(|(.., count)| *count)
+            .fold(0, u32::saturating_add);
+        let entries = parts
+            .iter()
+            .flat_map(|(channel, first, count)| {
+                (*first..first.saturating_add(*count)).map(|nonce| (*channel, nonce))
+            })
+            .filter_map(|(channel, nonce)| self.row(channel, nonce)?.receipt());
+        let price = entries.map(|receipt| receipt.price).fold(0, u128::saturating_add);
+        (receipts, price)
+    }
+
+    /// What the receipts that no block has will cost at most, of open requests, too, in plancks.
+    pub fn at_risk(&self) -> u128 {
+        let loose = self.channels.iter().flat_map(|(channel, entry)| {
+            let is_whole = *channel >= self.start.first;
+            let calls = entry.calls.range(entry.account.unbatched..);
+            calls.filter(move |_| is_whole).map(|(_, call)| {
+                let full = call.row.form.price(call.row.form.full);
+                call.row.receipt().map_or(full, |receipt| receipt.price)
+            })
+        });
+        let promised = self.uncommitted().map_or(0, |root| root.sums.price);
+        loose.fold(promised, u128::saturating_add)
+    }
+
     /// What can be in a batch, by channel. Each time another channel is first, so that no one takes up all
     /// that may be sold.
     fn gather(&self, limits: &BatchLimits) -> Vec<Part> {
@@ -108,7 +154,9 @@ impl Payee {
             .channels
             .range(self.turn..)
             .chain(self.channels.range(..self.turn));
-        for (channel, entry) in in_turn {
+        // What an old copy has may have been batched, or gone on with, before.
+        let is_whole = |(channel, _): &(&ChannelId, _)| **channel >= self.start.first;
+        for (channel, entry) in in_turn.filter(is_whole) {
             let first = entry.account.unbatched;
             let mut count = 0u32;
             for ((at, call), nonce) in entry.calls.range(first..).zip(first..) {
@@ -145,7 +193,7 @@ impl Payee {
                     price: receipt.price,
                     leaf: ReceiptLeaf {
                         receipt: H256(receipt.message(genesis)),
-                        salt: self.config.salts.salt(genesis, *channel, nonce),
+                        salt: self.start.salts.salt(genesis, *channel, nonce),
                     },
                 });
             }
@@ -177,6 +225,72 @@ impl Payee {
         step
     }
 
+    /// The chain will never take the promised batch: its receipts go into others. Nothing that was sent of it
+    /// may be able to be carried out any more: a receipt that is in two batches keeps back the pay of all
+    /// after it.
+    pub fn recall(&mut self, root: &BatchRoot) -> Step<PayeeEffect> {
+        let mut step = Step::default();
+        if self.uncommitted() != Some(*root) {
+            return step;
+        }
+        let Some((id, made)) = self.batches.pop_last() else {
+            return step;
+        };
+        step.put(Row::gone(Table::Batches, id.to_be_bytes().to_vec()));
+        for (channel, first, count) in made.row.parts {
+            let Some(entry) = self.channels.get_mut(&channel) else {
+                continue;
+            };
+            if entry.account.is_over {
+                for nonce in first..first.saturating_add(count) {
+                    self.forget_call(channel, nonce, &mut step);
+                }
+                self.drop_account(channel, &mut step);
+            } else {
+                entry.account.unbatched = first;
+                step.put(Row::new(Table::Accounts, channel_key(channel), &entry.account));
+            }
+        }
+        step
+    }
+
+    /// Whether a request is in a batch that is kept.
+    pub(super) fn is_batched(&self, channel: ChannelId, nonce: Nonce) -> bool {
+        self.batches.values().any(|made| {
+            let parts = &made.row.parts;
+            let found = parts.binary_search_by_key(&channel, |(of, ..)| *of);
+            let part = found.ok().and_then(|place| parts.get(place));
+            part.is_some_and(|(_, first, count)| (*first..first.saturating_add(*count)).contains(&nonce))
+        })
+    }
+
+    /// A finalised block has this batch of ours. Where the journal knows nothing of it, it is an old copy, or
+    /// was begun anew: what was signed over the channels below `channels` is not in it, and nothing is taken
+    /// or batched over them any more. Nothing is returned where it is known, or was taken into account
+    /// before.
+    pub fn check_batch(
+        &mut self,
+        number: BatchNumber,
+        root: &BatchRoot,
+        channels: ChannelId,
+    ) -> Option<Step<PayeeEffect>> {
+        let newest = self.on_chain().map(|(number, _)| number).max();
+        let is_later = newest.is_none_or(|newest| number > newest) && number >= self.start.batches;
+        if !is_later || self.batches.values().any(|made| made.row.root == *root) {
+            return None;
+        }
+        self.start.batches = number.saturating_add(1);
+        self.start.first = self.start.first.max(channels);
+        let mut step = Step::default();
+        step.put(Row::new(Table::Start, Vec::new(), &self.start));
+        Some(step)
+    }
+
+    /// Batches that finalised blocks have, with their roots.
+    pub fn batches(&self) -> impl Iterator<Item = (BatchNumber, BatchRoot)> + '_ {
+        self.on_chain().map(|(number, made)| (number, made.row.root))
+    }
+
     /// Batches that finalised blocks have, and what is kept of them.
     pub(super) fn on_chain(&self) -> impl Iterator<Item = (BatchNumber, &Made)> {
         self.batches
@@ -203,6 +317,12 @@ impl Payee {
         self.show(batch, self.batch(batch)?.batch.leaf_at(point)?)
     }
 
+    /// All receipts that are kept, with what they answer.
+    pub fn receipts(&self) -> impl Iterator<Item = (&ChunkStatement<AccountId>, &Request)> {
+        let calls = self.channels.values().flat_map(|entry| entry.calls.values());
+        calls.filter_map(|call| Some((call.row.receipt()?, &call.row.request)))
+    }
+
     /// What a channel has in a batch.
     pub fn open_channel(&self, batch: BatchNumber, channel: ChannelId) -> Option<ChannelOpening> {
         self.batch(batch)?.batch.open_channel(channel)
@@ -221,6 +341,9 @@ impl Payee {
 
     /// Nobody can ask for a batch any more: it was redeemed, and its time is over. Nothing changes while it
     /// is the last one: this has to be said again once there is another.
+    ///
+    /// Its receipts are kept for as long as their channels are there: whoever holds what was signed can
+    /// dispute it until then. Only those of nothing go, which nobody can.
     pub fn forget(&mut self, batch: BatchNumber) -> Step<PayeeEffect> {
         let mut step = Step::default();
         let found = self
@@ -239,28 +362,42 @@ impl Payee {
         };
         step.put(Row::gone(Table::Batches, id.to_be_bytes().to_vec()));
         for (channel, first, count) in made.row.parts {
+            let is_over = self
+                .channels
+                .get(&channel)
+                .is_some_and(|entry| entry.account.is_over);
             for nonce in first..first.saturating_add(count) {
-                self.forget_call(channel, nonce, &mut step);
+                if is_over || self.row(channel, nonce).is_some_and(CallRow::is_void) {
+                    self.forget_call(channel, nonce, &mut step);
+                }
             }
             self.drop_account(channel, &mut step);
         }
         step
     }
 
-    /// A finalised block says that a channel has ended: nothing of it can be paid any more. What batches
-    /// have of it stays until they are forgotten. Nothing changes while a request of it is open: this has to
-    /// be said again once that has its receipt.
+    /// A finalised block says that a channel has ended: nothing of it can be paid or disputed any more. What
+    /// batches have of it stays until they are forgotten. Nothing changes while a request of it is open: this
+    /// has to be said again once that has its receipt.
     pub fn forget_channel(&mut self, channel: ChannelId) -> Step<PayeeEffect> {
         let mut step = Step::default();
+        let parts = self.batches.values().flat_map(|made| &made.row.parts);
+        let kept: Vec<Range<Nonce>> = parts
+            .filter(|(of, ..)| *of == channel)
+            .map(|(_, first, count)| *first..first.saturating_add(*count))
+            .collect();
         let Some(entry) = self.channels.get_mut(&channel).filter(|entry| entry.open == 0) else {
             return step;
         };
-        let unbatched = entry.calls.range(entry.account.unbatched..);
-        let unbatched: Vec<Nonce> = unbatched.map(|(nonce, _)| *nonce).collect();
+        let is_loose = |nonce: &Nonce| !kept.iter().any(|kept| kept.contains(nonce));
+        let loose: Vec<Nonce> = entry.calls.keys().copied().filter(is_loose).collect();
+        if entry.account.is_over && loose.is_empty() && !entry.calls.is_empty() {
+            return step;
+        }
         entry.account.unbatched = entry.account.next;
         entry.account.is_over = true;
         step.put(Row::new(Table::Accounts, channel_key(channel), &entry.account));
-        for nonce in unbatched {
+        for nonce in loose {
             self.forget_call(channel, nonce, &mut step);
         }
         self.drop_account(channel, &mut step);

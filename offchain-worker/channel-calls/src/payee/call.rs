@@ -59,6 +59,10 @@ pub(crate) struct Live {
     pub stage: Stage,
     /// Since when a chunk waits for its voucher.
     pub unpaid_since: Option<Millis>,
+    /// Since when it is open, as far as the payee has been told the time.
+    pub since: Option<Millis>,
+    /// Nobody listens: it ends with what the request's own voucher pays for.
+    pub is_left: bool,
 }
 
 impl Live {
@@ -68,6 +72,8 @@ impl Live {
             pending: Vec::new(),
             stage: Stage::Running,
             unpaid_since: None,
+            since: None,
+            is_left: false,
         }
     }
 }

@@ -6,7 +6,7 @@ use surety_channels::{
     BatchNumber, BatchWindow, ChannelId, ChannelOpening, REDEEMED_MAX, SignedVoucher, Time,
 };
 
-use super::{ChannelSeen, Payee};
+use super::{Channel, ChannelSeen, Payee};
 use crate::AccountId;
 
 /// When it is worth a fee to redeem.
@@ -16,6 +16,9 @@ pub struct RedeemPolicy {
     pub amount_min: u128,
     /// So long before the payee's last time everything is done: for calls that fail at first.
     pub margin: Time,
+    /// For so long the chain keeps a batch that is final. In the second half of that it is counted, whatever
+    /// it pays: once it is gone, nothing that comes after it is ever paid.
+    pub redeem_by: Time,
 }
 
 /// What has to be done about a channel.
@@ -61,10 +64,7 @@ impl Payee {
         let Some(voucher) = &channel.account.voucher else {
             return duties;
         };
-        let deadline = voucher
-            .voucher
-            .expiry
-            .min(seen.purse.closing.unwrap_or(Time::MAX));
+        let deadline = deadline(channel, seen).unwrap_or(Time::MAX);
         let is_late = now.saturating_add(policy.margin) >= deadline;
         let is_pressing = seen.purse.closing.is_some() || is_late;
         let unbatched = channel.calls.get(&channel.account.unbatched);
@@ -73,6 +73,7 @@ impl Payee {
         }
         let mut purse = seen.purse;
         let mut openings = Vec::new();
+        let mut is_leaving = false;
         for (number, made) in self.on_chain() {
             let Some(opening) = made.batch.open_channel(id).filter(|one| one.first >= purse.next) else {
                 continue;
@@ -82,7 +83,12 @@ impl Payee {
             };
             if !window.is_final(now) {
                 let is_too_late = window.until.max(now).saturating_add(policy.margin) >= deadline;
-                let is_held = seen.purse.held_until > window.until.max(now).saturating_add(policy.margin);
+                // While all places for disputes are taken nobody knows how long, and nothing is held for
+                // ever.
+                let until = Some(window.until)
+                    .filter(|until| *until < Time::MAX)
+                    .unwrap_or(now);
+                let is_held = seen.purse.held_until > until.max(now).saturating_add(policy.margin);
                 if is_too_late && !is_held {
                     let channel = id;
                     let batch = number;
@@ -97,12 +103,13 @@ impl Payee {
             if openings.len() >= REDEEMED_MAX as usize || purse.count(window, &shown, now).is_err() {
                 break;
             }
+            is_leaving |= window.until.saturating_add(policy.redeem_by / 2) <= now;
             openings.push((number, opening));
         }
         let amount = purse.redeemable(voucher.voucher.sum);
         // One call counts no more, and what comes after these waits for them, though they pay nothing.
         let is_full = openings.len() >= REDEEMED_MAX as usize;
-        if is_full || (amount > 0 && (is_pressing || amount >= policy.amount_min)) {
+        if is_full || is_leaving || (amount > 0 && (is_pressing || amount >= policy.amount_min)) {
             let voucher = voucher.clone();
             duties.push(Duty::Redeem {
                 voucher,
@@ -112,4 +119,43 @@ impl Payee {
         }
         duties
     }
+}
+
+impl Payee {
+    /// Whether something is still paid over a channel by batches that the chain has: `windows` are as for
+    /// [`Payee::duties`].
+    pub fn is_owed(
+        &self,
+        seen: &ChannelSeen,
+        windows: &BTreeMap<BatchNumber, BatchWindow>,
+        now: Time,
+    ) -> bool {
+        let id = seen.terms.channel;
+        let account = self.channels.get(&id).map(|channel| &channel.account);
+        let Some(voucher) = account.and_then(|account| account.voucher.as_ref()) else {
+            return false;
+        };
+        if voucher.voucher.expiry.max(seen.purse.held_until) < now {
+            return false;
+        }
+        let mut purse = seen.purse;
+        for (number, made) in self.on_chain() {
+            let opening = made.batch.open_channel(id);
+            let Some(opening) =
+                opening.filter(|one| one.first == purse.next && windows.contains_key(&number))
+            else {
+                continue;
+            };
+            let sums = &opening.total.sums;
+            purse.next = purse.next.saturating_add(sums.receipts);
+            purse.counted = purse.counted.saturating_add(sums.price);
+        }
+        purse.redeemable(voucher.voucher.sum) > 0
+    }
+}
+
+/// The payee's last time for what was earned over a channel; nothing where that is nothing.
+pub(super) fn deadline(channel: &Channel, seen: &ChannelSeen) -> Option<Time> {
+    let voucher = &channel.account.voucher.as_ref()?.voucher;
+    Some(voucher.expiry.min(seen.purse.closing.unwrap_or(Time::MAX)))
 }

@@ -8,7 +8,7 @@ use std::{
 use surety_channels::{ChannelId, End};
 
 use super::{
-    Channel, Payee, PayeeConfig, PayeeEffect,
+    Channel, Payee, PayeeConfig, PayeeEffect, Start,
     account::Account,
     batches::{BatchRow, Made},
     call::{Call, CallRow, Live},
@@ -31,8 +31,14 @@ impl Payee {
         channels: ChannelId,
     ) -> Result<(Self, Step<PayeeEffect>), LoadError> {
         let mut payee = Self {
+            offers: config.offers.clone(),
+            receipt_price_max: u128::MAX,
+            start: Start {
+                first: channels,
+                batches: 0,
+                salts: config.salts.clone(),
+            },
             config: Arc::new(config),
-            first: channels,
             channels: BTreeMap::new(),
             open: BTreeSet::new(),
             calls: 0,
@@ -43,7 +49,7 @@ impl Payee {
         let (mut start, mut is_new) = (None, true);
         for row in rows {
             match row.table {
-                Table::Start => start = Some(row.read::<ChannelId>()?),
+                Table::Start => start = Some(row.read::<Start>()?),
                 Table::Accounts => {
                     let entry = Channel {
                         account: row.read::<Account>()?,
@@ -55,14 +61,19 @@ impl Payee {
                 }
                 Table::Calls => calls.push((row.call()?, row.read::<CallRow>()?)),
                 Table::Batches => batches.push((batch_id(&row)?, row.read::<BatchRow>()?)),
-                Table::Inputs | Table::Outputs | Table::Wallets | Table::Held | Table::Evidence => continue,
+                Table::Inputs
+                | Table::Outputs
+                | Table::Wallets
+                | Table::Held
+                | Table::Evidence
+                | Table::Points => continue,
             }
             is_new = false;
         }
         let mut step = Step::default();
         match start {
-            Some(first) => payee.first = first,
-            None if is_new => step.put(Row::new(Table::Start, Vec::new(), &channels)),
+            Some(start) => payee.start = start,
+            None if is_new => step.put(Row::new(Table::Start, Vec::new(), &payee.start)),
             None => return Err(LoadError::NoStart),
         }
         for ((channel, nonce), row) in calls {

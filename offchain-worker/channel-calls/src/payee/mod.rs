@@ -19,8 +19,9 @@ use std::{
     sync::Arc,
 };
 
+use codec::{Decode, Encode};
 use sp_core::H256;
-use surety_channels::{BatchRoot, ChannelId, ChannelTerms, Nonce, Purse, Request};
+use surety_channels::{BatchNumber, BatchRoot, ChannelId, ChannelTerms, Nonce, Purse, Request};
 use surety_types::{ModelId, model::Operation};
 
 use account::Account;
@@ -62,6 +63,8 @@ pub struct PayeeLimits {
     pub voids_max: usize,
     /// For so long an answer waits for its next voucher before it is cut.
     pub patience: Millis,
+    /// For so long it is answered in all: the receipts of its channel that come after it wait for it.
+    pub answer_max: Millis,
 }
 
 impl Default for PayeeLimits {
@@ -74,6 +77,8 @@ impl Default for PayeeLimits {
             voids_max: 256,
             // A gateway that restarts is back before.
             patience: 30_000,
+            // The longest generation at 7 tokens a second.
+            answer_max: 600_000,
         }
     }
 }
@@ -91,7 +96,7 @@ pub struct PayeeConfig {
     pub sign: Sign,
     /// Checks payers' signatures.
     pub verify: Verify,
-    /// Salts of receipts. Their secret has to stay the same for as long as the journal does.
+    /// Salts of receipts, for a journal that is begun now. One that is gone on with has its own.
     pub salts: ReceiptSalts,
     /// What is sold.
     pub offers: Vec<Offer>,
@@ -175,11 +180,24 @@ struct Channel {
     voids: usize,
 }
 
+/// What was fixed when the journal was begun.
+#[derive(Clone, Debug, Encode, Decode)]
+struct Start {
+    /// Over channels below this one something may have been signed that the journal does not have.
+    first: ChannelId,
+    /// Batches below this one that the journal does not have were taken into account by that.
+    batches: BatchNumber,
+    /// The journal's own: the same batch comes out again, whatever agent goes on with it.
+    salts: ReceiptSalts,
+}
+
 /// A payee. See the module's documentation for what it promises.
 pub struct Payee {
     config: Arc<PayeeConfig>,
-    /// Channels below this one were there before the journal was.
-    first: ChannelId,
+    offers: Vec<Offer>,
+    /// What one receipt may cost, in plancks.
+    receipt_price_max: u128,
+    start: Start,
     channels: BTreeMap<ChannelId, Channel>,
     /// Requests that have no receipt.
     open: BTreeSet<(ChannelId, Nonce)>,
@@ -214,8 +232,33 @@ impl Payee {
         }
     }
 
+    /// What is sold from now on, instead of what the configuration says.
+    pub fn sell(&mut self, offers: Vec<Offer>) {
+        self.offers = offers;
+    }
+
+    /// No answer is taken from now on that may cost more: no batch could have its receipt.
+    pub const fn limit_receipts(&mut self, price_max: u128) {
+        self.receipt_price_max = price_max;
+    }
+
+    /// Whether a request is being answered.
+    pub fn is_open(&self, channel: ChannelId, nonce: Nonce) -> bool {
+        self.open.contains(&(channel, nonce))
+    }
+
+    /// What was asked under this number, until it is forgotten.
+    pub fn request(&self, channel: ChannelId, nonce: Nonce) -> Option<&Request> {
+        Some(&self.channels.get(&channel)?.calls.get(&nonce)?.row.request)
+    }
+
+    /// Channels that something is kept of.
+    pub fn channels(&self) -> impl Iterator<Item = ChannelId> + '_ {
+        self.channels.keys().copied()
+    }
+
     fn offer(&self, request: &Request) -> Option<&Offer> {
-        let mut offers = self.config.offers.iter();
+        let mut offers = self.offers.iter();
         offers.find(|offer| offer.model == request.model && offer.operation == request.operation)
     }
 

@@ -1,12 +1,13 @@
 //! What is said, chunk by chunk, and how an answer ends.
 
 use sp_core::H256;
-use surety_channels::{ChannelId, ChunkStatement, End, Ending, Nonce, SignedChunkStatement};
+use surety_channels::{ChannelId, ChunkStatement, End, Ending, Nonce, SignedChunkStatement, Time};
 use surety_proofs::content_hash;
 
 use super::{
-    Payee, PayeeConfig, PayeeEffect,
+    ChannelSeen, Payee, PayeeConfig, PayeeEffect,
     call::{CallRow, Live, Stage},
+    duties::deadline,
     send,
 };
 use crate::{
@@ -107,6 +108,19 @@ impl Payee {
         step
     }
 
+    /// Nobody hears an answer any more. The first chunk is paid for, prompt and all, and is computed and said
+    /// first: whoever hangs up before it pays for it.
+    pub fn leave(&mut self, channel: ChannelId, nonce: Nonce) -> Step<PayeeEffect> {
+        if let Some((_, call)) = self.call(channel, nonce)
+            && call.row.statement.is_none()
+            && let Some(live) = call.live.as_mut().filter(|live| live.stage == Stage::Running)
+        {
+            live.is_left = true;
+            return Step::default();
+        }
+        self.abandon(channel, nonce)
+    }
+
     /// The root of the trace of what was said, as [`PayeeEffect::Trace`] asks for.
     pub fn traced(&mut self, channel: ChannelId, nonce: Nonce, trace_root: H256) -> Step<PayeeEffect> {
         let mut step = Step::default();
@@ -129,21 +143,45 @@ impl Payee {
         step
     }
 
-    /// Time passes: an answer whose next voucher has not come for long is cut.
+    /// Time passes: an answer whose next voucher has not come for long is cut, and one that takes too long in
+    /// all.
     pub fn tick(&mut self, now: Millis) -> Step<PayeeEffect> {
         let mut step = Step::default();
-        let patience = self.config.limits.patience;
-        let is_late = |(channel, nonce): &(ChannelId, Nonce)| {
-            let call = self
-                .channels
-                .get(channel)
-                .and_then(|channel| channel.calls.get(nonce));
-            let since = call.and_then(|call| call.live.as_ref()?.unpaid_since);
-            since.is_some_and(|since| now.saturating_sub(since) >= patience)
-        };
-        let late: Vec<_> = self.open.iter().copied().filter(is_late).collect();
-        for (channel, nonce) in late {
-            self.end_early(channel, nonce, End::Cut, &mut step);
+        let limits = self.config.limits;
+        let open: Vec<_> = self.open.iter().copied().collect();
+        for (channel, nonce) in open {
+            let call = self.call(channel, nonce);
+            let Some(live) = call.and_then(|(_, call)| call.live.as_mut()) else {
+                continue;
+            };
+            let is_over = |since: Millis, most: Millis| now.saturating_sub(since) >= most;
+            let takes_long = is_over(*live.since.get_or_insert(now), limits.answer_max);
+            if takes_long
+                || live
+                    .unpaid_since
+                    .is_some_and(|since| is_over(since, limits.patience))
+            {
+                self.end_early(channel, nonce, End::Cut, &mut step);
+            }
+        }
+        step
+    }
+
+    /// Cuts the answers of a channel whose end is near, so that their receipts, and all after them, are
+    /// batched in time: `notice` before the payee's last time.
+    pub fn end_in_time(&mut self, seen: &ChannelSeen, now: Time, notice: Time) -> Step<PayeeEffect> {
+        let mut step = Step::default();
+        let channel = seen.terms.channel;
+        let deadline = self
+            .channels
+            .get(&channel)
+            .and_then(|entry| deadline(entry, seen));
+        if deadline.is_some_and(|deadline| now.saturating_add(notice) >= deadline) {
+            let of_channel = self.open.range((channel, 0)..=(channel, Nonce::MAX));
+            let open: Vec<Nonce> = of_channel.map(|(_, nonce)| *nonce).collect();
+            for nonce in open {
+                self.end_early(channel, nonce, End::Cut, &mut step);
+            }
         }
         step
     }
@@ -182,6 +220,7 @@ impl Payee {
         };
         account.served = account.served.saturating_add(more);
         live.unpaid_since = None;
+        let is_left = live.is_left;
         live.pending.clear();
         row.form.say(&mut live.said, &bytes);
         let statement = ChunkStatement {
@@ -212,6 +251,8 @@ impl Payee {
         send(step, channel, nonce, FromPayee::Chunk { bytes, statement });
         if end.is_some() {
             self.close(channel, nonce);
+        } else if is_left {
+            self.end_early(channel, nonce, End::Cut, step);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a payer says: it asks, it pays, it has enough.
 
 use surety_channels::{ChannelId, End, Nonce, SignedCancel, SignedVoucher, Time, VoucherRefusal};
+use surety_types::model::Operation;
 
 use super::{
     Channel, ChannelSeen, Payee, PayeeEffect,
@@ -20,10 +21,23 @@ impl Payee {
     /// time at which its voucher might have to be redeemed.
     pub fn ask(&mut self, ask: Ask, seen: Option<&ChannelSeen>, at: Time) -> Step<PayeeEffect> {
         let (channel, nonce) = (ask.voucher.voucher.channel, ask.voucher.voucher.nonce);
-        match self.check_ask(&ask, seen, at) {
-            Ok((account, form)) => self.take(ask, account, form),
-            Err(why) => refused(channel, nonce, why),
-        }
+        let taken = self.try_ask(ask, seen, at);
+        taken.unwrap_or_else(|why| refused(channel, nonce, why))
+    }
+
+    /// The same, for whoever tells the asker itself: another answer may be under way under this number, over
+    /// another connection.
+    ///
+    /// # Errors
+    /// [`Refusal`]; nothing changes then.
+    pub fn try_ask(
+        &mut self,
+        ask: Ask,
+        seen: Option<&ChannelSeen>,
+        at: Time,
+    ) -> Result<Step<PayeeEffect>, Refusal> {
+        let (account, form) = self.check_ask(&ask, seen, at)?;
+        Ok(self.take(ask, account, form))
     }
 
     /// The channel's account as it is once the request is taken, and the form of its answer.
@@ -37,16 +51,23 @@ impl Payee {
         if seen.purse.closing.is_some() {
             return Err(Refusal::Closing);
         }
+        if voucher.channel < self.start.first {
+            return Err(Refusal::Forgotten);
+        }
         let known = self.channels.get(&voucher.channel);
         let open = known.map_or(0, |channel| channel.open);
         let mut account = match known {
             Some(channel) => channel.account.clone(),
-            None if voucher.channel < self.first => return Err(Refusal::Forgotten),
             None if self.channels.len() >= self.config.limits.channels_max => return Err(Refusal::Busy),
             None => Account::new(seen.terms.clone()),
         };
         // The chain has receipts that this journal has not: it is an old copy.
-        if account.unbatched < seen.purse.next {
+        let next = seen.purse.next;
+        if account.unbatched < next {
+            return Err(Refusal::Forgotten);
+        }
+        // What comes next is in a batch that nobody has any more: nothing after it is ever paid.
+        if next < account.unbatched && !self.is_batched(voucher.channel, next) {
             return Err(Refusal::Forgotten);
         }
         account.terms = seen.terms.clone();
@@ -56,7 +77,11 @@ impl Payee {
         if ask.request.unit_price < unit_price {
             return Err(Refusal::Price { unit_price });
         }
-        if !offer.chunk_units.contains(&ask.chunk_units) {
+        let chunk_units = match ask.request.operation {
+            Operation::Embed => ask.request.units_max.max(1),
+            Operation::Generate => ask.chunk_units,
+        };
+        if !offer.chunk_units.contains(&chunk_units) {
             let (least, most) = (*offer.chunk_units.start(), *offer.chunk_units.end());
             return Err(Refusal::ChunkUnits { least, most });
         }
@@ -74,6 +99,10 @@ impl Payee {
         }
         let form =
             Form::of(&ask.request, &ask.input, &offer.facts, ask.chunk_units).map_err(Refusal::Input)?;
+        let price_max = self.receipt_price_max;
+        if form.price(form.full) > price_max {
+            return Err(Refusal::TooDear { price_max });
+        }
         let sum = account.served.saturating_add(form.paid_ahead(0));
         if sum > voucher.sum {
             return Err(Refusal::Unpaid { sum });
@@ -127,7 +156,18 @@ impl Payee {
         entry.open = entry.open.saturating_add(1);
         self.open.insert((channel, nonce));
         self.calls = self.calls.saturating_add(1);
+        // What waits for a voucher has done so since before: the time of this one does not matter.
+        self.flush_all(channel, 0, &mut step);
         step
+    }
+
+    /// Says what is paid for of all answers over a channel.
+    fn flush_all(&mut self, channel: ChannelId, now: Millis, step: &mut Step<PayeeEffect>) {
+        let of_channel = self.open.range((channel, 0)..=(channel, Nonce::MAX));
+        let open: Vec<Nonce> = of_channel.map(|(_, nonce)| *nonce).collect();
+        for nonce in open {
+            self.flush(channel, nonce, now, step);
+        }
     }
 
     /// Takes a voucher for an answer that is being made. What it pays for is said at once. One that another
@@ -148,11 +188,7 @@ impl Payee {
             return step;
         };
         entry.account.voucher = Some(signed);
-        let of_channel = self.open.range((channel, 0)..=(channel, Nonce::MAX));
-        let open: Vec<Nonce> = of_channel.map(|(_, nonce)| *nonce).collect();
-        for nonce in open {
-            self.flush(channel, nonce, now, &mut step);
-        }
+        self.flush_all(channel, now, &mut step);
         step
     }
 

@@ -75,10 +75,12 @@ impl Payer {
             at: self.now,
         };
         let live = Live {
+            carried: sum,
+            is_paused: false,
             stop_ids: wanted.facts.stop_ids,
             said: Said::default(),
             output: Vec::new(),
-            is_cancelled: false,
+            cancelled_at: None,
         };
         let mut step = Step::default();
         step.put(self.wallet_row());
@@ -103,13 +105,62 @@ impl Payer {
         let Some(call) = self.calls.get_mut(&nonce) else {
             return step;
         };
-        let Some(live) = call.live.as_mut().filter(|live| !live.is_cancelled) else {
+        let Some(live) = call.live.as_mut().filter(|live| live.cancelled_at.is_none()) else {
             return step;
         };
-        live.is_cancelled = true;
+        live.cancelled_at = Some(call.row.said);
         let request = call.row.request.hash();
         let cancel = self.signed_cancel(nonce, request);
         send(&mut step, nonce, ToPayee::Cancel(cancel));
+        self.carry_on(&mut step);
+        step
+    }
+
+    /// Whoever reads an answer is behind. What is said of it counts, as the payee may take what was signed
+    /// for others; no more is paid ahead, so that it makes no more for long.
+    pub fn pause(&mut self, nonce: Nonce) {
+        if let Some(live) = self.calls.get_mut(&nonce).and_then(|call| call.live.as_mut()) {
+            live.is_paused = true;
+        }
+    }
+
+    /// Whoever reads it has caught up.
+    pub fn resume(&mut self, nonce: Nonce) -> Step<PayerEffect> {
+        let mut step = Step::default();
+        let Some(call) = self.calls.get_mut(&nonce) else {
+            return step;
+        };
+        let (row, Some(live)) = (&mut call.row, call.live.as_mut()) else {
+            return step;
+        };
+        let is_due = live.is_paused && live.cancelled_at.is_none() && row.said > 0;
+        live.is_paused = false;
+        if !is_due {
+            return step;
+        }
+        let before = row.allowance;
+        row.allowance = before.max(row.form.paid_ahead(row.said));
+        let message = self.pay_ahead(nonce, before);
+        step.put(self.wallet_row());
+        if let Some(call) = self.calls.get(&nonce) {
+            step.put(self.held_row(nonce, &call.row));
+        }
+        if let Some(message) = message {
+            send(&mut step, nonce, message);
+        }
+        step
+    }
+
+    /// Sends the voucher of an answer again that was refused, when the payee may take it by now.
+    pub fn pay_again(&mut self, nonce: Nonce) -> Step<PayerEffect> {
+        let mut step = Step::default();
+        let is_answered = self.answered().any(|answered| answered == nonce);
+        if is_answered
+            && !self.wallet.is_distrusted
+            && let Some(message) = self.carry(nonce)
+        {
+            send(&mut step, nonce, message);
+        }
         step
     }
 
@@ -126,15 +177,27 @@ impl Payer {
         evidence: Option<super::Evidence>,
     ) -> Step<PayerEffect> {
         let mut step = Step::default();
+        let spent = self.spent();
         if !self.open.remove(&nonce) {
             return step;
         }
-        if self.asking == Some(nonce) {
-            self.asking = None;
+        let was_answered = self.asking.take_if(|asked| *asked == nonce).is_none();
+        if !was_answered {
+            // It may have been taken.
+            self.granted = self.wallet.signed;
         }
+        let has_others = was_answered && evidence.is_none() && self.answered().any(|other| other != nonce);
+        let room = self.terms.deposit.saturating_sub(spent);
         let Some(call) = self.calls.get_mut(&nonce) else {
             return step;
         };
+        if has_others && call.live.as_ref().is_some_and(|live| live.cancelled_at.is_none()) {
+            // What was on its way the payee may have said out of what was signed for others.
+            let one_more = call.row.said.saturating_add(call.row.form.chunk);
+            let before = call.row.allowance;
+            let most = before.saturating_add(room);
+            call.row.allowance = before.max(call.row.form.paid_ahead(one_more).min(most));
+        }
         call.live = None;
         call.row.state = HeldState::Lost;
         call.row.at = self.now;
@@ -153,14 +216,17 @@ impl Payer {
             spent,
             evidence,
         });
+        self.carry_on(&mut step);
         step
     }
 
-    /// A refusal. Of a request that was not taken nothing is left but the sum that was signed.
+    /// A refusal. Of a request that was not taken nothing is left but the sum that was signed. An answer
+    /// whose voucher is not taken waits for another one.
     pub(super) fn refused(&mut self, nonce: Nonce, why: Refusal) -> Step<PayerEffect> {
         let mut step = Step::default();
-        let mut is_worth_retry = false;
-        if self.asking == Some(nonce) {
+        let (mut is_worth_retry, mut written_off) = (false, 0);
+        let was_asked = self.asking == Some(nonce);
+        if was_asked {
             self.asking = None;
             self.open.remove(&nonce);
             let Some(call) = self.calls.remove(&nonce) else {
@@ -170,18 +236,34 @@ impl Payer {
             self.wallet.next = nonce;
             is_worth_retry = match why {
                 Refusal::Voucher(VoucherRefusal::OtherNonce { next }) => self.renumber(next, &mut step),
-                Refusal::Unpaid { sum } => self.write_off(sum, call.row.allowance),
+                Refusal::Unpaid { sum } => {
+                    written_off = self.write_off(sum, call.row.allowance);
+                    written_off > 0
+                }
                 // A voucher for another request has overtaken it.
                 Refusal::Voucher(VoucherRefusal::NotLarger { last }) => last <= self.wallet.signed,
                 _ => false,
             };
             step.put(self.wallet_row());
+        } else if let Some(live) = self.calls.get_mut(&nonce).and_then(|call| call.live.as_mut()) {
+            live.carried = 0;
+            is_worth_retry = match why {
+                // The payee has not seen the block with more money, or more time, that this end has.
+                Refusal::Voucher(VoucherRefusal::AboveDeposit { deposit }) => deposit < self.terms.deposit,
+                Refusal::Voucher(VoucherRefusal::OutlivesChannel | VoucherRefusal::Expired) => true,
+                _ => false,
+            };
         }
         step.then(PayerEffect::Refused {
             nonce,
             why,
             is_worth_retry,
+            written_off,
         });
+        // What was refused of an answer would be refused again at once.
+        if was_asked {
+            self.carry_on(&mut step);
+        }
         step
     }
 
@@ -200,15 +282,15 @@ impl Payer {
         true
     }
 
-    /// The payee has served more than is known here: it may have, as far as it was paid.
-    fn write_off(&mut self, sum: u128, allowance: u128) -> bool {
+    /// The payee has served more than is known here: it may have, as far as it was paid before it was asked.
+    /// Returns how much that is.
+    fn write_off(&mut self, sum: u128, allowance: u128) -> u128 {
         let known = self.spent().saturating_add(allowance);
-        let is_possible = sum <= self.wallet.signed.saturating_add(allowance);
-        if sum <= known || !is_possible {
-            return false;
+        if sum > self.granted.saturating_add(allowance) {
+            return 0;
         }
         let more = sum.saturating_sub(known);
         self.wallet.settled = self.wallet.settled.saturating_add(more);
-        true
+        more
     }
 }

@@ -135,7 +135,7 @@ impl Payer {
             Some(end) if bytes.is_empty() => (live.output.as_slice(), end.how),
             Some(end) => (bytes, end.how),
         };
-        let (stops, is_cancelled) = (&live.stop_ids, live.is_cancelled);
+        let (stops, is_cancelled) = (&live.stop_ids, live.cancelled_at.is_some());
         let is_end = row.form.can_end(how, total, last, stops, is_cancelled);
         is_end.then_some(total).ok_or_else(|| misstated(Broken::WrongEnd))
     }

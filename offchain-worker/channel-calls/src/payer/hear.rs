@@ -1,6 +1,5 @@
 //! What the payee says.
 
-use sp_core::H256;
 use surety_channels::{Nonce, SignedChunkStatement};
 
 use super::{HeldState, Payer, PayerEffect, send};
@@ -24,6 +23,7 @@ impl Payer {
     fn taken(&mut self, nonce: Nonce, step: &mut Step<PayerEffect>) {
         if self.asking == Some(nonce) {
             self.asking = None;
+            self.granted = self.wallet.signed;
             step.then(PayerEffect::Taken { nonce });
         }
     }
@@ -46,6 +46,8 @@ impl Payer {
             }
         };
         self.taken(nonce, &mut step);
+        let has_others = self.answered().any(|other| other != nonce);
+        let (signed_sum, deposit, spent) = (self.wallet.signed, self.terms.deposit, self.spent());
         let now = self.now;
         let Some(call) = self.calls.get_mut(&nonce) else {
             return step;
@@ -54,14 +56,27 @@ impl Payer {
             return step;
         };
         let end = signed.statement.end;
-        let hash = signed.statement.request;
         row.form.say(&mut live.said, bytes);
         row.form.keep(&mut live.output, bytes);
         let before = row.allowance;
-        let pays = end.is_none() && !live.is_cancelled;
-        if pays {
-            row.allowance = before.max(row.form.paid_ahead(total));
-        }
+        let pays = end.is_none() && live.cancelled_at.is_none();
+        // What was said is paid, also out of what was signed for others, as far as that can be signed for
+        // again. Of what is said after a cancellation that is a chunk: what was on its way.
+        let most = match pays || has_others {
+            true => deposit,
+            false => signed_sum,
+        };
+        let said_price = row
+            .form
+            .price(total)
+            .min(before.saturating_add(most.saturating_sub(spent)));
+        let paid = match live.cancelled_at {
+            None if pays && !live.is_paused => row.form.paid_ahead(total),
+            None => said_price,
+            Some(at) if has_others => said_price.min(row.form.paid_ahead(at.saturating_add(row.form.chunk))),
+            Some(_) => before,
+        };
+        row.allowance = before.max(paid);
         row.said = total;
         row.statement = Some(signed.clone());
         row.at = now;
@@ -71,11 +86,7 @@ impl Payer {
             self.open.remove(&nonce);
             self.wallet.settled = self.wallet.settled.saturating_add(row.spent());
         }
-        let message = if pays {
-            self.pay_ahead(nonce, hash, before)
-        } else {
-            None
-        };
+        let message = if pays { self.pay_ahead(nonce, before) } else { None };
         step.put(self.wallet_row());
         if let Some(call) = self.calls.get(&nonce) {
             step.put(self.held_row(nonce, &call.row));
@@ -91,26 +102,28 @@ impl Payer {
             let receipt = signed;
             step.then(PayerEffect::Done { nonce, receipt });
         }
+        if !pays {
+            self.carry_on(&mut step);
+        }
         step
     }
 
     /// The voucher for more of an answer, where others do not leave over enough. It is cancelled where the
     /// channel has no money for more than was signed for it `before`.
-    fn pay_ahead(&mut self, nonce: Nonce, request: H256, before: u128) -> Option<ToPayee> {
+    pub(super) fn pay_ahead(&mut self, nonce: Nonce, before: u128) -> Option<ToPayee> {
         let sum = self.spent();
-        if sum <= self.wallet.signed {
+        if sum <= self.carried() {
             return None;
         }
         if sum <= self.terms.deposit {
-            self.wallet.signed = sum;
-            return Some(ToPayee::Pay(self.voucher(nonce, request, sum)));
+            self.wallet.signed = self.wallet.signed.max(sum);
+            return self.carry(nonce);
         }
-        if let Some(call) = self.calls.get_mut(&nonce) {
-            call.row.allowance = before;
-            if let Some(live) = &mut call.live {
-                live.is_cancelled = true;
-            }
-        }
+        let call = self.calls.get_mut(&nonce)?;
+        let request = call.row.request.hash();
+        call.row.allowance = before;
+        let said = call.row.said;
+        call.live.as_mut()?.cancelled_at = Some(said);
         Some(ToPayee::Cancel(self.signed_cancel(nonce, request)))
     }
 }

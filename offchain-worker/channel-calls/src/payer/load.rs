@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use surety_channels::{ChannelTerms, Nonce, Time};
+use surety_channels::{ChannelId, ChannelTerms, Nonce, Time};
 
 use super::{Call, Held, HeldState, Payer, PayerConfig, PayerEffect, Wallet};
 use crate::{AccountId, LoadError, Row, Step, Table};
@@ -41,17 +41,19 @@ impl Payer {
         if wallet.is_none() && !calls.is_empty() {
             return Err(LoadError::NoStart);
         }
+        let wallet = wallet.unwrap_or(Wallet {
+            signed: 0,
+            settled: 0,
+            next: 0,
+            is_distrusted: false,
+        });
         let mut payer = Self {
             config: Arc::new(config),
             terms,
             signers,
             now,
-            wallet: wallet.unwrap_or(Wallet {
-                signed: 0,
-                settled: 0,
-                next: 0,
-                is_distrusted: false,
-            }),
+            granted: wallet.signed,
+            wallet,
             calls,
             open: BTreeSet::new(),
             asking: None,
@@ -68,4 +70,15 @@ impl Payer {
         }
         Ok((payer, step))
     }
+}
+
+/// The highest sum that was ever signed over each channel, in plancks, by a payer's rows: what all of them
+/// together can have cost.
+///
+/// # Errors
+/// [`LoadError`].
+pub fn signed_sums(rows: &[Row]) -> Result<BTreeMap<ChannelId, u128>, LoadError> {
+    let wallets = rows.iter().filter(|row| row.table == Table::Wallets);
+    let sum = |row: &Row| Ok((row.channel()?, row.read::<Wallet>()?.signed));
+    wallets.map(sum).collect()
 }

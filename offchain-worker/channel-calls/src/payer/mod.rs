@@ -3,6 +3,10 @@
 //!
 //! A voucher is written down before it is sent, and a statement before the voucher that follows from it. What
 //! was signed for an answer of which nothing more was heard counts as spent, since it may have been.
+//!
+//! All answers are paid out of one sum, so that one may wait for a voucher that another's connection was to
+//! carry. Whenever a connection ends, or a voucher is refused, the highest sum is sent again over one that
+//! lasts: what was signed is on its way for as long as anything is being answered.
 
 mod ask;
 mod check;
@@ -31,6 +35,7 @@ use crate::{
 
 pub use ask::AskError;
 pub use check::{Broken, Evidence};
+pub use load::signed_sums;
 pub use watch::{Demand, NotCovered};
 
 /// What a payer is.
@@ -105,8 +110,12 @@ pub enum PayerEffect {
         nonce: Nonce,
         /// Why.
         why: Refusal,
-        /// The same may be asked again at once: it takes another number, or a larger sum.
+        /// Of a request that was not taken: the same may be asked again at once, as it takes another number,
+        /// or a larger sum. Of one that is being answered: its voucher may be taken in a moment, once the
+        /// payee has seen the block that this end has ([`Payer::pay_again`]).
         is_worth_retry: bool,
+        /// What counts as spent from now on because the payee says that it has served it, in plancks.
+        written_off: u128,
     },
     /// An answer has ended without a receipt.
     Broken {
@@ -165,11 +174,16 @@ struct Held {
 
 /// What only memory keeps of an open request.
 struct Live {
+    /// The highest sum that its connection has carried, in plancks.
+    carried: u128,
+    /// Whoever reads it is behind: no more is paid ahead.
+    is_paused: bool,
     stop_ids: Vec<u32>,
     said: Said,
     /// All that was said, with the word before it: what shows that two statements contradict each other.
     output: Vec<u8>,
-    is_cancelled: bool,
+    /// Units that were said when it was cancelled.
+    cancelled_at: Option<u32>,
 }
 
 struct Call {
@@ -191,6 +205,9 @@ pub struct Payer {
     /// The request that the payee has neither taken nor refused yet. There is one at a time: their numbers
     /// have no gaps, and an answer says what the next one is.
     asking: Option<Nonce>,
+    /// The highest sum that the payee may have served for, in plancks: what was signed, but for requests that
+    /// it did not take. It may have nothing written off that was signed for those.
+    granted: u128,
 }
 
 impl Payer {
@@ -217,6 +234,11 @@ impl Payer {
         let open = self.open.iter().filter_map(|nonce| self.calls.get(nonce));
         let open = open.map(|call| call.row.allowance);
         open.fold(self.wallet.settled, u128::saturating_add)
+    }
+
+    /// What requests that are over have cost, or may have, in plancks.
+    pub const fn settled(&self) -> u128 {
+        self.wallet.settled
     }
 
     /// What may have been paid for a request, in plancks: its price once it has a receipt, and before that
@@ -247,6 +269,56 @@ impl Payer {
 
     fn held_row(&self, nonce: Nonce, held: &Held) -> Row {
         Row::new(Table::Held, call_key(self.terms.channel, nonce), held)
+    }
+
+    /// Requests whose vouchers the payee takes, for all that is known: it may not know of the one that is
+    /// asked, nor any more of one that was cancelled.
+    fn answered(&self) -> impl Iterator<Item = Nonce> + '_ {
+        let is_wanted = |nonce: Nonce| {
+            let live = self.calls.get(&nonce).and_then(|call| call.live.as_ref());
+            live.is_some_and(|live| live.cancelled_at.is_none())
+        };
+        self.open_calls()
+            .filter(move |nonce| self.asking != Some(*nonce) && is_wanted(*nonce))
+    }
+
+    /// The highest sum that their connections have carried, in plancks.
+    fn carried(&self) -> u128 {
+        let calls = self.answered().filter_map(|nonce| self.calls.get(&nonce));
+        let carried = calls
+            .filter_map(|call| call.live.as_ref())
+            .map(|live| live.carried);
+        carried.max().unwrap_or_default()
+    }
+
+    /// The highest sum over the connection of a request that is being answered: the payee that has it already
+    /// takes no notice.
+    fn carry(&mut self, nonce: Nonce) -> Option<ToPayee> {
+        let sum = self.wallet.signed;
+        let call = self.calls.get_mut(&nonce)?;
+        let request = call.row.request.hash();
+        call.live.as_mut()?.carried = sum;
+        self.granted = sum;
+        Some(ToPayee::Pay(self.voucher(nonce, request, sum)))
+    }
+
+    /// What requests may cost is carried by none of the open ones' connections any more: one of them carries
+    /// it. An answer that has ended may have cost more than was signed for it, out of what was signed for
+    /// others.
+    fn carry_on(&mut self, step: &mut Step<PayerEffect>) {
+        let sum = self.spent();
+        if self.wallet.is_distrusted || self.carried() >= sum {
+            return;
+        }
+        let answered = self.answered().next();
+        let Some(nonce) = answered else { return };
+        if sum > self.wallet.signed && sum <= self.terms.deposit {
+            self.wallet.signed = sum;
+            step.put(self.wallet_row());
+        }
+        if let Some(message) = self.carry(nonce) {
+            send(step, nonce, message);
+        }
     }
 
     fn voucher(&self, nonce: Nonce, request: H256, sum: u128) -> SignedVoucher<AccountId> {

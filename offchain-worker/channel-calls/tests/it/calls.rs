@@ -7,6 +7,7 @@ use surety_channel_calls::{
     *,
 };
 use surety_channels::*;
+use surety_proofs::content_hash;
 
 #[test]
 fn an_answer_streams_in_chunks_and_costs_what_it_has() {
@@ -32,17 +33,31 @@ fn an_answer_streams_in_chunks_and_costs_what_it_has() {
 }
 
 #[test]
-fn vectors_come_as_whole_items() {
+fn vectors_come_all_at_once_and_their_receipt_names_the_output_of_a_task() {
     let mut world = World::new(10_000);
     let nonce = world.ask(items(20, 8)).unwrap();
     world.settle();
+    let wanted = &world.asked[&nonce];
+    let (vectors, _) = answer(&wanted.request, &wanted.input);
+    assert_eq!(world.got[&nonce], vectors);
+    let output = [head(&wanted.request), vectors].concat();
     let receipt = &world.done[&nonce].statement;
-    assert_eq!(
-        (receipt.units, receipt.bytes, receipt.price),
-        (20, 320, 20 * ITEM)
-    );
-    assert_eq!(world.sums, [8 * ITEM, 16 * ITEM, 20 * ITEM]);
+    assert_eq!((receipt.units, receipt.price), (20, 20 * ITEM));
+    assert_eq!(receipt.bytes as usize, output.len());
+    assert_eq!(receipt.claimed_output(None), Some(content_hash(&output)));
+    // No statement is about some of them.
+    assert_eq!((world.sums.as_slice(), world.sent.len()), (&[20 * ITEM][..], 1));
     world.assert_no_clash();
+}
+
+#[test]
+fn vectors_that_are_not_all_there_are_a_receipt_of_nothing() {
+    let (mut world, nonce) = World::answering(10_000, items(20, 20));
+    world.compute(nonce, 19);
+    world.payer_does(|payer| payer.cancel(nonce));
+    world.settle();
+    assert!(world.done[&nonce].statement.is_void());
+    assert_eq!(world.payer.spent(), 0);
 }
 
 #[test]
@@ -284,7 +299,7 @@ fn a_payer_that_closes_is_held_to_what_its_batches_will_say() {
 }
 
 #[test]
-fn what_is_forgotten_leaves_nothing_behind() {
+fn what_can_be_disputed_is_kept_and_what_is_forgotten_leaves_nothing_behind() {
     let mut world = World::new(10_000);
     for _ in 0..3 {
         world.ask(text(10, 50, 0, 16)).unwrap();
@@ -294,13 +309,17 @@ fn what_is_forgotten_leaves_nothing_behind() {
     assert_eq!(world.roots.len(), 3);
     let rows_of = |world: &World, table| world.payee_disk.of(|of| of == table).len();
     assert_eq!(rows_of(&world, Table::Calls), 3);
+    world.clock = 11;
+    assert_eq!(world.redeem(), 3 * 60 * TOKEN);
     for number in 0..2 {
         world.payee_does(|payee| payee.forget(number));
     }
     let tables = [Table::Calls, Table::Inputs, Table::Batches];
-    assert_eq!(tables.map(|table| rows_of(&world, table)), [1, 1, 1]);
-    assert_eq!(rows_of(&world, Table::Outputs), 4);
+    // The channel is there: whoever holds what was signed can dispute it.
+    assert_eq!(tables.map(|table| rows_of(&world, table)), [3, 3, 1]);
+    assert_eq!(rows_of(&world, Table::Outputs), 12);
     assert_eq!(world.payee.open_receipt(CHANNEL, 0), None);
+    assert_eq!(world.payee.receipts().count(), 3);
     // It starts again from what is left, and goes on.
     world.restart_payee();
     world.shown(2);
@@ -311,6 +330,13 @@ fn what_is_forgotten_leaves_nothing_behind() {
     for number in 2..4 {
         world.payee_does(|payee| payee.forget(number));
     }
+    assert_eq!(world.payee.receipts().count(), 4);
+    // With the channel all go but those of the last batch.
+    world.payee_does(|payee| payee.forget_channel(CHANNEL));
+    assert_eq!(tables.map(|table| rows_of(&world, table)), [1, 1, 1]);
+    assert_eq!(rows_of(&world, Table::Outputs), 4);
+    world.restart_payee();
+    assert_eq!(world.payee.receipts().count(), 1);
     // The payer is done with all of it; nothing is left of its statements either.
     for nonce in 0..4 {
         world.payer_does(|payer| payer.forget(nonce));

@@ -15,6 +15,7 @@ use surety_channel_calls::{
     *,
 };
 use surety_channels::*;
+use surety_model_trace::embeddings_header;
 use surety_proofs::content_hash;
 use surety_types::{
     input::{IdBounds, InputReader, Settings, encode_items, encode_prompt},
@@ -38,6 +39,7 @@ pub const BOUNDS: IdBounds = IdBounds {
 pub const POLICY: RedeemPolicy = RedeemPolicy {
     amount_min: 1,
     margin: 5,
+    redeem_by: 1_000,
 };
 
 pub fn pair(seed: u8) -> sr25519::Pair {
@@ -201,11 +203,19 @@ pub fn answer(request: &Request, input: &[u8]) -> (Vec<u8>, End) {
     }
 }
 
-/// Bytes of a unit of an answer, and those before the first.
-pub fn unit_bytes(request: &Request) -> (usize, usize) {
+/// Bytes of a unit of an answer.
+pub fn unit_bytes(request: &Request) -> usize {
     match request.operation {
-        Operation::Embed => (16, 0),
-        Operation::Generate => (4, 4),
+        Operation::Embed => 16,
+        Operation::Generate => 4,
+    }
+}
+
+/// What stands before the first in an output.
+pub fn head(request: &Request) -> Vec<u8> {
+    match request.operation {
+        Operation::Embed => embeddings_header(request.units_max, 4).unwrap(),
+        Operation::Generate => vec![0; 4],
     }
 }
 

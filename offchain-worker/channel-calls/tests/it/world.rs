@@ -206,6 +206,7 @@ impl World {
                     nonce,
                     why,
                     is_worth_retry,
+                    ..
                 } => self.refused.push((nonce, why, is_worth_retry)),
                 PayerEffect::Broken {
                     nonce,
@@ -296,7 +297,7 @@ impl World {
         let Some(engine) = self.engines.get_mut(&nonce) else {
             return false;
         };
-        let (unit, _) = unit_bytes(&engine.request);
+        let unit = unit_bytes(&engine.request);
         let room = self.payee.room(CHANNEL, nonce) as usize;
         let upto = (engine.made + unit * units.min(room)).min(engine.output.len());
         let bytes = engine.output[engine.made..upto].to_vec();
@@ -424,7 +425,7 @@ impl World {
     pub fn got_value(&self) -> u128 {
         let value = |(nonce, bytes): (&Nonce, &Vec<u8>)| {
             let request = &self.asked[nonce].request;
-            let said = bytes.len() / unit_bytes(request).0;
+            let said = bytes.len() / unit_bytes(request);
             let units = if said == 0 {
                 0
             } else {
@@ -447,8 +448,7 @@ impl World {
             let shown = self.payee.open_receipt(CHANNEL, *nonce);
             of.extend(shown.map(|shown| shown.batched.statement));
             let wanted = &self.asked[nonce];
-            let (_, head) = unit_bytes(&wanted.request);
-            let mut output = vec![0; head];
+            let mut output = head(&wanted.request);
             output.extend(answer(&wanted.request, &wanted.input).0);
             for one in of.iter() {
                 assert_eq!(one.check(&wanted.request), Ok(()));

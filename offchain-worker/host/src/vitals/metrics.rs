@@ -19,7 +19,7 @@ const SECONDS: [f64; 14] = [
 
 /// A worker's figures. Documented in `docs/guides/monitoring.md`.
 pub struct Metrics {
-    registry: Registry,
+    pub(super) registry: Registry,
     blocks: IntGaugeVec,
     block_times: GaugeVec,
     clock: IntGauge,

@@ -11,6 +11,7 @@ pub(super) mod server;
 use health::Health;
 use metrics::Metrics;
 pub use metrics::Seen;
+use prometheus::Registry;
 use surety_journal::JournalError;
 use tokio::time::Instant;
 
@@ -35,6 +36,11 @@ impl Vitals {
             health: Health::default(),
             metrics,
         })
+    }
+
+    /// Where parts beside the host's register what they count.
+    pub const fn registry(&self) -> &Registry {
+        &self.metrics.registry
     }
 
     /// A block was seen.

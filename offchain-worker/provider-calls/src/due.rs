@@ -1,0 +1,181 @@
+//! What has to be shown, held and redeemed, by what finalised blocks say.
+
+use surety_chain_client::{AccountId, Call};
+use surety_channel_calls::{
+    PayeeEffect, Step,
+    payee::{Duty, RedeemPolicy, Shown},
+};
+use surety_channels::{BatchNumber, End, view::Wanted};
+
+use crate::{
+    desk::Desk,
+    errands::{Errand, Purpose},
+    front::CallId,
+    points::Question,
+    sight::Sight,
+};
+
+impl Desk {
+    /// Answers that keep back the receipts of a channel that ends.
+    pub(crate) fn end_in_time(&mut self, sight: &Sight, step: &mut Step<PayeeEffect>) {
+        let notice = sight.notice(self.parts.config.margin);
+        for seen in self.watch.channels.values() {
+            step.join(self.payee.end_in_time(seen, sight.time, notice));
+        }
+    }
+
+    /// Shows what is demanded. Whether a batch is needed for that.
+    pub(crate) fn meet_demands(
+        &mut self,
+        sight: &Sight,
+        step: &mut Step<PayeeEffect>,
+        due: &mut Vec<Errand>,
+    ) -> bool {
+        let mut is_urgent = false;
+        for demand in &sight.demands {
+            let left = demand.until.saturating_sub(sight.time);
+            let found = match demand.wanted {
+                Wanted::Receipt { channel, nonce, .. } => {
+                    let shown = self.payee.open_receipt(channel, nonce);
+                    if shown.is_none() && self.payee.request(channel, nonce).is_some() {
+                        is_urgent = true;
+                        if left <= sight.rules.supply_window / 2 {
+                            self.end_up_to((channel, nonce), step);
+                        }
+                        continue;
+                    }
+                    shown.map(|shown| shown_receipt(demand.demander.clone(), shown))
+                }
+                Wanted::Point { batch, point } => {
+                    let shown = self.at_point(sight, batch, point);
+                    shown.map(|shown| shown_point(demand.demander.clone(), shown))
+                }
+            };
+            let Some(mut errand) = found else {
+                let wanted = &demand.wanted;
+                tracing::error!(
+                    ?wanted,
+                    left,
+                    "what is demanded is not in this journal of calls: if another file has it, put that one back, but no older copy, or the lock is lost"
+                );
+                continue;
+            };
+            errand.is_pressing = left <= self.parts.config.margin;
+            due.push(errand);
+        }
+        is_urgent
+    }
+
+    /// Ends what keeps back the receipt of a request.
+    fn end_up_to(&mut self, (channel, nonce): CallId, step: &mut Step<PayeeEffect>) {
+        let open: Vec<CallId> = self.payee.open_calls().collect();
+        for (of, open) in open {
+            if of == channel && open <= nonce {
+                step.join(self.payee.abandon(of, open));
+            }
+        }
+    }
+
+    /// Answers what has to be known to show verifiers what they have drawn. Whoever asks may be gone.
+    pub(crate) fn tell_of_batches(&self, question: Question) {
+        let Some(sight) = &self.watch.sight else { return };
+        match question {
+            Question::Batch(batch, back) => {
+                let found = sight.batches.iter().find(|view| view.batch == batch);
+                back.send(found.cloned()).ok();
+            }
+            Question::Point(batch, point, back) => {
+                back.send(self.at_point(sight, batch, point)).ok();
+            }
+        }
+    }
+
+    /// The receipt that a point is in. A batch may be on the chain twice.
+    fn at_point(&self, sight: &Sight, batch: BatchNumber, point: u128) -> Option<Shown> {
+        self.payee.open_point(batch, point).or_else(|| {
+            let twin = sight.batches.iter().find(|view| view.batch == batch)?;
+            let mut ours = self.payee.batches();
+            let (number, _) = ours.find(|(_, root)| *root == twin.window.root)?;
+            self.payee.open_point(number, point)
+        })
+    }
+
+    /// What has to be done so that channels are paid. Whether a batch is needed for that.
+    pub(crate) fn do_duties(&mut self, sight: &Sight, due: &mut Vec<Errand>) -> bool {
+        let policy = RedeemPolicy {
+            // Who ends leaves nothing.
+            amount_min: match self.parts.takes_new {
+                true => self.parts.config.redeem_min,
+                false => 1,
+            },
+            margin: self.parts.config.margin,
+            redeem_by: sight.rules.redeem_by,
+        };
+        let windows = sight.windows();
+        let mut is_urgent = false;
+        for (id, seen) in &self.watch.channels {
+            for duty in self.payee.duties(seen, windows.of(*id), sight.time, &policy) {
+                match duty {
+                    Duty::Batch => is_urgent |= *id >= windows.since_channel,
+                    Duty::Hold {
+                        channel,
+                        batch,
+                        opening,
+                    } => {
+                        let call = Call::Hold {
+                            channel,
+                            batch,
+                            opening,
+                        };
+                        due.push(Errand::new(Purpose::Hold(channel), call));
+                    }
+                    Duty::Redeem {
+                        voucher,
+                        openings,
+                        amount,
+                    } => {
+                        let is_late =
+                            voucher.voucher.expiry < sight.time && seen.purse.held_until < sight.time;
+                        let Ok(batches) = openings.try_into() else {
+                            continue;
+                        };
+                        if is_late {
+                            continue;
+                        }
+                        tracing::debug!(channel = *id, amount, "a voucher is redeemed");
+                        let mut errand = Errand::new(Purpose::Redeem(*id), Call::Redeem { voucher, batches });
+                        errand.is_pressing = seen.purse.closing.is_some();
+                        due.push(errand);
+                    }
+                }
+            }
+        }
+        is_urgent
+    }
+}
+
+fn shown_receipt(demander: AccountId, shown: Shown) -> Errand {
+    let call = Call::ShowReceipt {
+        demander: demander.clone(),
+        batch: shown.batch,
+        receipt: Box::new(shown.batched),
+    };
+    Errand::new(Purpose::Show(demander), call)
+}
+
+/// Of a generation that a stop id has ended the first segment is shown with it.
+fn shown_point(demander: AccountId, shown: Shown) -> Errand {
+    let statement = &shown.batched.statement;
+    let stops = statement.end.is_some_and(|end| end.how == End::Stop);
+    let of = (statement.channel, statement.nonce);
+    let call = Call::ShowPoint {
+        demander: demander.clone(),
+        receipt: Box::new(shown.batched),
+        request: Box::new(shown.request),
+        head: None,
+    };
+    Errand {
+        head_of: stops.then_some(of),
+        ..Errand::new(Purpose::Show(demander), call)
+    }
+}

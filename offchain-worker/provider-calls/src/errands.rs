@@ -1,0 +1,296 @@
+//! Calls on their way to the chain: one at a time for each purpose, until no call of this agent that was sent
+//! by then can be carried out any more. So the chain's next word on the purpose is the last one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, SubmitOptions, Until, When};
+use surety_channels::ChannelId;
+use surety_types::{
+    ModelId, TaskId,
+    trust::{ContentPart, DisputeId},
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::timeout,
+};
+
+use crate::{
+    CallsError, Parts,
+    compute::Owned,
+    defense::{Demanded, supply},
+    desk::Event,
+    front::CallId,
+    read,
+};
+
+/// How many are on their way at once. Batches and what is demanded do not wait for that.
+const AT_ONCE: usize = 16;
+
+/// For so long a call is tried to be brought into a block.
+const SUBMIT_TIME: Duration = Duration::from_secs(300);
+
+/// After so many blocks no signature is good any more, whatever a node has lost of it.
+const MORTAL: BlockNumber = 300;
+
+/// What a call is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Purpose {
+    /// The batch that was promised.
+    Commit,
+    /// What somebody demands.
+    Show(AccountId),
+    /// Money that a late batch will be paid with.
+    Hold(ChannelId),
+    /// What was earned over a channel.
+    Redeem(ChannelId),
+    /// That this agent's statements count.
+    Signer,
+    /// How much there is to do: by model, and the operation's name.
+    Busy(ModelId, &'static str),
+    /// A move in a game about a receipt.
+    Play(DisputeId),
+    /// The end of a game whose other side has no time left.
+    Advance(DisputeId),
+    /// What is demanded in a round about a receipt.
+    Supply(TaskId, ContentPart),
+}
+
+impl Purpose {
+    fn is_urgent(&self) -> bool {
+        matches!(
+            self,
+            Self::Commit | Self::Show(_) | Self::Play(_) | Self::Supply(..)
+        )
+    }
+}
+
+/// A call that is due.
+#[derive(Debug)]
+pub(crate) struct Errand {
+    pub(crate) purpose: Purpose,
+    /// Nothing where only what was sent before is waited for.
+    pub(crate) call: Option<Call>,
+    /// Of this request the first segment of what was said is shown with it.
+    pub(crate) head_of: Option<CallId>,
+    /// The call shows this, which is read when it is sent.
+    pub(crate) part: Option<Box<Demanded>>,
+    /// It is worth a tip.
+    pub(crate) is_pressing: bool,
+}
+
+impl Errand {
+    pub(crate) const fn new(purpose: Purpose, call: Call) -> Self {
+        Self {
+            purpose,
+            call: Some(call),
+            head_of: None,
+            part: None,
+            is_pressing: false,
+        }
+    }
+}
+
+/// How an errand went.
+#[derive(Debug)]
+pub(crate) struct Back {
+    pub(crate) purpose: Purpose,
+    pub(crate) outcome: Result<(), NotDone>,
+    /// What was sent up to then is in finalised blocks up to this one, or nowhere.
+    pub(crate) settled: BlockNumber,
+}
+
+/// Why a call is in no block, or has failed there.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotDone {
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    #[error(transparent)]
+    Journal(#[from] CallsError),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    until: BlockNumber,
+    failures: u32,
+}
+
+/// What is on its way, and what waits after a failure.
+#[derive(Default)]
+pub(crate) struct Errands {
+    away: BTreeMap<Purpose, Owned>,
+    pauses: BTreeMap<Purpose, Pause>,
+}
+
+impl Errands {
+    /// Whether a call for this purpose may be sent now, by a block of this number.
+    pub(crate) fn may(&self, purpose: &Purpose, block: BlockNumber) -> bool {
+        let is_free = purpose.is_urgent() || self.away.len() < AT_ONCE;
+        let is_over = |pause: &Pause| pause.until <= block;
+        is_free && !self.away.contains_key(purpose) && self.pauses.get(purpose).is_none_or(is_over)
+    }
+
+    pub(crate) fn is_away(&self, purpose: &Purpose) -> bool {
+        self.away.contains_key(purpose)
+    }
+
+    pub(crate) fn send(
+        &mut self,
+        parts: &Arc<Parts>,
+        errand: Errand,
+        newest: &watch::Receiver<BlockNumber>,
+        events: &mpsc::Sender<Event>,
+    ) {
+        let purpose = errand.purpose.clone();
+        let (parts, newest, events) = (parts.clone(), newest.clone(), events.clone());
+        let task = Owned::spawn(async move {
+            let back = carry(&parts, errand, newest).await;
+            events.send(Event::Back(Box::new(back))).await.ok();
+        });
+        self.away.insert(purpose, task);
+    }
+
+    /// One is back. The next for its purpose is for a block in which all that was sent shows, and after a
+    /// failure some time after it.
+    pub(crate) fn back(&mut self, back: &Back) {
+        self.away.remove(&back.purpose);
+        let before = self.pauses.get(&back.purpose).map_or(0, |pause| pause.failures);
+        let doublings = match back.purpose {
+            // Its last time comes.
+            Purpose::Show(_) | Purpose::Play(_) | Purpose::Supply(..) => before.min(3),
+            _ => before.min(8),
+        };
+        let (failures, wait) = match back.outcome {
+            Ok(()) => (0, 0),
+            Err(_) => (before.saturating_add(1), 1u32 << doublings),
+        };
+        let until = back.settled.saturating_add(wait);
+        self.pauses
+            .insert(back.purpose.clone(), Pause { until, failures });
+    }
+
+    /// Forgets the pauses of what is not due any more.
+    pub(crate) fn keep(&mut self, due: &BTreeSet<Purpose>, block: BlockNumber) {
+        self.pauses
+            .retain(|purpose, pause| due.contains(purpose) || pause.until > block);
+    }
+}
+
+/// Submits a call, and waits until nothing that was sent before can come any more.
+async fn carry(parts: &Parts, errand: Errand, mut newest: watch::Receiver<BlockNumber>) -> Back {
+    let Errand {
+        purpose,
+        call,
+        head_of,
+        part,
+        is_pressing,
+    } = errand;
+    let call = match whole(parts, call, head_of, part).await {
+        Ok(call) => call,
+        Err(error) => {
+            let settled = *newest.borrow();
+            return Back {
+                purpose,
+                outcome: Err(error.into()),
+                settled,
+            };
+        }
+    };
+    let outcome = match call {
+        Some(call) => submit(parts, call, is_pressing).await,
+        None => Ok(()),
+    };
+    let settled = settle(parts, &mut newest).await;
+    Back {
+        purpose,
+        outcome,
+        settled,
+    }
+}
+
+/// A call with what the journal has of it.
+async fn whole(
+    parts: &Parts,
+    mut call: Option<Call>,
+    head_of: Option<CallId>,
+    part: Option<Box<Demanded>>,
+) -> Result<Option<Call>, CallsError> {
+    if let (Some(of), Some(Call::ShowPoint { head, .. })) = (head_of, &mut call) {
+        *head = read::head(parts, of).await?;
+    }
+    match part {
+        Some(demanded) => Ok(Some(supply(parts, *demanded).await?)),
+        None => Ok(call),
+    }
+}
+
+async fn submit(parts: &Parts, call: Call, is_pressing: bool) -> Result<(), NotDone> {
+    let options = SubmitOptions {
+        until: Until::Included,
+        tip: if is_pressing { parts.config.tip_max } else { 0 },
+    };
+    let submitted = parts.chain.submit(&parts.signer, call, options);
+    match timeout(SUBMIT_TIME, submitted).await {
+        Ok(submitted) => Ok(submitted.map(drop)?),
+        Err(_) => Err(NotDone::Chain(ChainError::Unknown {
+            reason: "it is in no block after five minutes".into(),
+        })),
+    }
+}
+
+/// The finalised block by which all that this agent has sent so far is carried out, or can never be.
+async fn settle(parts: &Parts, newest: &mut watch::Receiver<BlockNumber>) -> BlockNumber {
+    let agent = parts.signer.account();
+    let mut since = Since::default();
+    since.passed(*newest.borrow_and_update());
+    let mut all = None;
+    loop {
+        if let Ok(sent) = parts.chain.sent(agent).await {
+            let all = *all.get_or_insert(sent.all);
+            if sent.finalized >= all {
+                // What this says is of a block that may be newer than the newest that was read.
+                let block = parts.chain.block(When::Finalized).await;
+                if let Ok(block) = block {
+                    return block.number;
+                }
+            }
+        }
+        // Everything ends when nobody tells blocks any more.
+        if newest.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        let block = *newest.borrow_and_update();
+        if since.passed(block) > MORTAL {
+            return block;
+        }
+    }
+}
+
+/// Since the first block that was seen.
+#[derive(Default)]
+struct Since(Option<BlockNumber>);
+
+impl Since {
+    /// How many blocks that is ago. Before the first there is none.
+    fn passed(&mut self, block: BlockNumber) -> BlockNumber {
+        match (self.0, block) {
+            (None, 0) => 0,
+            (first, _) => block.saturating_sub(*self.0.insert(first.unwrap_or(block))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_from_before_the_first_that_was_seen_do_not_pass() {
+        let mut since = Since::default();
+        let passed: Vec<_> = [0, 9_000, 9_001, 9_301].map(|block| since.passed(block)).into();
+        assert_eq!(passed, [0, 0, 1, 301]);
+    }
+}

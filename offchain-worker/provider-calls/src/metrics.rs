@@ -1,0 +1,72 @@
+//! What an operator sees, in Prometheus' terms.
+
+use prometheus::{Error, IntCounter, IntCounterVec, IntGauge, Opts, Registry, core::Collector};
+
+/// Figures of a provider's calls. Documented in `docs/guides/monitoring.md`.
+#[derive(Clone)]
+pub struct Metrics {
+    pub(crate) taken: IntCounter,
+    pub(crate) refused: IntCounter,
+    pub(crate) receipts: IntCounterVec,
+    pub(crate) open: IntGauge,
+    pub(crate) channels: IntGauge,
+    pub(crate) unbatched: IntGauge,
+    pub(crate) batches: IntCounter,
+    pub(crate) sent: IntCounterVec,
+    pub(crate) syncs: IntCounter,
+    pub(crate) journal_failures: IntCounter,
+}
+
+impl Metrics {
+    /// All at zero, among those of a registry.
+    ///
+    /// # Errors
+    /// Only by a defect: a name that is there twice.
+    pub fn new(registry: &Registry) -> Result<Self, Error> {
+        let counter = |name, help| keep(registry, IntCounter::new(name, help));
+        let gauge = |name, help| keep(registry, IntGauge::new(name, help));
+        let counters =
+            |name, help, label| keep(registry, IntCounterVec::new(Opts::new(name, help), &[label]));
+        Ok(Self {
+            taken: counter(
+                "surety_calls_taken_total",
+                "Requests over channels that were taken.",
+            )?,
+            refused: counter(
+                "surety_calls_refused_total",
+                "Requests over channels that were refused.",
+            )?,
+            receipts: counters(
+                "surety_calls_receipts_total",
+                "Answers over channels that have ended, by how.",
+                "end",
+            )?,
+            open: gauge(
+                "surety_calls_open",
+                "Requests over channels that are answered now.",
+            )?,
+            channels: gauge("surety_calls_channels", "Channels that something is kept of.")?,
+            unbatched: gauge("surety_calls_unbatched", "Receipts that wait for a batch.")?,
+            batches: counter(
+                "surety_calls_batches_total",
+                "Batches that finalised blocks have.",
+            )?,
+            sent: counters(
+                "surety_calls_sent_total",
+                "Calls to the chain about channels, by outcome.",
+                "outcome",
+            )?,
+            syncs: counter("surety_calls_syncs_total", "Writes to the journal of calls.")?,
+            journal_failures: counter(
+                "surety_calls_journal_failures_total",
+                "Writes to the journal of calls that had to be tried again.",
+            )?,
+        })
+    }
+}
+
+fn keep<T: Collector + Clone + 'static>(registry: &Registry, made: Result<T, Error>) -> Result<T, Error> {
+    let made = made?;
+    registry.register(Box::new(made.clone()))?;
+    Ok(made)
+}

@@ -1,0 +1,111 @@
+//! What is computed with.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use surety_channel_calls::Model;
+use surety_engine::{
+    Engine, EngineError, EnginePool, PoolConfig,
+    serving::{Handle, Limits, Server},
+};
+use surety_types::{
+    ModelId,
+    input::{IdBounds, WORD_BYTES},
+    model::{ModelManifest, Operation},
+};
+use tokio::sync::Semaphore;
+
+use crate::CallsConfig;
+
+/// Jobs that wait for the pool: vectors, and traces of what was cut.
+const QUEUE: usize = 64;
+
+/// A model that is ready.
+#[derive(Clone)]
+pub(crate) struct Loaded {
+    pub(crate) engine: Arc<dyn Engine>,
+    /// What both sides have to know of it.
+    pub(crate) facts: Model,
+    /// Takes generations, where it makes any.
+    pub(crate) handle: Option<Handle>,
+}
+
+/// Models that are ready, and what runs them.
+pub struct Models {
+    loaded: BTreeMap<ModelId, Loaded>,
+    /// One for each model that generates. They end with this.
+    _servers: Vec<Server>,
+    pub(crate) pool: EnginePool,
+    /// No more jobs are handed to the pool than it takes.
+    pub(crate) jobs: Semaphore,
+}
+
+impl Models {
+    /// Starts what runs these engines. Those outside of the exact tier are left out: nobody could check what
+    /// they say.
+    ///
+    /// # Errors
+    /// Where threads do not start.
+    pub fn start(
+        engines: impl IntoIterator<Item = Arc<dyn Engine>>,
+        config: &CallsConfig,
+    ) -> Result<Self, EngineError> {
+        let pool = EnginePool::new(PoolConfig {
+            threads: config.threads,
+            queue: QUEUE,
+        })?;
+        let limits = Limits {
+            bytes_max: config.memory_bytes_max,
+            client_bytes_max: config.memory_bytes_max / 2,
+            prefix_bytes_max: config.memory_bytes_max / 4,
+            waiting_max: config.open_max,
+            client_waiting_max: config.open_max,
+            ..Limits::default()
+        };
+        let (mut loaded, mut servers) = (BTreeMap::new(), Vec::new());
+        for engine in engines {
+            let Some(facts) = facts(engine.manifest()) else {
+                continue;
+            };
+            let server = match engine.clone().decoder() {
+                Some(decoder) => Some(Server::start(decoder, limits, config.threads)?),
+                None => None,
+            };
+            let handle = server.as_ref().map(Server::handle);
+            servers.extend(server);
+            let id = engine.manifest().id();
+            let model = Loaded {
+                engine,
+                facts,
+                handle,
+            };
+            loaded.insert(id, model);
+        }
+        Ok(Self {
+            loaded,
+            _servers: servers,
+            pool,
+            jobs: Semaphore::new(QUEUE),
+        })
+    }
+
+    pub(crate) fn get(&self, model: &ModelId) -> Option<&Loaded> {
+        self.loaded.get(model)
+    }
+}
+
+/// What both sides of a call have to know of a model; nothing where it is not of the exact tier.
+pub fn facts(manifest: &ModelManifest) -> Option<Model> {
+    let architecture = &manifest.exact.as_ref()?.architecture;
+    let vectors = manifest.operations.contains(&Operation::Embed);
+    Some(Model {
+        bounds: IdBounds {
+            vocabulary: architecture.vocabulary,
+            positions: architecture.positions,
+        },
+        item_bytes: match vectors {
+            true => architecture.width.checked_mul(WORD_BYTES)?,
+            false => 0,
+        },
+        stop_ids: manifest.text.stop.to_vec(),
+    })
+}

@@ -1,0 +1,36 @@
+//! What is asked of the journal beside what the payee knows.
+
+use surety_channel_calls::{Table, call_key};
+use surety_proofs::SegmentOpening;
+use surety_types::input::WORD_BYTES;
+
+use crate::{CallsError, Parts, front::CallId};
+
+/// The input of a request; nothing where it was forgotten.
+pub(crate) async fn input(parts: &Parts, call: CallId) -> Result<Option<Vec<u8>>, CallsError> {
+    let mut rows = rows(parts, Table::Inputs, call).await?;
+    Ok((!rows.is_empty()).then(|| rows.swap_remove(0)))
+}
+
+/// The output of a generation as far as it was said, as it is if it ends there by its length.
+pub(crate) async fn output(parts: &Parts, call: CallId) -> Result<Vec<u8>, CallsError> {
+    let chunks = rows(parts, Table::Outputs, call).await?;
+    let mut output = vec![0; WORD_BYTES as usize];
+    output.extend(chunks.concat());
+    Ok(output)
+}
+
+/// Its first segment.
+pub(crate) async fn head(parts: &Parts, call: CallId) -> Result<Option<SegmentOpening>, CallsError> {
+    let output = output(parts, call).await?;
+    Ok(SegmentOpening::new(&output, 0))
+}
+
+async fn rows(parts: &Parts, table: Table, (channel, nonce): CallId) -> Result<Vec<Vec<u8>>, CallsError> {
+    let store = parts.store.clone();
+    let read = move || store.read(table, &call_key(channel, nonce));
+    let rows = tokio::task::spawn_blocking(read).await;
+    let rows = rows.map_err(|error| CallsError::Internal(error.to_string()))?;
+    let rows = rows.map_err(|error| CallsError::Journal(error.to_string()))?;
+    Ok(rows.into_iter().filter_map(|row| row.value).collect())
+}

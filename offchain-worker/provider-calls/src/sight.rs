@@ -1,0 +1,187 @@
+//! What finalised blocks say of a provider's channels.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use surety_chain_client::{
+    BatchView, BlockNumber, BlockRef, ChainError, ChannelRules, ChannelView, DemandView, OfferView,
+    StandingView, When,
+};
+use surety_channels::{BatchNumber, BatchWindow, ChannelId, Time};
+use surety_types::TaskId;
+use tokio::{
+    sync::{mpsc, watch},
+    time::sleep,
+};
+
+use crate::{
+    Parts,
+    defense::{Round, Rounds},
+    desk::Event,
+};
+
+/// Between two attempts when the chain is out of sight, at first and at most.
+const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// A finalised block, as far as it is about calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Sight {
+    pub(crate) block: BlockNumber,
+    pub(crate) time: Time,
+    pub(crate) rules: ChannelRules,
+    /// What the provider stands behind; nothing where it never has.
+    pub(crate) standing: Option<StandingView>,
+    /// Whether this agent still acts for it.
+    pub(crate) is_agent: bool,
+    /// Its offers.
+    pub(crate) offers: Vec<OfferView>,
+    /// Its channels.
+    pub(crate) channels: Vec<ChannelView>,
+    /// Its batches that are kept.
+    pub(crate) batches: Vec<BatchView>,
+    /// What is demanded of it.
+    pub(crate) demands: Vec<DemandView>,
+    /// Rounds about its receipts.
+    pub(crate) rounds: BTreeMap<TaskId, Round>,
+}
+
+/// Batches that are kept. Channels from before the last fault are paid of batches from before it alone.
+pub(crate) struct Windows {
+    pub(crate) since_channel: ChannelId,
+    all: BTreeMap<BatchNumber, BatchWindow>,
+    before: BTreeMap<BatchNumber, BatchWindow>,
+}
+
+impl Windows {
+    pub(crate) fn of(&self, channel: ChannelId) -> &BTreeMap<BatchNumber, BatchWindow> {
+        match channel < self.since_channel {
+            true => &self.before,
+            false => &self.all,
+        }
+    }
+}
+
+impl Sight {
+    /// What it can lose stands behind it, and what this agent signs binds it.
+    pub(crate) fn may_sell(&self, parts: &Parts) -> bool {
+        let agent = parts.signer.account();
+        let stands = self.standing.as_ref().filter(|standing| standing.lock > 0);
+        self.is_agent && stands.is_some_and(|standing| standing.signers.contains(agent))
+    }
+
+    /// Whether somebody plays about a receipt, or may demand what it is about.
+    pub(crate) fn is_disputed(&self) -> bool {
+        self.standing
+            .as_ref()
+            .is_some_and(|standing| standing.disputes > 0)
+    }
+
+    /// Batches that channels can be paid of.
+    pub(crate) fn windows(&self) -> Windows {
+        let standing = self.standing.as_ref();
+        let (since_channel, since_batch) =
+            standing.map_or((0, 0), |standing| (standing.since_channel, standing.since_batch));
+        let windows = self.batches.iter().map(|view| (view.batch, view.window.clone()));
+        let all: BTreeMap<_, _> = windows.collect();
+        let before = all.range(..since_batch);
+        let before = before.map(|(number, window)| (*number, window.clone())).collect();
+        Windows {
+            since_channel,
+            all,
+            before,
+        }
+    }
+
+    /// So long before the last time of a channel its answers are cut, and nothing more is paid for: their
+    /// receipts have to be batched, and that to become final. Most of a closing period is left for an answer
+    /// that has begun.
+    pub(crate) fn notice(&self, margin: Time) -> Time {
+        let needed = self.rules.batch_window.saturating_add(margin.saturating_mul(2));
+        needed.min(self.rules.closing_period / 2)
+    }
+
+    /// What batches may still cost now, in plancks. The chain takes what has become final off only when it is
+    /// asked for something.
+    pub(crate) fn room(&self) -> u128 {
+        let Some(standing) = &self.standing else {
+            return 0;
+        };
+        let unfinished = self
+            .batches
+            .iter()
+            .filter(|batch| batch.batch >= standing.unfinished && !batch.window.is_final(self.time));
+        let open = unfinished.map(|batch| batch.window.root.sums.price);
+        standing.cap.saturating_sub(open.fold(0, u128::saturating_add))
+    }
+}
+
+/// Tells the desk of each finalised block, and everybody else of its number, until nobody listens. A node
+/// that is down is waited for.
+pub(crate) async fn follow(
+    parts: Arc<Parts>,
+    newest: watch::Sender<BlockNumber>,
+    events: mpsc::Sender<Event>,
+) {
+    let mut pause = PAUSE;
+    loop {
+        match follow_once(&parts, &newest, &events, &mut pause).await {
+            Ok(()) => return,
+            Err(error) => tracing::warn!(%error, "calls have lost the chain, trying again"),
+        }
+        sleep(pause).await;
+        pause = pause.saturating_mul(2).min(PAUSE_MAX);
+    }
+}
+
+async fn follow_once(
+    parts: &Parts,
+    newest: &watch::Sender<BlockNumber>,
+    events: &mpsc::Sender<Event>,
+    pause: &mut Duration,
+) -> Result<(), ChainError> {
+    let mut blocks = parts.chain.finalized_blocks().await?;
+    let mut rounds = Rounds::default();
+    loop {
+        let block = blocks.next().await?;
+        let sight = match read(parts, block, &mut rounds).await {
+            Ok(sight) => sight,
+            // There is a newer one already, whose state is there.
+            Err(ChainError::Pruned { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        *pause = PAUSE;
+        if events.send(Event::Seen(Box::new(sight))).await.is_err() {
+            return Ok(());
+        }
+        newest.send_replace(block.number);
+    }
+}
+
+async fn read(parts: &Parts, block: BlockRef, rounds: &mut Rounds) -> Result<Sight, ChainError> {
+    let (chain, when, stash) = (&parts.channels, When::At(block.hash), &parts.stash);
+    let (time, rules, standing, offers, channels, batches, demands, agent_of) = tokio::try_join!(
+        chain.time(when),
+        chain.rules(when),
+        chain.standing(when, stash),
+        chain.offers(when),
+        chain.channels_of(when, stash),
+        chain.batches(when, stash),
+        chain.demands(when, stash),
+        parts.chain.agent_stash(when, parts.signer.account()),
+    )?;
+    let disputed = standing.as_ref().map_or(0, |standing| standing.disputes);
+    let rounds = rounds.read(parts, block, disputed).await?;
+    let own = offers.into_iter().filter(|offer| offer.provider == *stash);
+    Ok(Sight {
+        block: block.number,
+        time,
+        rules,
+        standing,
+        is_agent: agent_of.as_ref() == Some(stash),
+        offers: own.collect(),
+        channels,
+        batches,
+        demands,
+        rounds,
+    })
+}

@@ -1,0 +1,16 @@
+//! A provider's calls from the first frame to the money: real engines, a real journal, a chain in memory.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../../engine/tests/common/generating.rs"]
+#[allow(dead_code)]
+mod generating;
+#[path = "../../../engine/tests/common/synthetic.rs"]
+#[allow(dead_code)]
+mod synthetic;
+
+mod client;
+mod defense;
+mod holds;
+mod lives;
+mod world;
