@@ -1,6 +1,8 @@
 //! The command line, as typed. What it means together with the configuration file is decided in
 //! [`crate::config`].
 
+mod calls;
+mod channel;
 mod faucet;
 mod gateway;
 mod security;
@@ -13,6 +15,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::{amount::Amount, prices::PriceArg};
+pub use calls::{OfferArgs, OfferedArgs, OperationArg, StandArgs};
+pub use channel::{ChannelCommand, OpenArgs};
 pub use faucet::{FaucetArgs, FaucetCommand};
 pub use gateway::{GatewayArgs, GatewayCommand, KeyArgs, KeysCommand};
 pub use security::{Level, SecurityArgs};
@@ -104,6 +108,9 @@ pub enum Command {
     /// Answer OpenAI's clients from models on the chain; API keys with limits of their own
     #[command(subcommand)]
     Gateway(GatewayCommand),
+    /// Deposits at providers that answer at once: what a gateway pays from
+    #[command(subcommand)]
+    Channel(ChannelCommand),
     /// Give newcomers of a test network money to begin with
     #[command(subcommand)]
     Faucet(FaucetCommand),
@@ -173,6 +180,13 @@ pub enum ProviderCommand {
     Status(StatusArgs),
     /// Why this provider has no work: what is missing, and what it leaves of the tasks that take bids
     WhyIdle,
+    /// Stand behind what is sold over payment channels, with stake that a wrong answer costs; with the
+    /// stash's key. A cap of 0 ends that
+    Stand(StandArgs),
+    /// Offer an operation of a model over payment channels, or change the offer; with the stash's key
+    Offer(OfferArgs),
+    /// Offer it no more; with the stash's key
+    Withdraw(OfferedArgs),
 }
 
 /// Flags of `surety provider init`.

@@ -16,9 +16,10 @@ use figment::{
 };
 use surety_chain_client::AccountId;
 use surety_network::{StoreLimits, check_listen};
+use surety_provider_calls::CallsConfig;
 
 use crate::{amount::Amount, keys, prices::Prices};
-pub use raw::{OneOrMore, RawConfig, RawProvider, RawStorage, RawTask, RawWork};
+pub use raw::{OneOrMore, RawCalls, RawConfig, RawProvider, RawStorage, RawTask, RawWork};
 
 /// Where a node of this machine answers.
 const RPC: &str = "ws://127.0.0.1:9944";
@@ -44,6 +45,8 @@ pub struct Config {
     pub faucet: Option<String>,
     /// How this machine is offered.
     pub provider: ProviderConfig,
+    /// How a provider answers over payment channels; nothing where it does not.
+    pub calls: Option<CallsConfig>,
     /// How results of others are audited.
     pub verifier: WorkConfig,
     /// Where inputs of own tasks are served.
@@ -152,7 +155,7 @@ pub fn load(file: Option<&Path>, flags: RawConfig) -> Result<Config, ConfigError
 
 /// Settings that the environment can name: `SURETY_RPC`, `SURETY_PROVIDER_LISTEN='["127.0.0.1:4001"]'` and so
 /// on.
-const ENVIRONMENT: [&str; 25] = [
+const ENVIRONMENT: [&str; 31] = [
     "home",
     "rpc",
     "key_file",
@@ -169,6 +172,12 @@ const ENVIRONMENT: [&str; 25] = [
     "provider_tasks_max",
     "provider_metrics_listen",
     "provider_tip_max",
+    "calls_enabled",
+    "calls_open_max",
+    "calls_chunk_tokens_max",
+    "calls_memory_mib_max",
+    "calls_batch_blocks",
+    "calls_redeem_min",
     "verifier_stash",
     "verifier_models",
     "verifier_threads",
@@ -194,7 +203,7 @@ fn setting(key: &str) -> String {
         let rest = key.strip_prefix(section)?.strip_prefix('_')?;
         Some(format!("{section}.{rest}"))
     };
-    ["provider", "verifier", "task", "storage"]
+    ["provider", "calls", "verifier", "task", "storage"]
         .into_iter()
         .find_map(in_section)
         .unwrap_or_else(|| key.clone())
@@ -258,6 +267,7 @@ fn validate(raw: RawConfig, home: Option<PathBuf>) -> Result<Config, ConfigError
         );
     }
     let provider = validate_provider(raw.provider, &mut problems);
+    let calls = validate_calls(&raw.calls, &provider.work, &mut problems);
     let verifier = validate_work(raw.verifier, "verifier", &mut problems);
     let task = DataConfig {
         listen: problems.addresses("task.listen", raw.task.listen, &["0.0.0.0:4101"]),
@@ -274,6 +284,7 @@ fn validate(raw: RawConfig, home: Option<PathBuf>) -> Result<Config, ConfigError
         log: raw.log,
         faucet: raw.faucet,
         provider,
+        calls,
         verifier,
         task,
         storage,
@@ -351,6 +362,34 @@ fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfi
         units_per_second,
         tasks_max,
     }
+}
+
+fn validate_calls(raw: &RawCalls, work: &WorkConfig, problems: &mut Problems) -> Option<CallsConfig> {
+    let defaults = CallsConfig::default();
+    let mib = |mib: u64| mib.saturating_mul(1 << 20);
+    let config = CallsConfig {
+        open_max: raw.open_max.unwrap_or(defaults.open_max),
+        chunk_tokens_max: raw.chunk_tokens_max.unwrap_or(defaults.chunk_tokens_max),
+        memory_bytes_max: raw.memory_mib_max.map_or(defaults.memory_bytes_max, mib),
+        batch_blocks: raw.batch_blocks.unwrap_or(defaults.batch_blocks),
+        redeem_min: raw.redeem_min.map_or(defaults.redeem_min, |amount| amount.0),
+        threads: work.threads,
+        tip_max: work.tip_max.0,
+        ..defaults
+    };
+    problems.require(
+        (1..=4096).contains(&config.open_max),
+        "calls.open_max: must be between 1 and 4096",
+    );
+    problems.require(
+        (1..=4096).contains(&config.chunk_tokens_max),
+        "calls.chunk_tokens_max: must be between 1 and 4096",
+    );
+    problems.require(
+        (64 << 20..=1 << 44).contains(&config.memory_bytes_max),
+        "calls.memory_mib_max: must be between 64 and 16777216",
+    );
+    raw.enabled.unwrap_or(true).then_some(config)
 }
 
 fn validate_storage(raw: &RawStorage, problems: &mut Problems) -> StoreLimits {

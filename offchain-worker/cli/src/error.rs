@@ -52,6 +52,12 @@ pub enum CliError {
     /// A worker cannot start, or go on.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// Answers over payment channels cannot be given any more.
+    #[error("calls over payment channels: {0}")]
+    Calls(#[from] surety_provider_calls::CallsError),
+    /// Receipts cannot be audited any more.
+    #[error("audits of receipts: {0}")]
+    PointAudits(#[from] surety_point_audits::AuditsError),
     /// The journal.
     #[error("the journal cannot be used: {0}")]
     Journal(#[from] JournalError),
@@ -268,6 +274,8 @@ impl CliError {
             Self::Key(_)
             | Self::Blobs(_)
             | Self::Journal(_)
+            | Self::Calls(_)
+            | Self::PointAudits(_)
             | Self::Replay(_)
             | Self::Claims(_)
             | Self::Ledger(_)

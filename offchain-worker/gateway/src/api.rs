@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    convert::Infallible,
     future::Future,
     net::{IpAddr, SocketAddr},
     sync::Arc,
@@ -10,49 +9,44 @@ use std::{
 };
 
 use axum::{
-    Json, Router,
-    body::Body,
+    Router,
     extract::{FromRequestParts, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     middleware::from_fn,
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::{MethodRouter, get, post},
 };
-use futures::stream;
-use serde_json::Value;
 use surety_http_server::{BodyFault, Limits, by_address_only, read_body};
 use tokio::{
     net::TcpListener,
-    sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
+    sync::{Notify, Semaphore, watch},
     task::JoinSet,
     time::timeout,
 };
 
 use crate::{
-    answer::{Head, receipt_id},
     batch::{Batches, routes as batches},
-    drive::{Event, Job, drive},
-    embed::embedded,
+    embed,
     error::ApiError,
-    files,
+    files, generate,
     ledger::{Key, KeyTerms, Ledger, LedgerError},
     metrics::Metrics,
-    models::{model, models, offered},
-    prompt::encoded,
+    models, openapi,
+    places::{Admission, Place},
     rate::{Left, Rates},
-    receipts::receipt,
-    request::Generate,
+    receipts,
     runner::BatchRunner,
     text::ModelText,
-    upstream::{GenerationAsk, Offered, Upstream},
+    upstream::{Offered, Upstream, Verdict},
 };
 
 /// Longest body.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// Parts of an answer that wait for a client to read them.
-const EVENTS_MAX: usize = 4;
 /// Files that are being given at once.
 const UPLOADS_MAX: usize = 2;
+/// Who reads what is asked and answered: it leaves this machine as ids, and a model's tokenizer is public.
+pub(crate) const PRIVACY: &str = "providers-and-auditors-read";
+pub(crate) const PRIVACY_HEADER: &str = "x-surety-privacy";
 
 /// How it is served.
 #[derive(Clone, Debug)]
@@ -112,12 +106,32 @@ impl Default for BatchSettings {
 )]
 pub struct Exposed(pub IpAddr);
 
+/// All routes, which `openapi` describes.
+pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
+    vec![
+        ("/openapi.json", get(openapi::description)),
+        ("/metrics", get(metrics)),
+        ("/v1/models", get(models::models)),
+        // Names of models may have slashes in them.
+        ("/v1/models/{*name}", get(models::model)),
+        ("/v1/chat/completions", post(generate::chat)),
+        ("/v1/completions", post(generate::completions)),
+        ("/v1/embeddings", post(embed::embeddings)),
+        ("/v1/receipts/{id}", get(receipts::receipt)),
+        ("/v1/files", get(files::list).post(files::create)),
+        ("/v1/files/{id}", get(files::show).delete(files::remove)),
+        ("/v1/files/{id}/content", get(files::content)),
+        ("/v1/batches", get(batches::list).post(batches::create)),
+        ("/v1/batches/{id}", get(batches::show)),
+        ("/v1/batches/{id}/cancel", post(batches::cancel)),
+    ]
+}
+
 pub(crate) struct Shared {
     pub upstream: Arc<dyn Upstream>,
     pub runner: Arc<dyn BatchRunner>,
     pub settings: Settings,
     pub metrics: Metrics,
-    pub rates: Rates,
     pub texts: BTreeMap<String, Arc<dyn ModelText>>,
     pub uploads: Semaphore,
     /// There is a batch that nobody works on.
@@ -125,7 +139,8 @@ pub(crate) struct Shared {
     /// Changes when a batch is cancelled.
     pub cancelled: watch::Sender<u64>,
     ledger: Arc<Ledger>,
-    places: Arc<Semaphore>,
+    places: Admission,
+    rates: Rates,
 }
 
 impl Shared {
@@ -136,6 +151,36 @@ impl Shared {
     ) -> Result<T, ApiError> {
         let ledger = self.ledger.clone();
         blocking(move || act(&ledger)).await?.map_err(ApiError::from)
+    }
+
+    /// Counts a request of a key, before anything is done for it.
+    pub fn take_request(&self, key: &Key) -> Result<(), ApiError> {
+        self.counted_limit(self.rates.request(key))
+    }
+
+    /// Counts tokens of a request that was counted.
+    pub fn take_tokens(&self, key: &Key, tokens: u32) -> Result<Left, ApiError> {
+        self.counted_limit(self.rates.tokens(key, tokens))
+    }
+
+    fn counted_limit<T>(&self, taken: Result<T, ApiError>) -> Result<T, ApiError> {
+        if taken.is_err() {
+            Metrics::count(&self.metrics.limited);
+        }
+        taken
+    }
+
+    /// A place for a call. Nobody waits longer for one than for a provider.
+    pub async fn place(&self, key: &Key) -> Result<Place, ApiError> {
+        self.places.place(&key.id, self.settings.token_time).await
+    }
+
+    /// The same of what `answer` says, in the metrics.
+    pub fn counted(&self, answer: Answer) -> Answer {
+        if answer.is_err() {
+            Metrics::count(&self.metrics.refused);
+        }
+        answer
     }
 }
 
@@ -153,7 +198,7 @@ impl Gateway {
         settings: Settings,
     ) -> Self {
         Self(Arc::new(Shared {
-            places: Arc::new(Semaphore::new(settings.calls)),
+            places: Admission::new(settings.calls),
             upstream,
             runner,
             settings,
@@ -169,20 +214,12 @@ impl Gateway {
 
     /// Its routes.
     pub fn routes(&self) -> Router {
-        let routes = Router::new()
-            .route("/v1/models", get(models))
-            .route("/v1/models/{*name}", get(model))
-            .route("/v1/chat/completions", post(chat))
-            .route("/v1/completions", post(completions))
-            .route("/v1/embeddings", post(embed))
-            .route("/v1/receipts/{id}", get(receipt))
-            .route("/v1/files", get(files::list).post(files::create))
-            .route("/v1/files/{id}", get(files::show).delete(files::remove))
-            .route("/v1/files/{id}/content", get(files::content))
-            .route("/v1/batches", get(batches::list).post(batches::create))
-            .route("/v1/batches/{id}", get(batches::show))
-            .route("/v1/batches/{id}/cancel", post(batches::cancel))
-            .route("/metrics", get(metrics))
+        let routes = table()
+            .into_iter()
+            .fold(Router::new(), |routes, (path, methods)| {
+                routes.route(path, methods)
+            });
+        let routes = routes
             .fallback(async || {
                 ApiError::new(
                     StatusCode::NOT_FOUND,
@@ -221,8 +258,7 @@ impl Gateway {
         surety_http_server::serve(listener, self.routes(), limits, &[], stop).await;
         beside.shutdown().await;
         // Streams that nobody reads any more still settle.
-        let all = u32::try_from(self.0.settings.calls).unwrap_or(u32::MAX);
-        if timeout(self.0.settings.token_time, self.0.places.acquire_many(all))
+        if timeout(self.0.settings.token_time, self.0.places.idle())
             .await
             .is_err()
         {
@@ -276,28 +312,20 @@ impl FromRequestParts<Arc<Shared>> for Asker {
     }
 }
 
-async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+/// What has happened
+///
+/// Since the start of the gateway, as Prometheus reads it.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "readMetrics",
+    tag = "gateway",
+    security(()),
+    responses((status = 200, description = "Counts.", body = String, content_type = "text/plain"))
+)]
+pub(crate) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
-    (kind, shared.metrics.text()).into_response()
-}
-
-async fn chat(State(shared): State<Arc<Shared>>, request: Request) -> Answer {
-    counted(&shared.clone(), generate(shared, request, true).await)
-}
-
-async fn completions(State(shared): State<Arc<Shared>>, request: Request) -> Answer {
-    counted(&shared.clone(), generate(shared, request, false).await)
-}
-
-async fn embed(State(shared): State<Arc<Shared>>, request: Request) -> Answer {
-    counted(&shared.clone(), embedded(shared, request).await)
-}
-
-fn counted(shared: &Shared, answer: Answer) -> Answer {
-    if answer.is_err() {
-        Metrics::count(&shared.metrics.refused);
-    }
-    answer
+    (kind, shared.metrics.text(shared.places.counts())).into_response()
 }
 
 pub(crate) async fn whole_body(request: Request) -> Result<Vec<u8>, ApiError> {
@@ -314,74 +342,12 @@ pub(crate) async fn whole_body(request: Request) -> Result<Vec<u8>, ApiError> {
         .map_err(|e| ApiError::invalid("body", e.to_string()))
 }
 
-pub(crate) fn place(shared: &Shared) -> Result<OwnedSemaphorePermit, ApiError> {
-    let place = shared.places.clone().try_acquire_owned();
-    place.map_err(|_| ApiError::busy())
-}
-
-async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answer {
-    let key = key_of(&shared, request.headers()).await?;
-    let body = whole_body(request).await?;
-    let asked = match is_chat {
-        true => Generate::chat(&body)?,
-        false => Generate::completion(&body)?,
-    };
-    let place = place(&shared)?;
-    let (model, text) = offered(&shared, &asked.model, true)?;
-    let (coder, prompt) = (text.clone(), asked.prompt);
-    let made = blocking(move || encoded(prompt, asked.settings, &*coder)).await??;
-    let (units, prompt_tokens, settings) = (made.units_max(), made.prompt_tokens(), made.settings);
-    let left = shared.rates.take(&key, units)?;
-    let ask = GenerationAsk {
-        price_max: price(units, &model)?,
-        model: model.name,
-        prompt: made.ids,
-        settings,
-    };
-    let name = ask.model.clone();
-    let stops = asked.stops;
-    let (tell, mut events) = mpsc::channel(EVENTS_MAX);
-    let (opened, call) = oneshot::channel();
-    let driving = shared.clone();
-    // On its own from the reservation on: a client that hangs up at any time leaves no call open.
-    tokio::spawn(async move {
-        match open(&driving, &key, &ask.model, ask.price_max).await {
-            Ok(call) => {
-                opened.send(Ok(call)).ok();
-                let job = Job {
-                    call,
-                    ask,
-                    text,
-                    stops,
-                };
-                drive(driving, job, tell).await;
-            }
-            Err(error) => {
-                opened.send(Err(error)).ok();
-            }
-        }
-        drop(place);
-    });
-    let call: u64 = call.await.map_err(|_| broke())??;
-    let head = Head {
-        is_chat,
-        receipt: receipt_id(call),
-        model: name,
-        created: now(),
-        seed: settings.seed,
-        prompt_tokens,
-    };
-    // The first word decides whether there is an answer at all: until then a refusal has a status of its own.
-    let first = events.recv().await.ok_or_else(broke)?;
-    let mut response = match asked.stream {
-        true => match first {
-            Event::Failed(error) => return Err(error),
-            first => streamed(head.clone(), first, events, asked.include_usage),
-        },
-        false => collected(&head, first, events).await?,
-    };
-    label(response.headers_mut(), &head.receipt, &left);
-    Ok(response)
+pub(crate) fn broke() -> ApiError {
+    ApiError::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "internal",
+        "the answer broke off: its reason is in the log",
+    )
 }
 
 /// Reserves the most that a call may cost. For tasks that close it whatever happens.
@@ -392,77 +358,18 @@ pub(crate) async fn open(shared: &Shared, key: &Key, model: &str, most: u128) ->
         .await
 }
 
-pub(crate) fn broke() -> ApiError {
-    ApiError::new(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "internal",
-        "the answer broke off: its reason is in the log",
-    )
-}
-
-async fn collected(head: &Head, first: Event, mut events: mpsc::Receiver<Event>) -> Answer {
-    let (mut text, mut ids, mut next) = (String::new(), Vec::new(), first);
-    loop {
-        match next {
-            Event::Delta { text: more, ids: new } => {
-                text.push_str(&more);
-                ids.extend(new);
-            }
-            Event::Failed(error) => return Err(error),
-            Event::End { finish, tokens } => {
-                return Ok(Json(head.answer(&text, &ids, finish, tokens)).into_response());
-            }
-        }
-        next = events.recv().await.ok_or_else(broke)?;
-    }
-}
-
-fn streamed(head: Head, first: Event, events: mpsc::Receiver<Event>, include_usage: bool) -> Response {
-    let parts = stream::unfold((Some(first), events, false), move |(first, mut events, over)| {
-        let head = head.clone();
-        async move {
-            if over {
-                return None;
-            }
-            let next = match first {
-                Some(first) => first,
-                None => events.recv().await.unwrap_or_else(|| Event::Failed(broke())),
-            };
-            let (text, over) = match next {
-                Event::Delta { text, ids } => {
-                    (data(&head.chunk(Some(&text), None, &ids, include_usage)), false)
-                }
-                Event::Failed(error) => (data(&error.body()), true),
-                Event::End { finish, tokens } => {
-                    let mut last = data(&head.chunk(None, Some(finish), &[], include_usage));
-                    if include_usage {
-                        last.push_str(&data(&head.usage_chunk(tokens)));
-                    }
-                    last.push_str("data: [DONE]\n\n");
-                    (last, true)
-                }
-            };
-            Some((Ok::<_, Infallible>(text), (None, events, over)))
-        }
-    });
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-cache"),
-    ];
-    (headers, Body::from_stream(parts)).into_response()
-}
-
-fn data(value: &Value) -> String {
-    format!("data: {value}\n\n")
-}
-
 pub(crate) fn label(headers: &mut HeaderMap, receipt: &str, left: &Left) {
     left.write(headers);
-    headers.insert(
-        "x-surety-privacy",
-        HeaderValue::from_static("providers-and-auditors-read"),
-    );
-    headers.insert("x-surety-verdict", HeaderValue::from_static("unbatched"));
+    headers.insert(PRIVACY_HEADER, HeaderValue::from_static(PRIVACY));
+    // What was signed just now is in no batch.
+    tell_receipt(headers, receipt, Some(Verdict::Unbatched));
+}
+
+/// What has become of an answer, and where more is told of it.
+pub(crate) fn tell_receipt(headers: &mut HeaderMap, receipt: &str, verdict: Option<Verdict>) {
+    if let Some(verdict) = verdict {
+        headers.insert("x-surety-verdict", HeaderValue::from_static(verdict.name()));
+    }
     if let Ok(receipt) = HeaderValue::from_str(receipt) {
         headers.insert("x-surety-receipt", receipt);
     }

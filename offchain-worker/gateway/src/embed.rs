@@ -2,33 +2,54 @@
 
 use std::sync::Arc;
 
-use axum::{Json, extract::Request, http::StatusCode, response::IntoResponse};
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::StatusCode,
+    response::IntoResponse,
+};
 use tokio::time::timeout;
 
 use crate::{
-    answer::{embeddings, receipt_id},
-    api::{Answer, Shared, blocking, broke, key_of, label, open, place, price, whole_body},
+    answer::{self, EmbeddingList, receipt_id},
+    api::{Answer, Shared, blocking, broke, key_of, label, open, price, whole_body},
     drive::ATTEMPTS_MAX,
     error::ApiError,
     metrics::Metrics,
     models::offered,
     prompt::encoded_items,
-    request::Embed,
-    upstream::{Embedded, UpstreamError},
+    request::{Embed, EmbeddingRequest},
+    upstream::{Receipt, UpstreamError},
 };
 
-/// Answers a request for embeddings.
-pub(crate) async fn embedded(shared: Arc<Shared>, request: Request) -> Answer {
+/// Embed texts
+///
+/// What is asked leaves this gateway as ids of tokens, which the provider that answers reads, and auditors of
+/// it. Headers are those of `/v1/chat/completions`.
+#[utoipa::path(
+    post,
+    path = "/v1/embeddings",
+    operation_id = "createEmbedding",
+    tag = "answers",
+    request_body = EmbeddingRequest,
+    responses((status = 200, description = "A vector for each text.", body = EmbeddingList))
+)]
+pub(crate) async fn embeddings(State(shared): State<Arc<Shared>>, request: Request) -> Answer {
+    shared.counted(embedded(shared.clone(), request).await)
+}
+
+async fn embedded(shared: Arc<Shared>, request: Request) -> Answer {
     let key = key_of(&shared, request.headers()).await?;
+    shared.take_request(&key)?;
     let body = whole_body(request).await?;
     let asked = Embed::read(&body)?;
-    let place = place(&shared)?;
     let (model, text) = offered(&shared, &asked.model, false)?;
+    let place = shared.place(&key).await?;
     let items = asked.items;
     let (items, _) = blocking(move || encoded_items(items, &*text)).await??;
     let count = |sum: u32, ids: &Vec<u32>| sum.saturating_add(u32::try_from(ids.len()).unwrap_or(u32::MAX));
     let tokens = items.iter().fold(0, count);
-    let left = shared.rates.take(&key, tokens)?;
+    let left = shared.take_tokens(&key, tokens)?;
     let most = price(u32::try_from(items.len()).unwrap_or(u32::MAX), &model)?;
     let name = model.name.clone();
     let working = shared.clone();
@@ -38,11 +59,11 @@ pub(crate) async fn embedded(shared: Arc<Shared>, request: Request) -> Answer {
         Metrics::count(&working.metrics.calls);
         let done = embed_and_close(&working, call, &name, &items, most).await;
         drop(place);
-        done.map(|done| (call, done, items))
+        done.map(|vectors| (call, vectors, items))
     });
-    let (call, done, items) = work.await.map_err(|_| broke())??;
+    let (call, vectors, items) = work.await.map_err(|_| broke())??;
     let receipt = receipt_id(call);
-    let told = embeddings(&model.name, &receipt, &done.vectors, &items, tokens, asked.base64);
+    let told = answer::embeddings(&model.name, &receipt, &vectors, items, tokens, asked.base64);
     let mut response = Json(told).into_response();
     label(response.headers_mut(), &receipt, &left);
     Ok(response)
@@ -55,8 +76,8 @@ async fn embed_and_close(
     model: &str,
     items: &[Vec<u32>],
     most: u128,
-) -> Result<Embedded, ApiError> {
-    let (mut avoid, mut spent) = (Vec::new(), 0u128);
+) -> Result<Vec<Vec<f32>>, ApiError> {
+    let (mut avoid, mut spent, mut receipts) = (Vec::new(), 0u128, Vec::new());
     let done = loop {
         let asked = timeout(
             shared.settings.token_time,
@@ -70,9 +91,11 @@ async fn embed_and_close(
                 let error = ApiError::new(StatusCode::GATEWAY_TIMEOUT, "timeout", "the provider is too slow");
                 break Err(error);
             }
-            Ok(Ok(done)) if done.vectors.len() == items.len() => break Ok(done),
             Ok(Ok(done)) => {
-                spent = spent.saturating_add(done.receipt.price);
+                receipts = done.receipts;
+                if done.vectors.len() == items.len() {
+                    break Ok(done.vectors);
+                }
                 let told = "the provider gave another number of vectors than was asked for";
                 break Err(ApiError::new(StatusCode::BAD_GATEWAY, "wrong_shape", told));
             }
@@ -100,10 +123,8 @@ async fn embed_and_close(
             Ok(Err(error)) => break Err(error.into()),
         }
     };
-    let receipts: Vec<_> = done.iter().map(|done| done.receipt.clone()).collect();
-    let spent = receipts
-        .iter()
-        .fold(spent, |sum, receipt| sum.saturating_add(receipt.price));
+    let prices = receipts.iter().map(|receipt: &Receipt| receipt.price);
+    let spent = prices.fold(spent, u128::saturating_add);
     shared
         .ledger(move |ledger| ledger.close_call(call, spent, receipts))
         .await?;

@@ -5,9 +5,29 @@ use axum::{
     http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{ledger::LedgerError, upstream::UpstreamError};
+
+/// A refusal, as it is told.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Refusal {
+    error: RefusalDetail,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RefusalDetail {
+    /// For people: what is wrong, and what to do.
+    message: String,
+    /// By which clients choose their exceptions.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// Which field, where it is one.
+    param: Option<String>,
+    /// For programs.
+    code: &'static str,
+}
 
 /// Why a request is not answered.
 #[derive(Clone, Debug)]
@@ -76,10 +96,15 @@ impl ApiError {
         }
     }
 
-    pub fn body(&self) -> Value {
-        json!({"error": {
-            "message": self.message, "type": self.kind, "param": self.param, "code": self.code,
-        }})
+    pub fn body(&self) -> Refusal {
+        Refusal {
+            error: RefusalDetail {
+                message: self.message.clone(),
+                kind: self.kind,
+                param: self.param.clone(),
+                code: self.code,
+            },
+        }
     }
 }
 

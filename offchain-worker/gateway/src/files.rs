@@ -6,16 +6,17 @@ use axum::{
     Json,
     body::{Body, to_bytes},
     extract::{Path, Query, Request},
-    http::{StatusCode, header},
+    http::{HeaderName, StatusCode, header},
     response::IntoResponse,
 };
 use futures::stream;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
+use utoipa::ToSchema;
 
 use crate::{
-    api::{Answer, Asker, now},
+    answer::{ListWord, words},
+    api::{Answer, Asker, PRIVACY, PRIVACY_HEADER, now},
     error::ApiError,
     ledger::{FileRecord, NewFile, Page, Purpose},
     multipart::{boundary, parts},
@@ -54,19 +55,70 @@ pub(crate) fn no_file(id: &str) -> ApiError {
     }
 }
 
-fn told(file: &FileRecord) -> Value {
-    json!({
-        "id": file_id(file.number), "object": "file", "bytes": file.bytes, "created_at": file.created_unix,
-        "filename": file.name, "purpose": file.purpose, "status": "processed",
-    })
+words!(FileWord = "file", ProcessedWord = "processed");
+
+/// A file.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct File {
+    id: String,
+    object: FileWord,
+    bytes: u64,
+    /// Seconds since 1970.
+    created_at: u64,
+    /// What its owner calls it.
+    filename: String,
+    purpose: Purpose,
+    status: ProcessedWord,
+}
+
+/// A file that is no more.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Deleted {
+    id: String,
+    object: FileWord,
+    deleted: bool,
+}
+
+/// A form with a file.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "it says what the form has, which is read part by part")]
+pub(crate) struct Upload {
+    /// Requests of a batch: a JSON object a line, of `custom_id`, `method`, `url` and `body`. 32 MiB at most.
+    #[schema(value_type = String, content_media_type = "application/octet-stream")]
+    file: Vec<u8>,
+    purpose: UploadPurpose,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(dead_code, reason = "as above")]
+pub(crate) enum UploadPurpose {
+    Batch,
+}
+
+fn told(file: &FileRecord) -> File {
+    File {
+        id: file_id(file.number),
+        object: FileWord::Word,
+        bytes: file.bytes,
+        created_at: file.created_unix,
+        filename: file.name.clone(),
+        purpose: file.purpose,
+        status: ProcessedWord::Word,
+    }
 }
 
 /// What of a list is asked for.
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Wanted {
+    /// What comes after the one of this id.
     after: Option<String>,
+    /// So many at most.
     limit: Option<usize>,
+    /// `desc`, the newest first, or `asc`.
     order: Option<String>,
+    /// Files for this alone.
     purpose: Option<String>,
 }
 
@@ -97,17 +149,52 @@ impl Wanted {
     }
 }
 
-/// A page of a list, as OpenAI's clients turn them.
-pub(crate) fn listed(data: &[Value], has_more: bool) -> Value {
-    let id = |value: Option<&Value>| value.and_then(|value| value.get("id")).cloned();
-    json!({
-        "object": "list", "data": data, "has_more": has_more,
-        "first_id": id(data.first()), "last_id": id(data.last()),
-    })
+/// A page of a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Listed<T> {
+    object: ListWord,
+    data: Vec<T>,
+    /// Whether there are more after the last.
+    has_more: bool,
+    first_id: Option<String>,
+    last_id: Option<String>,
 }
 
+/// What has an id in lists.
+pub(crate) trait Named {
+    fn id(&self) -> &str;
+}
+
+impl Named for File {
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl<T: Named> Listed<T> {
+    pub fn new(data: Vec<T>, has_more: bool) -> Self {
+        let id = |one: Option<&T>| one.map(|one| one.id().to_owned());
+        Self {
+            object: ListWord::Word,
+            has_more,
+            first_id: id(data.first()),
+            last_id: id(data.last()),
+            data,
+        }
+    }
+}
+
+/// Give a file
+#[utoipa::path(
+    post,
+    path = "/v1/files",
+    operation_id = "createFile",
+    tag = "files",
+    request_body(content = Upload, content_type = "multipart/form-data"),
+    responses((status = 200, description = "The file.", body = File))
+)]
 pub(crate) async fn create(Asker { shared, key }: Asker, request: Request) -> Answer {
-    shared.rates.take(&key, 0)?;
+    shared.take_request(&key)?;
     // Each is in memory, twice, until it is kept.
     let _place = shared.uploads.try_acquire().map_err(|_| ApiError::busy())?;
     let kind = request.headers().get(header::CONTENT_TYPE);
@@ -175,6 +262,15 @@ fn form<'a>(kind: &str, body: &'a [u8]) -> Result<(&'a str, &'a [u8]), ApiError>
     Ok((name, file.bytes))
 }
 
+/// List files
+#[utoipa::path(
+    get,
+    path = "/v1/files",
+    operation_id = "listFiles",
+    tag = "files",
+    params(Wanted),
+    responses((status = 200, description = "Some of them.", body = Listed<File>))
+)]
 pub(crate) async fn list(Asker { shared, key }: Asker, Query(wanted): Query<Wanted>) -> Answer {
     let page = wanted.page("file-", 1_000, 10_000)?;
     let purpose = match wanted.purpose.as_deref() {
@@ -182,12 +278,12 @@ pub(crate) async fn list(Asker { shared, key }: Asker, Query(wanted): Query<Want
         Some("batch") => Some(Purpose::Batch),
         Some("batch_output") => Some(Purpose::BatchOutput),
         // There are none.
-        Some(_) => return Ok(Json(listed(&[], false)).into_response()),
+        Some(_) => return Ok(Json(Listed::<File>::new(Vec::new(), false)).into_response()),
     };
     let found = shared.ledger(move |ledger| ledger.files(&key.id, purpose, page));
     let (files, has_more) = found.await?;
-    let data: Vec<Value> = files.iter().map(told).collect();
-    Ok(Json(listed(&data, has_more)).into_response())
+    let list = Listed::new(files.iter().map(told).collect(), has_more);
+    Ok(Json(list).into_response())
 }
 
 async fn found(asker: &Asker, id: &str) -> Result<FileRecord, ApiError> {
@@ -195,11 +291,34 @@ async fn found(asker: &Asker, id: &str) -> Result<FileRecord, ApiError> {
     asker.shared.ledger(move |ledger| ledger.file(&key, number)).await
 }
 
+/// Look at a file
+#[utoipa::path(
+    get,
+    path = "/v1/files/{id}",
+    operation_id = "retrieveFile",
+    tag = "files",
+    params(("id" = String, Path, description = "Its id.")),
+    responses((status = 200, description = "The file.", body = File))
+)]
 pub(crate) async fn show(asker: Asker, Path(id): Path<String>) -> Answer {
     let file = found(&asker, &id).await?;
     Ok(Json(told(&file)).into_response())
 }
 
+/// Read a file
+#[utoipa::path(
+    get,
+    path = "/v1/files/{id}/content",
+    operation_id = "downloadFile",
+    tag = "files",
+    params(("id" = String, Path, description = "Its id.")),
+    responses((
+        status = 200,
+        description = "Its bytes: of what a batch has written, a JSON object a line.",
+        body = String,
+        content_type = "application/jsonl"
+    ))
+)]
 pub(crate) async fn content(asker: Asker, Path(id): Path<String>) -> Answer {
     let file = found(&asker, &id).await?;
     let (number, count, bytes) = (file.number, file.parts, file.bytes);
@@ -227,14 +346,29 @@ pub(crate) async fn content(asker: Asker, Path(id): Path<String>) -> Answer {
     let headers = [
         (header::CONTENT_TYPE, "application/jsonl".to_owned()),
         (header::CONTENT_LENGTH, bytes.to_string()),
+        (HeaderName::from_static(PRIVACY_HEADER), PRIVACY.to_owned()),
     ];
     Ok((headers, Body::from_stream(parts)).into_response())
 }
 
+/// Delete a file
+#[utoipa::path(
+    delete,
+    path = "/v1/files/{id}",
+    operation_id = "deleteFile",
+    tag = "files",
+    params(("id" = String, Path, description = "Its id.")),
+    responses((status = 200, description = "It is no more.", body = Deleted))
+)]
 pub(crate) async fn remove(Asker { shared, key }: Asker, Path(id): Path<String>) -> Answer {
     let number = number(&id)?;
     shared
         .ledger(move |ledger| ledger.remove_file(&key.id, number))
         .await?;
-    Ok(Json(json!({"id": id, "object": "file", "deleted": true})).into_response())
+    let deleted = Deleted {
+        id,
+        object: FileWord::Word,
+        deleted: true,
+    };
+    Ok(Json(deleted).into_response())
 }

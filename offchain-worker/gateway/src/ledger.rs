@@ -8,6 +8,7 @@
 pub(crate) mod amount;
 mod batches;
 mod files;
+mod key;
 
 use std::path::Path;
 
@@ -16,10 +17,13 @@ use redb::{
     WriteTransaction,
 };
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use crate::{api::now, upstream::Receipt};
+use crate::upstream::Receipt;
 pub(crate) use batches::{Begun, TaskEnd};
 pub(crate) use files::{FileRecord, NewFile, Page, Purpose};
+pub use key::{Key, KeyTerms};
+use key::{hash, id_of, new_key};
 
 const KEYS: TableDefinition<&str, &[u8]> = TableDefinition::new("keys");
 const CALLS: TableDefinition<u64, &[u8]> = TableDefinition::new("calls");
@@ -35,50 +39,8 @@ const LOCAL: &str = "local";
 const PREFIX: &str = "sk-surety-";
 const CACHE_BYTES: usize = 16 << 20;
 
-/// What a key may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeyTerms {
-    /// Most that it may spend, ever, in the token's smallest unit.
-    #[serde(with = "amount")]
-    pub cap: u128,
-    /// Requests a minute.
-    pub requests_per_minute: u32,
-    /// Tokens a minute, asked and answered.
-    pub tokens_per_minute: u32,
-}
-
-/// A key, without its secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Key {
-    /// What it is called in lists: the first 16 bytes of its hash.
-    pub id: String,
-    /// All of the hash.
-    hash: String,
-    /// For people.
-    pub label: String,
-    /// What it may do.
-    pub terms: KeyTerms,
-    /// Spent.
-    #[serde(with = "amount")]
-    pub spent: u128,
-    /// Reserved by open calls.
-    #[serde(with = "amount")]
-    pub reserved: u128,
-    /// It opens nothing any more.
-    pub revoked: bool,
-    /// Seconds since 1970.
-    pub created_unix: u64,
-}
-
-impl Key {
-    /// Whether somebody can use it.
-    pub fn opens(&self) -> bool {
-        !self.revoked && !self.hash.is_empty()
-    }
-}
-
 /// How far a call is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
     /// It is being answered.
@@ -328,7 +290,7 @@ impl Ledger {
         })
     }
 
-    /// Ends a call: what it did cost.
+    /// Ends a call: what it did cost, of what was reserved for it.
     ///
     /// # Errors
     /// [`LedgerError`].
@@ -436,7 +398,7 @@ impl<'a> Tables<'a> {
             return Err(LedgerError::NoCall);
         }
         let call = self.call(number)?;
-        self.settle(&call.key, call.reserved, spent)?;
+        let spent = self.settle(&call.key, call.reserved, spent)?;
         let closed = Call {
             state,
             spent,
@@ -446,12 +408,22 @@ impl<'a> Tables<'a> {
         self.set_call(number, &closed)
     }
 
-    /// Has so much been spent of what was reserved.
-    fn settle(&mut self, id: &str, reserved: u128, spent: u128) -> Result<(), LedgerError> {
+    /// What is spent of what was reserved: no more than that, whatever a provider claims.
+    fn settle(&mut self, id: &str, reserved: u128, claimed: u128) -> Result<u128, LedgerError> {
         let mut key = self.key(id)?;
+        if claimed > reserved {
+            tracing::error!(
+                key = id,
+                reserved,
+                claimed,
+                "more is said to be spent than was reserved"
+            );
+        }
+        let spent = claimed.min(reserved);
         key.reserved = key.reserved.checked_sub(reserved).ok_or(LedgerError::Overflow)?;
         key.spent = key.spent.checked_add(spent).ok_or(LedgerError::Overflow)?;
-        self.set_key(&key)
+        self.set_key(&key)?;
+        Ok(spent)
     }
 
     /// Forgets the oldest call beyond the bound, unless it is still open.
@@ -467,28 +439,4 @@ impl<'a> Tables<'a> {
         }
         Ok(())
     }
-}
-
-fn new_key(id: String, hash: String, label: &str, terms: KeyTerms) -> Key {
-    Key {
-        id,
-        hash,
-        label: label.chars().take(128).collect(),
-        terms,
-        spent: 0,
-        reserved: 0,
-        revoked: false,
-        created_unix: now(),
-    }
-}
-
-fn hash(secret: &str) -> String {
-    let hash = blake2b_simd::Params::new()
-        .hash_length(32)
-        .hash(secret.as_bytes());
-    hex::encode(hash.as_bytes())
-}
-
-fn id_of(hash: &str) -> String {
-    hash.chars().take(32).collect()
 }

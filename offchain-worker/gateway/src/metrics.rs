@@ -1,6 +1,9 @@
 //! Counts, as Prometheus reads them.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::{
+    fmt::Display,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 /// What has happened since the start.
 #[derive(Default)]
@@ -8,6 +11,7 @@ pub(crate) struct Metrics {
     pub calls: AtomicU64,
     pub failed: AtomicU64,
     pub refused: AtomicU64,
+    pub limited: AtomicU64,
     pub retried: AtomicU64,
     pub gone: AtomicU64,
     pub tokens: AtomicU64,
@@ -20,8 +24,8 @@ impl Metrics {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// As text.
-    pub fn text(&self) -> String {
+    /// As text, with how many calls are answered, and how many wait for that.
+    pub fn text(&self, (open, waiting): (usize, usize)) -> String {
         let counters = [
             ("calls_total", "Calls that providers were asked for.", &self.calls),
             (
@@ -33,6 +37,11 @@ impl Metrics {
                 "requests_refused_total",
                 "Requests answered with an error, and batches whose file was refused.",
                 &self.refused,
+            ),
+            (
+                "requests_limited_total",
+                "Of these, requests and tokens that went over a key's limit of a minute.",
+                &self.limited,
             ),
             (
                 "retries_total",
@@ -47,11 +56,17 @@ impl Metrics {
             ("tokens_total", "Tokens that providers have said.", &self.tokens),
             ("tasks_total", "Tasks that were posted for batches.", &self.tasks),
         ];
-        let lines = counters.map(|(name, help, counter)| {
-            let name = format!("surety_gateway_{name}");
-            let value = counter.load(Relaxed);
-            format!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n")
-        });
-        lines.concat()
+        let gauges = [
+            ("calls_open", "Calls that are being answered.", open),
+            ("calls_waiting", "Calls that wait for a place.", waiting),
+        ];
+        let counters = counters.map(|(name, help, value)| line(name, help, "counter", value.load(Relaxed)));
+        let gauges = gauges.map(|(name, help, value)| line(name, help, "gauge", value));
+        counters.concat() + &gauges.concat()
     }
+}
+
+fn line(name: &str, help: &str, kind: &str, value: impl Display) -> String {
+    let name = format!("surety_gateway_{name}");
+    format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n")
 }

@@ -3,10 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{Json, extract::Path, response::IntoResponse};
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
-    api::{Answer, Asker, Shared},
+    answer::{ListWord, words},
+    api::{Answer, Asker, PRIVACY, Shared},
     error::ApiError,
     text::ModelText,
     upstream::{Offered, UpstreamError},
@@ -54,25 +56,94 @@ fn all(shared: &Shared) -> Vec<Shown> {
         .collect()
 }
 
+words!(ModelWord = "model", OwnerWord = "surety");
+
+/// All models.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ModelList {
+    object: ListWord,
+    data: Vec<Model>,
+}
+
+/// A model.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Model {
+    /// Its name.
+    id: String,
+    object: ModelWord,
+    /// Not known here: 0.
+    created: u64,
+    owned_by: OwnerWord,
+    surety: ModelDetail,
+}
+
+/// What is particular to models here.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ModelDetail {
+    operation: ModelOperation,
+    /// Most that a unit may cost at once, in plancks, as a decimal number: a token of a prompt or an
+    /// answer, or an item to embed. Nothing where nobody answers at once.
+    unit_price_max: Option<String>,
+    /// Whether batches can ask for it.
+    batches: bool,
+    /// Who reads what is asked and answered.
+    privacy: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ModelOperation {
+    Generate,
+    Embed,
+}
+
 impl Shown {
-    fn told(&self) -> Value {
-        json!({
-            "id": self.name, "object": "model", "created": 0, "owned_by": "surety",
-            "surety": {
-                "operation": if self.generates { "generate" } else { "embed" },
-                "unit_price_max": self.unit_price_max.map(|price| price.to_string()),
-                "batches": self.is_in_batches,
-                "privacy": "providers-and-auditors-read",
+    fn told(self) -> Model {
+        Model {
+            id: self.name,
+            object: ModelWord::Word,
+            created: 0,
+            owned_by: OwnerWord::Word,
+            surety: ModelDetail {
+                operation: match self.generates {
+                    true => ModelOperation::Generate,
+                    false => ModelOperation::Embed,
+                },
+                unit_price_max: self.unit_price_max.map(|price| price.to_string()),
+                batches: self.is_in_batches,
+                privacy: PRIVACY,
             },
-        })
+        }
     }
 }
 
+/// List models
+///
+/// Those that are offered at once, and those that batches can ask for.
+#[utoipa::path(
+    get,
+    path = "/v1/models",
+    operation_id = "listModels",
+    tag = "models",
+    responses((status = 200, description = "All of them.", body = ModelList))
+)]
 pub(crate) async fn models(Asker { shared, .. }: Asker) -> Answer {
-    let data: Vec<Value> = all(&shared).iter().map(Shown::told).collect();
-    Ok(Json(json!({"object": "list", "data": data})).into_response())
+    let list = ModelList {
+        object: ListWord::Word,
+        data: all(&shared).into_iter().map(Shown::told).collect(),
+    };
+    Ok(Json(list).into_response())
 }
 
+/// Look at a model
+#[utoipa::path(
+    get,
+    path = "/v1/models/{name}",
+    operation_id = "retrieveModel",
+    tag = "models",
+    params(("name" = String, Path, description = "Its name.")),
+    responses((status = 200, description = "The model.", body = Model))
+)]
 pub(crate) async fn model(Asker { shared, .. }: Asker, Path(name): Path<String>) -> Answer {
     let found = all(&shared).into_iter().find(|model| model.name == name);
     let found = found.ok_or_else(|| ApiError::no_model(&name))?;

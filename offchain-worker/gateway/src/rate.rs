@@ -33,56 +33,73 @@ pub(crate) struct Left {
 }
 
 impl Rates {
-    /// Takes a request of so many tokens at most.
-    pub fn take(&self, key: &Key, tokens: u32) -> Result<Left, ApiError> {
+    /// Takes a request.
+    pub fn request(&self, key: &Key) -> Result<(), ApiError> {
+        self.in_minute(key, |minute| {
+            let (requests, most) = (minute.requests.saturating_add(1), key.terms.requests_per_minute);
+            if requests > most {
+                return Err(("requests", most));
+            }
+            minute.requests = requests;
+            Ok(())
+        })
+    }
+
+    /// Takes so many tokens at most, of a request that was taken.
+    pub fn tokens(&self, key: &Key, tokens: u32) -> Result<Left, ApiError> {
+        self.in_minute(key, |minute| {
+            let (tokens, most) = (minute.tokens.saturating_add(tokens), key.terms.tokens_per_minute);
+            if tokens > most {
+                return Err(("tokens", most));
+            }
+            minute.tokens = tokens;
+            let requests = key.terms.requests_per_minute;
+            Ok(Left {
+                requests: (requests, requests.saturating_sub(minute.requests)),
+                tokens: (most, most.saturating_sub(tokens)),
+                seconds: minute.seconds_left(),
+            })
+        })
+    }
+
+    fn in_minute<T>(
+        &self,
+        key: &Key,
+        take: impl FnOnce(&mut Minute) -> Result<T, (&'static str, u32)>,
+    ) -> Result<T, ApiError> {
         let mut minutes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
         if minutes.len() >= KEYS_MAX {
-            minutes.retain(|_, minute| now.duration_since(minute.began) < MINUTE);
+            minutes.retain(|_, minute| minute.began.elapsed() < MINUTE);
         }
-        let fresh = Minute {
-            began: now,
+        let minute = minutes.entry(key.id.clone()).or_insert_with(Minute::new);
+        if minute.began.elapsed() >= MINUTE {
+            *minute = Minute::new();
+        }
+        take(&mut *minute).map_err(|(what, most)| {
+            let seconds = minute.seconds_left();
+            let told = format!("this key has {most} {what} a minute: try again in {seconds} s");
+            ApiError {
+                retry_after: Some(seconds),
+                ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded", told)
+            }
+        })
+    }
+}
+
+impl Minute {
+    fn new() -> Self {
+        Self {
+            began: Instant::now(),
             requests: 0,
             tokens: 0,
-        };
-        let minute = minutes.entry(key.id.clone()).or_insert(fresh);
-        if now.duration_since(minute.began) >= MINUTE {
-            (minute.began, minute.requests, minute.tokens) = (now, 0, 0);
         }
-        let (requests, all) = (
-            minute.requests.saturating_add(1),
-            minute.tokens.saturating_add(tokens),
-        );
-        let seconds = MINUTE
-            .saturating_sub(now.duration_since(minute.began))
+    }
+
+    fn seconds_left(&self) -> u64 {
+        MINUTE
+            .saturating_sub(self.began.elapsed())
             .as_secs()
-            .saturating_add(1);
-        let terms = key.terms;
-        let over = match () {
-            () if requests > terms.requests_per_minute => Some(("requests", terms.requests_per_minute)),
-            () if all > terms.tokens_per_minute => Some(("tokens", terms.tokens_per_minute)),
-            () => None,
-        };
-        if let Some((what, most)) = over {
-            let told = format!("this key has {most} {what} a minute: try again in {seconds} s");
-            let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded", told);
-            return Err(ApiError {
-                retry_after: Some(seconds),
-                ..error
-            });
-        }
-        (minute.requests, minute.tokens) = (requests, all);
-        Ok(Left {
-            requests: (
-                terms.requests_per_minute,
-                terms.requests_per_minute.saturating_sub(requests),
-            ),
-            tokens: (
-                terms.tokens_per_minute,
-                terms.tokens_per_minute.saturating_sub(all),
-            ),
-            seconds,
-        })
+            .saturating_add(1)
     }
 }
 

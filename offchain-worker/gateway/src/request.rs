@@ -1,14 +1,18 @@
 //! What is asked, from OpenAI's fields: those that change nothing are ignored, others are taken or refused by
 //! name.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Number, Value};
 use surety_models::chat::Message;
 use surety_types::input::{NEW_TOKENS_MAX, Settings, TEMPERATURE_MILLI_MAX, TOP_P_MILLI_MAX};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::error::ApiError;
 
 /// Fields that change no answer.
-const IGNORED: [&str; 8] = [
+const IGNORED: &[&str] = &[
     "user",
     "metadata",
     "store",
@@ -19,7 +23,7 @@ const IGNORED: [&str; 8] = [
     "prompt_cache_retention",
 ];
 /// Fields of what is not offered.
-const REFUSED: [&str; 21] = [
+const REFUSED: &[&str] = &[
     "tools",
     "tool_choice",
     "functions",
@@ -45,6 +49,27 @@ const REFUSED: [&str; 21] = [
 const STOPS_MAX: usize = 4;
 const STOP_BYTES_MAX: usize = 256;
 const ITEMS_MAX: usize = 2048;
+
+// Bounds in schemas are literals: the macro takes nothing else.
+const _: () = assert!(NEW_TOKENS_MAX == 4096 && TEMPERATURE_MILLI_MAX == 10_000 && TOP_P_MILLI_MAX == 1000);
+
+/// Reads a body that is a JSON object, and names the field that is wrong.
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    // Not in one step: of what serde has to buffer, numbers that keep their digits could not be read.
+    let body = match serde_json::from_slice(body) {
+        Ok(body @ Value::Object(_)) => body,
+        _ => return Err(ApiError::invalid("body", "the body is no JSON object")),
+    };
+    serde_path_to_error::deserialize(body).map_err(|error| match error.path().to_string().as_str() {
+        // Of the object itself.
+        "." => ApiError::invalid("body", error.into_inner().to_string()),
+        path => {
+            let path = path.to_owned();
+            let told = format!("{path}: {}", error.into_inner());
+            ApiError::invalid(path, told)
+        }
+    })
+}
 
 /// What is to be continued.
 #[derive(Debug)]
@@ -80,58 +105,216 @@ pub(crate) enum Item {
     Ids(Vec<u32>),
 }
 
-/// The fields that have not been looked at.
-struct Fields(Map<String, Value>);
-
-impl Fields {
-    fn read(body: &[u8]) -> Result<Self, ApiError> {
-        match serde_json::from_slice(body) {
-            Ok(Value::Object(fields)) => Ok(Self(
-                fields.into_iter().filter(|(_, value)| !value.is_null()).collect(),
-            )),
-            _ => Err(ApiError::invalid("body", "the body is no JSON object")),
+/// The fields that all requests for an answer have.
+macro_rules! generation {
+    ($(#[$($meta:tt)*])* $name:ident { $(#[$($field:tt)*])* $prompt:ident: $($kind:tt)+ }, $tokens:literal) => {
+        $(#[$($meta)*])*
+        #[derive(Debug, Deserialize, ToSchema)]
+        pub(crate) struct $name {
+            $(#[$($field)*])*
+            $prompt: $($kind)+,
+            /// The model's name: `/v1/models` lists them.
+            model: String,
+            /// As `max_completion_tokens`, which counts where both are given.
+            #[schema(minimum = 1, maximum = 4096)]
+            max_tokens: Option<u32>,
+            /// Most tokens of the answer; each is reserved for.
+            #[schema(minimum = 1, maximum = 4096)]
+            max_completion_tokens: Option<u32>,
+            /// 0 always takes the likeliest token; 1 where it is left out.
+            #[schema(minimum = 0, maximum = 10)]
+            temperature: Option<f64>,
+            /// Of the likeliest tokens, those that together are as likely; 1 where it is left out.
+            #[schema(minimum = 0.001, maximum = 1)]
+            top_p: Option<f64>,
+            /// So many of the likeliest tokens; 0 are all.
+            top_k: Option<u32>,
+            /// By what tokens are drawn. Where it is left out, one is drawn, and told with the answer.
+            #[schema(value_type = Option<i64>)]
+            seed: Option<Seed>,
+            /// Up to 4 texts, of up to 256 bytes, that end the answer where they would come.
+            stop: Option<Stop>,
+            /// Answers while it is made, as server-sent events.
+            stream: Option<bool>,
+            stream_options: Option<StreamOptions>,
+            /// One answer is made.
+            #[schema(minimum = 1, maximum = 1)]
+            n: Option<u64>,
+            #[serde(flatten)]
+            others: Others,
         }
-    }
 
-    fn take<T>(
-        &mut self,
-        name: &str,
-        what: &str,
-        read: impl Fn(&Value) -> Option<T>,
-    ) -> Result<Option<T>, ApiError> {
-        let Some(value) = self.0.remove(name) else {
-            return Ok(None);
-        };
-        let read = read(&value);
-        read.map(Some)
-            .ok_or_else(|| ApiError::invalid(name, format!("{name} has to be {what}")))
-    }
+        impl $name {
+            fn asked(self, prompt: Prompt) -> Result<Generate, ApiError> {
+                self.others.check()?;
+                if self.n.is_some_and(|n| n != 1) {
+                    return Err(ApiError::unsupported("n"));
+                }
+                tokens("max_tokens", self.max_tokens)?;
+                tokens("max_completion_tokens", self.max_completion_tokens)?;
+                Ok(Generate {
+                    model: self.model,
+                    prompt,
+                    settings: Settings {
+                        max_tokens: self.max_completion_tokens.or(self.max_tokens).unwrap_or($tokens),
+                        temperature_milli: milli("temperature", self.temperature, (0, TEMPERATURE_MILLI_MAX))?,
+                        top_k: self.top_k.unwrap_or(0),
+                        top_p_milli: milli("top_p", self.top_p, (1, TOP_P_MILLI_MAX))?,
+                        seed: match self.seed {
+                            Some(Seed(seed)) => seed,
+                            None => random_seed()?,
+                        },
+                    },
+                    stops: stops(self.stop)?,
+                    stream: self.stream.unwrap_or(false),
+                    include_usage: self.stream_options.and_then(|options| options.include_usage).unwrap_or(false),
+                })
+            }
+        }
+    };
+}
 
-    fn text(&mut self, name: &str) -> Result<String, ApiError> {
-        let text = self.take(name, "a text", |value| value.as_str().map(String::from))?;
-        text.ok_or_else(|| ApiError::invalid(name, format!("{name} is missing")))
-    }
+generation!(
+    /// A conversation that is to be continued.
+    ChatRequest {
+        /// Oldest first.
+        messages: Vec<ChatMessage>
+    },
+    0
+);
 
-    fn flag(&mut self, name: &str) -> Result<bool, ApiError> {
-        Ok(self.take(name, "true or false", Value::as_bool)?.unwrap_or(false))
-    }
+generation!(
+    /// A text that is to be continued.
+    TextRequest {
+        /// One text, or its ids.
+        prompt: Items
+    },
+    // OpenAI's default.
+    16
+);
 
-    fn milli(&mut self, name: &str, least: u32, most: u32) -> Result<Option<u32>, ApiError> {
-        let what = format!(
-            "between {} and {}",
-            f64::from(least) / 1000.0,
-            f64::from(most) / 1000.0
-        );
-        self.take(name, &what, |value| {
-            let milli = (value.as_f64()? * 1000.0).round();
-            let is_in = milli >= f64::from(least) && milli <= f64::from(most);
-            // It is a whole number within these bounds.
-            is_in.then_some(milli as u32)
-        })
-    }
+/// A message of a conversation.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct ChatMessage {
+    /// Whose it is: `system` (`developer` is the same), `user`, `assistant`, or what else the model's
+    /// template knows.
+    role: String,
+    content: Option<Content>,
+    /// Not offered.
+    tool_calls: Option<Value>,
+    /// Not offered.
+    tool_call_id: Option<Value>,
+    /// Not offered.
+    function_call: Option<Value>,
+    /// Not offered.
+    audio: Option<Value>,
+}
 
-    /// Nothing may be left.
-    fn end(self) -> Result<(), ApiError> {
+/// A text, or parts of one.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "it has to be a text, or a list of parts that are text")]
+pub(crate) enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct Part {
+    /// `text`: no other kind is offered.
+    #[serde(rename = "type")]
+    kind: String,
+    text: Option<String>,
+}
+
+/// Up to 2048 texts, or lists of ids.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(
+    untagged,
+    expecting = "it has to be a text, texts, a list of ids, or lists of ids"
+)]
+pub(crate) enum Items {
+    Text(String),
+    Texts(Vec<String>),
+    Ids(Vec<u32>),
+    Lists(Vec<Vec<u32>>),
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "it has to be a text, or up to 4 texts")]
+pub(crate) enum Stop {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// A whole number; negative ones stand for large ones.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "Number")]
+pub(crate) struct Seed(u64);
+
+impl TryFrom<Number> for Seed {
+    type Error = &'static str;
+
+    fn try_from(number: Number) -> Result<Self, Self::Error> {
+        let negative = || number.as_i64().map(i64::cast_unsigned);
+        let seed = number.as_u64().or_else(negative);
+        seed.map(Self).ok_or("it has to be a whole number of 64 bits")
+    }
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct StreamOptions {
+    /// A last part tells how many tokens it were.
+    include_usage: Option<bool>,
+}
+
+/// Texts whose vectors are asked for.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct EmbeddingRequest {
+    input: Items,
+    /// The model's name: `/v1/models` lists them.
+    model: String,
+    /// How vectors are written; `float` where it is left out.
+    encoding_format: Option<EncodingFormat>,
+    #[serde(flatten)]
+    others: Others,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum EncodingFormat {
+    Float,
+    Base64,
+}
+
+/// Fields of OpenAI's that are not taken here.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Others(BTreeMap<String, Value>);
+
+impl PartialSchema for Others {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        let told = [
+            (IGNORED, "Changes no answer, and is ignored."),
+            (REFUSED, "Not offered: refused, unless it says what is so anyway."),
+        ];
+        let fields = told
+            .iter()
+            .flat_map(|(names, told)| names.iter().map(move |name| (name, told)));
+        let all = utoipa::openapi::ObjectBuilder::new();
+        let all = fields.fold(all, |all, (name, told)| {
+            let any = utoipa::openapi::schema::SchemaType::AnyValue;
+            let field = utoipa::openapi::ObjectBuilder::new().schema_type(any);
+            all.property(*name, field.description(Some(*told)))
+        });
+        all.into()
+    }
+}
+
+impl ToSchema for Others {}
+
+impl Others {
+    /// Nothing may be among them that would change an answer.
+    fn check(self) -> Result<(), ApiError> {
         for (name, value) in self.0 {
             match name.as_str() {
                 known if IGNORED.contains(&known) => {}
@@ -140,6 +323,7 @@ impl Fields {
                         return Err(ApiError::unsupported(name));
                     }
                 }
+                _ if value.is_null() => {}
                 _ => {
                     let told = format!("Unrecognized request argument supplied: {name}");
                     return Err(ApiError::invalid(name, told));
@@ -167,166 +351,131 @@ fn is_neutral(name: &str, value: &Value) -> bool {
 
 impl Generate {
     pub fn chat(body: &[u8]) -> Result<Self, ApiError> {
-        let mut fields = Fields::read(body)?;
-        let messages = fields.take("messages", "a list of messages", |value| {
-            value.as_array().cloned()
-        })?;
-        let messages = messages.ok_or_else(|| ApiError::invalid("messages", "messages is missing"))?;
-        let messages: Result<Vec<Message>, ApiError> = (0..).zip(&messages).map(message).collect();
-        Self::rest(fields, Prompt::Chat(messages?), 0)
+        let mut asked: ChatRequest = read(body)?;
+        let messages = std::mem::take(&mut asked.messages);
+        let messages: Result<Vec<Message>, ApiError> =
+            messages.into_iter().enumerate().map(message).collect();
+        asked.asked(Prompt::Chat(messages?))
     }
 
     pub fn completion(body: &[u8]) -> Result<Self, ApiError> {
-        let mut fields = Fields::read(body)?;
-        let items = items(&mut fields, "prompt")?;
-        let mut items = items.into_iter();
+        let mut asked: TextRequest = read(body)?;
+        let prompt = std::mem::replace(&mut asked.prompt, Items::Texts(Vec::new()));
+        let mut items = prompt.list().into_iter();
         let prompt = match (items.next(), items.next()) {
             (Some(Item::Text(text)), None) => Prompt::Text(text),
             (Some(Item::Ids(ids)), None) => Prompt::Ids(ids),
             _ => return Err(ApiError::invalid("prompt", "one prompt is taken in a request")),
         };
-        // OpenAI's default.
-        Self::rest(fields, prompt, 16)
-    }
-
-    fn rest(mut fields: Fields, prompt: Prompt, tokens: u32) -> Result<Self, ApiError> {
-        let what = format!("between 1 and {NEW_TOKENS_MAX}");
-        let count = |value: &Value| {
-            let count = u32::try_from(value.as_u64()?).ok()?;
-            (1..=NEW_TOKENS_MAX).contains(&count).then_some(count)
-        };
-        let old = fields.take("max_tokens", &what, count)?;
-        let new = fields.take("max_completion_tokens", &what, count)?;
-        let top_k = fields.take("top_k", "a count", |value| u32::try_from(value.as_u64()?).ok())?;
-        let seed = fields.take("seed", "a whole number", |value| {
-            value.as_u64().or_else(|| value.as_i64().map(i64::cast_unsigned))
-        })?;
-        let n = fields.take("n", "a count", Value::as_u64)?;
-        if n.is_some_and(|n| n != 1) {
-            return Err(ApiError::unsupported("n"));
-        }
-        let temperature = fields.milli("temperature", 0, TEMPERATURE_MILLI_MAX)?;
-        let top_p = fields.milli("top_p", 1, TOP_P_MILLI_MAX)?;
-        let options = fields.take("stream_options", "an object", |value| value.as_object().cloned())?;
-        let include_usage = options.and_then(|options| options.get("include_usage")?.as_bool());
-        let stops = fields.take(
-            "stop",
-            "up to 4 texts of up to 256 bytes that are not empty",
-            stops,
-        )?;
-        let asked = Self {
-            model: fields.text("model")?,
-            prompt,
-            settings: Settings {
-                max_tokens: new.or(old).unwrap_or(tokens),
-                temperature_milli: temperature.unwrap_or(1000),
-                top_k: top_k.unwrap_or(0),
-                top_p_milli: top_p.unwrap_or(TOP_P_MILLI_MAX),
-                seed: match seed {
-                    Some(seed) => seed,
-                    None => random_seed()?,
-                },
-            },
-            stops: stops.unwrap_or_default(),
-            stream: fields.flag("stream")?,
-            include_usage: include_usage.unwrap_or(false),
-        };
-        fields.end()?;
-        Ok(asked)
+        asked.asked(prompt)
     }
 }
 
 impl Embed {
     pub fn read(body: &[u8]) -> Result<Self, ApiError> {
-        let mut fields = Fields::read(body)?;
-        let items = items(&mut fields, "input")?;
-        let format = fields.take("encoding_format", "float or base64", |value| {
-            match value.as_str()? {
-                "float" => Some(false),
-                "base64" => Some(true),
-                _ => None,
-            }
-        })?;
-        let asked = Self {
-            model: fields.text("model")?,
+        let asked: EmbeddingRequest = read(body)?;
+        asked.others.check()?;
+        let items = asked.input.list();
+        if !(1..=ITEMS_MAX).contains(&items.len()) {
+            let told = format!("input has to be between 1 and {ITEMS_MAX} texts, or lists of ids");
+            return Err(ApiError::invalid("input", told));
+        }
+        Ok(Self {
+            model: asked.model,
             items,
-            base64: format.unwrap_or(false),
-        };
-        fields.end()?;
-        Ok(asked)
+            base64: matches!(asked.encoding_format, Some(EncodingFormat::Base64)),
+        })
     }
 }
 
-/// A text, texts, ids, or lists of ids.
-fn items(fields: &mut Fields, name: &str) -> Result<Vec<Item>, ApiError> {
-    let what = format!("a text, up to {ITEMS_MAX} texts, a list of ids, or up to {ITEMS_MAX} of these");
-    let read = |value: &Value| match value {
-        Value::String(text) => Some(vec![Item::Text(text.clone())]),
-        Value::Array(list) if list.first().is_some_and(Value::is_number) => Some(vec![Item::Ids(ids(list)?)]),
-        Value::Array(list) if !list.is_empty() && list.len() <= ITEMS_MAX => {
-            let item = |value: &Value| match value {
-                Value::String(text) => Some(Item::Text(text.clone())),
-                Value::Array(list) => Some(Item::Ids(ids(list)?)),
-                _ => None,
-            };
-            list.iter().map(item).collect()
+impl Items {
+    fn list(self) -> Vec<Item> {
+        match self {
+            Self::Text(text) => vec![Item::Text(text)],
+            Self::Texts(texts) => texts.into_iter().map(Item::Text).collect(),
+            Self::Ids(ids) => vec![Item::Ids(ids)],
+            Self::Lists(lists) => lists.into_iter().map(Item::Ids).collect(),
         }
-        _ => None,
+    }
+}
+
+fn tokens(name: &str, asked: Option<u32>) -> Result<(), ApiError> {
+    match asked {
+        Some(asked) if !(1..=NEW_TOKENS_MAX).contains(&asked) => Err(ApiError::invalid(
+            name,
+            format!("{name} has to be between 1 and {NEW_TOKENS_MAX}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Thousandths; 1,000 where nothing is asked for.
+fn milli(name: &str, asked: Option<f64>, (least, most): (u32, u32)) -> Result<u32, ApiError> {
+    let milli = asked.map_or(1000.0, |asked| (asked * 1000.0).round());
+    if !(f64::from(least)..=f64::from(most)).contains(&milli) {
+        let [least, most] = [least, most].map(|bound| f64::from(bound) / 1000.0);
+        let told = format!("{name} has to be between {least} and {most}");
+        return Err(ApiError::invalid(name, told));
+    }
+    // It is a whole number within these bounds.
+    Ok(milli as u32)
+}
+
+fn stops(asked: Option<Stop>) -> Result<Vec<String>, ApiError> {
+    let list = match asked {
+        None => Vec::new(),
+        Some(Stop::One(one)) => vec![one],
+        Some(Stop::Several(several)) => several,
     };
-    let items = fields.take(name, &what, read)?;
-    items.ok_or_else(|| ApiError::invalid(name, format!("{name} is missing")))
+    let is_good = |stop: &String| (1..=STOP_BYTES_MAX).contains(&stop.len());
+    if list.len() > STOPS_MAX || !list.iter().all(is_good) {
+        let told = format!("stop has to be up to {STOPS_MAX} texts of 1 to {STOP_BYTES_MAX} bytes");
+        return Err(ApiError::invalid("stop", told));
+    }
+    Ok(list)
 }
 
-fn ids(list: &[Value]) -> Option<Vec<u32>> {
-    list.iter().map(|id| u32::try_from(id.as_u64()?).ok()).collect()
-}
-
-fn stops(value: &Value) -> Option<Vec<String>> {
-    let list = match value {
-        Value::String(one) => vec![one.clone()],
-        Value::Array(list) => list
-            .iter()
-            .map(|stop| stop.as_str().map(String::from))
-            .collect::<Option<_>>()?,
-        _ => return None,
-    };
-    let is_good = |stop: &String| !stop.is_empty() && stop.len() <= STOP_BYTES_MAX;
-    (list.len() <= STOPS_MAX && list.iter().all(is_good)).then_some(list)
-}
-
-fn message((at, value): (usize, &Value)) -> Result<Message, ApiError> {
+fn message((at, message): (usize, ChatMessage)) -> Result<Message, ApiError> {
     let param = format!("messages[{at}]");
-    let fault = |why: &str| ApiError::invalid(param.clone(), format!("{param} {why}"));
-    let fields = value.as_object().ok_or_else(|| fault("is no object"))?;
-    let role = fields
-        .get("role")
-        .and_then(Value::as_str)
-        .ok_or_else(|| fault("has no role"))?;
-    for name in ["tool_calls", "function_call", "audio", "tool_call_id"] {
-        if fields.get(name).is_some_and(|value| !value.is_null()) {
+    let ChatMessage {
+        role,
+        content,
+        tool_calls,
+        tool_call_id,
+        function_call,
+        audio,
+    } = message;
+    for (name, value) in [
+        ("tool_calls", tool_calls),
+        ("function_call", function_call),
+        ("audio", audio),
+        ("tool_call_id", tool_call_id),
+    ] {
+        if value.is_some_and(|value| !is_neutral(name, &value)) {
             return Err(ApiError::unsupported(format!("{param}.{name}")));
         }
     }
-    let role = match role {
+    let role = match role.as_str() {
         // What newer clients call it.
         "developer" => "system",
         "tool" | "function" => return Err(ApiError::unsupported(format!("{param}.role"))),
         role => role,
     };
-    let content = match fields.get("content") {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(parts)) => {
-            let part = |part: &Value| match part.get("type").and_then(Value::as_str) {
-                Some("text") => part
-                    .get("text")
-                    .and_then(Value::as_str)
-                    .map(String::from)
-                    .ok_or_else(|| fault("has a part without text")),
-                _ => Err(ApiError::unsupported(format!("{param}.content"))),
-            };
-            parts.iter().map(part).collect::<Result<Vec<_>, _>>()?.concat()
+    let content = match content {
+        Some(Content::Text(text)) => text,
+        Some(Content::Parts(parts)) => {
+            let text = |part: Part| part.text.filter(|_| part.kind == "text");
+            let parts: Option<Vec<String>> = parts.into_iter().map(text).collect();
+            parts
+                .ok_or_else(|| ApiError::unsupported(format!("{param}.content")))?
+                .concat()
         }
-        _ => return Err(fault("has no content")),
+        None => {
+            return Err(ApiError::invalid(
+                format!("{param}.content"),
+                format!("{param} has no content"),
+            ));
+        }
     };
     Ok(Message::new(role, content))
 }

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use surety_types::input::Work;
+use utoipa::ToSchema;
 
 /// A model that tasks can be posted for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub struct Posting {
 }
 
 /// What a task has come to, as the chain says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskReceipt {
     /// The task's number on the chain.
     pub task: u64,
@@ -50,18 +51,20 @@ pub struct TaskReceipt {
     pub block: u64,
     /// Who was paid.
     pub payments: Vec<Payment>,
-    /// What the chain kept.
+    /// What the chain kept, in plancks, as a decimal number.
     #[serde(with = "crate::ledger::amount")]
+    #[schema(value_type = String)]
     pub fee: u128,
 }
 
 /// What one provider was paid.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Payment {
     /// Its account.
     pub provider: String,
-    /// In plancks.
+    /// In plancks, as a decimal number.
     #[serde(with = "crate::ledger::amount")]
+    #[schema(value_type = String)]
     pub price: u128,
 }
 

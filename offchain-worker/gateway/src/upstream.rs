@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use surety_types::input::Settings;
+use utoipa::ToSchema;
 
 /// A model that is offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct GenerationAsk {
 }
 
 /// Why an answer ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
     /// By a stop id of the model.
@@ -41,7 +42,7 @@ pub enum Finish {
 }
 
 /// What a provider has signed, as far as users need it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Receipt {
     /// The provider's account.
     pub provider: String,
@@ -55,15 +56,16 @@ pub struct Receipt {
     pub trace_root: String,
     /// Units that are paid for.
     pub units: u32,
-    /// What they cost.
+    /// What they cost, in plancks, as a decimal number.
     #[serde(with = "crate::ledger::amount")]
+    #[schema(value_type = String)]
     pub price: u128,
     /// Why it ended.
     pub finish: Finish,
 }
 
 /// What has become of a receipt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// In no batch on the chain yet.
@@ -74,6 +76,28 @@ pub enum Verdict {
     Final,
     /// It was shown to be wrong.
     Wrong,
+}
+
+impl Verdict {
+    /// As it stands in answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unbatched => "unbatched",
+            Self::Challengeable => "challengeable",
+            Self::Final => "final",
+            Self::Wrong => "wrong",
+        }
+    }
+
+    /// Of several receipts for one answer: it is no better than the worst.
+    pub(crate) fn worst(all: impl IntoIterator<Item = Self>) -> Option<Self> {
+        all.into_iter().max_by_key(|verdict| match verdict {
+            Self::Final => 0,
+            Self::Challengeable => 1,
+            Self::Unbatched => 2,
+            Self::Wrong => 3,
+        })
+    }
 }
 
 /// The next of an answer.
@@ -90,8 +114,8 @@ pub enum Step {
 pub struct Embedded {
     /// One for each item.
     pub vectors: Vec<Vec<f32>>,
-    /// What the provider has signed.
-    pub receipt: Receipt,
+    /// What was signed for them: several, where there are more items than one request may have.
+    pub receipts: Vec<Receipt>,
 }
 
 /// What a provider that failed is owed, or may have been signed.

@@ -4,11 +4,18 @@
 
 mod common;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
 
 use common::{
     asked,
-    door::{DEATHS, Dies, Door, FEE, PRICE, TERMS, Tasks, embed, settings},
+    door::{DAY, DEATHS, Dies, Door, FEE, PRICE, TERMS, Tasks, embed, settings},
 };
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -222,6 +229,87 @@ async fn a_batch_whose_time_is_over_posts_nothing() {
     assert_eq!(refused[0]["error"]["code"], "batch_expired");
     assert!(!chain.exists());
     assert_eq!(door.ledger.keys().unwrap()[0].reserved, 0);
+}
+
+#[tokio::test]
+async fn tasks_on_the_chain_are_followed_at_once_after_a_restart_whatever_else_waits() {
+    let home = tempfile::tempdir().unwrap();
+    let chain = home.path().join("chain");
+    let never = || Tasks {
+        over: Arc::new(Semaphore::new(0)),
+        ..Tasks::new(&chain)
+    };
+    let ledger = home.path().join("ledger");
+    let door = Door::new(&ledger, never(), settings(Some(TERMS), DAY)).await;
+    let body = json!({"model": "talker", "prompt": "hi", "max_tokens": 4});
+    // Four of five are posted.
+    let id = door.begin("/v1/completions", &vec![body; 5]).await;
+    let first = u64::from_str_radix(id.strip_prefix("batch_").unwrap(), 16).unwrap() + 3;
+    let posted = async {
+        loop {
+            let mut count = 0;
+            for number in first..first + 5 {
+                let told = door.json(&format!("/v1/receipts/{number:016x}")).await;
+                count += usize::from(told["state"] == "posted");
+            }
+            if count == 4 {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), posted)
+        .await
+        .unwrap();
+    door.stop().await;
+
+    let tasks = never();
+    let (over, followed) = (tasks.over.clone(), tasks.followed.clone());
+    let mut few = settings(Some(TERMS), DAY);
+    few.batches.tasks = 1;
+    let door = Door::new(&ledger, tasks, few).await;
+    let all = async {
+        while followed.load(SeqCst) < 4 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), all).await.unwrap();
+    assert_eq!(Tasks::new(&chain).posted().len(), 4);
+    over.add_permits(5);
+    let batch = door.reaches(&id, "completed").await;
+    assert_eq!(batch["request_counts"]["completed"], 5);
+    assert_eq!(Tasks::new(&chain).posted().len(), 5);
+}
+
+#[tokio::test]
+async fn a_task_that_cannot_be_withdrawn_for_now_is_withdrawn_later() {
+    let home = tempfile::tempdir().unwrap();
+    let chain = home.path().join("chain");
+    let tasks = Tasks {
+        over: Arc::new(Semaphore::new(0)),
+        not_yet: AtomicUsize::new(2),
+        ..Tasks::new(&chain)
+    };
+    let door = Door::open(home.path(), tasks).await;
+    let id = door.begin("/v1/embeddings", &[embed(json!("a"))]).await;
+    let posted = async {
+        while Tasks::new(&chain).posted().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), posted)
+        .await
+        .unwrap();
+    let cancel = format!("POST /v1/batches/{id}/cancel");
+    assert_eq!(asked(door.address, &cancel, "x", "").await.0, 200);
+    // The fake says that it is over as soon as somebody asks again.
+    let withdrawn = async {
+        while !chain.with_extension("0.cancelled").exists() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), withdrawn)
+        .await
+        .unwrap();
 }
 
 /// Is killed in the middle of a batch by its own runner, in a process of its own; see the test below.

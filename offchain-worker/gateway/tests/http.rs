@@ -7,157 +7,22 @@ mod common;
 use std::{
     net::SocketAddr,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering::SeqCst},
-    },
+    sync::{Arc, atomic::Ordering::SeqCst},
     time::Duration,
 };
 
-use async_trait::async_trait;
 use common::{
     ANSWER, asked,
     door::{DAY, Door, Tasks, settings},
+    providers::Providers,
     sent,
 };
 use serde_json::{Value, json};
-use surety_gateway::{
-    Embedded, Finish, Generating, GenerationAsk, KeyTerms, Ledger, NoProviders, Offered, Receipt, Step,
-    Upstream, UpstreamError, Verdict,
-};
+use surety_gateway::{KeyTerms, Ledger, NoProviders, Upstream};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    sync::Notify,
 };
-
-/// Says [`ANSWER`]; the first provider fails after so many tokens, the second may say something else.
-#[derive(Default)]
-struct Providers {
-    fails_after: Option<usize>,
-    lies: bool,
-    stalls: bool,
-    /// Cancelled, it says nothing of what it is owed.
-    mute: bool,
-    cancelled: Arc<Notify>,
-    asked: AtomicU32,
-}
-
-struct Run {
-    left: Vec<u32>,
-    said: u32,
-    most: u32,
-    fails_after: Option<usize>,
-    stalls: bool,
-    mute: bool,
-    provider: String,
-    cancelled: Arc<Notify>,
-}
-
-impl Run {
-    fn receipt(&self, finish: Finish) -> Receipt {
-        Receipt {
-            provider: self.provider.clone(),
-            channel: 1,
-            nonce: 2,
-            output_hash: "aa".into(),
-            trace_root: "bb".into(),
-            units: self.said,
-            price: u128::from(self.said),
-            finish,
-        }
-    }
-}
-
-#[async_trait]
-impl Generating for Run {
-    async fn next(&mut self) -> Result<Step, UpstreamError> {
-        if self.fails_after == Some(self.said as usize) {
-            return Err(UpstreamError::Failed {
-                provider: self.provider.clone(),
-                why: "gone".into(),
-                spent: u128::from(self.said),
-            });
-        }
-        if self.stalls && self.said == 3 {
-            std::future::pending::<()>().await;
-        }
-        if self.said == self.most {
-            return Ok(Step::Done(self.receipt(Finish::Length)));
-        }
-        if self.left.is_empty() {
-            return Ok(Step::Done(self.receipt(Finish::Stop)));
-        }
-        self.said += 1;
-        Ok(Step::Tokens(vec![self.left.remove(0)]))
-    }
-
-    async fn cancel(self: Box<Self>) -> Result<Receipt, UpstreamError> {
-        self.cancelled.notify_one();
-        if self.mute {
-            return Err(UpstreamError::Busy);
-        }
-        Ok(self.receipt(Finish::Cancelled))
-    }
-}
-
-#[async_trait]
-impl Upstream for Providers {
-    fn models(&self) -> Vec<Offered> {
-        [("talker", true), ("embedder", false)]
-            .map(|(name, generates)| Offered {
-                name: name.into(),
-                generates,
-                unit_price_max: 1,
-            })
-            .into()
-    }
-
-    async fn generate(
-        &self,
-        ask: &GenerationAsk,
-        avoid: &[String],
-    ) -> Result<Box<dyn Generating>, UpstreamError> {
-        self.asked.fetch_add(1, SeqCst);
-        let is_first = avoid.is_empty();
-        let text = if self.lies && !is_first { "Gruss" } else { ANSWER };
-        Ok(Box::new(Run {
-            left: text.bytes().map(u32::from).collect(),
-            said: 0,
-            most: ask.settings.max_tokens,
-            fails_after: self.fails_after.filter(|_| is_first),
-            stalls: self.stalls,
-            mute: self.mute,
-            provider: format!("provider-{}", avoid.len()),
-            cancelled: self.cancelled.clone(),
-        }))
-    }
-
-    async fn embed(
-        &self,
-        _: &str,
-        items: &[Vec<u32>],
-        _: u128,
-        _: &[String],
-    ) -> Result<Embedded, UpstreamError> {
-        let receipt = Receipt {
-            provider: "provider-0".into(),
-            channel: 1,
-            nonce: 3,
-            output_hash: "cc".into(),
-            trace_root: "dd".into(),
-            units: u32::try_from(items.len()).unwrap(),
-            price: 1,
-            finish: Finish::Stop,
-        };
-        let vectors = items.iter().map(|ids| vec![ids.len() as f32, 0.5]).collect();
-        Ok(Embedded { vectors, receipt })
-    }
-
-    async fn verdict(&self, _: &Receipt) -> Verdict {
-        Verdict::Challengeable
-    }
-}
 
 const TERMS: KeyTerms = KeyTerms {
     cap: 10_000,
@@ -489,4 +354,66 @@ async fn keys_open_until_they_are_revoked_or_spent_and_see_no_receipts_of_others
     assert_eq!(asked(address, first, &other, "").await.0, 404);
     ledger.revoke_key(&poor.id).unwrap();
     assert_eq!(asked(address, first, &poor_secret, "").await.0, 401);
+}
+
+#[tokio::test]
+async fn a_provider_that_claims_more_than_was_reserved_makes_no_key_spend_it() {
+    let home = tempfile::tempdir().unwrap();
+    let providers = Arc::new(Providers {
+        greedy: true,
+        ..Providers::default()
+    });
+    let (address, ledger) = served(providers, home.path(), Some(TERMS)).await;
+    let (status, _, _) = chat(address, json!({"max_tokens": 4})).await;
+    let reserved = ledger.call(0).unwrap().reserved;
+    assert_eq!((status, ledger.keys().unwrap()[0].spent), (200, reserved));
+    let body = json!({"model": "embedder", "input": "abc"}).to_string();
+    assert_eq!(asked(address, "POST /v1/embeddings", "x", &body).await.0, 200);
+    let key = ledger.keys().unwrap().remove(0);
+    assert_eq!((key.spent, key.reserved), (reserved + 1, 0));
+    // What it has signed is kept as it is.
+    assert_eq!(ledger.call(0).unwrap().receipts[0].price, u128::MAX);
+}
+
+#[tokio::test]
+async fn a_receipt_and_what_has_become_of_it_are_told_with_the_answer_and_later() {
+    let home = tempfile::tempdir().unwrap();
+    let (address, _) = served(Arc::new(Providers::default()), home.path(), Some(TERMS)).await;
+    let header = |head: &str, name: &str| {
+        let lines = head.lines().filter_map(|line| line.split_once(": "));
+        let mut found = lines
+            .filter(|(header, _)| *header == name)
+            .map(|(_, value)| value.to_owned());
+        found.next()
+    };
+    let embed = json!({"model": "embedder", "input": "abc"}).to_string();
+    for (stream, answered) in [
+        (false, chat(address, json!({})).await),
+        (true, chat(address, json!({"stream": true})).await),
+        (false, asked(address, "POST /v1/embeddings", "x", &embed).await),
+    ] {
+        let (status, head, body) = answered;
+        assert_eq!(status, 200, "{body}");
+        assert_eq!(header(&head, "x-surety-verdict").unwrap(), "unbatched");
+        assert_eq!(
+            header(&head, "x-surety-privacy").unwrap(),
+            "providers-and-auditors-read"
+        );
+        let id = header(&head, "x-surety-receipt").unwrap();
+        let first = if stream {
+            chunks(&body).2.remove(0)
+        } else {
+            serde_json::from_str(&body).unwrap()
+        };
+        assert_eq!(first["surety"]["receipt"], json!(id));
+        // It is on disk by then.
+        let (status, head, told) = asked(address, &format!("GET /v1/receipts/{id}"), "x", "").await;
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(
+            (status, &told["state"], &told["verdict"]),
+            (200, &json!("closed"), &json!("challengeable"))
+        );
+        assert_eq!(header(&head, "x-surety-verdict").unwrap(), "challengeable");
+        assert_eq!(header(&head, "x-surety-receipt").unwrap(), id);
+    }
 }

@@ -48,3 +48,18 @@ fn killed_it_forgets_nothing_that_was_spent_and_keeps_nothing_reserved() {
         surety_gateway::CallState::Interrupted
     );
 }
+
+#[test]
+fn no_more_is_spent_than_was_reserved_whatever_is_claimed() {
+    let home = tempfile::tempdir().unwrap();
+    let ledger = Ledger::open(&home.path().join("ledger")).unwrap();
+    let (key, _) = ledger.create_key("k", TERMS).unwrap();
+    let call = ledger.open_call(&key.id, "talker", 100).unwrap();
+    ledger.reserve_more(call, 50).unwrap();
+    ledger.close_call(call, u128::MAX, Vec::new()).unwrap();
+    assert_eq!(ledger.call(call).unwrap().spent, 150);
+    let key = ledger.keys().unwrap().remove(0);
+    assert_eq!((key.spent, key.reserved), (150, 0));
+    // And the key can go on.
+    assert!(ledger.open_call(&key.id, "talker", TERMS.cap - 150).is_ok());
+}

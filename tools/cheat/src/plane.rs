@@ -9,8 +9,8 @@ use surety_chain_client::{Hash, Signer};
 use surety_engine::content_hash;
 use surety_host::Tools;
 use surety_network::{
-    AccessGate, Announcement, Asked, Bytes, Counters, DataPlane, Decision, FetchOptions, OutputLocation,
-    PeerError, PlaneError, Readers, StreamPage, StreamWriter, Ticket,
+    AccessGate, Announcement, Asked, Bytes, CallError, CallListener, CallStream, Counters, DataPlane,
+    Decision, FetchOptions, OutputLocation, PeerError, PlaneError, Readers, StreamPage, StreamWriter, Ticket,
 };
 use surety_proofs::CommitStatement;
 use surety_types::{ContentHash, TaskId, multiaddr::Endpoint};
@@ -136,6 +136,14 @@ impl DataPlane for BadPlane {
 
     async fn set_named_peers(&self, endpoints: &[Endpoint]) -> Result<(), PlaneError> {
         self.plane.set_named_peers(endpoints).await
+    }
+
+    async fn open_call(&self, provider: &[Endpoint]) -> Result<CallStream, CallError> {
+        self.plane.open_call(provider).await
+    }
+
+    fn calls(&self) -> Option<CallListener> {
+        self.plane.calls()
     }
 
     async fn publish(&self, bytes: Bytes) -> Result<ContentHash, PlaneError> {

@@ -10,8 +10,8 @@ use crate::amount::Amount;
 /// `surety gateway`.
 #[derive(Debug, Subcommand)]
 pub enum GatewayCommand {
-    /// Answer OpenAI's clients, and post their batches as tasks paid from the key in the key file, until
-    /// stopped
+    /// Answer OpenAI's clients: at once from providers over payment channels, and batches as tasks; all of it
+    /// is paid from the key in the key file, until stopped
     Up(Box<GatewayArgs>),
     /// API keys: who may ask it, and for how much
     #[command(subcommand)]
@@ -31,6 +31,20 @@ pub struct GatewayArgs {
     /// A model to offer, by name or id; repeatable [default: those on the chain whose tokenizer is here]
     #[arg(long, value_name = "MODEL")]
     pub model: Vec<String>,
+    /// Most that may be in payment channels, or was signed for over those that have ended; 0 for no answers
+    /// at once
+    #[arg(long, value_name = "AMOUNT", default_value = "50 SURE")]
+    pub budget: Amount,
+    /// Deposit of a channel, and what it is topped up by; more where one request may cost more
+    #[arg(long, value_name = "AMOUNT", default_value = "5 SURE")]
+    pub deposit: Amount,
+    /// Most channels at once
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u16).range(1..=128))]
+    pub channels: u16,
+    /// Most that is paid for a token, or an item to embed, of an answer at once [default: what the cheapest
+    /// provider asks, and a quarter more]
+    #[arg(long, value_name = "AMOUNT")]
+    pub unit_price_max: Option<Amount>,
     /// How many independent providers compute each task
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = redundancy())]
     pub redundancy: u32,

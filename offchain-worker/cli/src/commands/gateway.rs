@@ -6,13 +6,16 @@ mod keys;
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::Serialize;
-use surety_chain_client::{AccountId, Chain, RegisteredModel, When, address};
+use surety_chain_client::{AccountId, Chain, ChainError, RegisteredModel, Signer, When, address};
+use surety_chain_rpc::RpcChain;
 use surety_client::serve::welcome;
 use surety_gateway::{
-    BatchSettings, Exposed, Gateway, KeyTerms, Ledger, ModelText, NoProviders, Settings, Tokenized,
+    BatchSettings, Exposed, Gateway, KeyTerms, Ledger, ModelText, NoProviders, Settings, Tokenized, Upstream,
 };
+use surety_journal::CallStore;
 use surety_models::tokens::TextCodec;
-use surety_network::DataPlane;
+use surety_network::{DataPlane, Node};
+use surety_payer_calls::{Config, Patience, Providers, Sold, Spending, StartError};
 use surety_types::ModelId;
 use tokio::{net::TcpListener, task::JoinSet};
 
@@ -36,6 +39,10 @@ const CONNECTION_TIME: Duration = Duration::from_secs(600);
 const TOKEN_TIME: Duration = Duration::from_secs(60);
 /// How often it is looked which providers there are.
 const WELCOME: Duration = Duration::from_secs(60);
+/// What a unit may cost beyond the cheapest offer, in hundredths.
+const SLACK_PERCENT: u32 = 25;
+/// Demands of receipts at once.
+const DEMANDS: usize = 4;
 /// Of whoever needs no key, a minute.
 const REQUESTS_WITHOUT_KEY: u32 = 600;
 
@@ -64,7 +71,10 @@ fn desk_path(context: &Context) -> Result<PathBuf> {
 struct Up {
     http: String,
     account: String,
+    /// What batches can ask for.
     models: Vec<String>,
+    /// What is answered at once.
+    at_once: Vec<String>,
     sources: Vec<String>,
 }
 
@@ -78,26 +88,28 @@ async fn up(context: &Context, args: &GatewayArgs) -> Result<()> {
     // Whoever has the ledger has the desk, too.
     let mut desk = JoinSet::new();
     desk.spawn(desk::Desk::open(&desk_path(context)?)?.serve(ledger.clone()));
-    let chain = context.patient_chain().await?;
+    let rpc = context.patient_rpc().await?;
+    let chain: Arc<dyn Chain> = rpc.clone();
     let offered = offered(context, &*chain, &args.model).await?;
-    let node = context.node(&*chain, &context.config.task).await?;
+    let node = Arc::new(context.node(&*chain, &context.config.task).await?);
     let client: Arc<AccountId> = Arc::new(signer.account().clone());
     welcome(&chain, &node, client.clone()).await?;
+    let (texts, on_chain) = parted(offered);
+    let upstream = upstream(context, args, (rpc, node.clone()), &signer, &on_chain).await?;
     let up = Up {
         http: format!("http://{http}/v1"),
         account: address(signer.account()),
-        models: offered.keys().cloned().collect(),
+        models: on_chain.keys().cloned().collect(),
+        at_once: upstream.models().into_iter().map(|model| model.name).collect(),
         sources: node.endpoints().iter().map(ToString::to_string).collect(),
     };
-    let (texts, on_chain) = parted(offered);
-    let node = Arc::new(node);
     let terms = Terms {
         redundancy: args.redundancy,
         security: args.security.security(),
     };
     let home = context.config.home.clone();
     let tasks = ChainTasks::new(chain.clone(), node.clone(), signer, home, on_chain, terms);
-    let gateway = Gateway::new(Arc::new(NoProviders), Arc::new(tasks), texts, ledger, settings);
+    let gateway = Gateway::new(upstream, Arc::new(tasks), texts, ledger, settings);
     if !http.ip().is_loopback() {
         context.out.step(&format!(
             "{http} is not this machine's alone: what is sent there, keys included, can be read on the way; put a proxy \
@@ -107,9 +119,14 @@ async fn up(context: &Context, args: &GatewayArgs) -> Result<()> {
     let (_stop, mut stopped) = stop_signal()?;
     context.out.result(&up, || {
         format!(
-            "the gateway is up: {} for batches of {}, paid by {}, until stopped",
+            "the gateway is up: {} for batches of {}, and answers at once of {}, paid by {}, until stopped",
             up.http,
             up.models.join(", "),
+            if up.at_once.is_empty() {
+                "nothing yet".into()
+            } else {
+                up.at_once.join(", ")
+            },
             up.account
         )
     })?;
@@ -137,6 +154,54 @@ async fn up(context: &Context, args: &GatewayArgs) -> Result<()> {
         node.stop().await;
     }
     served
+}
+
+/// Providers that answer at once.
+async fn upstream(
+    context: &Context,
+    args: &GatewayArgs,
+    (chain, plane): (Arc<RpcChain>, Arc<Node>),
+    signer: &Signer,
+    models: &OnChain,
+) -> Result<Arc<dyn Upstream>> {
+    let sold = |(name, (_, model)): (&String, &(ModelId, RegisteredModel))| {
+        Some((name.clone(), Sold::new(&model.manifest)?))
+    };
+    let models: BTreeMap<String, Sold> = models.iter().filter_map(sold).collect();
+    if args.budget.0 == 0 || models.is_empty() {
+        return Ok(Arc::new(NoProviders));
+    }
+    let (deposit, budget) = (args.deposit.0, args.budget.0);
+    let config = Config {
+        chain: chain.clone(),
+        channels: chain,
+        signer: signer.clone(),
+        plane,
+        store: Arc::new(CallStore::open(&context.home()?.join("channels.redb"))?),
+        models,
+        spending: Spending {
+            budget,
+            deposit,
+            least_left: deposit / 4,
+            channels_max: args.channels.into(),
+            unit_price_max: args.unit_price_max.map_or(u128::MAX, |price| price.0),
+            slack_percent: SLACK_PERCENT,
+            demands_max: DEMANDS,
+        },
+        patience: Patience::default(),
+    };
+    match Providers::start(config).await {
+        Ok(providers) => Ok(Arc::new(providers)),
+        // It has none of it, and batches go on.
+        Err(StartError::Chain(ChainError::Outgrown { what, .. })) => {
+            context.out.step(&format!(
+                "nothing is answered at once: this chain has no payment channels ({what})"
+            ));
+            Ok(Arc::new(NoProviders))
+        }
+        Err(StartError::Chain(error)) => Err(error.into()),
+        Err(error @ StartError::Journal(_)) => Err(CliError::Usage(error.to_string())),
+    }
 }
 
 fn check_keys(ledger: &Ledger, settings: &Settings) -> Result<()> {

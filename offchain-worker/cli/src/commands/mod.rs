@@ -1,6 +1,8 @@
 //! One module per command.
 
 mod account;
+mod calls;
+mod channel;
 mod dispute;
 mod doctor;
 mod drain;
@@ -10,6 +12,7 @@ mod init;
 mod manual;
 mod model;
 mod payouts;
+mod point_audits;
 mod provider;
 mod provider_status;
 mod reach;
@@ -67,6 +70,20 @@ impl Context {
     }
 
     async fn connect(&self, patience: Duration) -> Result<Arc<dyn Chain>> {
+        Ok(self.connect_rpc(patience).await?)
+    }
+
+    /// The same, for a command that is about channels: one client answers about both.
+    async fn rpc(&self) -> Result<Arc<RpcChain>> {
+        self.connect_rpc(Duration::from_secs(5)).await
+    }
+
+    /// The same, for one that is to outlast the node's restarts.
+    async fn patient_rpc(&self) -> Result<Arc<RpcChain>> {
+        self.connect_rpc(Duration::from_secs(60)).await
+    }
+
+    async fn connect_rpc(&self, patience: Duration) -> Result<Arc<RpcChain>> {
         let mut config = RpcConfig::of_several(self.config.rpc.iter().cloned());
         config.patience = patience;
         Ok(Arc::new(RpcChain::connect(config).await?))
@@ -152,6 +169,7 @@ async fn dispatch(context: &Context, command: Command) -> Result<()> {
         Command::Doctor(args) => doctor::run(context, &args).await,
         Command::Serve(args) => serve::run(context, &args).await,
         Command::Gateway(command) => gateway::run(context, command).await,
+        Command::Channel(command) => channel::run(context, command).await,
         Command::Faucet(command) => faucet::run(context, command).await,
         Command::RenderChatTemplate => chat::answer(),
     }

@@ -6,6 +6,7 @@ use surety_access::Gate;
 use surety_chain_client::{AccountId, Call};
 use surety_host::{Beside, Registration, Speeds, Tools, machine};
 use surety_network::{DataPlane, Node, StoreLimits};
+use surety_provider_calls::CallsConfig;
 use surety_types::{
     limits,
     model::ModelManifest,
@@ -20,7 +21,7 @@ use super::{
 };
 use crate::{
     args::ProviderCommand,
-    config::{DataConfig, ProviderConfig, WorkConfig},
+    config::{Config, DataConfig, ProviderConfig, WorkConfig},
     error::{CliError, Result},
     keys::Key,
     models,
@@ -37,6 +38,9 @@ pub(super) async fn run(context: &Context, command: ProviderCommand) -> Result<(
         ProviderCommand::Init(args) => super::init::run(context, StakeRole::Provider, &args.init).await,
         ProviderCommand::Status(args) => super::provider_status::status(context, &args).await,
         ProviderCommand::WhyIdle => super::provider_status::why_idle(context).await,
+        ProviderCommand::Stand(args) => super::calls::stand(context, &args).await,
+        ProviderCommand::Offer(args) => super::calls::offer(context, &args).await,
+        ProviderCommand::Withdraw(args) => super::calls::withdraw(context, &args).await,
     }
 }
 
@@ -77,6 +81,10 @@ impl Role for ProviderConfig {
 
     fn speeds(&self, home: &Path) -> Option<Speeds> {
         Some(Speeds::open(home))
+    }
+
+    fn calls(&self, config: &Config) -> Option<CallsConfig> {
+        config.calls.clone()
     }
 }
 

@@ -50,6 +50,10 @@ impl Role for Auditing<'_> {
         core
     }
 
+    fn audits_points(&self) -> bool {
+        true
+    }
+
     async fn enter(&self, _: &Tools, _: &Node, _: &[ModelManifest]) -> Result<Beside> {
         Ok(Beside::Slashes)
     }

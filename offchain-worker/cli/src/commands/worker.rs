@@ -5,13 +5,14 @@ use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When, address};
-use surety_engine::{EnginePool, PoolConfig, Priority};
+use surety_engine::{Engine, EnginePool, PoolConfig, Priority};
 use surety_host::{
     Audits, Beside, Core, Draining, Engines, Host, Speeds, Tools, Traces, Vitals, bind_metrics,
 };
 use surety_journal::Journal;
 use surety_models::{ModelStore, StoreError, known};
 use surety_network::{DataPlane, Node, StoreLimits};
+use surety_provider_calls::{CallsConfig, Owed};
 use surety_types::{ModelId, model::ModelManifest, stake::Role as StakeRole};
 use surety_worker_core::{Config as CoreConfig, Record, Role as CoreRole, Worker};
 use tokio::{
@@ -21,10 +22,16 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Context, drain, reach};
+use super::{
+    Context,
+    calls::{Calls, CallsParts},
+    drain,
+    point_audits::PointAudits,
+    reach,
+};
 use crate::{
     assembly::WorkerParts,
-    config::{DataConfig, WorkConfig},
+    config::{Config, DataConfig, WorkConfig},
     error::{CliError, Result},
     keys::{Key, private_folder},
     models,
@@ -69,6 +76,16 @@ pub(super) trait Role {
 
     /// Where its speeds are kept, if it bids by them.
     fn speeds(&self, _home: &Path) -> Option<Speeds> {
+        None
+    }
+
+    /// Whether it audits what is sold over payment channels.
+    fn audits_points(&self) -> bool {
+        false
+    }
+
+    /// How it answers over payment channels, if it does.
+    fn calls(&self, _config: &Config) -> Option<CallsConfig> {
         None
     }
 }
@@ -129,7 +146,8 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
     // What is wrong here is found before anything is said to the chain.
     let (journal, records) = open_journal(home)?;
     let stored = chosen_models(&context.models(), &config.models)?;
-    let chain = context.patient_chain().await?;
+    let channels = context.patient_rpc().await?;
+    let chain: Arc<dyn Chain> = channels.clone();
     let stash = find_stash(&*chain, &key, config.stash.as_ref()).await?;
     check_stake(&*chain, &stash, R::STAKE).await?;
     let mut core = role.core(&context.config.storage, &key, &stash, &stored);
@@ -138,8 +156,9 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
     let metrics = metrics_listener(config).await?;
     let node = Arc::new(context.node(&*chain, &role.data()).await?);
     let vitals = Arc::new(Vitals::new()?);
+    let (engines, loaded) = load(context, config.threads, &stored, &vitals).await?;
     let tools = Tools {
-        engines: load(context, config.threads, &stored, &vitals).await?,
+        engines,
         chain,
         signer: key.signer,
         stash,
@@ -169,8 +188,33 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
     let telling = (!node.endpoints().is_empty())
         .then(|| tokio::spawn(reach::tell(parts.tools.chain.clone(), node.clone())));
     let (stop, stopped) = stop_signal()?;
+    let audits = match role.audits_points() {
+        true => {
+            let (tools, models) = ((&parts.tools, channels.clone()), (loaded.clone(), config.threads));
+            Some(PointAudits::start(tools, models, home, stop.clone())?)
+        }
+        false => None,
+    };
+    // What is owed is still batched, shown and redeemed where nothing new is taken.
+    let start_calls = |config| {
+        let parts = CallsParts {
+            tools: &parts.tools,
+            channels,
+            engines: loaded,
+            config,
+            home,
+            takes_new: mode == Mode::Up,
+        };
+        Calls::start(parts, stop.clone())
+    };
+    let calls = role
+        .calls(&context.config)
+        .map(start_calls)
+        .transpose()?
+        .flatten();
     // Who bids for nothing need not know how fast it is.
     let speeds = role.speeds(home).filter(|_| mode == Mode::Up);
+    let owed = calls.as_ref().map(Calls::owed);
     let (core, still): (Box<dyn Core>, _) = match mode {
         Mode::Up => (parts.core, None),
         Mode::Drain => {
@@ -179,13 +223,21 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
         }
     };
     if let Some(still) = &still {
-        tokio::spawn(drain::watch(context.out, still.clone(), stop));
+        tokio::spawn(drain::watch(context.out, (still.clone(), owed.clone()), stop));
     }
     let result = Host::new(parts.tools, beside, core, parts.journal, &records)
         .with_metrics(metrics)
         .with_speeds(speeds)
         .run(stopped)
         .await;
+    let answered = match calls {
+        Some(calls) => calls.stop().await,
+        None => Ok(()),
+    };
+    let audited = match audits {
+        Some(audits) => audits.stop().await,
+        None => Ok(()),
+    };
     if let Some(telling) = telling {
         telling.abort();
         // It has the node, too, until it has ended.
@@ -196,7 +248,12 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
     }
     tracing::info!("stopped");
     result?;
-    still.map_or(Ok(()), |still| drain::ended(context.out, &still.borrow()))
+    answered?;
+    audited?;
+    still.map_or(Ok(()), |still| {
+        let owed = owed.map_or_else(|| Some(Owed::default()), |owed| owed.borrow().clone());
+        drain::ended(context.out, &still.borrow(), owed.as_ref())
+    })
 }
 
 pub(super) fn open_journal(home: &Path) -> Result<(Journal, Vec<Record>)> {
@@ -367,7 +424,7 @@ async fn load(
     threads: usize,
     stored: &[ModelManifest],
     vitals: &Arc<Vitals>,
-) -> Result<Engines> {
+) -> Result<(Engines, Vec<Arc<dyn Engine>>)> {
     let pool = EnginePool::new(PoolConfig {
         threads,
         ..PoolConfig::default()
@@ -379,7 +436,7 @@ async fn load(
         let engine = pool.work(Priority::Inference, move |_| assembly.engine(store.load(model)?));
         loaded.push(engine?.await?);
     }
-    Ok(Engines::new(pool, loaded, vitals.clone()))
+    Ok((Engines::new(pool, loaded.clone(), vitals.clone()), loaded))
 }
 
 /// Files of a model that the chain does not know earn nothing. The model may be registered later, though.

@@ -28,6 +28,9 @@ pub struct RawConfig {
     /// See [`super::ProviderConfig`].
     #[serde(skip_serializing_if = "is_default")]
     pub provider: RawProvider,
+    /// See [`super::Config::calls`].
+    #[serde(skip_serializing_if = "is_default")]
+    pub calls: RawCalls,
     /// See [`super::Config::verifier`].
     #[serde(skip_serializing_if = "is_default")]
     pub verifier: RawWork,
@@ -112,6 +115,30 @@ impl RawProvider {
             tip_max: self.tip_max,
         }
     }
+}
+
+/// The section `[calls]`: answers over payment channels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawCalls {
+    /// Whether any are given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// See [`surety_provider_calls::CallsConfig::open_max`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_max: Option<usize>,
+    /// See [`surety_provider_calls::CallsConfig::chunk_tokens_max`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk_tokens_max: Option<u32>,
+    /// Memory for keys and values of each model, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mib_max: Option<u64>,
+    /// See [`surety_provider_calls::CallsConfig::batch_blocks`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_blocks: Option<u32>,
+    /// See [`surety_provider_calls::CallsConfig::redeem_min`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redeem_min: Option<Amount>,
 }
 
 /// The section `[verifier]`, and what `[provider]` has in common with it.

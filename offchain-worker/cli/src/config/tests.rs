@@ -168,6 +168,14 @@ fn every_variable_stands_for_a_setting_and_every_setting_has_one() {
             metrics_listen: Some("m".into()),
             tip_max: Some(Amount(1)),
         },
+        calls: RawCalls {
+            enabled: Some(true),
+            open_max: Some(1),
+            chunk_tokens_max: Some(1),
+            memory_mib_max: Some(1),
+            batch_blocks: Some(1),
+            redeem_min: Some(Amount(1)),
+        },
         verifier: RawWork {
             stash: Some("s".into()),
             models: Some(Vec::new()),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use surety_types::{input::Work, model::Operation};
+use utoipa::ToSchema;
 
 use crate::{
     ledger::amount,
@@ -11,7 +12,7 @@ use crate::{
 };
 
 /// What the requests of a batch are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum Endpoint {
     /// Embeddings.
     #[serde(rename = "/v1/embeddings")]
@@ -33,17 +34,10 @@ impl Endpoint {
             Self::Completions => "/v1/completions",
         }
     }
-
-    /// From what stands in requests.
-    pub fn parse(path: &str) -> Option<Self> {
-        [Self::Embeddings, Self::Chat, Self::Completions]
-            .into_iter()
-            .find(|endpoint| endpoint.path() == path)
-    }
 }
 
 /// How far a batch is, in OpenAI's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Its file is being read.
@@ -89,7 +83,7 @@ impl Status {
 }
 
 /// What is wrong with a batch's file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Fault {
     /// For programs.
     pub code: String,
@@ -102,7 +96,7 @@ pub struct Fault {
 }
 
 /// Requests of a batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Counts {
     /// All.
     pub total: u64,

@@ -10,32 +10,37 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::{
     record::{Batch, Counts, Endpoint, Status, Times},
-    told::{batch_id, told},
+    told::{Told, Window, batch_id, told},
 };
 use crate::{
     api::{Answer, Asker, now, whole_body},
     error::ApiError,
-    files::{Wanted, listed, no_file, numbered},
+    files::{Listed, Wanted, no_file, numbered},
+    request::read,
 };
 
-/// The only window that OpenAI's clients know.
-pub(super) const WINDOW: &str = "24h";
 /// As OpenAI has it.
 const METADATA_MAX: usize = 16;
 const METADATA_KEY_MAX: usize = 64;
 const METADATA_VALUE_MAX: usize = 512;
 
-#[derive(Deserialize)]
+/// A batch that is to be begun.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct New {
+pub(crate) struct NewBatch {
+    /// The file with its requests.
     input_file_id: String,
-    endpoint: String,
-    completion_window: String,
+    /// What all of its requests are for.
+    endpoint: Endpoint,
+    #[serde(rename = "completion_window")]
+    _completion_window: Window,
+    /// Up to 16 entries, of 64 and 512 bytes.
     metadata: Option<BTreeMap<String, String>>,
-    /// Files are kept until they are deleted.
+    /// Ignored: files are kept until they are deleted.
     #[serde(rename = "output_expires_after")]
     _output_expires_after: Option<Value>,
 }
@@ -55,18 +60,20 @@ fn number(id: &str) -> Result<u64, ApiError> {
     numbered(id, "batch_").ok_or_else(|| no_batch(id))
 }
 
+/// Begin a batch
+///
+/// Each answer is a task on the chain; embeddings of a model are computed together.
+#[utoipa::path(
+    post,
+    path = "/v1/batches",
+    operation_id = "createBatch",
+    tag = "batches",
+    request_body = NewBatch,
+    responses((status = 200, description = "The batch.", body = Told))
+)]
 pub(crate) async fn create(Asker { shared, key }: Asker, request: Request) -> Answer {
-    let body = whole_body(request).await?;
-    let new: New =
-        serde_json::from_slice(&body).map_err(|error| ApiError::invalid("body", error.to_string()))?;
-    let endpoint = Endpoint::parse(&new.endpoint).ok_or_else(|| {
-        let told = "endpoint has to be /v1/embeddings, /v1/chat/completions or /v1/completions";
-        ApiError::invalid("endpoint", told)
-    })?;
-    if new.completion_window != WINDOW {
-        let told = format!("completion_window has to be {WINDOW:?}");
-        return Err(ApiError::invalid("completion_window", told));
-    }
+    shared.take_request(&key)?;
+    let new: NewBatch = read(&whole_body(request).await?)?;
     let metadata = new.metadata.unwrap_or_default();
     let fits = |(name, value): (&String, &String)| {
         name.len() <= METADATA_KEY_MAX && value.len() <= METADATA_VALUE_MAX
@@ -77,14 +84,13 @@ pub(crate) async fn create(Asker { shared, key }: Asker, request: Request) -> An
         );
         return Err(ApiError::invalid("metadata", told));
     }
-    shared.rates.take(&key, 0)?;
     let id = new.input_file_id;
     let input = numbered(&id, "file-").ok_or_else(|| no_file(&id))?;
     let created = now();
     let batch = Batch {
         number: 0,
         key: key.id,
-        endpoint,
+        endpoint: new.endpoint,
         input,
         output: 0,
         has_output: false,
@@ -107,22 +113,51 @@ pub(crate) async fn create(Asker { shared, key }: Asker, request: Request) -> An
     });
     let batch = kept.await?;
     shared.new_batch.notify_one();
-    Ok(Json(told(&batch)).into_response())
+    Ok(Json(told(batch)).into_response())
 }
 
+/// List batches
+#[utoipa::path(
+    get,
+    path = "/v1/batches",
+    operation_id = "listBatches",
+    tag = "batches",
+    params(Wanted),
+    responses((status = 200, description = "Some of them.", body = Listed<Told>))
+)]
 pub(crate) async fn list(Asker { shared, key }: Asker, Query(wanted): Query<Wanted>) -> Answer {
     let page = wanted.page("batch_", 20, 100)?;
     let (batches, has_more) = shared.ledger(move |ledger| ledger.batches(&key.id, page)).await?;
-    let data: Vec<Value> = batches.iter().map(told).collect();
-    Ok(Json(listed(&data, has_more)).into_response())
+    let list = Listed::new(batches.into_iter().map(told).collect(), has_more);
+    Ok(Json(list).into_response())
 }
 
+/// Look at a batch
+#[utoipa::path(
+    get,
+    path = "/v1/batches/{id}",
+    operation_id = "retrieveBatch",
+    tag = "batches",
+    params(("id" = String, Path, description = "Its id.")),
+    responses((status = 200, description = "The batch.", body = Told))
+)]
 pub(crate) async fn show(Asker { shared, key }: Asker, Path(id): Path<String>) -> Answer {
     let number = number(&id)?;
     let batch = shared.ledger(move |ledger| ledger.batch(&key.id, number)).await?;
-    Ok(Json(told(&batch)).into_response())
+    Ok(Json(told(batch)).into_response())
 }
 
+/// Cancel a batch
+///
+/// Nothing more is posted; what providers have begun goes on to its end, and is paid.
+#[utoipa::path(
+    post,
+    path = "/v1/batches/{id}/cancel",
+    operation_id = "cancelBatch",
+    tag = "batches",
+    params(("id" = String, Path, description = "Its id.")),
+    responses((status = 200, description = "The batch.", body = Told))
+)]
 pub(crate) async fn cancel(Asker { shared, key }: Asker, Path(id): Path<String>) -> Answer {
     let number = number(&id)?;
     let cancelled = shared.ledger(move |ledger| ledger.cancel_batch(&key.id, number, now()));
@@ -132,5 +167,5 @@ pub(crate) async fn cancel(Asker { shared, key }: Asker, Path(id): Path<String>)
     shared
         .cancelled
         .send_modify(|count| *count = count.wrapping_add(1));
-    Ok(Json(told(&batch)).into_response())
+    Ok(Json(told(batch)).into_response())
 }

@@ -1,18 +1,17 @@
 //! What is written into the files of a batch, and what is told of it.
 
-use std::fmt::Display;
+use std::{collections::BTreeMap, fmt::Display};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use surety_types::input::InputReader;
+use utoipa::ToSchema;
 
-use super::{
-    record::{Ask, Batch, BatchTask, Counts, Fault, Line},
-    routes::WINDOW,
-};
+use super::record::{Ask, Batch, BatchTask, Counts, Endpoint, Fault, Line, Status};
 use crate::{
-    answer::{Head, embeddings, receipt_id},
+    answer::{Head, ListWord, embeddings, receipt_id, words},
     error::ApiError,
-    files::file_id,
+    files::{Named, file_id},
     runner::Computed,
     stop::StopFilter,
     text::ModelText,
@@ -23,32 +22,87 @@ pub(crate) fn batch_id(number: u64) -> String {
     format!("batch_{number:016x}")
 }
 
-/// A batch as it is told.
-pub(crate) fn told(batch: &Batch) -> Value {
-    let Counts {
-        total,
-        completed,
-        failed,
-    } = batch.counts;
-    let times = &batch.times;
-    json!({
-        "id": batch_id(batch.number), "object": "batch", "endpoint": batch.endpoint.path(),
-        "errors": faults(&batch.faults), "input_file_id": file_id(batch.input), "completion_window": WINDOW,
-        "status": batch.status.name(),
-        "output_file_id": batch.has_output.then(|| file_id(batch.output)),
-        "error_file_id": batch.has_errors.then(|| file_id(batch.errors())),
-        "created_at": times.created, "in_progress_at": times.in_progress, "expires_at": times.expires,
-        "finalizing_at": times.finalizing, "completed_at": times.completed, "failed_at": times.failed,
-        "expired_at": times.expired, "cancelling_at": times.cancelling, "cancelled_at": times.cancelled,
-        "request_counts": {"total": total, "completed": completed, "failed": failed},
-        "metadata": batch.metadata,
-    })
+words!(BatchWord = "batch");
+
+/// In which a batch is computed: the only one that OpenAI's clients know.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) enum Window {
+    #[serde(rename = "24h")]
+    Day,
 }
 
-fn faults(faults: &[Fault]) -> Value {
-    match faults.is_empty() {
-        true => Value::Null,
-        false => json!({"object": "list", "data": faults}),
+/// A batch.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Batch)]
+pub(crate) struct Told {
+    id: String,
+    object: BatchWord,
+    endpoint: Endpoint,
+    /// Why its file was refused.
+    errors: Option<Faults>,
+    input_file_id: String,
+    completion_window: Window,
+    status: Status,
+    /// The file with the answers, once it is over and there are any.
+    output_file_id: Option<String>,
+    /// The file with the refusals, once it is over and there are any.
+    error_file_id: Option<String>,
+    /// Seconds since 1970, as all of its times.
+    created_at: u64,
+    in_progress_at: Option<u64>,
+    /// Nothing more is posted then.
+    expires_at: u64,
+    finalizing_at: Option<u64>,
+    completed_at: Option<u64>,
+    failed_at: Option<u64>,
+    expired_at: Option<u64>,
+    cancelling_at: Option<u64>,
+    cancelled_at: Option<u64>,
+    request_counts: Counts,
+    /// What its owner says of it.
+    metadata: BTreeMap<String, String>,
+}
+
+/// What is wrong with a batch's file.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Faults {
+    object: ListWord,
+    data: Vec<Fault>,
+}
+
+impl Named for Told {
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// A batch as it is told.
+pub(crate) fn told(batch: Batch) -> Told {
+    let (times, errors) = (batch.times, batch.errors());
+    Told {
+        id: batch_id(batch.number),
+        object: BatchWord::Word,
+        endpoint: batch.endpoint,
+        errors: (!batch.faults.is_empty()).then_some(Faults {
+            object: ListWord::Word,
+            data: batch.faults,
+        }),
+        input_file_id: file_id(batch.input),
+        completion_window: Window::Day,
+        status: batch.status,
+        output_file_id: batch.has_output.then(|| file_id(batch.output)),
+        error_file_id: batch.has_errors.then(|| file_id(errors)),
+        created_at: times.created,
+        in_progress_at: times.in_progress,
+        expires_at: times.expires,
+        finalizing_at: times.finalizing,
+        completed_at: times.completed,
+        failed_at: times.failed,
+        expired_at: times.expired,
+        cancelling_at: times.cancelling,
+        cancelled_at: times.cancelled,
+        request_counts: batch.counts,
+        metadata: batch.metadata,
     }
 }
 
@@ -124,7 +178,7 @@ pub(crate) fn answers(
                 let own = own.ok_or("the task has fewer vectors than items")?;
                 let ids: Vec<_> = (item..end).map(|item| reader.item(item)).collect();
                 item = end;
-                embeddings(&task.model, &receipt, own, &ids, *tokens, *base64)
+                json!(embeddings(&task.model, &receipt, own, ids, *tokens, *base64))
             }
             (Ask::Generate { is_chat, stops, seed }, Computed::Tokens { ids, stopped }) => {
                 let whole = text.decode(ids)?;
@@ -146,7 +200,7 @@ pub(crate) fn answers(
                     seed: *seed,
                     prompt_tokens: task.work().prompt_tokens(),
                 };
-                head.answer(&told, ids, finish, tokens)
+                json!(head.answer(&told, ids, finish, tokens))
             }
             _ => return Err("the task's output is of another kind".into()),
         };

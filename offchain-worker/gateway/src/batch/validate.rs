@@ -1,6 +1,7 @@
 //! From the file of a batch to its tasks, whose prices are reserved.
 
 use axum::http::StatusCode;
+use futures::{StreamExt, TryStreamExt, stream};
 use surety_types::model::Operation;
 
 use super::{
@@ -17,6 +18,9 @@ use crate::{
     metrics::Metrics,
     runner::{BatchModel, RunnerError},
 };
+
+/// Quotes of a batch's tasks that are asked for at once.
+const QUOTES_AT_ONCE: usize = 8;
 
 impl Batches {
     /// Reads the file, makes tasks of it, and reserves what they cost.
@@ -92,38 +96,18 @@ impl Batches {
             .shared
             .ledger(move |ledger| ledger.new_numbers(count))
             .await?;
-        let mut tasks = Vec::new();
-        for (number, planned) in (first..).zip(plan.tasks) {
-            let Planned {
-                model,
-                work,
-                input,
-                lines,
-            } = planned;
-            let quoted = match self.runner.quote(number, &model, &work).await {
-                Ok(quoted) => quoted,
-                Err(RunnerError::Later(why)) if now() < batch.times.expires => return Err(later(why)),
-                Err(RunnerError::Later(why) | RunnerError::Refused(why) | RunnerError::Lost(why)) => {
-                    return Ok(Err(vec![fault(None, "no_price", None, why)]));
-                }
-            };
-            let task = BatchTask {
-                number,
-                batch: batch.number,
-                key: batch.key.clone(),
-                model,
-                generates: work.operation == Operation::Generate,
-                input_bytes: work.input_bytes,
-                units_max: work.units_max,
-                cap: quoted.cap,
-                height: quoted.height,
-                state: TaskState::Waiting,
-                spent: 0,
-                receipt: None,
-                lines,
-            };
-            tasks.push((task, input));
-        }
+        let quoted = stream::iter((first..).zip(plan.tasks))
+            .map(|(number, planned)| self.quoted_task(batch, number, planned))
+            .buffered(QUOTES_AT_ONCE)
+            .try_collect::<Vec<_>>()
+            .await;
+        let tasks = match quoted {
+            Ok(tasks) => tasks,
+            Err(RunnerError::Later(why)) if now() < batch.times.expires => return Err(later(why)),
+            Err(RunnerError::Later(why) | RunnerError::Refused(why) | RunnerError::Lost(why)) => {
+                return Ok(Err(vec![fault(None, "no_price", None, why)]));
+            }
+        };
         let refusals = plan.refused.len() as u64;
         let line = |(asked, error): (Asked, ApiError)| {
             let id = request_id(batch.number, asked.line);
@@ -135,6 +119,37 @@ impl Batches {
             refused,
             refusals,
         }))
+    }
+
+    async fn quoted_task(
+        &self,
+        batch: &Batch,
+        number: u64,
+        planned: Planned,
+    ) -> Result<(BatchTask, Vec<u8>), RunnerError> {
+        let Planned {
+            model,
+            work,
+            input,
+            lines,
+        } = planned;
+        let quoted = self.runner.quote(number, &model, &work).await?;
+        let task = BatchTask {
+            number,
+            batch: batch.number,
+            key: batch.key.clone(),
+            model,
+            generates: work.operation == Operation::Generate,
+            input_bytes: work.input_bytes,
+            units_max: work.units_max,
+            cap: quoted.cap,
+            height: quoted.height,
+            state: TaskState::Waiting,
+            spent: 0,
+            receipt: None,
+            lines,
+        };
+        Ok((task, input))
     }
 }
 

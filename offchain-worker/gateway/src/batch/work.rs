@@ -3,14 +3,14 @@
 use std::{
     collections::{BTreeSet, HashMap},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use axum::http::StatusCode;
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::{
-    sync::{Semaphore, SemaphorePermit},
+    sync::{OwnedSemaphorePermit, Semaphore},
     task::{Id, JoinSet},
     time::sleep,
 };
@@ -38,7 +38,10 @@ pub(crate) struct Batches {
     pub(super) shared: Arc<Shared>,
     pub(super) runner: Arc<dyn BatchRunner>,
     /// Of tasks that are posted, or about to be.
-    places: Semaphore,
+    places: Arc<Semaphore>,
+    /// Places of those that were on the chain before this program was started: they wait for nothing, since
+    /// their inputs have to be served.
+    kept: Mutex<Vec<OwnedSemaphorePermit>>,
     /// Of files that are read.
     readings: Semaphore,
 }
@@ -53,7 +56,8 @@ enum NotPosted {
 impl Batches {
     pub fn new(shared: Arc<Shared>, runner: Arc<dyn BatchRunner>) -> Self {
         Self {
-            places: Semaphore::new(shared.settings.batches.tasks),
+            places: Arc::new(Semaphore::new(shared.settings.batches.tasks)),
+            kept: Mutex::default(),
             readings: Semaphore::new(READ_AT_ONCE),
             shared,
             runner,
@@ -62,6 +66,10 @@ impl Batches {
 
     /// Goes on until it is dropped.
     pub async fn run(self: Arc<Self>) {
+        while let Err(error) = self.keep_places().await {
+            tracing::warn!(error = error.message, "cannot see which tasks are on the chain");
+            sleep(self.shared.settings.batches.pause).await;
+        }
         let (mut running, mut numbers) = (JoinSet::new(), HashMap::<Id, u64>::new());
         loop {
             match self.shared.ledger(|ledger| ledger.open_batches()).await {
@@ -87,6 +95,15 @@ impl Batches {
                 () = sleep(LOOK) => {}
             }
         }
+    }
+
+    /// Keeps places for the tasks that are on the chain already.
+    async fn keep_places(&self) -> Result<(), ApiError> {
+        let count = self.shared.ledger(Ledger::tasks_on_chain).await?;
+        let places = (0..count).map_while(|_| self.places.clone().try_acquire_owned().ok());
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(places);
+        Ok(())
     }
 
     /// One batch, to its end or the next fault, after which it is begun again.
@@ -151,8 +168,13 @@ impl Batches {
             .shared
             .ledger(move |ledger| ledger.batch_task(number))
             .await?;
-        let Some(_place) = self.place(batch, &task).await? else {
-            return Ok(());
+        let _place = match task.state {
+            TaskState::Waiting => match self.place(batch, &task).await? {
+                None => return Ok(()),
+                place => place,
+            },
+            TaskState::Posting(_) | TaskState::Posted(_) => self.kept_place(),
+            TaskState::Ended => return Ok(()),
         };
         let input = self.shared.ledger(move |ledger| ledger.task_input(number));
         let mut posting = task.posting(input.await?);
@@ -168,18 +190,24 @@ impl Batches {
         }
     }
 
-    /// A place for a task; nothing where it is not to be posted any more, and has ended by that.
-    async fn place(&self, batch: &Batch, task: &BatchTask) -> Result<Option<SemaphorePermit<'_>>, ApiError> {
+    /// The place of a task that may be on the chain. Where there is none, more are there than may be, and
+    /// it goes on all the same: whoever serves no input loses money.
+    fn kept_place(&self) -> Option<OwnedSemaphorePermit> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.pop()
+            .or_else(|| self.places.clone().try_acquire_owned().ok())
+    }
+
+    /// A place for a task that waits; nothing where it is not to be posted any more, and has ended by that.
+    async fn place(&self, batch: &Batch, task: &BatchTask) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
         let mut cancelled = self.shared.cancelled.subscribe();
         loop {
-            if task.state == TaskState::Waiting
-                && let Some(why) = self.is_not_to_be_posted(batch).await?
-            {
+            if let Some(why) = self.is_not_to_be_posted(batch).await? {
                 self.leave(task, why).await?;
                 return Ok(None);
             }
             tokio::select! {
-                place = self.places.acquire() => return place.map(Some).map_err(|_| broke()),
+                place = self.places.clone().acquire_owned() => return place.map(Some).map_err(|_| broke()),
                 // Its sender lives as long as this.
                 _ = cancelled.changed() => {}
             }
@@ -281,15 +309,19 @@ impl Batches {
         loop {
             let mut ending = pin!(self.runner.ended(posting, on_chain));
             let ended = loop {
+                let mut is_again = false;
                 if !is_told && self.is_cancelled(batch).await? {
-                    is_told = true;
-                    if let Err(error) = self.runner.cancel(on_chain).await {
+                    let withdrawn = self.runner.cancel(on_chain).await;
+                    if let Err(error) = &withdrawn {
                         tracing::info!(on_chain, %error, "a task of a cancelled batch goes on");
                     }
+                    is_again = matches!(withdrawn, Err(RunnerError::Later(_)));
+                    is_told = !is_again;
                 }
                 tokio::select! {
                     ended = &mut ending => break ended,
                     _ = cancelled.changed(), if !is_told => {}
+                    () = sleep(self.shared.settings.batches.pause), if is_again => {}
                 }
             };
             match ended {

@@ -269,6 +269,21 @@ impl Ledger {
         Ok(numbers)
     }
 
+    /// How many tasks are on the chain, or may be.
+    pub(crate) fn tasks_on_chain(&self) -> Result<usize, LedgerError> {
+        let read = self.database.begin_read()?;
+        let (inputs, tasks) = (read.open_table(INPUTS)?, read.open_table(TASKS)?);
+        let mut count = 0usize;
+        for row in inputs.iter()? {
+            let row = tasks.get(row?.0.value())?.ok_or(LedgerError::NoCall)?;
+            let task: BatchTask = serde_json::from_slice(row.value())?;
+            if task.state != TaskState::Waiting {
+                count = count.saturating_add(1);
+            }
+        }
+        Ok(count)
+    }
+
     /// A task.
     pub(crate) fn batch_task(&self, number: u64) -> Result<BatchTask, LedgerError> {
         let read = self.database.begin_read()?;
@@ -300,9 +315,8 @@ impl Ledger {
             if task.state == TaskState::Ended {
                 return Ok(());
             }
-            all.settle(&task.key, task.cap, end.spent)?;
+            task.spent = all.settle(&task.key, task.cap, end.spent)?;
             task.state = TaskState::Ended;
-            task.spent = end.spent;
             task.receipt = end.receipt;
             set_task(write, &task)?;
             write.open_table(INPUTS)?.remove(number)?;

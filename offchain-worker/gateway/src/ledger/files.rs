@@ -2,6 +2,7 @@
 
 use redb::{ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{Ledger, LedgerError};
 
@@ -17,7 +18,7 @@ const BYTES_MAX: u64 = 4 << 30;
 pub(crate) const PART_BYTES: usize = 1 << 20;
 
 /// What a file is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// Requests of a batch.

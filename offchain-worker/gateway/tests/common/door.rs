@@ -1,29 +1,29 @@
 //! Files and batches over real sockets, with a chain in a file.
 
-// Each test binary uses some of it.
-#![allow(dead_code)]
-
 use std::{
     collections::BTreeMap,
     fs::{self, OpenOptions},
     io::Write,
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
     time::Duration,
 };
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use surety_gateway::{
-    BatchModel, BatchRunner, BatchSettings, Computed, Ended, Gateway, KeyTerms, Ledger, ModelText,
-    NoProviders, Payment, Posting, Quoted, RunnerError, Settings, TaskReceipt, Upstream,
+    BatchModel, BatchRunner, BatchSettings, Computed, Ended, Gateway, KeyTerms, Ledger, LedgerError,
+    ModelText, NoProviders, Payment, Posting, Quoted, RunnerError, Settings, TaskReceipt, Upstream,
 };
 use surety_types::{
     input::{InputReader, Work},
     model::Operation,
 };
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{net::TcpListener, sync::Semaphore, task::JoinHandle};
 
 use super::{ANSWER, Bytes, asked, sent};
 
@@ -56,6 +56,10 @@ pub struct Tasks {
     pub over: Arc<Semaphore>,
     /// Providers deliver nothing.
     pub fails: bool,
+    /// Tasks that somebody follows.
+    pub followed: Arc<AtomicUsize>,
+    /// A task cannot be withdrawn so many times, for now.
+    pub not_yet: AtomicUsize,
 }
 
 impl Tasks {
@@ -66,6 +70,8 @@ impl Tasks {
             loses_first: false,
             over: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             fails: false,
+            followed: Arc::default(),
+            not_yet: AtomicUsize::new(0),
         }
     }
 
@@ -144,7 +150,10 @@ impl BatchRunner for Tasks {
         if self.cancelled(task).exists() {
             return Ok(unpaid("it was cancelled"));
         }
-        self.over.acquire().await.unwrap().forget();
+        self.followed.fetch_add(1, SeqCst);
+        let ended = self.over.acquire().await;
+        self.followed.fetch_sub(1, SeqCst);
+        ended.unwrap().forget();
         if self.fails {
             return Ok(unpaid("too few providers delivered in time"));
         }
@@ -178,6 +187,12 @@ impl BatchRunner for Tasks {
     }
 
     async fn cancel(&self, task: u64) -> Result<(), RunnerError> {
+        let left = self
+            .not_yet
+            .fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1));
+        if left.is_ok() {
+            return Err(RunnerError::Later("the node is gone".into()));
+        }
         fs::write(self.cancelled(task), "").unwrap();
         Ok(())
     }
@@ -186,6 +201,7 @@ impl BatchRunner for Tasks {
 pub struct Door {
     pub address: SocketAddr,
     pub ledger: Arc<Ledger>,
+    serving: JoinHandle<()>,
 }
 
 pub fn settings(without_key: Option<KeyTerms>, window: Duration) -> Settings {
@@ -210,14 +226,27 @@ impl Door {
 
     /// In front of providers who answer at once, too.
     pub async fn before(providers: Arc<dyn Upstream>, path: &Path, tasks: Tasks, settings: Settings) -> Self {
-        let ledger = Arc::new(Ledger::open(path).unwrap());
+        let ledger = Arc::new(opened(path).await);
         let text: Arc<dyn ModelText> = Arc::new(Bytes);
         let texts = BTreeMap::from([("talker".to_owned(), text.clone()), ("embedder".to_owned(), text)]);
         let gateway = Gateway::new(providers, Arc::new(tasks), texts, ledger.clone(), settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { gateway.serve(&listener, address, std::future::pending()).await });
-        Self { address, ledger }
+        let serving = tokio::spawn(async move {
+            let never = std::future::pending();
+            gateway.serve(&listener, address, never).await.unwrap();
+        });
+        Self {
+            address,
+            ledger,
+            serving,
+        }
+    }
+
+    /// Ends it in the middle of whatever it does.
+    pub async fn stop(self) {
+        self.serving.abort();
+        assert!(self.serving.await.is_err());
     }
 
     pub async fn open(home: &Path, tasks: Tasks) -> Self {
@@ -287,6 +316,19 @@ impl Door {
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     }
+}
+
+/// The ledger, once whoever had it is gone.
+async fn opened(path: &Path) -> Ledger {
+    let open = async {
+        loop {
+            match Ledger::open(path) {
+                Err(LedgerError::InUse) => tokio::task::yield_now().await,
+                opened => return opened.unwrap(),
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), open).await.unwrap()
 }
 
 pub const DAY: Duration = Duration::from_secs(24 * 3600);

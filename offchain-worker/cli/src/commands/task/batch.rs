@@ -345,9 +345,7 @@ impl BatchRunner for ChainTasks {
             .chain
             .submit(&self.signer, call, Until::Included.into())
             .await;
-        included
-            .map(drop)
-            .map_err(|error| RunnerError::Refused(error.to_string()))
+        included.map(drop).map_err(|error| of_chain(&error))
     }
 }
 
@@ -410,6 +408,10 @@ fn of_client(error: &ClientError) -> RunnerError {
 fn of_chain(error: &ChainError) -> RunnerError {
     let told = error.to_string();
     match error {
+        // Its operator can send it some.
+        ChainError::Dispatch(fault) if fault.pallet.is_none() && fault.name == "Token" => {
+            RunnerError::Later(told)
+        }
         ChainError::Dispatch(_) => RunnerError::Refused(told),
         ChainError::Rejected(refusal) if !refusal.is_retryable() => RunnerError::Refused(told),
         // Its fate may be unknown.

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use surety_chain_client::{FakeChain, Funds, sample};
+use surety_chain_client::{DispatchFault, FakeChain, Funds, Refusal, sample};
 use surety_network::memory::MemoryNet;
 use surety_types::{input::IdBounds, multiaddr::Endpoint};
 
@@ -189,6 +189,32 @@ async fn without_money_nothing_is_posted_or_kept_and_it_is_tried_again() {
     };
     assert!(told.contains("free") && world.on_chain() == 0, "{told}");
     assert!(!world.is_kept(&posting));
+}
+
+#[tokio::test]
+async fn what_the_chain_refuses_for_want_of_money_or_for_a_moment_is_tried_again() {
+    let world = world();
+    let posting = world.posting(7).await;
+    let fault = |pallet: Option<&str>, name: &str| {
+        ChainError::Dispatch(DispatchFault {
+            pallet: pallet.map(Into::into),
+            name: name.into(),
+            docs: String::new(),
+        })
+    };
+    let is_post = |call: &Call| matches!(call, Call::PostTask { .. });
+    world.chain.refuse_next(is_post, fault(None, "Token"), 1);
+    let posted = world.tasks.post(&posting).await;
+    assert!(matches!(posted, Err(RunnerError::Later(_))), "{posted:?}");
+
+    let is_cancel = |call: &Call| matches!(call, Call::CancelTask { .. });
+    world.chain.refuse_next(is_cancel, Refusal::PoolFull, 1);
+    let cancelled = world.tasks.cancel(0).await;
+    assert!(matches!(cancelled, Err(RunnerError::Later(_))), "{cancelled:?}");
+    let begun = fault(Some("TaskAuction"), "NotBidding");
+    world.chain.refuse_next(is_cancel, begun, 1);
+    let cancelled = world.tasks.cancel(0).await;
+    assert!(matches!(cancelled, Err(RunnerError::Refused(_))), "{cancelled:?}");
 }
 
 #[test]

@@ -1,0 +1,153 @@
+//! Providers who answer at once, and fail, lie and stall as they are told to.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering::SeqCst},
+};
+
+use async_trait::async_trait;
+use surety_gateway::{
+    Embedded, Finish, Generating, GenerationAsk, Offered, Receipt, Step, Upstream, UpstreamError, Verdict,
+};
+use tokio::sync::Notify;
+
+use super::ANSWER;
+
+/// Says [`ANSWER`]; the first provider fails after so many tokens, the second may say something else.
+#[derive(Default)]
+pub struct Providers {
+    pub fails_after: Option<usize>,
+    pub lies: bool,
+    pub stalls: bool,
+    /// Cancelled, it says nothing of what it is owed.
+    pub mute: bool,
+    /// It claims more than anybody has.
+    pub greedy: bool,
+    pub cancelled: Arc<Notify>,
+    pub asked: AtomicU32,
+}
+
+struct Run {
+    left: Vec<u32>,
+    said: u32,
+    most: u32,
+    fails_after: Option<usize>,
+    stalls: bool,
+    mute: bool,
+    greedy: bool,
+    provider: String,
+    cancelled: Arc<Notify>,
+}
+
+impl Run {
+    fn receipt(&self, finish: Finish) -> Receipt {
+        Receipt {
+            provider: self.provider.clone(),
+            channel: 1,
+            nonce: 2,
+            output_hash: "aa".into(),
+            trace_root: "bb".into(),
+            units: self.said,
+            price: if self.greedy {
+                u128::MAX
+            } else {
+                u128::from(self.said)
+            },
+            finish,
+        }
+    }
+}
+
+#[async_trait]
+impl Generating for Run {
+    async fn next(&mut self) -> Result<Step, UpstreamError> {
+        if self.fails_after == Some(self.said as usize) {
+            return Err(UpstreamError::Failed {
+                provider: self.provider.clone(),
+                why: "gone".into(),
+                spent: u128::from(self.said),
+            });
+        }
+        if self.stalls && self.said == 3 {
+            std::future::pending::<()>().await;
+        }
+        if self.said == self.most {
+            return Ok(Step::Done(self.receipt(Finish::Length)));
+        }
+        if self.left.is_empty() {
+            return Ok(Step::Done(self.receipt(Finish::Stop)));
+        }
+        self.said += 1;
+        Ok(Step::Tokens(vec![self.left.remove(0)]))
+    }
+
+    async fn cancel(self: Box<Self>) -> Result<Receipt, UpstreamError> {
+        self.cancelled.notify_one();
+        if self.mute {
+            return Err(UpstreamError::Busy);
+        }
+        Ok(self.receipt(Finish::Cancelled))
+    }
+}
+
+#[async_trait]
+impl Upstream for Providers {
+    fn models(&self) -> Vec<Offered> {
+        [("talker", true), ("embedder", false)]
+            .map(|(name, generates)| Offered {
+                name: name.into(),
+                generates,
+                unit_price_max: 1,
+            })
+            .into()
+    }
+
+    async fn generate(
+        &self,
+        ask: &GenerationAsk,
+        avoid: &[String],
+    ) -> Result<Box<dyn Generating>, UpstreamError> {
+        self.asked.fetch_add(1, SeqCst);
+        let is_first = avoid.is_empty();
+        let text = if self.lies && !is_first { "Gruss" } else { ANSWER };
+        Ok(Box::new(Run {
+            left: text.bytes().map(u32::from).collect(),
+            said: 0,
+            most: ask.settings.max_tokens,
+            fails_after: self.fails_after.filter(|_| is_first),
+            stalls: self.stalls,
+            mute: self.mute,
+            greedy: self.greedy,
+            provider: format!("provider-{}", avoid.len()),
+            cancelled: self.cancelled.clone(),
+        }))
+    }
+
+    async fn embed(
+        &self,
+        _: &str,
+        items: &[Vec<u32>],
+        _: u128,
+        _: &[String],
+    ) -> Result<Embedded, UpstreamError> {
+        let receipt = Receipt {
+            provider: "provider-0".into(),
+            channel: 1,
+            nonce: 3,
+            output_hash: "cc".into(),
+            trace_root: "dd".into(),
+            units: u32::try_from(items.len()).unwrap(),
+            price: if self.greedy { u128::MAX } else { 1 },
+            finish: Finish::Stop,
+        };
+        let vectors = items.iter().map(|ids| vec![ids.len() as f32, 0.5]).collect();
+        Ok(Embedded {
+            vectors,
+            receipts: vec![receipt],
+        })
+    }
+
+    async fn verdict(&self, _: &Receipt) -> Verdict {
+        Verdict::Challengeable
+    }
+}

@@ -1,0 +1,290 @@
+//! Asking one provider after the other, until one takes a request.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use surety_channel_calls::{
+    Refusal,
+    payer::{AskError, Wanted},
+};
+use surety_channels::{Request, VoucherRefusal};
+use surety_gateway::UpstreamError;
+use surety_network::CallStream;
+use surety_types::{input::NEW_TOKENS_MAX, multiaddr::Endpoint};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, timeout, timeout_at},
+};
+
+use crate::{
+    AccountId,
+    channel::{Asking, CallId, Ended, Handle, Message, UNREAD_MAX, Untaken},
+    choose::rank,
+    market::{Need, NoWay, Shared, Way, named},
+};
+
+/// Pieces of an answer: no answer has more tokens that are not its prompt's.
+const PIECES_MAX: usize = NEW_TOKENS_MAX as usize;
+
+/// How often one provider is asked the same, with another number, sum, price or chunk each time.
+const TRIES: usize = 4;
+
+/// A request, but for what a unit costs at whoever takes it.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub wanted: Wanted,
+    pub need: Need,
+}
+
+/// A request that was taken.
+pub(crate) struct Call {
+    pub provider: AccountId,
+    /// Most that it may cost, in plancks.
+    pub price: u128,
+    pub asked_at: Instant,
+    pieces: mpsc::Receiver<Vec<u8>>,
+    /// Nothing once it has ended.
+    pub ended: Option<oneshot::Receiver<Ended>>,
+    handle: Arc<Handle>,
+    id: CallId,
+}
+
+impl Call {
+    /// The next piece; nothing after the last. Cancel-safe.
+    pub async fn piece(&mut self) -> Option<Vec<u8>> {
+        let piece = self.pieces.recv().await;
+        // It may have been behind until now.
+        if self.pieces.len() == UNREAD_MAX.saturating_sub(1) {
+            self.handle.read_on();
+        }
+        piece
+    }
+
+    /// It is enough. What comes until the end is to be taken in all the same.
+    pub async fn cancel(&self) {
+        self.handle.tell(Message::Cancel(self.id)).await;
+    }
+}
+
+/// Why one provider does not answer.
+enum Failure {
+    /// Another one may, or this one in a while.
+    Next,
+    /// It may have been paid for something.
+    Lost(UpstreamError),
+}
+
+/// Why nobody has taken it so far, for whoever is told so in the end.
+#[derive(Default)]
+struct Reasons {
+    is_busy: bool,
+    is_exhausted: bool,
+}
+
+impl Reasons {
+    fn error(&self) -> UpstreamError {
+        match (self.is_busy, self.is_exhausted) {
+            (_, true) => UpstreamError::Exhausted,
+            (true, false) => UpstreamError::Busy,
+            (false, false) => UpstreamError::NoProvider,
+        }
+    }
+}
+
+impl Shared {
+    /// Asks the best provider that takes it. Where a channel or money is missing, or all are busy, that is
+    /// waited for.
+    ///
+    /// # Errors
+    /// [`UpstreamError`].
+    pub async fn begin(&self, asked: &Asked, avoid: &[String]) -> Result<Call, UpstreamError> {
+        let until = Instant::now().checked_add(self.config.patience.place);
+        let until = until.unwrap_or_else(Instant::now);
+        let mut changed = self.changed.subscribe();
+        let mut refused = BTreeSet::new();
+        let mut reasons = Reasons::default();
+        loop {
+            changed.mark_unchanged();
+            let is_avoided = |provider: &AccountId| avoid.contains(&named(provider));
+            let (candidates, are_busy) = self.candidates(&asked.need, |provider| {
+                refused.contains(provider) || is_avoided(provider)
+            });
+            reasons.is_busy |= are_busy;
+            let mut waits = false;
+            let mut best = true;
+            for candidate in rank(candidates) {
+                let provider = candidate.provider;
+                let price = asked.need.price(candidate.unit_price);
+                let is_best = std::mem::take(&mut best);
+                let way = match self.way(&provider, price, is_best) {
+                    Ok(way) => way,
+                    Err(why) => {
+                        waits = true;
+                        reasons.is_busy |= why != NoWay::Exhausted;
+                        reasons.is_exhausted |= why == NoWay::Exhausted;
+                        continue;
+                    }
+                };
+                match self.ask(asked, way, candidate.unit_price).await {
+                    Ok(call) => return Ok(call),
+                    Err(Failure::Lost(error)) => return Err(error),
+                    Err(Failure::Next) => {
+                        reasons.is_busy = true;
+                        refused.insert(provider);
+                    }
+                }
+            }
+            if !waits {
+                return Err(reasons.error());
+            }
+            if timeout_at(until, changed.changed()).await.is_err() {
+                return Err(reasons.error());
+            }
+        }
+    }
+
+    /// Asks one provider, on a new stream each time.
+    async fn ask(&self, asked: &Asked, way: Way, unit_price: u128) -> Result<Call, Failure> {
+        let provider = way.handle.payee.clone();
+        let mut asked = asked.clone();
+        asked.wanted.request.unit_price = unit_price;
+        let mut way = Some(way);
+        // What it was written off for this request, in plancks: no more than once.
+        let mut written_off = 0u128;
+        for _ in 0..TRIES {
+            let price = asked.need.price(asked.wanted.request.unit_price);
+            let one = match way.take() {
+                Some(way) => Ok(way),
+                None => self.way(&provider, price, false),
+            };
+            let Ok(one) = one else { break };
+            let Some(stream) = self.dial(&provider, &one.endpoints).await else {
+                break;
+            };
+            let (taken, is_taken) = oneshot::channel();
+            let (ended, has_ended) = oneshot::channel();
+            let units = usize::try_from(asked.need.units).unwrap_or(usize::MAX);
+            let (pieces, to_read) = mpsc::channel(units.clamp(1, PIECES_MAX));
+            let (handle, id, asked_at) = (one.handle.clone(), self.next_call(), Instant::now());
+            let asking = Asking {
+                call: id,
+                wanted: asked.wanted.clone(),
+                stream,
+                taken,
+                pieces,
+                ended,
+                place: one.place,
+            };
+            handle.tell(Message::Ask(Box::new(asking))).await;
+            let why = match is_taken.await {
+                Ok(Ok(())) => {
+                    return Ok(Call {
+                        provider,
+                        price,
+                        asked_at,
+                        pieces: to_read,
+                        ended: Some(has_ended),
+                        handle,
+                        id,
+                    });
+                }
+                Ok(Err(why)) => why,
+                // Its task has stopped: what was signed by then may be paid.
+                Err(_) => return Err(Failure::Lost(lost(&provider, "its channel has ended", price))),
+            };
+            if let Untaken::Refused {
+                why,
+                written_off: more @ 1..,
+                ..
+            } = &why
+            {
+                self.failed(&provider);
+                let was_before = written_off > 0;
+                written_off = written_off.saturating_add(*more);
+                if was_before {
+                    handle.give_up(why.to_string());
+                    break;
+                }
+            }
+            if !self.goes_on(&handle, &mut asked, why)? {
+                break;
+            }
+        }
+        if written_off > 0 {
+            let why = "it says that it has served more than it has a receipt for, and takes nothing";
+            return Err(Failure::Lost(lost(&provider, why, written_off)));
+        }
+        Err(Failure::Next)
+    }
+
+    /// A stream to a provider, if it answers in time.
+    async fn dial(&self, provider: &AccountId, endpoints: &[Endpoint]) -> Option<CallStream> {
+        let dialled = timeout(self.config.patience.taken, self.config.plane.open_call(endpoints)).await;
+        let error = match dialled {
+            Ok(Ok(stream)) => return Some(stream),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it does not answer in time".into(),
+        };
+        tracing::warn!(provider = named(provider), error, "a provider cannot be reached");
+        self.failed(provider);
+        None
+    }
+
+    /// Whether the same provider is asked once more, with what it has said.
+    fn goes_on(&self, handle: &Handle, asked: &mut Asked, why: Untaken) -> Result<bool, Failure> {
+        let provider = &handle.payee;
+        let request: &mut Request = &mut asked.wanted.request;
+        let (why, is_worth_retry) = match why {
+            Untaken::Refused {
+                why, is_worth_retry, ..
+            } => (why, is_worth_retry),
+            Untaken::Broken { why, spent } => {
+                self.failed(provider);
+                return Err(Failure::Lost(lost(provider, &why.to_string(), spent)));
+            }
+            Untaken::Cannot(AskError::Exhausted { missing }) => {
+                handle.lacks(missing);
+                self.wanted.notify_one();
+                return Ok(false);
+            }
+            Untaken::Cannot(AskError::Unfit(unfit)) => {
+                tracing::warn!(%unfit, "a request is none");
+                return Ok(false);
+            }
+            Untaken::Cannot(_) | Untaken::Crowded => return Ok(false),
+        };
+        tracing::debug!(provider = named(provider), %why, is_worth_retry, "a provider does not take a request");
+        match why {
+            _ if is_worth_retry => return Ok(true),
+            Refusal::Price { unit_price } if unit_price <= asked.need.unit_price_max => {
+                let is_more = unit_price > request.unit_price;
+                request.unit_price = unit_price;
+                return Ok(is_more);
+            }
+            Refusal::ChunkUnits { least, most } => {
+                let before = asked.wanted.chunk_units;
+                // A range of a stranger's.
+                asked.wanted.chunk_units = before.max(least).min(most);
+                return Ok(asked.wanted.chunk_units != before);
+            }
+            Refusal::Busy => self.busy(provider),
+            // It has another journal than this channel's, or this end has.
+            Refusal::Closing
+            | Refusal::Forgotten
+            | Refusal::BadSignature
+            | Refusal::Voucher(VoucherRefusal::NotLarger { .. } | VoucherRefusal::OtherNonce { .. })
+            | Refusal::Unpaid { .. } => handle.give_up(why.to_string()),
+            // It sees another block, or sells something else now.
+            _ => self.busy(provider),
+        }
+        Ok(false)
+    }
+}
+
+/// A provider that may have been paid for something.
+pub(crate) fn lost(provider: &AccountId, why: &str, spent: u128) -> UpstreamError {
+    UpstreamError::Failed {
+        provider: named(provider),
+        why: why.to_owned(),
+        spent,
+    }
+}

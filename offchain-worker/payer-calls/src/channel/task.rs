@@ -1,0 +1,425 @@
+//! The task that owns a channel's state machine.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use codec::Encode;
+use surety_channel_calls::{
+    Payer, PayerEffect, Refusal, Step,
+    payer::{Broken, Evidence, HeldState},
+};
+use surety_channels::Nonce;
+use surety_journal::CallStore;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, MissedTickBehavior, interval, sleep},
+};
+
+use super::{
+    Asking, CallId, Ended, Handle, Message, Place, QUEUE, Seen, UNREAD_MAX, Untaken,
+    line::{Heard, Line},
+};
+use crate::config::Patience;
+
+/// Between two looks at what is late.
+const TICK: Duration = Duration::from_millis(250);
+
+/// After a write that failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Events whose rows are written with one sync.
+const JOINED: usize = 64;
+
+/// A request that is being asked or answered.
+struct Call {
+    id: CallId,
+    line: Line,
+    /// Until it is taken.
+    taken: Option<oneshot::Sender<Result<(), Untaken>>>,
+    /// Until it has ended.
+    ended: Option<oneshot::Sender<Ended>>,
+    pieces: mpsc::Sender<Vec<u8>>,
+    /// Whoever reads it is behind.
+    is_paused: bool,
+    /// It has ended by then, however its provider draws it out.
+    until: Instant,
+    /// Given back when what it has cost is counted.
+    _place: Place,
+}
+
+/// See the module's documentation.
+pub(super) struct Task {
+    payer: Payer,
+    handle: Arc<Handle>,
+    store: Arc<CallStore>,
+    patience: Patience,
+    calls: BTreeMap<Nonce, Call>,
+    queue: VecDeque<Box<Asking>>,
+    /// Until when the one that is asked has to be taken.
+    asking: Option<(Nonce, Instant)>,
+    /// Vouchers that are sent again then.
+    again: VecDeque<(Instant, Nonce)>,
+    is_over: bool,
+}
+
+impl Task {
+    pub fn new(payer: Payer, handle: Arc<Handle>, (store, patience): (Arc<CallStore>, Patience)) -> Self {
+        Self {
+            payer,
+            handle,
+            store,
+            patience,
+            calls: BTreeMap::new(),
+            queue: VecDeque::new(),
+            asking: None,
+            again: VecDeque::new(),
+            is_over: false,
+        }
+    }
+
+    /// Until the channel has ended, or its journal cannot be written any more.
+    pub async fn run(mut self, begun: Step<PayerEffect>, mut events: mpsc::Receiver<Message>) {
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut step = begun;
+        loop {
+            // Whatever is here already goes with the same sync.
+            for _ in 0..JOINED {
+                let Ok(message) = events.try_recv() else { break };
+                step.join(self.take(message));
+            }
+            if !self.commit(step).await || !self.ask_next().await {
+                return self.handle.give_up("its journal cannot be written".into());
+            }
+            if self.is_over {
+                return;
+            }
+            step = tokio::select! {
+                message = events.recv() => match message {
+                    Some(message) => self.take(message),
+                    None => return,
+                },
+                _ = tick.tick() => self.tick(),
+            };
+        }
+    }
+
+    fn take(&mut self, message: Message) -> Step<PayerEffect> {
+        match message {
+            // It is asked after what was decided before it is written: its number may have been another's.
+            Message::Ask(asking) => {
+                if self.queue.len() < QUEUE {
+                    self.queue.push_back(asking);
+                } else {
+                    asking.taken.send(Err(Untaken::Crowded)).ok();
+                }
+                Step::default()
+            }
+            Message::Heard(heard) => self.heard(heard),
+            Message::Cancel(call) => self.cancel(call),
+            Message::Read => self.resume(),
+            Message::See(seen) => self.see(*seen),
+            Message::Shown(nonce) => self.forget(nonce.checked_add(1)),
+            Message::Holds(nonce, reply) => {
+                let holds = self.payer.held().any(|(held, ..)| held == nonce);
+                reply.send(holds).ok();
+                Step::default()
+            }
+            Message::Over => {
+                self.is_over = true;
+                self.forget(None)
+            }
+        }
+    }
+
+    fn nonce_of(&self, call: CallId) -> Option<Nonce> {
+        let mut calls = self.calls.iter();
+        calls.find_map(|(nonce, of)| (of.id == call).then_some(*nonce))
+    }
+
+    /// What its provider says after that it says soon.
+    fn cancel(&mut self, id: CallId) -> Step<PayerEffect> {
+        let Some(nonce) = self.nonce_of(id) else {
+            return Step::default();
+        };
+        if let Some(call) = self.calls.get_mut(&nonce) {
+            call.until = call.until.min(after(self.patience.words));
+        }
+        self.payer.cancel(nonce)
+    }
+
+    fn heard(&mut self, heard: Heard) -> Step<PayerEffect> {
+        let Some(nonce) = self.nonce_of(heard.call) else {
+            return Step::default();
+        };
+        match heard.said {
+            Ok(message) => self.payer.hear(nonce, message),
+            Err(why) => {
+                tracing::info!(channel = self.payer.channel(), nonce, why, "a call is lost");
+                self.payer.lost(nonce)
+            }
+        }
+    }
+
+    fn see(&mut self, seen: Seen) -> Step<PayerEffect> {
+        self.payer.see(seen.terms, seen.signers, seen.now);
+        // What a final batch has is counted, and nothing is expected of it any more.
+        let step = self.forget(Some(seen.purse.next));
+        // The newest that is late: who shows a batch with it gets paid for none of those before it unless
+        // they are in batches, too.
+        let due = self.payer.demands(seen.batched_within).pop();
+        self.handle.status().due = due.map(|demand| demand.statement);
+        step
+    }
+
+    /// All requests below this one that are over; all where nothing is said.
+    fn forget(&mut self, below: Option<Nonce>) -> Step<PayerEffect> {
+        let is_one = |(nonce, state, _): &(Nonce, HeldState, Option<&_>)| {
+            *state != HeldState::Open && below.is_none_or(|below| *nonce < below)
+        };
+        let over: Vec<Nonce> = self
+            .payer
+            .held()
+            .filter(is_one)
+            .map(|(nonce, ..)| nonce)
+            .collect();
+        let mut step = Step::default();
+        for nonce in over {
+            step.join(self.payer.forget(nonce));
+        }
+        step
+    }
+
+    fn tick(&mut self) -> Step<PayerEffect> {
+        let (now, mut step) = (Instant::now(), Step::default());
+        if let Some((nonce, _)) = self.asking.take_if(|(_, until)| *until <= now) {
+            step.join(self.payer.lost(nonce));
+        }
+        let late = self.calls.iter().filter(|(_, call)| call.until <= now);
+        let late: Vec<Nonce> = late.map(|(nonce, _)| *nonce).collect();
+        for nonce in late {
+            tracing::info!(channel = self.payer.channel(), nonce, "an answer takes too long");
+            step.join(self.payer.lost(nonce));
+        }
+        step.join(self.resume());
+        while let Some((_, nonce)) = self.again.pop_front_if(|(at, _)| *at <= now) {
+            step.join(self.payer.pay_again(nonce));
+        }
+        step
+    }
+
+    /// Answers whose readers have caught up go on.
+    fn resume(&mut self) -> Step<PayerEffect> {
+        let mut step = Step::default();
+        for (nonce, call) in &mut self.calls {
+            if call.is_paused && unread(&call.pieces) < UNREAD_MAX {
+                call.is_paused = false;
+                step.join(self.payer.resume(*nonce));
+            }
+        }
+        step
+    }
+
+    /// Asks what waits, one after the other. False where nothing can be written any more.
+    async fn ask_next(&mut self) -> bool {
+        while self.asking.is_none() {
+            let Some(asking) = self.queue.pop_front() else {
+                return true;
+            };
+            // Whoever wanted it has gone.
+            if asking.taken.is_closed() {
+                continue;
+            }
+            let asking = *asking;
+            let (nonce, step) = match self.payer.ask(asking.wanted) {
+                Ok(asked) => asked,
+                Err(why) => {
+                    asking.taken.send(Err(Untaken::Cannot(why))).ok();
+                    continue;
+                }
+            };
+            let (inbox, words) = (self.handle.inbox.clone(), self.patience.words);
+            let call = Call {
+                id: asking.call,
+                line: Line::open(asking.call, asking.stream, asking.pieces.clone(), inbox, words),
+                pieces: asking.pieces,
+                is_paused: false,
+                until: after(self.patience.answer),
+                taken: Some(asking.taken),
+                ended: Some(asking.ended),
+                _place: asking.place,
+            };
+            self.calls.insert(nonce, call);
+            self.asking = Some((nonce, after(self.patience.taken)));
+            if !self.commit(step).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Writes what was decided, until it is durable, and does it. False where that cannot be.
+    async fn commit(&mut self, mut step: Step<PayerEffect>) -> bool {
+        while !step.is_empty() {
+            let store = self.store.clone();
+            let written = tokio::task::spawn_blocking(move || step.commit(&*store)).await;
+            let effects = match written {
+                Ok(Ok(effects)) => effects,
+                Ok(Err(failed)) => {
+                    let error = failed.error;
+                    tracing::error!(%error, "what was promised cannot be written down: nothing goes on until it is");
+                    step = failed.step;
+                    sleep(PAUSE).await;
+                    continue;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the journal has failed");
+                    return false;
+                }
+            };
+            self.publish();
+            step = Step::default();
+            // Their places are given back once what they have cost is known.
+            let mut over = Vec::new();
+            for effect in effects {
+                step.join(self.act(effect, &mut over));
+            }
+        }
+        true
+    }
+
+    /// What is durable is what others go by, before they hear of it.
+    fn publish(&self) {
+        let mut status = self.handle.status();
+        status.signed = self.payer.signed();
+        status.settled = self.payer.settled();
+        status.is_distrusted = self.payer.is_distrusted();
+    }
+
+    /// Does one thing. What follows from it is still to be written.
+    fn act(&mut self, effect: PayerEffect, over: &mut Vec<Call>) -> Step<PayerEffect> {
+        match effect {
+            PayerEffect::Send { nonce, message } => {
+                let call = self.calls.get(&nonce);
+                if call.is_some_and(|call| !call.line.say(message.encode())) {
+                    return self.payer.lost(nonce);
+                }
+            }
+            PayerEffect::Taken { nonce } => {
+                self.asking.take_if(|(asked, _)| *asked == nonce);
+                let call = self.calls.get_mut(&nonce);
+                if let Some(taken) = call.and_then(|call| call.taken.take()) {
+                    taken.send(Ok(())).ok();
+                }
+            }
+            PayerEffect::Said { nonce, bytes } => {
+                let Some(call) = self.calls.get_mut(&nonce) else {
+                    return Step::default();
+                };
+                // It has room for as many pieces as there are units. Whoever has gone is noticed by its
+                // reader.
+                call.pieces.try_send(bytes).ok();
+                if !call.is_paused && unread(&call.pieces) >= UNREAD_MAX {
+                    call.is_paused = true;
+                    self.payer.pause(nonce);
+                }
+            }
+            PayerEffect::Done { nonce, receipt } => {
+                let paid = self.payer.spent_on(nonce);
+                let paid = paid.unwrap_or(receipt.statement.price);
+                let signed = receipt;
+                self.end(nonce, Ended::Receipt { signed, paid }, over);
+            }
+            PayerEffect::Refused {
+                nonce,
+                why,
+                is_worth_retry,
+                written_off,
+            } => self.refused(nonce, (why, is_worth_retry, written_off), over),
+            PayerEffect::Broken {
+                nonce,
+                why,
+                spent,
+                evidence,
+            } => self.broken(nonce, (why, spent), evidence, over),
+        }
+        Step::default()
+    }
+
+    /// Whoever waits for the answer is told; its stream is closed.
+    fn end(&mut self, nonce: Nonce, how: Ended, over: &mut Vec<Call>) {
+        self.asking.take_if(|(asked, _)| *asked == nonce);
+        if let Some(mut call) = self.calls.remove(&nonce) {
+            if let Some(ended) = call.ended.take() {
+                ended.send(how).ok();
+            }
+            over.push(call);
+        }
+    }
+
+    fn refused(
+        &mut self,
+        nonce: Nonce,
+        (why, is_worth_retry, written_off): (Refusal, bool, u128),
+        over: &mut Vec<Call>,
+    ) {
+        let Some(call) = self.calls.get_mut(&nonce) else {
+            return;
+        };
+        if let Some(taken) = call.taken.take() {
+            self.asking.take_if(|(asked, _)| *asked == nonce);
+            over.extend(self.calls.remove(&nonce));
+            let untaken = Untaken::Refused {
+                why,
+                is_worth_retry,
+                written_off,
+            };
+            taken.send(Err(untaken)).ok();
+            return;
+        }
+        // It costs its provider nothing to say so.
+        tracing::debug!(channel = self.payer.channel(), nonce, %why, is_worth_retry, "a voucher is refused");
+        if is_worth_retry {
+            let at = after(self.patience.again);
+            // One at a time of each answer, or a payee could have any number signed.
+            self.again.retain(|(_, again)| *again != nonce);
+            self.again.push_back((at, nonce));
+        }
+    }
+
+    fn broken(
+        &mut self,
+        nonce: Nonce,
+        (why, spent): (Broken, u128),
+        evidence: Option<Evidence>,
+        over: &mut Vec<Call>,
+    ) {
+        let channel = self.payer.channel();
+        match evidence {
+            Some(Evidence::Equivocation(shown)) => self.handle.status().evidence = Some(shown),
+            // It is in the journal: the chain takes no report of what it shows.
+            Some(_) => {
+                tracing::error!(channel, nonce, %why, "a provider has lied: nothing more is asked of it")
+            }
+            None => {}
+        }
+        let taken = self.calls.get_mut(&nonce).and_then(|call| call.taken.take());
+        if let Some(taken) = taken {
+            taken.send(Err(Untaken::Broken { why, spent })).ok();
+        }
+        self.end(nonce, Ended::Broken { why, spent }, over);
+    }
+}
+
+fn after(time: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(time).unwrap_or(now)
+}
+
+/// Pieces that nobody has read yet.
+fn unread(pieces: &mpsc::Sender<Vec<u8>>) -> usize {
+    pieces.max_capacity().saturating_sub(pieces.capacity())
+}

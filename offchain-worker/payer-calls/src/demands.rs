@@ -1,0 +1,105 @@
+//! The duty of whoever holds receipts: each of them is in a batch, or demanded.
+//!
+//! What a batch has of a channel is known to its provider. A payer sees it on the chain only when it is
+//! counted, which happens in the order of requests. So where a receipt is not counted in the time that the
+//! chain allows a provider, the newest such one of a channel is demanded: batches of a channel are paid in
+//! the order of its requests, and who shows one with that receipt is paid for it only if those before it are
+//! in batches, too. What is shown says as much as what was signed; a batch that says something else is for
+//! whoever draws it.
+
+use std::collections::BTreeMap;
+
+use surety_chain_client::{Call, ChainError, When};
+use surety_channels::{ChannelId, Nonce, SignedChunkStatement, view::Wanted};
+
+use crate::{
+    AccountId,
+    channel::Message,
+    market::{Market, Shared},
+};
+
+/// What this payer demands now, by the provider's stash: one thing of each, as the chain has it.
+#[derive(Default)]
+pub(crate) struct Demands(BTreeMap<AccountId, (ChannelId, Nonce)>);
+
+impl Demands {
+    /// A final block has a demand.
+    pub fn placed(&mut self, held: &SignedChunkStatement<AccountId>) {
+        let statement = &held.statement;
+        let what = (statement.channel, statement.nonce);
+        self.0.insert(statement.payee.clone(), what);
+    }
+
+    /// What is to be done about receipts, by this block.
+    pub async fn look(
+        &mut self,
+        shared: &Shared,
+        when: When,
+        market: &Market,
+    ) -> Result<Vec<Call>, ChainError> {
+        let due = due(market);
+        let mut providers: Vec<AccountId> = self.0.keys().cloned().collect();
+        providers.extend(
+            due.keys()
+                .filter(|provider| !self.0.contains_key(provider))
+                .cloned(),
+        );
+        let mut calls = Vec::new();
+        for provider in providers {
+            if let Some(call) = self
+                .of(shared, when, market, (&provider, due.get(&provider)))
+                .await?
+            {
+                calls.push(call);
+            }
+        }
+        Ok(calls)
+    }
+
+    async fn of(
+        &mut self,
+        shared: &Shared,
+        when: When,
+        market: &Market,
+        (provider, due): (&AccountId, Option<&SignedChunkStatement<AccountId>>),
+    ) -> Result<Option<Call>, ChainError> {
+        let (chain, account) = (&shared.config.channels, shared.config.signer.account());
+        let demands = chain.demands(when, provider).await?;
+        let own = demands.into_iter().find(|demand| demand.demander == *account);
+        if let Some(own) = own {
+            if let Wanted::Receipt { channel, nonce, .. } = own.wanted {
+                self.0.insert(provider.clone(), (channel, nonce));
+            }
+            let is_late = own.until < market.now;
+            return Ok(is_late.then(|| Call::EndDemand {
+                provider: provider.clone(),
+                demander: account.clone(),
+            }));
+        }
+        if let Some((channel, nonce)) = self.0.remove(provider) {
+            // It is over: shown, unless its provider was convicted.
+            let standing = chain.standing(when, provider).await?;
+            let is_shown =
+                standing.is_some_and(|standing| standing.lock > 0 && standing.since_channel <= channel);
+            if let Some(handle) = market.channels.get(&channel).filter(|_| is_shown) {
+                handle.tell(Message::Shown(nonce)).await;
+            }
+            return Ok(None);
+        }
+        let has_room = self.0.len() < shared.config.spending.demands_max;
+        Ok(due.filter(|_| has_room).map(|held| Call::DemandReceipt {
+            held: Box::new(held.clone()),
+        }))
+    }
+}
+
+/// What is late, one of each provider.
+fn due(market: &Market) -> BTreeMap<AccountId, SignedChunkStatement<AccountId>> {
+    let mut due = BTreeMap::new();
+    for handle in market.channels.values() {
+        if let Some(late) = handle.status().due.clone() {
+            due.entry(handle.payee.clone()).or_insert(late);
+        }
+    }
+    due
+}

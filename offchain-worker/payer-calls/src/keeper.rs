@@ -1,0 +1,489 @@
+//! The task that follows the chain: it sees channels and offers change, and has done what that calls for.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use surety_chain_client::{
+    BlockRef, Call, ChainError, ChannelView, ErrorClass, Included, OfferView, Until, When, is_message_signed,
+};
+use surety_channel_calls::{LoadError, Payer, PayerConfig, Row, payer};
+use surety_channels::{ChannelId, Purse, Time};
+use tokio::{
+    sync::watch,
+    task::{JoinHandle, JoinSet},
+    time::{Instant, sleep},
+};
+
+use crate::{
+    AccountId, Running, StartError,
+    channel::{HELD_MAX, Handle, Message, Seen},
+    config::Config,
+    demands::Demands,
+    evidence,
+    funds::{Funded, Funds, channel_of, deposited},
+    market::{Market, Shared},
+};
+
+/// Calls that are on their way at once.
+const CALLS_MAX: usize = 4;
+
+/// Blocks that are read at most until one is there long enough.
+const STARTS: u32 = 8;
+
+/// After a question that failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Until the same is tried again that the chain, or the way to it, did not take.
+const AGAIN: Duration = Duration::from_secs(20);
+
+/// Offers that are looked at, the cheapest first.
+const OFFERS_MAX: usize = 512;
+
+/// Blocks after which it is looked again where a provider answers.
+const ADDRESSES_KEPT: u32 = 100;
+
+/// Blocks after which a call whose fate was unknown cannot be carried out any more: it is signed for less.
+const DOUBTED: u32 = 512;
+
+/// What one call is about: no two are on their way about the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum About {
+    Channel(ChannelId),
+    Opening(AccountId),
+    Demand(AccountId),
+    Report(ChannelId),
+}
+
+fn about(call: &Call) -> Option<About> {
+    match call {
+        Call::Open { payee, .. } => Some(About::Opening(payee.clone())),
+        Call::DemandReceipt { held } => Some(About::Demand(held.statement.payee.clone())),
+        Call::EndDemand { provider, .. } => Some(About::Demand(provider.clone())),
+        Call::ReportChunkEquivocation { equivocation } => {
+            Some(About::Report(equivocation.one.statement.channel))
+        }
+        _ => channel_of(call).map(About::Channel),
+    }
+}
+
+/// A channel and what keeps its task going.
+struct Kept {
+    handle: Arc<Handle>,
+    running: Running,
+    /// By the newest block that was read.
+    purse: Purse,
+}
+
+pub(crate) struct Keeper {
+    shared: Arc<Shared>,
+    kept: BTreeMap<ChannelId, Kept>,
+    /// What was signed for over channels that no finalised block has, in plancks.
+    ended: BTreeMap<ChannelId, u128>,
+    /// When addresses were read.
+    addresses_at: u32,
+    calls: JoinSet<(About, u128, Call, Result<Included, ChainError>)>,
+    /// What calls are about that are on their way, and what they deposit.
+    sent: BTreeMap<About, u128>,
+    /// What calls have deposited that no block which was read has yet, or may have where their fate is
+    /// unknown, and until which block that is to be counted.
+    doubts: Vec<(u128, u32)>,
+    /// How many calls this account had sent when this program began, until all of these are final, and the
+    /// block after which none that is not can be carried out any more. An earlier run may have deposited
+    /// what no final block has yet: until then nothing is deposited.
+    before: Option<(u32, u32)>,
+    /// What is not tried again before.
+    paused: BTreeMap<About, Instant>,
+    demands: Demands,
+}
+
+/// What was read of a finalised block.
+struct Read {
+    block: BlockRef,
+    channels: Vec<ChannelView>,
+    market: Market,
+}
+
+impl Keeper {
+    /// Takes up where the journal ends.
+    pub async fn start(config: Config) -> Result<(Arc<Shared>, JoinHandle<()>), StartError> {
+        let store = config.store.clone();
+        let rows = tokio::task::spawn_blocking(move || store.load()).await;
+        let rows = rows.map_err(|error| StartError::Journal(error.to_string()))?;
+        let rows = rows.map_err(|error| StartError::Journal(error.to_string()))?;
+        let ended = payer::signed_sums(&rows)?;
+        let blocks = config.chain.finalized_blocks().await?;
+        // Before the block is: it has all that is final by then.
+        let sent = config.chain.sent(config.signer.account()).await?;
+        let mut block = config.chain.block(When::Finalized).await?;
+        let before = (sent.finalized < sent.all).then(|| (sent.all, block.number.saturating_add(DOUBTED)));
+        let mut tries = STARTS;
+        let read = loop {
+            match read(&config, block, None).await {
+                // A block whose state is gone is followed by another.
+                Err(StartError::Chain(ChainError::Pruned { .. })) if tries > 0 => {
+                    tries = tries.saturating_sub(1)
+                }
+                done => break done?,
+            }
+            block = config.chain.block(When::Finalized).await?;
+        };
+        let (none_yet, changed) = (read.market.clone(), watch::Sender::new(0));
+        let mut keeper = Self {
+            shared: Arc::new(Shared::new(config, none_yet, changed)),
+            kept: BTreeMap::new(),
+            ended,
+            addresses_at: block.number,
+            calls: JoinSet::new(),
+            sent: BTreeMap::new(),
+            doubts: Vec::new(),
+            before,
+            paused: BTreeMap::new(),
+            demands: Demands::default(),
+        };
+        keeper.see(read, &rows).await?;
+        let shared = keeper.shared.clone();
+        let task = tokio::spawn(keeper.run(blocks));
+        Ok((shared, task))
+    }
+
+    async fn run(mut self, mut blocks: Box<dyn surety_chain_client::BlockStream>) {
+        // Waiting for a block is not given up for something else.
+        let (newest, mut seen) = watch::channel(None);
+        let follow = async move {
+            loop {
+                match blocks.next().await {
+                    Ok(block) => drop(newest.send_replace(Some(block))),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot see what is final");
+                        sleep(PAUSE).await;
+                    }
+                }
+                if newest.is_closed() {
+                    return;
+                }
+            }
+        };
+        let _follow = Running::new(tokio::spawn(follow));
+        let mut is_stale = false;
+        loop {
+            let shared = self.shared.clone();
+            is_stale |= tokio::select! {
+                changed = seen.changed() => match changed {
+                    Ok(()) => true,
+                    Err(_) => return,
+                },
+                Some(done) = self.calls.join_next() => {
+                    if let Ok((about, deposit, call, outcome)) = done {
+                        self.done(about, deposit, call, outcome);
+                    }
+                    // What it has done is there in the newest final block.
+                    true
+                }
+                () = shared.wanted.notified() => false,
+                () = sleep(PAUSE), if is_stale => true,
+            };
+            if is_stale {
+                match self.refresh().await {
+                    Ok(()) => is_stale = false,
+                    // A block whose state is gone is followed by another.
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot see this account's channels");
+                        continue;
+                    }
+                }
+            }
+            self.act();
+        }
+    }
+
+    async fn refresh(&mut self) -> Result<(), StartError> {
+        let config = &self.shared.config;
+        if let Some((all, _)) = self.before {
+            let sent = config.chain.sent(config.signer.account()).await?;
+            self.before.take_if(|_| sent.finalized >= all);
+        }
+        let block = config.chain.block(When::Finalized).await?;
+        self.before.take_if(|(_, until)| *until < block.number);
+        let known = self.shared.market();
+        let is_old = block.number > self.addresses_at.saturating_add(ADDRESSES_KEPT);
+        let read = read(config, block, (!is_old).then_some(&*known)).await?;
+        if is_old {
+            self.addresses_at = block.number;
+        }
+        self.doubts.retain(|(_, until)| *until > block.number);
+        self.see(read, &[]).await
+    }
+
+    /// Channels that are new get a task, those that have ended lose theirs; all are told.
+    async fn see(&mut self, read: Read, rows: &[Row]) -> Result<(), StartError> {
+        let Read {
+            block,
+            channels,
+            mut market,
+        } = read;
+        let ids: BTreeSet<ChannelId> = channels.iter().map(|channel| channel.channel).collect();
+        let signers = self.signers(When::At(block.hash), &channels, &market).await?;
+        for channel in &channels {
+            let batched_within = self.shared.config.patience.batched;
+            let seen = Seen {
+                terms: channel.terms(),
+                purse: channel.purse,
+                signers: signers.get(&channel.payee).cloned().unwrap_or_default(),
+                now: market.now,
+                batched_within: batched_within.unwrap_or(market.rules.closing_period),
+            };
+            if channel.key != *self.shared.config.signer.account() {
+                continue;
+            }
+            let is_stopped = |kept: &Kept| kept.running.is_finished();
+            if self.kept.get(&channel.channel).is_none_or(is_stopped) {
+                let kept = self.open(&seen, rows).await?;
+                self.kept.insert(channel.channel, kept);
+                self.ended.remove(&channel.channel);
+            }
+            if let Some(kept) = self.kept.get_mut(&channel.channel) {
+                kept.purse = seen.purse;
+                kept.handle.see(seen);
+            }
+        }
+        let over: Vec<ChannelId> = self.kept.keys().filter(|id| !ids.contains(id)).copied().collect();
+        for id in over {
+            if let Some(kept) = self.kept.remove(&id) {
+                kept.handle.tell(Message::Over).await;
+                let signed = kept.handle.status().signed;
+                if signed > 0 {
+                    self.ended.insert(id, signed);
+                }
+                // It forgets what it holds, and stops.
+                kept.running.detach();
+            }
+        }
+        market.channels = self
+            .kept
+            .iter()
+            .map(|(id, kept)| (*id, kept.handle.clone()))
+            .collect();
+        let demands = self
+            .demands
+            .look(&self.shared, When::At(block.hash), &market)
+            .await;
+        for call in demands? {
+            self.submit(call);
+        }
+        self.shared.see(market);
+        Ok(())
+    }
+
+    /// Agents whose statements bind those that are paid.
+    async fn signers(
+        &self,
+        when: When,
+        channels: &[ChannelView],
+        market: &Market,
+    ) -> Result<BTreeMap<AccountId, Vec<AccountId>>, ChainError> {
+        let mut signers: BTreeMap<_, _> = market
+            .offers
+            .iter()
+            .map(|offer| (offer.provider.clone(), offer.signers.clone()))
+            .collect();
+        for channel in channels {
+            // One that offers nothing any more still stands by what it has said.
+            if !signers.contains_key(&channel.payee) {
+                let standing = self.shared.config.channels.standing(when, &channel.payee).await?;
+                let of = standing.map(|standing| standing.signers).unwrap_or_default();
+                signers.insert(channel.payee.clone(), of);
+            }
+        }
+        Ok(signers)
+    }
+
+    async fn open(&self, seen: &Seen, rows: &[Row]) -> Result<Kept, StartError> {
+        let config = &self.shared.config;
+        let signer = config.signer.clone();
+        let payer = PayerConfig {
+            genesis: config.chain.info().genesis,
+            sign: Arc::new(move |message| signer.sign_hash(message)),
+            verify: Arc::new(|key, bytes, signature| is_message_signed(key, bytes, *signature)),
+            held_max: HELD_MAX,
+        };
+        let (terms, signers, now) = (seen.terms.clone(), seen.signers.clone(), seen.now);
+        let mut rows = rows.to_vec();
+        if rows.is_empty() {
+            // One that is new, or whose task has stopped.
+            let store = config.store.clone();
+            let read = tokio::task::spawn_blocking(move || store.load()).await;
+            let read = read.map_err(|error| StartError::Journal(error.to_string()))?;
+            rows = read.map_err(|error| StartError::Journal(error.to_string()))?;
+        }
+        let (payer, begun) = Payer::open(payer, terms, signers, now, rows)?;
+        let evidence = match payer.is_distrusted() {
+            true => evidence::unreported(config, &seen.terms).await?,
+            false => None,
+        };
+        let (store, patience) = (config.store.clone(), config.patience);
+        let changed = self.shared.changed.clone();
+        let (handle, running) = Handle::start(payer, begun, seen, (store, patience), changed);
+        handle.status().evidence = evidence;
+        Ok(Kept {
+            handle,
+            running,
+            purse: seen.purse,
+        })
+    }
+
+    /// Has done what is due.
+    fn act(&mut self) {
+        let market = self.shared.market();
+        for handle in market.channels.values() {
+            let evidence = handle.status().evidence.clone();
+            if let Some(equivocation) = evidence {
+                self.submit(Call::ReportChunkEquivocation { equivocation });
+            }
+        }
+        let funded = |kept: &Kept| kept.handle.funded(kept.purse);
+        let channels: Vec<Funded> = self.kept.values().map(funded).collect();
+        let opening = self.sent.keys().filter_map(|about| match about {
+            About::Opening(payee) => Some(payee.clone()),
+            _ => None,
+        });
+        let opening: BTreeSet<AccountId> = opening.collect();
+        let wants = self.shared.wants().clone();
+        let under_way = self
+            .sent
+            .values()
+            .chain(self.doubts.iter().map(|(deposit, _)| deposit));
+        let committed = self.ended.values().chain(under_way);
+        let unknown = if self.before.is_some() { u128::MAX } else { 0 };
+        let funds = Funds {
+            spending: &self.shared.config.spending,
+            idle: self.shared.config.patience.idle,
+            rules: &market.rules,
+            now: market.now,
+            channels: &channels,
+            wants: &wants,
+            committed: committed.fold(unknown, |sum, more| sum.saturating_add(*more)),
+            opening: &opening,
+        };
+        for call in funds.plan(self.shared.config.signer.account()) {
+            self.submit(call);
+        }
+    }
+
+    /// Sends a call, unless one about the same is on its way, or has just failed.
+    fn submit(&mut self, call: Call) {
+        let Some(about) = about(&call) else { return };
+        let now = Instant::now();
+        self.paused.retain(|_, until| *until > now);
+        let is_due = !self.sent.contains_key(&about) && !self.paused.contains_key(&about);
+        if !is_due || self.calls.len() >= CALLS_MAX {
+            return;
+        }
+        let deposit = deposited(&call);
+        self.sent.insert(about.clone(), deposit);
+        let (chain, signer) = (
+            self.shared.config.chain.clone(),
+            self.shared.config.signer.clone(),
+        );
+        self.calls.spawn(async move {
+            let outcome = chain.submit(&signer, call.clone(), Until::Finalized.into()).await;
+            (about, deposit, call, outcome)
+        });
+    }
+
+    fn done(&mut self, about: About, deposit: u128, call: Call, outcome: Result<Included, ChainError>) {
+        self.sent.remove(&about);
+        let name = call.name();
+        let error = match outcome {
+            Ok(included) => {
+                let block = included.block.number;
+                tracing::info!(call = name.call, ?about, deposit, block, "done");
+                self.doubts.push((deposit, block));
+                match call {
+                    Call::ReportChunkEquivocation { .. } => self.reported(&about),
+                    Call::DemandReceipt { held } => self.demands.placed(&held),
+                    _ => {}
+                }
+                return;
+            }
+            Err(error) => error,
+        };
+        tracing::warn!(call = name.call, ?about, %error, "the chain has not done what is due");
+        if let ChainError::Unknown { .. } = error
+            && deposit > 0
+        {
+            let number = self.addresses_at.saturating_add(ADDRESSES_KEPT);
+            self.doubts.push((deposit, number.saturating_add(DOUBTED)));
+        }
+        if error.class() == ErrorClass::Failed && matches!(call, Call::ReportChunkEquivocation { .. }) {
+            // Somebody else was first, or it is too late.
+            self.reported(&about);
+        }
+        if let Some(until) = Instant::now().checked_add(AGAIN) {
+            self.paused.insert(about, until);
+        }
+    }
+
+    fn reported(&self, about: &About) {
+        if let About::Report(channel) = about
+            && let Some(kept) = self.kept.get(channel)
+        {
+            kept.handle.status().evidence = None;
+        }
+    }
+}
+
+/// What a finalised block says. Addresses that are `known` are not asked for again.
+async fn read(config: &Config, block: BlockRef, known: Option<&Market>) -> Result<Read, StartError> {
+    let when = When::At(block.hash);
+    let chain = &config.channels;
+    let channels = chain.channels_by(when, config.signer.account()).await?;
+    let rules = chain.rules(when).await?;
+    let now: Time = chain.time(when).await?;
+    let mut offers = chain.offers(when).await?;
+    let is_wanted = |offer: &OfferView| {
+        let mut sold = config.models.values();
+        sold.any(|sold| sold.model == offer.model && sold.operations.contains(&offer.operation))
+    };
+    offers.retain(|offer| is_wanted(offer) && offer.provider != *config.signer.account());
+    offers.sort_by_key(|offer| offer.unit_price);
+    offers.truncate(OFFERS_MAX);
+    let mut endpoints = BTreeMap::new();
+    for offer in &offers {
+        let provider = &offer.provider;
+        if endpoints.contains_key(provider) {
+            continue;
+        }
+        let of = match known.and_then(|known| known.endpoints.get(provider)) {
+            Some(of) => of.clone(),
+            None => {
+                let registered = config.chain.provider(when, provider).await?;
+                // One that is not registered cannot be reached.
+                registered
+                    .map(|registered| registered.endpoints.to_vec())
+                    .unwrap_or_default()
+            }
+        };
+        endpoints.insert(provider.clone(), of);
+    }
+    let market = Market {
+        now,
+        rules,
+        offers,
+        endpoints,
+        channels: BTreeMap::new(),
+    };
+    Ok(Read {
+        block,
+        channels,
+        market,
+    })
+}
+
+impl From<LoadError> for StartError {
+    fn from(error: LoadError) -> Self {
+        Self::Journal(error.to_string())
+    }
+}

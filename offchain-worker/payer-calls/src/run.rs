@@ -1,0 +1,128 @@
+//! An answer while it is made.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use surety_channels::{End, SignedChunkStatement};
+use surety_gateway::{Finish, Generating, Receipt, Step, UpstreamError};
+
+use crate::{
+    AccountId,
+    ask::{Call, lost},
+    channel::Ended,
+    market::{Shared, named},
+};
+
+/// What comes of a call, piece by piece.
+pub(crate) struct Run {
+    shared: Arc<Shared>,
+    call: Call,
+    has_answered: bool,
+}
+
+impl Run {
+    pub const fn new(shared: Arc<Shared>, call: Call) -> Self {
+        Self {
+            shared,
+            call,
+            has_answered: false,
+        }
+    }
+
+    /// The next piece, or how it has ended. Cancel-safe.
+    pub async fn piece(&mut self) -> Result<Piece, UpstreamError> {
+        if let Some(bytes) = self.call.piece().await {
+            if !self.has_answered {
+                self.has_answered = true;
+                self.shared
+                    .answered(&self.call.provider, self.call.asked_at.elapsed());
+            }
+            return Ok(Piece::Bytes(bytes));
+        }
+        let Some(ended) = &mut self.call.ended else {
+            return Err(self.lost("it has ended", 0));
+        };
+        let ended = ended.await;
+        self.call.ended = None;
+        match ended {
+            Ok(Ended::Receipt { signed, paid }) => Ok(Piece::End { signed, paid }),
+            Ok(Ended::Broken { why, spent }) => Err(self.lost(&why.to_string(), spent)),
+            // All that it may cost may have been signed.
+            Err(_) => Err(self.lost("its channel has ended", self.call.price)),
+        }
+    }
+
+    fn lost(&self, why: &str, spent: u128) -> UpstreamError {
+        self.shared.failed(&self.call.provider);
+        lost(&self.call.provider, why, spent)
+    }
+
+    /// The receipt of a whole answer.
+    pub fn whole(
+        &self,
+        signed: &SignedChunkStatement<AccountId>,
+        paid: u128,
+    ) -> Result<Receipt, UpstreamError> {
+        let finish = match signed.statement.end.map(|end| end.how) {
+            Some(End::Stop) => Finish::Stop,
+            Some(End::Length) => Finish::Length,
+            // Nobody has cancelled it but this end's channel, for want of money.
+            Some(End::Cancelled) => return Err(self.lost("the channel's money has run out", paid)),
+            Some(End::Cut) | None => return Err(self.lost("it broke off", paid)),
+        };
+        Ok(receipt(signed, paid, finish))
+    }
+}
+
+/// What comes next of an answer.
+pub(crate) enum Piece {
+    Bytes(Vec<u8>),
+    End {
+        signed: SignedChunkStatement<AccountId>,
+        paid: u128,
+    },
+}
+
+#[async_trait]
+impl Generating for Run {
+    async fn next(&mut self) -> Result<Step, UpstreamError> {
+        match self.piece().await? {
+            Piece::Bytes(bytes) => {
+                // Whole units: a payer takes no others.
+                let (words, _) = bytes.as_chunks();
+                Ok(Step::Tokens(
+                    words.iter().map(|word| u32::from_le_bytes(*word)).collect(),
+                ))
+            }
+            Piece::End { signed, paid } => Ok(Step::Done(self.whole(&signed, paid)?)),
+        }
+    }
+
+    async fn cancel(mut self: Box<Self>) -> Result<Receipt, UpstreamError> {
+        self.call.cancel().await;
+        loop {
+            if let Piece::End { signed, paid } = self.piece().await? {
+                let finish = match signed.statement.end.map(|end| end.how) {
+                    Some(End::Stop) => Finish::Stop,
+                    Some(End::Length) => Finish::Length,
+                    Some(End::Cancelled | End::Cut) | None => Finish::Cancelled,
+                };
+                return Ok(receipt(&signed, paid, finish));
+            }
+        }
+    }
+}
+
+fn receipt(signed: &SignedChunkStatement<AccountId>, paid: u128, finish: Finish) -> Receipt {
+    let said = &signed.statement;
+    Receipt {
+        provider: named(&said.payee),
+        channel: said.channel,
+        nonce: said.nonce,
+        output_hash: format!("{:?}", said.output),
+        trace_root: format!("{:?}", said.end.map(|end| end.trace_root).unwrap_or_default()),
+        units: said.units,
+        price: paid,
+        finish,
+    }
+}

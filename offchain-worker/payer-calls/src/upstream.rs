@@ -1,0 +1,257 @@
+//! What a gateway asks.
+
+use async_trait::async_trait;
+use surety_chain_client::{When, parse_address};
+use surety_channel_calls::{CHUNK_BYTES_MAX, Table, call_key, payer::Wanted};
+use surety_channels::Request;
+use surety_gateway::{
+    Embedded, Generating, GenerationAsk, Offered, Receipt, Upstream, UpstreamError, Verdict,
+};
+use surety_proofs::content_hash;
+use surety_types::{
+    input::{encode_items, encode_prompt},
+    model::Operation,
+};
+
+use crate::{
+    Providers, Sold,
+    ask::Asked,
+    market::Need,
+    run::{Piece, Run},
+};
+
+/// Tokens of a chunk: what is paid for ahead, and may be lost. Fewer are said sooner, and cost more
+/// signatures.
+const CHUNK_TOKENS: u32 = 16;
+
+/// Items of a request for vectors: all of them are paid for ahead. Providers take twice as many, unless their
+/// operators say otherwise.
+const ITEMS_MAX: u32 = 128;
+
+impl Providers {
+    fn sold(&self, name: &str, operation: Operation) -> Result<&Sold, UpstreamError> {
+        let sold = self.shared.config.models.get(name);
+        let sold = sold.filter(|sold| sold.operations.contains(&operation));
+        sold.ok_or(UpstreamError::NoProvider)
+    }
+
+    fn asked(
+        sold: &Sold,
+        operation: Operation,
+        input: Vec<u8>,
+        (units, chunk_units): (u32, u32),
+        price_max: u128,
+    ) -> Asked {
+        let unit_price_max = price_max.checked_div(units.into()).unwrap_or_default();
+        let request = Request {
+            model: sold.model,
+            operation,
+            input: content_hash(&input),
+            input_bytes: u32::try_from(input.len()).unwrap_or(u32::MAX),
+            units_max: units,
+            // Whoever is asked says how much.
+            unit_price: 0,
+        };
+        Asked {
+            wanted: Wanted {
+                request,
+                input,
+                chunk_units,
+                facts: sold.facts.clone(),
+            },
+            need: Need {
+                model: sold.model,
+                operation,
+                units,
+                unit_price_max,
+            },
+        }
+    }
+
+    /// The vectors of as many items as one request may have.
+    async fn embed_some(
+        &self,
+        sold: &Sold,
+        items: &[Vec<u32>],
+        price_max: u128,
+        avoid: &[String],
+    ) -> Result<(Vec<Vec<f32>>, Receipt), UpstreamError> {
+        let input = encode_items(items, &sold.facts.bounds).map_err(|fault| malformed(&fault))?;
+        let units = u32::try_from(items.len()).unwrap_or(u32::MAX);
+        let asked = Self::asked(sold, Operation::Embed, input, (units, units), price_max);
+        let call = self.shared.begin(&asked, avoid).await?;
+        let mut run = Run::new(self.shared.clone(), call);
+        let mut bytes = Vec::new();
+        loop {
+            match run.piece().await? {
+                Piece::Bytes(more) => bytes.extend(more),
+                Piece::End { signed, paid } => {
+                    let receipt = run.whole(&signed, paid)?;
+                    return Ok((vectors(&bytes, sold.facts.item_bytes), receipt));
+                }
+            }
+        }
+    }
+}
+
+/// Vectors of numbers of 32 bits, little-endian, one after the other. A payer takes whole ones alone.
+fn vectors(bytes: &[u8], item_bytes: u32) -> Vec<Vec<f32>> {
+    let item_bytes = usize::try_from(item_bytes).unwrap_or(usize::MAX).max(1);
+    let vector = |item: &[u8]| {
+        let (words, _) = item.as_chunks();
+        words.iter().map(|word| f32::from_le_bytes(*word)).collect()
+    };
+    bytes.chunks_exact(item_bytes).map(vector).collect()
+}
+
+/// The gateway has checked it: this is a model that is described in two ways.
+fn malformed(fault: &dyn std::fmt::Display) -> UpstreamError {
+    tracing::error!(%fault, "what is to be asked is no input of its model");
+    UpstreamError::NoProvider
+}
+
+#[async_trait]
+impl Upstream for Providers {
+    fn models(&self) -> Vec<Offered> {
+        let (market, spending) = (self.shared.market(), &self.shared.config.spending);
+        let mut offered = Vec::new();
+        for (name, sold) in &self.shared.config.models {
+            for operation in &sold.operations {
+                let cheapest = market.cheapest(sold.model, *operation);
+                let Some(cheapest) = cheapest.filter(|price| *price <= spending.unit_price_max) else {
+                    continue;
+                };
+                let slack = u128::from(spending.slack_percent).saturating_add(100);
+                let unit_price_max = cheapest.saturating_mul(slack).div_ceil(100);
+                offered.push(Offered {
+                    name: name.clone(),
+                    generates: *operation == Operation::Generate,
+                    unit_price_max: unit_price_max.min(spending.unit_price_max),
+                });
+            }
+        }
+        offered
+    }
+
+    async fn generate(
+        &self,
+        ask: &GenerationAsk,
+        avoid: &[String],
+    ) -> Result<Box<dyn Generating>, UpstreamError> {
+        let sold = self.sold(&ask.model, Operation::Generate)?;
+        let input = encode_prompt(&ask.prompt, &ask.settings, &sold.facts.bounds);
+        let input = input.map_err(|fault| malformed(&fault))?;
+        let prompt = u32::try_from(ask.prompt.len()).unwrap_or(u32::MAX);
+        let units = prompt.saturating_add(ask.settings.max_tokens);
+        let asked = Self::asked(
+            sold,
+            Operation::Generate,
+            input,
+            (units, CHUNK_TOKENS),
+            ask.price_max,
+        );
+        let call = self.shared.begin(&asked, avoid).await?;
+        Ok(Box::new(Run::new(self.shared.clone(), call)))
+    }
+
+    async fn embed(
+        &self,
+        model: &str,
+        items: &[Vec<u32>],
+        price_max: u128,
+        avoid: &[String],
+    ) -> Result<Embedded, UpstreamError> {
+        let sold = self.sold(model, Operation::Embed)?;
+        let at_once = CHUNK_BYTES_MAX.checked_div(sold.facts.item_bytes);
+        let at_once = at_once.unwrap_or_default().clamp(1, ITEMS_MAX);
+        let at_once = usize::try_from(at_once).unwrap_or(usize::MAX);
+        let price = price_max
+            .checked_div(items.len().try_into().unwrap_or(u128::MAX))
+            .unwrap_or_default();
+        let (mut all, mut receipts) = (Vec::new(), Vec::<Receipt>::new());
+        for some in items.chunks(at_once) {
+            let most = price.saturating_mul(some.len().try_into().unwrap_or(u128::MAX));
+            match self.embed_some(sold, some, most, avoid).await {
+                Ok((vectors, receipt)) => {
+                    all.extend(vectors);
+                    receipts.push(receipt);
+                }
+                Err(error) => return Err(with(error, &receipts)),
+            }
+        }
+        Ok(Embedded {
+            vectors: all,
+            receipts,
+        })
+    }
+
+    async fn verdict(&self, receipt: &Receipt) -> Verdict {
+        self.verdict_of(receipt).await
+    }
+}
+
+/// What was paid for parts that came counts, too.
+fn with(error: UpstreamError, receipts: &[Receipt]) -> UpstreamError {
+    let before = receipts
+        .iter()
+        .fold(0u128, |sum, receipt| sum.saturating_add(receipt.price));
+    match (error, receipts.last()) {
+        (UpstreamError::Failed { provider, why, spent }, _) => UpstreamError::Failed {
+            provider,
+            why,
+            spent: spent.saturating_add(before),
+        },
+        // Nobody has failed but those who have no place for the rest: whoever had it for the others is not
+        // asked for all of it again.
+        (error, Some(last)) => UpstreamError::Failed {
+            provider: last.provider.clone(),
+            why: error.to_string(),
+            spent: before,
+        },
+        (error, None) => error,
+    }
+}
+
+impl Providers {
+    /// By the chain, and by what is held here. A receipt is held until a final batch has it, or its provider
+    /// has shown that a batch has it.
+    async fn verdict_of(&self, receipt: &Receipt) -> Verdict {
+        let key = call_key(receipt.channel, receipt.nonce);
+        let store = self.shared.config.store.clone();
+        let evidence = tokio::task::spawn_blocking(move || store.read(Table::Evidence, &key)).await;
+        if matches!(evidence, Ok(Ok(rows)) if !rows.is_empty()) || self.is_struck(receipt).await {
+            return Verdict::Wrong;
+        }
+        let market = self.shared.market();
+        let Some(handle) = market.channels.get(&receipt.channel) else {
+            // Nothing of a channel that has ended is paid or disputed any more.
+            return Verdict::Final;
+        };
+        if receipt.nonce < handle.status().purse.next {
+            return Verdict::Final;
+        }
+        match handle.holds(receipt.nonce).await {
+            Some(false) => Verdict::Challengeable,
+            Some(true) | None => Verdict::Unbatched,
+        }
+    }
+
+    /// Whether a batch that the chain keeps has the receipt as one that was found wrong.
+    async fn is_struck(&self, receipt: &Receipt) -> bool {
+        let Some(provider) = parse_address(&receipt.provider) else {
+            return false;
+        };
+        let batches = self
+            .shared
+            .config
+            .channels
+            .batches(When::Finalized, &provider)
+            .await;
+        let batches = batches.unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot see the batches of a provider");
+            Vec::new()
+        });
+        let mut windows = batches.iter().map(|batch| &batch.window);
+        windows.any(|window| window.has_struck(receipt.channel, receipt.nonce))
+    }
+}

@@ -1,0 +1,136 @@
+//! A gateway before providers, one of which dies.
+
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use surety_gateway::{
+    BatchModel, BatchRunner, BatchSettings, Ended, Gateway, KeyTerms, Ledger, ModelText, Posting, Quoted,
+    RunnerError, Settings,
+};
+use surety_types::input::{IdBounds, Work};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use crate::{
+    provider::{Fault, tokens},
+    world::{BOUNDS, PRICE, World},
+};
+
+/// A token is a byte.
+struct Bytes;
+
+impl ModelText for Bytes {
+    fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
+        Ok(text.bytes().map(u32::from).collect())
+    }
+
+    fn chat(&self, messages: &[surety_models::chat::Message]) -> Result<Vec<u32>, String> {
+        let texts = messages.iter().map(|message| message.content.as_str());
+        self.encode(&texts.collect::<String>())
+    }
+
+    fn decode(&self, ids: &[u32]) -> Result<String, String> {
+        let bytes: Vec<u8> = ids.iter().map(|id| u8::try_from(*id).unwrap()).collect();
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn bounds(&self) -> IdBounds {
+        BOUNDS
+    }
+}
+
+struct NoTasks;
+
+#[async_trait]
+impl BatchRunner for NoTasks {
+    fn models(&self) -> Vec<BatchModel> {
+        Vec::new()
+    }
+
+    async fn quote(&self, _: u64, _: &str, _: &Work) -> Result<Quoted, RunnerError> {
+        Err(RunnerError::Refused("none".into()))
+    }
+
+    async fn post(&self, _: &Posting) -> Result<u64, RunnerError> {
+        Err(RunnerError::Refused("none".into()))
+    }
+
+    async fn find(&self, _: &Posting) -> Result<Option<u64>, RunnerError> {
+        Ok(None)
+    }
+
+    async fn ended(&self, _: &Posting, _: u64) -> Result<Ended, RunnerError> {
+        Err(RunnerError::Refused("none".into()))
+    }
+
+    async fn cancel(&self, _: u64) -> Result<(), RunnerError> {
+        Ok(())
+    }
+}
+
+async fn post(address: SocketAddr, path: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let length = body.len();
+    let request = format!(
+        "POST {path} HTTP/1.0\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_one_provider_breaks_off_is_gone_on_with_by_another() {
+    let world = World::new();
+    let dying = world.provider("dying", PRICE, Fault::Dies(3));
+    let other = world.provider("other", PRICE + 1, Fault::None);
+    let payer = Arc::new(world.payer().await);
+    let home = tempfile::tempdir().unwrap();
+    let ledger = Arc::new(Ledger::open(&home.path().join("ledger")).unwrap());
+    let terms = KeyTerms {
+        cap: 100_000,
+        requests_per_minute: 100,
+        tokens_per_minute: 100_000,
+    };
+    let settings = Settings {
+        without_key: Some(terms),
+        calls: 4,
+        connections: 16,
+        time: Duration::from_secs(60),
+        token_time: Duration::from_secs(20),
+        batches: BatchSettings::default(),
+    };
+    let text: Arc<dyn ModelText> = Arc::new(Bytes);
+    let texts = BTreeMap::from([("talker".to_owned(), text)]);
+    let gateway = Gateway::new(payer, Arc::new(NoTasks), texts, ledger.clone(), settings);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { gateway.serve(&listener, address, std::future::pending()).await });
+    let body = r#"{"model": "talker", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 100,
+        "temperature": 0, "seed": 1, "stream": true}"#;
+    let answer = post(address, "/v1/chat/completions", body).await;
+    let told: String = answer
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: {"))
+        .filter_map(|line| line.split_once("\"content\":\"")?.1.split_once('"'))
+        .map(|(text, _)| text)
+        .collect();
+    let bytes: Vec<u8> = tokens(100, 1)
+        .iter()
+        .map(|id| u8::try_from(*id).unwrap())
+        .collect();
+    let whole = String::from_utf8_lossy(&bytes);
+    // A character that the end cuts in two is told as one that is none.
+    assert_eq!(
+        told.trim_end_matches('\u{fffd}'),
+        whole.trim_end_matches('\u{fffd}'),
+        "{answer}"
+    );
+    // Three chunks and one ahead from the first, and all of it from the second.
+    let spent: u128 = ledger.keys().unwrap().iter().map(|key| key.spent).sum();
+    assert_eq!(spent, (2 + 64) * PRICE + 102 * (PRICE + 1));
+    assert_eq!((dying.state().asked, other.state().asked), (1, 1));
+}

@@ -1,0 +1,13 @@
+//! Calls over channels from the gateway's side to the money, with the real other end: a payee behind real
+//! streams, a journal on disk, and a chain in memory.
+
+#![allow(clippy::unwrap_used, clippy::arithmetic_side_effects, missing_docs)]
+
+mod answers;
+mod drawn_out;
+mod faults;
+mod gateway;
+mod money;
+mod provider;
+mod receipts;
+mod world;

@@ -1,0 +1,491 @@
+//! A provider: the real payee, whose engine says what follows from what it is asked, and which dies or lies
+//! as it is told to.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use codec::Encode;
+use sp_core::H256;
+use surety_chain_client::{
+    AccountId, Call, Chain, ChannelChain, FakeChain, Signer, Until, When, is_message_signed,
+};
+use surety_channel_calls::{
+    FromPayee, Payee, PayeeConfig, PayeeEffect, ReceiptSalts, Refusal, Row, Step, Store, ToPayee,
+    message::{self, Message},
+    payee::{BatchLimits, ChannelSeen, Offer, PayeeLimits},
+};
+use surety_channels::{
+    BatchRoot, ChannelId, ChunkStatement, End, Ending, Nonce, Request, SignedChunkStatement,
+};
+use surety_network::{CallStream, DataPlane};
+use surety_types::{
+    input::{InputReader, WORD_BYTES},
+    model::Operation,
+};
+use tokio::{sync::mpsc, task::JoinHandle};
+
+use crate::{
+    drawn_out::{refuse, trickle},
+    world::{BOUNDS, ITEM_WIDTH, STOP, facts, model},
+};
+
+/// What it is to do wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Fault {
+    #[default]
+    None,
+    /// It is gone after so many chunks in all.
+    Dies(usize),
+    /// Its so-manieth chunk is another than it signs.
+    OtherBytes(usize),
+    /// Instead of that chunk it says something else about the one before.
+    Twice(usize),
+    /// It has no place.
+    Busy,
+    /// It computes nothing until it is told to.
+    Waits,
+    /// It takes nothing, and says each time that it has served a planck more than is known.
+    Ratchets,
+    /// It takes what it is asked, and then does nothing but refuse vouchers, after so long each time.
+    Refuses(Duration),
+    /// It says a token at a time, after so long each time, also when it is cancelled.
+    Trickles(Duration),
+}
+
+/// What its engine makes.
+struct Engine {
+    request: Request,
+    output: Vec<u8>,
+    how: End,
+    made: usize,
+}
+
+/// Rows that nobody reads again.
+struct Nowhere;
+
+impl Store for Nowhere {
+    type Error = Infallible;
+
+    fn put(&self, _: &[Row]) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+pub struct State {
+    payee: Payee,
+    agent: Signer,
+    genesis: H256,
+    engines: BTreeMap<(ChannelId, Nonce), Engine>,
+    streams: BTreeMap<(ChannelId, Nonce), mpsc::UnboundedSender<FromPayee>>,
+    pub fault: Fault,
+    /// Chunks that were said.
+    pub chunks: usize,
+    /// What it said last.
+    last: Option<SignedChunkStatement<AccountId>>,
+    /// Requests that it was asked, taken or not.
+    pub asked: usize,
+    /// Sums of vouchers that it was shown, by channel.
+    pub sums: BTreeMap<ChannelId, Vec<u128>>,
+    roots: Vec<BatchRoot>,
+    /// What was asked, by channel and number.
+    pub requests: BTreeMap<(ChannelId, Nonce), Request>,
+}
+
+#[derive(Clone)]
+pub struct Provider {
+    pub stash: AccountId,
+    state: Arc<Mutex<State>>,
+    agent: Signer,
+    chain: FakeChain,
+    _accepts: Arc<Aborted>,
+}
+
+struct Aborted(JoinHandle<()>);
+
+impl Drop for Aborted {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Provider {
+    pub fn start(
+        (stash, agent): (AccountId, Signer),
+        price: u128,
+        fault: Fault,
+        chain: &FakeChain,
+        plane: Arc<dyn DataPlane>,
+    ) -> Self {
+        let offer = |operation| Offer {
+            model: model(),
+            operation,
+            unit_price: price,
+            facts: facts(),
+            chunk_units: 1..=512,
+        };
+        let (genesis, signer) = (chain.info().genesis, agent.clone());
+        let config = PayeeConfig {
+            genesis,
+            stash: stash.clone(),
+            agent: agent.account().clone(),
+            sign: Arc::new(move |message| signer.sign_hash(message)),
+            verify: Arc::new(|key, bytes, signature| is_message_signed(key, bytes, *signature)),
+            salts: ReceiptSalts::new([5; 32]),
+            offers: [Operation::Generate, Operation::Embed].map(offer).into(),
+            limits: PayeeLimits::default(),
+        };
+        let (payee, _) = Payee::open(config, [], 0).unwrap();
+        let state = State {
+            payee,
+            agent: agent.clone(),
+            genesis,
+            engines: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            fault,
+            chunks: 0,
+            last: None,
+            asked: 0,
+            sums: BTreeMap::new(),
+            roots: Vec::new(),
+            requests: BTreeMap::new(),
+        };
+        let state = Arc::new(Mutex::new(state));
+        let mut calls = plane.calls().unwrap();
+        let (serving, on_chain) = (state.clone(), chain.clone());
+        let accepts = tokio::spawn(async move {
+            // Its node lives as long as it does.
+            let _plane = plane;
+            while let Some(stream) = calls.next().await {
+                tokio::spawn(serve(serving.clone(), on_chain.clone(), stream));
+            }
+        });
+        Self {
+            stash,
+            state,
+            agent,
+            chain: chain.clone(),
+            _accepts: Arc::new(Aborted(accepts)),
+        }
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Commits what it can batch, in a final block.
+    pub async fn batch(&self) {
+        let limits = BatchLimits {
+            receipts_max: 1_000,
+            price_max: u128::MAX,
+        };
+        let roots = {
+            let mut state = self.state();
+            let step = state.payee.make_batch(&limits);
+            state.act(step);
+            std::mem::take(&mut state.roots)
+        };
+        for root in roots {
+            let call = Call::CommitBatch { root };
+            self.chain
+                .submit(&self.agent, call, Until::Finalized.into())
+                .await
+                .unwrap();
+            let batches = self.chain.batches(When::Finalized, &self.stash).await.unwrap();
+            let number = batches.last().unwrap().batch;
+            let mut state = self.state();
+            let step = state.payee.committed(&root, number);
+            state.act(step);
+        }
+    }
+
+    /// Shows the receipt that somebody demands, in a final block.
+    pub async fn show(&self, demander: &AccountId, channel: ChannelId, nonce: Nonce) {
+        let shown = self.state().payee.open_receipt(channel, nonce).unwrap();
+        let call = Call::ShowReceipt {
+            demander: demander.clone(),
+            batch: shown.batch,
+            receipt: Box::new(shown.batched),
+        };
+        self.chain
+            .submit(&self.agent, call, Until::Finalized.into())
+            .await
+            .unwrap();
+    }
+
+    /// What was served over a channel, in plancks.
+    pub fn served(&self, channel: ChannelId) -> u128 {
+        self.state().payee.account(channel).unwrap_or_default().1
+    }
+}
+
+async fn serve(state: Arc<Mutex<State>>, chain: FakeChain, stream: CallStream) {
+    let (mut to, mut from) = stream.split();
+    let Ok(Some(frame)) = from.recv(ToPayee::bytes_max()).await else {
+        return;
+    };
+    let ToPayee::Ask(ask) = message::read(&frame).unwrap() else {
+        return;
+    };
+    let (channel, nonce) = (ask.voucher.voucher.channel, ask.voucher.voucher.nonce);
+    let view = chain.channel(When::Finalized, channel).await.unwrap();
+    let seen = view.map(|view| ChannelSeen {
+        terms: view.terms(),
+        purse: view.purse,
+    });
+    let (tell, mut said) = mpsc::unbounded_channel();
+    if !state.lock().unwrap().ask(ask, seen.as_ref(), tell) {
+        return;
+    }
+    loop {
+        tokio::select! {
+            message = said.recv() => {
+                let Some(message) = message else { return };
+                if to.send(&message.encode()).await.is_err() {
+                    break;
+                }
+            }
+            frame = from.recv(ToPayee::bytes_max()) => {
+                let Ok(Some(frame)) = frame else { break };
+                state.lock().unwrap().hear(message::read(&frame).unwrap());
+            }
+        }
+    }
+    let mut state = state.lock().unwrap();
+    let step = state.payee.abandon(channel, nonce);
+    state.act(step);
+    state.streams.remove(&(channel, nonce));
+}
+
+impl State {
+    /// How many requests it is answering.
+    pub fn open(&self) -> usize {
+        self.payee.open_calls().count()
+    }
+
+    /// False where it is gone.
+    fn ask(
+        &mut self,
+        ask: surety_channel_calls::Ask,
+        seen: Option<&ChannelSeen>,
+        tell: mpsc::UnboundedSender<FromPayee>,
+    ) -> bool {
+        self.asked += 1;
+        let voucher = &ask.voucher.voucher;
+        let (key, request) = ((voucher.channel, voucher.nonce), ask.request.clone());
+        let (input, of) = (ask.input.to_vec(), voucher.clone());
+        self.sums.entry(voucher.channel).or_default().push(voucher.sum);
+        let refusal = match self.fault {
+            Fault::Dies(upto) if self.chunks >= upto => return false,
+            Fault::Busy => Some(Refusal::Busy),
+            Fault::Ratchets => Some(Refusal::Unpaid { sum: voucher.sum + 1 }),
+            _ => None,
+        };
+        let taken = match refusal {
+            Some(why) => Err(why),
+            None => self.payee.try_ask(ask, seen, 0),
+        };
+        match taken {
+            Err(why) => drop(tell.send(FromPayee::Refused { nonce: key.1, why })),
+            Ok(step) => {
+                self.streams.insert(key, tell.clone());
+                self.requests.insert(key, request.clone());
+                self.act(step);
+                self.compute();
+                match self.fault {
+                    Fault::Refuses(every) => drop(tokio::spawn(refuse(tell, key.1, every))),
+                    Fault::Trickles(every) => {
+                        let answered = answer(&request, &input).0;
+                        let by = (self.agent.clone(), self.genesis);
+                        drop(tokio::spawn(trickle(tell, (of, request, answered), by, every)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        true
+    }
+
+    fn hear(&mut self, message: ToPayee) {
+        let step = match message {
+            ToPayee::Ask(_) => panic!("two on one stream"),
+            ToPayee::Pay(signed) => {
+                let voucher = &signed.voucher;
+                self.sums.entry(voucher.channel).or_default().push(voucher.sum);
+                self.payee.pay(signed, 0, 0)
+            }
+            ToPayee::Cancel(signed) => self.payee.cancel(signed),
+        };
+        self.act(step);
+        self.compute();
+    }
+
+    fn act(&mut self, step: Step<PayeeEffect>) {
+        for effect in step.commit(&Nowhere).unwrap() {
+            match effect {
+                PayeeEffect::Send {
+                    channel,
+                    nonce,
+                    message,
+                } => self.say((channel, nonce), message),
+                PayeeEffect::Compute {
+                    channel,
+                    nonce,
+                    request,
+                    input,
+                } => {
+                    let (output, how) = answer(&request, &input);
+                    let engine = Engine {
+                        request,
+                        output,
+                        how,
+                        made: 0,
+                    };
+                    self.engines.insert((channel, nonce), engine);
+                }
+                PayeeEffect::Trace { channel, nonce, .. } => {
+                    self.engines.remove(&(channel, nonce));
+                    let step = self.payee.traced(channel, nonce, H256::repeat_byte(3));
+                    self.act(step);
+                }
+                PayeeEffect::Stop { channel, nonce } => drop(self.engines.remove(&(channel, nonce))),
+                PayeeEffect::Commit { root } => self.roots.push(root),
+            }
+        }
+    }
+
+    fn say(&mut self, call: (ChannelId, Nonce), mut message: FromPayee) {
+        let mut is_last = false;
+        if let FromPayee::Chunk { bytes, statement } = &mut message {
+            let at = self.chunks;
+            self.chunks += 1;
+            is_last = statement.statement.end.is_some();
+            match self.fault {
+                Fault::Dies(upto) if at >= upto => {
+                    self.streams.clear();
+                    self.engines.clear();
+                    return;
+                }
+                Fault::OtherBytes(which) if at == which => {
+                    let mut other = bytes.to_vec();
+                    other[0] ^= 1;
+                    *bytes = other.try_into().unwrap();
+                }
+                Fault::Twice(which) if at == which => {
+                    let before = self.last.clone().unwrap().statement;
+                    let other = ChunkStatement {
+                        output: H256::repeat_byte(9),
+                        ..before
+                    };
+                    *bytes = Default::default();
+                    statement.signature = self.agent.sign_hash(&other.message(&self.genesis));
+                    statement.statement = other;
+                }
+                _ => {}
+            }
+            self.last = Some(statement.clone());
+        }
+        if let Some(stream) = self.streams.get(&call) {
+            stream.send(message).ok();
+        }
+        if is_last {
+            self.streams.remove(&call);
+        }
+    }
+
+    /// It computes from now on.
+    pub fn go_on(&mut self) {
+        self.fault = Fault::None;
+        self.compute();
+    }
+
+    /// As much as may be computed by now.
+    fn compute(&mut self) {
+        let waits = |fault| matches!(fault, Fault::Waits | Fault::Refuses(_) | Fault::Trickles(_));
+        while !waits(self.fault) {
+            let keys: Vec<_> = self.engines.keys().copied().collect();
+            let moved = keys.into_iter().filter(|key| self.compute_some(*key)).count();
+            if moved == 0 {
+                return;
+            }
+        }
+    }
+
+    fn compute_some(&mut self, (channel, nonce): (ChannelId, Nonce)) -> bool {
+        let room = self.payee.room(channel, nonce) as usize;
+        let Some(engine) = self.engines.get_mut(&(channel, nonce)) else {
+            return false;
+        };
+        let unit = unit_bytes(engine.request.operation);
+        let upto = (engine.made + unit * room).min(engine.output.len());
+        let bytes = engine.output[engine.made..upto].to_vec();
+        if bytes.is_empty() {
+            return false;
+        }
+        engine.made = upto;
+        let whole = (upto == engine.output.len()).then_some(engine.how);
+        if whole.is_some() {
+            self.engines.remove(&(channel, nonce));
+        }
+        let step = self.payee.said(channel, nonce, &bytes, 0).unwrap();
+        self.act(step);
+        if let Some(how) = whole {
+            let trace_root = H256::repeat_byte(3);
+            let step = self.payee.finished(channel, nonce, Ending { how, trace_root }, 0);
+            // It may have died over what it said.
+            if let Ok(step) = step {
+                self.act(step);
+            }
+        }
+        true
+    }
+}
+
+fn unit_bytes(operation: Operation) -> usize {
+    match operation {
+        Operation::Generate => WORD_BYTES as usize,
+        Operation::Embed => (ITEM_WIDTH * WORD_BYTES) as usize,
+    }
+}
+
+/// The text that every provider goes on with, as often as is asked for.
+pub const ANSWER: &str = "Grüße aus der Höhle 🐻! ";
+
+/// The ids of an answer of so many tokens. With the seed 7 it ends by a stop id after the text.
+pub fn tokens(most: usize, seed: u64) -> Vec<u32> {
+    let text = ANSWER.bytes().map(u32::from);
+    match seed {
+        7 => text.chain([STOP]).take(most).collect(),
+        _ => text.cycle().take(most).collect(),
+    }
+}
+
+/// The vector of an item.
+pub fn vector(ids: &[u32]) -> Vec<f32> {
+    vec![ids.len() as f32, ids[0] as f32, 0.5, -1.0]
+}
+
+fn answer(request: &Request, input: &[u8]) -> (Vec<u8>, End) {
+    let reader = InputReader::new(input, BOUNDS);
+    match request.operation {
+        Operation::Generate => {
+            let settings = reader.settings();
+            let most = settings.new_tokens(request.work().room(BOUNDS.positions)) as usize;
+            let ids = tokens(most, settings.seed);
+            let how = if ids.last() == Some(&STOP) {
+                End::Stop
+            } else {
+                End::Length
+            };
+            (ids.iter().flat_map(|id| id.to_le_bytes()).collect(), how)
+        }
+        Operation::Embed => {
+            let items = (0..request.units_max).map(|item| vector(&reader.item(item)));
+            let bytes = items.flatten().flat_map(f32::to_le_bytes).collect();
+            (bytes, End::Length)
+        }
+    }
+}

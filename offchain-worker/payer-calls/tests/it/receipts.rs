@@ -1,0 +1,128 @@
+//! What becomes of receipts.
+
+use surety_chain_client::{Call, ChannelChain, When};
+use surety_channels::view::Wanted;
+use surety_gateway::{Upstream, Verdict};
+use surety_payer_calls::Providers;
+
+use crate::{
+    provider::Fault,
+    world::{PRICE, SPENDING, World, ask, text},
+};
+
+async fn payer(world: &World) -> Providers {
+    let mut config = world.config(world.store(), SPENDING);
+    config.patience.batched = Some(20);
+    Providers::start(config).await.unwrap()
+}
+
+/// The request whose receipt is demanded.
+async fn demanded(world: &World) -> (u64, u32) {
+    world
+        .sends(|call| match call {
+            Call::DemandReceipt { held } => Some((held.statement.channel, held.statement.nonce)),
+            _ => None,
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_that_no_batch_has_in_time_is_demanded_and_its_provider_loses_its_lock_over_it() {
+    let world = World::new();
+    let provider = world.provider("one", PRICE, Fault::None);
+    let payer = payer(&world).await;
+    let (_, receipt) = ask(&payer, &text(10, 20, 1)).await.unwrap();
+    assert_eq!(payer.verdict(&receipt).await, Verdict::Unbatched);
+    assert_eq!(demanded(&world).await, (receipt.channel, receipt.nonce));
+    let ended = world.sends(|call| match call {
+        Call::EndDemand { provider, demander } => Some((provider.clone(), demander.clone())),
+        _ => None,
+    });
+    assert_eq!(
+        ended.await,
+        (provider.stash.clone(), world.payer.account().clone())
+    );
+    let stash = provider.stash.clone();
+    world
+        .until(|| {
+            let lock = world.chain.change(|state| state.channels.standings[&stash].lock);
+            (lock == 0).then_some(())
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_demand_of_the_newest_receipt_is_enough_and_what_was_shown_is_challengeable() {
+    let world = World::new();
+    world
+        .chain
+        .change(|state| state.channels.rules.supply_window = 5_000);
+    world.chain.finalize();
+    let provider = world.provider("one", PRICE, Fault::None);
+    let payer = payer(&world).await;
+    let mut receipts = Vec::new();
+    for _ in 0..3 {
+        receipts.push(ask(&payer, &text(10, 20, 1)).await.unwrap().1);
+    }
+    let (channel, nonce) = demanded(&world).await;
+    provider.batch().await;
+    let account = world.payer.account().clone();
+    // It may have been the first alone that was late then.
+    let shown = world
+        .until(|| {
+            world.chain.change(|state| {
+                let demand = state
+                    .channels
+                    .demands
+                    .get(&(provider.stash.clone(), account.clone()));
+                demand.map(|demand| demand.view.wanted.clone())
+            })
+        })
+        .await;
+    let Wanted::Receipt { nonce: of, .. } = shown else {
+        panic!("{shown:?}");
+    };
+    assert_eq!(of, nonce);
+    provider.show(&account, channel, nonce).await;
+    for receipt in receipts.iter().filter(|receipt| receipt.nonce <= nonce) {
+        let told = async {
+            while payer.verdict(receipt).await != Verdict::Challengeable {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(10), told)
+            .await
+            .unwrap();
+    }
+    let standing = world
+        .chain
+        .standing(When::Finalized, &provider.stash)
+        .await
+        .unwrap();
+    assert!(standing.unwrap().lock > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_is_final_once_a_final_batch_is_counted_with_it() {
+    let world = World::new();
+    let _provider = world.provider("one", PRICE, Fault::None);
+    let payer = world.payer().await;
+    let mut receipts = Vec::new();
+    for _ in 0..2 {
+        receipts.push(ask(&payer, &text(10, 20, 1)).await.unwrap().1);
+    }
+    // Its provider has redeemed a batch with the first.
+    world
+        .chain
+        .change(|state| state.channels.open.get_mut(&0).unwrap().purse.next = 1);
+    world.chain.finalize();
+    let told = async {
+        while payer.verdict(&receipts[0]).await != Verdict::Final {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), told)
+        .await
+        .unwrap();
+    assert_eq!(payer.verdict(&receipts[1]).await, Verdict::Unbatched);
+}
