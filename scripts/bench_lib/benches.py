@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import bounds, burst, chaos, devnet_runs, exact, report, soak, trust, trust_report
+from . import bounds, burst, chaos, devnet_runs, exact, report, seconds, soak, trust, trust_report
 
 
 class Bench(NamedTuple):
@@ -18,6 +18,7 @@ class Bench(NamedTuple):
 BENCHES = {
     "bounds": Bench(bounds.run, bounds.show),
     "exact": Bench(exact.run, report.show),
+    "seconds": Bench(seconds.run, seconds.show),
     "soak": Bench(soak.run, soak.show),
     "trust": Bench(trust.run, trust_report.show),
     "chaos": Bench(chaos.run, chaos.show),

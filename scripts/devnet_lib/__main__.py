@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from . import cheats, every_cheat, report, verdict
+from . import calls, cheats, every_cheat, report, verdict
 from .console import Console
 from .devnet import PROMPT, TEXT, UNITS_MAX, Devnet
 from .errors import CommandFailed, DevnetError, Interrupted
@@ -22,8 +22,8 @@ def arguments():
     parser = argparse.ArgumentParser(
         prog="scripts/devnet",
         description="Starts three validators, providers and verifiers as processes of their own, has a real text "
-        "embedded by a real model and a prompt continued by another, and shows who was paid what. Stops everything at "
-        "the end.",
+        "embedded by a real model and a prompt continued by another, streams a chat over a payment channel, and shows "
+        "who was paid what. Stops everything at the end.",
     )
     parser.add_argument("--report", metavar="FILE", help="write the summary as JSON")
     parser.add_argument(
@@ -92,6 +92,7 @@ def run(options, devnet, console):
         try:
             found = main_job(devnet, before, console)
             report.show(found, console)
+            calls.show(found["calls"], console)
         except CommandFailed as error:
             console.text(f"\n{error}")
             found = {"failed": str(error)}
@@ -111,7 +112,7 @@ def run(options, devnet, console):
 
 
 def main_job(devnet, before, console):
-    """Two tasks from post to paid. Returns the report."""
+    """Two tasks from post to paid, and a chat over a payment channel. Returns the report."""
     out = devnet.run_dir / "vectors.safetensors"
     console.step(f"posting a task: embed {TEXT.name}, three providers, at most 3 SURE for up to {UNITS_MAX} lines")
     with FinalityWatch(devnet.chain) as watch:
@@ -120,7 +121,9 @@ def main_job(devnet, before, console):
         console.step(f'posting another: go on from "{PROMPT}", three providers; its tokens as they come:')
         second = devnet.generate(on_event=report.Tokens(console))
     console.step(f"task {second['task']} is {second['state']}")
-    return report.make(devnet, result, out, watch, before.purses, report.generation(devnet, PROMPT, second))
+    chat = calls.run(devnet, console, report.Tokens(console))
+    made = report.make(devnet, result, out, watch, before.purses, report.generation(devnet, PROMPT, second))
+    return made | {"calls": chat}
 
 
 def main():

@@ -184,6 +184,8 @@ class Devnet:
         listen = f"127.0.0.1:{self.ports.data(provider.index)}"
         # One thread each: on a small machine the validators need theirs.
         args = ["provider", "up", "--stash", provider.stash, "--listen", listen, "--threads", "1"]
+        # Receipts reach the chain soon, for whoever watches.
+        env = {"SURETY_CALLS_BATCH_BLOCKS": "10", **(env or {})}
         # There may be other models in the cache.
         args += [part for model in models for part in ("--model", model)] + list(flags)
         self.start_worker(provider, args, env, program)

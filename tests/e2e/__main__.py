@@ -26,6 +26,8 @@ CHEATS = [
 BESIDE = [
     ["test_5_chaos"],
     ["test_6_commands"],
+    # The second on the network of the first, which proves what there is without it.
+    ["test_6_gateway", "test_7_calls"],
     ["test_0_verdict", "test_0_chaos", "test_0_release", "test_3_finality", "test_0_scripts", "test_6_newcomer"]
     # Last: it goes to a network of its own, and stays there.
     + ["test_6_compose"],

@@ -1,91 +1,146 @@
-"""The gateway as the official `openai` client sees it, on a network of its own: batches are tasks that providers are
-paid for on the chain, once, although the gateway is killed in the middle of them.
+"""The gateway as OpenAI's own clients see it, on a network of its own: batches are tasks that providers are paid for on
+the chain, once, although the gateway is killed in the middle of them.
+
+`test_7_calls` has the same network, where both are run by one process.
 """
 
+import atexit
+import functools
 import json
-import shutil
+import os
 import site
-import sys
+import subprocess
 import unittest
 import urllib.request
 
 import support
-from bench_lib.install import command
-from devnet_lib import wait
+from devnet_lib import openai_client, wait
 from devnet_lib.console import Silent
 from devnet_lib.devnet import GENERATOR, MODEL, PROMPT, Devnet
-from devnet_lib.folders import cache_dir, new_run_dir, remove_data, write_secret
+from devnet_lib.folders import new_run_dir, remove_data, write_secret
 from devnet_lib.ports import Ports
 
-OPENAI = "3.51.0"
 # Beside the other networks of these tests.
 PORTS = Ports(1500)
-HTTP = f"127.0.0.1:{PORTS.data(90)}"
 # A batch's tasks live side by side. One that waits for its commit window lives 90 s longer than others.
 BATCH_SECONDS = 600
+JAVASCRIPT_SECONDS = 300
 LINES = ["The whale is white.", "The sea is calm.", "A white whale was seen."]
 WIDTH, MAX_TOKENS = 384, 16
 SURE = 10**12
 KEYS = {"rich": "50 SURE", "poor": "1 planck"}
 
 
+@functools.cache
 def official():
-    """The official client, at a pinned version, where nothing else is disturbed by it."""
-    folder = cache_dir() / "openai"
-    done = folder / ".installed"
-    if not (done.is_file() and done.read_text() == OPENAI):
-        shutil.rmtree(folder, ignore_errors=True)
-        command([sys.executable, "-m", "venv", folder])
-        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        command([*pip, f"openai=={OPENAI}"])
-        done.write_text(OPENAI)
-    site.addsitedir(str(next(folder.glob("lib/python*/site-packages"))))
+    """The official client."""
+    site.addsitedir(str(openai_client.packages()))
     import openai
 
     return openai
 
 
+@functools.cache
+def network():
+    """The network, stopped when Python ends."""
+    # Providers that answer at once would batch their receipts in many minutes.
+    os.environ["SURETY_CALLS_BATCH_BLOCKS"] = "10"
+    run_dir = new_run_dir()
+    net = Devnet(run_dir, Silent(), ports=PORTS, databases=support.scratch())
+    atexit.register(remove_data, run_dir)
+    atexit.register(net.stop)
+    try:
+        net.up()
+    except BaseException:
+        net.stop()
+        raise
+    return net
+
+
+class Door:
+    """A gateway with a home, an account and keys of its own."""
+
+    def __init__(self, name, uri, place, keys):
+        self.net, self.name = network(), name
+        home = self.net.run_dir / name
+        home.mkdir()
+        self.surety = self.net.surety(home, write_secret(home / "account.key", uri))
+        self.http = f"127.0.0.1:{PORTS.data(90 + place)}"
+        self.listen = f"127.0.0.1:{PORTS.client() + place}"
+        create = ("gateway", "keys", "create", "--requests-per-minute", 1000, "--cap")
+        self.keys = {label: self.surety.run(*create, cap, "--label", label) for label, cap in keys.items()}
+        self.process, self.starts = None, 0
+
+    def start(self, *flags):
+        """Starts it, for the first time or again. Returns what it has said of itself."""
+        self.starts += 1
+        args = ["gateway", "up", "--http", self.http, "--listen", self.listen, *flags]
+        self.process = self.surety.start(f"{self.name}-{self.starts}", *args)
+        said = lambda: "the gateway is up" in self.process.log.read_text()  # noqa: E731
+        wait.until("the gateway", said, 90, self.net.supervisor.check)
+        return self.process.log.read_text()
+
+    def forget(self):
+        """It has ended, or is about to."""
+        self.net.supervisor.forget(self.process)
+
+    @property
+    def url(self):
+        """Where clients find it."""
+        return f"http://{self.http}/v1"
+
+    def client(self, label):
+        """The official client, with one of the keys."""
+        # A proxy of this machine knows nothing of it.
+        http = official().DefaultHttpxClient(trust_env=False)
+        key = self.keys[label]["key"]
+        return official().OpenAI(base_url=self.url, api_key=key, max_retries=0, http_client=http)
+
+    def read(self, path, label="rich"):
+        """What is at a path of its address, as text."""
+        headers = {"Authorization": f"Bearer {self.keys[label]['key']}"}
+        request = urllib.request.Request(f"http://{self.http}{path}", headers=headers)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=30) as response:
+            return response.read().decode()
+
+    def receipt(self, name, label="rich"):
+        """What stands behind an answer."""
+        return json.loads(self.read(f"/v1/receipts/{name}", label))
+
+    def javascript(self, script, label="rich", **env):
+        """Runs the tests of the official client for JavaScript. Returns how that ended."""
+        env = {"SURETY_GATEWAY": self.url, "SURETY_API_KEY": self.keys[label]["key"], **env}
+        options = {"cwd": support.REPO / "tests/js", "env": {**os.environ, **env}, "capture_output": True, "text": True}
+        argv = ["npm", "run", "--silent", script]
+        return subprocess.run(argv, timeout=JAVASCRIPT_SECONDS, check=False, **options)
+
+    def listed(self):
+        """Its keys by their labels, and what each has spent."""
+        return {key["label"]: key for key in self.surety.run("gateway", "keys", "list")}
+
+
 class Gateway(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.openai = official()
-        run_dir = new_run_dir()
-        cls.addClassCleanup(remove_data, run_dir)
-        cls.net = Devnet(run_dir, Silent(), ports=PORTS, databases=support.scratch())
-        cls.addClassCleanup(cls.net.stop)
-        cls.net.up()
-        home = run_dir / "gateway"
-        home.mkdir()
+        cls.openai, cls.net = official(), network()
         # Nobody else's while the network runs.
-        cls.surety = cls.net.surety(home, write_secret(home / "account.key", "//Two"))
-        create = ("gateway", "keys", "create", "--cap")
-        cls.keys = {name: cls.surety.run(*create, cap, "--label", name) for name, cap in KEYS.items()}
-        cls.starts = 0
-        cls.start()
-        cls.rich, cls.poor = (cls.client(name) for name in KEYS)
+        cls.door = Door("gateway", "//Two", 0, KEYS)
+        cls.door.start()
+        cls.addClassCleanup(cls.end)
+        cls.rich, cls.poor = (cls.door.client(label) for label in KEYS)
         cls.begin_batches()
         # By now its tasks are being posted, or were.
-        cls.gateway.kill()
-        cls.net.supervisor.forget(cls.gateway)
-        cls.start()
+        cls.door.forget()
+        cls.door.process.kill()
+        cls.door.start()
         cls.done = {name: cls.end_of(batch) for name, batch in cls.batches.items()}
 
     @classmethod
-    def start(cls):
-        """Starts the gateway, for the first time or again."""
-        cls.starts += 1
-        listen = f"127.0.0.1:{PORTS.client()}"
-        args = ["gateway", "up", "--http", HTTP, "--listen", listen]
-        cls.gateway = cls.surety.start(f"gateway-{cls.starts}", *args)
-        said = lambda: "the gateway is up" in cls.gateway.log.read_text()  # noqa: E731
-        wait.until("the gateway", said, 90, cls.net.supervisor.check)
-
-    @classmethod
-    def client(cls, name):
-        # A proxy of this machine knows nothing of it.
-        http = cls.openai.DefaultHttpxClient(trust_env=False)
-        key = cls.keys[name]["key"]
-        return cls.openai.OpenAI(base_url=f"http://{HTTP}/v1", api_key=key, max_retries=0, http_client=http)
+    def end(cls):
+        """Whoever comes after it has the machine for itself."""
+        cls.door.forget()
+        cls.door.process.stop()
 
     @classmethod
     def batch(cls, client, endpoint, bodies):
@@ -127,14 +182,6 @@ class Gateway(unittest.TestCase):
         lines = [json.loads(line) for line in self.rich.files.content(batch.output_file_id).text.splitlines()]
         return {line["custom_id"]: line["response"] for line in lines}
 
-    def receipt(self, answer):
-        """What the gateway tells of the task behind an answer."""
-        url = f"http://{HTTP}/v1/receipts/{answer['request_id']}"
-        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {self.keys['rich']['key']}"})
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=30) as response:
-            return json.load(response)
-
     def test_models_on_the_chain_are_listed(self):
         models = {model.id for model in self.rich.models.list()}
         self.assertLessEqual({MODEL, GENERATOR}, models)
@@ -160,7 +207,7 @@ class Gateway(unittest.TestCase):
         self.assertEqual(self.net.chain.next_task(), 2)
         spent, tasks = 0, set()
         for name in self.batches:
-            receipts = [self.receipt(answer) for answer in self.answers(name).values()]
+            receipts = [self.door.receipt(answer["request_id"]) for answer in self.answers(name).values()]
             # Lines of one task have one receipt.
             self.assertEqual({receipt["id"] for receipt in receipts}, {receipts[0]["id"]})
             receipt = receipts[0]
@@ -174,8 +221,8 @@ class Gateway(unittest.TestCase):
             spent += paid
             tasks.add(receipt["task"])
         self.assertEqual(tasks, {0, 1})
-        listed = {key["label"]: key for key in self.surety.run("gateway", "keys", "list")}
-        self.assertEqual((int(listed["rich"]["spent"]), int(listed["rich"]["reserved"])), (spent, 0))
+        rich = self.door.listed()["rich"]
+        self.assertEqual((int(rich["spent"]), int(rich["reserved"])), (spent, 0))
         self.assertLess(spent, 50 * SURE)
 
     def test_a_key_spends_no_more_than_its_cap(self):
@@ -199,16 +246,26 @@ class Gateway(unittest.TestCase):
         self.assertEqual((refused.exception.status_code, refused.exception.code), (503, "no_provider"))
 
     def test_a_key_that_is_revoked_opens_nothing_from_then_on_and_the_gateway_ends_when_it_is_asked_to(self):
-        made = self.surety.run("gateway", "keys", "create", "--cap", "1 SURE")
+        made = self.door.surety.run("gateway", "keys", "create", "--cap", "1 SURE")
         client = self.rich.with_options(api_key=made["key"])
         self.assertTrue(client.models.list().data)
-        self.surety.run("gateway", "keys", "revoke", made["id"])
+        self.door.surety.run("gateway", "keys", "revoke", made["id"])
         with self.assertRaises(self.openai.AuthenticationError):
             client.models.list()
-        self.gateway.stop()
-        self.assertEqual(self.gateway.returncode(), 0, self.gateway.tail())
-        self.net.supervisor.forget(self.gateway)
-        type(self).start()
+        process = self.door.process
+        self.door.forget()
+        process.stop()
+        self.assertEqual(process.returncode(), 0, process.tail())
+        self.door.start()
+
+    def test_the_official_client_for_javascript_sees_the_same(self):
+        done = self.door.javascript("test:batches", SURETY_BATCH=self.done["vectors"].id)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("skipped 0", done.stdout)
+
+    def test_it_describes_itself_to_whoever_asks(self):
+        api = json.loads(self.door.read("/openapi.json"))
+        self.assertLessEqual({"/v1/batches", "/v1/embeddings", "/v1/receipts/{id}"}, set(api["paths"]))
 
     def test_whoever_has_no_key_is_refused_and_files_can_be_deleted(self):
         stranger = self.rich.with_options(api_key="sk-surety-00")

@@ -1,0 +1,187 @@
+"""Answers at once, over payment channels, as OpenAI's own clients see them: two providers stand behind their offers,
+and a gateway pays them.
+
+On the network of `test_6_gateway`, which comes before it where one process runs both: there nobody answers at once.
+"""
+
+import re
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+
+from devnet_lib import wait
+from devnet_lib.devnet import GENERATOR, MODEL, PROMPT
+from test_6_gateway import BATCH_SECONDS, LINES, SURE, WIDTH, Door, network, official
+
+KEYS = {"rich": "20 SURE", "poor": "1 planck"}
+OFFERED = {MODEL: "embed", GENERATOR: "generate"}
+UNIT_PRICE, PLACES, CAP = "0.0001 SURE", 8, "10 SURE"
+SELLERS = 2
+OFFER_SECONDS = 180
+MESSAGES = [{"role": "user", "content": "Where is the whale?"}]
+CHAT = {"model": GENERATOR, "messages": MESSAGES, "max_tokens": 24, "seed": 7}
+AT_ONCE = 6
+
+
+def sell(provider):
+    """Has a provider stand behind both models, and sell them over channels."""
+    home = provider.surety.home
+    stash = network().surety(home, home / "stash.key")
+    stash.run("provider", "stand", "--cap", CAP)
+    for model, operation in OFFERED.items():
+        args = ("--model", model, "--operation", operation, "--price", UNIT_PRICE, "--places", PLACES)
+        stash.run("provider", "offer", *args)
+
+
+class Calls(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.openai, cls.net = official(), network()
+        with ThreadPoolExecutor(SELLERS) as pool:
+            list(pool.map(sell, cls.net.providers[:SELLERS]))
+        cls.door = Door("calls", "//Alice//stash", 1, KEYS)
+        cls.door.start("--deposit", "2 SURE", "--budget", "15 SURE")
+        cls.addClassCleanup(cls.end)
+        cls.rich, cls.poor = (cls.door.client(label) for label in KEYS)
+        wait.until("all models to be offered at once", cls.are_offered, OFFER_SECONDS, cls.net.supervisor.check)
+        # The first opens a channel, which is good for calls once it is final.
+        cls.first = wait.until("a first answer", cls.answered, OFFER_SECONDS, cls.net.supervisor.check)
+
+    @classmethod
+    def end(cls):
+        """Whoever comes after it has the machine for itself."""
+        cls.door.forget()
+        cls.door.process.stop()
+
+    @classmethod
+    def are_offered(cls):
+        prices = {model.id: model.surety["unit_price_max"] for model in cls.rich.models.list()}
+        return all(prices.get(model) for model in OFFERED)
+
+    @classmethod
+    def answered(cls):
+        try:
+            return cls.rich.chat.completions.create(**CHAT)
+        except cls.openai.InternalServerError:
+            return None
+
+    def metric(self, name):
+        """What the gateway counts."""
+        found = re.search(rf"^surety_gateway_{name} (\d+)$", self.door.read("/metrics"), re.MULTILINE)
+        return int(found[1])
+
+    def spent(self):
+        """What the key has spent; all of its calls are over."""
+        rich = self.door.listed()["rich"]
+        self.assertEqual(int(rich["reserved"]), 0)
+        return int(rich["spent"])
+
+    def channels(self):
+        """Numbers of the gateway's channels."""
+        return {channel["channel"] for channel in self.door.surety.run("channel", "list")}
+
+    def test_a_stream_says_what_the_whole_answer_says(self):
+        stream = self.rich.chat.completions.create(**CHAT, stream=True, stream_options={"include_usage": True})
+        parts = list(stream)
+        text = "".join(choice.delta.content or "" for part in parts for choice in part.choices)
+        self.assertEqual(text, self.first.choices[0].message.content)
+        self.assertEqual(parts[-1].usage, self.first.usage)
+        self.assertEqual(parts[-2].choices[0].finish_reason, self.first.choices[0].finish_reason)
+
+    def test_several_at_once_say_the_same_by_their_seed_and_all_are_paid(self):
+        before, asked = self.spent(), {"model": GENERATOR, "prompt": PROMPT, "max_tokens": 16, "seed": 3}
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            answers = list(pool.map(lambda _: self.rich.completions.create(**asked), range(AT_ONCE)))
+        self.assertEqual(len({answer.choices[0].text for answer in answers}), 1)
+        calls = [self.door.receipt(answer.surety["receipt"]) for answer in answers]
+        self.assertEqual({call["state"] for call in calls}, {"closed"})
+        self.assertEqual(self.spent() - before, sum(int(call["spent"]) for call in calls))
+        units = {receipt["receipt"]["units"] for call in calls for receipt in call["receipts"]}
+        self.assertEqual(units, {answers[0].usage.total_tokens})
+
+    def test_vectors_are_those_of_texts_and_the_same_whoever_computes_them(self):
+        answers = [self.rich.embeddings.create(model=MODEL, input=LINES) for _ in range(2)]
+        vectors = [one.embedding for one in answers[0].data]
+        self.assertEqual({len(vector) for vector in vectors}, {WIDTH})
+        self.assertEqual(vectors, [one.embedding for one in answers[1].data])
+        nearness = lambda a, b: sum(x * y for x, y in zip(vectors[a], vectors[b], strict=True))  # noqa: E731
+        self.assertGreater(nearness(0, 2), nearness(0, 1))
+
+    def test_more_texts_than_one_request_of_a_channel_has_come_in_their_order(self):
+        many = [f"{place} whales" for place in range(200)]
+        data = self.rich.embeddings.create(model=MODEL, input=many).data
+        self.assertEqual([one.index for one in data], list(range(len(many))))
+        last = self.rich.embeddings.create(model=MODEL, input=many[-1]).data[0].embedding
+        self.assertEqual(data[-1].embedding, last)
+
+    def test_a_client_that_hangs_up_pays_for_a_part(self):
+        asked = {**CHAT, "max_tokens": 200}
+        stream = self.rich.chat.completions.create(**asked, stream=True)
+        name = next(iter(stream)).surety["receipt"]
+        stream.close()
+        over = lambda: (call := self.door.receipt(name))["state"] != "open" and call  # noqa: E731
+        call = wait.until("the call to be over", over, 60, self.net.supervisor.check)
+        self.assertEqual(call["state"], "closed")
+        self.assertLess(int(call["spent"]), int(call["reserved"]))
+        idle = lambda: self.metric("calls_open") == 0  # noqa: E731
+        wait.until("its place to be free again", idle, 30, self.net.supervisor.check)
+
+    def test_what_is_wrong_is_refused_before_anything_is_paid(self):
+        before = self.spent()
+        for error, param, asked in [
+            (self.openai.BadRequestError, "tools", {"tools": [{"type": "function", "function": {"name": "f"}}]}),
+            (self.openai.BadRequestError, "messages", {"messages": [{"role": "user", "content": "whale " * 2000}]}),
+            (self.openai.BadRequestError, "max_tokens", {"max_tokens": 100_000}),
+            (self.openai.NotFoundError, "model", {"model": "nobody"}),
+        ]:
+            with self.subTest(param), self.assertRaises(error) as refused:
+                self.rich.chat.completions.create(**{**CHAT, **asked})
+            self.assertEqual(refused.exception.param, param)
+        with self.assertRaises(self.openai.RateLimitError) as refused:
+            self.poor.chat.completions.create(**CHAT)
+        self.assertEqual(refused.exception.code, "insufficient_quota")
+        self.assertEqual(self.spent(), before)
+
+    def test_channels_have_what_answers_cost_and_the_budget_is_kept(self):
+        channels = self.door.surety.run("channel", "list")
+        self.assertLessEqual({channel["provider"] for channel in channels}, {one.stash for one in self.net.providers})
+        self.assertLessEqual(sum(int(channel["deposit"]) for channel in channels), 15 * SURE)
+        self.assertGreater(self.spent(), 0)
+
+    def test_the_official_client_for_javascript_sees_the_same(self):
+        done = self.door.javascript("test:calls")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("skipped 0", done.stdout)
+
+    def test_a_receipt_becomes_final_on_the_chain(self):
+        name = self.first.surety["receipt"]
+        verdicts = []
+
+        def final():
+            call = self.door.receipt(name)
+            if call["verdict"] not in verdicts:
+                verdicts.append(call["verdict"])
+            return call["verdict"] == "final" and call
+
+        call = wait.until(f"{name} to be final", final, BATCH_SECONDS, self.net.supervisor.check)
+        # In the order in which that goes, whatever of it was seen.
+        order = ["unbatched", "challengeable", "final"]
+        self.assertEqual(verdicts, [verdict for verdict in order if verdict in verdicts])
+        self.assertEqual(int(call["spent"]), sum(int(one["receipt"]["price"]) for one in call["receipts"]))
+
+    def test_killed_it_goes_on_with_its_channels_and_counts_what_was_open_as_spent(self):
+        before = self.channels()
+        stream = self.rich.chat.completions.create(**{**CHAT, "max_tokens": 200}, stream=True)
+        name = next(iter(stream)).surety["receipt"]
+        self.door.forget()
+        self.door.process.kill()
+        stream.close()
+        self.door.start("--deposit", "2 SURE", "--budget", "15 SURE")
+        call = self.door.receipt(name)
+        self.assertEqual((call["state"], call["spent"]), ("interrupted", call["reserved"]))
+        again = wait.until("an answer", self.answered, OFFER_SECONDS, self.net.supervisor.check)
+        self.assertEqual(again.choices[0].message.content, self.first.choices[0].message.content)
+        self.assertLessEqual(before, self.channels())
+
+
+if __name__ == "__main__":
+    unittest.main()
