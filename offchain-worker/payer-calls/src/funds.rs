@@ -272,7 +272,7 @@ mod tests {
         let top_up = |amount| [Call::TopUp { channel: 7, amount }];
         assert_eq!(plan(&[with(|one| one.left = 29)], &[], 0), top_up(100));
         let dear = with(|one| (one.left, one.wanted) = (50, 250));
-        assert_eq!(plan(&[dear.clone()], &[], 0), top_up(200));
+        assert_eq!(plan(std::slice::from_ref(&dear), &[], 0), top_up(200));
         // Not beyond the budget, and nothing where it is to end.
         assert_eq!(plan(std::slice::from_ref(&dear), &[], 701), []);
         // One request that is too dear keeps no money from others.

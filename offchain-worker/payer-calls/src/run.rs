@@ -75,6 +75,7 @@ impl Run {
 }
 
 /// What comes next of an answer.
+#[allow(clippy::large_enum_variant, reason = "a few are there at a time")]
 pub(crate) enum Piece {
     Bytes(Vec<u8>),
     End {

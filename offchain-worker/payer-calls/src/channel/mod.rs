@@ -87,6 +87,7 @@ pub(crate) enum Untaken {
 
 /// How an answer has ended.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a few are there at a time")]
 pub(crate) enum Ended {
     Receipt {
         signed: SignedChunkStatement<AccountId>,
@@ -101,6 +102,7 @@ pub(crate) enum Ended {
 }
 
 /// What a channel's task is told.
+#[allow(clippy::large_enum_variant, reason = "a few are there at a time")]
 pub(crate) enum Message {
     Ask(Box<Asking>),
     /// A stream has said something, or is lost.
