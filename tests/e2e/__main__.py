@@ -35,7 +35,7 @@ BESIDE = [
 ]
 # In the order in which their tasks are posted: one spare provider after the other.
 LIVES = ["test_1_generation", "test_2_provider_dead", "test_1_lives"]
-BESIDE_SECONDS = 1200
+BESIDE_SECONDS = 1800
 
 
 def begin_lives():
