@@ -1,7 +1,10 @@
 //! A provider that sells the small model of [`World`](crate::disputes::World) over a channel.
 
 use codec::{Decode, Encode};
+use frame_support::assert_ok;
+use frame_system::RawOrigin;
 use sp_core::{H256, Pair, crypto::VrfSecret, sr25519::vrf};
+use sp_runtime::{FixedU128, traits::One};
 use surety_audit_economics::{
     channels::{RECEIPTS_CONTEXT, RECEIPTS_LABEL, ReceiptsInput, drawn_points, item_at, points_mean},
     draw::borrowed,
@@ -12,9 +15,10 @@ use surety_channels::{
 };
 use surety_pallet_channels::{Batches, Call, NextChannel, ReceiptSource};
 use surety_runtime::{
-    AccountId, Balance, Channels, Results, Runtime,
+    AccountId, Balance, Channels, Parameters, Results, Runtime, RuntimeParameters,
     configs::trust::Sr25519Draws,
-    units::{DAYS, SURE},
+    params::dynamic::channels,
+    units::{DAYS, MILLI_SURE, SURE},
 };
 use surety_runtime_api::runtime_decl_for_channel_api::ChannelApi;
 use surety_types::{model::Operation, task::ResultClaim, traits::DrawVerifier, trust::AuditProof};
@@ -43,6 +47,15 @@ pub struct Shop<'a> {
 impl<'a> Shop<'a> {
     pub fn open(world: &'a World) -> Self {
         let mut chain = world.chain();
+        // As in production: a batch of all that the cap allows can be drawn on.
+        let rate = channels::Parameters::PointRate(channels::PointRate, Some(FixedU128::one()));
+        let cost = channels::Parameters::PointCost(channels::PointCost, Some(10 * MILLI_SURE));
+        chain.query(|| {
+            for parameter in [rate, cost] {
+                let parameter = RuntimeParameters::Channels(parameter);
+                assert_ok!(Parameters::set_parameter(RawOrigin::Root.into(), parameter));
+            }
+        });
         let lock = chain
             .query(|| Runtime::least_lock(PROVIDER.account(), CAP))
             .unwrap();
