@@ -11,9 +11,9 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from devnet_lib import models, wait
+from devnet_lib import gateway, models, wait
 from devnet_lib.devnet import Devnet
-from devnet_lib.folders import binaries, cache_dir, new_run_dir, remove_data, write_secret
+from devnet_lib.folders import binaries, cache_dir, new_run_dir, remove_data
 from devnet_lib.ports import Ports
 from devnet_lib.processes import Supervisor
 from devnet_lib.surety import Surety
@@ -53,7 +53,7 @@ SURETY, ENGINE, LLAMA_CPP = "gateway, channel and provider", "engine alone", "ll
 CALLS = 10_000
 SHAPES = ((CALLS, CALLS), (1000, 1000), (130, 130), (1000, 10))
 STAGES = ("sign", "verify", "batch", "chain", "audit")
-OFFER_SECONDS, ANSWER_SECONDS, CONVERT_SECONDS = 300, 300, 1800
+ANSWER_SECONDS, CONVERT_SECONDS = 300, 1800
 GOALS = {"ttft_added_ms": 50, "tokens_per_s_vs_engine": 0.95, "receipts_per_s": 12_000, "bytes_per_call": 10}
 
 
@@ -135,35 +135,25 @@ class Net(Devnet):
         super().start_provider(provider, *flags, **{"models": (MODEL,), **options})
 
 
-class Gateway:
+class Gateway(gateway.Gateway):
     """A gateway that pays a provider."""
 
     def __init__(self, net):
-        self.net, home = net, net.run_dir / "gateway"
-        home.mkdir()
-        self.surety = net.surety(home, write_secret(home / "account.key", PAYER))
-        self.address = f"127.0.0.1:{PORTS.data(90)}"
+        super().__init__(net, "gateway", PAYER)
         limits = ("--requests-per-minute", 1_000_000, "--tokens-per-minute", 1_000_000_000)
-        self.key = self.surety.run("gateway", "keys", "create", "--cap", KEY_CAP, *limits)["key"]
+        self.key = self.create_key(KEY_CAP, *limits)["key"]
 
-    def start(self):
+    def open(self):
         """Has the provider sell, and waits until a first answer has opened a channel."""
-        provider, check = self.net.providers[0], self.net.supervisor.check
-        home = provider.surety.home
-        stash = self.net.surety(home, home / "stash.key")
-        stash.run("provider", "stand", "--cap", CAP)
-        stash.run("provider", "offer", "--model", MODEL, "--price", UNIT_PRICE, "--places", max(STREAMS))
-        listen = f"127.0.0.1:{PORTS.client() + 1}"
-        args = ("--http", self.address, "--listen", listen, "--deposit", DEPOSIT, "--budget", BUDGET)
-        process = self.surety.start("gateway", "gateway", "up", *args)
-        is_up = lambda: "the gateway is up" in process.log.read_text(errors="replace")  # noqa: E731
-        wait.until("the gateway", is_up, OFFER_SECONDS, check)
-        wait.until("a first answer", self.answers, ANSWER_SECONDS, check)
+        offered = {MODEL: "generate"}
+        gateway.sell(self.net, self.net.providers[0], offered, cap=CAP, price=UNIT_PRICE, places=max(STREAMS))
+        self.start("--deposit", DEPOSIT, "--budget", BUDGET)
+        wait.until("a first answer", self.answers, ANSWER_SECONDS, self.net.supervisor.check)
 
     def answers(self):
         """Whether it answers: not before the offer is found, and the channel final."""
         with contextlib.suppress(NotAnswered):
-            return stream(self.address, self.key, prompts(0, 1)[0], 1)
+            return stream(self.http, self.key, prompts(0, 1)[0], 1)
         return None
 
     def transactions(self):
@@ -269,13 +259,13 @@ def _streams(model, peers, options, console):
         stack.callback(net.stop)
         net.up()
         console.step(f"provider 1 sells {MODEL} over channels; a gateway opens one")
-        gateway = Gateway(net)
-        gateway.start()
+        door = Gateway(net)
+        door.open()
         engine = Contestant(
             ENGINE, [programs.program("seconds", "examples", "bench_streams"), cache_dir(), MODEL, THREADS]
         )
         stack.callback(engine.stop)
-        asked = {SURETY: over_http(gateway.address, gateway.key), ENGINE: alone(engine)}
+        asked = {SURETY: over_http(door.http, door.key), ENGINE: alone(engine)}
         try:
             server = _llama_cpp(peers, tokens)
             stack.callback(server.stop)
@@ -284,7 +274,7 @@ def _streams(model, peers, options, console):
             left_out[LLAMA_CPP] = str(error)
             console.detail(f"left out: {error}")
         found = _in_turns(asked, rounds, tokens, left_out, console)
-        transactions, channels = gateway.transactions(), gateway.surety.run("channel", "list")
+        transactions, channels = door.transactions(), door.surety.run("channel", "list")
     return {
         "prompt": PROMPT,
         "tokens": tokens,

@@ -1,10 +1,10 @@
 """OpenAI's official client, unchanged, in a folder of its own."""
 
-import subprocess
+import fcntl
 import sys
 
-from .errors import DevnetError
 from .folders import cache_dir
+from .processes import run
 
 VERSION = "3.51.0"
 INSTALL_SECONDS_MAX = 600
@@ -12,15 +12,18 @@ INSTALL_SECONDS_MAX = 600
 
 def folder():
     """Its virtual environment, made where there is none with this version."""
-    venv = cache_dir() / "openai"
+    home = cache_dir()
+    home.mkdir(parents=True, exist_ok=True)
+    venv = home / "openai"
     done = venv / ".installed"
-    if not (done.is_file() and done.read_text() == VERSION):
-        pip = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        for argv in ([sys.executable, "-m", "venv", "--clear", venv], [*pip, f"openai=={VERSION}"]):
-            ended = subprocess.run(argv, capture_output=True, text=True, timeout=INSTALL_SECONDS_MAX, check=False)
-            if ended.returncode:
-                raise DevnetError(f"the client of OpenAI's could not be installed: {ended.stderr[-1000:]}")
-        done.write_text(VERSION)
+    # Two at once would write the same files.
+    with open(home / "openai.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (done.is_file() and done.read_text() == VERSION):
+            run([sys.executable, "-m", "venv", "--clear", venv], INSTALL_SECONDS_MAX)
+            pip = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            run([*pip, f"openai=={VERSION}"], INSTALL_SECONDS_MAX)
+            done.write_text(VERSION)
     return venv
 
 

@@ -33,6 +33,16 @@ class Ports:
         """Where the client serves its input: QUIC and TCP."""
         return 4101 + self.offset
 
+    def gateway(self, place=0):
+        """Where a gateway answers, by HTTP."""
+        return 4091 + self.offset + place
+
+    def check_gateway(self):
+        """Raises when a port that a gateway needs is taken."""
+        _check(self.gateway(), "HTTP of the gateway")
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            _check(self.client() + 1, "data plane of the gateway", kind)
+
     def check_validators(self, count):
         """Raises when a port that `count` validators need is taken."""
         for i in range(count):

@@ -1,4 +1,4 @@
-"""The `surety` command: one call each, with its result as JSON."""
+"""The `surety` command: one call each, with its result as JSON; and other commands in the same way."""
 
 import json
 import subprocess
@@ -7,6 +7,43 @@ from pathlib import Path
 
 from .errors import CommandFailed
 from .processes import child_options
+
+
+def attempt(supervisor, argv, *, on_line=None, on_output=None, timeout=600, env=None):
+    """Runs a command to its end, whatever that is; it is killed when it takes too long, and what it said says so.
+
+    `on_line` gets each line of standard error as it is said, `on_output` each of standard output.
+    """
+    said = []
+
+    def read(stream):
+        for line in stream:
+            said.append(line)
+            if on_line:
+                on_line(line.rstrip())
+
+    argv = [str(part) for part in argv]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **child_options(env))
+    # Leaving it closes the pipes.
+    with process, supervisor.watched(process):
+        reader = threading.Thread(target=read, args=(process.stderr,), daemon=True)
+        reader.start()
+        late = threading.Event()
+        timer = threading.Timer(timeout, lambda: (late.set(), process.kill()))
+        timer.start()
+        try:
+            printed = []
+            for line in process.stdout:
+                printed.append(line)
+                if on_output:
+                    on_output(line.rstrip("\n"))
+            code = process.wait()
+        finally:
+            timer.cancel()
+        reader.join()
+    if code and late.is_set():
+        said.append(f"killed: it had not ended after {timeout:.0f} s\n")
+    return Outcome(argv, code, "".join(printed), "".join(said))
 
 
 class Surety:
@@ -29,43 +66,9 @@ class Surety:
             argv += ["--key-file", self.key_file]
         return [str(part) for part in argv]
 
-    def attempt(self, *args, on_line=None, on_output=None, timeout=600, env=None):
-        """Runs a command to its end, whatever that is; it is killed when it takes too long, and what it said says so.
-
-        `on_line` gets each line of standard error as it is said, `on_output` each of standard output.
-        """
-        said = []
-
-        def read(stream):
-            for line in stream:
-                said.append(line)
-                if on_line:
-                    on_line(line.rstrip())
-
-        argv = self.argv(*args, "--json")
-        process = subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **child_options(env)
-        )
-        # Leaving it closes the pipes.
-        with process, self.supervisor.watched(process):
-            reader = threading.Thread(target=read, args=(process.stderr,), daemon=True)
-            reader.start()
-            late = threading.Event()
-            timer = threading.Timer(timeout, lambda: (late.set(), process.kill()))
-            timer.start()
-            try:
-                printed = []
-                for line in process.stdout:
-                    printed.append(line)
-                    if on_output:
-                        on_output(line.rstrip("\n"))
-                code = process.wait()
-            finally:
-                timer.cancel()
-            reader.join()
-        if code and late.is_set():
-            said.append(f"killed: it had not ended after {timeout:.0f} s\n")
-        return Outcome(argv, code, "".join(printed), "".join(said))
+    def attempt(self, *args, **options):
+        """Runs a command to its end, whatever that is; with options of `attempt`."""
+        return attempt(self.supervisor, self.argv(*args, "--json"), **options)
 
     def run(self, *args, on_line=None, timeout=600, env=None):
         """Runs a command that must succeed, and returns what its JSON says."""

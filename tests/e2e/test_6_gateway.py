@@ -11,13 +11,12 @@ import os
 import site
 import subprocess
 import unittest
-import urllib.request
 
 import support
-from devnet_lib import openai_client, wait
+from devnet_lib import gateway, openai_client, wait
 from devnet_lib.console import Silent
 from devnet_lib.devnet import GENERATOR, MODEL, PROMPT, Devnet
-from devnet_lib.folders import new_run_dir, remove_data, write_secret
+from devnet_lib.folders import new_run_dir, remove_data
 from devnet_lib.ports import Ports
 
 # Beside the other networks of these tests.
@@ -43,8 +42,6 @@ def official():
 @functools.cache
 def network():
     """The network, stopped when Python ends."""
-    # Providers that answer at once would batch their receipts in many minutes.
-    os.environ["SURETY_CALLS_BATCH_BLOCKS"] = "10"
     run_dir = new_run_dir()
     net = Devnet(run_dir, Silent(), ports=PORTS, databases=support.scratch())
     atexit.register(remove_data, run_dir)
@@ -57,60 +54,35 @@ def network():
     return net
 
 
-class Door:
-    """A gateway with a home, an account and keys of its own."""
+class Door(gateway.Gateway):
+    """A gateway with keys of its own."""
 
     def __init__(self, name, uri, place, keys):
-        self.net, self.name = network(), name
-        home = self.net.run_dir / name
-        home.mkdir()
-        self.surety = self.net.surety(home, write_secret(home / "account.key", uri))
-        self.http = f"127.0.0.1:{PORTS.data(90 + place)}"
-        self.listen = f"127.0.0.1:{PORTS.client() + place}"
-        create = ("gateway", "keys", "create", "--requests-per-minute", 1000, "--cap")
-        self.keys = {label: self.surety.run(*create, cap, "--label", label) for label, cap in keys.items()}
-        self.process, self.starts = None, 0
-
-    def start(self, *flags):
-        """Starts it, for the first time or again. Returns what it has said of itself."""
-        self.starts += 1
-        args = ["gateway", "up", "--http", self.http, "--listen", self.listen, *flags]
-        self.process = self.surety.start(f"{self.name}-{self.starts}", *args)
-        said = lambda: "the gateway is up" in self.process.log.read_text()  # noqa: E731
-        wait.until("the gateway", said, 90, self.net.supervisor.check)
-        return self.process.log.read_text()
+        super().__init__(network(), name, uri, place)
+        terms = ("--requests-per-minute", 1000, "--label")
+        self.keys = {label: self.create_key(cap, *terms, label)["key"] for label, cap in keys.items()}
 
     def forget(self):
         """It has ended, or is about to."""
         self.net.supervisor.forget(self.process)
 
-    @property
-    def url(self):
-        """Where clients find it."""
-        return f"http://{self.http}/v1"
-
     def client(self, label):
         """The official client, with one of the keys."""
         # A proxy of this machine knows nothing of it.
         http = official().DefaultHttpxClient(trust_env=False)
-        key = self.keys[label]["key"]
-        return official().OpenAI(base_url=self.url, api_key=key, max_retries=0, http_client=http)
+        return official().OpenAI(base_url=self.url, api_key=self.keys[label], max_retries=0, http_client=http)
 
-    def read(self, path, label="rich"):
+    def read(self, path, key=None):
         """What is at a path of its address, as text."""
-        headers = {"Authorization": f"Bearer {self.keys[label]['key']}"}
-        request = urllib.request.Request(f"http://{self.http}{path}", headers=headers)
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=30) as response:
-            return response.read().decode()
+        return super().read(path, key or self.keys["rich"])
 
-    def receipt(self, name, label="rich"):
+    def receipt(self, name, key=None):
         """What stands behind an answer."""
-        return json.loads(self.read(f"/v1/receipts/{name}", label))
+        return super().receipt(name, key or self.keys["rich"])
 
     def javascript(self, script, label="rich", **env):
         """Runs the tests of the official client for JavaScript. Returns how that ended."""
-        env = {"SURETY_GATEWAY": self.url, "SURETY_API_KEY": self.keys[label]["key"], **env}
+        env = {"SURETY_GATEWAY": self.url, "SURETY_API_KEY": self.keys[label], **env}
         options = {"cwd": support.REPO / "tests/js", "env": {**os.environ, **env}, "capture_output": True, "text": True}
         argv = ["npm", "run", "--silent", script]
         return subprocess.run(argv, timeout=JAVASCRIPT_SECONDS, check=False, **options)
@@ -246,7 +218,7 @@ class Gateway(unittest.TestCase):
         self.assertEqual((refused.exception.status_code, refused.exception.code), (503, "no_provider"))
 
     def test_a_key_that_is_revoked_opens_nothing_from_then_on_and_the_gateway_ends_when_it_is_asked_to(self):
-        made = self.door.surety.run("gateway", "keys", "create", "--cap", "1 SURE")
+        made = self.door.create_key("1 SURE")
         client = self.rich.with_options(api_key=made["key"])
         self.assertTrue(client.models.list().data)
         self.door.surety.run("gateway", "keys", "revoke", made["id"])

@@ -8,7 +8,7 @@ import re
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from devnet_lib import wait
+from devnet_lib import gateway, wait
 from devnet_lib.devnet import GENERATOR, MODEL, PROMPT
 from test_6_gateway import BATCH_SECONDS, LINES, SURE, WIDTH, Door, network, official
 
@@ -24,12 +24,7 @@ AT_ONCE = 6
 
 def sell(provider):
     """Has a provider stand behind both models, and sell them over channels."""
-    home = provider.surety.home
-    stash = network().surety(home, home / "stash.key")
-    stash.run("provider", "stand", "--cap", CAP)
-    for model, operation in OFFERED.items():
-        args = ("--model", model, "--operation", operation, "--price", UNIT_PRICE, "--places", PLACES)
-        stash.run("provider", "offer", *args)
+    gateway.sell(network(), provider, OFFERED, cap=CAP, price=UNIT_PRICE, places=PLACES)
 
 
 class Calls(unittest.TestCase):
@@ -143,6 +138,7 @@ class Calls(unittest.TestCase):
 
     def test_channels_have_what_answers_cost_and_the_budget_is_kept(self):
         channels = self.door.surety.run("channel", "list")
+        self.assertTrue(channels)
         self.assertLessEqual({channel["provider"] for channel in channels}, {one.stash for one in self.net.providers})
         self.assertLessEqual(sum(int(channel["deposit"]) for channel in channels), 15 * SURE)
         self.assertGreater(self.spent(), 0)

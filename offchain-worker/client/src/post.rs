@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use surety_chain_client::{
-    AccountId, Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ErrorClass, Signer, TaskRecord,
-    Until, When,
+    Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ErrorClass, Signer, TaskRecord, Until, When,
 };
-use surety_types::{ContentHash, TaskId, task::TaskSpec};
+use surety_types::{TaskId, task::TaskSpec};
 
 use crate::error::{ClientError, Result};
 
@@ -33,8 +32,9 @@ pub async fn submit(
 /// Between two looks at what is final.
 const POLL: Duration = Duration::from_secs(1);
 
-/// The number of a task that is in a best block, once it is final: it could change with the block that it is
-/// in. However long that takes: the money is on its way already, and the chain's clock waits, too.
+/// The number of a task that is in a best block, once it is final, and the block that it was posted in: they
+/// could change with the block that it is in, and `is_it` says which it is by then. However long that takes:
+/// the money is on its way already, and the chain's clock waits, too.
 ///
 /// # Errors
 /// [`ChainError::Unknown`] when its block was replaced and no other has it for so long that none will; what
@@ -42,11 +42,10 @@ const POLL: Duration = Duration::from_secs(1);
 pub async fn until_final(
     chain: &dyn Chain,
     (task, block): (TaskId, BlockRef),
-    client: &AccountId,
-    input: ContentHash,
+    is_it: impl Fn(&TaskRecord) -> bool + Sync,
 ) -> Result<(TaskId, BlockNumber)> {
     loop {
-        match look(chain, (task, block), client, input).await {
+        match look(chain, (task, block), &is_it).await {
             Ok((_, Some(found))) => return Ok(found),
             Ok((last, None)) if last > block.number.saturating_add(REPLACED_MAX) => {
                 let reason = "the block that it was in was replaced, and no other has it; look with: surety task list --mine";
@@ -70,17 +69,14 @@ pub async fn until_final(
 async fn look(
     chain: &dyn Chain,
     (task, block): (TaskId, BlockRef),
-    client: &AccountId,
-    input: ContentHash,
+    is_it: impl Fn(&TaskRecord) -> bool,
 ) -> std::result::Result<(BlockNumber, Option<(TaskId, BlockNumber)>), ChainError> {
     let last = chain.block(When::Finalized).await?.number;
     if last < block.number {
         return Ok((last, None));
     }
     let earliest = block.number.saturating_sub(REPLACED_MAX);
-    let is_it = |found: &TaskRecord| {
-        found.client == *client && found.spec.input == input && found.posted_at >= earliest
-    };
+    let is_it = |found: &TaskRecord| found.posted_at >= earliest && is_it(found);
     if let Some(info) = chain.task(When::Finalized, task).await?
         && is_it(&info.task)
     {
@@ -101,7 +97,7 @@ const RECENT: u32 = 200;
 mod tests {
     #![allow(clippy::unwrap_used)]
     use surety_chain_client::FakeChain;
-    use surety_types::{ModelId, model::Operation};
+    use surety_types::{ContentHash, ModelId, model::Operation};
 
     use super::*;
 
@@ -129,7 +125,11 @@ mod tests {
             .unwrap();
         let posted = (task, included.block);
         chain.extend();
-        let seen = look(&chain, posted, client.account(), input).await.unwrap();
+        let of = |client: &Signer| {
+            let client = client.account().clone();
+            move |found: &TaskRecord| found.client == client && found.spec.input == input
+        };
+        let seen = look(&chain, posted, of(&client)).await.unwrap();
         assert_eq!(seen.1, None, "in a best block, and no finality");
         // Its block is replaced by one in which others came first.
         chain.change(|state| {
@@ -137,15 +137,13 @@ mod tests {
             state.tasks.insert(task + 5, ours);
         });
         chain.finalize();
-        let found = until_final(&chain, posted, client.account(), input)
-            .await
-            .unwrap();
+        let found = until_final(&chain, posted, of(&client)).await.unwrap();
         assert_eq!(found.0, task + 5);
         let other = Signer::from_uri("//Other").unwrap();
         for _ in 0..=REPLACED_MAX + 2 {
             chain.finalize();
         }
-        let lost = until_final(&chain, posted, other.account(), input).await;
+        let lost = until_final(&chain, posted, of(&other)).await;
         assert!(matches!(
             lost,
             Err(ClientError::Chain(ChainError::Unknown { .. }))

@@ -12,7 +12,7 @@ use axum::{
     Router,
     extract::{FromRequestParts, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
-    middleware::from_fn,
+    middleware::{from_fn, map_response_with_state},
     response::{IntoResponse, Response},
     routing::{MethodRouter, get, post},
 };
@@ -174,14 +174,6 @@ impl Shared {
     pub async fn place(&self, key: &Key) -> Result<Place, ApiError> {
         self.places.place(&key.id, self.settings.token_time).await
     }
-
-    /// The same of what `answer` says, in the metrics.
-    pub fn counted(&self, answer: Answer) -> Answer {
-        if answer.is_err() {
-            Metrics::count(&self.metrics.refused);
-        }
-        answer
-    }
 }
 
 /// The door.
@@ -228,6 +220,7 @@ impl Gateway {
                 )
             })
             .with_state(self.0.clone());
+        let routes = routes.layer(map_response_with_state(self.0.clone(), count_refusals));
         match self.0.settings.without_key {
             // A web page whose name leads to this machine by now would spend what is its owner's.
             Some(_) => routes.layer(from_fn(by_address_only)),
@@ -266,6 +259,13 @@ impl Gateway {
         }
         Ok(())
     }
+}
+
+async fn count_refusals(State(shared): State<Arc<Shared>>, response: Response) -> Response {
+    if !response.status().is_success() {
+        Metrics::count(&shared.metrics.refused);
+    }
+    response
 }
 
 pub(crate) type Answer = Result<Response, ApiError>;

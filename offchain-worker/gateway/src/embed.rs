@@ -35,10 +35,6 @@ use crate::{
     responses((status = 200, description = "A vector for each text.", body = EmbeddingList))
 )]
 pub(crate) async fn embeddings(State(shared): State<Arc<Shared>>, request: Request) -> Answer {
-    shared.counted(embedded(shared.clone(), request).await)
-}
-
-async fn embedded(shared: Arc<Shared>, request: Request) -> Answer {
     let key = key_of(&shared, request.headers()).await?;
     shared.take_request(&key)?;
     let body = whole_body(request).await?;

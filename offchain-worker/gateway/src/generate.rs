@@ -50,7 +50,7 @@ const EVENTS_MAX: usize = 4;
     ))
 )]
 pub(crate) async fn chat(State(shared): State<Arc<Shared>>, request: Request) -> Answer {
-    shared.counted(generate(shared.clone(), request, true).await)
+    generate(shared, request, true).await
 }
 
 /// Continue a text
@@ -71,7 +71,7 @@ pub(crate) async fn chat(State(shared): State<Arc<Shared>>, request: Request) ->
     ))
 )]
 pub(crate) async fn completions(State(shared): State<Arc<Shared>>, request: Request) -> Answer {
-    shared.counted(generate(shared.clone(), request, false).await)
+    generate(shared, request, false).await
 }
 
 async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answer {

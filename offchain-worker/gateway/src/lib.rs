@@ -30,6 +30,6 @@ pub use runner::{
 };
 pub use text::{ModelText, Tokenized};
 pub use upstream::{
-    Embedded, Finish, Generating, GenerationAsk, NoProviders, Offered, Receipt, Served, Step, Upstream,
+    Embedded, Finish, Generating, GenerationAsk, NoProviders, Offered, Receipt, Step, Upstream,
     UpstreamError, Verdict,
 };

@@ -118,9 +118,6 @@ pub struct Embedded {
     pub receipts: Vec<Receipt>,
 }
 
-/// What a provider that failed is owed, or may have been signed.
-pub type Served = u128;
-
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamError {
@@ -137,11 +134,11 @@ pub enum UpstreamError {
         provider: String,
         /// What happened.
         why: String,
-        /// What it was paid for until then.
-        spent: Served,
+        /// What it is owed, or may have been signed, in plancks.
+        spent: u128,
     },
-    /// The channel has no money left.
-    #[error("the gateway's channel has no money left: its operator has to top it up")]
+    /// No channel has the money for it, and there is no more for one.
+    #[error("the gateway's channels have too little money for this: its operator has to raise their budget")]
     Exhausted,
 }
 

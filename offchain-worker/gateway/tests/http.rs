@@ -14,6 +14,7 @@ use std::{
 use common::{
     ANSWER, asked,
     door::{DAY, Door, Tasks, settings},
+    plain,
     providers::Providers,
     sent,
 };
@@ -233,6 +234,11 @@ async fn what_is_not_offered_is_refused_by_name_and_nothing_is_spent() {
         json!({"tools": [], "response_format": {"type": "text"}, "logprobs": false, "n": 1, "user": "u"});
     assert_eq!(chat(address, neutral).await.0, 200);
     assert_eq!(providers.asked.load(SeqCst), 1);
+    let (_, counts) = plain(address, "GET /metrics").await;
+    assert!(
+        counts.contains("\nsurety_gateway_requests_refused_total 10\n"),
+        "{counts}"
+    );
 }
 
 #[tokio::test]

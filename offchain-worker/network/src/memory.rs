@@ -382,8 +382,10 @@ impl DataPlane for MemoryPlane {
             .map_err(CallError::Unreachable)?
             .ok_or(CallError::NotServed)?;
         let (ours, theirs) = pipe(CALL_WINDOW);
-        let patience = Patience::of(&Limits::default());
-        let theirs = CallStream::new(theirs, &endpoint_text(&self.own), patience, Arc::new(()));
+        let limits = Limits::default();
+        let patience = Patience::of(&limits);
+        let theirs = CallStream::new(theirs, &endpoint_text(&self.own), patience, Arc::new(()))
+            .first_within(limits.request_timeout);
         match calls.try_send(theirs) {
             Ok(()) => Ok(CallStream::new(
                 ours,

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use surety_chain_client::parse_address;
 use surety_channel_calls::{
     Refusal,
     payer::{AskError, Wanted},
@@ -100,14 +101,11 @@ impl Shared {
         let until = Instant::now().checked_add(self.config.patience.place);
         let until = until.unwrap_or_else(Instant::now);
         let mut changed = self.changed.subscribe();
-        let mut refused = BTreeSet::new();
+        let mut refused: BTreeSet<AccountId> = avoid.iter().filter_map(|name| parse_address(name)).collect();
         let mut reasons = Reasons::default();
         loop {
             changed.mark_unchanged();
-            let is_avoided = |provider: &AccountId| avoid.contains(&named(provider));
-            let (candidates, are_busy) = self.candidates(&asked.need, |provider| {
-                refused.contains(provider) || is_avoided(provider)
-            });
+            let (candidates, are_busy) = self.candidates(&asked.need, &refused);
             reasons.is_busy |= are_busy;
             let mut waits = false;
             let mut best = true;
@@ -147,49 +145,23 @@ impl Shared {
         let provider = way.handle.payee.clone();
         let mut asked = asked.clone();
         asked.wanted.request.unit_price = unit_price;
-        let mut way = Some(way);
+        let mut first = Some(way);
         // What it was written off for this request, in plancks: no more than once.
         let mut written_off = 0u128;
         for _ in 0..TRIES {
             let price = asked.need.price(asked.wanted.request.unit_price);
-            let one = match way.take() {
+            let way = match first.take() {
                 Some(way) => Ok(way),
                 None => self.way(&provider, price, false),
             };
-            let Ok(one) = one else { break };
-            let Some(stream) = self.dial(&provider, &one.endpoints).await else {
+            let Ok(way) = way else { break };
+            let Some(stream) = self.dial(&provider, &way.endpoints).await else {
                 break;
             };
-            let (taken, is_taken) = oneshot::channel();
-            let (ended, has_ended) = oneshot::channel();
-            let units = usize::try_from(asked.need.units).unwrap_or(usize::MAX);
-            let (pieces, to_read) = mpsc::channel(units.clamp(1, PIECES_MAX));
-            let (handle, id, asked_at) = (one.handle.clone(), self.next_call(), Instant::now());
-            let asking = Asking {
-                call: id,
-                wanted: asked.wanted.clone(),
-                stream,
-                taken,
-                pieces,
-                ended,
-                place: one.place,
-            };
-            handle.tell(Message::Ask(Box::new(asking))).await;
-            let why = match is_taken.await {
-                Ok(Ok(())) => {
-                    return Ok(Call {
-                        provider,
-                        price,
-                        asked_at,
-                        pieces: to_read,
-                        ended: Some(has_ended),
-                        handle,
-                        id,
-                    });
-                }
-                Ok(Err(why)) => why,
-                // Its task has stopped: what was signed by then may be paid.
-                Err(_) => return Err(Failure::Lost(lost(&provider, "its channel has ended", price))),
+            let handle = way.handle.clone();
+            let why = match self.ask_once(&asked, way, stream, price).await? {
+                Ok(call) => return Ok(call),
+                Err(why) => why,
             };
             if let Untaken::Refused {
                 why,
@@ -214,6 +186,46 @@ impl Shared {
             return Err(Failure::Lost(lost(&provider, why, written_off)));
         }
         Err(Failure::Next)
+    }
+
+    /// Has a channel's task ask, and waits until the request is taken or not.
+    async fn ask_once(
+        &self,
+        asked: &Asked,
+        way: Way,
+        stream: CallStream,
+        price: u128,
+    ) -> Result<Result<Call, Untaken>, Failure> {
+        let (taken, is_taken) = oneshot::channel();
+        let (ended, has_ended) = oneshot::channel();
+        let units = usize::try_from(asked.need.units).unwrap_or(usize::MAX);
+        let (pieces, to_read) = mpsc::channel(units.clamp(1, PIECES_MAX));
+        let (handle, id, asked_at) = (way.handle, self.next_call(), Instant::now());
+        let asking = Asking {
+            call: id,
+            wanted: asked.wanted.clone(),
+            stream,
+            taken,
+            pieces,
+            ended,
+            place: way.place,
+        };
+        handle.tell(Message::Ask(Box::new(asking))).await;
+        let provider = handle.payee.clone();
+        match is_taken.await {
+            Ok(Ok(())) => Ok(Ok(Call {
+                provider,
+                price,
+                asked_at,
+                pieces: to_read,
+                ended: Some(has_ended),
+                handle,
+                id,
+            })),
+            Ok(Err(why)) => Ok(Err(why)),
+            // Its task has stopped: what was signed by then may be paid.
+            Err(_) => Err(Failure::Lost(lost(&provider, "its channel has ended", price))),
+        }
     }
 
     /// A stream to a provider, if it answers in time.
@@ -250,7 +262,7 @@ impl Shared {
                 tracing::warn!(%unfit, "a request is none");
                 return Ok(false);
             }
-            Untaken::Cannot(_) | Untaken::Crowded => return Ok(false),
+            Untaken::Cannot(_) => return Ok(false),
         };
         tracing::debug!(provider = named(provider), %why, is_worth_retry, "a provider does not take a request");
         match why {
@@ -260,11 +272,10 @@ impl Shared {
                 request.unit_price = unit_price;
                 return Ok(is_more);
             }
-            Refusal::ChunkUnits { least, most } => {
-                let before = asked.wanted.chunk_units;
-                // A range of a stranger's.
-                asked.wanted.chunk_units = before.max(least).min(most);
-                return Ok(asked.wanted.chunk_units != before);
+            // Smaller ones alone: a chunk is what may be lost.
+            Refusal::ChunkUnits { most, .. } if most < asked.wanted.chunk_units => {
+                asked.wanted.chunk_units = most;
+                return Ok(true);
             }
             Refusal::Busy => self.busy(provider),
             // It has another journal than this channel's, or this end has.

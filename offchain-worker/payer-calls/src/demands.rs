@@ -15,6 +15,7 @@ use surety_channels::{ChannelId, Nonce, SignedChunkStatement, view::Wanted};
 use crate::{
     AccountId,
     channel::Message,
+    evidence::stands_by,
     market::{Market, Shared},
 };
 
@@ -46,12 +47,10 @@ impl Demands {
         );
         let mut calls = Vec::new();
         for provider in providers {
-            if let Some(call) = self
-                .of(shared, when, market, (&provider, due.get(&provider)))
-                .await?
-            {
-                calls.push(call);
-            }
+            let has_room = self.0.len().saturating_add(calls.len()) < shared.config.spending.demands_max;
+            let due = due.get(&provider).filter(|_| has_room);
+            let call = self.of(shared, when, market, (&provider, due)).await?;
+            calls.extend(call);
         }
         Ok(calls)
     }
@@ -76,18 +75,19 @@ impl Demands {
                 demander: account.clone(),
             }));
         }
-        if let Some((channel, nonce)) = self.0.remove(provider) {
+        if let Some((channel, nonce)) = self.0.get(provider).copied() {
             // It is over: shown, unless its provider was convicted.
-            let standing = chain.standing(when, provider).await?;
-            let is_shown =
-                standing.is_some_and(|standing| standing.lock > 0 && standing.since_channel <= channel);
+            let is_shown = stands_by(&shared.config, when, (provider, channel)).await?;
+            self.0.remove(provider);
             if let Some(handle) = market.channels.get(&channel).filter(|_| is_shown) {
                 handle.tell(Message::Shown(nonce)).await;
             }
             return Ok(None);
         }
-        let has_room = self.0.len() < shared.config.spending.demands_max;
-        Ok(due.filter(|_| has_room).map(|held| Call::DemandReceipt {
+        let Some(held) = due else { return Ok(None) };
+        // Of one that was convicted the chain takes no demand, but its fee.
+        let stands = stands_by(&shared.config, when, (provider, held.statement.channel)).await?;
+        Ok(stands.then(|| Call::DemandReceipt {
             held: Box::new(held.clone()),
         }))
     }

@@ -7,10 +7,11 @@ use std::{
 };
 
 use surety_chain_client::{
-    BlockRef, Call, ChainError, ChannelView, ErrorClass, Included, OfferView, Until, When, is_message_signed,
+    Call, ChainError, ChannelView, ErrorClass, Included, Until, When, is_message_signed,
 };
 use surety_channel_calls::{LoadError, Payer, PayerConfig, Row, payer};
-use surety_channels::{ChannelId, Purse, Time};
+use surety_channels::{ChannelId, Purse};
+use surety_journal::CallStore;
 use tokio::{
     sync::watch,
     task::{JoinHandle, JoinSet},
@@ -24,13 +25,15 @@ use crate::{
     demands::Demands,
     evidence,
     funds::{Funded, Funds, channel_of, deposited},
+    journal,
     market::{Market, Shared},
+    read::{Read, is_gone, read},
 };
 
 /// Calls that are on their way at once.
 const CALLS_MAX: usize = 4;
 
-/// Blocks that are read at most until one is there long enough.
+/// Blocks that are read again at most until one is there long enough.
 const STARTS: u32 = 8;
 
 /// After a question that failed.
@@ -38,9 +41,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Until the same is tried again that the chain, or the way to it, did not take.
 const AGAIN: Duration = Duration::from_secs(20);
-
-/// Offers that are looked at, the cheapest first.
-const OFFERS_MAX: usize = 512;
 
 /// Blocks after which it is looked again where a provider answers.
 const ADDRESSES_KEPT: u32 = 100;
@@ -82,6 +82,8 @@ pub(crate) struct Keeper {
     kept: BTreeMap<ChannelId, Kept>,
     /// What was signed for over channels that no finalised block has, in plancks.
     ended: BTreeMap<ChannelId, u128>,
+    /// The newest block that was read.
+    newest: u32,
     /// When addresses were read.
     addresses_at: u32,
     calls: JoinSet<(About, u128, Call, Result<Included, ChainError>)>,
@@ -99,42 +101,32 @@ pub(crate) struct Keeper {
     demands: Demands,
 }
 
-/// What was read of a finalised block.
-struct Read {
-    block: BlockRef,
-    channels: Vec<ChannelView>,
-    market: Market,
-}
-
 impl Keeper {
     /// Takes up where the journal ends.
     pub async fn start(config: Config) -> Result<(Arc<Shared>, JoinHandle<()>), StartError> {
-        let store = config.store.clone();
-        let rows = tokio::task::spawn_blocking(move || store.load()).await;
-        let rows = rows.map_err(|error| StartError::Journal(error.to_string()))?;
-        let rows = rows.map_err(|error| StartError::Journal(error.to_string()))?;
+        let rows = journal::read(&config.store, CallStore::load).await?;
         let ended = payer::signed_sums(&rows)?;
         let blocks = config.chain.finalized_blocks().await?;
         // Before the block is: it has all that is final by then.
         let sent = config.chain.sent(config.signer.account()).await?;
         let mut block = config.chain.block(When::Finalized).await?;
         let before = (sent.finalized < sent.all).then(|| (sent.all, block.number.saturating_add(DOUBTED)));
-        let mut tries = STARTS;
-        let read = loop {
-            match read(&config, block, None).await {
-                // A block whose state is gone is followed by another.
-                Err(StartError::Chain(ChainError::Pruned { .. })) if tries > 0 => {
-                    tries = tries.saturating_sub(1)
-                }
-                done => break done?,
+        // A block whose state is gone is followed by another.
+        let mut read_first = read(&config, block, None).await;
+        for _ in 0..STARTS {
+            if !is_gone(&read_first) {
+                break;
             }
             block = config.chain.block(When::Finalized).await?;
-        };
+            read_first = read(&config, block, None).await;
+        }
+        let read = read_first?;
         let (none_yet, changed) = (read.market.clone(), watch::Sender::new(0));
         let mut keeper = Self {
             shared: Arc::new(Shared::new(config, none_yet, changed)),
             kept: BTreeMap::new(),
             ended,
+            newest: block.number,
             addresses_at: block.number,
             calls: JoinSet::new(),
             sent: BTreeMap::new(),
@@ -143,7 +135,14 @@ impl Keeper {
             paused: BTreeMap::new(),
             demands: Demands::default(),
         };
-        keeper.see(read, &rows).await?;
+        let mut seen = keeper.see(read, &rows).await;
+        for _ in 0..STARTS {
+            if !is_gone(&seen) {
+                break;
+            }
+            seen = keeper.refresh().await;
+        }
+        seen?;
         let shared = keeper.shared.clone();
         let task = tokio::spawn(keeper.run(blocks));
         Ok((shared, task))
@@ -206,6 +205,7 @@ impl Keeper {
             self.before.take_if(|_| sent.finalized >= all);
         }
         let block = config.chain.block(When::Finalized).await?;
+        self.newest = block.number;
         self.before.take_if(|(_, until)| *until < block.number);
         let known = self.shared.market();
         let is_old = block.number > self.addresses_at.saturating_add(ADDRESSES_KEPT);
@@ -266,6 +266,8 @@ impl Keeper {
             .iter()
             .map(|(id, kept)| (*id, kept.handle.clone()))
             .collect();
+        self.shared.see(market);
+        let market = self.shared.market();
         let demands = self
             .demands
             .look(&self.shared, When::At(block.hash), &market)
@@ -273,7 +275,6 @@ impl Keeper {
         for call in demands? {
             self.submit(call);
         }
-        self.shared.see(market);
         Ok(())
     }
 
@@ -313,10 +314,7 @@ impl Keeper {
         let mut rows = rows.to_vec();
         if rows.is_empty() {
             // One that is new, or whose task has stopped.
-            let store = config.store.clone();
-            let read = tokio::task::spawn_blocking(move || store.load()).await;
-            let read = read.map_err(|error| StartError::Journal(error.to_string()))?;
-            rows = read.map_err(|error| StartError::Journal(error.to_string()))?;
+            rows = journal::read(&config.store, CallStore::load).await?;
         }
         let (payer, begun) = Payer::open(payer, terms, signers, now, rows)?;
         let evidence = match payer.is_distrusted() {
@@ -414,8 +412,7 @@ impl Keeper {
         if let ChainError::Unknown { .. } = error
             && deposit > 0
         {
-            let number = self.addresses_at.saturating_add(ADDRESSES_KEPT);
-            self.doubts.push((deposit, number.saturating_add(DOUBTED)));
+            self.doubts.push((deposit, self.newest.saturating_add(DOUBTED)));
         }
         if error.class() == ErrorClass::Failed && matches!(call, Call::ReportChunkEquivocation { .. }) {
             // Somebody else was first, or it is too late.
@@ -433,53 +430,6 @@ impl Keeper {
             kept.handle.status().evidence = None;
         }
     }
-}
-
-/// What a finalised block says. Addresses that are `known` are not asked for again.
-async fn read(config: &Config, block: BlockRef, known: Option<&Market>) -> Result<Read, StartError> {
-    let when = When::At(block.hash);
-    let chain = &config.channels;
-    let channels = chain.channels_by(when, config.signer.account()).await?;
-    let rules = chain.rules(when).await?;
-    let now: Time = chain.time(when).await?;
-    let mut offers = chain.offers(when).await?;
-    let is_wanted = |offer: &OfferView| {
-        let mut sold = config.models.values();
-        sold.any(|sold| sold.model == offer.model && sold.operations.contains(&offer.operation))
-    };
-    offers.retain(|offer| is_wanted(offer) && offer.provider != *config.signer.account());
-    offers.sort_by_key(|offer| offer.unit_price);
-    offers.truncate(OFFERS_MAX);
-    let mut endpoints = BTreeMap::new();
-    for offer in &offers {
-        let provider = &offer.provider;
-        if endpoints.contains_key(provider) {
-            continue;
-        }
-        let of = match known.and_then(|known| known.endpoints.get(provider)) {
-            Some(of) => of.clone(),
-            None => {
-                let registered = config.chain.provider(when, provider).await?;
-                // One that is not registered cannot be reached.
-                registered
-                    .map(|registered| registered.endpoints.to_vec())
-                    .unwrap_or_default()
-            }
-        };
-        endpoints.insert(provider.clone(), of);
-    }
-    let market = Market {
-        now,
-        rules,
-        offers,
-        endpoints,
-        channels: BTreeMap::new(),
-    };
-    Ok(Read {
-        block,
-        channels,
-        market,
-    })
 }
 
 impl From<LoadError> for StartError {

@@ -10,13 +10,15 @@
 
 mod ask;
 mod channel;
-pub mod choose;
-pub mod config;
+mod choose;
+mod config;
 mod demands;
 mod evidence;
-pub mod funds;
+mod funds;
+mod journal;
 mod keeper;
 mod market;
+mod read;
 mod run;
 mod upstream;
 

@@ -177,10 +177,10 @@ impl Shared {
         self.wanted.notify_one();
     }
 
-    /// Who could be asked now: with an address, for no more than it may cost, none of those to `avoid`, who
-    /// have sold all that their lock is for, or who have lied. And whether there are others, who had no place
-    /// a moment ago.
-    pub fn candidates(&self, need: &Need, avoid: impl Fn(&AccountId) -> bool) -> (Vec<Candidate>, bool) {
+    /// Who could be asked now: with an address, for no more than it may cost, none who were `refused`, who
+    /// have sold all that their lock is for, or who have lied. And whether there are others, who had no
+    /// place a moment ago.
+    pub fn candidates(&self, need: &Need, refused: &BTreeSet<AccountId>) -> (Vec<Candidate>, bool) {
         let (market, now, clock) = (self.market(), self.now_ms(), Instant::now());
         let liars = market.liars();
         let (mut candidates, mut are_busy) = (Vec::new(), false);
@@ -190,7 +190,7 @@ impl Shared {
             let is_sold = offer.places > 0 && offer.room >= need.price(offer.unit_price);
             let is_fit = is_right && is_sold && offer.unit_price <= need.unit_price_max;
             let can_be_asked = market.is_reachable(provider) && !liars.contains(provider);
-            if !is_fit || !can_be_asked || avoid(provider) {
+            if !is_fit || !can_be_asked || refused.contains(provider) {
                 continue;
             }
             let known = self.known().get(provider).copied().unwrap_or_default();

@@ -66,8 +66,11 @@ impl Run {
         let finish = match signed.statement.end.map(|end| end.how) {
             Some(End::Stop) => Finish::Stop,
             Some(End::Length) => Finish::Length,
-            // Nobody has cancelled it but this end's channel, for want of money.
-            Some(End::Cancelled) => return Err(self.lost("the channel's money has run out", paid)),
+            // This end's channel has cancelled it, for want of money: its provider has not failed.
+            Some(End::Cancelled) => {
+                let why = "the channel's money has run out";
+                return Err(lost(&self.call.provider, why, paid));
+            }
             Some(End::Cut) | None => return Err(self.lost("it broke off", paid)),
         };
         Ok(receipt(signed, paid, finish))

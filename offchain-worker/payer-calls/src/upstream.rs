@@ -7,6 +7,7 @@ use surety_channels::Request;
 use surety_gateway::{
     Embedded, Generating, GenerationAsk, Offered, Receipt, Upstream, UpstreamError, Verdict,
 };
+use surety_journal::CallStore;
 use surety_proofs::content_hash;
 use surety_types::{
     input::{encode_items, encode_prompt},
@@ -14,8 +15,9 @@ use surety_types::{
 };
 
 use crate::{
-    Providers, Sold,
+    Providers, Sold, StartError,
     ask::Asked,
+    journal,
     market::Need,
     run::{Piece, Run},
 };
@@ -216,11 +218,14 @@ impl Providers {
     /// By the chain, and by what is held here. A receipt is held until a final batch has it, or its provider
     /// has shown that a batch has it.
     async fn verdict_of(&self, receipt: &Receipt) -> Verdict {
-        let key = call_key(receipt.channel, receipt.nonce);
-        let store = self.shared.config.store.clone();
-        let evidence = tokio::task::spawn_blocking(move || store.read(Table::Evidence, &key)).await;
-        if matches!(evidence, Ok(Ok(rows)) if !rows.is_empty()) || self.is_struck(receipt).await {
-            return Verdict::Wrong;
+        match self.is_wrong(receipt).await {
+            Ok(true) => return Verdict::Wrong,
+            Ok(false) => {}
+            // It may be: nothing is promised of it.
+            Err(error) => {
+                tracing::warn!(%error, "cannot see what has become of a receipt");
+                return Verdict::Unbatched;
+            }
         }
         let market = self.shared.market();
         let Some(handle) = market.channels.get(&receipt.channel) else {
@@ -236,22 +241,20 @@ impl Providers {
         }
     }
 
-    /// Whether a batch that the chain keeps has the receipt as one that was found wrong.
-    async fn is_struck(&self, receipt: &Receipt) -> bool {
+    /// Whether something here shows that its provider has lied, or a batch that the chain keeps has it as one
+    /// that was found wrong.
+    async fn is_wrong(&self, receipt: &Receipt) -> Result<bool, StartError> {
+        let config = &self.shared.config;
+        let key = call_key(receipt.channel, receipt.nonce);
+        let of = move |store: &CallStore| store.read(Table::Evidence, &key);
+        if !journal::read(&config.store, of).await?.is_empty() {
+            return Ok(true);
+        }
         let Some(provider) = parse_address(&receipt.provider) else {
-            return false;
+            return Ok(false);
         };
-        let batches = self
-            .shared
-            .config
-            .channels
-            .batches(When::Finalized, &provider)
-            .await;
-        let batches = batches.unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot see the batches of a provider");
-            Vec::new()
-        });
+        let batches = config.channels.batches(When::Finalized, &provider).await?;
         let mut windows = batches.iter().map(|batch| &batch.window);
-        windows.any(|window| window.has_struck(receipt.channel, receipt.nonce))
+        Ok(windows.any(|window| window.has_struck(receipt.channel, receipt.nonce)))
     }
 }

@@ -4,10 +4,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use sp_core::H256;
-use surety_chain_client::{BlockNumber, BlockRef, Call, ChainError, When};
+use surety_chain_client::{BlockNumber, BlockRef, Call, ChainError, DisputeRecord, When};
 use surety_channel_calls::{Row, Store};
-use surety_dispute_game::bisection::{Move, Side};
-use surety_engine::{EngineError, Priority};
+use surety_dispute_game::bisection::Move;
+use surety_engine::EngineError;
 use surety_types::trust::DisputeId;
 use tokio::{
     sync::watch,
@@ -19,6 +19,7 @@ use crate::{
     book::{Action, BatchKey, Book, Outcome, Purpose, Sight, Stake, Work},
     errands::{self, Errands, Unsent},
     games::{self, Due, Games},
+    shown::Receipt,
     sight, work,
 };
 
@@ -194,27 +195,20 @@ impl Desk {
                         };
                         self.send(Purpose::Play(dispute), call);
                     }
-                    Err(is_to_find) if is_to_find => {
-                        let (parts, view) = (self.parts.clone(), self.games.view(&receipt));
-                        self.away.spawn(async move {
-                            let number = record.moves;
-                            let find = async {
-                                let model = receipt.request.model;
-                                let engine = parts.engines.get(&model).ok_or(EngineError::Closed)?.clone();
-                                let ticket = parts.pool.work(Priority::Urgent, move |sink| {
-                                    let mut view =
-                                        view.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                                    view.play((engine, &receipt), (Side::Challenger, &record), sink)
-                                });
-                                ticket?.await
-                            };
-                            Event::Moved(dispute, number, find.await)
-                        });
-                    }
-                    Err(_) => {}
+                    Err(true) => self.look_for_move(dispute, *record, *receipt),
+                    Err(false) => {}
                 },
             }
         }
+    }
+
+    fn look_for_move(&mut self, dispute: DisputeId, record: DisputeRecord, receipt: Receipt) {
+        let (parts, view) = (self.parts.clone(), self.games.view(&receipt));
+        self.away.spawn(async move {
+            let number = record.moves;
+            let found = games::find(&parts, view, receipt, record).await;
+            Event::Moved(dispute, number, found)
+        });
     }
 
     async fn back(&mut self, event: Event) -> Result<(), AuditsError> {

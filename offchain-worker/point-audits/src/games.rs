@@ -13,11 +13,12 @@ use surety_chain_client::{AccountId, DisputeRecord};
 use surety_channels::Time;
 use surety_dispute_game::bisection::{Move, PlayError, Side, challenge, defend};
 use surety_engine::{
-    Claimed, Engine, EngineError, Event as EngineEvent, JobSink, Leave, content_hash, exact::OwnTrace,
+    Claimed, Engine, EngineError, Event as EngineEvent, JobSink, Leave, Priority, content_hash,
+    exact::OwnTrace,
 };
 use surety_types::{TaskId, model::Operation, trust::DisputeId};
 
-use crate::{book::BatchKey, shown::Receipt};
+use crate::{Parts, book::BatchKey, shown::Receipt};
 
 /// Traces that are kept from move to move.
 const TRACES_MAX: usize = 4;
@@ -130,6 +131,22 @@ impl View {
             PlayError::NotNow | PlayError::Shape => EngineError::NotInTrace,
         })
     }
+}
+
+/// Finds the challenger's move.
+pub(crate) async fn find(
+    parts: &Parts,
+    view: Arc<Mutex<View>>,
+    receipt: Receipt,
+    record: DisputeRecord,
+) -> Result<Move, EngineError> {
+    let engine = parts.engines.get(&receipt.request.model);
+    let engine = engine.ok_or(EngineError::Closed)?.clone();
+    let ticket = parts.pool.work(Priority::Urgent, move |sink| {
+        let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
+        view.play((engine, &receipt), (Side::Challenger, &record), sink)
+    });
+    ticket?.await
 }
 
 /// Views, and moves that were found.

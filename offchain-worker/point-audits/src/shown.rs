@@ -2,14 +2,11 @@
 
 use codec::{Decode, Encode};
 use surety_chain_client::BatchView;
-use surety_channel_calls::{AccountId, message::AtPoint};
+use surety_channel_calls::{AccountId, claimed_output, claimed_units_max, message::AtPoint};
 use surety_channels::{BatchEvidence, Batched, Committed, End, Request};
 use surety_engine::{Job, content_hash};
 use surety_proofs::SegmentOpening;
 use surety_types::{ContentHash, input::WORD_BYTES, model::Operation, task::ResultClaim};
-
-/// First word of the output of a generation that a stop id has ended.
-const STOP_WORD: [u8; 4] = [1, 0, 0, 0];
 
 /// A receipt with all that it takes to compute it again, to dispute it, and to play about it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -139,35 +136,23 @@ impl Receipt {
 
     /// The first segment of what was said. It is shown where a stop id has ended it.
     pub fn head(&self) -> Option<SegmentOpening> {
-        let stops = self.how() == Some(End::Stop);
-        stops.then(|| SegmentOpening::new(&self.output, 0)).flatten()
+        let end = self.batched.statement.end?;
+        (end.how == End::Stop)
+            .then(|| SegmentOpening::new(&self.output, 0))
+            .flatten()
     }
 
     /// The output that it claims. Nothing of vectors, which follow from the input.
     pub fn claimed_bytes(&self) -> Vec<u8> {
-        let mut bytes = self.output.clone();
-        if self.how() == Some(End::Stop)
-            && let Some(word) = bytes.first_chunk_mut()
-        {
-            *word = STOP_WORD;
-        }
-        bytes
+        claimed_output(&self.batched.statement, self.output.clone())
     }
 
-    /// What is to be computed. Of an answer that was cut it is as if no more had been asked for.
+    /// What is to be computed.
     pub fn job(&self) -> Job {
-        let is_cut = matches!(self.how(), Some(End::Cut | End::Cancelled));
         Job {
             operation: self.request.operation,
             input: self.input.clone(),
-            units_max: match is_cut {
-                true => self.batched.statement.units,
-                false => self.request.units_max,
-            },
+            units_max: claimed_units_max(&self.batched.statement, &self.request),
         }
-    }
-
-    fn how(&self) -> Option<End> {
-        self.batched.statement.end.map(|end| end.how)
     }
 }

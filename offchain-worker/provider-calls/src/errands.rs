@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, SubmitOptions, Until, When};
+use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, ErrorClass, SubmitOptions, Until, When};
 use surety_channels::ChannelId;
 use surety_types::{
     ModelId, TaskId,
@@ -158,14 +158,16 @@ impl Errands {
     pub(crate) fn back(&mut self, back: &Back) {
         self.away.remove(&back.purpose);
         let before = self.pauses.get(&back.purpose).map_or(0, |pause| pause.failures);
-        let doublings = match back.purpose {
+        let doublings_max = match (&back.purpose, &back.outcome) {
             // Its last time comes.
-            Purpose::Show(_) | Purpose::Play(_) | Purpose::Supply(..) => before.min(3),
-            _ => before.min(8),
+            (Purpose::Show(_) | Purpose::Play(_) | Purpose::Supply(..), _) => 3,
+            // It has cost nothing: a pool that is full, a node that is down.
+            (_, Err(NotDone::Chain(error))) if error.class() == ErrorClass::Refused => 4,
+            _ => 8,
         };
         let (failures, wait) = match back.outcome {
             Ok(()) => (0, 0),
-            Err(_) => (before.saturating_add(1), 1u32 << doublings),
+            Err(_) => (before.saturating_add(1), 1u32 << before.min(doublings_max)),
         };
         let until = back.settled.saturating_add(wait);
         self.pauses
@@ -285,7 +287,36 @@ impl Since {
 
 #[cfg(test)]
 mod tests {
+    use surety_chain_client::{DispatchFault, Refusal};
+
     use super::*;
+
+    /// Blocks after which a call is sent again that has failed so often with this.
+    fn wait_after(failures: u32, error: ChainError) -> BlockNumber {
+        let (mut errands, purpose) = (Errands::default(), Purpose::Redeem(7));
+        let back = Back {
+            purpose: purpose.clone(),
+            outcome: Err(error.into()),
+            settled: 1_000,
+        };
+        (0..failures).for_each(|_| errands.back(&back));
+        let free = (0..).find(|wait| errands.may(&purpose, back.settled.saturating_add(*wait)));
+        free.unwrap_or_default()
+    }
+
+    #[test]
+    fn what_has_cost_nothing_is_tried_again_before_its_last_time() {
+        let full = || ChainError::from(Refusal::PoolFull);
+        let failed = || {
+            ChainError::Dispatch(DispatchFault {
+                pallet: Some("Channels".into()),
+                name: "NotCounted".into(),
+                docs: String::new(),
+            })
+        };
+        assert_eq!([1, 3, 20].map(|times| wait_after(times, full())), [1, 4, 16]);
+        assert_eq!([1, 3, 20].map(|times| wait_after(times, failed())), [1, 4, 256]);
+    }
 
     #[test]
     fn blocks_from_before_the_first_that_was_seen_do_not_pass() {

@@ -156,6 +156,9 @@ impl Desk {
             purposes.insert(Purpose::Commit);
         }
         self.errands.keep(&purposes, sight.block);
+        // Not as many are sent at once as there may be.
+        let is_first = |errand: &Errand| errand.is_pressing || matches!(errand.purpose, Purpose::Hold(_));
+        due.sort_by_key(|errand| !is_first(errand));
         for errand in due {
             self.send(errand, &sight);
         }

@@ -12,7 +12,7 @@
 extern crate alloc;
 
 pub use pallet::*;
-pub use pool::{Pool, PriceBounds, period_of};
+pub use pool::Pool;
 pub use surety_channels::view::Wanted;
 pub use types::{
     BatchRecord, Channel, ClaimedReceipt, Convictions, Demand, Disputed, Offer, Payer, PointsAudit,
@@ -391,7 +391,7 @@ pub mod pallet {
         Demanded {
             /// Provider's stash.
             provider: T::AccountId,
-            /// The payer's key, or the verifier's stash.
+            /// The payer or its key, or the verifier's stash.
             demander: T::AccountId,
             /// What it is.
             wanted: Wanted,
@@ -402,7 +402,7 @@ pub mod pallet {
         DemandOver {
             /// Provider's stash.
             provider: T::AccountId,
-            /// The payer's key, or the verifier's stash.
+            /// The payer or its key, or the verifier's stash.
             demander: T::AccountId,
         },
         /// A verifier has points on a batch, and has sealed what it found there.

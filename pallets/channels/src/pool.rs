@@ -17,16 +17,16 @@ const CAUGHT_UP: u32 = 256;
 
 /// Where a price has to be, in plancks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PriceBounds {
+pub(crate) struct PriceBounds {
     /// Not below.
-    pub floor: u128,
+    pub(crate) floor: u128,
     /// Not above.
-    pub ceiling: u128,
+    pub(crate) ceiling: u128,
 }
 
 impl PriceBounds {
     /// From what a unit is worth at least to so many times that.
-    pub fn new(floor: u128, multiple: u32) -> Self {
+    pub(crate) fn new(floor: u128, multiple: u32) -> Self {
         Self {
             floor,
             ceiling: floor.saturating_mul(multiple.max(1).into()),
@@ -59,7 +59,7 @@ pub struct Pool {
 
 impl Pool {
     /// One that nobody offers anything in.
-    pub const fn new(price: u128, now: Time) -> Self {
+    pub(crate) const fn new(price: u128, now: Time) -> Self {
         Self {
             price,
             offers: 0,
@@ -73,7 +73,7 @@ impl Pool {
 
     /// Carries out what has become due by time, with what is said of places as it is. Asked before anything
     /// of that changes.
-    pub fn advance(&mut self, now: Time, period: Time, bounds: PriceBounds) {
+    pub(crate) fn advance(&mut self, now: Time, period: Time, bounds: PriceBounds) {
         self.price = bounds.clamp(self.price);
         for _ in 0..CAUGHT_UP {
             let end = period_of(self.at, period)
@@ -104,7 +104,7 @@ impl Pool {
 }
 
 /// The number of the period that a time is in.
-pub const fn period_of(time: Time, period: Time) -> u32 {
+pub(crate) const fn period_of(time: Time, period: Time) -> u32 {
     match time.checked_div(period) {
         Some(number) => number,
         None => time,

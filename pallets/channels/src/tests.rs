@@ -4,6 +4,7 @@ mod demands;
 mod disputes;
 mod offers;
 mod points;
+mod refused;
 mod reports;
 mod try_state;
 mod views;
@@ -20,14 +21,37 @@ use surety_audit_economics::{
     draw::borrowed,
 };
 use surety_channels::{
-    Batch, BatchEntry, BatchNumber, Batched, ChannelId, ChunkStatement, ReceiptLeaf, SignedChunkStatement,
+    Batch, BatchEntry, BatchNumber, Batched, ChannelId, ChunkStatement, ReceiptLeaf, Request,
+    SignedChunkStatement,
 };
-use surety_types::traits::DrawVerifier;
+use surety_types::{model::Operation, traits::DrawVerifier};
 
 use crate::{Batches, Channels, Error, HoldReason, Openings, Standings, mock::*};
 
 fn free(who: &AccountId32) -> u128 {
     Balances::free_balance(who)
+}
+
+/// What the provider has locked.
+fn lock() -> u128 {
+    Standings::<Test>::get(stash()).expect("known").lock
+}
+
+/// Asks for a generation with a prompt of ten tokens.
+fn generation(units_max: u32, unit_price: u128) -> Request {
+    Request {
+        model: model(1),
+        operation: Operation::Generate,
+        input: H256::repeat_byte(2),
+        input_bytes: 4 * (6 + 10),
+        units_max,
+        unit_price,
+    }
+}
+
+/// By the provider's agent.
+fn signed_one(statement: ChunkStatement<AccountId32>) -> SignedChunkStatement<AccountId32> {
+    signed_by(&agent_pair(), statement)
 }
 
 fn signed_by(

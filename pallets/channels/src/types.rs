@@ -269,7 +269,7 @@ pub struct Provider<AccountId> {
     pub lock: u128,
     /// What that is for.
     pub standing: Standing,
-    /// The part of what it redeems that pays for audits.
+    /// The part of a batch's price that it pays for audits.
     pub levy: Perquintill,
     /// Channels that pay it.
     pub channels: u32,

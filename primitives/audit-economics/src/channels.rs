@@ -247,7 +247,7 @@ impl AuditPay {
         ceil_of(self.premium.into_inner(), cost, FixedU128::DIV)
     }
 
-    /// The part of what is redeemed that pays for points, rounded up: as many as are expected, at
+    /// The part of a batch's price that pays for points, rounded up: as many as are expected, at
     /// [`Self::point`] each. Nothing where the whole would not do: such an offer sells for less than its
     /// audits cost.
     pub fn levy(&self, points: FixedU128, cost: u128) -> Option<Perquintill> {

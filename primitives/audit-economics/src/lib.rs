@@ -37,7 +37,7 @@ pub use pay::{AuditPay, generation_audit};
 pub use places::PlaceRank;
 pub use slash::{SlashShares, SlashSplit, correlated_fraction};
 pub use surety_types::task::SecurityLevel;
-pub use window::{AuditWork, OFFERED_SLACK, WINDOW_SLACK};
+pub use window::{AuditWork, OFFERED_SLACK, WINDOW_SLACK, tokens_worth};
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;

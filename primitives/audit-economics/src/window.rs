@@ -75,10 +75,7 @@ impl AuditWork {
     /// What all of the work is worth at least, where a second of the reference machine is worth `second`
     /// plancks. Rounded up.
     pub fn worth(&self, second: u128) -> u128 {
-        let tokens = u128::from(self.tokens_least()).saturating_mul(SPEED_SECONDS.into());
-        tokens
-            .saturating_mul(second)
-            .div_ceil(u128::from(self.speed).max(1))
+        tokens_worth(self.tokens_least(), self.speed, second)
     }
 
     /// Seconds for an audit of `items`: those of the reference machine three times over, and those for
@@ -97,4 +94,13 @@ impl AuditWork {
             .div_ceil(FETCHED_BYTES);
         computing.saturating_add(fetching).saturated_into()
     }
+}
+
+/// What so many tokens are worth of a model whose reference machine audits `speed` of them in 1,000 seconds,
+/// where a second of that machine is worth `second` plancks. Rounded up.
+pub fn tokens_worth(tokens: u64, speed: u32, second: u128) -> u128 {
+    u128::from(tokens)
+        .saturating_mul(SPEED_SECONDS.into())
+        .saturating_mul(second)
+        .div_ceil(u128::from(speed).max(1))
 }

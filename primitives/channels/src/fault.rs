@@ -180,10 +180,20 @@ impl<AccountId: Encode + PartialEq> BatchEvidence<AccountId> {
 impl<AccountId: Encode + PartialEq> Batched<AccountId> {
     /// Where it is, if it is shown to be there, and is of the request and costs what it says itself.
     pub fn place_in(&self, genesis: &H256, batch: &BatchRoot) -> Option<ProvenReceipt> {
-        let (shown, said) = (self.opening.verify(batch)?, &self.statement);
-        let is_said = shown.receipt.0 == said.message(genesis);
-        let belongs = (said.channel, said.nonce, said.price) == (shown.channel, shown.nonce, shown.price);
-        (is_said && belongs).then_some(shown)
+        let shown = self.shown(genesis, batch)?;
+        self.belongs(&shown).then_some(shown)
+    }
+
+    /// Where what it says stands, whatever it is of.
+    fn shown(&self, genesis: &H256, batch: &BatchRoot) -> Option<ProvenReceipt> {
+        let shown = self.opening.verify(batch)?;
+        (shown.receipt.0 == self.statement.message(genesis)).then_some(shown)
+    }
+
+    /// Whether it is of the request that it stands for there, and costs as much.
+    fn belongs(&self, shown: &ProvenReceipt) -> bool {
+        let said = &self.statement;
+        (said.channel, said.nonce, said.price) == (shown.channel, shown.nonce, shown.price)
     }
 
     /// What it says; nothing where it is not shown to.
@@ -192,8 +202,7 @@ impl<AccountId: Encode + PartialEq> Batched<AccountId> {
         committed: &Committed<AccountId>,
         batch: &BatchRoot,
     ) -> Option<&ChunkStatement<AccountId>> {
-        let shown = self.opening.verify(batch)?;
-        (shown.receipt.0 == self.statement.message(&committed.genesis)).then_some(&self.statement)
+        self.shown(&committed.genesis, batch).map(|_| &self.statement)
     }
 
     fn fault(
@@ -202,11 +211,8 @@ impl<AccountId: Encode + PartialEq> Batched<AccountId> {
         batch: &BatchRoot,
         request: Option<&Request>,
     ) -> Option<BatchFault> {
-        let shown = self.opening.verify(batch)?;
-        let said = self.said(committed, batch)?;
-        let belongs = (said.channel, said.nonce, said.price) == (shown.channel, shown.nonce, shown.price)
-            && said.payee == committed.payee;
-        if !belongs {
+        let (shown, said) = (self.shown(&committed.genesis, batch)?, &self.statement);
+        if !self.belongs(&shown) || said.payee != committed.payee {
             return Some(BatchFault::OtherReceipt);
         }
         if said.end.is_none() {

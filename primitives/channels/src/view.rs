@@ -155,7 +155,7 @@ pub enum Wanted {
 pub struct DemandView<AccountId> {
     /// Provider's stash.
     pub provider: AccountId,
-    /// The payer's key, or the verifier's stash.
+    /// The payer or its key, or the verifier's stash.
     pub demander: AccountId,
     /// What it is.
     pub wanted: Wanted,

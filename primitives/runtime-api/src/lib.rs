@@ -101,7 +101,7 @@ sp_api::decl_runtime_apis! {
         /// The channels of a payer.
         fn channels_by(payer: AccountId) -> Vec<ChannelView<AccountId>>;
 
-        /// All offers of providers that stand behind them.
+        /// All offers of providers that stand behind them and are not in jail.
         fn offers() -> Vec<OfferView<AccountId>>;
 
         /// What each operation of a model costs at least.

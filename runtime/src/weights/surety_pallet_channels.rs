@@ -18,7 +18,12 @@ impl<T: frame_system::Config> WeightInfo<T> {
 
     /// Four milliseconds, and all batches of a provider that are not final.
     fn all_batches() -> Weight {
-        Weight::from_parts(4_000_000_000, 0).saturating_add(T::DbWeight::get().reads_writes(80, 80))
+        Weight::from_parts(4_000_000_000, 0).saturating_add(T::DbWeight::get().reads_writes(96, 96))
+    }
+
+    /// The same, and all its offers, each with its pool and its model: those end, too.
+    fn conviction() -> Weight {
+        Self::all_batches().saturating_add(T::DbWeight::get().reads_writes(80, 48))
     }
 }
 
@@ -68,19 +73,19 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
     }
 
     fn report_equivocation() -> Weight {
-        Self::all_batches()
+        Self::conviction()
     }
 
     fn report_batch() -> Weight {
-        Self::all_batches()
+        Self::conviction()
     }
 
     fn dispute() -> Weight {
-        Self::usual()
+        Self::all_batches()
     }
 
     fn demand_receipt() -> Weight {
-        Self::usual()
+        Self::all_batches()
     }
 
     fn demand_point() -> Weight {
@@ -96,7 +101,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
     }
 
     fn end_demand() -> Weight {
-        Self::all_batches()
+        Self::conviction()
     }
 
     fn announce_points() -> Weight {
@@ -124,7 +129,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
     }
 
     fn withdraw_offer() -> Weight {
-        Self::usual()
+        Self::all_batches()
     }
 
     fn report_busy() -> Weight {

@@ -58,7 +58,8 @@ test("vectors come for texts, as numbers, and a receipt with their answer", asyn
   const { body } = await told(`/receipts/${id}`);
   assert.deepEqual([body.object, body.state], ["surety.call", "closed"]);
   assert.ok(BigInt(body.spent) > 0n && BigInt(body.spent) <= BigInt(body.reserved), JSON.stringify(body));
-  assert.ok(body.receipts.every(({ receipt }) => /^0x|^[0-9a-f]/.test(receipt.output_hash)));
+  assert.ok(body.receipts.length > 0);
+  for (const { receipt } of body.receipts) assert.match(receipt.output_hash, /^0x[0-9a-f]{64}$/);
 });
 
 test("a client that hangs up pays for no more than a part of its answer", async () => {

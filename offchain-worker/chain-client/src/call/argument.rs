@@ -5,7 +5,7 @@ use scale_info::{MetaType, TypeInfo, meta_type};
 use sp_core::crypto::AccountId32;
 use sp_runtime::MultiAddress;
 
-use super::Call;
+use super::{Call, name::of_channels};
 
 /// An argument of a call, as this program knows it.
 pub struct Argument {
@@ -71,32 +71,7 @@ impl Call {
             | Self::AdvanceDispute { .. }
             | Self::JoinCommittee { .. }
             | Self::RevealVote { .. } => self.arguments_in_dispute(),
-            Self::Open { .. }
-            | Self::TopUp { .. }
-            | Self::Extend { .. }
-            | Self::Stand { .. }
-            | Self::CommitBatch { .. }
-            | Self::Redeem { .. }
-            | Self::Hold { .. }
-            | Self::Close { .. }
-            | Self::CloseAgreed { .. }
-            | Self::End { .. }
-            | Self::AddSigner
-            | Self::ReportChunkEquivocation { .. }
-            | Self::ReportBatch { .. }
-            | Self::AnnouncePoints { .. }
-            | Self::OpenPoints { .. }
-            | Self::RefutePoints { .. }
-            | Self::EndPoints { .. }
-            | Self::Dispute { .. }
-            | Self::DemandReceipt { .. }
-            | Self::DemandPoint { .. }
-            | Self::ShowReceipt { .. }
-            | Self::ShowPoint { .. }
-            | Self::EndDemand { .. }
-            | Self::Offer { .. }
-            | Self::WithdrawOffer { .. }
-            | Self::ReportBusy { .. } => self.arguments_in_channels(),
+            of_channels!() => self.arguments_in_channels(),
         }
     }
 

@@ -13,6 +13,39 @@ pub struct CallName {
     pub arguments: &'static [&'static str],
 }
 
+/// The calls of the pallet `Channels`, as a pattern.
+macro_rules! of_channels {
+    () => {
+        $crate::Call::Open { .. }
+            | $crate::Call::TopUp { .. }
+            | $crate::Call::Extend { .. }
+            | $crate::Call::Stand { .. }
+            | $crate::Call::CommitBatch { .. }
+            | $crate::Call::Redeem { .. }
+            | $crate::Call::Hold { .. }
+            | $crate::Call::Close { .. }
+            | $crate::Call::CloseAgreed { .. }
+            | $crate::Call::End { .. }
+            | $crate::Call::AddSigner
+            | $crate::Call::ReportChunkEquivocation { .. }
+            | $crate::Call::ReportBatch { .. }
+            | $crate::Call::AnnouncePoints { .. }
+            | $crate::Call::OpenPoints { .. }
+            | $crate::Call::RefutePoints { .. }
+            | $crate::Call::EndPoints { .. }
+            | $crate::Call::Dispute { .. }
+            | $crate::Call::DemandReceipt { .. }
+            | $crate::Call::DemandPoint { .. }
+            | $crate::Call::ShowReceipt { .. }
+            | $crate::Call::ShowPoint { .. }
+            | $crate::Call::EndDemand { .. }
+            | $crate::Call::Offer { .. }
+            | $crate::Call::WithdrawOffer { .. }
+            | $crate::Call::ReportBusy { .. }
+    };
+}
+pub(crate) use of_channels;
+
 impl Call {
     /// Whether it opens something that stands on the chain, and so needs neither signature nor fee.
     pub fn proves_itself(&self) -> bool {
@@ -91,32 +124,7 @@ impl Call {
             Self::CarryOutSlash { .. } => ("TrustLock", "carry_out_slash", &["slash"]),
             Self::Transfer { .. } => ("Balances", "transfer_keep_alive", &["dest", "value"]),
             Self::Batch(_) => ("Utility", "batch_all", &["calls"]),
-            Self::Open { .. }
-            | Self::TopUp { .. }
-            | Self::Extend { .. }
-            | Self::Stand { .. }
-            | Self::CommitBatch { .. }
-            | Self::Redeem { .. }
-            | Self::Hold { .. }
-            | Self::Close { .. }
-            | Self::CloseAgreed { .. }
-            | Self::End { .. }
-            | Self::AddSigner
-            | Self::ReportChunkEquivocation { .. }
-            | Self::ReportBatch { .. }
-            | Self::AnnouncePoints { .. }
-            | Self::OpenPoints { .. }
-            | Self::RefutePoints { .. }
-            | Self::EndPoints { .. }
-            | Self::Dispute { .. }
-            | Self::DemandReceipt { .. }
-            | Self::DemandPoint { .. }
-            | Self::ShowReceipt { .. }
-            | Self::ShowPoint { .. }
-            | Self::EndDemand { .. }
-            | Self::Offer { .. }
-            | Self::WithdrawOffer { .. }
-            | Self::ReportBusy { .. } => return self.name_in_channels(),
+            of_channels!() => return self.name_in_channels(),
         };
         CallName {
             pallet,

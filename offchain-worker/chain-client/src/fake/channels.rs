@@ -1,10 +1,12 @@
 //! Payment channels of the fake chain.
 //!
 //! Money, windows and what openings show go by `surety-channels`, as on the chain. Audits cost providers
-//! nothing, a lock is as large as its cap, pools cost what the test says, and no round about a receipt is
-//! played: [`FakeState::decide_receipt`] ends one.
+//! nothing, a lock is as large as its cap and covers any places, pools cost what the test says, and channels
+//! that are over stay until somebody ends them. No round about a receipt is played:
+//! [`FakeState::decide_receipt`] ends one.
 
 mod chain;
+mod demands;
 mod points;
 mod purse;
 mod receipts;
@@ -15,8 +17,10 @@ use std::{collections::BTreeMap, fmt::Debug};
 use codec::Encode;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
-use surety_channels::{BatchNumber, BatchWindow, ChannelId, PointsFound, Struck};
-use surety_types::{ModelId, TaskId, model::Operation};
+use surety_channels::{BatchNumber, BatchWindow, ChannelId, PointsFound, Struck, Time};
+use surety_types::{ModelId, TaskId, model::Operation, trust::FaultKind};
+
+use demands::Room;
 
 use super::state::{Applied, FakeState, fault};
 use crate::{
@@ -53,7 +57,7 @@ pub struct FakeChannels {
     pub open: BTreeMap<ChannelId, ChannelView>,
     /// Number of the next channel.
     pub next: ChannelId,
-    /// What providers stand behind, by stash.
+    /// What providers stand behind, by stash. What is open of it follows from the batches.
     pub standings: BTreeMap<AccountId32, StandingView>,
     /// Batches that are kept, by the provider's stash and their number.
     pub batches: BTreeMap<(AccountId32, BatchNumber), BatchView>,
@@ -67,6 +71,11 @@ pub struct FakeChannels {
     pub points: BTreeMap<((AccountId32, BatchNumber), AccountId32), FakePoints>,
     /// Receipts that are disputed, by the number of their round: the provider, the batch, and the receipt.
     pub disputed: BTreeMap<TaskId, (AccountId32, Option<BatchNumber>, Struck)>,
+    /// The last batch that was counted for a channel, or the first that could be.
+    counted: BTreeMap<ChannelId, BatchNumber>,
+    /// What receipts that are demanded take of caps, by the provider's stash and who demands them. What a
+    /// test demands by itself takes nothing, and is due.
+    rooms: BTreeMap<(AccountId32, AccountId32), Room>,
 }
 
 impl Default for FakeChannels {
@@ -84,6 +93,8 @@ impl Default for FakeChannels {
             demands: BTreeMap::new(),
             points: BTreeMap::new(),
             disputed: BTreeMap::new(),
+            counted: BTreeMap::new(),
+            rooms: BTreeMap::new(),
         }
     }
 }
@@ -117,8 +128,8 @@ pub struct FakePoints {
     pub view: PointsView,
     /// What was found, sealed.
     pub seal: H256,
-    /// What was found, once it was opened.
-    pub found: Option<PointsFound>,
+    /// What was found, once it was opened, and when that was.
+    pub found: Option<(Time, PointsFound)>,
 }
 
 impl FakeState {
@@ -156,14 +167,18 @@ impl FakeState {
                 operation,
                 busy,
             } => self.report_busy(who, (*model, *operation), *busy),
-            Call::ReportChunkEquivocation { equivocation } => self.report_chunks(equivocation),
+            Call::ReportChunkEquivocation { equivocation } => self.report_chunks(who, equivocation),
             Call::ReportBatch {
                 provider,
                 batch,
                 other,
                 evidence,
-            } => self.report_batch(provider, (*batch, *other), evidence),
-            Call::Dispute { receipt, request, .. } => self.dispute_receipt(receipt, request),
+            } => self.report_batch(who, provider, (*batch, *other), evidence),
+            Call::Dispute {
+                receipt,
+                request,
+                head,
+            } => self.dispute_receipt(receipt, request, head.as_ref()),
             Call::DemandReceipt { held } => self.demand_receipt(who, held),
             Call::ShowReceipt {
                 demander,
@@ -171,8 +186,11 @@ impl FakeState {
                 receipt,
             } => self.show_receipt(who, demander, (*batch, receipt)),
             Call::ShowPoint {
-                demander, receipt, ..
-            } => self.show_point(who, demander, receipt),
+                demander,
+                receipt,
+                request,
+                head,
+            } => self.show_point(who, demander, receipt, (request, head.as_ref())),
             Call::EndDemand { provider, demander } => self.end_demand(provider, demander),
             call => self.apply_to_points(who, call),
         }
@@ -271,6 +289,16 @@ fn event(name: &str, fields: Vec<EventField>) -> ChainEvent {
         extrinsic: Some(0),
         fields,
     }
+}
+
+/// A provider, or a verifier, was found to be at fault.
+fn convicted(offender: &AccountId32, kind: FaultKind, by: Option<&AccountId32>) -> ChainEvent {
+    let fields = vec![
+        field("offender", offender),
+        field("kind", &kind),
+        field("by", &by),
+    ];
+    event("Convicted", fields)
 }
 
 fn field<T: Encode + Debug>(name: &str, value: &T) -> EventField {

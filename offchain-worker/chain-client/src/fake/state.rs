@@ -19,7 +19,7 @@ use crate::{
     Balance, BidRecord, BidTerms, BlockNumber, Call, ChainError, ChainEvent, CommitRecord, CommitteeRecord,
     DemandRecord, DispatchFault, DisputeRecord, EventField, Funds, ItemsOpening, OpenTask, OpenTasks,
     Parameter, PartlyRead, ProviderRecord, ProviderTerms, Refusal, RegisteredModel, RoundRecord, SlashRecord,
-    StakeInfo, TaskRecord, TrustInfo, chain::is_open,
+    StakeInfo, TaskRecord, TrustInfo, call::name::of_channels, chain::is_open,
 };
 
 /// Blocks for which bids are taken, and for which they are opened.
@@ -211,32 +211,7 @@ impl FakeState {
             Call::Play { .. } | Call::JoinCommittee { .. } | Call::RevealVote { .. } => {
                 self.apply_to_dispute(who, call)
             }
-            Call::Open { .. }
-            | Call::TopUp { .. }
-            | Call::Extend { .. }
-            | Call::Stand { .. }
-            | Call::CommitBatch { .. }
-            | Call::Redeem { .. }
-            | Call::Hold { .. }
-            | Call::Close { .. }
-            | Call::CloseAgreed { .. }
-            | Call::End { .. }
-            | Call::AddSigner
-            | Call::ReportChunkEquivocation { .. }
-            | Call::ReportBatch { .. }
-            | Call::AnnouncePoints { .. }
-            | Call::OpenPoints { .. }
-            | Call::RefutePoints { .. }
-            | Call::EndPoints { .. }
-            | Call::Dispute { .. }
-            | Call::DemandReceipt { .. }
-            | Call::DemandPoint { .. }
-            | Call::ShowReceipt { .. }
-            | Call::ShowPoint { .. }
-            | Call::EndDemand { .. }
-            | Call::Offer { .. }
-            | Call::WithdrawOffer { .. }
-            | Call::ReportBusy { .. } => self.apply_to_channels(who, call),
+            of_channels!() => self.apply_to_channels(who, call),
             // They move money, which is not kept here, or what the test moves on itself.
             Call::Unbond { .. }
             | Call::WithdrawUnbonded
@@ -437,7 +412,7 @@ impl FakeState {
     }
 
     /// Stake of a stash that no task has locked.
-    fn unlocked_stake(&self, stash: &AccountId32) -> Balance {
+    pub(super) fn unlocked_stake(&self, stash: &AccountId32) -> Balance {
         let stake = self.stakes.get(stash);
         stake.map_or(0, |stake| stake.bonded.saturating_sub(stake.locked))
     }

@@ -264,6 +264,7 @@ fn the_fake_chain_knows_no_errors_that_the_pallets_do_not_have() {
     ]
     .concat();
     let of_channels = [
+        include_str!("channels/demands.rs"),
         include_str!("channels/points.rs"),
         include_str!("channels/purse.rs"),
         include_str!("channels/receipts.rs"),

@@ -18,6 +18,15 @@ use crate::{
 /// Receipts of consecutive requests: channel, the first of them, how many.
 type Part = (ChannelId, Nonce, u32);
 
+/// What can be in a batch.
+struct Gathered {
+    /// By channel.
+    parts: Vec<Part>,
+    receipts: u32,
+    /// In plancks.
+    price: u128,
+}
+
 /// How much a batch may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchLimits {
@@ -78,7 +87,7 @@ impl Payee {
         if self.uncommitted().is_some() {
             return step;
         }
-        let parts = self.gather(limits);
+        let parts = self.gather(limits).parts;
         let Ok(entries) = self.entries(&parts) else {
             return step;
         };
@@ -115,19 +124,8 @@ impl Payee {
             receipts_max: RECEIPTS_MAX,
             price_max: u128::MAX,
         };
-        let parts = self.gather(&all);
-        let receipts = parts
-            .iter()
-            .map(|(.., count)| *count)
-            .fold(0, u32::saturating_add);
-        let entries = parts
-            .iter()
-            .flat_map(|(channel, first, count)| {
-                (*first..first.saturating_add(*count)).map(|nonce| (*channel, nonce))
-            })
-            .filter_map(|(channel, nonce)| self.row(channel, nonce)?.receipt());
-        let price = entries.map(|receipt| receipt.price).fold(0, u128::saturating_add);
-        (receipts, price)
+        let gathered = self.gather(&all);
+        (gathered.receipts, gathered.price)
     }
 
     /// What the receipts that no block has will cost at most, of open requests, too, in plancks.
@@ -146,7 +144,7 @@ impl Payee {
 
     /// What can be in a batch, by channel. Each time another channel is first, so that no one takes up all
     /// that may be sold.
-    fn gather(&self, limits: &BatchLimits) -> Vec<Part> {
+    fn gather(&self, limits: &BatchLimits) -> Gathered {
         let mut parts = Vec::new();
         let mut receipts = 0u32;
         let mut price = 0u128;
@@ -176,7 +174,11 @@ impl Payee {
             }
         }
         parts.sort_unstable();
-        parts
+        Gathered {
+            parts,
+            receipts,
+            price,
+        }
     }
 
     /// The entries of a batch, or which receipt is missing.

@@ -19,9 +19,9 @@ impl Payee {
     /// Takes up where its journal ends: `rows` are all of the tables that are loaded
     /// ([`Table::is_loaded`]), in any order. What was being answered ends as it was last said.
     ///
-    /// `channels` is how many channels were ever opened, by the newest block there is. A journal that begins
-    /// now may be the second of this stash: over those channels nothing is taken any more, since nobody knows
-    /// what was signed.
+    /// Channels below `channels` are there by the newest block, or were. A journal that begins now may be the
+    /// second of this stash: over those channels nothing is taken any more, since nobody knows what was
+    /// signed.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -30,21 +30,7 @@ impl Payee {
         rows: impl IntoIterator<Item = Row>,
         channels: ChannelId,
     ) -> Result<(Self, Step<PayeeEffect>), LoadError> {
-        let mut payee = Self {
-            offers: config.offers.clone(),
-            receipt_price_max: u128::MAX,
-            start: Start {
-                first: channels,
-                batches: 0,
-                salts: config.salts.clone(),
-            },
-            config: Arc::new(config),
-            channels: BTreeMap::new(),
-            open: BTreeSet::new(),
-            calls: 0,
-            batches: BTreeMap::new(),
-            turn: 0,
-        };
+        let mut payee = Self::new(config, channels);
         let (mut calls, mut batches) = (Vec::new(), Vec::new());
         let (mut start, mut is_new) = (None, true);
         for row in rows {
@@ -103,6 +89,24 @@ impl Payee {
         }
         payee.end_all(&mut step);
         Ok((payee, step))
+    }
+
+    fn new(config: PayeeConfig, channels: ChannelId) -> Self {
+        Self {
+            offers: config.offers.clone(),
+            receipt_price_max: u128::MAX,
+            start: Start {
+                first: channels,
+                batches: 0,
+                salts: config.salts.clone(),
+            },
+            config: Arc::new(config),
+            channels: BTreeMap::new(),
+            open: BTreeSet::new(),
+            calls: 0,
+            batches: BTreeMap::new(),
+            turn: 0,
+        }
     }
 
     /// What was being answered is not gone on with.

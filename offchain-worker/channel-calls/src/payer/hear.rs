@@ -2,7 +2,7 @@
 
 use surety_channels::{Nonce, SignedChunkStatement};
 
-use super::{HeldState, Payer, PayerEffect, send};
+use super::{Held, HeldState, Live, Payer, PayerEffect, send};
 use crate::{AccountId, FromPayee, Step, ToPayee};
 
 impl Payer {
@@ -60,23 +60,11 @@ impl Payer {
         row.form.keep(&mut live.output, bytes);
         let before = row.allowance;
         let pays = end.is_none() && live.cancelled_at.is_none();
-        // What was said is paid, also out of what was signed for others, as far as that can be signed for
-        // again. Of what is said after a cancellation that is a chunk: what was on its way.
         let most = match pays || has_others {
             true => deposit,
             false => signed_sum,
         };
-        let said_price = row
-            .form
-            .price(total)
-            .min(before.saturating_add(most.saturating_sub(spent)));
-        let paid = match live.cancelled_at {
-            None if pays && !live.is_paused => row.form.paid_ahead(total),
-            None => said_price,
-            Some(at) if has_others => said_price.min(row.form.paid_ahead(at.saturating_add(row.form.chunk))),
-            Some(_) => before,
-        };
-        row.allowance = before.max(paid);
+        row.allowance = allowance(row, live, total, (pays, has_others), most.saturating_sub(spent));
         row.said = total;
         row.statement = Some(signed.clone());
         row.at = now;
@@ -126,4 +114,21 @@ impl Payer {
         call.live.as_mut()?.cancelled_at = Some(said);
         Some(ToPayee::Cancel(self.signed_cancel(nonce, request)))
     }
+}
+
+/// What is signed for an answer of which there are so many units now, in plancks, where `room` can be signed
+/// beyond what is.
+///
+/// What was said is paid, also out of what was signed for others, as far as that can be signed for again. Of
+/// what is said after a cancellation that is a chunk: what was on its way.
+fn allowance(row: &Held, live: &Live, total: u32, (pays, has_others): (bool, bool), room: u128) -> u128 {
+    let before = row.allowance;
+    let said_price = row.form.price(total).min(before.saturating_add(room));
+    let paid = match live.cancelled_at {
+        None if pays && !live.is_paused => row.form.paid_ahead(total),
+        None => said_price,
+        Some(at) if has_others => said_price.min(row.form.paid_ahead(at.saturating_add(row.form.chunk))),
+        Some(_) => before,
+    };
+    before.max(paid)
 }

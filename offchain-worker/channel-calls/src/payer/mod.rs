@@ -36,7 +36,7 @@ use crate::{
 pub use ask::AskError;
 pub use check::{Broken, Evidence};
 pub use load::signed_sums;
-pub use watch::{Demand, NotCovered};
+pub use watch::NotCovered;
 
 /// What a payer is.
 #[derive(Clone)]

@@ -1,8 +1,7 @@
 //! The payer's watch: every statement that it holds is covered by a batch, or demanded.
 
 use surety_channels::{
-    BatchNumber, BatchRoot, Batched, Clash, Misstated, Nonce, Request, SignedChunkStatement, Time,
-    incompatible,
+    BatchNumber, BatchRoot, Batched, Clash, Misstated, Nonce, SignedChunkStatement, Time, incompatible,
 };
 
 use super::{HeldState, Payer, PayerEffect};
@@ -26,17 +25,6 @@ pub enum NotCovered {
     /// It does not follow from what was asked: the batch's evidence is this receipt and the request.
     #[error("the receipt is not about what was asked: {0}")]
     Misstated(Misstated),
-}
-
-/// A statement that no batch covers in time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Demand {
-    /// Number of its request.
-    pub nonce: Nonce,
-    /// The request.
-    pub request: Request,
-    /// It.
-    pub statement: SignedChunkStatement<AccountId>,
 }
 
 impl Payer {
@@ -88,20 +76,17 @@ impl Payer {
         Ok(step)
     }
 
-    /// Statements of something that are older than `patience` and in no batch that was shown.
-    pub fn demands(&self, patience: Time) -> Vec<Demand> {
-        let due = |(nonce, call): (&Nonce, &super::Call)| {
+    /// Statements of something that are older than `patience` and in no batch that was shown, in the order of
+    /// their requests.
+    pub fn demands(&self, patience: Time) -> Vec<SignedChunkStatement<AccountId>> {
+        let due = |call: &super::Call| {
             let waits = matches!(call.row.state, HeldState::Over | HeldState::Lost);
             let is_late = self.now.saturating_sub(call.row.at) > patience;
             let statement = call.row.statement.as_ref()?;
             let is_due = waits && is_late && !statement.statement.is_void();
-            is_due.then(|| Demand {
-                nonce: *nonce,
-                request: call.row.request.clone(),
-                statement: statement.clone(),
-            })
+            is_due.then(|| statement.clone())
         };
-        self.calls.iter().filter_map(due).collect()
+        self.calls.values().filter_map(due).collect()
     }
 
     /// A request that nothing more is expected of: its batch is final, or its channel has ended.

@@ -10,9 +10,9 @@ use surety_host::Tools;
 use surety_journal::CallStore;
 use surety_provider_calls::{CallsConfig, CallsError, Metrics, Models, Owed, Parts};
 use surety_types::{ModelId, model::Operation};
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::sync::watch;
 
-use super::{Context, account};
+use super::{Context, account, part::Part};
 use crate::{
     args::{OfferArgs, OfferedArgs, StandArgs},
     error::{CliError, Result},
@@ -85,8 +85,7 @@ async fn offered(context: &Context, args: &OfferedArgs) -> Result<(ModelId, Oper
 
 /// The part of a provider that answers over payment channels.
 pub(super) struct Calls {
-    task: JoinHandle<std::result::Result<(), CallsError>>,
-    stop: watch::Sender<bool>,
+    part: Part,
     owed: watch::Receiver<Option<Owed>>,
 }
 
@@ -125,17 +124,9 @@ impl Calls {
             takes_new: parts.takes_new,
             owed: telling,
         };
-        let (ended, stopped) = (stop.clone(), stop.subscribe());
-        let task = tokio::spawn(async move {
-            let outcome = tokio::spawn(surety_provider_calls::run(parts, listener, stopped)).await;
-            let outcome = outcome.unwrap_or_else(|error| Err(CallsError::Internal(error.to_string())));
-            if let Err(error) = &outcome {
-                tracing::error!(%error, "calls over payment channels have ended");
-                ended.send_replace(true);
-            }
-            outcome
-        });
-        Ok(Some(Self { task, stop, owed }))
+        let run = surety_provider_calls::run(parts, listener, stop.subscribe());
+        let part = Part::start("calls over payment channels", run, stop);
+        Ok(Some(Self { part, owed }))
     }
 
     /// What is open over channels, once that is known.
@@ -145,9 +136,6 @@ impl Calls {
 
     /// Ends it, and says how it went.
     pub(super) async fn stop(self) -> Result<()> {
-        self.stop.send_replace(true);
-        let outcome = self.task.await;
-        let outcome = outcome.map_err(|error| CliError::Internal(format!("calls have ended: {error}")))?;
-        Ok(outcome?)
+        self.part.stop().await
     }
 }

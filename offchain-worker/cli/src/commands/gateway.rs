@@ -29,6 +29,7 @@ use crate::{
     chat,
     error::{CliError, Result},
     models,
+    output::Output,
 };
 
 /// Connections, and requests that are answered, at once.
@@ -78,13 +79,27 @@ struct Up {
     sources: Vec<String>,
 }
 
+impl Up {
+    fn text(&self) -> String {
+        let at_once = match self.at_once.is_empty() {
+            true => "nothing yet".into(),
+            false => self.at_once.join(", "),
+        };
+        format!(
+            "the gateway is up: {} for batches of {}, and answers at once of {at_once}, paid by {}, until stopped",
+            self.http,
+            self.models.join(", "),
+            self.account
+        )
+    }
+}
+
 async fn up(context: &Context, args: &GatewayArgs) -> Result<()> {
     let signer = context.key()?.signer;
     let ledger = Arc::new(ledger(context)?);
     let settings = settings(args);
     check_keys(&ledger, &settings)?;
-    let (listener, http) = listen(args.http).await?;
-    settings.check(http).map_err(exposed)?;
+    let (listener, http) = listen(context.out, args.http, &settings).await?;
     // Whoever has the ledger has the desk, too.
     let mut desk = JoinSet::new();
     desk.spawn(desk::Desk::open(&desk_path(context)?)?.serve(ledger.clone()));
@@ -110,26 +125,8 @@ async fn up(context: &Context, args: &GatewayArgs) -> Result<()> {
     let home = context.config.home.clone();
     let tasks = ChainTasks::new(chain.clone(), node.clone(), signer, home, on_chain, terms);
     let gateway = Gateway::new(upstream, Arc::new(tasks), texts, ledger, settings);
-    if !http.ip().is_loopback() {
-        context.out.step(&format!(
-            "{http} is not this machine's alone: what is sent there, keys included, can be read on the way; put a proxy \
-             with TLS before it"
-        ));
-    }
     let (_stop, mut stopped) = stop_signal()?;
-    context.out.result(&up, || {
-        format!(
-            "the gateway is up: {} for batches of {}, and answers at once of {}, paid by {}, until stopped",
-            up.http,
-            up.models.join(", "),
-            if up.at_once.is_empty() {
-                "nothing yet".into()
-            } else {
-                up.at_once.join(", ")
-            },
-            up.account
-        )
-    })?;
+    context.out.result(&up, || up.text())?;
     let stop = async move {
         // The sender lives as long as this function.
         stopped.wait_for(|is_stopped| *is_stopped).await.ok();
@@ -215,12 +212,19 @@ fn check_keys(ledger: &Ledger, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-async fn listen(http: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+async fn listen(out: Output, http: SocketAddr, settings: &Settings) -> Result<(TcpListener, SocketAddr)> {
     let unusable = |e: std::io::Error| {
         CliError::Usage(format!("cannot listen on {http}: {e}; name another with --http"))
     };
     let listener = TcpListener::bind(http).await.map_err(unusable)?;
     let http = listener.local_addr().map_err(unusable)?;
+    settings.check(http).map_err(exposed)?;
+    if !http.ip().is_loopback() {
+        out.step(&format!(
+            "{http} is not this machine's alone: what is sent there, keys included, can be read on the way; put a proxy \
+             with TLS before it"
+        ));
+    }
     Ok((listener, http))
 }
 

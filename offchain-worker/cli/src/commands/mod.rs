@@ -11,6 +11,7 @@ mod gateway;
 mod init;
 mod manual;
 mod model;
+mod part;
 mod payouts;
 mod point_audits;
 mod provider;

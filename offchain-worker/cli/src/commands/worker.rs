@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When, address};
+use surety_chain_rpc::RpcChain;
 use surety_engine::{Engine, EnginePool, PoolConfig, Priority};
 use surety_host::{
     Audits, Beside, Core, Draining, Engines, Host, Speeds, Tools, Traces, Vitals, bind_metrics,
@@ -26,8 +27,8 @@ use super::{
     Context,
     calls::{Calls, CallsParts},
     drain,
-    point_audits::PointAudits,
-    reach,
+    part::Part,
+    point_audits, reach,
 };
 use crate::{
     assembly::WorkerParts,
@@ -188,33 +189,10 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
     let telling = (!node.endpoints().is_empty())
         .then(|| tokio::spawn(reach::tell(parts.tools.chain.clone(), node.clone())));
     let (stop, stopped) = stop_signal()?;
-    let audits = match role.audits_points() {
-        true => {
-            let (tools, models) = ((&parts.tools, channels.clone()), (loaded.clone(), config.threads));
-            Some(PointAudits::start(tools, models, home, stop.clone())?)
-        }
-        false => None,
-    };
-    // What is owed is still batched, shown and redeemed where nothing new is taken.
-    let start_calls = |config| {
-        let parts = CallsParts {
-            tools: &parts.tools,
-            channels,
-            engines: loaded,
-            config,
-            home,
-            takes_new: mode == Mode::Up,
-        };
-        Calls::start(parts, stop.clone())
-    };
-    let calls = role
-        .calls(&context.config)
-        .map(start_calls)
-        .transpose()?
-        .flatten();
+    let over_channels = OverChannels::start((context, role, mode), (&parts.tools, channels), loaded, &stop)?;
     // Who bids for nothing need not know how fast it is.
     let speeds = role.speeds(home).filter(|_| mode == Mode::Up);
-    let owed = calls.as_ref().map(Calls::owed);
+    let owed = over_channels.calls.as_ref().map(Calls::owed);
     let (core, still): (Box<dyn Core>, _) = match mode {
         Mode::Up => (parts.core, None),
         Mode::Drain => {
@@ -230,14 +208,7 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
         .with_speeds(speeds)
         .run(stopped)
         .await;
-    let answered = match calls {
-        Some(calls) => calls.stop().await,
-        None => Ok(()),
-    };
-    let audited = match audits {
-        Some(audits) => audits.stop().await,
-        None => Ok(()),
-    };
+    let over_channels = over_channels.stop().await;
     if let Some(telling) = telling {
         telling.abort();
         // It has the node, too, until it has ended.
@@ -248,12 +219,65 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
     }
     tracing::info!("stopped");
     result?;
-    answered?;
-    audited?;
+    over_channels?;
     still.map_or(Ok(()), |still| {
         let owed = owed.map_or_else(|| Some(Owed::default()), |owed| owed.borrow().clone());
         drain::ended(context.out, &still.borrow(), owed.as_ref())
     })
+}
+
+/// What is sold over payment channels, and audits of that.
+struct OverChannels {
+    calls: Option<Calls>,
+    audits: Option<Part>,
+}
+
+impl OverChannels {
+    fn start<R: Role>(
+        (context, role, mode): (&Context, &R, Mode),
+        (tools, channels): (&Tools, Arc<RpcChain>),
+        engines: Vec<Arc<dyn Engine>>,
+        stop: &watch::Sender<bool>,
+    ) -> Result<Self> {
+        let home = &context.config.home;
+        let audits = match role.audits_points() {
+            true => {
+                let models = (engines.clone(), role.work().threads);
+                let audits = point_audits::start((tools, channels.clone()), models, home, stop.clone());
+                Some(audits?)
+            }
+            false => None,
+        };
+        let calls = match role.calls(&context.config) {
+            Some(config) => {
+                let parts = CallsParts {
+                    tools,
+                    channels,
+                    engines,
+                    config,
+                    home,
+                    // What is owed is still batched, shown and redeemed where nothing new is taken.
+                    takes_new: mode == Mode::Up,
+                };
+                Calls::start(parts, stop.clone())?
+            }
+            None => None,
+        };
+        Ok(Self { calls, audits })
+    }
+
+    /// Ends both, and says how it went.
+    async fn stop(self) -> Result<()> {
+        let answered = match self.calls {
+            Some(calls) => calls.stop().await,
+            None => Ok(()),
+        };
+        let audited = match self.audits {
+            Some(audits) => audits.stop().await,
+            None => Ok(()),
+        };
+        answered.and(audited)
+    }
 }
 
 pub(super) fn open_journal(home: &Path) -> Result<(Journal, Vec<Record>)> {

@@ -148,7 +148,7 @@ pub(crate) async fn greet(
     };
     let hello = CallHello::decode_all(&mut hello.as_slice());
     let (greeting, listener) = match verdict {
-        _ if hello.is_ok_and(|hello| hello.genesis != genesis) => (CallGreeting::OtherChain, None),
+        _ if !hello.is_ok_and(|hello| hello.genesis == genesis) => (CallGreeting::OtherChain, None),
         Verdict::Refused(why) => (why, None),
         Verdict::Taken(listener) => match listener.try_reserve_owned() {
             Ok(place) => (CallGreeting::Taken, Some(place)),

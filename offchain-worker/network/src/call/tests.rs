@@ -2,7 +2,12 @@
 use futures::{AsyncWriteExt, FutureExt, future::Future};
 use proptest::prelude::*;
 
-use super::{pipe::pipe, *};
+use super::{
+    desk::{Verdict, greet},
+    pipe::pipe,
+    *,
+};
+use crate::{counters::Tally, wire::CallGreeting};
 
 fn patience() -> Patience {
     Patience::of(&Limits::default())
@@ -113,5 +118,31 @@ fn an_empty_frame_is_not_sent_and_a_dropped_sender_ends_its_direction_alone() {
         assert_eq!(receiver.recv(1).await, Ok(Some(vec![2])));
         drop(theirs);
         assert_eq!(receiver.recv(1).await, Ok(None));
+    });
+}
+
+#[test]
+fn who_names_no_chain_has_no_call() {
+    use codec::{DecodeAll, Encode};
+    use surety_types::ContentHash;
+
+    run(async {
+        let genesis = ContentHash::repeat_byte(7);
+        let (tally, time) = (Tally::default(), Duration::from_secs(5));
+        for (hello, greeting) in [
+            (genesis.encode(), CallGreeting::Taken),
+            (ContentHash::repeat_byte(8).encode(), CallGreeting::OtherChain),
+            (vec![7; 31], CallGreeting::OtherChain),
+        ] {
+            let (ours, theirs) = pipe(1 << 10);
+            let (mut caller, call) = (stream(ours), stream(theirs));
+            let (mut listener, calls) = CallListener::new(1);
+            caller.send(&hello).await.unwrap();
+            greet(call, genesis, Verdict::Taken(calls), time, &tally).await;
+            let answer = caller.recv(1).await.unwrap().unwrap();
+            assert_eq!(CallGreeting::decode_all(&mut answer.as_slice()), Ok(greeting));
+            let is_taken = greeting == CallGreeting::Taken;
+            assert_eq!(once(listener.next()).flatten().is_some(), is_taken);
+        }
     });
 }

@@ -27,11 +27,8 @@ pub(crate) use line::CallId;
 /// Events that wait for a channel's task. Those who bring more wait.
 const INBOX: usize = 256;
 
-/// Requests that wait until the one before them is taken.
-const QUEUE: usize = 64;
-
-/// Requests of a channel that are asked and answered at once: half of what the chain's rules allow, so that
-/// cancelled ones which still end take nobody's place.
+/// Requests of a channel that wait, are asked and are answered at once: half of what the chain's rules
+/// allow, so that cancelled ones which still end take nobody's place.
 pub(crate) const CALLS_MAX: usize = 32;
 
 /// Statements of a channel that are kept: 600 bytes each.
@@ -81,8 +78,6 @@ pub(crate) enum Untaken {
     Cannot(AskError),
     /// Nothing was heard, or something wrong.
     Broken { why: Broken, spent: u128 },
-    /// Too many wait already.
-    Crowded,
 }
 
 /// How an answer has ended.

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{
-    Asking, CallId, Ended, Handle, Message, Place, QUEUE, Seen, UNREAD_MAX, Untaken,
+    Asking, CallId, Ended, Handle, Message, Place, Seen, UNREAD_MAX, Untaken,
     line::{Heard, Line},
 };
 use crate::config::Patience;
@@ -57,6 +57,7 @@ pub(super) struct Task {
     store: Arc<CallStore>,
     patience: Patience,
     calls: BTreeMap<Nonce, Call>,
+    /// Each has a place: no more wait than have one.
     queue: VecDeque<Box<Asking>>,
     /// Until when the one that is asked has to be taken.
     asking: Option<(Nonce, Instant)>,
@@ -111,18 +112,18 @@ impl Task {
         match message {
             // It is asked after what was decided before it is written: its number may have been another's.
             Message::Ask(asking) => {
-                if self.queue.len() < QUEUE {
-                    self.queue.push_back(asking);
-                } else {
-                    asking.taken.send(Err(Untaken::Crowded)).ok();
-                }
+                self.queue.push_back(asking);
                 Step::default()
             }
             Message::Heard(heard) => self.heard(heard),
             Message::Cancel(call) => self.cancel(call),
             Message::Read => self.resume(),
             Message::See(seen) => self.see(*seen),
-            Message::Shown(nonce) => self.forget(nonce.checked_add(1)),
+            Message::Shown(nonce) => {
+                // It is not demanded again before the next block says what is.
+                self.handle.status().due = None;
+                self.forget(nonce.checked_add(1))
+            }
             Message::Holds(nonce, reply) => {
                 let holds = self.payer.held().any(|(held, ..)| held == nonce);
                 reply.send(holds).ok();
@@ -171,7 +172,7 @@ impl Task {
         // The newest that is late: who shows a batch with it gets paid for none of those before it unless
         // they are in batches, too.
         let due = self.payer.demands(seen.batched_within).pop();
-        self.handle.status().due = due.map(|demand| demand.statement);
+        self.handle.status().due = due;
         step
     }
 

@@ -9,7 +9,7 @@ use surety_payer_calls::{Patience, Providers};
 
 use crate::{
     provider::{Fault, tokens},
-    world::{PRICE, SPENDING, World, ask, read, text},
+    world::{PRICE, SPENDING, World, ask, failed, read, text},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,14 +19,7 @@ async fn of_an_answer_that_breaks_off_it_is_said_what_may_have_been_paid_for_it(
     let payer = world.payer().await;
     let (ids, error) = ask(&payer, &text(10, 100, 1)).await.unwrap_err();
     assert_eq!(ids, tokens(48, 1));
-    let UpstreamError::Failed {
-        provider: name,
-        spent,
-        ..
-    } = error
-    else {
-        panic!("{error}");
-    };
+    let (name, spent) = failed(error);
     // What was said, and the chunk that was paid ahead.
     assert_eq!((name, spent), (address(&provider.stash), (10 + 64) * PRICE));
     let sums = provider.state().sums[&0].clone();
@@ -48,9 +41,7 @@ async fn a_provider_that_signs_something_else_than_it_says_is_never_asked_again_
     let (ids, error) = read(&mut *run).await.unwrap_err();
     // What it lied about is told to nobody.
     assert_eq!(ids, tokens(16, 1));
-    let UpstreamError::Failed { provider, spent, .. } = error else {
-        panic!("{error}");
-    };
+    let (provider, spent) = failed(error);
     assert_eq!((provider, spent), (address(&liar.stash), (10 + 32) * PRICE));
     let kept = store.read(Table::Evidence, &call_key(0, 0)).unwrap();
     assert_eq!(kept.len(), 1);
@@ -145,14 +136,7 @@ async fn a_provider_that_says_that_it_was_paid_too_little_before_loses_its_chann
     assert_eq!((receipt.price, paid), (40 * PRICE, 42 * PRICE));
     provider.state().fault = Fault::Ratchets;
     let (_, error) = ask(&payer, &text(10, 100, 1)).await.unwrap_err();
-    let UpstreamError::Failed {
-        provider: name,
-        spent,
-        ..
-    } = error
-    else {
-        panic!("{error}");
-    };
+    let (name, spent) = failed(error);
     // A planck more is believed once; whoever says so twice is not asked a third time.
     assert_eq!((name, spent), (address(&provider.stash), 2));
     assert_eq!(provider.state().asked, 3);

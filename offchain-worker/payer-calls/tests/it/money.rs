@@ -30,12 +30,7 @@ async fn a_channel_is_topped_up_before_it_is_exhausted_and_for_a_request_that_ne
     // More than a deposit at once.
     let (_, receipt) = ask(&payer, &text(10, 400, 1)).await.unwrap();
     assert_eq!((receipt.channel, receipt.price), (0, 4_100));
-    let opened = world
-        .sent()
-        .iter()
-        .filter(|call| matches!(call, Call::Open { .. }))
-        .count();
-    assert_eq!(opened, 1);
+    assert_eq!(world.opened(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -137,12 +132,7 @@ async fn a_payer_that_starts_again_signs_no_lower_sum_and_goes_on_over_its_chann
     let sums = provider.state().sums[&0].clone();
     let after: Vec<u128> = sums.iter().copied().filter(|sum| *sum > before).collect();
     assert!(!after.is_empty() && *sums.last().unwrap() > before, "{sums:?}");
-    let opened = world
-        .sent()
-        .iter()
-        .filter(|call| matches!(call, Call::Open { .. }))
-        .count();
-    assert_eq!(opened, 1);
+    assert_eq!(world.opened(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ use surety_payer_calls::Providers;
 
 use crate::{
     provider::Fault,
-    world::{PRICE, SPENDING, World, ask, text},
+    world::{PRICE, SPENDING, World, ask, becomes, text},
 };
 
 async fn payer(world: &World) -> Providers {
@@ -49,6 +49,11 @@ async fn a_receipt_that_no_batch_has_in_time_is_demanded_and_its_provider_loses_
             (lock == 0).then_some(())
         })
         .await;
+    // It has nothing more to lose: the chain would take a fee, and refuse.
+    world.blocks(40).await;
+    let demands = world.chain.attempts().into_iter();
+    let demands = demands.filter(|(_, call, _)| matches!(call, Call::DemandReceipt { .. }));
+    assert_eq!(demands.count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,15 +90,16 @@ async fn one_demand_of_the_newest_receipt_is_enough_and_what_was_shown_is_challe
     assert_eq!(of, nonce);
     provider.show(&account, channel, nonce).await;
     for receipt in receipts.iter().filter(|receipt| receipt.nonce <= nonce) {
-        let told = async {
-            while payer.verdict(receipt).await != Verdict::Challengeable {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(std::time::Duration::from_secs(10), told)
-            .await
-            .unwrap();
+        becomes(&payer, receipt, Verdict::Challengeable).await;
     }
+    // What was shown is not demanded again.
+    world.blocks(40).await;
+    let demands = world.chain.attempts().into_iter();
+    let again = demands.filter(|(_, call, _)| match call {
+        Call::DemandReceipt { held } => held.statement.nonce <= nonce,
+        _ => false,
+    });
+    assert_eq!(again.count(), 1);
     let standing = world
         .chain
         .standing(When::Finalized, &provider.stash)
@@ -116,13 +122,6 @@ async fn a_receipt_is_final_once_a_final_batch_is_counted_with_it() {
         .chain
         .change(|state| state.channels.open.get_mut(&0).unwrap().purse.next = 1);
     world.chain.finalize();
-    let told = async {
-        while payer.verdict(&receipts[0]).await != Verdict::Final {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(std::time::Duration::from_secs(10), told)
-        .await
-        .unwrap();
+    becomes(&payer, &receipts[0], Verdict::Final).await;
     assert_eq!(payer.verdict(&receipts[1]).await, Verdict::Unbatched);
 }

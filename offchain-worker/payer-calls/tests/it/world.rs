@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use surety_chain_client::{AccountId, Call, FakeChain, FakeOffer, Funds, Signer, StandingView};
 use surety_channel_calls::Model;
-use surety_gateway::{Generating, GenerationAsk, Receipt, Step, Upstream, UpstreamError};
+use surety_gateway::{Generating, GenerationAsk, Receipt, Step, Upstream, UpstreamError, Verdict};
 use surety_journal::CallStore;
 use surety_network::memory::MemoryNet;
 use surety_payer_calls::{Config, Patience, Providers, Sold, Spending};
@@ -215,6 +215,19 @@ impl World {
         found.unwrap_or_else(|_| panic!("nothing of it in time: {:?}", self.sent()))
     }
 
+    /// How many channels the payer has opened.
+    pub fn opened(&self) -> usize {
+        let sent = self.sent().into_iter();
+        sent.filter(|call| matches!(call, Call::Open { .. })).count()
+    }
+
+    /// Once so many more blocks are final.
+    pub async fn blocks(&self, count: u32) {
+        let now = || self.chain.change(|state| state.clock);
+        let until = now() + count;
+        self.until(|| (now() >= until).then_some(())).await;
+    }
+
     /// What is deposited in all channels that were ever opened, as far as they were not paid back.
     pub fn deposited(&self) -> u128 {
         let deposits = self.sent().into_iter().map(|call| match call {
@@ -269,6 +282,24 @@ pub fn text(prompt: u32, tokens: u32, seed: u64) -> GenerationAsk {
             seed,
         },
         price_max: u128::from(prompt + tokens) * PRICE * 5 / 4,
+    }
+}
+
+/// Once a receipt has come to this.
+pub async fn becomes(payer: &Providers, receipt: &Receipt, verdict: Verdict) {
+    let told = async {
+        while payer.verdict(receipt).await != verdict {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(10), told).await.unwrap();
+}
+
+/// Who has failed, and what it may have been paid.
+pub fn failed(error: UpstreamError) -> (String, u128) {
+    match error {
+        UpstreamError::Failed { provider, spent, .. } => (provider, spent),
+        other => panic!("{other}"),
     }
 }
 

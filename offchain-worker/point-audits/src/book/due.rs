@@ -82,10 +82,10 @@ impl Book {
             }
             return;
         };
-        let is_final = view.window.is_final(sight.time);
         if shown.opened {
-            let refutable = view.window.until.saturating_add(sight.rules.refute_window);
-            if is_final && refutable < sight.time {
+            let since = view.window.until.max(entry.opened_at.unwrap_or(0));
+            let refutable = since.saturating_add(sight.rules.refute_window);
+            if view.window.is_final(sight.time) && refutable < sight.time {
                 let call = Call::EndPoints {
                     provider,
                     batch,
@@ -94,7 +94,7 @@ impl Book {
                 actions.push(send(Purpose::End(key.clone()), call));
             }
         } else if view.announce_until < sight.time
-            && !is_final
+            && sight.time <= entry.open_until()
             && let Some(found) = entry.all_found()
         {
             let call = Call::OpenPoints {
@@ -178,7 +178,7 @@ impl Book {
 fn last_time(entry: &Entry, sight: &Sight, margin: u32) -> Option<u32> {
     let view = entry.view.as_ref()?;
     match &entry.shown {
-        Some(shown) => (!shown.opened && !view.window.is_final(sight.time)).then_some(0),
+        Some(shown) => (!shown.opened && sight.time <= entry.open_until()).then_some(0),
         None if entry.is_not_announced => None,
         None => (sight.time.saturating_add(margin) <= view.announce_until).then_some(view.announce_until),
     }

@@ -61,6 +61,10 @@ pub(super) struct Entry {
     pub unserved: Option<(u32, u32)>,
     /// When receipts are asked for; nothing before the points are drawn.
     pub next_try: Option<Time>,
+    /// As long after the time for announcements as a provider has for what it owes.
+    supplied: Time,
+    /// When our points were first seen to be opened: from then on they can be refuted.
+    pub opened_at: Option<Time>,
     pub gone_since: Option<BlockNumber>,
 }
 
@@ -112,6 +116,9 @@ impl Entry {
     ) {
         self.view = Some(view.clone());
         self.shown = shown.cloned();
+        self.supplied = view.announce_until.saturating_add(sight.rules.supply_window);
+        let opened = shown.filter(|shown| shown.opened);
+        self.opened_at = opened.map(|_| self.opened_at.unwrap_or(sight.time));
         let Some(seed) = view.draw.seed else { return };
         let known = self.drawn.as_ref().filter(|drawn| drawn.seed == seed);
         let (output, proof) = match known {
@@ -215,13 +222,22 @@ impl Entry {
         self.next_try = Some(time.saturating_add(pause.max(1)));
     }
 
+    /// The last time at which the chain takes an opening, of a batch that is final, too.
+    pub fn open_until(&self) -> Time {
+        let until = self.view.as_ref().map_or(0, |view| view.window.until);
+        until.max(self.supplied)
+    }
+
     /// Until the last time at which something computed is of use.
     fn time_left(&self, time: Time, margin: Time) -> Time {
-        let last = self.view.as_ref().map_or(0, |view| match self.shown {
-            Some(_) => view.window.until,
-            None => view.announce_until,
-        });
-        last.saturating_sub(margin).saturating_sub(time)
+        let Some(view) = &self.view else { return 0 };
+        let lasts = match self.shown {
+            None => [view.announce_until; 2],
+            // What is not shown is demanded before the first, and opened until the second.
+            Some(_) => [view.window.until.min(self.supplied), self.supplied],
+        };
+        let left = lasts.map(|last| last.saturating_sub(margin).saturating_sub(time));
+        left.into_iter().find(|left| *left > 0).unwrap_or(0)
     }
 }
 

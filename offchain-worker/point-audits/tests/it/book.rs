@@ -1,49 +1,19 @@
 //! A verifier's book against a chain that is small, random, and strict.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod chain;
+
+use std::{collections::BTreeSet, ops::Range};
 
 use codec::Encode;
 use proptest::prelude::*;
 use sp_core::H256;
-use sp_runtime::FixedU128;
-use surety_audit_economics::channels::{ReceiptsInput, drawn_points, points_drawn, points_mean};
-use surety_chain_client::{
-    AccountId, BatchView, Call, ChannelRules, DemandView, PointsView, VrfDraw, sample,
-};
+use surety_audit_economics::channels::{ReceiptsInput, points_drawn, points_mean};
+use surety_chain_client::{AccountId, VrfDraw};
 use surety_channel_calls::Row;
-use surety_channels::{BatchRoot, BatchWindow, PointsFound, Sums, points_seal, view::Wanted};
-use surety_point_audits::book::{
-    Action, BatchKey, Book, Limits, Outcome, Purpose, Sight, Stake, Unserved, Verifier, Went, Work,
-};
+use surety_point_audits::book::{Action, Book, Limits, Outcome, Purpose, Unserved, Verifier, Went, Work};
 use surety_proofs::content_hash;
 
-const STASH: AccountId = AccountId::new([1; 32]);
-const BONDED: u128 = 40;
-const REFUTE: u32 = 6;
-
-fn provider(number: u8) -> AccountId {
-    AccountId::new([100 + number; 32])
-}
-
-/// What is to be found at a point.
-fn truth(key: &BatchKey, point: u128) -> H256 {
-    content_hash(&(key, point).encode())
-}
-
-fn draw(input: &ReceiptsInput<AccountId>) -> Option<VrfDraw> {
-    let output = content_hash(&input.encode()).0;
-    let Call::AnnouncePoints { proof, .. } = sample_announcement() else {
-        return None;
-    };
-    Some(VrfDraw { output, proof })
-}
-
-fn sample_announcement() -> Call {
-    sample::calls()
-        .into_iter()
-        .find(|call| matches!(call, Call::AnnouncePoints { .. }))
-        .unwrap()
-}
+use chain::{BONDED, Chain, STASH, chain, draw, truth};
 
 /// What happens to work that was begun.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +35,8 @@ struct Plan {
     gets_in: Vec<bool>,
     /// Blocks after which the program starts again, and whether its disk is lost.
     restarts: Vec<(u32, bool)>,
+    /// Blocks in which it does not run.
+    away: Range<u32>,
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
@@ -86,161 +58,8 @@ fn plan() -> impl Strategy<Value = Plan> {
             work,
             gets_in,
             restarts,
+            away: 0..0,
         })
-}
-
-#[derive(Clone)]
-struct Announced {
-    seal: H256,
-    view: PointsView,
-}
-
-/// The chain, and the verifier's disk.
-struct Chain {
-    block: u32,
-    batches: BTreeMap<BatchKey, BatchView>,
-    announced: BTreeMap<BatchKey, Announced>,
-    demands: Vec<DemandView>,
-    disk: BTreeMap<Vec<u8>, Row>,
-    ended: Vec<BatchKey>,
-    demanded_at: Vec<u32>,
-}
-
-impl Chain {
-    fn sight(&self) -> Sight {
-        let seen = self
-            .batches
-            .iter()
-            .filter(|(_, view)| view.draw.begun_at <= self.block);
-        Sight {
-            block: self.block,
-            time: self.block,
-            rules: ChannelRules {
-                refute_window: REFUTE,
-                ..sample::channels::rules()
-            },
-            stake: Some(Stake {
-                bonded: BONDED,
-                settled_at: 0,
-            }),
-            batches: seen
-                .map(|(key, view)| {
-                    let mut view = view.clone();
-                    let is_known = self.block > view.draw.begun_at;
-                    view.draw.seed = is_known.then(|| H256::from_low_u64_be(view.batch.into()));
-                    (
-                        view,
-                        self.announced.get(key).map(|announced| announced.view.clone()),
-                    )
-                })
-                .collect(),
-            demands: self.demands.clone(),
-        }
-    }
-
-    /// Carries a call out, as the pallet does. Whatever is due has to be right at the block that it is due
-    /// at.
-    fn apply(&mut self, call: Call) {
-        let now = self.block;
-        match call {
-            Call::AnnouncePoints {
-                provider,
-                batch,
-                seal,
-                ..
-            } => {
-                let key = (provider.clone(), batch);
-                let view = &self.batches[&key];
-                assert!(
-                    now < view.announce_until,
-                    "announced at {now} of {}",
-                    view.announce_until
-                );
-                assert!(!self.announced.contains_key(&key), "announced twice");
-                assert!(
-                    self.disk.contains_key(&key.encode()),
-                    "announced before it was written"
-                );
-                let seed = H256::from_low_u64_be(batch.into());
-                let output = draw(&ReceiptsInput {
-                    seed,
-                    provider,
-                    batch,
-                })
-                .unwrap()
-                .output;
-                let price = view.window.root.sums.price;
-                let mean = points_mean(view.rate, price, BONDED, view.draw.verifier_stake);
-                assert!(points_drawn(&output, mean) > 0);
-                let view = PointsView {
-                    verifier: STASH,
-                    bond: 1,
-                    output: H256(output),
-                    mean,
-                    opened: false,
-                };
-                self.announced.insert(key, Announced { seal, view });
-            }
-            Call::OpenPoints {
-                provider,
-                batch,
-                verifier,
-                found,
-                salt,
-            } => {
-                let key = (provider.clone(), batch);
-                let view = &self.batches[&key];
-                assert!(view.announce_until < now && !view.window.is_final(now));
-                let announced = self.announced.get_mut(&key).unwrap();
-                let seal = points_seal(&provider, batch, &verifier, &found, &salt);
-                assert_eq!(seal, announced.seal, "something else was sealed");
-                let PointsView { output, mean, .. } = announced.view;
-                let points = drawn_points(&output.0, view.window.root.sums.price, mean);
-                let all: Vec<H256> = points.into_iter().map(|point| truth(&key, point)).collect();
-                assert_eq!(found, PointsFound::try_from(all).unwrap());
-                announced.view.opened = true;
-            }
-            Call::EndPoints { provider, batch, .. } => {
-                let key = (provider, batch);
-                let view = &self.batches[&key];
-                assert!(view.window.is_final(now) && view.window.until + REFUTE < now);
-                assert!(
-                    self.announced.remove(&key).unwrap().view.opened,
-                    "its own bond is lost"
-                );
-                self.ended.push(key);
-            }
-            Call::DemandPoint {
-                provider,
-                batch,
-                place,
-                ..
-            } => {
-                let view = &self.batches[&(provider.clone(), batch)];
-                assert!(now < view.window.until);
-                assert!(!self.demands.iter().any(|demand| demand.provider == provider));
-                self.demanded_at.push(now);
-                self.demands.push(DemandView {
-                    provider,
-                    demander: STASH,
-                    wanted: Wanted::Point {
-                        batch,
-                        point: place.into(),
-                    },
-                    until: now + 4,
-                });
-            }
-            Call::EndDemand { provider, .. } => {
-                let of = self
-                    .demands
-                    .iter()
-                    .position(|demand| demand.provider == provider)
-                    .unwrap();
-                assert!(self.demands.remove(of).until < now);
-            }
-            call => panic!("{call:?}"),
-        }
-    }
 }
 
 fn verifier() -> Verifier {
@@ -283,45 +102,6 @@ fn outcome(work: &Work, luck: Luck) -> Outcome {
     }
 }
 
-/// A chain with these batches: the block of each, and the width of its windows.
-fn chain(batches: &[(u32, u32, u32)]) -> Chain {
-    let template = sample::channels::batch().unwrap();
-    let batches = batches
-        .iter()
-        .zip(0u8..)
-        .map(|((begun, announce, dispute), number)| {
-            let mut view: BatchView = template.clone();
-            view.provider = provider(number / 2);
-            view.batch = number.into();
-            let root = BatchRoot {
-                sums: Sums {
-                    receipts: 10,
-                    price: 1_000,
-                },
-                ..view.window.root
-            };
-            view.announce_until = begun + announce;
-            view.window = BatchWindow::new(root, begun + announce + dispute);
-            view.draw.begun_at = *begun;
-            view.draw.settled_by = *begun;
-            view.draw.verifier_stake = 100;
-            view.draw.seed = None;
-            // Ten points are expected, four of them here.
-            view.rate = FixedU128::from_inner(10_000_000_000_000_000_000_000_000_000);
-            view.announced = 1;
-            ((view.provider.clone(), view.batch), view)
-        });
-    Chain {
-        block: 0,
-        batches: batches.collect(),
-        announced: BTreeMap::new(),
-        demands: Vec::new(),
-        disk: BTreeMap::new(),
-        ended: Vec::new(),
-        demanded_at: Vec::new(),
-    }
-}
-
 fn live(plan: &Plan) -> Chain {
     let mut chain = chain(&plan.batches);
     let mut book = Book::new(verifier(), &[]).unwrap();
@@ -329,6 +109,9 @@ fn live(plan: &Plan) -> Chain {
     let (mut work, mut gets_in) = (plan.work.iter().cycle(), plan.gets_in.iter().cycle());
     for block in 1..160 {
         chain.block = block;
+        if plan.away.contains(&block) {
+            continue;
+        }
         if let Some((_, is_lost)) = plan.restarts.iter().find(|(at, _)| *at == block) {
             if *is_lost {
                 chain.disk.clear();
@@ -395,6 +178,7 @@ proptest! {
             work: vec![(0, Luck::Found)],
             gets_in: vec![true],
             restarts: Vec::new(),
+            away: 0..0,
         };
         let chain = live(&plan);
         for (key, view) in &chain.batches {
@@ -406,26 +190,43 @@ proptest! {
     }
 }
 
+/// All that is sent gets in, of a batch of block 1.
+fn alone(windows: (u32, u32), luck: Luck) -> Plan {
+    Plan {
+        batches: vec![(1, windows.0, windows.1)],
+        work: vec![(0, luck)],
+        gets_in: vec![true],
+        restarts: Vec::new(),
+        away: 0..0,
+    }
+}
+
 #[test]
 fn who_has_lost_its_disk_opens_what_it_has_announced() {
-    let plan = Plan {
-        batches: vec![(1, 10, 40)],
-        work: vec![(0, Luck::Found)],
-        gets_in: vec![true],
-        restarts: vec![(6, true)],
-    };
+    let mut plan = alone((10, 40), Luck::Found);
+    plan.restarts = vec![(6, true)];
     assert_eq!(live(&plan).ended.len(), 1);
 }
 
 #[test]
-fn what_is_never_served_is_demanded_once_and_nothing_is_announced() {
-    let plan = Plan {
-        batches: vec![(1, 15, 40)],
-        work: vec![(0, Luck::Unserved)],
-        gets_in: vec![true],
-        restarts: Vec::new(),
+fn who_was_away_until_its_batch_was_final_opens_and_is_paid_as_long_as_the_chain_takes_it() {
+    let ended = |back: u32, is_lost: bool| {
+        // It can be announced until 11, disputed until 15, and opened until 41.
+        let mut plan = alone((10, 4), Luck::Found);
+        (plan.away, plan.restarts) = (12..back, vec![(back, is_lost)]);
+        let chain = live(&plan);
+        assert_eq!(chain.ended.len() + chain.announced.len(), 1);
+        chain.ended.len()
     };
-    let chain = live(&plan);
+    assert_eq!(
+        [(30, false), (30, true), (42, false)].map(|(at, is_lost)| ended(at, is_lost)),
+        [1, 1, 0]
+    );
+}
+
+#[test]
+fn what_is_never_served_is_demanded_once_and_nothing_is_announced() {
+    let chain = live(&alone((15, 40), Luck::Unserved));
     assert!(chain.ended.is_empty() && chain.announced.is_empty() && chain.demands.is_empty());
     assert_eq!(chain.demanded_at.len(), 1);
 }
@@ -433,13 +234,7 @@ fn what_is_never_served_is_demanded_once_and_nothing_is_announced() {
 /// The block in which something is demanded of a provider that always says this, of a batch of block 1 that
 /// can be announced until block 41.
 fn demanded_at(luck: Luck) -> Vec<u32> {
-    let plan = Plan {
-        batches: vec![(1, 40, 40)],
-        work: vec![(0, luck)],
-        gets_in: vec![true],
-        restarts: Vec::new(),
-    };
-    live(&plan).demanded_at
+    live(&alone((40, 40), luck)).demanded_at
 }
 
 #[test]

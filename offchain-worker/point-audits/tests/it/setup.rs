@@ -6,15 +6,14 @@ use sp_runtime::FixedU128;
 use surety_audit_economics::channels::{POINTS_MEAN_MAX, SURE};
 use surety_chain_client::{AccountId, Chain, FakeChain, FakeState, Funds, Signer, sample};
 use surety_engine::{Engine, EnginePool, PoolConfig};
-use surety_journal::CallStore;
 use surety_network::memory::{MemoryNet, MemoryPlane};
 use surety_point_audits::{AuditsError, Parts, book::Limits, run};
 use surety_types::{multiaddr::Endpoint, stake::Role};
-use tokio::{sync::watch, task::JoinHandle, time::sleep};
+use tokio::time::sleep;
 
 use crate::{
     unhurried::{Computing, Unhurried},
-    world::signer,
+    world::{Running, journal, signer},
 };
 
 pub const BONDED: u128 = 1_000;
@@ -35,23 +34,7 @@ pub struct Setup {
 }
 
 /// A verifier's process.
-pub struct Process {
-    stop: watch::Sender<bool>,
-    task: JoinHandle<Result<(), AuditsError>>,
-}
-
-impl Process {
-    pub async fn stop(self) {
-        self.stop.send_replace(true);
-        self.task.await.unwrap().unwrap();
-    }
-
-    /// Ends it without a word.
-    pub async fn kill(self) {
-        self.task.abort();
-        assert!(self.task.await.unwrap_err().is_cancelled());
-    }
-}
+pub type Process = Running<AuditsError>;
 
 impl Setup {
     /// A verifier that has all stake there is, on a chain where a batch of `price` has as many points as may
@@ -111,25 +94,12 @@ impl Setup {
             signer: self.agent.clone(),
             stash: self.stash.account().clone(),
             plane: Arc::new(self.net.join(endpoint("verifier"))),
-            store: Arc::new(self.store().await),
+            store: Arc::new(journal(&self.home().join("points.redb")).await),
             engines,
             pool: EnginePool::new(PoolConfig { threads: 1, queue: 8 }).unwrap(),
             limits: Limits::default(),
         };
-        let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(run(parts, stopped));
-        Process { stop, task }
-    }
-
-    /// The journal, once the last process has let go of it.
-    async fn store(&self) -> CallStore {
-        for _ in 0..500 {
-            match CallStore::open(&self.home().join("points.redb")) {
-                Ok(store) => return store,
-                Err(_) => sleep(Duration::from_millis(10)).await,
-            }
-        }
-        panic!("the journal is locked");
+        Process::start(|stopped| run(parts, stopped))
     }
 
     /// Blocks go on until something holds of the newest. None comes while the verifier computes.

@@ -1,8 +1,8 @@
 //! What the journal has of a receipt that is disputed.
 
 use surety_chain_client::Call;
-use surety_channel_calls::AccountId;
-use surety_channels::{ChunkStatement, End, Request};
+use surety_channel_calls::{AccountId, claimed_output, claimed_units_max};
+use surety_channels::{ChunkStatement, Request};
 use surety_engine::{Job, content_hash};
 use surety_model_trace::embeddings_header;
 use surety_proofs::{PartOpening, parts as parts_of};
@@ -15,9 +15,6 @@ use surety_types::{
 };
 
 use crate::{CallsError, Parts, front::CallId, read};
-
-/// First word of the output of a generation that a stop id has ended.
-const STOP_WORD: [u8; WORD_BYTES as usize] = [1, 0, 0, 0];
 
 /// A receipt of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,16 +42,12 @@ impl Receipt {
         (self.statement.channel, self.statement.nonce)
     }
 
-    /// What it took to answer. Of an answer that was cut it is as if no more had been asked for.
+    /// What it took to answer.
     pub(crate) async fn job(&self, parts: &Parts) -> Result<Job, CallsError> {
-        let is_cut = matches!(self.how(), Some(End::Cut | End::Cancelled));
         Ok(Job {
             operation: self.request.operation,
             input: self.input(parts).await?,
-            units_max: match is_cut {
-                true => self.statement.units,
-                false => self.request.units_max,
-            },
+            units_max: claimed_units_max(&self.statement, &self.request),
         })
     }
 
@@ -77,12 +70,7 @@ impl Receipt {
         if content_hash(&output) != self.statement.output {
             return Err(self.is_lost("output"));
         }
-        if self.how() == Some(End::Stop)
-            && let Some(word) = output.first_chunk_mut()
-        {
-            *word = STOP_WORD;
-        }
-        Ok(output)
+        Ok(claimed_output(&self.statement, output))
     }
 
     /// What stands before vectors of so many bytes.
@@ -90,10 +78,6 @@ impl Receipt {
         let items = self.request.units_max;
         let words = u32::try_from(bytes).ok()?.checked_div(WORD_BYTES)?;
         embeddings_header(items, words.checked_div(items)?)
-    }
-
-    fn how(&self) -> Option<End> {
-        self.statement.end.map(|end| end.how)
     }
 
     fn is_lost(&self, what: &str) -> CallsError {

@@ -16,7 +16,7 @@ use surety_channel_calls::{
     message::{self, Message},
     payer::Wanted,
 };
-use surety_channels::{Nonce, SignedChunkStatement};
+use surety_channels::{Nonce, SignedChunkStatement, VoucherRefusal};
 use surety_proofs::content_hash;
 use surety_provider_calls::line::{Broken, Hear, Line, Listen, Tell};
 use tokio::sync::mpsc;
@@ -131,6 +131,16 @@ impl Client {
 
     /// Asks, and waits for the answer to that.
     pub async fn ask(&self, wanted: Wanted) -> Call {
+        loop {
+            let call = self.ask_once(wanted.clone()).await;
+            // A voucher for another answer may overtake it on the way.
+            if !matches!(call.refused, Some(Refusal::Voucher(VoucherRefusal::NotLarger { .. }))) {
+                return call;
+            }
+        }
+    }
+
+    async fn ask_once(&self, wanted: Wanted) -> Call {
         let (nonce, step) = self.payer.lock().unwrap().ask(wanted).unwrap();
         let (to, from) = self.line().await;
         self.lines.lock().unwrap().insert(nonce, to);

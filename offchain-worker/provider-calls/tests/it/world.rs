@@ -56,14 +56,22 @@ pub struct World {
     home: tempfile::TempDir,
 }
 
-/// A provider's process.
-pub struct Process {
-    pub lines: mpsc::Sender<Line>,
+/// A process.
+pub struct Running<E> {
     stop: watch::Sender<bool>,
-    task: JoinHandle<Result<(), CallsError>>,
+    task: JoinHandle<Result<(), E>>,
 }
 
-impl Process {
+impl<E: std::fmt::Debug + Send + 'static> Running<E> {
+    pub fn start<F>(run: impl FnOnce(watch::Receiver<bool>) -> F) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+    {
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(run(stopped));
+        Self { stop, task }
+    }
+
     /// Ends it as an operator does.
     pub async fn stop(self) {
         self.stop.send_replace(true);
@@ -74,6 +82,33 @@ impl Process {
     pub async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
+    }
+}
+
+/// A journal, once the last process has let go of it.
+pub async fn journal(path: &Path) -> CallStore {
+    for _ in 0..500 {
+        match CallStore::open(path) {
+            Ok(store) => return store,
+            Err(_) => sleep(Duration::from_millis(10)).await,
+        }
+    }
+    panic!("the journal is locked");
+}
+
+/// A provider's process.
+pub struct Process {
+    pub lines: mpsc::Sender<Line>,
+    running: Running<CallsError>,
+}
+
+impl Process {
+    pub async fn stop(self) {
+        self.running.stop().await;
+    }
+
+    pub async fn kill(self) {
+        self.running.kill().await;
     }
 }
 
@@ -172,20 +207,12 @@ impl World {
             owed: self.owed.clone(),
         };
         let (lines, taken) = mpsc::channel(4);
-        let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(run(parts, Calls(taken), stopped));
-        Process { lines, stop, task }
+        let running = Running::start(|stopped| run(parts, Calls(taken), stopped));
+        Process { lines, running }
     }
 
-    /// The journal, once the last process has let go of it.
     pub async fn store(&self) -> CallStore {
-        for _ in 0..500 {
-            match CallStore::open(&self.home().join("calls.redb")) {
-                Ok(store) => return store,
-                Err(_) => sleep(Duration::from_millis(10)).await,
-            }
-        }
-        panic!("the journal is locked");
+        journal(&self.home().join("calls.redb")).await
     }
 
     /// Blocks go on until something holds of the newest.

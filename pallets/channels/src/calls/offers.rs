@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use frame_support::{ensure, traits::Get};
 use sp_runtime::DispatchResult;
+use surety_audit_economics::tokens_worth;
 use surety_types::{
     ModelId,
     stake::Role,
@@ -12,11 +13,9 @@ use surety_types::{
 
 use crate::{
     Batches, Config, Error, Event, OFFERS_MAX, Offer, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pallet, Pool,
-    PoolId, Pools, PriceBounds, Provider, Standings, period_of,
+    PoolId, Pools, Provider, Standings,
+    pool::{PriceBounds, period_of},
 };
-
-/// Speeds of models are of so many seconds.
-const SPEED_SECONDS: u128 = 1_000;
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_offer(
@@ -169,8 +168,8 @@ impl<T: Config> Pallet<T> {
     /// Between what prices of a model's units are held. A unit is worth a token's time at least, also where
     /// it is an item.
     pub(crate) fn price_bounds(model: &ModelId) -> PriceBounds {
-        let speed = u128::from(T::Models::speed(model).unwrap_or(u32::MAX)).max(1);
-        let floor = T::WorkPrice::get().saturating_mul(SPEED_SECONDS).div_ceil(speed);
+        let speed = T::Models::speed(model).unwrap_or(u32::MAX);
+        let floor = tokens_worth(1, speed, T::WorkPrice::get());
         PriceBounds::new(floor.max(1), T::PoolCeiling::get())
     }
 

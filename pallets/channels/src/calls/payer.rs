@@ -112,10 +112,8 @@ impl<T: Config> Pallet<T> {
             left.channels = left.channels.saturating_sub(1);
             *payer = (left.channels > 0).then_some(left);
         });
-        Standings::<T>::mutate(&channel.payee, |provider| {
-            if let Some(provider) = provider {
-                provider.channels = provider.channels.saturating_sub(1);
-            }
+        Standings::<T>::mutate_extant(&channel.payee, |provider| {
+            provider.channels = provider.channels.saturating_sub(1);
         });
         Self::deposit_event(Event::Ended { channel: id, refund });
         Ok(())

@@ -232,8 +232,7 @@ impl<T: Config> Pallet<T> {
         let mut record = Batches::<T>::get(&of.0, of.1).ok_or(Error::<T>::NoBatch)?;
         let window = &record.window;
         // While it is disputed the verifier may be right, and of a batch that is void it may have been.
-        let is_time = window.until < Self::now() && window.disputes == 0;
-        ensure!(is_time, Error::<T>::WrongTime);
+        ensure!(window.is_final(Self::now()), Error::<T>::WrongTime);
         let audit = PointsAudits::<T>::get(&of, &verifier).ok_or(Error::<T>::NothingAnnounced)?;
         let PointsState::Opened { found, .. } = &audit.state else {
             return Err(Error::<T>::WrongTime.into());

@@ -2,22 +2,15 @@
 
 use frame_support::traits::fungible::Mutate;
 use sp_runtime::{DispatchResult, TokenError};
-use surety_channels::{End, Ending, Request};
+use surety_channels::{End, Ending};
 use surety_proofs::content_hash;
-use surety_types::{model::Operation, trust::FaultKind};
+use surety_types::trust::FaultKind;
 
 use super::*;
-use crate::{Demands, DisputedReceipts, ReceiptSource, Standings};
+use crate::{Demands, DisputedReceipts, ReceiptSource};
 
 fn request() -> Request {
-    Request {
-        model: H256::repeat_byte(1),
-        operation: Operation::Generate,
-        input: H256::repeat_byte(2),
-        input_bytes: 4 * (6 + 10),
-        units_max: 100,
-        unit_price: CAP / 24,
-    }
+    generation(100, CAP / 24)
 }
 
 /// Two tokens beyond a prompt of ten.
@@ -36,10 +29,6 @@ fn receipt(channel: ChannelId, nonce: u32, is_over: bool) -> ChunkStatement<Acco
             trace_root: H256::repeat_byte(3),
         }),
     }
-}
-
-fn signed_one(statement: ChunkStatement<AccountId32>) -> SignedChunkStatement<AccountId32> {
-    signed_by(&agent_pair(), statement)
 }
 
 /// A batch of receipts, whose seed is known.
@@ -73,10 +62,6 @@ fn show_point(batch: &Batch, statement: &ChunkStatement<AccountId32>) -> Dispatc
 
 fn end(demander: AccountId32) -> DispatchResult {
     ChannelsPallet::end_demand(signed(reporter()), stash(), demander)
-}
-
-fn lock() -> u128 {
-    Standings::<Test>::get(stash()).expect("known").lock
 }
 
 #[test]

@@ -2,22 +2,15 @@
 
 use frame_support::assert_err;
 use sp_runtime::{DispatchError, DispatchResult};
-use surety_channels::{End, Ending, Request};
+use surety_channels::{End, Ending};
 use surety_proofs::{SegmentOpening, content_hash};
-use surety_types::{TaskId, model::Operation};
+use surety_types::TaskId;
 
 use super::*;
-use crate::{DISPUTED_MAX, DisputedReceipts, ReceiptSource, Standings, UNFINISHED_MAX};
+use crate::{DISPUTED_MAX, DisputedReceipts, ReceiptSource, UNFINISHED_MAX};
 
 fn request() -> Request {
-    Request {
-        model: H256::repeat_byte(1),
-        operation: Operation::Generate,
-        input: H256::repeat_byte(2),
-        input_bytes: 4 * (6 + 10),
-        units_max: 100,
-        unit_price: 5,
-    }
+    generation(100, 5)
 }
 
 /// Two tokens beyond a prompt of ten.
@@ -48,6 +41,22 @@ fn committed(receipts: &[ChunkStatement<AccountId32>]) -> (BatchNumber, Batch) {
     (commit(&batch), batch)
 }
 
+/// A channel, the receipt of its first request, and the batch of that.
+fn one_batched() -> (ChannelId, ChunkStatement<AccountId32>, (BatchNumber, Batch)) {
+    let channel = open(SURE);
+    let one = receipt(channel, 0, End::Length);
+    let made = committed(std::slice::from_ref(&one));
+    (channel, one, made)
+}
+
+/// The same of its first two.
+fn two_batched() -> (ChannelId, [ChunkStatement<AccountId32>; 2], (BatchNumber, Batch)) {
+    let channel = open(SURE);
+    let both = [receipt(channel, 0, End::Length), receipt(channel, 1, End::Length)];
+    let made = committed(&both);
+    (channel, both, made)
+}
+
 fn in_batch(
     (number, batch): &(BatchNumber, Batch),
     statement: &ChunkStatement<AccountId32>,
@@ -55,17 +64,9 @@ fn in_batch(
     ReceiptSource::Batch(*number, batched(batch, statement.clone()))
 }
 
-fn signed_one(statement: ChunkStatement<AccountId32>) -> SignedChunkStatement<AccountId32> {
-    signed_by(&agent_pair(), statement)
-}
-
 fn dispute(source: ReceiptSource<AccountId32>) -> DispatchResult {
     let head = SegmentOpening::new(&said(), 0);
     ChannelsPallet::dispute(signed(reporter()), Box::new(source), Box::new(request()), head)
-}
-
-fn lock() -> u128 {
-    Standings::<Test>::get(stash()).expect("known").lock
 }
 
 const FIRST: TaskId = 0;
@@ -73,9 +74,7 @@ const FIRST: TaskId = 0;
 #[test]
 fn a_disputed_receipt_keeps_its_batch_open_and_is_paid_when_it_stands() {
     run(|| {
-        let channel = open(SURE);
-        let one = receipt(channel, 0, End::Length);
-        let made = committed(std::slice::from_ref(&one));
+        let (channel, one, made) = one_batched();
         assert_ok!(dispute(in_batch(&made, &one)));
         let opened = Opened::get();
         assert_eq!((opened[0].price, opened[0].claim.output), (60, one.output));
@@ -96,9 +95,7 @@ fn a_disputed_receipt_keeps_its_batch_open_and_is_paid_when_it_stands() {
 #[test]
 fn nothing_new_of_a_batch_is_disputed_after_its_window_though_something_keeps_it_open() {
     run(|| {
-        let channel = open(SURE);
-        let (one, other) = (receipt(channel, 0, End::Length), receipt(channel, 1, End::Length));
-        let made = committed(&[one.clone(), other.clone()]);
+        let (_, [one, other], made) = two_batched();
         assert_ok!(dispute(in_batch(&made, &one)));
         pass(WINDOW);
         let late = dispute(in_batch(&made, &other));
@@ -112,9 +109,7 @@ fn nothing_new_of_a_batch_is_disputed_after_its_window_though_something_keeps_it
 #[test]
 fn a_batch_that_is_late_takes_neither_the_cap_nor_the_places_of_later_ones() {
     run(|| {
-        let channel = open(SURE);
-        let one = receipt(channel, 0, End::Length);
-        let made = committed(std::slice::from_ref(&one));
+        let (channel, one, made) = one_batched();
         assert_ok!(dispute(in_batch(&made, &one)));
         for nonce in 1..UNFINISHED_MAX {
             commit(&batch(channel, nonce, &[1]));
@@ -134,9 +129,7 @@ fn a_batch_that_is_late_takes_neither_the_cap_nor_the_places_of_later_ones() {
 #[test]
 fn a_round_about_what_came_before_a_fault_costs_no_later_lock() {
     run(|| {
-        let channel = open(SURE);
-        let (one, other) = (receipt(channel, 0, End::Length), receipt(channel, 1, End::Length));
-        let made = committed(&[one.clone(), other.clone()]);
+        let (_, [one, other], made) = two_batched();
         assert_ok!(dispute(in_batch(&made, &one)));
         assert_ok!(dispute(in_batch(&made, &other)));
         assert_eq!(ChannelsPallet::receipt_convicted(FIRST, &stash()), Some(LOCK));
@@ -149,9 +142,7 @@ fn a_round_about_what_came_before_a_fault_costs_no_later_lock() {
 #[test]
 fn what_is_counted_is_final_also_as_it_was_signed() {
     run(|| {
-        let channel = open(SURE);
-        let one = receipt(channel, 0, End::Length);
-        let made = committed(std::slice::from_ref(&one));
+        let (channel, one, made) = one_batched();
         pass(WINDOW + 1);
         assert_ok!(redeem(channel, SURE, &[made]));
         let again = dispute(ReceiptSource::Signed(signed_one(one)));
@@ -162,9 +153,7 @@ fn what_is_counted_is_final_also_as_it_was_signed() {
 #[test]
 fn one_that_nobody_could_decide_is_not_paid_and_its_neighbors_are() {
     run(|| {
-        let channel = open(SURE);
-        let (one, other) = (receipt(channel, 0, End::Length), receipt(channel, 1, End::Length));
-        let made = committed(&[one.clone(), other]);
+        let (channel, [one, _], made) = two_batched();
         assert_ok!(dispute(in_batch(&made, &one)));
         pass(WINDOW + 1);
         ChannelsPallet::receipt_decided(FIRST, false);
@@ -177,9 +166,7 @@ fn one_that_nobody_could_decide_is_not_paid_and_its_neighbors_are() {
 #[test]
 fn a_wrong_one_costs_the_standing_lock_once_and_all_that_is_not_final() {
     run(|| {
-        let channel = open(SURE);
-        let (one, other) = (receipt(channel, 0, End::Length), receipt(channel, 1, End::Length));
-        let made = committed(&[one.clone(), other.clone()]);
+        let (channel, [one, other], made) = two_batched();
         assert_ok!(dispute(in_batch(&made, &one)));
         assert_ok!(dispute(in_batch(&made, &other)));
         assert_eq!(ChannelsPallet::receipt_convicted(FIRST, &agent()), None);
@@ -239,9 +226,7 @@ fn an_answer_that_was_cut_is_disputed_as_if_no_more_had_been_asked_for() {
 #[test]
 fn nothing_is_disputed_that_is_not_there_or_not_shown() {
     run(|| {
-        let channel = open(SURE);
-        let one = receipt(channel, 0, End::Length);
-        let made = committed(std::slice::from_ref(&one));
+        let (_, one, made) = one_batched();
         let mut other = one.clone();
         other.output = H256::zero();
         assert_noop!(dispute(in_batch(&made, &other)), Error::<Test>::BadOpening);

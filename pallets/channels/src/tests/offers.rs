@@ -1,12 +1,12 @@
 //! What providers sell, for how long a model stays for it, and what a unit costs.
 
 use sp_runtime::DispatchResult;
-use surety_channels::{End, Ending, Equivocation, Request, view::OfferView};
+use surety_channels::{End, Ending, Equivocation, view::OfferView};
 use surety_proofs::content_hash;
-use surety_types::{ModelId, model::Operation, stake::Role, traits::SoldModels};
+use surety_types::{ModelId, stake::Role, traits::SoldModels};
 
 use super::*;
-use crate::{Event, OFFERS_MAX, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pool, Pools, ReceiptSource, Standings};
+use crate::{Event, OFFERS_MAX, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pool, Pools, ReceiptSource};
 
 const GENERATE: Operation = Operation::Generate;
 
@@ -204,14 +204,7 @@ fn a_model_stays_until_nothing_that_was_sold_of_it_is_open() {
 
 /// What was asked of model 1, and what a provider has said to it.
 fn receipt(channel: ChannelId, token: u32) -> (Request, ChunkStatement<AccountId32>) {
-    let request = Request {
-        model: model(1),
-        operation: GENERATE,
-        input: H256::repeat_byte(2),
-        input_bytes: 4 * (6 + 10),
-        units_max: 100,
-        unit_price: 5,
-    };
+    let request = generation(100, 5);
     let said: Vec<u8> = [0, token].into_iter().flat_map(u32::to_le_bytes).collect();
     let statement = ChunkStatement {
         channel,
@@ -230,6 +223,17 @@ fn receipt(channel: ChannelId, token: u32) -> (Request, ChunkStatement<AccountId
     (request, statement)
 }
 
+/// Shows that the provider has answered the channel's first request twice.
+fn convict(channel: ChannelId) {
+    let clash = Equivocation {
+        one: signed_one(receipt(channel, 1).1),
+        other: signed_one(receipt(channel, 2).1),
+        shown: None,
+    };
+    let reported = ChannelsPallet::report_equivocation(signed(reporter()), Box::new(clash));
+    assert_ok!(reported);
+}
+
 #[test]
 fn a_conviction_ends_all_offers_and_keeps_the_models_of_what_is_disputed() {
     run(|| {
@@ -241,23 +245,14 @@ fn a_conviction_ends_all_offers_and_keeps_the_models_of_what_is_disputed() {
         assert_ok!(report(model(1), 5));
         let channel = open(5 * SURE);
         let (request, statement) = receipt(channel, 1);
-        let disputed = signed_by(&agent_pair(), statement.clone());
         assert_ok!(ChannelsPallet::dispute(
             signed(reporter()),
-            Box::new(ReceiptSource::Signed(disputed.clone())),
+            Box::new(ReceiptSource::Signed(signed_one(statement))),
             Box::new(request),
             None
         ));
         assert_eq!(Registry::uses(&model(1)), 3);
-        let clash = Equivocation {
-            one: disputed,
-            other: signed_by(&agent_pair(), receipt(channel, 2).1),
-            shown: None,
-        };
-        assert_ok!(ChannelsPallet::report_equivocation(
-            signed(reporter()),
-            Box::new(clash)
-        ));
+        convict(channel);
         check();
         // The other provider's is left, and weighs alone.
         assert_eq!(shown().places, 4);
@@ -276,16 +271,7 @@ fn a_conviction_ends_all_offers_and_keeps_the_models_of_what_is_disputed() {
 fn who_was_convicted_begins_again_with_new_offers() {
     run(|| {
         assert_ok!(offer(model(1), FLOOR, 5));
-        let channel = open(5 * SURE);
-        let clash = Equivocation {
-            one: signed_by(&agent_pair(), receipt(channel, 1).1),
-            other: signed_by(&agent_pair(), receipt(channel, 2).1),
-            shown: None,
-        };
-        assert_ok!(ChannelsPallet::report_equivocation(
-            signed(reporter()),
-            Box::new(clash)
-        ));
+        convict(open(5 * SURE));
         assert!(ChannelsPallet::offers().is_empty());
         assert_ok!(ChannelsPallet::stand(signed(stash()), LOCK, CAP));
         assert!(
@@ -464,4 +450,21 @@ proptest! {
             }
         });
     }
+}
+
+#[test]
+fn scratch_refutable() {
+    run(|| {
+        assert_ok!(offer(model(1), FLOOR, 1));
+        let channel = open(9 * SURE);
+        let first = commit_seeded(&batch(channel, 0, &[8 * SURE]));
+        assert_ok!(ChannelsPallet::announce_points(signed(verifier_agent()), stash(), first, PROOF, H256::zero()));
+        commit(&batch(channel, 1, &[1]));
+        assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        pass(WINDOW + REFUTE + 1);
+        let record = Batches::<Test>::get(stash(), first).expect("kept");
+        let by = ChannelsPallet::opened_by(&record);
+        assert!(ChannelsPallet::time() < by);
+        assert_noop!(withdraw(model(1)), Error::<Test>::OfferInUse);
+    });
 }

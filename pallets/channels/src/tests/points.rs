@@ -1,28 +1,23 @@
 //! What verifiers of a batch can count on, and what they cannot get away with.
 
 use sp_runtime::{DispatchResult, transaction_validity::InvalidTransaction};
-use surety_channels::{End, Ending, PointsFound, Request, points_seal};
+use surety_channels::{End, Ending, PointsFound, points_seal};
 use surety_proofs::content_hash;
 use surety_types::{
-    model::Operation,
     stake::Role,
     trust::{FaultKind, ItemLeaves},
 };
 
 use super::*;
-use crate::PointsAudits;
+use crate::{ANNOUNCED_MAX, PointsAudits};
 
 const SALT: H256 = H256::repeat_byte(11);
 const TRACE: H256 = H256::repeat_byte(3);
 
 fn request(operation: Operation) -> Request {
     Request {
-        model: H256::repeat_byte(1),
         operation,
-        input: H256::repeat_byte(2),
-        input_bytes: 4 * (6 + 10),
-        units_max: 20,
-        unit_price: CAP / 20,
+        ..generation(20, CAP / 20)
     }
 }
 
@@ -115,8 +110,12 @@ fn who_computed_its_points_gets_its_bond_back_and_is_paid_for_each() {
         assert_eq!(may_open(number, &found), Some(InvalidTransaction::Future));
         pass(ANNOUNCE + 1);
         assert_eq!(may_open(number, &found), None);
+        let other = PointsFound::truncate_from(vec![H256::zero(); found.len()]);
+        assert_eq!(may_open(number, &other), Some(InvalidTransaction::BadProof));
+        assert_noop!(open_points(number, &other), Error::<Test>::SealMismatch);
         assert_ok!(open_points(number, &found));
         assert_eq!(may_open(number, &found), Some(InvalidTransaction::Stale));
+        assert_noop!(open_points(number, &found), Error::<Test>::AlreadyOpened);
         pass(WINDOW - ANNOUNCE + REFUTE - 1);
         assert_noop!(end(number), Error::<Test>::WrongTime);
         pass(1);
@@ -172,6 +171,21 @@ fn nothing_is_announced_before_the_seed_and_all_draw_with_the_same() {
         (0..200).for_each(|_| block());
         assert_eq!(ChannelsPallet::seed_of(&stash(), number, &record()), seed);
         assert_noop!(announce(number, SALT), Error::<Test>::AlreadyAnnounced);
+    });
+}
+
+#[test]
+fn no_more_verifiers_audit_a_batch_than_can_be_kept() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (number, _) = committed(&receipt(channel, Operation::Generate));
+        let announced = |count| {
+            ChannelsPallet::change_batch(&stash(), number, |record| record.announced = count);
+        };
+        announced(ANNOUNCED_MAX);
+        assert_noop!(announce(number, SALT), Error::<Test>::TooManyAnnounced);
+        announced(0);
+        assert_ok!(announce(number, SALT));
     });
 }
 

@@ -2,23 +2,15 @@
 
 use proptest::sample::Index;
 use sp_runtime::DispatchResult;
-use surety_channels::{BatchEvidence, End, Ending, Equivocation, Request, Said};
+use surety_channels::{BatchEvidence, End, Ending, Equivocation, Said};
 use surety_proofs::{SegmentOpening, content_hash};
-use surety_types::{model::Operation, trust::FaultKind};
+use surety_types::trust::FaultKind;
 
 use super::*;
-use crate::Standings;
 
 /// A request of 10 ids, at 5 plancks a token.
 fn request() -> Request {
-    Request {
-        model: H256::repeat_byte(1),
-        operation: Operation::Generate,
-        input: H256::repeat_byte(2),
-        input_bytes: 4 * (6 + 10),
-        units_max: 10_000,
-        unit_price: 5,
-    }
+    generation(10_000, 5)
 }
 
 /// What a generation of these ids says so far.
@@ -89,7 +81,7 @@ fn who_says_two_things_loses_its_standing_lock_and_whoever_shows_it_gets_a_part(
         assert_eq!(Convicted::get(), [FaultKind::Equivocation]);
         assert_eq!(whole(&stash()), before.0 - LOCK);
         assert_eq!(free(&reporter()), before.1 + LOCK / 5);
-        assert_eq!(Standings::<Test>::get(stash()).expect("known").lock, 0);
+        assert_eq!(lock(), 0);
         // It is not taken twice, for these two or for others of the same time.
         assert_noop!(
             report(equivocation(channel, &agent_pair())),
@@ -200,6 +192,26 @@ fn a_conviction_voids_all_that_is_not_final_and_nothing_else() {
         pass(WINDOW + 1);
         assert_ok!(redeem(channel, 5 * SURE, &[first, second]));
         assert_eq!(held(), 4 * SURE);
+    });
+}
+
+#[test]
+fn a_provider_that_has_left_with_nothing_is_paid_when_its_account_can_take_that() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let small = batch(channel, 0, &[1]);
+        let made = [(commit(&small), small)];
+        pass(WINDOW + 1);
+        assert_ok!(report(equivocation(channel, &agent_pair())));
+        assert_ok!(Staking::unbond(signed(stash()), 200 * SURE - LOCK));
+        pass(101);
+        assert_ok!(Staking::withdraw_unbonded(signed(stash())));
+        assert_ok!(Balances::transfer_all(signed(stash()), reporter(), false));
+        assert_eq!(whole(&stash()), 0);
+        assert_noop!(redeem(channel, 1, &made), Error::<Test>::PayeeCannotTake);
+        assert_ok!(Balances::transfer_allow_death(signed(reporter()), stash(), 5));
+        assert_ok!(redeem(channel, 1, &made));
+        assert_eq!(whole(&stash()), 6);
     });
 }
 

@@ -3,12 +3,12 @@
 use frame_support::{assert_err, traits::fungible::MutateHold};
 use sp_runtime::FixedU128;
 use surety_channels::{Purse, Struck};
-use surety_types::{model::Operation, traits::SoldModels};
+use surety_types::traits::SoldModels;
 
 use super::*;
 use crate::{
     Demand, Demands, DisputeRounds, DisputedReceipts, Offers, Payer, Payers, PointsAudit, PointsAudits,
-    PointsState, Pools, Provider, Standings, Wanted,
+    PointsState, Pools, Provider, Wanted,
 };
 
 /// Does `damage` to a sound state with a channel, a batch and an offer, and expects the checker to say
@@ -66,6 +66,14 @@ fn chan_2_notices_a_purse_that_has_paid_what_was_not_counted() {
 fn chan_3_notices_who_is_paid_and_does_not_stand() {
     let no_lock = |_| provider(|provider| provider.lock = 0);
     damaged(no_lock, "CHAN-3: a channel pays who does not stand");
+    damaged(
+        |_| Standings::<Test>::remove(stash()),
+        "CHAN-3: a channel pays who never stood",
+    );
+    let signers = |channel| {
+        provider(|provider| (provider.lock, provider.since.channel) = (0, channel + 1));
+    };
+    damaged(signers, "CHAN-3: statements bind who does not stand");
     let more = |_| provider(|provider| provider.standing.cap *= 1_000);
     damaged(more, "CHAN-3: a standing lock is too small");
 }

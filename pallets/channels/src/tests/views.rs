@@ -106,8 +106,7 @@ fn a_provider_finds_what_is_demanded_of_it_and_until_when() {
                 trace_root: H256::repeat_byte(3),
             }),
         };
-        let demanded =
-            ChannelsPallet::demand_receipt(signed(payer()), Box::new(signed_by(&agent_pair(), held)));
+        let demanded = ChannelsPallet::demand_receipt(signed(payer()), Box::new(signed_one(held)));
         assert_ok!(demanded);
         let view = DemandView {
             provider: stash(),

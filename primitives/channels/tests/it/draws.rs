@@ -7,6 +7,11 @@ use surety_audit_economics::{drawn_points, points_mean};
 const SURE: u128 = surety_audit_economics::SURE;
 
 #[test]
+fn a_verifier_has_room_to_seal_as_many_points_as_it_can_draw() {
+    assert_eq!(POINTS_MAX, surety_audit_economics::POINTS_MAX);
+}
+
+#[test]
 fn every_point_of_a_draw_names_a_receipt_that_can_be_opened() {
     let channels: Vec<_> = (0u64..20)
         .map(|channel| (channel, 3, vec![u128::from(channel) * SURE / 7; 9]))

@@ -4,20 +4,25 @@ use sp_core::{H256, crypto::AccountId32};
 use surety_audit_economics::channels::{
     ReceiptsInput, drawn_points, points_drawn, points_mean, receipts_seed,
 };
-use surety_channels::{BatchNumber, PointsFound, points_seal, view::Wanted};
-use surety_types::{stake::Role, trust::AuditProof};
+use surety_channels::{BatchNumber, PointsFound, Time, points_seal, view::Wanted};
+use surety_types::{
+    stake::Role,
+    trust::{AuditProof, FaultKind},
+};
 
 use super::{
     super::{
         blocks::genesis,
-        state::{Applied, FakeState},
+        state::{Applied, FakeState, fault},
     },
-    FakePoints, event, field, refused,
+    FakePoints, convicted, event, field, refused,
 };
-use crate::{BatchView, ChainError, EventField, FixedU128, PointsView, Refusal, checked_points};
+use crate::{BatchView, ChainError, ChainEvent, EventField, FixedU128, PointsView, Refusal, checked_points};
 
 /// Most verifiers that audit a batch.
 const ANNOUNCED_MAX: u32 = 64;
+/// Audits of one old batch that a commitment ends at most.
+const ENDED: usize = 4;
 
 /// A batch: the provider's stash, and which of its batches.
 type Of<'a> = (&'a AccountId32, BatchNumber);
@@ -58,9 +63,16 @@ impl FakeState {
         if points == 0 {
             return Err(refused("NotDrawn"));
         }
+        let bond = self.channels.rules.point_bond.saturating_mul(points.into());
+        if self.unlocked_stake(&verifier) < bond {
+            return Err(fault("Staking", "NotEnoughUnlocked"));
+        }
+        if let Some(stake) = self.stakes.get_mut(&verifier) {
+            stake.locked = stake.locked.saturating_add(bond);
+        }
         let view = PointsView {
             verifier: verifier.clone(),
-            bond: self.channels.rules.point_bond.saturating_mul(points.into()),
+            bond,
             output: output.into(),
             mean,
             opened: false,
@@ -105,7 +117,7 @@ impl FakeState {
         self.change_window(&of, |window| {
             window.disputes = window.disputes.saturating_add(1);
         });
-        self.demand_of(provider, (&verifier, agent), wanted)
+        self.demand_of((provider, &verifier), [agent, &verifier], wanted, None)
     }
 
     fn points_verifier(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
@@ -157,9 +169,10 @@ impl FakeState {
         if self.clock <= batch.announce_until {
             return Err(Refusal::Future.into());
         }
-        if batch.window.is_final(self.clock) {
+        if self.opened_by(batch) < self.clock {
             return Err(Refusal::Stale.into());
         }
+        let now = self.clock;
         let points = self.channels.points.get_mut(&(of, verifier.clone()));
         let points = points.ok_or(Refusal::Call)?;
         if points.found.is_some() {
@@ -170,35 +183,69 @@ impl FakeState {
         if found.len() != drawn as usize || opened != points.seal {
             return Err(Refusal::BadProof.into());
         }
-        points.found = Some(found.clone());
+        points.found = Some((now, found.clone()));
         points.view.opened = true;
         Ok(vec![event("PointsOpened", of_points(provider, number, verifier))])
     }
 
-    /// Pays an audit that was opened.
     pub(super) fn end_points(&mut self, (provider, number): Of<'_>, verifier: &AccountId32) -> Applied {
-        let (rules, of) = (self.channels.rules, (provider.clone(), number));
-        let window = &self.batch_of(&of)?.window;
-        let refutable = window.until.saturating_add(rules.refute_window);
-        if !window.is_final(self.clock) || refutable >= self.clock {
+        let of = (provider.clone(), number);
+        let batch = self.batch_of(&of)?;
+        let points = self.channels.points.get(&(of.clone(), verifier.clone()));
+        let points = points.ok_or_else(|| refused("NothingAnnounced"))?;
+        let until = match &points.found {
+            None => self.opened_by(batch),
+            Some((at, _)) => batch.window.until.max(*at),
+        };
+        let refutable = until.saturating_add(self.channels.rules.refute_window);
+        if !batch.window.is_final(self.clock) || refutable >= self.clock {
             return Err(refused("WrongTime"));
         }
-        let points = self.channels.points.remove(&(of.clone(), verifier.clone()));
-        let points = points.ok_or_else(|| refused("NothingAnnounced"))?;
-        if let Some(batch) = self.channels.batches.get_mut(&of) {
+        Ok(self.end_audit(&of, verifier))
+    }
+
+    /// Last time to open what was sealed.
+    pub(super) fn opened_by(&self, batch: &BatchView) -> Time {
+        let supplied = self.channels.rules.supply_window;
+        batch
+            .window
+            .until
+            .max(batch.announce_until.saturating_add(supplied))
+    }
+
+    /// Ends some audits of a batch that nobody has ended.
+    pub(super) fn end_some_points(&mut self, of: &(AccountId32, BatchNumber)) -> Vec<ChainEvent> {
+        let audits = self.channels.points.keys().filter(|(about, _)| about == of);
+        let some: Vec<_> = audits.take(ENDED).map(|(_, verifier)| verifier.clone()).collect();
+        let ended = some.iter().flat_map(|verifier| self.end_audit(of, verifier));
+        ended.collect()
+    }
+
+    /// Pays an audit that was opened. The bond of one that was not is lost, and stays locked until then.
+    fn end_audit(&mut self, of: &(AccountId32, BatchNumber), verifier: &AccountId32) -> Vec<ChainEvent> {
+        let Some(points) = self.channels.points.remove(&(of.clone(), verifier.clone())) else {
+            return Vec::new();
+        };
+        if let Some(batch) = self.channels.batches.get_mut(of) {
             batch.announced = batch.announced.saturating_sub(1);
         }
-        let drawn = points_drawn(&points.view.output.0, points.view.mean);
-        let paid = match points.found {
-            Some(_) => rules.point_cost.saturating_mul(drawn.into()),
-            None => 0,
-        };
-        if let Some(funds) = self.funds.get_mut(verifier) {
-            funds.free = funds.free.saturating_add(paid);
+        let (mut paid, mut events) = (0, Vec::new());
+        if points.found.is_some() {
+            let drawn = points_drawn(&points.view.output.0, points.view.mean);
+            paid = self.channels.rules.point_cost.saturating_mul(drawn.into());
+            if let Some(stake) = self.stakes.get_mut(verifier) {
+                stake.locked = stake.locked.saturating_sub(points.view.bond);
+            }
+            if let Some(funds) = self.funds.get_mut(verifier) {
+                funds.free = funds.free.saturating_add(paid);
+            }
+        } else {
+            events.push(convicted(verifier, FaultKind::AuditNoShow, None));
         }
-        let mut fields = of_points(provider, number, verifier);
+        let mut fields = of_points(&of.0, of.1, verifier);
         fields.push(field("paid", &paid));
-        Ok(vec![event("PointsEnded", fields)])
+        events.push(event("PointsEnded", fields));
+        events
     }
 }
 

@@ -33,9 +33,11 @@ impl FakeState {
             return Err(refused("DepositTooSmall"));
         }
         self.check_expiry(expiry, self.clock)?;
-        if self.standing(payee)?.lock == 0 {
+        let standing = self.standing(payee)?;
+        if standing.lock == 0 {
             return Err(refused("NotStanding"));
         }
+        let next_batch = standing.next;
         let of_payer = self.channels.open.values();
         if of_payer.filter(|channel| channel.payer == *payer).count() >= CHANNELS_MAX {
             return Err(refused("TooManyChannels"));
@@ -52,6 +54,7 @@ impl FakeState {
             purse: Purse::new(channel, deposit),
         };
         self.channels.open.insert(channel, view);
+        self.channels.counted.insert(channel, next_batch);
         self.change_standing(payee, |standing| {
             standing.channels = standing.channels.saturating_add(1);
         });
@@ -107,6 +110,7 @@ impl FakeState {
         let refund = refund.ok_or_else(|| refused("NotOver"))?;
         self.release(&channel.payer, refund);
         self.channels.open.remove(&id);
+        self.channels.counted.remove(&id);
         self.change_standing(&channel.payee, |standing| {
             standing.channels = standing.channels.saturating_sub(1);
         });
@@ -135,6 +139,8 @@ impl FakeState {
             let (window, shown) = self.shown(&channel, *batch, opening)?;
             let counted = channel.purse.count(&window, &shown, now);
             counted.map_err(|_| refused("NotCounted"))?;
+            let last = self.channels.counted.entry(id).or_default();
+            *last = (*last).max(*batch);
         }
         let paid = channel.purse.redeem(signed.voucher.sum);
         self.pay_held(&channel.payer, &channel.payee, paid);

@@ -1,228 +1,67 @@
-//! Receipts that are demanded, shown, disputed, or reported as false.
+//! Receipts that are disputed, or reported as false.
 
 use sp_core::crypto::AccountId32;
 use surety_channels::{
-    BatchEvidence, BatchNumber, Batched, ChunkStatement, Committed, Equivocation, Request, Said,
-    SignedChunkStatement, Struck, view::Wanted,
+    BatchEvidence, BatchFault, BatchNumber, Batched, ChunkStatement, Committed, Equivocation, Request, Said,
+    SignedChunkStatement, Struck, Time,
 };
-use surety_types::{TaskId, stake::Role, trust::FaultKind};
+use surety_proofs::SegmentOpening;
+use surety_types::{TaskId, trust::FaultKind};
 
 use super::{
     super::{
         blocks::genesis,
         state::{Applied, FakeState},
     },
-    FakeDemand, event, field, refused, verify,
+    convicted, event, field, refused, verify,
 };
-use crate::{ChainError, ChainEvent, DemandView, ReceiptSource};
+use crate::{ChainError, ChainEvent, ReceiptSource};
 
 /// Most receipts of a provider that are disputed at once.
-const DISPUTED_MAX: u32 = 16;
+pub(super) const DISPUTED_MAX: u32 = 16;
+/// The last time to dispute a batch, while all places for that are taken.
+pub(super) const FROZEN: Time = Time::MAX;
 
 impl FakeState {
-    pub(super) fn demand_receipt(
-        &mut self,
-        by: &AccountId32,
-        held: &SignedChunkStatement<AccountId32>,
-    ) -> Applied {
-        let said = &held.statement;
-        let since = self.standing_to_lose(&said.payee)?.since_channel;
-        let channel = self.channel_of(said.channel)?;
-        if channel.payee != said.payee || since > said.channel {
-            return Err(refused("TooLate"));
-        }
-        if *by != channel.payer && *by != channel.key {
-            return Err(refused("MayNotDemand"));
-        }
-        if said.nonce < channel.purse.next {
-            return Err(refused("AlreadyCounted"));
-        }
-        self.ensure_signer(held)?;
-        if !held.is_signed(&genesis(), verify) {
-            return Err(refused("BadSignature"));
-        }
-        let wanted = Wanted::Receipt {
-            channel: said.channel,
-            nonce: said.nonce,
-            bytes: said.bytes,
-        };
-        self.demand_of(&said.payee, (by, by), wanted)
-    }
-
-    /// Puts the price on hold.
-    pub(super) fn demand_of(
-        &mut self,
-        provider: &AccountId32,
-        (demander, by): (&AccountId32, &AccountId32),
-        wanted: Wanted,
-    ) -> Applied {
-        let key = (provider.clone(), demander.clone());
-        if self.channels.demands.contains_key(&key) {
-            return Err(refused("AlreadyDemanded"));
-        }
-        let rules = self.channels.rules;
-        self.hold(by, rules.demand_price)?;
-        let until = self.clock.saturating_add(rules.supply_window);
-        let demand = FakeDemand {
-            view: DemandView {
-                provider: provider.clone(),
-                demander: demander.clone(),
-                wanted: wanted.clone(),
-                until,
-            },
-            by: by.clone(),
-        };
-        self.channels.demands.insert(key, demand);
-        self.change_standing(provider, |standing| {
-            standing.demands = standing.demands.saturating_add(1);
-        });
-        let fields = vec![
-            field("provider", provider),
-            field("demander", demander),
-            field("wanted", &wanted),
-            field("until", &until),
-        ];
-        Ok(vec![event("Demanded", fields)])
-    }
-
-    pub(super) fn show_receipt(
-        &mut self,
-        agent: &AccountId32,
-        demander: &AccountId32,
-        (batch, receipt): (BatchNumber, &Batched<AccountId32>),
-    ) -> Applied {
-        let demand = self.demanded(agent, demander)?;
-        let provider = demand.view.provider.clone();
-        let Wanted::Receipt {
-            channel,
-            nonce,
-            bytes,
-        } = demand.view.wanted
-        else {
-            return Err(refused("NotDemanded"));
-        };
-        self.start_in_batch(&provider, batch, receipt)?;
-        let said = &receipt.statement;
-        let covers = (said.channel, said.nonce) == (channel, nonce) && said.end.is_some();
-        if !covers || bytes > said.bytes {
-            return Err(refused("NotDemanded"));
-        }
-        Ok(vec![self.meet(&demand, true)])
-    }
-
-    /// No round is opened about it.
-    pub(super) fn show_point(
-        &mut self,
-        agent: &AccountId32,
-        demander: &AccountId32,
-        receipt: &Batched<AccountId32>,
-    ) -> Applied {
-        let demand = self.demanded(agent, demander)?;
-        let provider = demand.view.provider.clone();
-        let Wanted::Point { batch, point } = demand.view.wanted else {
-            return Err(refused("NotDemanded"));
-        };
-        let start = self.start_in_batch(&provider, batch, receipt)?;
-        let offset = point.checked_sub(start);
-        if offset.is_none_or(|offset| offset >= receipt.statement.price) {
-            return Err(refused("NotDemanded"));
-        }
-        Ok(vec![self.meet(&demand, true)])
-    }
-
-    pub(super) fn end_demand(&mut self, provider: &AccountId32, demander: &AccountId32) -> Applied {
-        let demand = self.channels.demands.get(&(provider.clone(), demander.clone()));
-        let demand = demand.cloned().ok_or_else(|| refused("NotDemanded"))?;
-        let is_owed = self.standing(provider)?.lock > 0;
-        if is_owed && demand.view.until >= self.clock {
-            return Err(refused("WrongTime"));
-        }
-        let mut events = Vec::new();
-        if is_owed {
-            events.push(self.convict(provider, FaultKind::WithheldData));
-        }
-        events.push(self.meet(&demand, false));
-        Ok(events)
-    }
-
-    /// What somebody demands of an agent's provider, while that can still show it.
-    fn demanded(&self, agent: &AccountId32, demander: &AccountId32) -> Result<FakeDemand, ChainError> {
-        let provider = self.stash_in(agent, Role::Provider);
-        let provider = provider.ok_or_else(|| refused("NotAgent"))?;
-        let demand = self.channels.demands.get(&(provider, demander.clone()));
-        let demand = demand.ok_or_else(|| refused("NotDemanded"))?;
-        match self.clock <= demand.view.until {
-            true => Ok(demand.clone()),
-            false => Err(refused("WrongTime")),
-        }
-    }
-
-    /// Where on the line of its batch's price a receipt of a provider begins.
-    fn start_in_batch(
-        &self,
-        provider: &AccountId32,
-        batch: BatchNumber,
-        receipt: &Batched<AccountId32>,
-    ) -> Result<u128, ChainError> {
-        let root = self.batch_of(&(provider.clone(), batch))?.window.root;
-        let shown = receipt.place_in(&genesis(), &root);
-        let shown = shown.filter(|_| receipt.statement.payee == *provider);
-        Ok(shown.ok_or_else(|| refused("BadOpening"))?.start)
-    }
-
-    /// Ends a demand. When it was shown, half of its price is the provider's.
-    fn meet(&mut self, demand: &FakeDemand, is_shown: bool) -> ChainEvent {
-        let DemandView {
-            provider, demander, ..
-        } = &demand.view;
-        self.channels
-            .demands
-            .remove(&(provider.clone(), demander.clone()));
-        let price = self.channels.rules.demand_price;
-        let borne = if is_shown { price / 2 } else { 0 };
-        self.pay_held(&demand.by, provider, borne);
-        self.release(&demand.by, price.saturating_sub(borne));
-        self.change_standing(provider, |standing| {
-            standing.demands = standing.demands.saturating_sub(1);
-        });
-        if let Wanted::Point { batch, .. } = demand.view.wanted {
-            self.change_window(&(provider.clone(), batch), |window| {
-                window.disputes = window.disputes.saturating_sub(1);
-            });
-        }
-        event(
-            "DemandOver",
-            vec![field("provider", provider), field("demander", demander)],
-        )
-    }
-
     /// Opens a round, which the test ends with [`FakeState::decide_receipt`].
-    pub(super) fn dispute_receipt(&mut self, source: &ReceiptSource, request: &Request) -> Applied {
+    pub(super) fn dispute_receipt(
+        &mut self,
+        source: &ReceiptSource,
+        request: &Request,
+        head: Option<&SegmentOpening>,
+    ) -> Applied {
         let (said, batch) = match source {
             ReceiptSource::Batch(batch, batched) => {
                 self.ensure_disputable(*batch, batched)?;
                 (&batched.statement, Some(*batch))
             }
             ReceiptSource::Signed(signed) => {
-                self.ensure_signer(signed)?;
-                if !signed.is_signed(&genesis(), verify) {
-                    return Err(refused("BadSignature"));
-                }
-                self.channel_of(signed.statement.channel)?;
+                self.ensure_uncounted(signed)?;
                 (&signed.statement, None)
             }
         };
-        let standing = self.standing_to_lose(&said.payee)?;
-        if standing.since_channel > said.channel {
-            return Err(refused("TooLate"));
-        }
-        if standing.disputes >= DISPUTED_MAX {
+        if self.standing_to_lose(&said.payee)?.disputes >= DISPUTED_MAX {
             return Err(refused("TooManyDisputed"));
         }
-        if said.check(request).is_err() || said.is_void() || said.end.is_none() {
-            return Err(refused("NotDisputable"));
-        }
+        self.ensure_claimed(said, request, head)?;
         self.open_receipt_round(said, batch)
+    }
+
+    /// Whether there can be a round about a receipt.
+    pub(super) fn ensure_claimed(
+        &self,
+        said: &ChunkStatement<AccountId32>,
+        request: &Request,
+        head: Option<&SegmentOpening>,
+    ) -> Result<(), ChainError> {
+        if self.standing_to_lose(&said.payee)?.since_channel > said.channel {
+            return Err(refused("TooLate"));
+        }
+        let is_one = said.check(request).is_ok() && !said.is_void();
+        match said.claimed_output(head).filter(|_| is_one) {
+            Some(_) => Ok(()),
+            None => Err(refused("NotDisputable")),
+        }
     }
 
     fn ensure_disputable(
@@ -231,13 +70,30 @@ impl FakeState {
         batched: &Batched<AccountId32>,
     ) -> Result<(), ChainError> {
         let window = &self.batch_of(&(batched.statement.payee.clone(), batch))?.window;
-        if window.is_final(self.clock) || window.is_void {
+        // Also while something else of it is disputed.
+        if window.until < self.clock || window.is_void {
             return Err(refused("TooLate"));
         }
         let shown = batched.place_in(&genesis(), &window.root);
         let shown = shown.ok_or_else(|| refused("BadOpening"))?;
         match window.has_struck(shown.channel, shown.nonce) {
             true => Err(refused("NotDisputable")),
+            false => Ok(()),
+        }
+    }
+
+    fn ensure_uncounted(&self, signed: &SignedChunkStatement<AccountId32>) -> Result<(), ChainError> {
+        self.ensure_signer(signed)?;
+        if !signed.is_signed(&genesis(), verify) {
+            return Err(refused("BadSignature"));
+        }
+        let said = &signed.statement;
+        let channel = self.channel_of(said.channel)?;
+        if channel.payee != said.payee {
+            return Err(refused("NoChannel"));
+        }
+        match said.nonce < channel.purse.next {
+            true => Err(refused("AlreadyCounted")),
             false => Ok(()),
         }
     }
@@ -252,8 +108,11 @@ impl FakeState {
             nonce: said.nonce,
             price: said.price,
         };
-        let disputed = (said.payee.clone(), batch, receipt);
-        if self.channels.disputed.values().any(|known| *known == disputed) {
+        let is_same = |(provider, of, known): &(AccountId32, Option<BatchNumber>, Struck)| {
+            let is_same = (known.channel, known.nonce) == (said.channel, said.nonce);
+            *provider == said.payee && *of == batch && is_same
+        };
+        if self.channels.disputed.values().any(is_same) {
             return Err(refused("AlreadyDisputed"));
         }
         let (task, round) = (
@@ -261,10 +120,14 @@ impl FakeState {
             self.channels.disputed.keys().next_back(),
         );
         let round: TaskId = task.max(round).map_or(0, |last| last.saturating_add(1));
+        let disputed = (said.payee.clone(), batch, receipt);
         self.channels.disputed.insert(round, disputed);
         self.change_standing(&said.payee, |standing| {
             standing.disputes = standing.disputes.saturating_add(1);
         });
+        if self.standing(&said.payee)?.disputes >= DISPUTED_MAX {
+            self.freeze_windows(&said.payee);
+        }
         if let Some(batch) = batch {
             self.change_window(&(said.payee.clone(), batch), |window| {
                 window.disputes = window.disputes.saturating_add(1);
@@ -280,12 +143,15 @@ impl FakeState {
         Ok(vec![event("Disputed", fields)])
     }
 
-    /// Ends the round about a receipt. Where it does not stand, its provider is convicted.
+    /// Ends the round about a receipt. Where it does not stand, its provider is convicted, if that has not
+    /// lost its lock before.
     pub fn decide_receipt(&mut self, round: TaskId, stands: bool) {
         let Some((provider, batch, receipt)) = self.channels.disputed.remove(&round) else {
             return;
         };
+        let mut was_full = false;
         self.change_standing(&provider, |standing| {
+            was_full = standing.disputes >= DISPUTED_MAX;
             standing.disputes = standing.disputes.saturating_sub(1);
         });
         if let Some(batch) = batch {
@@ -296,12 +162,45 @@ impl FakeState {
                 }
             });
         }
-        if !stands {
-            self.convict(&provider, FaultKind::LostDispute);
+        if was_full {
+            self.thaw_windows(&provider);
+        }
+        let is_covered = self.standing_to_lose(&provider).is_ok_and(|standing| {
+            let is_later = batch.is_none_or(|batch| standing.since_batch <= batch);
+            standing.since_channel <= receipt.channel && is_later
+        });
+        if !stands && is_covered {
+            self.convict(&provider, FaultKind::LostDispute, None);
         }
     }
 
-    pub(super) fn report_chunks(&mut self, equivocation: &Equivocation<AccountId32>) -> Applied {
+    /// While all places for disputes are taken nothing becomes final that can be disputed now.
+    fn freeze_windows(&mut self, of: &AccountId32) {
+        for ((provider, _), batch) in &mut self.channels.batches {
+            if provider == of && self.clock <= batch.window.until {
+                batch.window.until = FROZEN;
+            }
+        }
+    }
+
+    /// A place is free: others have time for what they were kept from.
+    fn thaw_windows(&mut self, of: &AccountId32) {
+        let rules = self.channels.rules;
+        let until = self
+            .clock
+            .saturating_add(rules.dispute_window.max(rules.batch_window));
+        for ((provider, _), batch) in &mut self.channels.batches {
+            if provider == of && batch.window.until == FROZEN {
+                batch.window.until = until;
+            }
+        }
+    }
+
+    pub(super) fn report_chunks(
+        &mut self,
+        reporter: &AccountId32,
+        equivocation: &Equivocation<AccountId32>,
+    ) -> Applied {
         let said = &equivocation.one.statement;
         if self.standing_to_lose(&said.payee)?.since_channel > said.channel {
             return Err(refused("TooLate"));
@@ -309,13 +208,14 @@ impl FakeState {
         self.ensure_signer(&equivocation.one)?;
         self.ensure_signer(&equivocation.other)?;
         match equivocation.verify(&genesis(), verify) {
-            Some(_) => Ok(vec![self.convict(&said.payee, FaultKind::Equivocation)]),
+            Some(_) => Ok(self.convict(&said.payee, FaultKind::Equivocation, Some(reporter))),
             None => Err(refused("NoFault")),
         }
     }
 
     pub(super) fn report_batch(
         &mut self,
+        reporter: &AccountId32,
         payee: &AccountId32,
         (batch, other): (BatchNumber, Option<BatchNumber>),
         evidence: &BatchEvidence<AccountId32>,
@@ -340,29 +240,34 @@ impl FakeState {
                 self.ensure_signer(signed)?;
             }
         }
-        match evidence.verify(&committed, verify) {
-            Some(_) => Ok(vec![self.convict(payee, FaultKind::FalseBatch)]),
-            None => Err(refused("NoFault")),
-        }
+        let kind = match evidence.verify(&committed, verify) {
+            Some(BatchFault::Contradicted(_)) => FaultKind::Equivocation,
+            Some(_) => FaultKind::FalseBatch,
+            None => return Err(refused("NoFault")),
+        };
+        Ok(self.convict(payee, kind, Some(reporter)))
     }
 
-    fn ensure_signer(&self, signed: &SignedChunkStatement<AccountId32>) -> Result<(), ChainError> {
+    pub(super) fn ensure_signer(&self, signed: &SignedChunkStatement<AccountId32>) -> Result<(), ChainError> {
         let standing = self.standing_to_lose(&signed.statement.payee)?;
         let is_known = standing.signers.contains(&signed.agent);
         is_known.then_some(()).ok_or_else(|| refused("UnknownSigner"))
     }
 
     /// Takes a standing lock, and what is not final.
-    fn convict(&mut self, offender: &AccountId32, kind: FaultKind) -> ChainEvent {
+    pub(super) fn convict(
+        &mut self,
+        offender: &AccountId32,
+        kind: FaultKind,
+        by: Option<&AccountId32>,
+    ) -> Vec<ChainEvent> {
         let (now, next) = (self.clock, self.channels.next);
         for ((provider, _), batch) in &mut self.channels.batches {
             if provider == offender && !batch.window.is_final(now) {
                 batch.window.void();
             }
         }
-        self.channels
-            .offers
-            .retain(|(provider, ..), _| provider != offender);
+        let mut events = self.end_offers(offender);
         self.change_standing(offender, |standing| {
             standing.lock = 0;
             standing.cap = 0;
@@ -370,9 +275,7 @@ impl FakeState {
             standing.since_channel = next;
             standing.since_batch = standing.next;
         });
-        event(
-            "Convicted",
-            vec![field("offender", offender), field("kind", &kind)],
-        )
+        events.push(convicted(offender, kind, by));
+        events
     }
 }

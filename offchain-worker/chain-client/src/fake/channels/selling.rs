@@ -1,19 +1,31 @@
 //! What providers stand behind and offer, and their batches.
 
+use std::collections::BTreeMap;
+
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedPointNumber;
 use surety_audit_economics::channels::{POINTS_MEAN_MAX, SURE};
-use surety_channels::{BatchRoot, BatchWindow, Standing};
+use surety_channels::{BatchNumber, BatchRoot, BatchWindow, Standing};
 use surety_types::{ModelId, model::Operation, stake::Role, task::AuditDraw};
 
 use super::{
     super::state::{Applied, FakeState},
-    FakeOffer, event, field, refused,
+    FakeOffer, event, field,
+    receipts::{DISPUTED_MAX, FROZEN},
+    refused,
 };
-use crate::{Balance, BatchView, BlockNumber, ChainError, EventField, OfferView, PoolView, StandingView};
+use crate::{
+    Balance, BatchView, BlockNumber, ChainError, ChainEvent, EventField, OfferView, PoolView, StandingView,
+};
 
 /// Most batches of a provider that are not final.
-const UNFINISHED_MAX: u32 = 64;
+pub(super) const UNFINISHED_MAX: usize = 64;
+/// Batches that a commitment removes at most.
+const PRUNED: u32 = 2;
+/// Most offers of a provider.
+const OFFERS_MAX: usize = 16;
+/// Most places of an offer.
+const PLACES_MAX: u32 = 1_024;
 /// Most agents whose statements bind a provider.
 const SIGNERS_MAX: usize = 8;
 
@@ -30,10 +42,12 @@ impl FakeState {
 
     pub(super) fn stand(&mut self, stash: &AccountId32, lock: Balance, cap: Balance) -> Applied {
         let mut standing = match self.standing(stash) {
-            Ok(standing) => standing.clone(),
+            Ok(standing) => self.standing_now(standing),
             Err(_) => never_stood(stash),
         };
-        self.finish_batches(&mut standing);
+        if lock == 0 && standing.lock == 0 {
+            return Err(refused("NotStanding"));
+        }
         if is_in_use(&standing) && (lock < standing.lock || cap < standing.cap) {
             return Err(refused("InUse"));
         }
@@ -83,28 +97,33 @@ impl FakeState {
         if standing.next > 0 && standing.batched_at >= block {
             return Err(refused("OneABlock"));
         }
-        self.finish_batches(&mut standing);
-        if standing.next.saturating_sub(standing.unfinished) >= UNFINISHED_MAX {
-            return Err(refused("TooManyBatches"));
-        }
         let price = root.sums.price;
         let most = SURE.saturating_mul(POINTS_MEAN_MAX.into());
         if self.channels.rate.saturating_mul_int(price) > most {
             return Err(refused("TooDear"));
         }
-        let mut sums = sums(&standing);
+        let mut sums = Standing {
+            cap: standing.cap,
+            open: standing.open,
+        };
         sums.commit(price).map_err(|_| refused("BeyondCap"))?;
-        standing.open = sums.open;
+        if self.unfinished(&standing.provider).count() >= UNFINISHED_MAX {
+            return Err(refused("TooManyBatches"));
+        }
         let (stash, batch) = (standing.provider.clone(), standing.next);
         standing.next = batch.saturating_add(1);
         standing.batched_at = block;
-        self.prune(&mut standing);
+        let mut events = self.prune(&mut standing);
         let verifiers = self.stakes.values().filter(|stake| stake.role == Role::Verifier);
         let rules = self.channels.rules;
+        let until = match standing.disputes >= DISPUTED_MAX {
+            true => FROZEN,
+            false => self.clock.saturating_add(rules.batch_window),
+        };
         let view = BatchView {
             provider: stash.clone(),
             batch,
-            window: BatchWindow::new(root, self.clock.saturating_add(rules.batch_window)),
+            window: BatchWindow::new(root, until),
             draw: AuditDraw {
                 begun_at: block,
                 settled_by: block,
@@ -124,45 +143,50 @@ impl FakeState {
             field("batch", &batch),
             field("levy", &levy),
         ];
-        Ok(vec![event("BatchCommitted", fields)])
+        events.push(event("BatchCommitted", fields));
+        Ok(events)
     }
 
-    /// It as the chain tells it: with what became final out of the open sum.
+    /// Batches of a provider that are not final, whatever their order.
+    pub(super) fn unfinished(&self, provider: &AccountId32) -> impl Iterator<Item = &BatchView> {
+        let batch = |number: BatchNumber| (provider.clone(), number);
+        let all = self.channels.batches.range(batch(0)..=batch(BatchNumber::MAX));
+        all.map(|(_, batch)| batch)
+            .filter(|batch| !batch.window.is_final(self.clock))
+    }
+
+    /// It as the chain tells it: what is open of it follows from its batches.
     pub(super) fn standing_now(&self, standing: &StandingView) -> StandingView {
-        let mut standing = standing.clone();
-        self.finish_batches(&mut standing);
-        standing
+        let open: Vec<_> = self.unfinished(&standing.provider).collect();
+        let prices = open.iter().map(|batch| batch.window.root.sums.price);
+        StandingView {
+            open: prices.fold(0, Balance::saturating_add),
+            unfinished: open.first().map_or(standing.next, |batch| batch.batch),
+            ..standing.clone()
+        }
     }
 
-    /// Takes what became final out of the open sum.
-    fn finish_batches(&self, standing: &mut StandingView) {
-        let mut sums = sums(standing);
-        while standing.unfinished < standing.next {
-            let of = (standing.provider.clone(), standing.unfinished);
-            let batch = self.channels.batches.get(&of);
-            let Some(batch) = batch.filter(|batch| batch.window.is_final(self.clock)) else {
+    /// Removes batches whose time to be redeemed from is over, once nothing of them has to be ended.
+    fn prune(&mut self, standing: &mut StandingView) -> Vec<ChainEvent> {
+        for _ in 0..PRUNED {
+            let of = (standing.provider.clone(), standing.oldest);
+            let Some(BatchView {
+                window, announced, ..
+            }) = self.channels.batches.get(&of)
+            else {
                 break;
             };
-            sums.finish(batch.window.root.sums.price);
-            standing.unfinished = standing.unfinished.saturating_add(1);
-        }
-        standing.open = sums.open;
-    }
-
-    /// Removes batches whose time to be redeemed from is over.
-    fn prune(&mut self, standing: &mut StandingView) {
-        while standing.oldest < standing.unfinished {
-            let of = (standing.provider.clone(), standing.oldest);
-            let is_over = self.channels.batches.get(&of).is_none_or(|batch| {
-                let last = batch.window.until.saturating_add(self.channels.rules.redeem_by);
-                last < self.clock && batch.announced == 0
-            });
-            if !is_over {
-                return;
+            let last = window.until.saturating_add(self.channels.rules.redeem_by);
+            if !window.is_final(self.clock) || last >= self.clock {
+                break;
+            }
+            if *announced > 0 {
+                return self.end_some_points(&of);
             }
             self.channels.batches.remove(&of);
             standing.oldest = standing.oldest.saturating_add(1);
         }
+        Vec::new()
     }
 
     pub(super) fn offer(
@@ -178,7 +202,19 @@ impl FakeState {
         if self.is_jailed(stash) {
             return Err(refused("InJail"));
         }
-        let known = self.channels.offers.entry((stash.clone(), model, operation));
+        if places > PLACES_MAX {
+            return Err(refused("TooManyPlaces"));
+        }
+        let key = (stash.clone(), model, operation);
+        let offers = self.channels.offers.keys().filter(|(of, ..)| of == stash);
+        if !self.channels.offers.contains_key(&key) && offers.count() >= OFFERS_MAX {
+            return Err(refused("TooManyOffers"));
+        }
+        // What a token's time is worth at least nobody knows here.
+        if unit_price == 0 {
+            return Err(refused("PriceTooLow"));
+        }
+        let known = self.channels.offers.entry(key);
         let offer = known.or_insert(FakeOffer {
             unit_price,
             places,
@@ -198,12 +234,34 @@ impl FakeState {
         if !self.channels.offers.contains_key(&key) {
             return Err(refused("NoOffer"));
         }
-        if is_in_use(&standing) {
+        if is_in_use(&standing) || self.is_refutable(&standing) {
             return Err(refused("OfferInUse"));
         }
         self.channels.offers.remove(&key);
         let fields = of_offer(stash, (model, operation));
         Ok(vec![event("OfferWithdrawn", fields)])
+    }
+
+    /// Ends all offers of a provider that stands behind nothing any more.
+    pub(super) fn end_offers(&mut self, stash: &AccountId32) -> Vec<ChainEvent> {
+        let all = std::mem::take(&mut self.channels.offers).into_iter();
+        let (ended, left): (BTreeMap<_, _>, _) = all.partition(|((of, ..), _)| of == stash);
+        self.channels.offers = left;
+        let withdrawn = |(_, model, operation)| event("OfferWithdrawn", of_offer(stash, (model, operation)));
+        ended.into_keys().map(withdrawn).collect()
+    }
+
+    /// Whether what verifiers found of the latest batch can still be held against its receipts.
+    fn is_refutable(&self, standing: &StandingView) -> bool {
+        let latest = standing.next.checked_sub(1);
+        let latest = latest.and_then(|batch| self.channels.batches.get(&(standing.provider.clone(), batch)));
+        latest.is_some_and(|batch| {
+            let until = match batch.announced {
+                0 => batch.window.until,
+                _ => self.opened_by(batch),
+            };
+            self.clock <= until.saturating_add(self.channels.rules.refute_window)
+        })
     }
 
     pub(super) fn report_busy(
@@ -286,18 +344,11 @@ impl FakeState {
     fn agents_standing(&self, agent: &AccountId32) -> Result<StandingView, ChainError> {
         let stash = self.stash_in(agent, Role::Provider);
         let stash = stash.ok_or_else(|| refused("NotAgent"))?;
-        let standing = self.standing(&stash)?.clone();
+        let standing = self.standing_now(self.standing(&stash)?);
         match standing.lock {
             0 => Err(refused("NotStanding")),
             _ => Ok(standing),
         }
-    }
-}
-
-fn sums(standing: &StandingView) -> Standing {
-    Standing {
-        cap: standing.cap,
-        open: standing.open,
     }
 }
 

@@ -1,14 +1,14 @@
 //! Lives of channels, batches and receipts over the fake chain.
 
+mod points;
+mod windows;
 mod world;
 
 use sp_core::{H256, crypto::AccountId32};
-use surety_audit_economics::channels::{ReceiptsInput, SURE, points_drawn};
-use surety_channels::{ChunkStatement, Equivocation, PointsFound, SignedChunkStatement, points_seal};
-use surety_types::{model::Operation, stake::Role};
+use surety_channels::{ChunkStatement, Equivocation, SignedChunkStatement};
+use surety_types::model::Operation;
 
-use super::signer;
-use crate::{Call, ChannelChain, Funds, ReceiptSource, Refusal, Remedy, When, sample};
+use crate::{Call, ChannelChain, Funds, ReceiptSource, Remedy, When};
 use world::*;
 
 #[tokio::test]
@@ -259,78 +259,4 @@ async fn who_says_two_things_loses_its_lock() {
         refused(world.submit(&world.payer, report(&other)).await),
         "TooLate"
     );
-}
-
-#[tokio::test]
-async fn a_verifier_is_paid_for_the_points_that_it_has_drawn_and_opened() {
-    let world = World::new(SURE).await;
-    let (auditor, verifier) = (signer("//Auditor"), signer("//Verifier"));
-    world.chain.change(|state| {
-        let mut stake = sample::records::stake();
-        (stake.role, stake.bonded, stake.settled_at) = (Role::Verifier, 100, 0);
-        state.stakes.insert(verifier.account().clone(), stake);
-        let of = verifier.account().clone();
-        state.agents.insert(auditor.account().clone(), of.clone());
-        state.funds.insert(of, Funds::default());
-    });
-    let (batch, _) = world.batch(&world.receipt(0));
-    world.commit(&batch).await.unwrap();
-    let open = || async { world.chain.open_batches(When::Best).await.unwrap().remove(0) };
-    assert_eq!(open().await.draw.seed, None);
-    world.chain.finalize();
-    world.chain.finalize();
-    let seen = open().await;
-    let input = ReceiptsInput {
-        seed: seen.draw.seed.unwrap(),
-        provider: seen.provider.clone(),
-        batch: seen.batch,
-    };
-    let drawn = auditor.draw_points(&input).unwrap();
-    let (provider, batch, salt) = (seen.provider.clone(), seen.batch, H256([6; 32]));
-    let announce = |proof, seal| Call::AnnouncePoints {
-        provider: provider.clone(),
-        batch,
-        proof,
-        seal,
-    };
-    let foreign = signer("//Foreign").draw_points(&input).unwrap().proof;
-    let not_drawn = world.submit(&auditor, announce(foreign, H256::zero())).await;
-    assert_eq!(refused(not_drawn), "NotDrawn");
-
-    // All stake is this verifier's: it expects all points.
-    let count = points_drawn(&drawn.output, crate::FixedU128::from_u32(UNITS));
-    let found: PointsFound = vec![H256([7; 32]); count as usize].try_into().unwrap();
-    let seal = points_seal(&provider, batch, verifier.account(), &found, &salt);
-    world.submit(&auditor, announce(drawn.proof, seal)).await.unwrap();
-    let again = world.submit(&auditor, announce(drawn.proof, seal)).await;
-    assert_eq!(refused(again), "AlreadyAnnounced");
-
-    let opening = |salt| Call::OpenPoints {
-        provider: provider.clone(),
-        batch,
-        verifier: verifier.account().clone(),
-        found: found.clone(),
-        salt,
-    };
-    let opened = |salt| world.submit(&auditor, opening(salt));
-    assert_eq!(opened(salt).await, Err(Refusal::Future.into()));
-    world.wait_until(seen.announce_until + 1);
-    assert_eq!(opened(H256::zero()).await, Err(Refusal::BadProof.into()));
-    opened(salt).await.unwrap();
-    assert_eq!(opened(salt).await, Err(Refusal::Stale.into()));
-    let points = world.chain.points(When::Best, &provider, batch).await.unwrap();
-    assert!(points.len() == 1 && points[0].opened);
-
-    let end = Call::EndPoints {
-        provider: provider.clone(),
-        batch,
-        verifier: verifier.account().clone(),
-    };
-    assert_eq!(refused(world.submit(&auditor, end.clone()).await), "WrongTime");
-    let rules = world.chain.rules(When::Best).await.unwrap();
-    world.wait_until(seen.window.until + rules.refute_window + 1);
-    let ended = world.submit(&auditor, end).await.unwrap();
-    let paid = field::<u128>(&ended, "PointsEnded", "paid");
-    assert_eq!(paid, rules.point_cost * u128::from(count));
-    assert_eq!(world.funds(&verifier).await.free, paid);
 }

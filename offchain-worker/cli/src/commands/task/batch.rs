@@ -8,13 +8,12 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use async_trait::async_trait;
 use surety_chain_client::{
-    BlockRef, Call, Chain, ChainError, ErrorClass, RegisteredModel, Signer, TaskInfo, TaskRecord, Until,
-    When, address,
+    BlockRef, Call, Chain, ChainError, RegisteredModel, Signer, TaskInfo, TaskRecord, Until, When, address,
 };
 use surety_client::{
     ClientError,
@@ -47,10 +46,6 @@ use crate::{amount::Amount, error::CliError};
 const TOLD_APART: u128 = 1_000_000;
 /// Tasks among which one is looked for at first.
 const RECENT: u32 = 256;
-/// Between two looks at what is final.
-const POLL: Duration = Duration::from_secs(1);
-/// Blocks after which one that was replaced will have no successor with the same task.
-const REPLACED_MAX: u32 = 64;
 /// No chain forgets a task within so many seconds of its end: 3,600 blocks of two seconds, on a devnet. What
 /// was about to be posted longer ago may be forgotten.
 const KEPT_SECONDS: u64 = 7_200;
@@ -103,19 +98,18 @@ impl ChainTasks {
         self.models.get(name).ok_or_else(gone)
     }
 
+    fn is_of(&self, posting: &Posting, input: ContentHash, task: &TaskRecord) -> bool {
+        task.client == *self.signer.account() && task.spec.input == input && task.cap == posting.quoted.cap
+    }
+
     /// The task of a posting in the last final block, whatever its number is there.
     async fn look(&self, posting: &Posting) -> Result<Option<TaskId>, ChainError> {
         let when = When::At(self.chain.block(When::Finalized).await?.hash);
         let input = content_hash(&posting.input);
-        let is_it = |task: &TaskRecord| {
-            task.client == *self.signer.account()
-                && task.spec.input == input
-                && task.cap == posting.quoted.cap
-        };
         let mut limit = RECENT;
         loop {
             let tasks = self.chain.recent_tasks(when, limit).await?;
-            if let Some((task, _)) = tasks.iter().find(|(_, task)| is_it(task)) {
+            if let Some((task, _)) = tasks.iter().find(|(_, task)| self.is_of(posting, input, task)) {
                 return Ok(Some(*task));
             }
             let is_all = u32::try_from(tasks.len()).is_ok_and(|count| count < limit);
@@ -128,39 +122,23 @@ impl ChainTasks {
     }
 
     /// The number of a task that is in a best block, once it is final: it could change with the block.
-    async fn until_final(&self, posting: &Posting, (task, block): (TaskId, BlockRef)) -> Answer<TaskId> {
-        loop {
-            match self.is_final(posting, block).await {
-                Ok((_, Some(found))) => {
-                    if found != task {
-                        tracing::info!(task, found, "a block was replaced: a task has another number");
-                    }
-                    return Ok(found);
-                }
-                Ok((last, None)) if last > block.number.saturating_add(REPLACED_MAX) => {
-                    let told = format!("the block that task {task} was in was replaced, and no other has it");
-                    return Err(RunnerError::Later(told));
-                }
-                Ok((_, None)) => {}
-                Err(error) if error.class() == ErrorClass::Refused => {
-                    tracing::warn!(%error, "cannot see what is final");
-                }
-                Err(error) => return Err(RunnerError::Later(error.to_string())),
-            }
-            tokio::time::sleep(POLL).await;
-        }
-    }
-
-    async fn is_final(
+    async fn until_final(
         &self,
         posting: &Posting,
-        block: BlockRef,
-    ) -> Result<(u32, Option<TaskId>), ChainError> {
-        let last = self.chain.block(When::Finalized).await?.number;
-        match last < block.number {
-            true => Ok((last, None)),
-            false => Ok((last, self.look(posting).await?)),
+        input: ContentHash,
+        posted: (TaskId, BlockRef),
+    ) -> Answer<TaskId> {
+        let is_it = |task: &TaskRecord| self.is_of(posting, input, task);
+        let found = post::until_final(&*self.chain, posted, is_it).await;
+        let (found, _) = found.map_err(|error| RunnerError::Later(error.to_string()))?;
+        if found != posted.0 {
+            tracing::info!(
+                task = posted.0,
+                found,
+                "a block was replaced: a task has another number"
+            );
         }
+        Ok(found)
     }
 
     async fn submit(&self, posting: &Posting, input: ContentHash) -> Answer<(TaskId, BlockRef)> {
@@ -291,7 +269,7 @@ impl BatchRunner for ChainTasks {
     async fn post(&self, posting: &Posting) -> Answer<u64> {
         let input = self.serve(posting).await?;
         let posted = match self.submit(posting, input).await {
-            Ok(posted) => self.until_final(posting, posted).await,
+            Ok(posted) => self.until_final(posting, input, posted).await,
             Err(error) => Err(error),
         };
         // Whoever follows it keeps it again.

@@ -59,7 +59,8 @@ impl<'a> Posting<'a> {
         self.out.step(&text);
         self.record.save(self.home, &genesis, task)?;
         waiting.set_message("the task is posted, waiting until that is final");
-        let (last, number) = post::until_final(self.chain, (task, block), signer.account(), input).await?;
+        let is_it = |found: &TaskRecord| found.client == *signer.account() && found.spec.input == input;
+        let (last, number) = post::until_final(self.chain, (task, block), is_it).await?;
         waiting.finish_and_clear();
         if last != task {
             self.out.step(&format!(

@@ -1,0 +1,208 @@
+//! Batches that are late, and what is disputed and demanded meanwhile.
+
+use surety_channels::{ChunkStatement, End, Ending};
+
+use super::*;
+
+async fn batches(world: &World) -> Vec<crate::BatchView> {
+    let stash = world.stash.account();
+    world.chain.batches(When::Best, stash).await.unwrap()
+}
+
+async fn demands(world: &World) -> Vec<crate::DemandView> {
+    let stash = world.stash.account();
+    ChannelChain::demands(&world.chain, When::Best, stash)
+        .await
+        .unwrap()
+}
+
+fn dispute(world: &World, receipt: ReceiptSource) -> Call {
+    Call::Dispute {
+        receipt: Box::new(receipt),
+        request: Box::new(world.request()),
+        head: None,
+    }
+}
+
+fn signed(world: &World, nonce: u32) -> ReceiptSource {
+    ReceiptSource::Signed(world.signed(world.receipt(nonce)))
+}
+
+fn demand(world: &World, receipt: ChunkStatement<AccountId32>) -> Call {
+    Call::DemandReceipt {
+        held: Box::new(world.signed(receipt)),
+    }
+}
+
+fn end_demand(world: &World) -> Call {
+    Call::EndDemand {
+        provider: world.stash.account().clone(),
+        demander: world.payer.account().clone(),
+    }
+}
+
+#[tokio::test]
+async fn a_batch_that_is_late_takes_no_more_of_the_cap_than_its_own_price() {
+    let world = World::new(10).await;
+    let (late, batched) = world.batch(&world.receipt(0));
+    world.commit(&late).await.unwrap();
+    world.chain.finalize();
+    world.commit(&world.batch(&world.receipt(1)).0).await.unwrap();
+    let disputed = dispute(&world, ReceiptSource::Batch(0, batched.clone()));
+    let disputed = world.submit(&world.payer, disputed).await.unwrap();
+    let standing = world.standing().await;
+    assert_eq!((standing.open, standing.unfinished, standing.next), (80, 0, 2));
+    world.wait_until(batches(&world).await[1].window.until + 1);
+    let standing = world.standing().await;
+    assert_eq!((standing.open, standing.unfinished, standing.next), (40, 0, 2));
+
+    // It is open still, but nothing new of it can be disputed.
+    let too_late = dispute(&world, ReceiptSource::Batch(0, batched));
+    assert_eq!(refused(world.submit(&world.key, too_late).await), "TooLate");
+    let round = field(&disputed, "Disputed", "round");
+    world.chain.change(|state| state.decide_receipt(round, true));
+    let standing = world.standing().await;
+    assert_eq!((standing.open, standing.unfinished), (0, 2));
+}
+
+#[tokio::test]
+async fn while_all_places_for_disputes_are_taken_windows_stand_still() {
+    let world = World::new(10).await;
+    world.commit(&world.batch(&world.receipt(30)).0).await.unwrap();
+    let mut rounds = Vec::new();
+    for nonce in 0..16 {
+        assert!(batches(&world).await[0].window.until < u32::MAX);
+        let disputed = world
+            .submit(&world.payer, dispute(&world, signed(&world, nonce)))
+            .await;
+        rounds.push(field(&disputed.unwrap(), "Disputed", "round"));
+    }
+    let full = world
+        .submit(&world.payer, dispute(&world, signed(&world, 16)))
+        .await;
+    assert_eq!(refused(full), "TooManyDisputed");
+    world.chain.finalize();
+    world.commit(&world.batch(&world.receipt(31)).0).await.unwrap();
+    world.wait_until(1_000);
+    let until = |batch: crate::BatchView| batch.window.until;
+    let stand_still: Vec<_> = batches(&world).await.into_iter().map(until).collect();
+    assert_eq!(stand_still, [u32::MAX; 2]);
+    assert_eq!(world.standing().await.open, 80);
+
+    world
+        .chain
+        .change(|state| state.decide_receipt(rounds.remove(0), true));
+    let rules = world.chain.rules(When::Best).await.unwrap();
+    let again = 1_000 + rules.batch_window.max(rules.dispute_window);
+    let go_on: Vec<_> = batches(&world).await.into_iter().map(until).collect();
+    assert_eq!(go_on, [again; 2]);
+}
+
+#[tokio::test]
+async fn what_was_counted_or_says_nothing_is_neither_disputed_nor_demanded() {
+    let world = World::new(10).await;
+    let (batch, _) = world.batch(&world.receipt(0));
+    world.commit(&batch).await.unwrap();
+    world.wait_until(batches(&world).await[0].window.until + 1);
+    world
+        .submit(&world.agent, world.redemption(60, &[(0, &batch)]))
+        .await
+        .unwrap();
+    let counted = [
+        dispute(&world, signed(&world, 0)),
+        demand(&world, world.receipt(0)),
+    ];
+    for call in counted {
+        let refusal = world.submit(&world.payer, call).await;
+        assert_eq!(refused(refusal), "AlreadyCounted");
+    }
+    let nothing = ChunkStatement {
+        bytes: 0,
+        units: 0,
+        price: 0,
+        ..world.receipt(1)
+    };
+    let refusal = world.submit(&world.payer, demand(&world, nothing)).await;
+    assert_eq!(refused(refusal), "MayNotDemand");
+}
+
+#[tokio::test]
+async fn a_receipt_that_there_is_no_room_for_is_not_due_and_its_time_begins_again() {
+    let world = World::new(10).await;
+    // Together they take the whole cap.
+    for nonce in 1..=25 {
+        world.commit(&world.batch(&world.receipt(nonce)).0).await.unwrap();
+        world.chain.finalize();
+    }
+    let standing = world.standing().await;
+    assert_eq!((standing.open, standing.cap), (1_000, 1_000));
+    world
+        .submit(&world.payer, demand(&world, world.receipt(0)))
+        .await
+        .unwrap();
+    let early = world.submit(&world.payer, end_demand(&world)).await;
+    assert_eq!(refused(early), "WrongTime");
+    let first = demands(&world).await.remove(0).until;
+    world.wait_until(first + 1);
+    let ended = world.submit(&world.payer, end_demand(&world)).await.unwrap();
+    assert!(ended.event("Channels", "Convicted").is_none());
+    assert!(ended.event("Channels", "Demanded").is_some());
+    let again = demands(&world).await.remove(0).until;
+    assert!(again > first);
+
+    // By now there is room: it is due from the next beginning on.
+    world.wait_until(again + 1);
+    world.submit(&world.payer, end_demand(&world)).await.unwrap();
+    world.wait_until(demands(&world).await.remove(0).until + 1);
+    assert_eq!(world.standing().await.open, 0);
+    let ended = world.submit(&world.payer, end_demand(&world)).await.unwrap();
+    assert!(ended.event("Channels", "Convicted").is_some());
+    assert_eq!(world.funds(&world.payer).await.held, 500);
+}
+
+#[tokio::test]
+async fn what_was_batched_too_long_ago_is_not_demanded() {
+    let world = World::new(10).await;
+    for nonce in [0, 30] {
+        world.commit(&world.batch(&world.receipt(nonce)).0).await.unwrap();
+        let window = batches(&world).await.pop().unwrap().window;
+        let kept = world.chain.rules(When::Best).await.unwrap().redeem_by;
+        world.wait_until(window.until + kept + 1);
+    }
+    assert_eq!(world.standing().await.oldest, 1);
+    let refusal = world.submit(&world.payer, demand(&world, world.receipt(0))).await;
+    assert_eq!(refused(refusal), "TooLate");
+}
+
+#[tokio::test]
+async fn a_round_that_is_lost_after_the_lock_was_takes_nothing_more() {
+    let world = World::new(10).await;
+    let disputed = world
+        .submit(&world.payer, dispute(&world, signed(&world, 0)))
+        .await;
+    let round = field(&disputed.unwrap(), "Disputed", "round");
+    let other = ChunkStatement {
+        end: Some(Ending {
+            how: End::Length,
+            trace_root: H256([9; 32]),
+        }),
+        ..world.receipt(1)
+    };
+    let report = Call::ReportChunkEquivocation {
+        equivocation: Box::new(Equivocation {
+            one: world.signed(world.receipt(1)),
+            other: world.signed(other),
+            shown: None,
+        }),
+    };
+    let reported = world.submit(&world.payer, report).await.unwrap();
+    let by: Option<AccountId32> = field(&reported, "Convicted", "by");
+    assert_eq!(by.as_ref(), Some(world.payer.account()));
+    let stand = Call::Stand {
+        lock: 1_000,
+        cap: 1_000,
+    };
+    world.submit(&world.stash, stand).await.unwrap();
+    world.chain.change(|state| state.decide_receipt(round, false));
+    assert_eq!(world.standing().await.lock, 1_000);
+}

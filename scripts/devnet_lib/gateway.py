@@ -1,0 +1,62 @@
+"""A gateway for OpenAI's clients, and what providers sell to it over payment channels."""
+
+import json
+import urllib.request
+
+from . import wait
+from .folders import write_secret
+
+UP_SECONDS = 180
+READ_SECONDS = 30
+
+
+def sell(net, provider, offered, *, cap, price, places):
+    """A provider's stash stands behind what it sells: by model, what is done with it."""
+    home = provider.surety.home
+    stash = net.surety(home, home / "stash.key")
+    stash.run("provider", "stand", "--cap", cap)
+    for model, operation in offered.items():
+        args = ("--model", model, "--operation", operation, "--price", price, "--places", places)
+        stash.run("provider", "offer", *args)
+
+
+class Gateway:
+    """`surety gateway up` with a home and an account of its own. Those of one network differ by their `place`."""
+
+    def __init__(self, net, name, uri, place=0):
+        self.net, self.name = net, name
+        home = net.run_dir / name
+        home.mkdir()
+        self.surety = net.surety(home, write_secret(home / "account.key", uri))
+        self.http = f"127.0.0.1:{net.ports.gateway(place)}"
+        self.listen = f"127.0.0.1:{net.ports.client() + 1 + place}"
+        self.process, self.starts = None, 0
+
+    @property
+    def url(self):
+        """Where clients find it."""
+        return f"http://{self.http}/v1"
+
+    def create_key(self, cap, *terms):
+        """A new API key, as the command tells it."""
+        return self.surety.run("gateway", "keys", "create", "--cap", cap, *terms)
+
+    def start(self, *flags):
+        """Starts it, for the first time or again, and waits until it is up."""
+        self.starts += 1
+        args = ("gateway", "up", "--http", self.http, "--listen", self.listen, *flags)
+        self.process = self.surety.start(f"{self.name}-{self.starts}", *args)
+        is_up = lambda: "the gateway is up" in self.process.log.read_text(errors="replace")  # noqa: E731
+        wait.until("the gateway", is_up, UP_SECONDS, self.net.supervisor.check)
+
+    def read(self, path, key):
+        """What it has at a path, as text."""
+        request = urllib.request.Request(f"http://{self.http}{path}", headers={"Authorization": f"Bearer {key}"})
+        # A proxy of this machine knows nothing of it.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=READ_SECONDS) as response:
+            return response.read().decode()
+
+    def receipt(self, name, key):
+        """What stands behind an answer."""
+        return json.loads(self.read(f"/v1/receipts/{name}", key))
