@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import bounds, burst, chaos, devnet_runs, exact, report, seconds, soak, trust, trust_report
+from . import bounds, burst, chaos, devnet_runs, exact, report, seconds, soak, supply, trust, trust_report
 
 
 class Bench(NamedTuple):
@@ -20,6 +20,7 @@ BENCHES = {
     "exact": Bench(exact.run, report.show),
     "seconds": Bench(seconds.run, seconds.show),
     "soak": Bench(soak.run, soak.show),
+    "supply": Bench(supply.run, supply.show),
     "trust": Bench(trust.run, trust_report.show),
     "chaos": Bench(chaos.run, chaos.show),
     "burst": Bench(burst.run, burst.show),

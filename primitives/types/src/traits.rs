@@ -1,5 +1,9 @@
 //! Glue between pallets, each named for the need it serves. The runtime wires them in `src/configs`.
 
+mod emission;
+mod pools;
+mod validators;
+
 use alloc::vec::Vec;
 use sp_core::H256;
 use sp_runtime::{DispatchError, DispatchResult, Weight};
@@ -12,6 +16,10 @@ use crate::{
     task::{Assignment, AuditTerms, PerMember, Security, SecurityLevel, TaskSpec, Verdict},
     trust::{AuditProof, AuditToPay},
 };
+
+pub use emission::*;
+pub use pools::*;
+pub use validators::*;
 
 /// Who acts for whom, and the stake behind it. Provided by staking, which alone moves stake.
 pub trait StakeLedger<AccountId, Balance> {
@@ -354,6 +362,11 @@ pub trait TaskOutcome<AccountId, Balance> {
     /// A provider of `task` was gravely at fault. Returns stake of it that was locked for more than this task
     /// and is lost with it, in plancks.
     fn convicted(_task: TaskId, _provider: &AccountId) -> Option<Balance> {
+        None
+    }
+
+    /// The most that [`Self::convicted`] would say of `task` now, in plancks: bonds of challenges follow it.
+    fn at_stake(_task: TaskId) -> Option<Balance> {
         None
     }
 

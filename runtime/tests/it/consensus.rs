@@ -2,12 +2,23 @@
 
 use frame_support::traits::KeyOwnerProofSystem;
 use pallet_session::historical;
-use sp_core::H256;
-use sp_keyring::Sr25519Keyring::{Alice, Bob, Charlie, Dave};
-use sp_runtime::{Perbill, traits::OpaqueKeys};
+use sp_consensus_babe::{
+    Slot,
+    digests::{CompatibleDigestItem, PreDigest, SecondaryVRFPreDigest},
+    make_vrf_sign_data,
+    runtime_decl_for_babe_api::BabeApi,
+};
+use sp_core::{H256, Pair, crypto::VrfSecret};
+use sp_keyring::Sr25519Keyring::{self, Alice, Bob, Charlie, Dave, Ferdie};
+use sp_runtime::{
+    Perbill,
+    generic::{Digest, DigestItem},
+    traits::{Header as _, OpaqueKeys},
+};
 use sp_staking::offence::{OffenceDetails, OnOffenceHandler};
 use surety_runtime::{
-    AccountId, BlockEntropy, Grandpa, Historical, Runtime, RuntimeEvent, Session, SessionKeys,
+    AccountId, BlockEntropy, Grandpa, Header, Historical, Runtime, RuntimeEvent, Session, SessionKeys,
+    UncheckedExtrinsic,
     configs::consensus::{DisableOffender, SESSIONS_KEPT},
     units::{EPOCH_SLOTS, SURE},
 };
@@ -80,6 +91,112 @@ fn new_keys_of_a_validator_come_into_force() {
         assert!(authorities.iter().all(|(key, _)| *key != old.grandpa));
         assert!(provable());
     });
+}
+
+/// Two headers of one slot, and who signed both.
+fn two_of_a_slot(signer: Sr25519Keyring, slot: Slot) -> sp_consensus_babe::EquivocationProof<Header> {
+    let vrf_signature = signer.pair().vrf_sign(&make_vrf_sign_data(&[0; 32], slot, 0));
+    let pre_digest = PreDigest::SecondaryVRF(SecondaryVRFPreDigest {
+        authority_index: 1,
+        slot,
+        vrf_signature,
+    });
+    let header = |state_root: u64| {
+        let digest = Digest {
+            logs: vec![DigestItem::babe_pre_digest(pre_digest.clone())],
+        };
+        let state_root = H256::from_low_u64_be(state_root);
+        let mut header = Header::new(7, H256::zero(), state_root, H256::zero(), digest);
+        let seal = signer.pair().sign(header.hash().as_bytes()).into();
+        header.digest_mut().push(DigestItem::babe_seal(seal));
+        header
+    };
+    sp_consensus_babe::EquivocationProof {
+        offender: signer.public().into(),
+        slot,
+        first_header: header(1),
+        second_header: header(2),
+    }
+}
+
+/// As a node does that sees two blocks on top of the last one: asks there who held the key.
+fn evidence(chain: &mut Chain, signer: Sr25519Keyring, slot: Slot) -> UncheckedExtrinsic {
+    let proof = two_of_a_slot(signer, slot);
+    let owner = chain.query(|| Runtime::generate_key_ownership_proof(slot, proof.offender.clone()));
+    let owner = owner.expect("somebody holds the key");
+    let report = pallet_babe::Call::<Runtime>::report_equivocation_unsigned {
+        equivocation_proof: Box::new(proof),
+        key_owner_proof: owner.decode().expect("the proof is of the chain's own"),
+    };
+    UncheckedExtrinsic::new_bare(report.into())
+}
+
+fn assert_bob_is_disabled_by(chain: &mut Chain, evidence: UncheckedExtrinsic) {
+    assert_eq!(chain.try_extrinsic(evidence), Ok(Ok(())));
+    chain.query(|| {
+        let mut validators = Session::validators().into_iter();
+        let bob = validators.position(|validator| validator == account(Bob));
+        assert_eq!(Session::disabled_validators(), [bob.unwrap() as u32]);
+    });
+}
+
+fn four_validators() -> Chain {
+    let mut chain = Chain::with_validators(&[Alice, Bob, Charlie, Dave]);
+    run_sessions(&mut chain, 1);
+    chain
+}
+
+/// As `set_keys` stores them once it has seen the proof.
+fn bob_sets_another_key(chain: &mut Chain) {
+    chain.query(|| {
+        let mut keys = Session::load_keys(&account(Bob)).unwrap();
+        keys.babe = Ferdie.public().into();
+        pallet_session::NextKeys::<Runtime>::insert(account(Bob), keys);
+    });
+}
+
+fn assert_bob_answers_for_its_key(chain: &mut Chain) {
+    chain.run_to(chain.number() + 2);
+    let slot = chain.query(pallet_babe::CurrentSlot::<Runtime>::get);
+    let evidence = evidence(chain, Bob, slot);
+    assert_bob_is_disabled_by(chain, evidence);
+}
+
+#[test]
+fn a_validator_that_makes_two_blocks_of_a_slot_is_reported_and_disabled() {
+    assert_bob_answers_for_its_key(&mut four_validators());
+}
+
+#[test]
+#[ignore = "the session pallet proves with the keys that were set last: see ADR 40, key owners"]
+fn a_validator_answers_for_its_old_key_in_the_session_in_which_it_sets_another() {
+    let mut chain = four_validators();
+    bob_sets_another_key(&mut chain);
+    assert_bob_answers_for_its_key(&mut chain);
+}
+
+#[test]
+#[ignore = "the session pallet proves with the keys that were set last: see ADR 40, key owners"]
+fn a_validator_answers_for_its_old_key_in_the_session_after_it_set_another() {
+    let mut chain = four_validators();
+    bob_sets_another_key(&mut chain);
+    run_sessions(&mut chain, 1);
+    assert_bob_answers_for_its_key(&mut chain);
+}
+
+#[test]
+#[ignore = "a proof is of the session of the block before, whatever slot it is asked for: see ADR 40, key owners"]
+fn a_validator_answers_for_the_first_block_of_a_session() {
+    let mut chain = four_validators();
+    let first = chain.query(|| pallet_babe::Pallet::<Runtime>::current_epoch_start() + EPOCH_SLOTS);
+    chain.run_until(EPOCH_SLOTS as u32, || {
+        pallet_babe::CurrentSlot::<Runtime>::get() + 1 == first
+    });
+    let session = chain.query(Session::current_index);
+    let evidence = evidence(&mut chain, Bob, first);
+    chain.run_to(chain.number() + 1);
+    assert_eq!(chain.query(Session::current_index), session + 1);
+    assert_bob_is_disabled_by(&mut chain, evidence);
 }
 
 fn report(chain: &mut Chain, offender: &AccountId) {

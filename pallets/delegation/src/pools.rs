@@ -1,0 +1,147 @@
+//! What other pallets may do with pools.
+
+use frame_support::{storage::with_storage_layer, traits::Defensive};
+use sp_runtime::{DispatchError, DispatchResult, Perquintill};
+use surety_types::traits::{PoolLedger, SessionIndex};
+
+use crate::{
+    Config, Event, Pallet, Pending, Pools, SLASHED_DAYS_MAX, Stakes, Totals, asset, ledger,
+    types::PendingSlashes,
+};
+
+impl<T: Config> PoolLedger<T::AccountId, u128> for Pallet<T> {
+    fn backing(operator: &T::AccountId) -> u128 {
+        Pools::<T>::get(operator).map_or(0, |pool| pool.fund.amount)
+    }
+
+    fn own(operator: &T::AccountId) -> u128 {
+        Pools::<T>::get(operator).map_or(0, |pool| pool.fund.worth(pool.own_shares))
+    }
+
+    fn is_staked(who: &T::AccountId) -> bool {
+        Stakes::<T>::contains_key(who)
+    }
+
+    fn is_pending(operator: &T::AccountId) -> bool {
+        Pending::<T>::contains_key(operator)
+    }
+
+    fn pot() -> T::AccountId {
+        asset::pot::<T>()
+    }
+
+    fn reward(operator: &T::AccountId, amount: u128) -> u128 {
+        let unpromised = asset::in_pot::<T>().saturating_sub(Totals::<T>::get().unclaimed);
+        let amount = amount.min(unpromised);
+        let shared = Pools::<T>::mutate_extant(operator, |pool| amount > 0 && pool.reward(amount));
+        if !shared {
+            return 0;
+        }
+        ledger::change::<T>(|totals| totals.unclaimed = totals.unclaimed.saturating_add(amount));
+        Self::deposit_event(Event::Rewarded {
+            operator: operator.clone(),
+            amount,
+        });
+        amount
+    }
+
+    fn note_pending(operator: &T::AccountId, since: SessionIndex) {
+        let until = Self::last_day_of_convict();
+        let since = Self::day_of(since).min(until);
+        let pending = match Pending::<T>::get(operator) {
+            Some(before) => PendingSlashes {
+                since: before.since.min(since),
+                until: before.until.max(until),
+                count: before.count.saturating_add(1),
+            },
+            None => PendingSlashes {
+                since,
+                until,
+                count: 1,
+            },
+        };
+        ledger::write_pending::<T>(operator, pending);
+        Self::deposit_event(Event::SlashNoted {
+            operator: operator.clone(),
+            since,
+            until,
+        });
+    }
+
+    fn spare(operator: &T::AccountId) {
+        if let Some(mut pending) = Pending::<T>::get(operator) {
+            pending.count = pending.count.saturating_sub(1);
+            ledger::write_pending::<T>(operator, pending);
+            Self::deposit_event(Event::Spared {
+                operator: operator.clone(),
+            });
+        }
+    }
+
+    fn slash(operator: &T::AccountId, part: Perquintill, since: SessionIndex) -> u128 {
+        let pending = Pending::<T>::get(operator);
+        let until = pending.map_or_else(Self::last_day_of_convict, |pending| pending.until);
+        // Not that a report could be of an earlier day: no caller makes this take longer.
+        let earliest = until.saturating_sub(SLASHED_DAYS_MAX.saturating_sub(1));
+        let since = Self::day_of(since).max(earliest);
+        let taken = with_storage_layer(|| {
+            let mut taken = 0u128;
+            if let Some(mut pool) = Pools::<T>::get(operator) {
+                taken = pool.fund.slash(part);
+                ledger::write_pool::<T>(operator, pool)?;
+            }
+            for day in since..=until {
+                let mut bucket = ledger::read_bucket::<T>(operator, day);
+                if bucket.shares > 0 {
+                    taken = taken.saturating_add(bucket.slash(part));
+                    ledger::write_bucket::<T>(operator, day, bucket);
+                }
+            }
+            Self::burn_own(operator)?;
+            Ok::<_, DispatchError>(taken)
+        });
+        let taken = taken.defensive_unwrap_or_default();
+        if let Some(mut pending) = pending {
+            pending.count = pending.count.saturating_sub(1);
+            ledger::write_pending::<T>(operator, pending);
+        }
+        Self::deposit_event(Event::Slashed {
+            operator: operator.clone(),
+            part,
+            amount: taken,
+        });
+        taken
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn open_for_benchmark(operator: &T::AccountId, own: u128) {
+        use frame_support::{assert_ok, traits::Get};
+        use sp_runtime::Permill;
+
+        let own = own.max(T::MinSelfBond::get());
+        assert_ok!(asset::endow::<T>(operator, own));
+        assert_ok!(Self::do_open(operator.clone(), own, Permill::from_percent(10)));
+    }
+}
+
+impl<T: Config> Pallet<T> {
+    /// Burns what an operator has lost of its own. What is worth nothing stays until somebody settles it.
+    fn burn_own(operator: &T::AccountId) -> DispatchResult {
+        let Some(mut stake) = Stakes::<T>::get(operator) else {
+            return Ok(());
+        };
+        for chunk in stake
+            .leaving
+            .iter_mut()
+            .filter(|chunk| chunk.operator == *operator)
+        {
+            let worth = ledger::read_bucket::<T>(operator, chunk.day).worth(chunk.shares);
+            Self::burn_lost(operator, operator, &mut chunk.held, worth);
+        }
+        if let Some(delegation) = stake.delegation_mut(operator) {
+            let worth = Self::worth_of(delegation);
+            Self::burn_lost(operator, operator, &mut delegation.held, worth);
+        }
+        ledger::write_stake::<T>(operator, stake)
+    }
+}

@@ -1,0 +1,169 @@
+//! Benchmarks, each with as many candidates and validators as there may be.
+
+use alloc::vec::Vec;
+use codec::Decode;
+use frame_benchmarking::{account, v2::*};
+use frame_support::traits::Get;
+use frame_system::RawOrigin;
+use pallet_session::{NextKeys, QueuedKeys, Validators};
+use sp_runtime::{
+    Perbill,
+    traits::{BlockNumberProvider, Saturating},
+};
+use sp_staking::offence::{OffenceDetails, OnOffenceHandler};
+use surety_types::traits::PoolLedger;
+
+use crate::{Authored, BeganAt, Call, Candidate, Candidates, Config, Pallet, Punished, Services, StoodStill};
+
+/// Keys that nobody has. A key is 32 bytes; its index makes it another.
+fn keys<T: Config>(index: u32) -> Result<T::Keys, BenchmarkError> {
+    let bytes: Vec<u8> = index.to_le_bytes().into_iter().cycle().take(1_024).collect();
+    T::Keys::decode(&mut bytes.as_slice()).map_err(|_| BenchmarkError::Stop("keys are longer than that"))
+}
+
+/// An operator with a pool of its own, keys, and nothing else.
+fn operator<T: Config>(index: u32) -> Result<T::AccountId, BenchmarkError> {
+    let operator: T::AccountId = account("operator", index, 0);
+    T::Pools::open_for_benchmark(&operator, T::MinSelfBond::get());
+    NextKeys::<T>::insert(&operator, keys::<T>(index)?);
+    Ok(operator)
+}
+
+/// Makes there be as many candidates as there may be but `fewer`.
+fn candidates<T: Config>(fewer: u32) -> Result<Vec<T::AccountId>, BenchmarkError> {
+    let count = T::CandidatesMax::get().saturating_sub(fewer);
+    Candidates::<T>::remove_all();
+    (0..count)
+        .map(|index| {
+            let operator = operator::<T>(index)?;
+            let candidate = Candidate {
+                wants_to: true,
+                missed_millionths: 0,
+            };
+            Candidates::<T>::insert(&operator, candidate);
+            Ok(operator)
+        })
+        .collect()
+}
+
+#[benchmarks]
+mod benches {
+    use super::*;
+
+    #[benchmark]
+    fn validate() -> Result<(), BenchmarkError> {
+        candidates::<T>(1)?;
+        let operator = operator::<T>(T::CandidatesMax::get())?;
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(operator.clone()));
+
+        assert!(Candidates::<T>::get(&operator).is_some_and(|candidate| candidate.wants_to));
+        Ok(())
+    }
+
+    #[benchmark]
+    fn chill() -> Result<(), BenchmarkError> {
+        let all = candidates::<T>(0)?;
+        let operator = all.last().cloned().ok_or(BenchmarkError::Stop("no candidates"))?;
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(operator.clone()));
+
+        assert!(Candidates::<T>::get(&operator).is_some_and(|candidate| !candidate.wants_to));
+        Ok(())
+    }
+
+    #[benchmark]
+    fn note_author() -> Result<(), BenchmarkError> {
+        let author: T::AccountId = account("operator", 0, 0);
+        Authored::<T>::insert(&author, 1);
+
+        #[block]
+        {
+            <Pallet<T> as pallet_authorship::EventHandler<_, _>>::note_author(author.clone());
+        }
+
+        assert_eq!(Authored::<T>::get(&author), 2);
+        Ok(())
+    }
+
+    /// All have to be ranked.
+    #[benchmark]
+    fn plan() -> Result<(), BenchmarkError> {
+        candidates::<T>(0)?;
+        StoodStill::<T>::kill();
+        QueuedKeys::<T>::kill();
+        let planned;
+
+        #[block]
+        {
+            planned = Pallet::<T>::plan(1);
+        }
+
+        let most = T::ValidatorsMax::get().min(T::CandidatesMax::get());
+        assert_eq!(
+            planned.map(|validators| validators.len()),
+            usize::try_from(most).ok()
+        );
+        Ok(())
+    }
+
+    /// All validators made something but a tenth, who are chilled for it.
+    #[benchmark]
+    fn count_session() -> Result<(), BenchmarkError> {
+        let all = candidates::<T>(0)?;
+        for (index, operator) in all.iter().enumerate() {
+            if index % 10 == 0 {
+                Candidates::<T>::insert(
+                    operator,
+                    Candidate {
+                        wants_to: true,
+                        missed_millionths: u64::MAX,
+                    },
+                );
+            } else {
+                Authored::<T>::insert(operator, 1);
+            }
+        }
+        Validators::<T>::put(all.clone());
+        let now = T::BlockNumberProvider::current_block_number();
+        BeganAt::<T>::put(now);
+        T::BlockNumberProvider::set_block_number(now.saturating_add(T::CandidatesMax::get().into()));
+
+        #[block]
+        {
+            Pallet::<T>::count_session(0);
+        }
+
+        assert!(!StoodStill::<T>::get());
+        assert!(
+            all.first()
+                .and_then(Candidates::<T>::get)
+                .is_some_and(|candidate| !candidate.wants_to)
+        );
+        Ok(())
+    }
+
+    #[benchmark]
+    fn on_offence() -> Result<(), BenchmarkError> {
+        let all = candidates::<T>(0)?;
+        let operator = all.last().cloned().ok_or(BenchmarkError::Stop("no candidates"))?;
+        Validators::<T>::put(all);
+        Services::<T>::insert(&operator, crate::ServiceOf::<T>::default());
+        let offence = OffenceDetails {
+            offender: (operator.clone(), ()),
+            reporters: Vec::new(),
+        };
+
+        #[block]
+        {
+            Pallet::<T>::on_offence(&[offence], &[Perbill::one()], 0);
+        }
+
+        assert!(Punished::<T>::contains_key(0, &operator));
+        Ok(())
+    }
+
+    impl_benchmark_test_suite!(Pallet, crate::mock::TestExt::new(4).build(), crate::mock::Test);
+}

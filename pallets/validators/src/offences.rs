@@ -1,0 +1,121 @@
+//! Who signed two of a kind: disabled and chilled at once, convicted by trust-lock.
+//!
+//! `pallet-offences` names earlier offenders again when others did the same at the same time, with the larger
+//! part that all of them lose then. All that an operator signed twice in one session is one offence, of the
+//! largest part.
+
+use alloc::vec::Vec;
+use frame_support::{traits::Get, weights::Weight};
+use pallet_session::{Pallet as Session, historical::IdentificationTuple};
+use sp_runtime::Perbill;
+use sp_staking::{
+    SessionIndex,
+    offence::{OffenceDetails, OffenceSeverity, OnOffenceHandler},
+};
+use surety_types::{
+    traits::{EquivocationSpared, ValidatorPenalties},
+    trust::SlashId,
+};
+
+use crate::{ChillReason, Config, Event, Pallet, Punished, Punishment, Services, WeightInfo, missing};
+
+impl<T: Config> OnOffenceHandler<T::AccountId, IdentificationTuple<T>, Weight> for Pallet<T> {
+    fn on_offence(
+        offenders: &[OffenceDetails<T::AccountId, IdentificationTuple<T>>],
+        slash_fractions: &[Perbill],
+        session: SessionIndex,
+    ) -> Weight {
+        let mut weight = Weight::zero();
+        for (details, part) in offenders.iter().zip(slash_fractions) {
+            let (operator, ()) = &details.offender;
+            Self::punish(operator, session, *part);
+            weight.saturating_accrue(<T as Config>::WeightInfo::on_offence());
+        }
+        weight
+    }
+}
+
+impl<T: Config> Pallet<T> {
+    fn punish(operator: &T::AccountId, session: SessionIndex, part: Perbill) {
+        let known = Punished::<T>::get(session, operator);
+        let punishment = match known {
+            None => {
+                let slash = Self::convict(operator, session, part, part);
+                Punishment {
+                    slash: Some(slash),
+                    before: Perbill::zero(),
+                    part,
+                }
+            }
+            Some(known) => {
+                let Some(slash) = known.slash.filter(|_| known.part < part) else {
+                    return;
+                };
+                if T::Penalties::raise(slash, missing(known.before, part)) {
+                    Punishment { part, ..known }
+                } else {
+                    // It is carried out already: what is missing takes a slash of its own.
+                    let slash = Self::convict(operator, session, missing(known.part, part), part);
+                    Punishment {
+                        slash: Some(slash),
+                        before: known.part,
+                        part,
+                    }
+                }
+            }
+        };
+        Punished::<T>::insert(session, operator, punishment);
+        Self::deposit_event(Event::Equivocated {
+            operator: operator.clone(),
+            session,
+            part,
+        });
+    }
+
+    /// Has an operator work and earn no more, and lose `part` of what is left of its stake: then `in_all` is
+    /// lost.
+    fn convict(operator: &T::AccountId, session: SessionIndex, part: Perbill, in_all: Perbill) -> SlashId {
+        Session::<T>::report_offence(operator.clone(), OffenceSeverity(in_all));
+        Self::stop(operator, ChillReason::Convicted);
+        Services::<T>::remove(operator);
+        T::Penalties::convict(operator, session, part)
+    }
+
+    /// As a session begins: disables who is in jail and there all the same, as far as finality can do without
+    /// it, and nobody else. Session forgets it when a set comes in that was planned before, and remembers it
+    /// for ever while none does.
+    pub(crate) fn keep_disabled() {
+        let disabled = Session::<T>::disabled_validators();
+        let mut jailed = Vec::new();
+        for (index, validator) in (0u32..).zip(Session::<T>::validators()) {
+            if T::Penalties::is_in_jail(&validator) {
+                jailed.push(validator);
+            } else if disabled.binary_search(&index).is_ok() {
+                Session::<T>::reenable_index(index);
+            }
+        }
+        for validator in jailed {
+            Session::<T>::report_offence(validator, OffenceSeverity::default());
+        }
+    }
+
+    /// Drops what is kept of a session that nothing can be reported of any more: its root went as long ago as
+    /// it had been kept.
+    pub(crate) fn forget_punished(index: SessionIndex) {
+        let kept = T::SessionsKept::get().saturating_mul(2);
+        if let Some(over) = index.checked_sub(kept) {
+            // No more are there than validators were.
+            let _ = Punished::<T>::clear_prefix(over, T::CandidatesMax::get(), None);
+        }
+    }
+}
+
+impl<T: Config> EquivocationSpared<T::AccountId> for Pallet<T> {
+    fn spared(operator: &T::AccountId, session: u32) {
+        Punished::<T>::mutate_exists(session, operator, |kept| {
+            if let Some(punishment) = kept {
+                punishment.slash = None;
+            }
+        });
+    }
+}

@@ -1,0 +1,60 @@
+//! The checker notices what is off.
+
+use frame_support::assert_err;
+use pallet_session::historical::HistoricalSessions;
+use sp_runtime::{Perbill, testing::UintAuthorityId};
+
+use crate::{Authored, Candidates, Punished, Punishment, RunningKeys, Services, mock::*};
+
+fn complains(break_it: impl FnOnce(), complaint: &'static str) {
+    TestExt::new(4).build().execute_with(|| {
+        pass_sessions(1);
+        break_it();
+        assert_err!(Validators::do_try_state(), complaint);
+    });
+}
+
+#[test]
+fn every_invariant_is_checked() {
+    let other_root = "VALIDATOR-1: a session has another root than its keys";
+    complains(|| HistoricalSessions::<Test>::remove(1), other_root);
+    complains(|| HistoricalSessions::<Test>::remove(2), other_root);
+    complains(
+        || RunningKeys::<Test>::mutate(|keys| keys[0].1 = UintAuthorityId(5)),
+        other_root,
+    );
+    complains(
+        || pallet_session::Validators::<Test>::mutate(|validators| validators.swap(0, 1)),
+        "VALIDATOR-2: keys of others than the validators",
+    );
+    complains(
+        || CandidatesMost::set(3),
+        "VALIDATOR-3: more candidates than there may be",
+    );
+    complains(
+        || Jailed::set([2].into()),
+        "VALIDATOR-3: who is in jail can be elected",
+    );
+    complains(
+        || Candidates::<Test>::remove(2),
+        "VALIDATOR-4: who is no candidate would be paid",
+    );
+    complains(
+        || {
+            Services::<Test>::remove(2);
+            Authored::<Test>::insert(9, 1);
+        },
+        "VALIDATOR-5: who is no validator made a block",
+    );
+    complains(
+        || {
+            let punishment = Punishment {
+                slash: None,
+                before: Perbill::from_percent(2),
+                part: Perbill::from_percent(1),
+            };
+            Punished::<Test>::insert(0, 2, punishment);
+        },
+        "VALIDATOR-6: less is lost in all than before",
+    );
+}

@@ -1,0 +1,54 @@
+//! Records of operators.
+
+use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
+use scale_info::TypeInfo;
+use sp_runtime::{PerThing, Perbill, Rounding, Saturating};
+use surety_types::trust::SlashId;
+
+/// An operator that validates, has validated, or wants to.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct Candidate {
+    /// Whether it can be elected.
+    pub wants_to: bool,
+    /// What was expected of it in sessions in which it made nothing, since it last made a block: in
+    /// millionths of a block.
+    pub missed_millionths: u64,
+}
+
+/// Why an operator is no candidate any longer.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub enum ChillReason {
+    /// It asked for it.
+    Asked,
+    /// It made no block for too long.
+    Absent,
+    /// It signed two of a kind.
+    Convicted,
+}
+
+/// What an operator loses for all that it signed twice in one session.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct Punishment {
+    /// The slash that was written down last; none once one was vetoed, and nothing more is asked for.
+    pub slash: Option<SlashId>,
+    /// Part of its stake that is lost by slashes before that one.
+    pub before: Perbill,
+    /// Part of its stake that is lost by all of them.
+    pub part: Perbill,
+}
+
+/// The part of what is left after `before` that has to go so that `part` is lost in all, rounded up.
+pub fn missing(before: Perbill, part: Perbill) -> Perbill {
+    let left = before.left_from_one().deconstruct();
+    let more = part.saturating_sub(before).deconstruct();
+    if left == 0 {
+        return Perbill::zero();
+    }
+    Perbill::from_rational_with_rounding(more, left, Rounding::Up).unwrap_or(Perbill::one())
+}
