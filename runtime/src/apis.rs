@@ -24,7 +24,10 @@ use sp_session::OpaqueGeneratedSessionKeys;
 use sp_version::RuntimeVersion;
 use surety_channels::{
     BatchNumber, ChannelId, Time,
-    view::{BatchView, ChannelRules, ChannelView, DemandView, OfferView, PointsView, PoolView, StandingView},
+    view::{
+        BatchView, ChannelRules, ChannelView, DemandView, DisputedView, OfferView, PointsView, PoolView,
+        StandingView,
+    },
 };
 use surety_dispute_game::{
     committee::DisputeCommittee,
@@ -337,6 +340,10 @@ impl_runtime_apis! {
 
         fn demands(provider: AccountId) -> Vec<DemandView<AccountId>> {
             Channels::demands(&provider)
+        }
+
+        fn disputed(provider: AccountId) -> Vec<DisputedView> {
+            Channels::disputed(&provider)
         }
 
         fn points(provider: AccountId, batch: BatchNumber) -> Vec<PointsView<AccountId>> {

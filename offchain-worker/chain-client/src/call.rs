@@ -332,7 +332,8 @@ pub enum Call {
         /// Of which channel.
         channel: ChannelId,
     },
-    /// `Channels.close_agreed`: the payee wants nothing more of a channel, which ends at once.
+    /// `Channels.close_agreed`: the payee wants nothing more of a channel: the payer has its money back, and
+    /// the payee answers on for what it has signed.
     CloseAgreed {
         /// Which.
         channel: ChannelId,
@@ -440,10 +441,12 @@ pub enum Call {
         /// The receipt.
         receipt: Box<Batched<AccountId32>>,
     },
-    /// `Channels.show_point`: shows the receipt that a verifier has demanded.
+    /// `Channels.show_point`: shows the receipt that points are in which a verifier has demanded.
     ShowPoint {
         /// Who has: its stash.
         demander: AccountId32,
+        /// The batch.
+        batch: BatchNumber,
         /// The receipt.
         receipt: Box<Batched<AccountId32>>,
         /// What was asked for.
@@ -451,7 +454,7 @@ pub enum Call {
         /// The first segment of what was said, of a generation that a stop id has ended.
         head: Option<SegmentOpening>,
     },
-    /// `Channels.end_demand`: ends a demand that was not met in time.
+    /// `Channels.end_demand`: ends what somebody demands that was not shown in time.
     EndDemand {
         /// Of whom: the stash.
         provider: AccountId32,

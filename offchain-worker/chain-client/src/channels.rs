@@ -14,7 +14,7 @@ use surety_types::trust::ItemLeaves;
 use crate::{Balance, BlockNumber, ChainError, When};
 
 pub use remedy::Remedy;
-pub use view::{ChannelRules, PoolView};
+pub use view::{ChannelRules, DisputedView, PoolView};
 
 /// A channel with this chain's types.
 pub type ChannelView = view::ChannelView<AccountId32>;
@@ -56,7 +56,7 @@ pub trait ChannelChain: Send + Sync {
     /// The channels of a payer.
     async fn channels_by(&self, when: When, payer: &AccountId32) -> Result<Vec<ChannelView>, ChainError>;
 
-    /// All offers of providers that stand behind them.
+    /// All offers of providers that stand behind them by the present terms.
     async fn offers(&self, when: When) -> Result<Vec<OfferView>, ChainError>;
 
     /// What each operation of a model costs at least.
@@ -73,6 +73,9 @@ pub trait ChannelChain: Send + Sync {
 
     /// What is demanded of a provider over channels.
     async fn demands(&self, when: When, provider: &AccountId32) -> Result<Vec<DemandView>, ChainError>;
+
+    /// The rounds that there are about a provider's receipts.
+    async fn disputed(&self, when: When, provider: &AccountId32) -> Result<Vec<DisputedView>, ChainError>;
 
     /// The verifiers that have announced points of a batch.
     async fn points(

@@ -21,8 +21,8 @@ pub use chain::{
     SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until, When, is_open,
 };
 pub use channels::{
-    BatchView, ChannelChain, ChannelOpenings, ChannelRules, ChannelView, DemandView, OfferView, PointsView,
-    PoolView, ReceiptAtPoint, ReceiptSource, Remedy, StandingView,
+    BatchView, ChannelChain, ChannelOpenings, ChannelRules, ChannelView, DemandView, DisputedView, OfferView,
+    PointsView, PoolView, ReceiptAtPoint, ReceiptSource, Remedy, StandingView,
 };
 pub use error::{ChainError, DispatchFault, ErrorClass};
 pub use event::{ChainEvent, EventField};

@@ -7,8 +7,8 @@ use surety_channels::{BatchNumber, ChannelId, Time};
 
 use super::{RpcChain, runtime::Runtime, transcode::Shape};
 use surety_chain_client::{
-    Balance, BatchView, ChainError, ChannelChain, ChannelRules, ChannelView, DemandView, OfferView,
-    PointsView, PoolView, StandingView, When,
+    Balance, BatchView, ChainError, ChannelChain, ChannelRules, ChannelView, DemandView, DisputedView,
+    OfferView, PointsView, PoolView, StandingView, When,
 };
 
 const API: &str = "ChannelApi";
@@ -49,6 +49,10 @@ impl ChannelChain for RpcChain {
 
     async fn demands(&self, when: When, provider: &AccountId32) -> Result<Vec<DemandView>, ChainError> {
         self.0.api(when, (API, "demands"), &provider.encode()).await
+    }
+
+    async fn disputed(&self, when: When, provider: &AccountId32) -> Result<Vec<DisputedView>, ChainError> {
+        self.0.api(when, (API, "disputed"), &provider.encode()).await
     }
 
     async fn points(
@@ -104,6 +108,7 @@ impl Runtime {
             check("batches", &[account()], batches()),
             check("open_batches", &[], batches()),
             check("demands", &[account()], Shape::of::<Vec<DemandView>>()),
+            check("disputed", &[account()], Shape::of::<Vec<DisputedView>>()),
             check("points", &[account(), number()], Shape::of::<Vec<PointsView>>()),
             check("rules", &[], Shape::of::<ChannelRules>()),
             check(

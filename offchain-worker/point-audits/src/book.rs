@@ -115,8 +115,8 @@ pub enum Purpose {
     Dispute(BatchKey, ChannelId, Nonce),
     /// A batch is shown to be none.
     Report(BatchKey),
-    /// A receipt is demanded.
-    Demand(BatchKey),
+    /// The receipt is demanded that the point at a place is in.
+    Demand(BatchKey, u32),
     /// A provider has not shown what was demanded.
     EndDemand(AccountId),
     /// Somebody else's round is joined.
@@ -356,7 +356,7 @@ impl Book {
         let (Purpose::Announce(key)
         | Purpose::Dispute(key, ..)
         | Purpose::Report(key)
-        | Purpose::Demand(key)) = purpose
+        | Purpose::Demand(key, _)) = purpose
         else {
             return;
         };
@@ -371,7 +371,7 @@ impl Book {
                 entry.disputed.insert((*channel, *nonce), went);
             }
             Purpose::Report(_) if is_settled => entry.faulty = None,
-            Purpose::Demand(_) if is_settled => entry.is_demanded = true,
+            Purpose::Demand(_, place) if is_settled => drop(entry.demanded.insert(*place)),
             _ => {}
         }
     }

@@ -17,7 +17,6 @@ use points::*;
 use receipts::*;
 use setup::*;
 use sp_core::H256;
-use surety_audit_economics::channels::SURE;
 use surety_types::traits::{BlockEntropy, StakeLedger};
 
 use crate::*;
@@ -71,13 +70,11 @@ mod benchmarks {
     fn stand() {
         let (stash, _) = provider::<T>();
         fill_batches::<T>(0);
+        let lock = Standings::<T>::get(&stash).map_or(0, |provider| provider.lock.saturating_add(1));
         change::<T>(|provider| provider.standing.cap = 0);
-        let cap = SURE;
-        let lock = Pallet::<T>::needed_lock(cap).map(|needed| needed.max(LOCK + 1));
-        let lock = lock.expect("there are verifiers");
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(stash.clone()), lock, cap);
+        _(RawOrigin::Signed(stash.clone()), lock, CAP);
 
         let provider = Standings::<T>::get(&stash).expect("it was written before");
         assert!(provider.lock == lock && provider.unfinished.is_empty());
@@ -150,7 +147,8 @@ mod benchmarks {
         #[extrinsic_call]
         _(RawOrigin::Signed(agent), CHANNEL);
 
-        assert!(!Channels::<T>::contains_key(CHANNEL));
+        let purse = Channels::<T>::get(CHANNEL).map(|channel| channel.purse);
+        assert!(purse.is_some_and(|purse| purse.deposit == 0 && purse.closing.is_some()));
     }
 
     #[benchmark]
@@ -246,33 +244,35 @@ mod benchmarks {
         ));
     }
 
-    /// As many earlier batches as can be have become final.
+    /// The last that its client may demand beside points: it is a verifier, too.
     #[benchmark]
     fn demand_receipt() {
         let (stash, _) = provider::<T>();
-        fill_batches::<T>(0);
         let held = signed::<T>();
         let key = rich::<T>("key");
         channel::<T>(key.clone(), late::<T>());
+        demand::<T>(&key, &key, points(BATCH, DEMANDS_MAX - 1), late::<T>());
 
         #[extrinsic_call]
         _(RawOrigin::Signed(key.clone()), Box::new(held));
 
-        assert!(Demands::<T>::contains_key(stash, key));
+        assert_eq!(demanded::<T>(&stash, &key), DEMANDS_MAX);
     }
 
-    /// One sr25519 VRF is verified. The agent has no money: its stash pays.
+    /// One sr25519 VRF is verified. The agent has no money: its stash pays. It is the last that may be
+    /// demanded at once.
     #[benchmark]
     fn demand_point() {
         let (agent, proof) = T::Signatures::draw_for_benchmark();
         let (stash, _) = provider::<T>();
         let verifier = drawing::<T>(&agent);
-        endow::<T>(&verifier);
+        let others = points(0, DEMANDS_MAX - 1);
+        demand::<T>(&verifier, &verifier, others, late::<T>());
 
         #[extrinsic_call]
         _(RawOrigin::Signed(agent), stash.clone(), BATCH, 0, proof);
 
-        assert!(Demands::<T>::contains_key(stash, verifier));
+        assert_eq!(demanded::<T>(&stash, &verifier), DEMANDS_MAX);
     }
 
     /// The receipt at the end of the largest batch. Half of the price is the provider's.
@@ -287,17 +287,18 @@ mod benchmarks {
             nonce: statement.nonce,
             bytes: statement.bytes,
         };
-        demand::<T>(&key, &key, wanted, late::<T>());
+        let all = points(BATCH, DEMANDS_MAX - 1).chain([wanted]);
+        demand::<T>(&key, &key, all, late::<T>());
         let (root, batched) = batched::<T>(statement, 0);
         put_root::<T>(BATCH, root);
 
         #[extrinsic_call]
         _(RawOrigin::Signed(agent), key.clone(), BATCH, Box::new(batched));
 
-        assert!(!Demands::<T>::contains_key(stash, key));
+        assert_eq!(demanded::<T>(&stash, &key), DEMANDS_MAX - 1);
     }
 
-    /// The same, and a round about it is opened.
+    /// The same, as many points as may be demanded at once are in it, and a round about it is opened.
     #[benchmark]
     fn show_point() {
         let (stash, agent) = provider::<T>();
@@ -305,8 +306,7 @@ mod benchmarks {
         let request = T::Disputes::request_for_benchmark();
         let (statement, head) = receipt::<T>(&request);
         let (verifier, by): (T::AccountId, T::AccountId) = (account("verifier", 0, 0), account("by", 0, 0));
-        let (batch, point) = (BATCH, 0);
-        demand::<T>(&verifier, &by, Wanted::Point { batch, point }, late::<T>());
+        demand::<T>(&verifier, &by, points(BATCH, DEMANDS_MAX), late::<T>());
         let (root, batched) = batched::<T>(statement, 0);
         put_root::<T>(BATCH, root);
 
@@ -314,6 +314,7 @@ mod benchmarks {
         _(
             RawOrigin::Signed(agent),
             verifier.clone(),
+            BATCH,
             Box::new(batched),
             Box::new(request),
             Some(head),
@@ -326,15 +327,15 @@ mod benchmarks {
         ));
     }
 
-    /// The receipt under a point was not shown: all offers end, and as many batches as can be are void.
+    /// The receipts under as many points as may be demanded were not shown: all offers end, and as many
+    /// batches as can be are void.
     #[benchmark]
     fn end_demand() {
         let (stash, _) = provider::<T>();
         fill::<T>();
         let (verifier, by): (T::AccountId, T::AccountId) = (account("verifier", 0, 0), account("by", 0, 0));
-        let (batch, point) = (BATCH, 0);
-        demand::<T>(&verifier, &by, Wanted::Point { batch, point }, 0);
-        let caller: T::AccountId = whitelisted_caller();
+        demand::<T>(&verifier, &by, points(BATCH, DEMANDS_MAX), 0);
+        let caller = whitelisted_caller();
 
         #[extrinsic_call]
         _(RawOrigin::Signed(caller), stash.clone(), verifier.clone());

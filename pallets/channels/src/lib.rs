@@ -15,9 +15,9 @@ pub use pallet::*;
 pub use pool::Pool;
 pub use surety_channels::view::Wanted;
 pub use types::{
-    BatchRecord, Channel, ClaimedReceipt, Convictions, Demand, Disputed, Offer, Payer, PointsAudit,
-    PointsState, PoolId, Provider, ReceiptDisputes, ReceiptKey, ReceiptReferee, ReceiptSource, SignedBytes,
-    Since,
+    BatchRecord, Channel, ClaimedReceipt, Convictions, Demand, DemandsOf, Disputed, Offer, Payer,
+    PointsAudit, PointsState, PoolId, Provider, ReceiptDisputes, ReceiptKey, ReceiptReferee, ReceiptSource,
+    SignedBytes, Since,
 };
 pub use weights::WeightInfo;
 
@@ -47,6 +47,10 @@ pub const ANNOUNCED_MAX: u32 = 64;
 
 /// Most receipts of a provider that are disputed at once.
 pub const DISPUTED_MAX: u32 = 16;
+
+/// Most that somebody demands of a provider at once: more points than anybody expects to draw on all that a
+/// provider has open.
+pub const DEMANDS_MAX: u32 = 32;
 
 /// Most offers of a provider.
 pub const OFFERS_MAX: u32 = 16;
@@ -278,7 +282,7 @@ pub mod pallet {
         T::AccountId,
         Blake2_128Concat,
         T::AccountId,
-        Demand<T::AccountId>,
+        DemandsOf<T::AccountId>,
     >;
 
     /// What verifiers have announced of batches, by provider and batch, and the verifier's stash.
@@ -337,11 +341,21 @@ pub mod pallet {
             /// Until then at least.
             until: Time,
         },
+        /// The payee wants nothing more: the payer has its money back. What was signed for the channel can be
+        /// disputed and demanded until it ends.
+        ClosedByPayee {
+            /// Channel id.
+            channel: ChannelId,
+            /// What went back to the payer, in plancks.
+            refund: u128,
+            /// The payee's last time.
+            until: Time,
+        },
         /// A channel ended.
         Ended {
             /// Channel id.
             channel: ChannelId,
-            /// What went back to the payer, in plancks.
+            /// What went back to the payer now, in plancks.
             refund: u128,
         },
         /// A provider stands behind its offer with this, or no longer (0).
@@ -404,6 +418,8 @@ pub mod pallet {
             provider: T::AccountId,
             /// The payer or its key, or the verifier's stash.
             demander: T::AccountId,
+            /// What it is.
+            wanted: Wanted,
         },
         /// A verifier has points on a batch, and has sealed what it found there.
         PointsAnnounced {
@@ -523,6 +539,9 @@ pub mod pallet {
         BadExpiry,
         /// The channel is being closed. Open another one.
         Closing,
+        /// The provider stands by terms that are no longer those of the chain: its lock is below what its cap
+        /// needs now. It has to call `stand` with a larger lock, or with a lower cap.
+        OldTerms,
         /// The lock is below what the cap needs. Lock more, or take a lower cap.
         LockTooSmall,
         /// No lock would do now: too few verifiers are able to audit, or audits cost more than is sold for.
@@ -547,8 +566,8 @@ pub mod pallet {
         /// The batch is not final, is not the channel's next one, or is of another channel. Count batches in
         /// their order, when they are final.
         NotCounted,
-        /// The batch holds nothing back: it is final, was counted, or is of another channel. Redeem it if it
-        /// is final.
+        /// The batch holds nothing back: it is final, was counted, is of another channel, or was committed
+        /// when this one was over. Redeem it if it is final.
         NotHeld,
         /// The voucher is not one of this channel, has expired, or is above the deposit. Redeem the latest
         /// one that the payer has signed for it.
@@ -605,8 +624,10 @@ pub mod pallet {
         TooManyDisputed,
         /// The caller is not the payer or its key. Sign with one of them.
         MayNotDemand,
-        /// The caller has demanded something of the provider. Wait until it was shown.
+        /// The caller has demanded that of the provider, or another receipt. Wait until it was shown.
         AlreadyDemanded,
+        /// The caller has demanded as much of the provider as may be at once. Wait until some was shown.
+        TooManyDemands,
         /// Batches that were counted have the receipt. Nothing has to be shown.
         AlreadyCounted,
         /// Nobody has demanded that, or it is something else. Show what the demand names.
@@ -717,7 +738,8 @@ pub mod pallet {
             Self::do_close(ensure_signed(origin)?, channel)
         }
 
-        /// The payee, or its agent, wants nothing more: the channel ends at once.
+        /// The payee, or its agent, wants nothing more: what it has not got goes back to the payer at once.
+        /// It answers for what it has signed as long as if the payer had closed the channel.
         #[pallet::call_index(8)]
         pub fn close_agreed(origin: OriginFor<T>, channel: ChannelId) -> DispatchResult {
             Self::do_close_agreed(ensure_signed(origin)?, channel)
@@ -808,22 +830,23 @@ pub mod pallet {
             Self::do_show_receipt(&ensure_signed(origin)?, &demander, batch, &receipt)
         }
 
-        /// Shows the receipt that a verifier has demanded, and what was asked for. A round about it is opened
-        /// in which the verifier can demand input and output, as a client does.
+        /// Shows the receipt that points are in which a verifier has demanded, and what was asked for. A
+        /// round about it is opened in which the verifier can demand input and output, as a client does.
         #[pallet::call_index(21)]
         #[pallet::weight((<T as Config>::WeightInfo::show_point(), DispatchClass::Operational))]
         pub fn show_point(
             origin: OriginFor<T>,
             demander: T::AccountId,
+            batch: BatchNumber,
             receipt: Box<Batched<T::AccountId>>,
             request: Box<Request>,
             head: Option<SegmentOpening>,
         ) -> DispatchResult {
             let agent = ensure_signed(origin)?;
-            Self::do_show_point(&agent, &demander, *receipt, *request, head.as_ref())
+            Self::do_show_point(&agent, &demander, (batch, *receipt), *request, head.as_ref())
         }
 
-        /// Ends a demand whose time is over: what was not shown was withheld. Anybody may.
+        /// Ends what somebody demands whose time is over: what was not shown was withheld. Anybody may.
         #[pallet::call_index(22)]
         pub fn end_demand(
             origin: OriginFor<T>,

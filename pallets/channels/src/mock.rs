@@ -3,7 +3,7 @@
 use frame_support::{assert_ok, derive_impl, parameter_types, traits::Hooks};
 use sp_core::{H256, Pair, sr25519};
 use sp_runtime::{
-    AccountId32, BuildStorage, DispatchError, FixedU128, Perquintill,
+    AccountId32, BuildStorage, DispatchError, DispatchResult, FixedU128, Perquintill,
     traits::{BlockNumberProvider, IdentityLookup},
 };
 use surety_audit_economics::{
@@ -98,8 +98,8 @@ parameter_types! {
     pub Pay: AuditPay = AuditPay::default();
     pub Pot: AccountId32 = AccountId32::new([9; 32]);
     pub Rates: PointRates = PointRates {
-        usual: FixedU128::from_u32(1),
-        newcomer: FixedU128::from_u32(1),
+        usual: PointRate::get(),
+        newcomer: PointRate::get(),
         probation: 0,
     };
     pub Policy: AuditPolicy = AuditPolicy {
@@ -123,7 +123,9 @@ parameter_types! {
     pub const DemandPrice: u128 = 1_000;
     pub const SupplyWindow: u32 = SUPPLY;
     pub static Opened: Vec<ClaimedReceipt<AccountId32>> = Vec::new();
+    pub static Challenged: Vec<(AccountId32, AccountId32, Option<u128>)> = Vec::new();
     pub static RoundsRefused: bool = false;
+    pub static PointRate: FixedU128 = FixedU128::from_u32(1);
     pub static WorkPrice: u128 = SECOND;
     pub const PlaceCap: u128 = PLACE_CAP;
     pub const PoolPeriod: u32 = PERIOD;
@@ -134,7 +136,7 @@ parameter_types! {
 pub struct Noted;
 
 impl ReceiptDisputes<AccountId32> for Noted {
-    fn open(receipt: ClaimedReceipt<AccountId32>, _: Option<&AccountId32>) -> Result<TaskId, DispatchError> {
+    fn open(receipt: ClaimedReceipt<AccountId32>) -> Result<TaskId, DispatchError> {
         if RoundsRefused::get() {
             return Err(DispatchError::Unavailable);
         }
@@ -143,6 +145,12 @@ impl ReceiptDisputes<AccountId32> for Noted {
         let round = all.len() as TaskId - 1;
         Opened::set(all);
         Ok(round)
+    }
+
+    fn challenge(round: TaskId, provider: &AccountId32, challenger: &AccountId32) -> DispatchResult {
+        let at_stake = ChannelsPallet::receipt_at_stake(round);
+        Challenged::mutate(|all| all.push((provider.clone(), challenger.clone(), at_stake)));
+        Ok(())
     }
 
     #[cfg(feature = "runtime-benchmarks")]
@@ -353,7 +361,9 @@ pub(crate) fn run_unchecked(test: impl FnOnce()) {
     InJail::set(false);
     Drawn::set(None);
     Opened::set(Vec::new());
+    Challenged::set(Vec::new());
     RoundsRefused::set(false);
+    PointRate::set(FixedU128::from_u32(1));
     WorkPrice::set(SECOND);
     Registry::reset();
     let config = RuntimeGenesisConfig {

@@ -2,10 +2,12 @@
 
 mod demands;
 mod disputes;
+mod lives;
 mod offers;
 mod points;
 mod refused;
 mod reports;
+mod terms;
 mod try_state;
 mod views;
 
@@ -262,6 +264,68 @@ fn a_late_batch_is_held_for_and_paid_after_the_expiry() {
 }
 
 #[test]
+fn nothing_is_held_by_what_was_batched_when_the_channel_was_over() {
+    run(|| {
+        let channel = open(5 * SURE);
+        assert_ok!(ChannelsPallet::close(signed(payer()), channel));
+        pass(CLOSING - 1);
+        let made = batch(channel, 0, &[SURE]);
+        let number = commit(&made);
+        let hold = |number, made: &Batch| {
+            let opening = made.open_channel(channel).expect("has it");
+            ChannelsPallet::hold(signed(agent()), channel, number, opening)
+        };
+        assert_ok!(hold(number, &made));
+        pass(2);
+        // What a provider makes up later keeps nobody's money.
+        let later = batch(channel, 1, &[SURE]);
+        let number = commit(&later);
+        assert_noop!(hold(number, &later), Error::<Test>::NotHeld);
+        pass(CLOSING);
+        assert_eq!(held(), 0);
+    });
+}
+
+#[test]
+fn a_payee_that_wants_nothing_more_gives_the_money_back_and_answers_on() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let made = batch(channel, 0, &[SURE]);
+        let batches = [(commit(&made), made)];
+        pass(WINDOW + 1);
+        assert_ok!(redeem(channel, SURE, &batches));
+        assert_noop!(
+            ChannelsPallet::close_agreed(signed(payer()), channel),
+            Error::<Test>::NotPayee
+        );
+        assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        assert_eq!((held(), free(&payer())), (0, START - SURE));
+        let until = ChannelsPallet::time() + CLOSING;
+        assert_eq!(
+            Channels::<Test>::get(channel).expect("it is there").purse.closing,
+            Some(until)
+        );
+        // Whatever else final batches have of it.
+        let more = batch(channel, 1, &[SURE]);
+        let more = [(commit(&more), more)];
+        pass(WINDOW + 1);
+        assert_noop!(redeem(channel, 2 * SURE, &more), Error::<Test>::BadVoucher);
+        assert_ok!(redeem(channel, SURE, &more));
+        assert_eq!(free(&payer()), START - SURE);
+        // Neither puts anything off, nor gives anything twice.
+        assert_ok!(ChannelsPallet::close_agreed(signed(stash()), channel));
+        assert_noop!(
+            ChannelsPallet::top_up(signed(payer()), channel, SURE),
+            Error::<Test>::Closing
+        );
+        assert_noop!(ChannelsPallet::stand(signed(stash()), 0, 0), Error::<Test>::InUse);
+        pass(CLOSING);
+        assert!(Channels::<Test>::get(channel).is_none());
+        assert_ok!(ChannelsPallet::stand(signed(stash()), 0, 0));
+    });
+}
+
+#[test]
 fn a_standing_lock_covers_its_cap_and_stays_while_it_is_needed() {
     run(|| {
         let needed = ChannelsPallet::needed_lock(2 * CAP).expect("insurable");
@@ -276,6 +340,7 @@ fn a_standing_lock_covers_its_cap_and_stays_while_it_is_needed() {
             Error::<Test>::BeyondCap
         );
         assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        pass(CLOSING + 1);
         let made = batch(channel, 0, &[CAP]);
         commit(&made);
         assert_noop!(

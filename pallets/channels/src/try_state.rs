@@ -9,7 +9,7 @@ use surety_pallet_holds::are_recorded;
 use surety_types::traits::SoldModels;
 
 use crate::{
-    Batches, Channels, Config, DISPUTED_MAX, Demands, DisputeRounds, DisputedReceipts, HoldReason,
+    Batches, Channels, Config, DISPUTED_MAX, Demand, Demands, DisputeRounds, DisputedReceipts, HoldReason,
     OFFERS_MAX, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pallet, Payers, PointsAudits, PoolId, Pools, Provider,
     Standings, Wanted, calls::disputes::FROZEN,
 };
@@ -65,14 +65,9 @@ impl<T: Config> Pallet<T> {
             );
         }
         for provider in Standings::<T>::iter_values() {
-            let needed = Self::needed_lock(provider.standing.cap);
             ensure!(
-                provider.lock == 0 || needed.is_some_and(|needed| needed <= provider.lock),
-                "CHAN-3: a standing lock is too small"
-            );
-            ensure!(
-                provider.lock > 0 || provider.signers.is_empty(),
-                "CHAN-3: statements bind who does not stand"
+                provider.lock > 0 || (provider.signers.is_empty() && provider.standing.cap == 0),
+                "CHAN-3: statements bind, or batches come from, who does not stand"
             );
         }
         Ok(())
@@ -130,6 +125,11 @@ impl<T: Config> Pallet<T> {
             announced.filter(|(_, count)| *count > 0).collect::<Of<_, _>>() == audits,
             "CHAN-6: a batch's audits are miscounted, or are of no batch"
         );
+        let of_providers = counted(PointsAudits::<T>::iter_keys().map(|((stash, _), _)| stash));
+        ensure!(
+            Self::has_each(&of_providers, |provider| provider.audits),
+            "CHAN-6: a provider's audits are miscounted"
+        );
         Ok(())
     }
 
@@ -157,7 +157,11 @@ impl<T: Config> Pallet<T> {
             "CHAN-7: a provider's places for disputes are miscounted"
         );
         let receipts = DisputedReceipts::<T>::iter_values().filter_map(|of| Some((of.provider, of.batch?)));
-        let points = Demands::<T>::iter().filter_map(|(stash, _, demand)| match demand.wanted {
+        let demands = Demands::<T>::iter().flat_map(|(stash, _, demands)| {
+            let with_stash = move |demand| (stash.clone(), demand);
+            demands.into_iter().map(with_stash)
+        });
+        let points = demands.filter_map(|(stash, demand)| match demand.wanted {
             Wanted::Point { batch, .. } => Some((stash, batch)),
             Wanted::Receipt { .. } => None,
         });
@@ -173,27 +177,29 @@ impl<T: Config> Pallet<T> {
 
     fn chan_8_demands_are_counted_and_on_hold() -> Result<(), TryRuntimeError> {
         let mut prices = Of::<T::AccountId, u128>::new();
-        for (_, _, demand) in Demands::<T>::iter() {
-            let price = prices.entry(demand.by).or_default();
-            *price = price.saturating_add(demand.price);
+        let mut demanded = Of::<T::AccountId, u32>::new();
+        for (stash, _, demands) in Demands::<T>::iter() {
+            ensure!(!demands.is_empty(), "CHAN-8: nothing is demanded, and kept");
+            let is_receipt = |demand: &&Demand<_>| matches!(demand.wanted, Wanted::Receipt { .. });
+            ensure!(
+                demands.iter().filter(is_receipt).count() <= 1,
+                "CHAN-8: somebody demands two receipts at once"
+            );
+            let count = demanded.entry(stash).or_default();
+            for demand in demands {
+                *count = count.saturating_add(1);
+                let price = prices.entry(demand.by).or_default();
+                *price = price.saturating_add(demand.price);
+            }
         }
         ensure!(
             are_recorded::<T, T::Currency>(&HoldReason::Demand.into(), &prices),
             "CHAN-8: money is on hold that demands do not explain"
         );
-        let demanded = counted(Demands::<T>::iter_keys().map(|(stash, _)| stash));
         ensure!(
             Self::has_each(&demanded, |provider| provider.demands),
             "CHAN-8: a provider's demands are miscounted"
         );
-        for (stash, provider) in Standings::<T>::iter() {
-            let due = Demands::<T>::iter_prefix_values(stash).filter(|demand| demand.is_due);
-            let kept = due.fold(0u128, |sum, demand| sum.saturating_add(demand.room));
-            ensure!(
-                kept == provider.kept,
-                "CHAN-8: other room is kept than for what is due"
-            );
-        }
         Ok(())
     }
 

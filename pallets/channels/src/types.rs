@@ -4,9 +4,9 @@
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_arithmetic::{FixedU128, Perquintill};
+use sp_arithmetic::FixedU128;
 use sp_core::{ConstU32, H256, bounded::BoundedVec};
-use sp_runtime::DispatchError;
+use sp_runtime::{DispatchError, DispatchResult};
 use surety_audit_economics::channels::points_drawn;
 use surety_channels::{
     BatchNumber, BatchWindow, Batched, ChannelId, ChannelTerms, Nonce, PointsFound, Purse, Request,
@@ -21,7 +21,7 @@ use surety_types::{
     trust::{FaultKind, ItemLeaves},
 };
 
-use crate::{DISPUTED_MAX, SIGNERS_MAX, UNFINISHED_MAX};
+use crate::{DEMANDS_MAX, DISPUTED_MAX, SIGNERS_MAX, UNFINISHED_MAX};
 
 /// Says whether a key has signed some bytes: 32 of a message, or 47 where a wallet has wrapped them.
 pub trait SignedBytes<AccountId> {
@@ -75,15 +75,18 @@ pub struct ClaimedReceipt<AccountId> {
 
 /// Has receipts disputed as results of tasks are. Provided by the runtime, of results and disputes.
 pub trait ReceiptDisputes<AccountId> {
-    /// Opens a round about a receipt, and where there is a challenger its dispute in it. Returns the round's
-    /// number.
+    /// Opens a round about a receipt. Returns the round's number.
     ///
     /// # Errors
-    /// Where its model is not known or has no referee, or the challenger has no bond; nothing changes then.
-    fn open(
-        receipt: ClaimedReceipt<AccountId>,
-        challenger: Option<&AccountId>,
-    ) -> Result<TaskId, DispatchError>;
+    /// Where its model is not known or has no referee; nothing changes then.
+    fn open(receipt: ClaimedReceipt<AccountId>) -> Result<TaskId, DispatchError>;
+
+    /// Opens a challenger's dispute with the provider in such a round, with a bond that follows
+    /// [`Pallet::receipt_at_stake`](crate::Pallet::receipt_at_stake).
+    ///
+    /// # Errors
+    /// Where it has no bond. The round is there then: the whole call has to be undone.
+    fn challenge(round: TaskId, provider: &AccountId, challenger: &AccountId) -> DispatchResult;
 
     /// A request for the longest generation that can be disputed, at a planck for each unit, for benchmarks.
     #[cfg(feature = "runtime-benchmarks")]
@@ -129,11 +132,10 @@ pub struct Demand<AccountId> {
     pub price: u128,
     /// Last time for the provider.
     pub until: Time,
-    /// What batching it takes of the cap at most, in plancks. Nothing for a point.
-    pub room: u128,
-    /// There was as much room when its time began, and it is kept. Otherwise its time begins again.
-    pub is_due: bool,
 }
+
+/// All that somebody demands of a provider: one receipt at most, and points.
+pub type DemandsOf<AccountId> = BoundedVec<Demand<AccountId>, ConstU32<DEMANDS_MAX>>;
 
 /// Where a receipt is that somebody disputes.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, TypeInfo)]
@@ -153,6 +155,8 @@ pub struct BatchRecord<BlockNumber> {
     pub draw: AuditDraw<u128, BlockNumber>,
     /// Points for a SURE of it.
     pub rate: FixedU128,
+    /// When it was committed.
+    pub begun: Time,
     /// Last time for announcements.
     pub announce_until: Time,
     /// Announcements that were not ended.
@@ -269,16 +273,12 @@ pub struct Provider<AccountId> {
     pub lock: u128,
     /// What that is for.
     pub standing: Standing,
-    /// The part of a batch's price that it pays for audits.
-    pub levy: Perquintill,
     /// Channels that pay it.
     pub channels: u32,
     /// The oldest batch that is kept.
     pub oldest: BatchNumber,
     /// Batches whose price is in the open sum, in their order.
     pub unfinished: BoundedVec<BatchNumber, ConstU32<UNFINISHED_MAX>>,
-    /// Room under the cap that is kept for receipts which are demanded, in plancks.
-    pub kept: u128,
     /// Its next batch.
     pub next: BatchNumber,
     /// Block of the chain with its latest batch.
@@ -291,6 +291,8 @@ pub struct Provider<AccountId> {
     pub challenged: u32,
     /// What is demanded of it now.
     pub demands: u32,
+    /// What verifiers have announced of its batches, and nobody has ended.
+    pub audits: u32,
     /// What it offers.
     pub offers: u32,
     /// Places of those, as its cap covers them.
@@ -329,17 +331,16 @@ impl<AccountId> Provider<AccountId> {
         Self {
             lock: 0,
             standing: Standing { cap: 0, open: 0 },
-            levy: Perquintill::zero(),
             channels: 0,
             oldest: 0,
             unfinished: BoundedVec::new(),
-            kept: 0,
             next: 0,
             batched_at: 0,
             signers: BoundedVec::new(),
             disputes: 0,
             challenged: 0,
             demands: 0,
+            audits: 0,
             offers: 0,
             places: 0,
             since: Since::default(),
@@ -359,16 +360,5 @@ impl<AccountId> Provider<AccountId> {
     /// Whether nobody else can dispute a receipt of it now.
     pub(crate) const fn are_places_taken(&self) -> bool {
         self.challenged >= DISPUTED_MAX
-    }
-
-    /// Keeps room for a batch with a receipt that is demanded, if there is any.
-    pub(crate) fn keep(&mut self, room: u128) -> bool {
-        let taken = self.standing.open.saturating_add(self.kept);
-        let left = self.standing.cap.saturating_sub(taken);
-        let is_there = room <= left && self.unfinished.len() < UNFINISHED_MAX as usize;
-        if is_there {
-            self.kept = self.kept.saturating_add(room);
-        }
-        is_there
     }
 }

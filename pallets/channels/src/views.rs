@@ -7,13 +7,17 @@ use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
 use surety_channels::{
     BatchNumber, ChannelId, Time,
-    view::{BatchView, ChannelRules, ChannelView, DemandView, OfferView, PointsView, PoolView, StandingView},
+    view::{
+        BatchView, ChannelRules, ChannelView, DemandView, DisputedView, OfferView, PointsView, PoolView,
+        StandingView,
+    },
 };
-use surety_types::traits::Jail;
+use surety_types::{TaskId, traits::Jail};
 
 use crate::{
-    BatchRecord, Batches, Channel, Channels, Config, Demands, Offers, Pallet, PointsAudits, PointsState,
-    Pool, PoolId, Pools, Provider, Standings,
+    BatchRecord, Batches, Channel, Channels, Config, Demand, Demands, DemandsOf, DisputeRounds,
+    DisputedReceipts, Offers, Pallet, PointsAudits, PointsState, Pool, PoolId, Pools, Provider, ReceiptKey,
+    Standings,
 };
 
 type BatchViewOf<T> = BatchView<<T as frame_system::Config>::AccountId, BlockNumberFor<T>>;
@@ -40,11 +44,14 @@ impl<T: Config> Pallet<T> {
             .collect()
     }
 
-    /// All offers, but for those of providers that are in jail.
+    /// All offers, but for those of providers that are in jail, or stand by old terms.
     pub fn offers() -> Vec<OfferView<T::AccountId>> {
         let pools: BTreeMap<PoolId, Pool> = Self::pools_now().collect();
         let all = Standings::<T>::iter();
-        let shown = all.filter(|(stash, provider)| provider.lock > 0 && !T::Jail::is_jailed(stash));
+        let shown = all.filter(|(stash, provider)| {
+            let is_sold = provider.lock > 0 && Self::stands_by_present_terms(provider);
+            is_sold && !T::Jail::is_jailed(stash)
+        });
         let mut offers = Vec::new();
         for (stash, mut provider) in shown {
             Self::finish_batches(&stash, &mut provider);
@@ -151,6 +158,7 @@ impl<T: Config> Pallet<T> {
                 rate,
                 announce_until,
                 announced,
+                begun: _,
             } = record;
             draw.seed = seed;
             Some(BatchView {
@@ -168,13 +176,28 @@ impl<T: Config> Pallet<T> {
 
     /// What is demanded of a provider.
     pub fn demands(stash: &T::AccountId) -> Vec<DemandView<T::AccountId>> {
-        let view = |(demander, demand): (_, crate::Demand<_>)| DemandView {
-            provider: stash.clone(),
-            demander,
-            wanted: demand.wanted,
-            until: demand.until,
+        let of_demander = |(demander, demands): (T::AccountId, DemandsOf<_>)| {
+            let view = move |demand: Demand<_>| DemandView {
+                provider: stash.clone(),
+                demander: demander.clone(),
+                wanted: demand.wanted,
+                until: demand.until,
+            };
+            demands.into_iter().map(view)
         };
-        Demands::<T>::iter_prefix(stash).map(view).collect()
+        Demands::<T>::iter_prefix(stash).flat_map(of_demander).collect()
+    }
+
+    /// The rounds that there are about a provider's receipts.
+    pub fn disputed(stash: &T::AccountId) -> Vec<DisputedView> {
+        let view = |((batch, channel, nonce), round): (ReceiptKey, TaskId)| DisputedView {
+            round,
+            batch,
+            channel,
+            nonce,
+            is_challenged: DisputedReceipts::<T>::get(round).is_some_and(|of| of.unserved.is_none()),
+        };
+        DisputeRounds::<T>::iter_prefix(stash).map(view).collect()
     }
 
     /// The verifiers that have announced points of a batch.

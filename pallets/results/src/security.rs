@@ -225,7 +225,11 @@ impl<T: Config> Pallet<T> {
     /// What a provider that is paid `price` really loses of its lock at least, in plancks: the part that is
     /// burned.
     pub fn burned_lock(price: T::Balance, security: &Security, audits: &AuditTerms) -> u128 {
-        let lock = Self::do_lock_for(price, security, audits);
+        Self::burned_part(Self::do_lock_for(price, security, audits), audits)
+    }
+
+    /// The part of a lock that is burned when it is lost, in plancks.
+    pub fn burned_part(lock: T::Balance, audits: &AuditTerms) -> u128 {
         Self::audit_policy(audits).burned.mul_ceil(lock.into())
     }
 

@@ -139,6 +139,14 @@ impl TaskOutcome<AccountId, Balance> for MockOutcome {
         STANDING.with_borrow_mut(|all| all.remove(&(task, *provider)))
     }
 
+    fn at_stake(task: TaskId) -> Option<Balance> {
+        let of_task = |all: &BTreeMap<(TaskId, AccountId), Balance>| {
+            let locks = all.iter().filter(|((of, _), _)| *of == task);
+            locks.map(|(_, lock)| *lock).max()
+        };
+        STANDING.with_borrow(of_task)
+    }
+
     fn client(_: TaskId) -> Option<AccountId> {
         Some(Self::CLIENT)
     }

@@ -7,7 +7,7 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_arithmetic::FixedU128;
 use sp_core::H256;
-use surety_types::{ModelId, model::Operation, task::AuditDraw};
+use surety_types::{ModelId, TaskId, model::Operation, task::AuditDraw};
 
 use crate::{BatchNumber, BatchWindow, ChannelId, ChannelTerms, Nonce, Purse, Time};
 
@@ -161,6 +161,21 @@ pub struct DemandView<AccountId> {
     pub wanted: Wanted,
     /// Last time for the provider.
     pub until: Time,
+}
+
+/// A round about a receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct DisputedView {
+    /// Number of the round.
+    pub round: TaskId,
+    /// The batch that the receipt is in; nothing where it was only signed.
+    pub batch: Option<BatchNumber>,
+    /// Channel id.
+    pub channel: ChannelId,
+    /// Number of the request.
+    pub nonce: Nonce,
+    /// Somebody has said that it is wrong. Otherwise a verifier was not served it.
+    pub is_challenged: bool,
 }
 
 /// A verifier's points on a batch.

@@ -230,7 +230,7 @@ impl core::error::Error for Closed {}
 pub struct Purse {
     /// Channel id.
     pub channel: ChannelId,
-    /// All that was ever deposited, in plancks.
+    /// All that was ever deposited, in plancks; without what the payee has given back.
     pub deposit: u128,
     /// What final batches have of it, in plancks.
     pub counted: u128,
@@ -318,6 +318,15 @@ impl Purse {
         self.closing.get_or_insert(until);
     }
 
+    /// The payee wants nothing more: all that it has not got goes back to the payer. Returns how much that
+    /// is, in plancks. The channel ends no sooner: until then the payee answers for what it has signed.
+    pub fn give_back(&mut self, until: Time) -> u128 {
+        self.close(until);
+        let refund = self.deposit.saturating_sub(self.paid);
+        self.deposit = self.paid;
+        refund
+    }
+
     /// A batch with something of it is not final yet, because it is disputed or was committed late: nothing
     /// goes back to the payer until `until`. So nobody gets its money back by disputing what it has to pay.
     /// `channel` was shown under that batch's root.
@@ -344,11 +353,15 @@ impl Purse {
         Ok(())
     }
 
-    /// What is still there for the payer when the channel ends, in plancks: once the payee's time is over,
-    /// after its expiry, or at once when the payee agrees. Nothing before.
-    pub fn refund(&self, now: Time, expiry: Time, payee_agrees: bool) -> Option<u128> {
-        let until = self.closing.map_or(expiry, |until| until.min(expiry));
-        let is_over = until.max(self.held_until) < now;
-        (is_over || payee_agrees).then(|| self.deposit.saturating_sub(self.paid))
+    /// What is still there for the payer when the channel ends, in plancks: once the payee's time is over, or
+    /// after its expiry. Nothing before.
+    pub fn refund(&self, now: Time, expiry: Time) -> Option<u128> {
+        let is_over = self.last(expiry).max(self.held_until) < now;
+        is_over.then(|| self.deposit.saturating_sub(self.paid))
+    }
+
+    /// The payee's last time, but for what a late batch holds back.
+    pub fn last(&self, expiry: Time) -> Time {
+        self.closing.map_or(expiry, |until| until.min(expiry))
     }
 }

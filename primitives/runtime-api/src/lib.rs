@@ -16,7 +16,10 @@ use codec::Codec;
 use sp_runtime::FixedU128;
 use surety_channels::{
     BatchNumber, ChannelId, Time,
-    view::{BatchView, ChannelRules, ChannelView, DemandView, OfferView, PointsView, PoolView, StandingView},
+    view::{
+        BatchView, ChannelRules, ChannelView, DemandView, DisputedView, OfferView, PointsView, PoolView,
+        StandingView,
+    },
 };
 use surety_dispute_game::{
     committee::DisputeCommittee,
@@ -101,7 +104,7 @@ sp_api::decl_runtime_apis! {
         /// The channels of a payer.
         fn channels_by(payer: AccountId) -> Vec<ChannelView<AccountId>>;
 
-        /// All offers of providers that stand behind them and are not in jail.
+        /// All offers of providers that stand behind them by the present terms and are not in jail.
         fn offers() -> Vec<OfferView<AccountId>>;
 
         /// What each operation of a model costs at least.
@@ -118,6 +121,9 @@ sp_api::decl_runtime_apis! {
 
         /// What is demanded of a provider.
         fn demands(provider: AccountId) -> Vec<DemandView<AccountId>>;
+
+        /// The rounds that there are about a provider's receipts.
+        fn disputed(provider: AccountId) -> Vec<DisputedView>;
 
         /// The verifiers that have announced points of a batch.
         fn points(provider: AccountId, batch: BatchNumber) -> Vec<PointsView<AccountId>>;

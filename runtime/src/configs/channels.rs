@@ -7,7 +7,7 @@ use frame_support::{
 };
 use sp_core::{H256, sr25519};
 use sp_runtime::{
-    DispatchError, PerThing,
+    DispatchError, DispatchResult, PerThing,
     traits::{AccountIdConversion, Saturating, Verify},
 };
 use surety_audit_economics::{AuditPay, AuditPolicy, AuditRates, channels::PointRates};
@@ -211,18 +211,12 @@ impl RoundsOfReceipts {
 }
 
 impl ReceiptDisputes<AccountId> for RoundsOfReceipts {
-    fn open(
-        receipt: ClaimedReceipt<AccountId>,
-        challenger: Option<&AccountId>,
-    ) -> Result<TaskId, DispatchError> {
-        with_storage_layer(|| {
-            let provider = receipt.provider.clone();
-            let round = Self::open_round(receipt)?;
-            if let Some(challenger) = challenger {
-                Disputes::do_challenge(challenger.clone(), round, &provider)?;
-            }
-            Ok(round)
-        })
+    fn open(receipt: ClaimedReceipt<AccountId>) -> Result<TaskId, DispatchError> {
+        with_storage_layer(|| Self::open_round(receipt))
+    }
+
+    fn challenge(round: TaskId, provider: &AccountId, challenger: &AccountId) -> DispatchResult {
+        Disputes::do_challenge(challenger.clone(), round, provider)
     }
 
     #[cfg(feature = "runtime-benchmarks")]
@@ -262,6 +256,10 @@ impl TaskOutcome<AccountId, Balance> for TaskOrReceipt {
         // Whatever found it was not weighed with this: it comes once for each standing lock.
         System::register_extra_weight_unchecked(all_batches_weight(), DispatchClass::Mandatory);
         Some(lock)
+    }
+
+    fn at_stake(task: TaskId) -> Option<Balance> {
+        Channels::receipt_at_stake(task)
     }
 
     fn client(task: TaskId) -> Option<AccountId> {

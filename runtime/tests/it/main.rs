@@ -18,6 +18,7 @@ mod lives;
 mod market;
 mod openings;
 mod presets;
+mod receipt_proof;
 mod receipts;
 mod retiring;
 mod selling;

@@ -5,14 +5,16 @@ use frame_support::{dispatch::DispatchClass, traits::Get};
 use surety_audit_economics::AuditPay;
 use surety_channels::{Batched, Equivocation, PointsFound, points_seal};
 use surety_model_trace::{Records, item_root, item_span};
-use surety_pallet_channels::{Batches, Call, DisputedReceipts, Error, ReceiptSource};
+use surety_pallet_channels::{Batches, Call, Channels, DISPUTED_MAX, DisputedReceipts, Error, ReceiptSource};
 use surety_pallet_results::{Call as ResultsCall, Rounds};
 use surety_pallet_task_auction::{NextTaskId, Tasks};
 use surety_pallet_trust_lock::Slashes;
 use surety_proofs::PartOpening;
 use surety_runtime::{
     AccountId, Balance, Runtime, RuntimeEvent, Staking, System, TaskAuction, TrustLock,
-    configs::channels::all_batches_weight, params::dynamic::channels as params, units::SURE,
+    configs::channels::{Policy, all_batches_weight},
+    params::dynamic::channels as params,
+    units::SURE,
 };
 use surety_runtime_api::{
     runtime_decl_for_channel_api::ChannelApi, runtime_decl_for_task_api::TaskApi,
@@ -125,9 +127,14 @@ fn what_is_sold_is_audited_redeemed_and_paid_for() {
     let (payer, channel) = (shop.chain.free(&account(PAYER)), shop.channel);
     shop.chain.call(PROVIDER.agent, Call::close_agreed { channel });
     assert_eq!(shop.chain.free(&account(PAYER)), payer + DEPOSIT - receipt.price);
+    // It answers for what it has signed until the channel ends.
     let (model, operation) = (world.manifest.id(), Operation::Embed);
-    shop.chain
-        .call(PROVIDER.stash, Call::withdraw_offer { model, operation });
+    let withdraw = || Call::withdraw_offer { model, operation };
+    assert!(shop.chain.try_call(PROVIDER.stash, withdraw()).is_err());
+    let closing = shop.chain.query(params::ClosingPeriod::get);
+    let is_over = || !Channels::<Runtime>::contains_key(channel);
+    shop.chain.run_until(2 * closing, is_over);
+    shop.chain.call(PROVIDER.stash, withdraw());
     shop.chain.call(PROVIDER.stash, Call::stand { lock: 0, cap: 0 });
     assert_eq!(shop.chain.query(|| locked(&PROVIDER.account())), 0);
 }
@@ -226,6 +233,13 @@ fn a_right_receipt_that_is_disputed_is_paid_and_its_challenger_pays() {
     let dispute = shop.dispute(source);
     shop.chain.call(STRANGER, dispute);
     let bond = disputes(&mut shop.chain)[0].1.bond;
+    // All places together burn what being found out does.
+    let lock = shop.lock;
+    let burned = shop.chain.query(|| Policy::get().burned.mul_ceil(lock));
+    assert!(
+        bond >= 2 * burned / Balance::from(DISPUTED_MAX),
+        "{bond} of {burned}"
+    );
     let (provider, before) = (PROVIDER.account(), shop.chain.free(&PROVIDER.account()));
     let (false_view, _) = world.liar(2, 1);
     let mut players = [

@@ -269,10 +269,11 @@ impl Call {
             } => args![demander, batch, receipt],
             Self::ShowPoint {
                 demander,
+                batch,
                 receipt,
                 request,
                 head,
-            } => args![demander, receipt, request, head],
+            } => args![demander, batch, receipt, request, head],
             Self::EndDemand { provider, demander } => args![provider, demander],
             // `AddSigner`, and those of other pallets.
             _ => Vec::new(),

@@ -161,7 +161,7 @@ impl Call {
             Self::DemandReceipt { .. } => ("demand_receipt", &["held"]),
             Self::DemandPoint { .. } => ("demand_point", &["provider", "batch", "place", "proof"]),
             Self::ShowReceipt { .. } => ("show_receipt", &["demander", "batch", "receipt"]),
-            Self::ShowPoint { .. } => ("show_point", &["demander", "receipt", "request", "head"]),
+            Self::ShowPoint { .. } => ("show_point", &["demander", "batch", "receipt", "request", "head"]),
             Self::EndDemand { .. } => ("end_demand", &["provider", "demander"]),
             Self::Offer { .. } => ("offer", &["model", "operation", "unit_price", "places"]),
             Self::WithdrawOffer { .. } => ("withdraw_offer", &["model", "operation"]),

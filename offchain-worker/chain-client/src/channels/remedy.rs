@@ -35,13 +35,12 @@ fn of_error(name: &str) -> Option<Remedy> {
     Some(match name {
         // Earlier batches become final, the clock goes on, others make room.
         "BeyondCap" | "TooManyBatches" | "OneABlock" | "NotCounted" | "NotOver" | "InUse" | "InJail"
-        | "TooManyDisputed" | "AlreadyDemanded" | "PoolFull" | "OfferInUse" | "ReportedAlready" => {
-            Remedy::Wait
-        }
+        | "TooManyDisputed" | "AlreadyDemanded" | "TooManyDemands" | "PoolFull" | "OfferInUse"
+        | "ReportedAlready" => Remedy::Wait,
         "TooDear" => Remedy::Split,
         "NotStanding" | "NotAgent" | "NotPayee" | "NotVerifierAgent" | "TooManyChannels" | "LockTooSmall"
         | "NotInsurable" | "CannotPayLevy" | "PayeeCannotTake" | "TooManySigners" | "PlacesNotCovered"
-        | "TooManyOffers" | "NoOffer" => Remedy::Mend,
+        | "TooManyOffers" | "NoOffer" | "OldTerms" => Remedy::Mend,
         "NoChannel" | "Closing" | "NoBatch" | "NotHeld" | "TooLate" | "AlreadyDisputed"
         | "AlreadyCounted" | "NotDemanded" | "WrongTime" | "AlreadyAnnounced" | "TooManyAnnounced"
         | "NothingAnnounced" | "AlreadyOpened" => Remedy::Look,

@@ -12,15 +12,16 @@ mod purse;
 mod receipts;
 mod selling;
 
-use std::{collections::BTreeMap, fmt::Debug};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+};
 
 use codec::Encode;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
 use surety_channels::{BatchNumber, BatchWindow, ChannelId, PointsFound, Struck, Time};
 use surety_types::{ModelId, TaskId, model::Operation, trust::FaultKind};
-
-use demands::Room;
 
 use super::state::{Applied, FakeState, fault};
 use crate::{
@@ -65,17 +66,16 @@ pub struct FakeChannels {
     pub offers: BTreeMap<(AccountId32, ModelId, Operation), FakeOffer>,
     /// What a unit costs at least, where that is not 0.
     pub pool_prices: BTreeMap<(ModelId, Operation), Balance>,
-    /// What is demanded, by the provider's stash and who demands it.
-    pub demands: BTreeMap<(AccountId32, AccountId32), FakeDemand>,
+    /// All that is demanded, by the provider's stash and who demands it.
+    pub demands: BTreeMap<(AccountId32, AccountId32), Vec<FakeDemand>>,
     /// What verifiers have announced, by provider and batch, and the verifier's stash.
     pub points: BTreeMap<((AccountId32, BatchNumber), AccountId32), FakePoints>,
     /// Receipts that are disputed, by the number of their round: the provider, the batch, and the receipt.
     pub disputed: BTreeMap<TaskId, (AccountId32, Option<BatchNumber>, Struck)>,
+    /// Those of the rounds that were opened because a verifier was not served the receipt.
+    pub unserved: BTreeSet<TaskId>,
     /// The last batch that was counted for a channel, or the first that could be.
     counted: BTreeMap<ChannelId, BatchNumber>,
-    /// What receipts that are demanded take of caps, by the provider's stash and who demands them. What a
-    /// test demands by itself takes nothing, and is due.
-    rooms: BTreeMap<(AccountId32, AccountId32), Room>,
 }
 
 impl Default for FakeChannels {
@@ -93,8 +93,8 @@ impl Default for FakeChannels {
             demands: BTreeMap::new(),
             points: BTreeMap::new(),
             disputed: BTreeMap::new(),
+            unserved: BTreeSet::new(),
             counted: BTreeMap::new(),
-            rooms: BTreeMap::new(),
         }
     }
 }
@@ -145,7 +145,7 @@ impl FakeState {
             Call::Extend { channel, expiry } => self.extend_channel(who, *channel, *expiry),
             Call::Close { channel } => self.close_channel(who, *channel),
             Call::CloseAgreed { channel } => self.close_agreed(who, *channel),
-            Call::End { channel } => self.end_channel(*channel, false),
+            Call::End { channel } => self.end_channel(*channel),
             Call::Redeem { voucher, batches } => self.redeem(voucher, batches),
             Call::Hold {
                 channel,
@@ -187,10 +187,11 @@ impl FakeState {
             } => self.show_receipt(who, demander, (*batch, receipt)),
             Call::ShowPoint {
                 demander,
+                batch,
                 receipt,
                 request,
                 head,
-            } => self.show_point(who, demander, receipt, (request, head.as_ref())),
+            } => self.show_point(who, demander, (*batch, receipt), (request, head.as_ref())),
             Call::EndDemand { provider, demander } => self.end_demand(provider, demander),
             call => self.apply_to_points(who, call),
         }

@@ -150,6 +150,7 @@ fn of_batch() -> Option<Vec<Call>> {
         },
         Call::ShowPoint {
             demander: account(),
+            batch,
             receipt: receipt(),
             request: Box::new(request()),
             head: segment(),
@@ -232,11 +233,13 @@ pub use views::*;
 #[cfg(any(test, feature = "testsuite"))]
 mod views {
     use sp_runtime::FixedU128;
-    use surety_channels::{BatchWindow, Purse, view};
+    use surety_channels::{BatchNumber, BatchWindow, Purse, view};
+    use surety_types::TaskId;
 
     use super::*;
     use crate::{
-        BatchView, ChannelRules, ChannelView, DemandView, OfferView, PointsView, PoolView, StandingView,
+        BatchView, ChannelRules, ChannelView, DemandView, DisputedView, OfferView, PointsView, PoolView,
+        StandingView,
     };
 
     /// A channel that something was paid of.
@@ -329,6 +332,18 @@ mod views {
             until: 5,
         };
         [receipt, point].into_iter().map(demand).collect()
+    }
+
+    /// Rounds about a receipt of a batch, and about one that was only signed.
+    pub fn disputed() -> Vec<DisputedView> {
+        let round = |(round, batch): (TaskId, Option<BatchNumber>)| DisputedView {
+            round,
+            batch,
+            channel: CHANNEL,
+            nonce: 2,
+            is_challenged: batch.is_none(),
+        };
+        [(5, Some(1)), (6, None)].into_iter().map(round).collect()
     }
 
     /// A verifier's points.

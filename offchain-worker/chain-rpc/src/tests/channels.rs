@@ -22,8 +22,8 @@ use super::{
 };
 use crate::{RpcChain, RpcConfig};
 use surety_chain_client::{
-    BatchView, Call, ChainError, ChannelChain, ChannelRules, ChannelView, DemandView, OfferView, PointsView,
-    PoolView, StandingView, When, sample,
+    BatchView, Call, ChainError, ChannelChain, ChannelRules, ChannelView, DemandView, DisputedView,
+    OfferView, PointsView, PoolView, StandingView, When, sample,
 };
 
 type Account = AccountId32;
@@ -140,6 +140,7 @@ pub enum ChannelsCall<Deposit = u128> {
     },
     show_point {
         demander: Account,
+        batch: u32,
         receipt: Box<Batched<Account>>,
         request: Box<Request>,
         head: Option<SegmentOpening>,
@@ -190,6 +191,11 @@ pub fn functions() -> Vec<v15::RuntimeApiMethodMetadata> {
             "demands",
             vec![("provider", account())],
             meta_type::<Vec<DemandView>>(),
+        ),
+        function(
+            "disputed",
+            vec![("provider", account())],
+            meta_type::<Vec<DisputedView>>(),
         ),
         function(
             "points",
@@ -281,6 +287,10 @@ async fn each_function_is_given_its_arguments_and_read() {
     let demands = sample::channels::demands();
     let api = "ChannelApi_demands";
     let of = given(&node, api, demands, || ChannelChain::demands(&chain, at, &stash)).await;
+    assert_eq!(of, stash.encode());
+    let disputed = sample::channels::disputed();
+    let api = "ChannelApi_disputed";
+    let of = given(&node, api, disputed, || chain.disputed(at, &stash)).await;
     assert_eq!(of, stash.encode());
     let points = vec![sample::channels::points()];
     let api = "ChannelApi_points";

@@ -1,8 +1,6 @@
 //! What is due.
 
-use std::collections::BTreeSet;
-
-use surety_chain_client::{AccountId, Call, ReceiptSource};
+use surety_chain_client::{Call, ReceiptSource};
 use surety_channels::{points_seal, view::Wanted};
 
 use super::{Action, BatchKey, Book, Purpose, Sight, Work, entry::Entry};
@@ -40,13 +38,11 @@ impl Book {
 
     /// Calls that have to be sent.
     pub(super) fn calls(&self, sight: &Sight, actions: &mut Vec<Action>) {
-        // One demand at a time for each provider: the chain takes no more.
-        let mut owing = self.demanded.clone();
         for (key, entry) in &self.entries {
             if entry.gone_since.is_none() {
                 self.points(key, entry, sight, actions);
                 self.faults(key, entry, sight, actions);
-                self.demand(key, entry, sight, &mut owing, actions);
+                self.demand(key, entry, sight, actions);
             }
         }
         for demand in &sight.demands {
@@ -140,35 +136,34 @@ impl Book {
         }
     }
 
-    /// Demands what was not shown.
-    fn demand(
-        &self,
-        key: &BatchKey,
-        entry: &Entry,
-        sight: &Sight,
-        owing: &mut BTreeSet<AccountId>,
-        actions: &mut Vec<Action>,
-    ) {
+    /// Demands what was not shown: all that is left of the batch, as its window does not wait.
+    fn demand(&self, key: &BatchKey, entry: &Entry, sight: &Sight, actions: &mut Vec<Action>) {
         let Some(view) = &entry.view else { return };
         let (provider, batch) = key.clone();
         let limits = self.verifier.limits;
         let is_time = sight.time.saturating_add(limits.margin) <= view.window.until && !view.window.is_void;
-        if let (Some((place, tries)), Some(drawn)) = (entry.unserved, &entry.drawn)
+        if let (Some((_, tries)), Some(drawn)) = (entry.unserved, &entry.drawn)
             && is_time
             && sight.stake.is_some()
-            && !entry.is_demanded
             && !entry.is_working
             && (tries >= limits.tries_max || last_time(entry, sight, limits.margin).is_none())
-            && owing.insert(provider.clone())
         {
-            let proof = drawn.proof;
-            let call = Call::DemandPoint {
-                provider: provider.clone(),
-                batch,
-                place,
-                proof,
+            let known = |point: u128| {
+                let wanted = Wanted::Point { batch, point };
+                let mut demands = sight.demands.iter();
+                demands.any(|demand| demand.provider == provider && demand.wanted == wanted)
             };
-            actions.push(send(Purpose::Demand(key.clone()), call));
+            let open = entry.open().into_iter();
+            for (place, _) in open.filter(|(place, point)| !entry.demanded.contains(place) && !known(*point))
+            {
+                let call = Call::DemandPoint {
+                    provider: provider.clone(),
+                    batch,
+                    place,
+                    proof: drawn.proof,
+                };
+                actions.push(send(Purpose::Demand(key.clone(), place), call));
+            }
         }
     }
 }

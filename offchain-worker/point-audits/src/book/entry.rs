@@ -56,7 +56,8 @@ pub(super) struct Entry {
     pub unable: BTreeSet<u128>,
     /// The chain takes no announcement.
     pub is_not_announced: bool,
-    pub is_demanded: bool,
+    /// Places of points whose receipts were demanded.
+    pub demanded: BTreeSet<u32>,
     /// The place of a point whose receipt was not shown, and how often it was not.
     pub unserved: Option<(u32, u32)>,
     /// When receipts are asked for; nothing before the points are drawn.
@@ -97,7 +98,7 @@ impl Entry {
 
     /// Whether nothing is lost with it.
     pub fn holds_nothing(&self) -> bool {
-        !self.is_in_journal && self.shown.is_none() && !self.is_working && !self.is_demanded
+        !self.is_in_journal && self.shown.is_none() && !self.is_working && self.demanded.is_empty()
     }
 
     /// Whether nothing more comes of it.

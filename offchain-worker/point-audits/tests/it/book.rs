@@ -225,16 +225,17 @@ fn who_was_away_until_its_batch_was_final_opens_and_is_paid_as_long_as_the_chain
 }
 
 #[test]
-fn what_is_never_served_is_demanded_once_and_nothing_is_announced() {
+fn what_is_never_served_is_demanded_all_at_once_and_nothing_is_announced() {
     let chain = live(&alone((15, 40), Luck::Unserved));
     assert!(chain.ended.is_empty() && chain.announced.is_empty() && chain.demands.is_empty());
     assert_eq!(chain.demanded_at.len(), 1);
+    assert!(chain.demanded.len() > 1, "{:?}", chain.demanded);
 }
 
 /// The block in which something is demanded of a provider that always says this, of a batch of block 1 that
 /// can be announced until block 41.
 fn demanded_at(luck: Luck) -> Vec<u32> {
-    live(&alone((40, 40), luck)).demanded_at
+    live(&alone((40, 40), luck)).demanded_at.into_iter().collect()
 }
 
 #[test]

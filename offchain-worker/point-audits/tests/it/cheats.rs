@@ -357,23 +357,34 @@ async fn a_point_that_is_shown_after_all_is_announced() {
         .until("it is demanded", |_| setup.count("demand_point") > 0)
         .await;
     provider.serves.store(true, Ordering::Relaxed);
-    let shown = setup.chain.calls().into_iter().find_map(|(_, call)| match call {
-        Call::DemandPoint { place, .. } => Some(provider.points.lock().unwrap()[place as usize]),
-        _ => None,
-    });
-    let at = provider.at(shown.unwrap()).unwrap();
-    let output = [&[0; 4][..], &at.output].concat();
-    let show = Call::ShowPoint {
-        demander: setup.stash.account().clone(),
-        receipt: Box::new(at.batched),
-        request: Box::new(at.request),
-        head: surety_proofs::SegmentOpening::new(&output, 0),
-    };
-    stage.world.submit(&stage.world.agent, show).await;
+    // All of them are demanded, and each receipt is shown once.
+    let points = provider.points.lock().unwrap().clone();
+    setup
+        .until("all are demanded", |_| {
+            setup.count("demand_point") >= points.len()
+        })
+        .await;
+    let is_owed = |state: &surety_chain_client::FakeState| !state.channels.demands.is_empty();
+    for point in &points {
+        if !setup.chain.change(|state| is_owed(state)) {
+            break;
+        }
+        let at = provider.at(*point).unwrap();
+        let output = [&[0; 4][..], &at.output].concat();
+        let show = Call::ShowPoint {
+            demander: setup.stash.account().clone(),
+            batch: 0,
+            receipt: Box::new(at.batched),
+            request: Box::new(at.request),
+            head: surety_proofs::SegmentOpening::new(&output, 0),
+        };
+        stage.world.submit(&stage.world.agent, show).await;
+    }
     setup
         .until("it is announced", |_| setup.count("announce_points") > 0)
         .await;
-    assert_eq!((setup.count("demand_point"), setup.count("end_demand")), (1, 0));
+    assert_eq!(setup.count("demand_point"), points.len());
+    assert_eq!(setup.count("end_demand"), 0);
     verifier.stop().await;
 }
 

@@ -1,5 +1,7 @@
 //! Providers, channels and batches, with as much about each of them as there can be.
 
+use alloc::vec::Vec;
+
 use frame_benchmarking::v2::account;
 use frame_support::{
     BoundedVec, assert_ok,
@@ -10,7 +12,7 @@ use frame_support::{
 };
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
-use sp_runtime::{FixedU128, Perquintill, traits::BlockNumberProvider};
+use sp_runtime::{FixedU128, traits::BlockNumberProvider};
 use surety_audit_economics::channels::SURE;
 use surety_channels::{
     BatchNumber, BatchRoot, BatchWindow, ChannelId, Purse, Standing, Struck, Sums, Time, window::STRUCK_MAX,
@@ -40,8 +42,8 @@ pub(super) const DEPOSIT: u128 = 1_000 * SURE;
 /// What an account has free, and what a stash has bonded, in plancks.
 pub(super) const RICH: u128 = 1_000_000 * SURE;
 
-/// The provider's standing lock, in plancks.
-pub(super) const LOCK: u128 = SURE;
+/// The provider's cap, in plancks: more than all places that a benchmark has it offer need.
+pub(super) const CAP: u128 = 1_000 * SURE;
 
 /// Block before which keys and stake have to be there that are drawn. Theirs are there in block 1.
 pub(super) const SETTLED: u32 = 2;
@@ -84,13 +86,13 @@ pub(super) fn provider<T: Config>() -> (T::AccountId, T::AccountId) {
     at::<T>(1, late::<T>());
     let (stash, agent) = (stash::<T>(), account("agent", 0, 0));
     T::Stake::endow(&stash, &agent, Role::Provider, RICH);
-    assert_ok!(T::Stake::lock(&stash, LOCK));
+    let lock = Pallet::<T>::needed_lock(CAP).expect("there are verifiers");
+    assert_ok!(T::Stake::lock(&stash, lock));
     endow::<T>(&stash);
     let signer = |place| account("signer", place, 0);
     let provider = Provider {
-        lock: LOCK,
-        standing: Standing { cap: RICH, open: 0 },
-        levy: Perquintill::from_percent(1),
+        lock,
+        standing: Standing { cap: CAP, open: 0 },
         signers: BoundedVec::truncate_from((0..SIGNERS_MAX).map(signer).collect()),
         ..Provider::new()
     };
@@ -164,6 +166,7 @@ pub(super) fn record<T: Config>(root: BatchRoot, until: Time) -> BatchRecord<Blo
             seed: None,
         },
         rate: FixedU128::from_u32(1),
+        begun: 0,
         announce_until: until,
         announced: 0,
     }
@@ -236,19 +239,38 @@ fn voided<T: Config>() -> usize {
     all.filter(|record| record.window.is_void).count()
 }
 
-/// Somebody demands something of the provider until `until`, for money of `by`.
-pub(super) fn demand<T: Config>(demander: &T::AccountId, by: &T::AccountId, wanted: Wanted, until: Time) {
+/// Somebody demands all of this of the provider until `until`, for money of `by`.
+pub(super) fn demand<T: Config>(
+    demander: &T::AccountId,
+    by: &T::AccountId,
+    wanted: impl IntoIterator<Item = Wanted>,
+    until: Time,
+) {
     let price = T::DemandPrice::get();
     endow::<T>(by);
-    assert_ok!(T::Currency::hold(&HoldReason::Demand.into(), by, price));
-    let demand = Demand {
-        wanted,
-        by: by.clone(),
-        price,
-        until,
-        room: 0,
-        is_due: true,
+    let demand = |wanted| {
+        assert_ok!(T::Currency::hold(&HoldReason::Demand.into(), by, price));
+        Demand {
+            wanted,
+            by: by.clone(),
+            price,
+            until,
+        }
     };
-    Demands::<T>::insert(stash::<T>(), demander, demand);
-    change::<T>(|provider| provider.demands = 1);
+    let demands: Vec<_> = wanted.into_iter().map(demand).collect();
+    change::<T>(|provider| provider.demands = demands.len() as u32);
+    Demands::<T>::insert(stash::<T>(), demander, BoundedVec::truncate_from(demands));
+}
+
+/// So many points at the beginning of a batch.
+pub(super) fn points(batch: BatchNumber, many: u32) -> impl Iterator<Item = Wanted> {
+    (0..many).map(move |point| Wanted::Point {
+        batch,
+        point: point.into(),
+    })
+}
+
+/// How much somebody demands of it.
+pub(super) fn demanded<T: Config>(stash: &T::AccountId, demander: &T::AccountId) -> u32 {
+    Demands::<T>::get(stash, demander).map_or(0, |demands| demands.len() as u32)
 }

@@ -1,21 +1,23 @@
 //! What is not served, or not batched, is demanded: shown in time, or withheld.
 
+use alloc::vec::Vec;
+
 use frame_support::{
-    ensure,
+    BoundedVec, ensure,
     traits::{
         Get,
         fungible::{InspectHold, MutateHold},
         tokens::Precision,
     },
 };
-use sp_runtime::{DispatchError, DispatchResult, TokenError};
+use sp_runtime::{DispatchResult, TokenError};
 use surety_audit_economics::channels::drawn_points;
-use surety_channels::{BatchNumber, Batched, Request, SignedChunkStatement};
+use surety_channels::{BatchNumber, Batched, Request, SignedChunkStatement, Struck};
 use surety_pallet_holds::hand_over;
 use surety_proofs::SegmentOpening;
 use surety_types::{
     stake::Role,
-    traits::StakeLedger,
+    traits::{SoldModels, StakeLedger},
     trust::{AuditProof, FaultKind},
 };
 
@@ -51,10 +53,7 @@ impl<T: Config> Pallet<T> {
             nonce: statement.nonce,
             bytes: statement.bytes,
         };
-        // Of an answer that goes on nobody knows what it will cost, but the deposit pays for it.
-        let uncounted = channel.purse.deposit.saturating_sub(channel.purse.counted);
-        let most = statement.end.map_or(uncounted, |_| statement.price);
-        Self::demand((&statement.payee, &by), &[&by], wanted, most)
+        Self::demand((&statement.payee, &by), &[&by], wanted)
     }
 
     pub(crate) fn do_demand_point(
@@ -79,61 +78,46 @@ impl<T: Config> Pallet<T> {
             (provider, &verifier),
             &[&agent, &verifier],
             Wanted::Point { batch, point },
-            0,
         )
     }
 
-    /// Puts the price on hold with the first that has it. Batching what is wanted takes `room` of the cap.
+    /// Puts the price on hold with the first that has it. It is due at once, whatever the provider has open:
+    /// it signs no more than its cap has room for.
     fn demand(
         (provider, demander): (&T::AccountId, &T::AccountId),
         payers: &[&T::AccountId],
         wanted: Wanted,
-        room: u128,
     ) -> DispatchResult {
-        let is_new = !Demands::<T>::contains_key(provider, demander);
-        ensure!(is_new, Error::<T>::AlreadyDemanded);
+        let mut demands = Demands::<T>::get(provider, demander).unwrap_or_default();
+        let is_known = demands.iter().any(|demand| match demand.wanted {
+            Wanted::Point { .. } => demand.wanted == wanted,
+            Wanted::Receipt { .. } => matches!(wanted, Wanted::Receipt { .. }),
+        });
+        ensure!(!is_known, Error::<T>::AlreadyDemanded);
         let (reason, price) = (HoldReason::Demand.into(), T::DemandPrice::get());
         let mut payers = payers.iter();
         let by = payers.find(|payer| T::Currency::can_hold(&reason, payer, price));
         let by = (*by.ok_or(TokenError::FundsUnavailable)?).clone();
         T::Currency::hold(&reason, &by, price)?;
-        let mut standing = Self::standing(provider)?;
-        standing.demands = standing.demands.saturating_add(1);
+        let until = Self::now().saturating_add(T::SupplyWindow::get());
         let demand = Demand {
-            wanted,
+            wanted: wanted.clone(),
             by,
             price,
-            until: 0,
-            room: room.min(standing.standing.cap),
-            is_due: false,
+            until,
         };
-        Self::begin_demand((provider, demander), standing, demand);
-        Ok(())
-    }
-
-    /// Gives a provider time for what is demanded. It is only due if there is room for it under the cap, and
-    /// a place for a batch, when that begins: others can keep a provider from batching.
-    fn begin_demand(
-        (provider, demander): (&T::AccountId, &T::AccountId),
-        mut standing: Provider<T::AccountId>,
-        mut demand: Demand<T::AccountId>,
-    ) {
-        demand.until = Self::now().saturating_add(T::SupplyWindow::get());
-        demand.is_due = match demand.wanted {
-            Wanted::Point { .. } => true,
-            Wanted::Receipt { .. } => {
-                Self::finish_batches(provider, &mut standing);
-                standing.keep(demand.room)
-            }
-        };
-        Standings::<T>::insert(provider, standing);
+        demands.try_push(demand).map_err(|_| Error::<T>::TooManyDemands)?;
+        Demands::<T>::insert(provider, demander, demands);
+        Standings::<T>::mutate_extant(provider, |provider| {
+            provider.demands = provider.demands.saturating_add(1);
+        });
         Self::deposit_event(Event::Demanded {
             provider: provider.clone(),
             demander: demander.clone(),
-            wanted: demand.wanted.clone(),
-            until: demand.until,
+            wanted,
+            until,
         });
-        Demands::<T>::insert(provider, demander, demand);
+        Ok(())
     }
 
     pub(crate) fn do_show_receipt(
@@ -142,62 +126,79 @@ impl<T: Config> Pallet<T> {
         batch: BatchNumber,
         receipt: &Batched<T::AccountId>,
     ) -> DispatchResult {
-        let (provider, demand) = Self::demanded(agent, demander)?;
-        let Wanted::Receipt {
-            channel,
-            nonce,
-            bytes,
-        } = demand.wanted
-        else {
-            return Err(Error::<T>::NotDemanded.into());
-        };
+        let provider = T::Stake::stash_of(agent, Role::Provider).ok_or(Error::<T>::NotAgent)?;
         Self::ensure_batched(&provider, batch, receipt)?;
         let said = &receipt.statement;
-        let covers = (said.channel, said.nonce) == (channel, nonce) && said.end.is_some();
-        ensure!(covers && bytes <= said.bytes, Error::<T>::NotDemanded);
-        Self::meet(&provider, demander, demand, true)
+        Self::show(&provider, demander, |wanted| match *wanted {
+            Wanted::Receipt {
+                channel,
+                nonce,
+                bytes,
+            } => (said.channel, said.nonce) == (channel, nonce) && said.end.is_some() && bytes <= said.bytes,
+            Wanted::Point { .. } => false,
+        })
     }
 
     pub(crate) fn do_show_point(
         agent: &T::AccountId,
         demander: &T::AccountId,
-        receipt: Batched<T::AccountId>,
+        (batch, receipt): (BatchNumber, Batched<T::AccountId>),
         request: Request,
         head: Option<&SegmentOpening>,
     ) -> DispatchResult {
-        let (provider, demand) = Self::demanded(agent, demander)?;
-        let Wanted::Point { batch, point } = demand.wanted else {
-            return Err(Error::<T>::NotDemanded.into());
-        };
+        let provider = T::Stake::stash_of(agent, Role::Provider).ok_or(Error::<T>::NotAgent)?;
         let start = Self::ensure_batched(&provider, batch, &receipt)?;
-        let is_there = point
-            .checked_sub(start)
-            .is_some_and(|offset| offset < receipt.statement.price);
-        ensure!(is_there, Error::<T>::NotDemanded);
-        // Also after the batch's window, in which it was demanded: there is one for each verifier.
-        let unserved = By::Unserved(&demand.by);
-        match Self::open_round((receipt.statement, Some(batch)), request, head, unserved) {
-            // Whoever disputes it has had it shown.
-            Err(error) if error != Error::<T>::AlreadyDisputed.into() => return Err(error),
-            _ => {}
+        let statement = receipt.statement;
+        let price = statement.price;
+        let is_in_it = |wanted: &Wanted| match *wanted {
+            Wanted::Receipt { .. } => false,
+            Wanted::Point { batch: of, point } => {
+                let offset = point.checked_sub(start);
+                of == batch && offset.is_some_and(|offset| offset < price)
+            }
+        };
+        let demands = Demands::<T>::get(&provider, demander).unwrap_or_default();
+        let one = demands.iter().find(|demand| is_in_it(&demand.wanted));
+        let by = one.ok_or(Error::<T>::NotDemanded)?.by.clone();
+        if T::Models::speed(&request.model).is_some() {
+            // Also after the batch's window, in which it was demanded: there is one for each verifier.
+            match Self::open_round((statement, Some(batch)), request, head, By::Unserved(&by)) {
+                // Whoever disputes it has had it shown.
+                Err(error) if error != Error::<T>::AlreadyDisputed.into() => return Err(error),
+                _ => {}
+            }
+        } else {
+            // It was sold without being offered, and its model is gone: what nobody can check is not paid.
+            ensure!(statement.check(&request).is_ok(), Error::<T>::NotDisputable);
+            let unchecked = Struck {
+                channel: statement.channel,
+                nonce: statement.nonce,
+                price,
+            };
+            Self::change_batch(&provider, batch, |record| record.window.strike(unchecked));
         }
-        Self::meet(&provider, demander, demand, true)
+        Self::show(&provider, demander, is_in_it)
     }
 
     pub(crate) fn do_end_demand(provider: T::AccountId, demander: &T::AccountId) -> DispatchResult {
-        let demand = Demands::<T>::get(&provider, demander).ok_or(Error::<T>::NotDemanded)?;
+        let demands = Demands::<T>::get(&provider, demander).ok_or(Error::<T>::NotDemanded)?;
         let standing = Standings::<T>::get(&provider).ok_or(Error::<T>::NotStanding)?;
-        let is_owed = Self::is_owed(&standing, &demand.wanted);
-        ensure!(!is_owed || demand.until < Self::now(), Error::<T>::WrongTime);
-        if is_owed && !demand.is_due {
-            Self::begin_demand((&provider, demander), standing, demand);
-            return Ok(());
-        }
-        if is_owed {
-            // While the demand keeps its batch from being final.
+        let now = Self::now();
+        let is_owed = |demand: &Demand<_>| Self::is_owed(&standing, &demand.wanted);
+        let is_withheld = demands.iter().any(|demand| is_owed(demand) && demand.until < now);
+        let (over, left): (Vec<_>, Vec<_>) = demands
+            .into_iter()
+            .partition(|demand| is_withheld || !is_owed(demand));
+        ensure!(!over.is_empty(), Error::<T>::WrongTime);
+        if is_withheld {
+            // While the demand keeps its batch from being final. Nothing else is owed any more.
             Self::convict(provider.clone(), standing, FaultKind::WithheldData, demander);
         }
-        Self::meet(&provider, demander, demand, false)
+        Self::keep_demands(&provider, demander, left);
+        for demand in over {
+            Self::meet(&provider, demander, demand, false)?;
+        }
+        Ok(())
     }
 
     /// Whether a provider loses its present lock for what it does not show.
@@ -214,16 +215,40 @@ impl<T: Config> Pallet<T> {
             }
     }
 
-    /// The provider that an agent acts for, and what somebody demands of it that it can still show.
-    fn demanded(
-        agent: &T::AccountId,
+    /// A provider has shown what somebody demands of it, as far as `is_shown` and in time.
+    fn show(
+        provider: &T::AccountId,
         demander: &T::AccountId,
-    ) -> Result<(T::AccountId, Demand<T::AccountId>), DispatchError> {
-        let provider = T::Stake::stash_of(agent, Role::Provider).ok_or(Error::<T>::NotAgent)?;
-        let demand = Demands::<T>::get(&provider, demander).ok_or(Error::<T>::NotDemanded)?;
-        let is_time = Self::now() <= demand.until || !demand.is_due;
-        ensure!(is_time, Error::<T>::WrongTime);
-        Ok((provider, demand))
+        is_shown: impl Fn(&Wanted) -> bool,
+    ) -> DispatchResult {
+        let demands = Demands::<T>::get(provider, demander).ok_or(Error::<T>::NotDemanded)?;
+        let now = Self::now();
+        let is_late = demands
+            .iter()
+            .any(|demand| is_shown(&demand.wanted) && demand.until < now);
+        let (shown, left): (Vec<_>, Vec<_>) = demands
+            .into_iter()
+            .partition(|demand| is_shown(&demand.wanted) && now <= demand.until);
+        let refusal = if is_late {
+            Error::<T>::WrongTime
+        } else {
+            Error::<T>::NotDemanded
+        };
+        ensure!(!shown.is_empty(), refusal);
+        Self::keep_demands(provider, demander, left);
+        for demand in shown {
+            Self::meet(provider, demander, demand, true)?;
+        }
+        Ok(())
+    }
+
+    fn keep_demands(provider: &T::AccountId, demander: &T::AccountId, left: Vec<Demand<T::AccountId>>) {
+        if left.is_empty() {
+            Demands::<T>::remove(provider, demander);
+        } else {
+            // No more than there were.
+            Demands::<T>::insert(provider, demander, BoundedVec::truncate_from(left));
+        }
     }
 
     /// Where on the line of its batch's price a receipt of the provider begins.
@@ -238,14 +263,14 @@ impl<T: Config> Pallet<T> {
         Ok(shown.ok_or(Error::<T>::BadOpening)?.start)
     }
 
-    /// Ends a demand. When it was shown, half of its price is the provider's, if its account can take that.
+    /// Ends a demand that is not kept any more. When it was shown, half of its price is the provider's, if
+    /// its account can take that.
     fn meet(
         provider: &T::AccountId,
         demander: &T::AccountId,
         demand: Demand<T::AccountId>,
         is_shown: bool,
     ) -> DispatchResult {
-        Demands::<T>::remove(provider, demander);
         let reason = HoldReason::Demand.into();
         let borne = if is_shown { demand.price / 2 } else { 0 };
         let is_paid =
@@ -254,9 +279,6 @@ impl<T: Config> Pallet<T> {
         T::Currency::release(&reason, &demand.by, left, Precision::Exact)?;
         Standings::<T>::mutate_extant(provider, |provider| {
             provider.demands = provider.demands.saturating_sub(1);
-            if demand.is_due {
-                provider.kept = provider.kept.saturating_sub(demand.room);
-            }
         });
         if let Wanted::Point { batch, .. } = demand.wanted {
             Self::change_batch(provider, batch, |record| {
@@ -266,6 +288,7 @@ impl<T: Config> Pallet<T> {
         Self::deposit_event(Event::DemandOver {
             provider: provider.clone(),
             demander: demander.clone(),
+            wanted: demand.wanted,
         });
         Ok(())
     }

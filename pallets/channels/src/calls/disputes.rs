@@ -87,7 +87,7 @@ impl<T: Config> Pallet<T> {
             },
             request,
         };
-        let round = T::Disputes::open(receipt, challenger)?;
+        let round = T::Disputes::open(receipt)?;
         T::Models::acquire(&disputed.model);
         provider.disputes = provider.disputes.saturating_add(1);
         let stash = disputed.provider.clone();
@@ -106,6 +106,10 @@ impl<T: Config> Pallet<T> {
         let Struck { channel, nonce, .. } = disputed.receipt;
         DisputeRounds::<T>::insert(&stash, key, round);
         DisputedReceipts::<T>::insert(round, disputed);
+        // Last: its bond follows what is at stake in the round.
+        if let Some(challenger) = challenger {
+            T::Disputes::challenge(round, &stash, challenger)?;
+        }
         Self::deposit_event(Event::Disputed {
             round,
             provider: stash,
@@ -153,9 +157,22 @@ impl<T: Config> Pallet<T> {
     /// where it was lost before, or the round is about no receipt.
     pub fn receipt_convicted(round: TaskId, stash: &T::AccountId) -> Option<u128> {
         let disputed = DisputedReceipts::<T>::get(round).filter(|disputed| disputed.provider == *stash)?;
-        let provider = Standings::<T>::get(stash)?;
+        let provider = Self::at_stake(&disputed)?;
+        Some(Self::take_standing(stash, provider))
+    }
+
+    /// What a fault would cost that a round about a receipt finds, in plancks. Bonds follow it, so that
+    /// taking all places for disputes burns as much as being found out.
+    pub fn receipt_at_stake(round: TaskId) -> Option<u128> {
+        let disputed = DisputedReceipts::<T>::get(round)?;
+        Some(Self::at_stake(&disputed)?.lock)
+    }
+
+    /// Its provider, if its present lock is one for that receipt.
+    fn at_stake(disputed: &Disputed<T::AccountId>) -> Option<Provider<T::AccountId>> {
+        let provider = Standings::<T>::get(&disputed.provider)?;
         let is_covered = provider.since.covers(disputed.receipt.channel, disputed.batch);
-        (provider.lock > 0 && is_covered).then(|| Self::take_standing(stash, provider))
+        (provider.lock > 0 && is_covered).then_some(provider)
     }
 
     /// A round about a receipt is over. One that does not stand is not paid.

@@ -12,8 +12,8 @@ use surety_types::{
 };
 
 use crate::{
-    Batches, Config, Error, Event, OFFERS_MAX, Offer, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pallet, Pool,
-    PoolId, Pools, Provider, Standings,
+    Config, Error, Event, OFFERS_MAX, Offer, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pallet, Pool, PoolId,
+    Pools, Provider, Standings,
     pool::{PriceBounds, period_of},
 };
 
@@ -27,6 +27,9 @@ impl<T: Config> Pallet<T> {
         let mut provider = Standings::<T>::get(&stash).ok_or(Error::<T>::NotStanding)?;
         ensure!(provider.lock > 0, Error::<T>::NotStanding);
         ensure!(!T::Jail::is_jailed(&stash), Error::<T>::InJail);
+        // Who offers nothing new takes 0 places.
+        let is_present = places == 0 || Self::stands_by_present_terms(&provider);
+        ensure!(is_present, Error::<T>::OldTerms);
         ensure!(places <= PLACES_MAX, Error::<T>::TooManyPlaces);
         let (model, operation) = pool;
         let known = Offers::<T>::get(&stash, pool);
@@ -78,7 +81,8 @@ impl<T: Config> Pallet<T> {
         let mut provider = Standings::<T>::get(&stash).ok_or(Error::<T>::NotStanding)?;
         let offer = Offers::<T>::get(&stash, pool).ok_or(Error::<T>::NoOffer)?;
         Self::finish_batches(&stash, &mut provider);
-        let is_needed = provider.is_in_use() || Self::is_refutable(&stash, &provider);
+        // An embedding's points are refuted by what its model is.
+        let is_needed = provider.is_in_use() || provider.audits > 0;
         ensure!(!is_needed, Error::<T>::OfferInUse);
         provider.offers = provider.offers.saturating_sub(1);
         provider.places = provider.places.saturating_sub(offer.covered());
@@ -176,20 +180,6 @@ impl<T: Config> Pallet<T> {
     /// The least cap for so many places, in plancks.
     pub(crate) fn cap_for(places: u32) -> u128 {
         T::PlaceCap::get().saturating_mul(places.into())
-    }
-
-    /// Whether what verifiers found of the latest batch can still be held against its receipts.
-    fn is_refutable(stash: &T::AccountId, provider: &Provider<T::AccountId>) -> bool {
-        let latest = provider.next.checked_sub(1);
-        let latest = latest.and_then(|batch| Batches::<T>::get(stash, batch));
-        latest.is_some_and(|record| {
-            let until = if record.announced > 0 {
-                Self::opened_by(&record)
-            } else {
-                record.window.until
-            };
-            Self::now() <= until.saturating_add(T::RefuteWindow::get())
-        })
     }
 }
 

@@ -24,6 +24,8 @@ impl<T: Config> Pallet<T> {
         Self::check_expiry(expiry, Self::now())?;
         let mut provider = Standings::<T>::get(&payee).ok_or(Error::<T>::NotStanding)?;
         ensure!(provider.lock > 0, Error::<T>::NotStanding);
+        let is_present = Self::stands_by_present_terms(&provider);
+        ensure!(is_present, Error::<T>::OldTerms);
         let mut of_payer = Payers::<T>::get(&payer);
         ensure!(of_payer.channels < CHANNELS_MAX, Error::<T>::TooManyChannels);
         of_payer.channels = of_payer.channels.saturating_add(1);
@@ -57,6 +59,8 @@ impl<T: Config> Pallet<T> {
         let mut channel = Self::own_channel(&payer, id)?;
         let provider = Standings::<T>::get(&channel.payee).ok_or(Error::<T>::NotStanding)?;
         ensure!(provider.since.channel <= id, Error::<T>::NotStanding);
+        let is_present = Self::stands_by_present_terms(&provider);
+        ensure!(is_present, Error::<T>::OldTerms);
         channel.purse.top_up(amount).map_err(|_| Error::<T>::Closing)?;
         T::Currency::hold(&HoldReason::Channel.into(), &payer, amount)?;
         Channels::<T>::insert(id, channel);
@@ -68,6 +72,10 @@ impl<T: Config> Pallet<T> {
         let mut channel = Self::own_channel(&payer, id)?;
         ensure!(channel.purse.closing.is_none(), Error::<T>::Closing);
         Self::check_expiry(expiry, channel.expiry.max(Self::now()))?;
+        // One from before a fault only pays what was batched then.
+        let provider = Standings::<T>::get(&channel.payee).ok_or(Error::<T>::NotStanding)?;
+        let is_present = provider.lock == 0 || Self::stands_by_present_terms(&provider);
+        ensure!(is_present, Error::<T>::OldTerms);
         channel.expiry = expiry;
         Channels::<T>::insert(id, channel);
         Self::deposit_event(Event::Changed { channel: id });
@@ -86,26 +94,28 @@ impl<T: Config> Pallet<T> {
     }
 
     pub(crate) fn do_close_agreed(who: T::AccountId, id: ChannelId) -> DispatchResult {
-        let channel = Channels::<T>::get(id).ok_or(Error::<T>::NoChannel)?;
+        let mut channel = Channels::<T>::get(id).ok_or(Error::<T>::NoChannel)?;
         Self::ensure_payee(&who, &channel.payee)?;
-        Self::finish(channel, true)
+        let refund = channel
+            .purse
+            .give_back(Self::now().saturating_add(T::ClosingPeriod::get()));
+        Self::pay_back(&channel.payer, refund)?;
+        let until = channel.purse.last(channel.expiry);
+        Channels::<T>::insert(id, channel);
+        Self::deposit_event(Event::ClosedByPayee {
+            channel: id,
+            refund,
+            until,
+        });
+        Ok(())
     }
 
     /// Ends a channel that is over.
     pub(crate) fn do_end(id: ChannelId) -> DispatchResult {
-        Self::finish(Channels::<T>::get(id).ok_or(Error::<T>::NoChannel)?, false)
-    }
-
-    fn finish(channel: Channel<T::AccountId>, payee_agrees: bool) -> DispatchResult {
-        let id = channel.purse.channel;
-        let refund = channel.purse.refund(Self::now(), channel.expiry, payee_agrees);
+        let channel = Channels::<T>::get(id).ok_or(Error::<T>::NoChannel)?;
+        let refund = channel.purse.refund(Self::now(), channel.expiry);
         let refund = refund.ok_or(Error::<T>::NotOver)?;
-        T::Currency::release(
-            &HoldReason::Channel.into(),
-            &channel.payer,
-            refund,
-            Precision::Exact,
-        )?;
+        Self::pay_back(&channel.payer, refund)?;
         Channels::<T>::remove(id);
         Payers::<T>::mutate_exists(&channel.payer, |payer| {
             let mut left = payer.take().unwrap_or_default();
@@ -116,6 +126,12 @@ impl<T: Config> Pallet<T> {
             provider.channels = provider.channels.saturating_sub(1);
         });
         Self::deposit_event(Event::Ended { channel: id, refund });
+        Ok(())
+    }
+
+    fn pay_back(payer: &T::AccountId, refund: u128) -> DispatchResult {
+        let reason = HoldReason::Channel.into();
+        T::Currency::release(&reason, payer, refund, Precision::Exact)?;
         Ok(())
     }
 

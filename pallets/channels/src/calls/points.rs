@@ -35,7 +35,7 @@ use surety_types::{
 
 use crate::{
     ANNOUNCED_MAX, BatchRecord, Batches, Config, Convictions, Error, Event, Pallet, PointsAudit,
-    PointsAudits, PointsState, ReceiptReferee,
+    PointsAudits, PointsState, Provider, ReceiptReferee, Standings,
 };
 
 /// Blocks after a commitment in which the first output after it is still kept: fewer than block-entropy
@@ -74,6 +74,9 @@ impl<T: Config> Pallet<T> {
         PointsAudits::<T>::insert(&of, &verifier, audit);
         record.announced = record.announced.saturating_add(1);
         Batches::<T>::insert(provider, batch, record);
+        Standings::<T>::mutate_extant(provider, |provider| {
+            provider.audits = provider.audits.saturating_add(1);
+        });
         Self::deposit_event(Event::PointsAnnounced {
             provider: provider.clone(),
             batch,
@@ -229,7 +232,7 @@ impl<T: Config> Pallet<T> {
         place: u32,
         (batched, request, leaves): &(Batched<T::AccountId>, Request, Option<ItemLeaves>),
     ) -> DispatchResult {
-        let mut record = Batches::<T>::get(&of.0, of.1).ok_or(Error::<T>::NoBatch)?;
+        let record = Batches::<T>::get(&of.0, of.1).ok_or(Error::<T>::NoBatch)?;
         let window = &record.window;
         // While it is disputed the verifier may be right, and of a batch that is void it may have been.
         ensure!(window.is_final(Self::now()), Error::<T>::WrongTime);
@@ -266,10 +269,9 @@ impl<T: Config> Pallet<T> {
             said.is_some_and(|said| said != *found),
             Error::<T>::NothingRefuted
         );
-        PointsAudits::<T>::remove(&of, &verifier);
-        record.announced = record.announced.saturating_sub(1);
         let (provider, batch) = of;
-        Batches::<T>::insert(provider, batch, record);
+        Self::remove_audit(&provider, batch, &verifier);
+        Self::count_ended(&provider);
         Self::convict_verifier(verifier, FaultKind::ConfirmedWrong, audit.bond, Some(finder));
         Ok(())
     }
@@ -290,6 +292,7 @@ impl<T: Config> Pallet<T> {
         let is_over = record.window.is_final(Self::now()) && refutable < Self::now();
         ensure!(is_over, Error::<T>::WrongTime);
         Self::end_audit(provider, batch, verifier.clone(), &audit);
+        Self::count_ended(provider);
         Ok(())
     }
 
@@ -300,19 +303,21 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Ends some audits of a batch that nobody has ended, so that it can be removed.
-    pub(crate) fn end_some_points(provider: &T::AccountId, batch: BatchNumber) {
-        let some = PointsAudits::<T>::iter_prefix((provider, batch)).take(ENDED);
+    pub(crate) fn end_some_points(
+        stash: &T::AccountId,
+        provider: &mut Provider<T::AccountId>,
+        batch: BatchNumber,
+    ) {
+        let some = PointsAudits::<T>::iter_prefix((stash, batch)).take(ENDED);
         for (verifier, audit) in some.collect::<Vec<_>>() {
-            Self::end_audit(provider, batch, verifier, &audit);
+            Self::end_audit(stash, batch, verifier, &audit);
+            provider.audits = provider.audits.saturating_sub(1);
         }
     }
 
     /// Pays an audit that was opened, and takes the bond of one that was not.
     fn end_audit(provider: &T::AccountId, batch: BatchNumber, verifier: T::AccountId, audit: &PointsAudit) {
-        PointsAudits::<T>::remove((provider, batch), &verifier);
-        Self::change_batch(provider, batch, |record| {
-            record.announced = record.announced.saturating_sub(1);
-        });
+        Self::remove_audit(provider, batch, &verifier);
         let mut paid = 0;
         if matches!(audit.state, PointsState::Opened { .. }) {
             T::Stake::unlock(&verifier, audit.bond);
@@ -331,6 +336,19 @@ impl<T: Config> Pallet<T> {
             batch,
             verifier,
             paid,
+        });
+    }
+
+    fn remove_audit(provider: &T::AccountId, batch: BatchNumber, verifier: &T::AccountId) {
+        PointsAudits::<T>::remove((provider, batch), verifier);
+        Self::change_batch(provider, batch, |record| {
+            record.announced = record.announced.saturating_sub(1);
+        });
+    }
+
+    fn count_ended(provider: &T::AccountId) {
+        Standings::<T>::mutate_extant(provider, |provider| {
+            provider.audits = provider.audits.saturating_sub(1);
         });
     }
 

@@ -5,7 +5,7 @@ use frame_support::{
     traits::{Get, fungible::Mutate, tokens::Preservation},
 };
 use sp_runtime::{
-    ArithmeticError, DispatchResult, FixedPointNumber, SaturatedConversion, traits::Saturating,
+    ArithmeticError, DispatchResult, FixedPointNumber, Perquintill, SaturatedConversion, traits::Saturating,
 };
 use surety_audit_economics::channels::{POINTS_MEAN_MAX, SURE};
 use surety_channels::{BatchRoot, BatchWindow};
@@ -33,6 +33,19 @@ impl<T: Config> Pallet<T> {
         needed.ok()
     }
 
+    /// The part of a batch's price that pays for its audits, by the present terms. Where the whole would not
+    /// do it is the whole: what is demanded has to be batched whatever it costs.
+    fn levy() -> Perquintill {
+        let levy = T::Pay::get().levy(T::Rates::get().newcomer, T::PointCost::get());
+        levy.unwrap_or(Perquintill::one())
+    }
+
+    /// Whether a provider can sell more: its lock is what its cap needs by the present terms.
+    pub(crate) fn stands_by_present_terms(provider: &Provider<T::AccountId>) -> bool {
+        let needed = Self::needed_lock(provider.standing.cap);
+        needed.is_some_and(|needed| needed <= provider.lock)
+    }
+
     pub(crate) fn do_stand(stash: T::AccountId, lock: u128, cap: u128) -> DispatchResult {
         let mut provider = Standings::<T>::get(&stash).unwrap_or_else(Provider::new);
         ensure!(lock > 0 || provider.lock > 0, Error::<T>::NotStanding);
@@ -47,8 +60,6 @@ impl<T: Config> Pallet<T> {
             ensure!(T::Stake::bonded(&stash, Role::Provider) > 0, Error::<T>::NotAgent);
             let needed = Self::needed_lock(cap).ok_or(Error::<T>::NotInsurable)?;
             ensure!(needed <= lock, Error::<T>::LockTooSmall);
-            let levy = T::Pay::get().levy(T::Rates::get().newcomer, T::PointCost::get());
-            provider.levy = levy.ok_or(Error::<T>::NotInsurable)?;
         }
         if lock > provider.lock {
             T::Stake::lock(&stash, lock.saturating_sub(provider.lock))?;
@@ -100,7 +111,7 @@ impl<T: Config> Pallet<T> {
         provider.batched_at = block;
         Self::prune(&stash, &mut provider);
         // Before anything is drawn, so that what audits cost is there whatever becomes of the batch.
-        let levy = provider.levy.mul_ceil(price);
+        let levy = Self::levy().mul_ceil(price);
         if levy > 0 {
             let paid = T::Currency::transfer(&stash, &T::LevyPot::get(), levy, Preservation::Preserve);
             paid.map_err(|_| Error::<T>::CannotPayLevy)?;
@@ -121,6 +132,7 @@ impl<T: Config> Pallet<T> {
                 seed: None,
             },
             rate,
+            begun: Self::now(),
             announce_until: Self::now().saturating_add(T::AnnounceWindow::get()),
             announced: 0,
         };
@@ -184,7 +196,8 @@ impl<T: Config> Pallet<T> {
                 return;
             }
             if announced > 0 {
-                Self::end_some_points(stash, provider.oldest);
+                let oldest = provider.oldest;
+                Self::end_some_points(stash, provider, oldest);
                 return;
             }
             Batches::<T>::remove(stash, provider.oldest);

@@ -1,13 +1,15 @@
 //! What the payee gets.
 
 use frame_support::{ensure, traits::Get};
+use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{DispatchError, DispatchResult};
-use surety_channels::{BatchNumber, BatchWindow, ChannelId, ChannelOpening, ProvenChannel, SignedVoucher};
+use surety_channels::{BatchNumber, ChannelId, ChannelOpening, ProvenChannel, SignedVoucher};
 use surety_pallet_holds::hand_over;
 use surety_types::{stake::Role, traits::StakeLedger};
 
 use crate::{
-    Batches, Channel, Channels, Config, Error, Event, HoldReason, Openings, Pallet, SignedBytes, Standings,
+    BatchRecord, Batches, Channel, Channels, Config, Error, Event, HoldReason, Openings, Pallet, SignedBytes,
+    Standings,
 };
 
 impl<T: Config> Pallet<T> {
@@ -27,7 +29,8 @@ impl<T: Config> Pallet<T> {
         let is_signed = signed.is_signed(&genesis, &channel.key, T::Signatures::is_signed);
         ensure!(is_signed, Error::<T>::BadSignature);
         for (batch, opening) in batches {
-            let (window, shown) = Self::shown(&channel, batch, &opening)?;
+            let (record, shown) = Self::shown(&channel, batch, &opening)?;
+            let window = record.window;
             let counted = channel.purse.count(&window, &shown, now);
             counted.map_err(|_| Error::<T>::NotCounted)?;
             channel.batch = channel.batch.max(batch);
@@ -55,12 +58,12 @@ impl<T: Config> Pallet<T> {
     ) -> DispatchResult {
         let mut channel = Channels::<T>::get(id).ok_or(Error::<T>::NoChannel)?;
         Self::ensure_payee(&who, &channel.payee)?;
-        let (window, shown) = Self::shown(&channel, batch, &opening)?;
-        // Bounded by the expiry: new batches do not keep a payer's money for ever.
-        let period = T::ClosingPeriod::get();
-        let last = channel.expiry.saturating_add(period);
-        let until = Self::now().saturating_add(period).min(last);
-        let held = channel.purse.hold(&window, &shown, Self::now(), until);
+        let (record, shown) = Self::shown(&channel, batch, &opening)?;
+        // New batches do not keep a payer's money for ever. One that was in time does until it is final.
+        let is_in_time = record.begun <= channel.purse.last(channel.expiry);
+        ensure!(is_in_time, Error::<T>::NotHeld);
+        let until = Self::now().saturating_add(T::ClosingPeriod::get());
+        let held = channel.purse.hold(&record.window, &shown, Self::now(), until);
         held.map_err(|_| Error::<T>::NotHeld)?;
         Channels::<T>::insert(id, channel);
         Self::deposit_event(Event::Held { channel: id, until });
@@ -71,14 +74,13 @@ impl<T: Config> Pallet<T> {
         channel: &Channel<T::AccountId>,
         batch: BatchNumber,
         opening: &ChannelOpening,
-    ) -> Result<(BatchWindow, ProvenChannel), DispatchError> {
+    ) -> Result<(BatchRecord<BlockNumberFor<T>>, ProvenChannel), DispatchError> {
         let provider = Standings::<T>::get(&channel.payee).ok_or(Error::<T>::NotStanding)?;
         let is_allowed = provider.since.allows(channel.purse.channel, batch);
         ensure!(is_allowed, Error::<T>::TooLate);
         let record = Batches::<T>::get(&channel.payee, batch).ok_or(Error::<T>::NoBatch)?;
-        let window = record.window;
-        let shown = opening.verify(&window.root).ok_or(Error::<T>::BadOpening)?;
-        Ok((window, shown))
+        let shown = opening.verify(&record.window.root);
+        Ok((record, shown.ok_or(Error::<T>::BadOpening)?))
     }
 
     pub(crate) fn ensure_payee(who: &T::AccountId, payee: &T::AccountId) -> DispatchResult {

@@ -7,7 +7,7 @@ use surety_proofs::content_hash;
 use surety_types::trust::FaultKind;
 
 use super::*;
-use crate::{Demands, DisputedReceipts, ReceiptSource};
+use crate::{DEMANDS_MAX, Demands, DisputedReceipts, ReceiptSource};
 
 fn request() -> Request {
     generation(100, CAP / 24)
@@ -50,12 +50,24 @@ fn demand_point(batch: BatchNumber, place: u32) -> DispatchResult {
     ChannelsPallet::demand_point(signed(verifier_agent()), stash(), batch, place, PROOF)
 }
 
-fn show_point(batch: &Batch, statement: &ChunkStatement<AccountId32>) -> DispatchResult {
+fn show_point(
+    (number, batch): &(BatchNumber, Batch),
+    statement: &ChunkStatement<AccountId32>,
+) -> DispatchResult {
+    show_asked(*number, batch, (statement, request()))
+}
+
+fn show_asked(
+    number: BatchNumber,
+    batch: &Batch,
+    (statement, request): (&ChunkStatement<AccountId32>, Request),
+) -> DispatchResult {
     ChannelsPallet::show_point(
         signed(agent()),
         verifier(),
+        number,
         Box::new(batched(batch, statement.clone())),
-        Box::new(request()),
+        Box::new(request),
         None,
     )
 }
@@ -85,13 +97,9 @@ fn a_receipt_that_its_client_misses_is_batched_and_shown_or_was_withheld() {
         pass(SUPPLY);
         assert_noop!(end(payer()), Error::<Test>::WrongTime);
         pass(1);
-        let late = ChannelsPallet::show_receipt(
-            signed(agent()),
-            payer(),
-            made.0,
-            Box::new(batched(&made.1, whole)),
-        );
-        assert_eq!(late, Err(Error::<Test>::WrongTime.into()));
+        let other = receipt(channel, 1, true);
+        let late = committed(std::slice::from_ref(&other));
+        assert_noop!(show_receipt(&late, &other), Error::<Test>::WrongTime);
         let before = free(&payer());
         assert_ok!(end(payer()));
         assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
@@ -183,11 +191,11 @@ fn a_verifier_that_is_served_nothing_has_its_point_shown_and_may_demand_the_rest
         assert_ok!(demand_point(number, 0));
         // Nothing of it is final before that.
         pass(WINDOW + 1);
-        let made = [(number, batch.clone())];
+        let made = [(number, batch)];
         assert_noop!(redeem(channel, SURE, &made), Error::<Test>::NotCounted);
         let place = usize::from(points[0] >= all[0].price);
-        assert_noop!(show_point(&batch, &all[1 - place]), Error::<Test>::NotDemanded);
-        assert_ok!(show_point(&batch, &all[place]));
+        assert_noop!(show_point(&made[0], &all[1 - place]), Error::<Test>::NotDemanded);
+        assert_ok!(show_point(&made[0], &all[place]));
         // Nobody has paid for a place for disputes.
         let standing = Standings::<Test>::get(stash()).expect("stands");
         assert_eq!((standing.disputes, standing.challenged), (1, 0));
@@ -209,13 +217,13 @@ fn a_point_that_is_not_shown_was_withheld() {
     run(|| {
         let channel = open(5 * SURE);
         let one = receipt(channel, 0, true);
-        let (number, batch) = committed(std::slice::from_ref(&one));
-        assert_ok!(demand_point(number, 0));
+        let made = committed(std::slice::from_ref(&one));
+        assert_ok!(demand_point(made.0, 0));
         pass(SUPPLY + 1);
-        assert_noop!(show_point(&batch, &one), Error::<Test>::WrongTime);
+        assert_noop!(show_point(&made, &one), Error::<Test>::WrongTime);
         assert_ok!(end(verifier()));
         assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
-        assert_ok!(redeem(channel, 5 * SURE, &[(number, batch)]));
+        assert_ok!(redeem(channel, 5 * SURE, &[made]));
         assert_eq!(held(), 5 * SURE);
     });
 }
@@ -264,7 +272,7 @@ fn what_is_demanded_keeps_the_provider_behind_its_offer() {
 }
 
 #[test]
-fn nobody_is_convicted_for_what_there_was_no_room_to_batch() {
+fn a_provider_that_fills_its_own_cap_has_no_excuse() {
     run(|| {
         let channel = open(5 * SURE);
         // They fill the cap, and a dispute keeps them from being final.
@@ -274,18 +282,10 @@ fn nobody_is_convicted_for_what_there_was_no_room_to_batch() {
         let disputed =
             ChannelsPallet::dispute(signed(reporter()), Box::new(source), Box::new(request()), None);
         assert_ok!(disputed);
+        // It has signed more than it had room for.
         assert_ok!(demand_receipt(payer(), receipt(channel, 2, true)));
-        pass(SUPPLY + 1);
-        assert_ok!(end(payer()));
-        assert_eq!(Demands::<Test>::iter().count(), 1);
-        pass(SUPPLY);
-        ChannelsPallet::receipt_decided(0, true);
-        // There is room only now: the provider has all of its time.
-        pass(1);
-        assert_ok!(end(payer()));
         pass(SUPPLY);
         assert_noop!(end(payer()), Error::<Test>::WrongTime);
-        assert!(Convicted::get().is_empty());
         pass(1);
         assert_ok!(end(payer()));
         assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
@@ -293,13 +293,18 @@ fn nobody_is_convicted_for_what_there_was_no_room_to_batch() {
 }
 
 #[test]
-fn what_is_late_for_want_of_room_can_still_be_shown() {
+fn disputes_keep_nobody_from_batching_what_it_left_room_for() {
     run(|| {
         let channel = open(5 * SURE);
-        committed(&[receipt(channel, 0, true), receipt(channel, 1, true)]);
-        let wanted = receipt(channel, 2, true);
+        let first = receipt(channel, 0, true);
+        let (number, batch) = committed(std::slice::from_ref(&first));
+        let wanted = receipt(channel, 1, true);
+        let source = ReceiptSource::Batch(number, batched(&batch, first));
+        let disputed =
+            ChannelsPallet::dispute(signed(reporter()), Box::new(source), Box::new(request()), None);
+        assert_ok!(disputed);
         assert_ok!(demand_receipt(payer(), wanted.clone()));
-        pass(SUPPLY + 1);
+        pass(SUPPLY);
         let made = committed(std::slice::from_ref(&wanted));
         assert_ok!(show_receipt(&made, &wanted));
         assert_eq!(Demands::<Test>::iter().count(), 0);
@@ -307,27 +312,87 @@ fn what_is_late_for_want_of_room_can_still_be_shown() {
 }
 
 #[test]
-fn room_is_kept_for_what_was_demanded_first() {
+fn a_verifier_demands_all_its_points_at_once_and_one_showing_meets_those_in_one_receipt() {
     run(|| {
-        let expiry = ChannelsPallet::time() + 200;
-        let (one, two) = (open(5 * SURE), open(5 * SURE));
-        assert_ok!(ChannelsPallet::open(
-            signed(reporter()),
-            stash(),
-            reporter(),
-            5 * SURE,
-            expiry
-        ));
-        let other = two + 1;
-        committed(&[receipt(one, 0, true)]);
-        // Half of the cap is left.
-        assert_ok!(demand_receipt(payer(), receipt(two, 0, true)));
-        assert_ok!(demand_receipt(reporter(), receipt(other, 0, true)));
+        let channel = open(9 * SURE);
+        let all: Vec<_> = (0..2).map(|nonce| receipt(channel, nonce, true)).collect();
+        let one = committed(&all[..1]);
+        let two = committed(&all[1..]);
+        let counts = [one.0, two.0].map(|number| points(number).len() as u32);
+        assert!(counts.iter().all(|count| *count > 1), "{counts:?}");
+        let before = whole(&verifier_agent());
+        for (made, count) in [&one, &two].into_iter().zip(counts) {
+            for place in 0..count {
+                assert_ok!(demand_point(made.0, place));
+            }
+            let again = demand_point(made.0, 0);
+            assert_eq!(again, Err(Error::<Test>::AlreadyDemanded.into()));
+        }
+        // A client of it has its receipt beside that.
+        let owed = counts[0] + counts[1];
+        let standing = || Standings::<Test>::get(stash()).expect("stands");
+        assert_eq!(standing().demands, owed);
+        let view = ChannelsPallet::demands(&stash());
+        assert_eq!(view.len(), owed as usize);
+        assert_ok!(show_point(&one, &all[0]));
+        assert_eq!(standing().demands, counts[1]);
+        assert_eq!(whole(&verifier_agent()), before - u128::from(counts[0]) * 500);
+        assert_noop!(show_point(&one, &all[0]), Error::<Test>::NotDemanded);
+        // What was not shown of the other is withheld, and all of it is over with that.
         pass(SUPPLY + 1);
-        assert_ok!(end(reporter()));
-        assert!(Convicted::get().is_empty());
-        assert_ok!(end(payer()));
+        assert_ok!(end(verifier()));
         assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+        assert_eq!(Demands::<Test>::iter().count(), 0);
+    });
+}
+
+#[test]
+fn no_more_is_demanded_at_once_than_may_be() {
+    run(|| {
+        let channel = open(9 * SURE);
+        let (mut demanded, mut nonce) = (0, 0);
+        'batches: loop {
+            let made = committed(&[receipt(channel, nonce, true)]);
+            nonce += 1;
+            for place in 0..points(made.0).len() as u32 {
+                if demanded == DEMANDS_MAX {
+                    assert_noop!(demand_point(made.0, place), Error::<Test>::TooManyDemands);
+                    break 'batches;
+                }
+                assert_ok!(demand_point(made.0, place));
+                demanded += 1;
+            }
+            // The next one takes no more of the cap.
+            Standings::<Test>::mutate_extant(stash(), |provider| provider.standing.cap += CAP / 2);
+        }
+    });
+}
+
+#[test]
+fn a_point_of_a_model_that_is_gone_is_shown_and_its_receipt_is_not_paid() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let gone = Request {
+            model: UNSOLD,
+            ..request()
+        };
+        let one = ChunkStatement {
+            request: gone.hash(),
+            ..receipt(channel, 0, true)
+        };
+        let other = receipt(channel, 1, true);
+        let made = committed(&[one.clone(), other.clone()]);
+        let place = points(made.0).iter().position(|point| *point < one.price);
+        assert_ok!(demand_point(made.0, place.expect("one is in it") as u32));
+        // Not by saying that another model was asked.
+        let lie = show_asked(made.0, &made.1, (&one, request()));
+        assert_eq!(lie, Err(Error::<Test>::NotDisputable.into()));
+        assert_ok!(show_asked(made.0, &made.1, (&one, gone)));
+        assert_eq!((lock(), DisputedReceipts::<Test>::iter().count()), (LOCK, 0));
+        assert!(Convicted::get().is_empty());
+        pass(WINDOW + 1);
+        assert_ok!(redeem(channel, 5 * SURE, &[made]));
+        assert_eq!(held(), 5 * SURE - other.price);
     });
 }
 

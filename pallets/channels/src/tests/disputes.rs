@@ -197,8 +197,85 @@ fn what_was_signed_and_never_batched_is_disputed_too() {
         assert_ok!(dispute(ReceiptSource::Signed(signed_one(one))));
         // It stays behind what it has signed.
         assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        pass(CLOSING + 1);
+        assert!(Channels::<Test>::get(channel).is_none());
         assert_noop!(ChannelsPallet::stand(signed(stash()), 0, 0), Error::<Test>::InUse);
         assert_eq!(ChannelsPallet::receipt_convicted(FIRST, &stash()), Some(LOCK));
+    });
+}
+
+#[test]
+fn a_provider_that_gives_all_money_back_can_still_be_held_to_what_it_signed() {
+    run(|| {
+        let channel = open(SURE);
+        let one = receipt(channel, 0, End::Length);
+        assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        pass(CLOSING);
+        assert_ok!(dispute(ReceiptSource::Signed(signed_one(one.clone()))));
+        assert_eq!(ChannelsPallet::receipt_client(FIRST), Some(payer()));
+        let held = Box::new(signed_one(receipt(channel, 1, End::Length)));
+        assert_ok!(ChannelsPallet::demand_receipt(signed(payer()), held));
+        pass(1);
+        // As if the payer had closed it.
+        let late = dispute(ReceiptSource::Signed(signed_one(receipt(
+            channel,
+            2,
+            End::Length,
+        ))));
+        assert_eq!(late, Err(Error::<Test>::NoChannel.into()));
+    });
+}
+
+#[test]
+fn a_challengers_bond_follows_the_lock_that_a_round_can_cost() {
+    run(|| {
+        let (_, [one, other], made) = two_batched();
+        assert_ok!(dispute(in_batch(&made, &one)));
+        assert_eq!(Challenged::get(), [(stash(), reporter(), Some(LOCK))]);
+        assert_ok!(dispute(in_batch(&made, &other)));
+        assert_eq!(ChannelsPallet::receipt_convicted(FIRST, &stash()), Some(LOCK));
+        // There is nothing to lose any more, nor is a new lock for what came before.
+        assert_eq!(ChannelsPallet::receipt_at_stake(FIRST + 1), None);
+        assert_ok!(ChannelsPallet::stand(signed(stash()), LOCK, CAP));
+        assert_eq!(ChannelsPallet::receipt_at_stake(FIRST + 1), None);
+        assert_eq!(ChannelsPallet::receipt_at_stake(FIRST + 7), None);
+    });
+}
+
+#[test]
+fn a_payer_does_not_outlast_its_payee_while_windows_stand_still() {
+    run(|| {
+        let (channel, last) = (open(SURE), open(SURE));
+        let all: Vec<_> = (0..DISPUTED_MAX)
+            .map(|nonce| receipt(channel, nonce, End::Length))
+            .collect();
+        let sham = committed(&all);
+        let made = committed(&[receipt(last, 0, End::Length)]);
+        for one in &all {
+            assert_ok!(dispute(in_batch(&sham, one)));
+        }
+        assert_ok!(ChannelsPallet::close(signed(payer()), last));
+        let hold = || {
+            let opening = made.1.open_channel(last).expect("has it");
+            ChannelsPallet::hold(signed(agent()), last, made.0, opening)
+        };
+        // Beyond the expiry and a closing period after it.
+        for _ in 0..12 {
+            assert_ok!(hold());
+            pass(CLOSING);
+        }
+        let expiry = Channels::<Test>::get(last).expect("held").expiry;
+        assert!(expiry + CLOSING < ChannelsPallet::time());
+        for round in 0..TaskId::from(DISPUTED_MAX) {
+            ChannelsPallet::receipt_decided(round, true);
+        }
+        assert_ok!(hold());
+        pass(WINDOW.max(AGAIN) + 1);
+        let before = held();
+        assert_ok!(redeem(last, SURE, &[made]));
+        assert_eq!(before - held(), 60);
+        pass(CLOSING);
+        assert!(Channels::<Test>::get(last).is_none());
     });
 }
 

@@ -179,13 +179,12 @@ fn a_model_stays_until_nothing_that_was_sold_of_it_is_open() {
         assert_eq!(Registry::uses(&model(1)), 1);
         let channel = open(5 * SURE);
         assert_noop!(withdraw(model(1)), Error::<Test>::OfferInUse);
-        commit(&batch(channel, 0, &[SURE]));
         assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        // It answers for what it may have signed until the channel ends.
+        pass(CLOSING);
         assert_noop!(withdraw(model(1)), Error::<Test>::OfferInUse);
-        pass(WINDOW + 1);
-        // It is final. What verifiers have found is not yet beyond refutation.
-        assert_noop!(withdraw(model(1)), Error::<Test>::OfferInUse);
-        pass(REFUTE - 1);
+        commit(&batch(channel, 0, &[SURE]));
+        pass(WINDOW);
         assert_noop!(withdraw(model(1)), Error::<Test>::OfferInUse);
         pass(1);
         assert_ok!(withdraw(model(1)));
@@ -453,18 +452,26 @@ proptest! {
 }
 
 #[test]
-fn scratch_refutable() {
+fn a_model_stays_until_every_audit_of_every_batch_is_over() {
     run(|| {
         assert_ok!(offer(model(1), FLOOR, 1));
         let channel = open(9 * SURE);
         let first = commit_seeded(&batch(channel, 0, &[8 * SURE]));
-        assert_ok!(ChannelsPallet::announce_points(signed(verifier_agent()), stash(), first, PROOF, H256::zero()));
+        let announced =
+            ChannelsPallet::announce_points(signed(verifier_agent()), stash(), first, PROOF, H256::zero());
+        assert_ok!(announced);
         commit(&batch(channel, 1, &[1]));
         assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
-        pass(WINDOW + REFUTE + 1);
-        let record = Batches::<Test>::get(stash(), first).expect("kept");
-        let by = ChannelsPallet::opened_by(&record);
-        assert!(ChannelsPallet::time() < by);
+        // The channel is over, and the latest batch was never audited.
+        pass(CLOSING + SUPPLY + REFUTE);
+        assert!(Channels::<Test>::get(channel).is_none());
         assert_noop!(withdraw(model(1)), Error::<Test>::OfferInUse);
+        assert_ok!(ChannelsPallet::end_points(
+            signed(reporter()),
+            stash(),
+            first,
+            verifier()
+        ));
+        assert_ok!(withdraw(model(1)));
     });
 }

@@ -16,6 +16,12 @@ fn a_channel_pays_somebody_else_and_a_payer_has_a_bounded_number_of_them() {
         let one_more = ChannelsPallet::open(signed(payer()), stash(), payer(), 1_000, 100);
         assert_eq!(one_more, Err(Error::<Test>::TooManyChannels.into()));
         assert_ok!(ChannelsPallet::close_agreed(signed(agent()), 0));
+        // Its record stays as long as the payee answers for it.
+        let one_more = ChannelsPallet::open(signed(payer()), stash(), payer(), 1_000, 100);
+        assert_eq!(one_more, Err(Error::<Test>::TooManyChannels.into()));
+        pass(CLOSING + 1);
+        ignore(ChannelsPallet::end(signed(reporter()), 0));
+        assert!(Channels::<Test>::get(0).is_none());
         open(1_000);
     });
 }
@@ -27,6 +33,7 @@ fn nothing_is_done_with_a_channel_that_is_not_there() {
         let made = batch(channel, 0, &[1]);
         let (number, opening) = (commit(&made), made.open_channel(channel).expect("has it"));
         assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        pass(CLOSING + 2);
         let gone = || Error::<Test>::NoChannel;
         let of_payer = |call: fn(RuntimeOrigin, ChannelId) -> _| call(signed(payer()), channel);
         assert_noop!(of_payer(ChannelsPallet::close), gone());

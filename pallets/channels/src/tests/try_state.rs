@@ -7,8 +7,8 @@ use surety_types::traits::SoldModels;
 
 use super::*;
 use crate::{
-    Demand, Demands, DisputeRounds, DisputedReceipts, Offers, Payer, Payers, PointsAudit, PointsAudits,
-    PointsState, Pools, Provider, Wanted,
+    Demand, Demands, DemandsOf, DisputeRounds, DisputedReceipts, Offers, Payer, Payers, PointsAudit,
+    PointsAudits, PointsState, Pools, Provider, Wanted,
 };
 
 /// Does `damage` to a sound state with a channel, a batch and an offer, and expects the checker to say
@@ -73,9 +73,8 @@ fn chan_3_notices_who_is_paid_and_does_not_stand() {
     let signers = |channel| {
         provider(|provider| (provider.lock, provider.since.channel) = (0, channel + 1));
     };
-    damaged(signers, "CHAN-3: statements bind who does not stand");
-    let more = |_| provider(|provider| provider.standing.cap *= 1_000);
-    damaged(more, "CHAN-3: a standing lock is too small");
+    let complaint = "CHAN-3: statements bind, or batches come from, who does not stand";
+    damaged(signers, complaint);
 }
 
 #[test]
@@ -122,6 +121,10 @@ fn chan_6_notices_an_audit_of_no_batch() {
     damaged(
         |_| PointsAudits::<Test>::insert((stash(), 7), verifier(), audit),
         "CHAN-6: a batch's audits are miscounted, or are of no batch",
+    );
+    damaged(
+        |_| provider(|provider| provider.audits = 1),
+        "CHAN-6: a provider's audits are miscounted",
     );
 }
 
@@ -172,26 +175,26 @@ fn chan_8_notices_demands_that_are_miscounted_or_that_nothing_is_on_hold_for() {
         |_| provider(|provider| provider.demands = 1),
         "CHAN-8: a provider's demands are miscounted",
     );
-    damaged(
-        |_| provider(|provider| provider.kept = 1),
-        "CHAN-8: other room is kept than for what is due",
-    );
-    let demand = Demand {
+    let demand = |nonce| Demand {
         wanted: Wanted::Receipt {
             channel: 0,
-            nonce: 0,
+            nonce,
             bytes: 1,
         },
         by: payer(),
         price: 5,
         until: 9,
-        room: 0,
-        is_due: false,
+    };
+    let put = |nonces: std::ops::Range<u32>| {
+        let demands = nonces.map(demand).collect::<Vec<_>>();
+        Demands::<Test>::insert(stash(), payer(), DemandsOf::truncate_from(demands));
     };
     damaged(
-        |_| Demands::<Test>::insert(stash(), payer(), demand),
+        |_| put(0..1),
         "CHAN-8: money is on hold that demands do not explain",
     );
+    damaged(|_| put(0..2), "CHAN-8: somebody demands two receipts at once");
+    damaged(|_| put(0..0), "CHAN-8: nothing is demanded, and kept");
 }
 
 #[test]

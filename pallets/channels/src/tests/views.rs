@@ -2,7 +2,7 @@
 
 use surety_channels::{
     End, Ending,
-    view::{DemandView, Wanted},
+    view::{DemandView, DisputedView, Wanted},
 };
 
 use super::*;
@@ -120,6 +120,46 @@ fn a_provider_finds_what_is_demanded_of_it_and_until_when() {
         };
         assert_eq!(ChannelsPallet::demands(&stash()), [view]);
         assert!(ChannelsPallet::demands(&payer()).is_empty());
+    });
+}
+
+#[test]
+fn a_provider_finds_the_rounds_about_its_receipts() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let request = generation(100, 5);
+        let one = ChunkStatement {
+            channel,
+            payee: stash(),
+            nonce: 3,
+            request: request.hash(),
+            bytes: 12,
+            output: surety_proofs::content_hash(&[7; 12]),
+            units: 12,
+            price: 60,
+            end: Some(Ending {
+                how: End::Length,
+                trace_root: H256::repeat_byte(3),
+            }),
+        };
+        let source = Box::new(crate::ReceiptSource::Signed(signed_one(one)));
+        assert_ok!(ChannelsPallet::dispute(
+            signed(reporter()),
+            source,
+            Box::new(request),
+            None
+        ));
+        let view = DisputedView {
+            round: 0,
+            batch: None,
+            channel,
+            nonce: 3,
+            is_challenged: true,
+        };
+        assert_eq!(ChannelsPallet::disputed(&stash()), [view]);
+        assert!(ChannelsPallet::disputed(&payer()).is_empty());
+        ChannelsPallet::receipt_decided(0, true);
+        assert!(ChannelsPallet::disputed(&stash()).is_empty());
     });
 }
 

@@ -3,7 +3,7 @@
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::traits::Saturating;
 use surety_pallet_results::{Pallet as Results, RoundOf, Rounds, asset};
-use surety_types::{TaskId, limits, task::ResultClaim, trust::Party};
+use surety_types::{TaskId, limits, task::ResultClaim, traits::TaskOutcome, trust::Party};
 
 use crate::{Config, Disputes, Error, HoldReason, Pallet};
 
@@ -11,8 +11,9 @@ impl<T: Config> Pallet<T> {
     /// What a challenge in this round puts on hold.
     ///
     /// A lost bond is half burned, the other half may go to a friend. With `2 S / places`, where S is the
-    /// burned part of the dearest lock, taking all places costs as much as being found out. Where the claim
-    /// has cells that no block can compute there is what a committee costs beside that.
+    /// burned part of the dearest lock, taking all places costs as much as being found out. That lock is the
+    /// round's, or one beside it that is lost with it. Where the claim has cells that no block can compute
+    /// there is what a committee costs beside that.
     pub fn challenge_bond(task: TaskId, round: &RoundOf<T>, claim: &ResultClaim) -> T::Balance {
         let (bond, _) = Self::challenge_bonds(task, round, claim);
         bond
@@ -24,7 +25,9 @@ impl<T: Config> Pallet<T> {
         let price = prices.max().unwrap_or_default();
         let of_price = price.saturating_mul(T::ChallengeBondMultiple::get().into());
         let of_cost = T::DefenseCost::get().saturating_mul(2u32.into());
-        let burned = Results::<T>::burned_lock(price, &round.security, &round.terms);
+        let of_round = Results::<T>::burned_lock(price, &round.security, &round.terms);
+        let beside = T::Outcome::at_stake(task).unwrap_or_default();
+        let burned = of_round.max(Results::<T>::burned_part(beside, &round.terms));
         let of_lock = burned.saturating_mul(2).div_ceil(limits::CHALLENGES_MAX.into());
         let of_committee = Self::committee_bond(task, round, (claim, price));
         let bond = of_price.max(of_cost).max(of_lock.into());

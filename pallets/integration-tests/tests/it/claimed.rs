@@ -50,6 +50,23 @@ fn a_wrong_one_costs_what_its_provider_has_locked_elsewhere() {
 }
 
 #[test]
+fn a_challengers_bond_follows_what_is_locked_elsewhere_so_that_all_places_burn_as_much() {
+    const LARGE: Balance = 80_000;
+    TestExt::new().execute_with(|| {
+        assert_ok!(claimed(9));
+        let bond = || Disputes::challenge_bond(TASK, &round().unwrap(), &claim(9));
+        let small = bond();
+        MockOutcome::set_standing(TASK, 1, LARGE);
+        let places = Balance::from(surety_types::limits::CHALLENGES_MAX);
+        // Half of it is burned when it is lost, and half of the lock.
+        assert_eq!(bond() - small, LARGE / places - CHALLENGE_BOND);
+        let before = money(STRANGER);
+        assert_ok!(challenge(STRANGER, 1));
+        assert_eq!(before - money(STRANGER), bond());
+    });
+}
+
+#[test]
 fn a_right_one_stands_and_its_challenger_pays() {
     TestExt::new().execute_with(|| {
         assert_ok!(claimed(9));

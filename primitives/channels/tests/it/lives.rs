@@ -251,17 +251,17 @@ impl World {
             Step::OldVoucher(sum) => self.redeem(sum.min(self.tally.sum())),
             Step::Close => {
                 self.purse.close(self.now + CLOSING);
-                self.refund(false);
+                self.refund();
             }
             Step::Leave => self.has_left = true,
         }
     }
 
-    fn refund(&mut self, payee_agrees: bool) {
+    fn refund(&mut self) {
         if self.is_closed {
             return;
         }
-        if let Some(rest) = self.purse.refund(self.now, EXPIRY, payee_agrees) {
+        if let Some(rest) = self.purse.refund(self.now, EXPIRY) {
             self.payers += rest;
             self.is_closed = true;
         }
@@ -329,7 +329,9 @@ proptest! {
         if world.is_plain && !was_closed && world.batched == world.answers.len() {
             assert_eq!(world.payees, world.got());
         }
-        world.refund(true);
+        if !world.is_closed {
+            world.payers += world.purse.give_back(world.now + CLOSING);
+        }
         world.check();
         assert_eq!(world.held(), 0);
     }

@@ -122,17 +122,32 @@ fn a_standing_lock_covers_so_much_at_a_time() {
 #[test]
 fn nothing_goes_back_before_the_payee_has_had_its_time() {
     let mut purse = Purse::new(CHANNEL, 50);
-    assert_eq!(purse.refund(1_000, 1_000, false), None);
-    assert_eq!(purse.refund(1_001, 1_000, false), Some(50));
-    assert_eq!(purse.refund(0, 1_000, true), Some(50));
+    assert_eq!(purse.refund(1_000, 1_000), None);
+    assert_eq!(purse.refund(1_001, 1_000), Some(50));
     purse.close(500);
     purse.close(3);
-    assert_eq!(purse.refund(500, 1_000, false), None, "asking again has moved it");
+    assert_eq!(purse.refund(500, 1_000), None, "asking again has moved it");
     assert_eq!(purse.top_up(5), Err(Closed));
     let batch = batch(0, &[30]);
     purse.count(&window(&batch), &part(&batch), 400).unwrap();
     assert_eq!(purse.redeem(20), 20, "what is redeemed meanwhile is paid");
-    assert_eq!(purse.refund(501, 1_000, false), Some(30));
+    assert_eq!(purse.refund(501, 1_000), Some(30));
+}
+
+#[test]
+fn what_the_payee_gives_back_goes_back_at_once_and_the_channel_ends_no_sooner() {
+    let mut purse = Purse::new(CHANNEL, 50);
+    let batch = batch(0, &[30]);
+    purse.count(&window(&batch), &part(&batch), 400).unwrap();
+    assert_eq!(purse.redeem(20), 20);
+    assert_eq!(purse.give_back(500), 30);
+    assert_eq!((purse.redeemable(50), purse.give_back(900)), (0, 0));
+    assert_eq!(purse.top_up(5), Err(Closed));
+    assert_eq!(
+        (purse.refund(500, 1_000), purse.refund(501, 1_000)),
+        (None, Some(0))
+    );
+    assert_eq!((purse.last(1_000), purse.last(450)), (500, 450));
 }
 
 #[test]
@@ -148,17 +163,11 @@ fn a_payer_does_not_get_back_by_disputes_what_it_has_to_pay() {
         Ok(()),
         "an earlier time changes nothing"
     );
-    assert_eq!(
-        (purse.refund(700, 1_000, false), purse.refund(700, 650, false)),
-        (None, None)
-    );
+    assert_eq!((purse.refund(700, 1_000), purse.refund(700, 650)), (None, None));
     of.disputes = 0;
     assert_eq!(purse.hold(&of, &part(&batch), 699, 900), Err(NotHeld::Final));
     purse.count(&of, &part(&batch), 699).unwrap();
-    assert_eq!(
-        (purse.redeem(30), purse.refund(701, 1_000, false)),
-        (30, Some(20))
-    );
+    assert_eq!((purse.redeem(30), purse.refund(701, 1_000)), (30, Some(20)));
     // Held by what is not of it, or was counted: by nothing.
     of.disputes = 1;
     assert_eq!(purse.hold(&of, &part(&batch), 699, 900), Err(NotHeld::Counted));

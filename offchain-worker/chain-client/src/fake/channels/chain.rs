@@ -6,8 +6,8 @@ use surety_channels::{BatchNumber, ChannelId, Time};
 
 use super::super::{FakeChain, state::FakeState};
 use crate::{
-    Balance, BatchView, ChainError, ChannelChain, ChannelRules, ChannelView, DemandView, OfferView,
-    PointsView, PoolView, StandingView, When,
+    Balance, BatchView, ChainError, ChannelChain, ChannelRules, ChannelView, DemandView, DisputedView,
+    OfferView, PointsView, PoolView, StandingView, When,
 };
 
 #[async_trait]
@@ -53,10 +53,27 @@ impl ChannelChain for FakeChain {
 
     async fn demands(&self, when: When, provider: &AccountId32) -> Result<Vec<DemandView>, ChainError> {
         self.read(when, |state| {
-            let demands = state.channels.demands.values().map(|demand| &demand.view);
+            let demands = state.channels.demands.values().flatten();
             demands
+                .map(|demand| &demand.view)
                 .filter(|demand| demand.provider == *provider)
                 .cloned()
+                .collect()
+        })
+    }
+
+    async fn disputed(&self, when: When, provider: &AccountId32) -> Result<Vec<DisputedView>, ChainError> {
+        self.read(when, |state| {
+            let rounds = state.channels.disputed.iter();
+            rounds
+                .filter(|(_, (of, ..))| of == provider)
+                .map(|(round, (_, batch, receipt))| DisputedView {
+                    round: *round,
+                    batch: *batch,
+                    channel: receipt.channel,
+                    nonce: receipt.nonce,
+                    is_challenged: !state.channels.unserved.contains(round),
+                })
                 .collect()
         })
     }

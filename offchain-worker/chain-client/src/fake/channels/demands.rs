@@ -10,20 +10,12 @@ use super::{
         blocks::genesis,
         state::{Applied, FakeState},
     },
-    FakeDemand, event, field, refused,
-    selling::UNFINISHED_MAX,
-    verify,
+    FakeDemand, event, field, refused, verify,
 };
-use crate::{Balance, ChainError, ChainEvent, DemandView, StandingView};
+use crate::{ChainError, ChainEvent, DemandView, EventField, StandingView};
 
-/// Room under a cap for a batch with a receipt that is demanded.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
-    /// What that batch takes at most, in plancks.
-    most: Balance,
-    /// There was as much when the time for it began, and it is kept. Otherwise that time begins again.
-    is_due: bool,
-}
+/// Most that somebody demands of a provider at once.
+const DEMANDS_MAX: usize = 32;
 
 impl FakeState {
     pub(super) fn demand_receipt(
@@ -59,24 +51,27 @@ impl FakeState {
             nonce: said.nonce,
             bytes: said.bytes,
         };
-        // Of an answer that goes on nobody knows what it will cost, but the deposit pays for it.
-        let uncounted = channel.purse.deposit.saturating_sub(channel.purse.counted);
-        let most = said.end.map_or(uncounted, |_| said.price);
-        let most = most.min(standing.cap);
-        self.demand_of((&said.payee, by), [by, by], wanted, Some(most))
+        self.demand_of((&said.payee, by), [by, by], wanted)
     }
 
-    /// Puts the price on hold with the first that has it. Batching a receipt takes `room` of the cap.
+    /// Puts the price on hold with the first that has it.
     pub(super) fn demand_of(
         &mut self,
         (provider, demander): (&AccountId32, &AccountId32),
         payers: [&AccountId32; 2],
         wanted: Wanted,
-        room: Option<Balance>,
     ) -> Applied {
         let key = (provider.clone(), demander.clone());
-        if self.channels.demands.contains_key(&key) {
+        let known = self.channels.demands.get(&key).map_or(&[][..], Vec::as_slice);
+        let is_known = known.iter().any(|demand| match demand.view.wanted {
+            Wanted::Point { .. } => demand.view.wanted == wanted,
+            Wanted::Receipt { .. } => matches!(wanted, Wanted::Receipt { .. }),
+        });
+        if is_known {
             return Err(refused("AlreadyDemanded"));
+        }
+        if known.len() >= DEMANDS_MAX {
+            return Err(refused("TooManyDemands"));
         }
         let price = self.channels.rules.demand_price;
         let can_pay = |payer: &&AccountId32| {
@@ -93,44 +88,13 @@ impl FakeState {
             provider: provider.clone(),
             demander: demander.clone(),
             wanted,
-            until: 0,
+            until: self.clock.saturating_add(self.channels.rules.supply_window),
         };
-        Ok(vec![self.begin_demand(FakeDemand { view, by }, room)?])
-    }
-
-    /// Gives a provider time for what is demanded. A receipt is only due if there is room for it under the
-    /// cap, and a place for a batch, when that begins.
-    fn begin_demand(
-        &mut self,
-        mut demand: FakeDemand,
-        room: Option<Balance>,
-    ) -> Result<ChainEvent, ChainError> {
-        let view = &mut demand.view;
-        view.until = self.clock.saturating_add(self.channels.rules.supply_window);
-        let key = (view.provider.clone(), view.demander.clone());
-        if let Some(most) = room {
-            let is_due = self.has_room(&view.provider, most)?;
-            let room = Room { most, is_due };
-            self.channels.rooms.insert(key.clone(), room);
-        }
-        let fields = vec![
-            field("provider", &view.provider),
-            field("demander", &view.demander),
-            field("wanted", &view.wanted),
-            field("until", &view.until),
-        ];
-        self.channels.demands.insert(key, demand);
-        Ok(event("Demanded", fields))
-    }
-
-    /// Whether a provider can batch something, beside what is due already.
-    fn has_room(&self, provider: &AccountId32, most: Balance) -> Result<bool, ChainError> {
-        let StandingView { cap, open, .. } = self.standing_now(self.standing(provider)?);
-        let rooms = self.channels.rooms.iter();
-        let due = rooms.filter(|((of, _), room)| of == provider && room.is_due);
-        let taken = due.fold(open, |taken, (_, room)| taken.saturating_add(room.most));
-        let is_place = self.unfinished(provider).count() < UNFINISHED_MAX;
-        Ok(is_place && most <= cap.saturating_sub(taken))
+        let mut fields = of_demand(&view);
+        fields.push(field("until", &view.until));
+        let demand = FakeDemand { view, by };
+        self.channels.demands.entry(key).or_default().push(demand);
+        Ok(vec![event("Demanded", fields)])
     }
 
     /// Whether batches with what was not counted of a channel are kept.
@@ -145,64 +109,73 @@ impl FakeState {
         demander: &AccountId32,
         (batch, receipt): (BatchNumber, &Batched<AccountId32>),
     ) -> Applied {
-        let demand = self.demanded(agent, demander)?;
-        let provider = demand.view.provider.clone();
-        let Wanted::Receipt {
-            channel,
-            nonce,
-            bytes,
-        } = demand.view.wanted
-        else {
-            return Err(refused("NotDemanded"));
-        };
+        let provider = self.agents_provider(agent)?;
         self.start_in_batch(&provider, batch, receipt)?;
         let said = &receipt.statement;
-        let covers = (said.channel, said.nonce) == (channel, nonce) && said.end.is_some();
-        if !covers || bytes > said.bytes {
-            return Err(refused("NotDemanded"));
-        }
-        Ok(vec![self.meet(&demand, true)])
+        self.show(&provider, demander, |wanted| match *wanted {
+            Wanted::Receipt {
+                channel,
+                nonce,
+                bytes,
+            } => (said.channel, said.nonce) == (channel, nonce) && said.end.is_some() && bytes <= said.bytes,
+            Wanted::Point { .. } => false,
+        })
     }
 
-    /// No round is opened about it.
+    /// A round is opened about it, which the test ends with [`FakeState::decide_receipt`]. All models are
+    /// known here.
     pub(super) fn show_point(
         &mut self,
         agent: &AccountId32,
         demander: &AccountId32,
-        receipt: &Batched<AccountId32>,
+        (batch, receipt): (BatchNumber, &Batched<AccountId32>),
         (request, head): (&Request, Option<&SegmentOpening>),
     ) -> Applied {
-        let demand = self.demanded(agent, demander)?;
-        let provider = demand.view.provider.clone();
-        let Wanted::Point { batch, point } = demand.view.wanted else {
-            return Err(refused("NotDemanded"));
-        };
+        let provider = self.agents_provider(agent)?;
         let start = self.start_in_batch(&provider, batch, receipt)?;
-        let offset = point.checked_sub(start);
-        if offset.is_none_or(|offset| offset >= receipt.statement.price) {
+        let price = receipt.statement.price;
+        let is_in_it = |wanted: &Wanted| match *wanted {
+            Wanted::Receipt { .. } => false,
+            Wanted::Point { batch: of, point } => {
+                let offset = point.checked_sub(start);
+                of == batch && offset.is_some_and(|offset| offset < price)
+            }
+        };
+        let demands = self.channels.demands.get(&(provider.clone(), demander.clone()));
+        if !demands.is_some_and(|all| all.iter().any(|one| is_in_it(&one.view.wanted))) {
             return Err(refused("NotDemanded"));
         }
         self.ensure_claimed(&receipt.statement, request, head)?;
-        Ok(vec![self.meet(&demand, true)])
+        let mut events = match self.open_receipt_round(&receipt.statement, Some(batch), false) {
+            Ok(events) => events,
+            // Whoever disputes it has had it shown.
+            Err(error) if error == refused("AlreadyDisputed") => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        events.extend(self.show(&provider, demander, is_in_it)?);
+        Ok(events)
     }
 
     pub(super) fn end_demand(&mut self, provider: &AccountId32, demander: &AccountId32) -> Applied {
         let key = (provider.clone(), demander.clone());
-        let demand = self.channels.demands.get(&key).cloned();
-        let demand = demand.ok_or_else(|| refused("NotDemanded"))?;
-        let is_owed = self.is_owed(self.standing(provider)?, &demand.view.wanted);
-        if is_owed && demand.view.until >= self.clock {
+        let demands = self.channels.demands.get(&key).cloned();
+        let demands = demands.ok_or_else(|| refused("NotDemanded"))?;
+        let standing = self.standing(provider)?;
+        let is_owed = |demand: &FakeDemand| self.is_owed(standing, &demand.view.wanted);
+        let mut late = demands.iter().filter(|demand| demand.view.until < self.clock);
+        let is_withheld = late.any(is_owed);
+        let (over, left): (Vec<_>, Vec<_>) = demands
+            .into_iter()
+            .partition(|demand| is_withheld || !is_owed(demand));
+        if over.is_empty() {
             return Err(refused("WrongTime"));
         }
-        let waiting = self.channels.rooms.get(&key).filter(|room| !room.is_due);
-        if let Some(Room { most, .. }) = waiting.copied().filter(|_| is_owed) {
-            return Ok(vec![self.begin_demand(demand, Some(most))?]);
-        }
         let mut events = Vec::new();
-        if is_owed {
+        if is_withheld {
             events = self.convict(provider, FaultKind::WithheldData, Some(demander));
         }
-        events.push(self.meet(&demand, false));
+        self.keep_demands(key, left);
+        events.extend(over.iter().map(|demand| self.meet(demand, false)));
         Ok(events)
     }
 
@@ -217,17 +190,38 @@ impl FakeState {
         standing.lock > 0 && is_of_it
     }
 
-    /// What somebody demands of an agent's provider, while that can still show it.
-    fn demanded(&self, agent: &AccountId32, demander: &AccountId32) -> Result<FakeDemand, ChainError> {
+    fn agents_provider(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
         let provider = self.stash_in(agent, Role::Provider);
-        let provider = provider.ok_or_else(|| refused("NotAgent"))?;
-        let key = (provider, demander.clone());
-        let demand = self.channels.demands.get(&key);
-        let demand = demand.ok_or_else(|| refused("NotDemanded"))?;
-        let is_due = self.channels.rooms.get(&key).is_none_or(|room| room.is_due);
-        match self.clock <= demand.view.until || !is_due {
-            true => Ok(demand.clone()),
-            false => Err(refused("WrongTime")),
+        provider.ok_or_else(|| refused("NotAgent"))
+    }
+
+    /// A provider has shown what somebody demands of it, as far as `is_shown` and in time.
+    fn show(
+        &mut self,
+        provider: &AccountId32,
+        demander: &AccountId32,
+        is_shown: impl Fn(&Wanted) -> bool,
+    ) -> Applied {
+        let key = (provider.clone(), demander.clone());
+        let demands = self.channels.demands.get(&key).cloned();
+        let demands = demands.ok_or_else(|| refused("NotDemanded"))?;
+        let now = self.clock;
+        let mut asked = demands.iter().filter(|demand| is_shown(&demand.view.wanted));
+        let is_late = asked.any(|demand| demand.view.until < now);
+        let (shown, left): (Vec<_>, Vec<_>) = demands
+            .into_iter()
+            .partition(|demand| is_shown(&demand.view.wanted) && now <= demand.view.until);
+        if shown.is_empty() {
+            return Err(refused(if is_late { "WrongTime" } else { "NotDemanded" }));
+        }
+        self.keep_demands(key, left);
+        Ok(shown.iter().map(|demand| self.meet(demand, true)).collect())
+    }
+
+    fn keep_demands(&mut self, key: (AccountId32, AccountId32), left: Vec<FakeDemand>) {
+        match left.is_empty() {
+            true => drop(self.channels.demands.remove(&key)),
+            false => drop(self.channels.demands.insert(key, left)),
         }
     }
 
@@ -244,14 +238,9 @@ impl FakeState {
         Ok(shown.ok_or_else(|| refused("BadOpening"))?.start)
     }
 
-    /// Ends a demand. When it was shown, half of its price is the provider's.
+    /// Ends a demand that is not kept any more. When it was shown, half of its price is the provider's.
     fn meet(&mut self, demand: &FakeDemand, is_shown: bool) -> ChainEvent {
-        let DemandView {
-            provider, demander, ..
-        } = &demand.view;
-        let key = (provider.clone(), demander.clone());
-        self.channels.demands.remove(&key);
-        self.channels.rooms.remove(&key);
+        let provider = &demand.view.provider;
         let price = self.channels.rules.demand_price;
         let borne = if is_shown { price / 2 } else { 0 };
         self.pay_held(&demand.by, provider, borne);
@@ -264,9 +253,14 @@ impl FakeState {
                 window.disputes = window.disputes.saturating_sub(1);
             });
         }
-        event(
-            "DemandOver",
-            vec![field("provider", provider), field("demander", demander)],
-        )
+        event("DemandOver", of_demand(&demand.view))
     }
+}
+
+fn of_demand(view: &DemandView) -> Vec<EventField> {
+    vec![
+        field("provider", &view.provider),
+        field("demander", &view.demander),
+        field("wanted", &view.wanted),
+    ]
 }

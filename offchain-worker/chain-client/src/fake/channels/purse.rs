@@ -1,9 +1,7 @@
 //! What becomes of a channel's money.
 
 use sp_core::crypto::AccountId32;
-use surety_channels::{
-    BatchNumber, BatchWindow, ChannelId, ChannelOpening, ProvenChannel, Purse, SignedVoucher, Time,
-};
+use surety_channels::{BatchNumber, ChannelId, ChannelOpening, ProvenChannel, Purse, SignedVoucher, Time};
 use surety_types::stake::Role;
 
 use super::{
@@ -13,7 +11,7 @@ use super::{
     },
     event, field, refused, verify,
 };
-use crate::{Balance, ChainError, ChannelOpenings, ChannelView};
+use crate::{Balance, BatchView, ChainError, ChannelOpenings, ChannelView};
 
 /// Most channels of a payer.
 const CHANNELS_MAX: usize = 128;
@@ -37,6 +35,7 @@ impl FakeState {
         if standing.lock == 0 {
             return Err(refused("NotStanding"));
         }
+        self.ensure_present_terms(standing)?;
         let next_batch = standing.next;
         let of_payer = self.channels.open.values();
         if of_payer.filter(|channel| channel.payer == *payer).count() >= CHANNELS_MAX {
@@ -68,9 +67,11 @@ impl FakeState {
 
     pub(super) fn top_up(&mut self, payer: &AccountId32, id: ChannelId, amount: Balance) -> Applied {
         let mut channel = self.own_channel(payer, id)?;
-        if self.standing(&channel.payee)?.since_channel > id {
+        let standing = self.standing(&channel.payee)?;
+        if standing.since_channel > id {
             return Err(refused("NotStanding"));
         }
+        self.ensure_present_terms(standing)?;
         channel.purse.top_up(amount).map_err(|_| refused("Closing"))?;
         self.hold(payer, amount)?;
         self.channels.open.insert(id, channel);
@@ -83,6 +84,10 @@ impl FakeState {
             return Err(refused("Closing"));
         }
         self.check_expiry(expiry, channel.expiry.max(self.clock))?;
+        let standing = self.standing(&channel.payee)?;
+        if standing.lock > 0 {
+            self.ensure_present_terms(standing)?;
+        }
         channel.expiry = expiry;
         self.channels.open.insert(id, channel);
         Ok(vec![event("Changed", vec![field("channel", &id)])])
@@ -99,14 +104,24 @@ impl FakeState {
     }
 
     pub(super) fn close_agreed(&mut self, who: &AccountId32, id: ChannelId) -> Applied {
-        let payee = self.channel_of(id)?.payee;
-        self.ensure_payee(who, &payee)?;
-        self.end_channel(id, true)
+        let mut channel = self.channel_of(id)?;
+        self.ensure_payee(who, &channel.payee)?;
+        let until = self.clock.saturating_add(self.channels.rules.closing_period);
+        let refund = channel.purse.give_back(until);
+        self.release(&channel.payer, refund);
+        let until = channel.purse.last(channel.expiry);
+        self.channels.open.insert(id, channel);
+        let fields = vec![
+            field("channel", &id),
+            field("refund", &refund),
+            field("until", &until),
+        ];
+        Ok(vec![event("ClosedByPayee", fields)])
     }
 
-    pub(super) fn end_channel(&mut self, id: ChannelId, payee_agrees: bool) -> Applied {
+    pub(super) fn end_channel(&mut self, id: ChannelId) -> Applied {
         let channel = self.channel_of(id)?;
-        let refund = channel.purse.refund(self.clock, channel.expiry, payee_agrees);
+        let refund = channel.purse.refund(self.clock, channel.expiry);
         let refund = refund.ok_or_else(|| refused("NotOver"))?;
         self.release(&channel.payer, refund);
         self.channels.open.remove(&id);
@@ -136,8 +151,8 @@ impl FakeState {
             return Err(refused("BadSignature"));
         }
         for (batch, opening) in batches {
-            let (window, shown) = self.shown(&channel, *batch, opening)?;
-            let counted = channel.purse.count(&window, &shown, now);
+            let (view, shown) = self.shown(&channel, *batch, opening)?;
+            let counted = channel.purse.count(&view.window, &shown, now);
             counted.map_err(|_| refused("NotCounted"))?;
             let last = self.channels.counted.entry(id).or_default();
             *last = (*last).max(*batch);
@@ -157,11 +172,14 @@ impl FakeState {
     ) -> Applied {
         let mut channel = self.channel_of(id)?;
         self.ensure_payee(who, &channel.payee)?;
-        let (window, shown) = self.shown(&channel, batch, opening)?;
-        let period = self.channels.rules.closing_period;
-        let last = channel.expiry.saturating_add(period);
-        let until = self.clock.saturating_add(period).min(last);
-        let held = channel.purse.hold(&window, &shown, self.clock, until);
+        let (view, shown) = self.shown(&channel, batch, opening)?;
+        let rules = self.channels.rules;
+        let begun = view.announce_until.saturating_sub(rules.announce_window);
+        if begun > channel.purse.last(channel.expiry) {
+            return Err(refused("NotHeld"));
+        }
+        let until = self.clock.saturating_add(rules.closing_period);
+        let held = channel.purse.hold(&view.window, &shown, self.clock, until);
         held.map_err(|_| refused("NotHeld"))?;
         self.channels.open.insert(id, channel);
         let fields = vec![field("channel", &id), field("until", &until)];
@@ -173,15 +191,15 @@ impl FakeState {
         channel: &ChannelView,
         batch: BatchNumber,
         opening: &ChannelOpening,
-    ) -> Result<(BatchWindow, ProvenChannel), ChainError> {
+    ) -> Result<(BatchView, ProvenChannel), ChainError> {
         let standing = self.standing(&channel.payee)?;
         let is_allowed = channel.channel >= standing.since_channel || batch < standing.since_batch;
         if !is_allowed {
             return Err(refused("TooLate"));
         }
-        let window = self.batch_of(&(channel.payee.clone(), batch))?.window.clone();
-        let shown = opening.verify(&window.root);
-        Ok((window, shown.ok_or_else(|| refused("BadOpening"))?))
+        let view = self.batch_of(&(channel.payee.clone(), batch))?.clone();
+        let shown = opening.verify(&view.window.root);
+        Ok((view, shown.ok_or_else(|| refused("BadOpening"))?))
     }
 
     pub(super) fn channel_of(&self, id: ChannelId) -> Result<ChannelView, ChainError> {

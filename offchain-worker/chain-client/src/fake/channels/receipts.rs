@@ -18,7 +18,7 @@ use super::{
 use crate::{ChainError, ChainEvent, ReceiptSource};
 
 /// Most receipts of a provider that are disputed at once.
-pub(super) const DISPUTED_MAX: u32 = 16;
+const DISPUTED_MAX: usize = 16;
 /// The last time to dispute a batch, while all places for that are taken.
 pub(super) const FROZEN: Time = Time::MAX;
 
@@ -40,11 +40,22 @@ impl FakeState {
                 (&signed.statement, None)
             }
         };
-        if self.standing_to_lose(&said.payee)?.disputes >= DISPUTED_MAX {
+        self.standing_to_lose(&said.payee)?;
+        if self.are_places_taken(&said.payee) {
             return Err(refused("TooManyDisputed"));
         }
         self.ensure_claimed(said, request, head)?;
-        self.open_receipt_round(said, batch)
+        self.open_receipt_round(said, batch, true)
+    }
+
+    /// Whether nobody else can dispute a receipt of a provider now.
+    pub(super) fn are_places_taken(&self, provider: &AccountId32) -> bool {
+        let rounds = self.channels.disputed.iter();
+        let challenged = rounds.filter(|(round, (of, ..))| {
+            let is_unserved = self.channels.unserved.contains(round);
+            of == provider && !is_unserved
+        });
+        challenged.count() >= DISPUTED_MAX
     }
 
     /// Whether there can be a round about a receipt.
@@ -98,10 +109,12 @@ impl FakeState {
         }
     }
 
-    fn open_receipt_round(
+    /// Opens a round: somebody says that the receipt is wrong, or was not served it.
+    pub(super) fn open_receipt_round(
         &mut self,
         said: &ChunkStatement<AccountId32>,
         batch: Option<BatchNumber>,
+        is_challenged: bool,
     ) -> Applied {
         let receipt = Struck {
             channel: said.channel,
@@ -125,7 +138,9 @@ impl FakeState {
         self.change_standing(&said.payee, |standing| {
             standing.disputes = standing.disputes.saturating_add(1);
         });
-        if self.standing(&said.payee)?.disputes >= DISPUTED_MAX {
+        if !is_challenged {
+            self.channels.unserved.insert(round);
+        } else if self.are_places_taken(&said.payee) {
             self.freeze_windows(&said.payee);
         }
         if let Some(batch) = batch {
@@ -146,12 +161,13 @@ impl FakeState {
     /// Ends the round about a receipt. Where it does not stand, its provider is convicted, if that has not
     /// lost its lock before.
     pub fn decide_receipt(&mut self, round: TaskId, stands: bool) {
-        let Some((provider, batch, receipt)) = self.channels.disputed.remove(&round) else {
+        let Some((provider, batch, receipt)) = self.channels.disputed.get(&round).cloned() else {
             return;
         };
-        let mut was_full = false;
+        let was_challenged = !self.channels.unserved.remove(&round);
+        let was_full = was_challenged && self.are_places_taken(&provider);
+        self.channels.disputed.remove(&round);
         self.change_standing(&provider, |standing| {
-            was_full = standing.disputes >= DISPUTED_MAX;
             standing.disputes = standing.disputes.saturating_sub(1);
         });
         if let Some(batch) = batch {

@@ -11,7 +11,7 @@ use surety_types::{ModelId, model::Operation, stake::Role, task::AuditDraw};
 use super::{
     super::state::{Applied, FakeState},
     FakeOffer, event, field,
-    receipts::{DISPUTED_MAX, FROZEN},
+    receipts::FROZEN,
     refused,
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Most batches of a provider that are not final.
-pub(super) const UNFINISHED_MAX: usize = 64;
+const UNFINISHED_MAX: usize = 64;
 /// Batches that a commitment removes at most.
 const PRUNED: u32 = 2;
 /// Most offers of a provider.
@@ -38,6 +38,13 @@ type Offered = (ModelId, Operation);
 impl FakeState {
     pub(super) fn least_lock(&self, cap: Balance) -> Option<Balance> {
         self.channels.is_insurable.then_some(cap.max(1))
+    }
+
+    /// Whether a provider can sell more: its lock is what its cap needs now.
+    pub(super) fn ensure_present_terms(&self, standing: &StandingView) -> Result<(), ChainError> {
+        let needed = self.least_lock(standing.cap);
+        let is_present = needed.is_some_and(|needed| needed <= standing.lock);
+        is_present.then_some(()).ok_or_else(|| refused("OldTerms"))
     }
 
     pub(super) fn stand(&mut self, stash: &AccountId32, lock: Balance, cap: Balance) -> Applied {
@@ -116,7 +123,7 @@ impl FakeState {
         let mut events = self.prune(&mut standing);
         let verifiers = self.stakes.values().filter(|stake| stake.role == Role::Verifier);
         let rules = self.channels.rules;
-        let until = match standing.disputes >= DISPUTED_MAX {
+        let until = match self.are_places_taken(&stash) {
             true => FROZEN,
             false => self.clock.saturating_add(rules.batch_window),
         };
@@ -196,11 +203,15 @@ impl FakeState {
         unit_price: Balance,
         places: u32,
     ) -> Applied {
-        if self.standing(stash)?.lock == 0 {
+        let standing = self.standing(stash)?;
+        if standing.lock == 0 {
             return Err(refused("NotStanding"));
         }
         if self.is_jailed(stash) {
             return Err(refused("InJail"));
+        }
+        if places > 0 {
+            self.ensure_present_terms(standing)?;
         }
         if places > PLACES_MAX {
             return Err(refused("TooManyPlaces"));
@@ -234,7 +245,7 @@ impl FakeState {
         if !self.channels.offers.contains_key(&key) {
             return Err(refused("NoOffer"));
         }
-        if is_in_use(&standing) || self.is_refutable(&standing) {
+        if is_in_use(&standing) || self.is_audited(stash) {
             return Err(refused("OfferInUse"));
         }
         self.channels.offers.remove(&key);
@@ -251,17 +262,10 @@ impl FakeState {
         ended.into_keys().map(withdrawn).collect()
     }
 
-    /// Whether what verifiers found of the latest batch can still be held against its receipts.
-    fn is_refutable(&self, standing: &StandingView) -> bool {
-        let latest = standing.next.checked_sub(1);
-        let latest = latest.and_then(|batch| self.channels.batches.get(&(standing.provider.clone(), batch)));
-        latest.is_some_and(|batch| {
-            let until = match batch.announced {
-                0 => batch.window.until,
-                _ => self.opened_by(batch),
-            };
-            self.clock <= until.saturating_add(self.channels.rules.refute_window)
-        })
+    /// Whether what verifiers announced of a batch was not ended yet.
+    fn is_audited(&self, stash: &AccountId32) -> bool {
+        let mut batches = self.channels.batches.iter();
+        batches.any(|((of, _), batch)| of == stash && batch.announced > 0)
     }
 
     pub(super) fn report_busy(
@@ -296,7 +300,8 @@ impl FakeState {
     pub(super) fn offer_views(&self) -> Vec<OfferView> {
         let view = |((provider, model, operation), offer): (&(AccountId32, _, _), &FakeOffer)| {
             let standing = self.standing_now(self.channels.standings.get(provider)?);
-            let is_shown = standing.lock > 0 && !self.is_jailed(provider);
+            let is_sold = standing.lock > 0 && self.ensure_present_terms(&standing).is_ok();
+            let is_shown = is_sold && !self.is_jailed(provider);
             let unit_price = offer.unit_price.max(self.pool_price((*model, *operation)));
             is_shown.then(|| OfferView {
                 provider: provider.clone(),

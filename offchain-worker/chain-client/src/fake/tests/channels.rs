@@ -59,9 +59,15 @@ async fn a_payee_is_paid_what_final_batches_have_and_the_rest_goes_back() {
     world.submit(&world.payer, Call::Close { channel }).await.unwrap();
     let early = world.submit(&world.payer, Call::End { channel }).await;
     assert_eq!(refused(early), "NotOver");
-    let ended = world.submit(&world.agent, Call::CloseAgreed { channel }).await;
-    assert_eq!(field::<u128>(&ended.unwrap(), "Ended", "refund"), 460);
+    let agreed = world.submit(&world.agent, Call::CloseAgreed { channel }).await;
+    let agreed = agreed.unwrap();
+    assert_eq!(field::<u128>(&agreed, "ClosedByPayee", "refund"), 460);
     assert_eq!(world.funds(&world.payer).await, Funds { free: 960, held: 0 });
+    // It answers for what it has signed until the channel ends.
+    assert_eq!(world.standing().await.channels, 1);
+    world.wait_until(field::<u32>(&agreed, "ClosedByPayee", "until") + 1);
+    let ended = world.submit(&world.key, Call::End { channel }).await;
+    assert_eq!(field::<u128>(&ended.unwrap(), "Ended", "refund"), 0);
     assert_eq!(world.chain.channel(When::Best, channel).await, Ok(None));
     assert_eq!(world.standing().await.channels, 0);
 }

@@ -1,6 +1,6 @@
 //! A chain that is small, and strict: whatever is sent to it has to be right.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use codec::Encode;
 use sp_core::H256;
@@ -10,7 +10,7 @@ use surety_chain_client::{
     AccountId, BatchView, Call, ChannelRules, DemandView, PointsView, VrfDraw, sample,
 };
 use surety_channel_calls::Row;
-use surety_channels::{BatchRoot, BatchWindow, PointsFound, Sums, points_seal, view::Wanted};
+use surety_channels::{BatchNumber, BatchRoot, BatchWindow, PointsFound, Sums, points_seal, view::Wanted};
 use surety_point_audits::book::{BatchKey, Sight, Stake};
 use surety_proofs::content_hash;
 
@@ -58,7 +58,9 @@ pub struct Chain {
     pub demands: Vec<DemandView>,
     pub disk: BTreeMap<Vec<u8>, Row>,
     pub ended: Vec<BatchKey>,
-    pub demanded_at: Vec<u32>,
+    pub demanded: BTreeSet<(AccountId, BatchNumber, u32)>,
+    /// Blocks in which something was.
+    pub demanded_at: BTreeSet<u32>,
 }
 
 impl Chain {
@@ -189,8 +191,9 @@ impl Chain {
     fn demand(&mut self, key: BatchKey, place: u32) {
         assert!(self.block < self.batches[&key].window.until);
         let (provider, batch) = key;
-        assert!(!self.demands.iter().any(|demand| demand.provider == provider));
-        self.demanded_at.push(self.block);
+        let of = (provider.clone(), batch, place);
+        assert!(self.demanded.insert(of), "a point is demanded twice");
+        self.demanded_at.insert(self.block);
         let wanted = Wanted::Point {
             batch,
             point: place.into(),
@@ -239,6 +242,7 @@ pub fn chain(batches: &[(u32, u32, u32)]) -> Chain {
         demands: Vec::new(),
         disk: BTreeMap::new(),
         ended: Vec::new(),
-        demanded_at: Vec::new(),
+        demanded: BTreeSet::new(),
+        demanded_at: BTreeSet::new(),
     }
 }

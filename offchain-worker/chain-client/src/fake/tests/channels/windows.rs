@@ -127,7 +127,7 @@ async fn what_was_counted_or_says_nothing_is_neither_disputed_nor_demanded() {
 }
 
 #[tokio::test]
-async fn a_receipt_that_there_is_no_room_for_is_not_due_and_its_time_begins_again() {
+async fn a_full_cap_is_no_excuse_for_a_receipt_that_was_signed() {
     let world = World::new(10).await;
     // Together they take the whole cap.
     for nonce in 1..=25 {
@@ -142,19 +142,7 @@ async fn a_receipt_that_there_is_no_room_for_is_not_due_and_its_time_begins_agai
         .unwrap();
     let early = world.submit(&world.payer, end_demand(&world)).await;
     assert_eq!(refused(early), "WrongTime");
-    let first = demands(&world).await.remove(0).until;
-    world.wait_until(first + 1);
-    let ended = world.submit(&world.payer, end_demand(&world)).await.unwrap();
-    assert!(ended.event("Channels", "Convicted").is_none());
-    assert!(ended.event("Channels", "Demanded").is_some());
-    let again = demands(&world).await.remove(0).until;
-    assert!(again > first);
-
-    // By now there is room: it is due from the next beginning on.
-    world.wait_until(again + 1);
-    world.submit(&world.payer, end_demand(&world)).await.unwrap();
     world.wait_until(demands(&world).await.remove(0).until + 1);
-    assert_eq!(world.standing().await.open, 0);
     let ended = world.submit(&world.payer, end_demand(&world)).await.unwrap();
     assert!(ended.event("Channels", "Convicted").is_some());
     assert_eq!(world.funds(&world.payer).await.held, 500);

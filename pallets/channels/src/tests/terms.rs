@@ -1,0 +1,47 @@
+//! What comes of parameters that change under a provider.
+
+use sp_runtime::{DispatchResult, FixedU128};
+
+use super::*;
+
+fn offer(number: u8, places: u32) -> DispatchResult {
+    ChannelsPallet::offer(signed(stash()), model(number), Operation::Generate, FLOOR, places)
+}
+
+#[test]
+fn whoever_stands_by_old_terms_sells_nothing_new_until_it_locks_more() {
+    run(|| {
+        assert_ok!(offer(1, 1));
+        let channel = open(5 * SURE);
+        let levy = |nonce| {
+            let before = free(&Pot::get());
+            commit(&batch(channel, nonce, &[SURE]));
+            free(&Pot::get()) - before
+        };
+        let first = levy(0);
+        PointRate::set(FixedU128::from_u32(4));
+        assert_eq!(levy(1), 4 * first, "the levy is the present one");
+        // With so few points a lie is found so seldom that the lock would have to be larger.
+        PointRate::set(FixedU128::from_rational(1, 15));
+        let needed = ChannelsPallet::least_lock(CAP).expect("insurable");
+        assert!(needed > LOCK);
+        let old = || Error::<Test>::OldTerms;
+        let expiry = ChannelsPallet::time() + 250;
+        let open = || ChannelsPallet::open(signed(payer()), stash(), payer(), SURE, expiry);
+        let top_up = || ChannelsPallet::top_up(signed(payer()), channel, SURE);
+        let extend = || ChannelsPallet::extend(signed(payer()), channel, expiry);
+        assert_noop!(open(), old());
+        assert_noop!(top_up(), old());
+        assert_noop!(extend(), old());
+        assert_noop!(offer(2, 1), old());
+        assert!(ChannelsPallet::offers().is_empty());
+        // What was sold before is batched, and nothing keeps it from selling less.
+        levy(2);
+        assert_ok!(offer(1, 0));
+        assert_ok!(ChannelsPallet::stand(signed(stash()), needed, CAP));
+        assert_ok!(open());
+        assert_ok!(top_up());
+        assert_ok!(extend());
+        assert_eq!(ChannelsPallet::offers().len(), 1);
+    });
+}
