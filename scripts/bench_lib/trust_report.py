@@ -9,6 +9,7 @@ def show(report, console):
     _what_if(report, console)
     _detection(report, console)
     _break_even(report, console)
+    _channels(report, console)
     _snowflake(report, console)
     _bytes(report, console)
     _time(report, console)
@@ -78,6 +79,43 @@ def _break_even(report, console):
     ]
     table(("", "theory", "played"), rows, console)
     console.text(f"\n  plot: {report['plot']}")
+
+
+def _channels(report, console):
+    console.title("Over channels: mean profit of a life beside honest trade, in SURE, by percent corrupt")
+    cheats = report["channels"]["cheats"]
+    parts = list(cheats[0]["by_corrupt_percent"])
+    rows = []
+    for cheat in cheats:
+        found = cheat["by_corrupt_percent"].values()
+        lost = max(of_one["honest_loss_in_chunks_max"] for of_one in found)
+        rows.append(
+            (
+                cheat["name"],
+                *(f"{of_one['profit_in_sure']:.3f}" for of_one in found),
+                f"{sum(of_one['convicted'] for of_one in found)} of {sum(of_one['lives'] for of_one in found)}",
+                f"{lost:.2f}{' *' if cheat['answers_wrong'] else ''}",
+            )
+        )
+    table(("", *(f"{part} %" for part in parts), "convicted", "honest lost, chunks"), rows, console)
+    console.text("\n  * answers that are wrong, and were paid where nobody found them; of others a chunk at most")
+    console.title("Over channels: lives with one wrong receipt in 1,000 that end with a conviction")
+    rows = [
+        (
+            f"{row['corrupt_percent']} % corrupt",
+            f"{row['promised']:.4%}",
+            f"{row['seen']:.4%}",
+            f"{row['sigmas']:+.2f}",
+        )
+        for row in report["channels_detection"]
+    ]
+    table(("", "d (1 - exp(-a (1-f) G))", "seen", "sigmas"), rows, console)
+    console.title("Over channels, under other rules, with nobody corrupt")
+    rows = [
+        (row["rule"], row["cheat"], f"{row['profit_in_sure']:+.3f}", f"{3 * row['error']:.3f}")
+        for row in report["channels_what_if"]
+    ]
+    table(("", "cheat", "profit, SURE", "3 sigma"), rows, console)
 
 
 def _snowflake(report, console):

@@ -6,21 +6,22 @@
 //! accuracy, by one coin for all who find something wrong.
 
 mod cheats;
+mod hours;
 mod offer;
 mod trade;
 
 pub use cheats::{CHEATS, Cheat};
-pub use offer::{CHUNK, Offer, RECEIPTS, Voided, WORK_PERCENT};
+pub use hours::{BATCHES_NOTHING, FILLS_CAP_FOR_LONG};
+pub use offer::{CHUNK, Chain, Offer, RECEIPTS, Voided, WORK_PERCENT};
 pub use trade::Trade;
 
-use serde_json::{Value, json};
+use std::panic::resume_unwind;
+
+use serde_json::{Map, Value, json};
 use surety_audit_economics::SURE;
 
 use crate::{books::Role, report::CORRUPT};
 use surety_dispute_game::testsuite::dice::Dice;
-
-/// Least lives of what is seldom met.
-const RARE_LIVES: u64 = 1_000;
 
 /// Least lives for a break-even.
 const EVEN_LIVES: u64 = 20_000;
@@ -45,28 +46,62 @@ pub struct Found {
     pub honest_loss_chunks: f64,
 }
 
-/// Plays a cheat so many times beside honest trade with the same chance.
+/// What came of one life.
+struct One {
+    profit: f64,
+    batches: u64,
+    is_convicted: bool,
+    honest_slashes: u64,
+    honest_loss_chunks: f64,
+}
+
+fn play_one(cheat: &Cheat, offer: &Offer, corrupt: u32, (seed, life): (u64, u64)) -> One {
+    let of = |play: fn(&mut Trade)| {
+        let mut trade = Trade::new(offer, corrupt, Dice::new(seed, life));
+        play(&mut trade);
+        trade
+    };
+    let (cheated, honest) = (of(cheat.play), of(cheat.baseline));
+    let beside = |roles: &[Role]| (cheated.books.together(roles) - honest.books.together(roles)) as f64;
+    let wrongly = cheated.is_convicted && !cheated.is_guilty;
+    One {
+        profit: beside(cheat.cheat) / SURE as f64,
+        batches: cheated.batches,
+        is_convicted: cheated.is_convicted,
+        honest_slashes: u64::from(wrongly) + u64::from(honest.is_convicted),
+        honest_loss_chunks: -beside(&[cheat.honest]) / CHUNK as f64,
+    }
+}
+
+/// Plays a cheat so many times beside honest trade with the same chance, on all cores. The result is the same
+/// with any number of them.
 pub fn play(cheat: &Cheat, offer: &Offer, corrupt: u32, seed: u64, lives: u64) -> Found {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut all: Vec<(u64, One)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|worker| {
+                let mine = (0..lives).skip(worker).step_by(threads);
+                let play = move |life| (life, play_one(cheat, offer, corrupt, (seed, life)));
+                scope.spawn(move || mine.map(play).collect::<Vec<_>>())
+            })
+            .collect();
+        let lives = workers.into_iter();
+        lives
+            .flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    });
+    // Sums of floating point numbers depend on their order.
+    all.sort_by_key(|(life, _)| *life);
     let mut found = Found::default();
     let (mut sum, mut squares) = (0.0, 0.0);
-    for life in 0..lives {
-        let of = |play: fn(&mut Trade)| {
-            let mut trade = Trade::new(offer, corrupt, Dice::new(seed, life));
-            play(&mut trade);
-            trade
-        };
-        let (cheated, honest) = (of(cheat.play), of(cheat.baseline));
-        let beside = |roles: &[Role]| (cheated.books.together(roles) - honest.books.together(roles)) as f64;
-        let profit = beside(cheat.cheat) / SURE as f64;
-        sum += profit;
-        squares += profit * profit;
+    for (_, one) in &all {
+        sum += one.profit;
+        squares += one.profit * one.profit;
         found.lives += 1;
-        found.batches += cheated.batches;
-        found.convicted += u64::from(cheated.is_convicted);
-        found.honest_slashes += u64::from(cheated.is_convicted && !cheated.is_guilty);
-        found.honest_slashes += u64::from(honest.is_convicted);
-        let lost = -beside(&[cheat.honest]) / CHUNK as f64;
-        found.honest_loss_chunks = found.honest_loss_chunks.max(lost);
+        found.batches += one.batches;
+        found.convicted += u64::from(one.is_convicted);
+        found.honest_slashes += one.honest_slashes;
+        found.honest_loss_chunks = found.honest_loss_chunks.max(one.honest_loss_chunks);
     }
     let count = found.lives.max(2) as f64;
     found.profit = sum / count;
@@ -93,20 +128,60 @@ pub fn break_even(offer: &Offer, corrupt: u32, seed: u64, lives: u64) -> (f64, f
     )
 }
 
-/// All cheats at all corrupt parts, as JSON. The second is whether none gains, nobody honest was slashed, and
-/// locks break even where theory says, within 3 %.
-pub fn report(seed: u64, lives: u64) -> (Value, bool) {
-    let offer = Offer::usual();
+/// How often a life with one wrong receipt among a thousand ends with a conviction: as theory has it
+/// (`d (1 - exp(-a (1 - f) G))`), as it was played, and how many standard errors lie between them.
+pub fn detection(offer: &Offer, corrupt: u32, found: &Found) -> (f64, f64, f64) {
+    let accuracy = offer.policy.accuracy.deconstruct() as f64 / 1e18;
+    let points = offer.points.into_inner() as f64 / 1e18;
+    let wrong = CHUNK as f64 / SURE as f64;
+    let honest = 1.0 - f64::from(corrupt) / 100.0;
+    let promised = accuracy * (1.0 - (-points * honest * wrong).exp());
+    let lives = found.lives.max(1) as f64;
+    let seen = found.convicted as f64 / lives;
+    (
+        promised,
+        seen,
+        (seen - promised) / (promised * (1.0 - promised) / lives).sqrt(),
+    )
+}
+
+/// All that is played over channels, as JSON, and the fields of it that stand on top of the report.
+pub struct Report {
+    /// Whether no cheat gains, nobody honest was slashed or has lost more than a chunk, and locks and draws
+    /// are as theory says.
+    pub holds: bool,
+    /// The tables.
+    pub tables: Value,
+    /// What others look for.
+    pub headline: Map<String, Value>,
+}
+
+/// Plays all cheats at all corrupt parts.
+pub fn report(seed: u64, lives: u64) -> Report {
     let mut holds = true;
+    let (mut best, mut detected, mut slashes) = (Map::new(), Vec::new(), 0);
+    let (mut lost, mut all_lives) = (0f64, 0);
     let of = |cheat: &Cheat| {
+        let offer = cheat.offer();
+        let mut most = f64::MIN;
         let by_corrupt = CORRUPT.map(|corrupt| {
-            let lives = if cheat.is_rare {
-                RARE_LIVES.max(20 * lives)
-            } else {
-                lives
-            };
-            let found = play(cheat, &offer, corrupt, seed, lives);
+            let found = play(cheat, &offer, corrupt, seed, cheat.lives(lives));
             holds &= found.profit + 3.0 * found.error < 0.0 && found.honest_slashes == 0;
+            most = most.max(found.profit);
+            slashes += found.honest_slashes;
+            all_lives += found.lives;
+            if !cheat.answers_wrong {
+                // Beside a chunk there is what a demand, or a transaction, costs.
+                holds &= found.honest_loss_chunks < 1.1;
+                lost = lost.max(found.honest_loss_chunks);
+            }
+            if cheat.is_detected {
+                let (promised, seen, sigmas) = detection(&offer, corrupt, &found);
+                holds &= sigmas.abs() < 3.0;
+                detected.push(json!({
+                    "corrupt_percent": corrupt, "promised": promised, "seen": seen, "sigmas": sigmas,
+                }));
+            }
             let value = json!({
                 "profit_in_sure": found.profit,
                 "error": found.error,
@@ -118,34 +193,124 @@ pub fn report(seed: u64, lives: u64) -> (Value, bool) {
             });
             (corrupt.to_string(), value)
         });
+        best.insert(cheat.name.into(), most.into());
         json!({
             "name": cheat.name,
-            "by_corrupt_percent": serde_json::Map::from_iter(by_corrupt),
+            "answers_wrong": cheat.answers_wrong,
+            "by_corrupt_percent": Map::from_iter(by_corrupt),
         })
     };
     let cheats: Vec<Value> = CHEATS.iter().map(of).collect();
     let curves = CORRUPT.map(|corrupt| {
+        let offer = Offer::usual();
         let (promised, seen) = break_even(&offer, corrupt, seed, EVEN_LIVES.max(100 * lives));
         holds &= (seen / promised - 1.0).abs() < 0.03;
         json!({ "corrupt_percent": corrupt, "promised_in_sure": promised, "seen_in_sure": seen })
     });
-    let lone = Offer {
-        voided: Voided::TheBatch,
+    let what_if = what_if(seed, lives);
+    let headline = json!({
+        "channels_lives": all_lives,
+        "channels_best_profit_in_sure": best,
+        "channels_honest_slashes": slashes,
+        "channels_honest_loss_in_chunks_max": lost,
+        "channels_detection": detected,
+        "channels_what_if": what_if,
+    });
+    Report {
+        holds,
+        tables: json!({ "cheats": cheats, "break_even": curves, "what_if": what_if, "holds": holds }),
+        headline: headline.as_object().cloned().unwrap_or_default(),
+    }
+}
+
+/// What cheats would win under other rules, nobody being corrupt: why these are as they are. Where it says
+/// "as it is", they win.
+pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
+    let is = Chain::AS_IT_IS;
+    let with = |chain, offer: Offer| Offer { chain, ..offer };
+    let (long, usual) = (Offer::by_the_hour, Offer::usual);
+    let lone = |voided| Offer {
+        voided,
         ..Offer::without_risk()
     };
-    let split = cheats::named("wrong, split over many batches");
-    let what_if = [
-        ("all that are open", Voided::AllOpen),
-        ("the one it was found in", Voided::TheBatch),
-    ]
-    .map(|(what, voided)| {
-        let offer = Offer {
-            voided,
-            ..lone.clone()
-        };
-        let found = play(split, &offer, 0, seed, lives);
-        json!({ "void_with_a_conviction": what, "profit_in_sure": found.profit, "error": found.error })
+    let sham = cheats::named("sham disputes until the payee's time is over");
+    let gives_back = cheats::named("deposit given back before anybody looks");
+    let splits = cheats::named("wrong, split over many batches");
+    let old_bonds = Chain {
+        bonds_by_lock: false,
+        ..is
+    };
+    let old_holds = Chain {
+        holds_last: false,
+        ..is
+    };
+    let both = Chain {
+        holds_last: false,
+        ..old_bonds
+    };
+    let with_room = Chain {
+        due_at_once: false,
+        ..is
+    };
+    let forgotten = Chain {
+        record_stays: false,
+        ..is
+    };
+    let bounded = Chain {
+        is_exposure_bounded: true,
+        ..is
+    };
+    let plays: [(&str, &Cheat, Offer); 9] = [
+        (
+            "a conviction voids all that is open",
+            splits,
+            lone(Voided::AllOpen),
+        ),
+        ("a conviction voids the one batch", splits, lone(Voided::TheBatch)),
+        (
+            "bonds go by the price, holds end with the expiry",
+            sham,
+            with(both, usual()),
+        ),
+        (
+            "bonds go by the lock, holds end with the expiry",
+            sham,
+            with(old_holds, usual()),
+        ),
+        (
+            "bonds go by the price, holds last",
+            sham,
+            with(old_bonds, usual()),
+        ),
+        (
+            "demands wait for room",
+            &FILLS_CAP_FOR_LONG,
+            with(with_room, long()),
+        ),
+        (
+            "a channel is forgotten when it is given back",
+            gives_back,
+            with(forgotten, long()),
+        ),
+        (
+            "as it is: nobody bounds what is signed and not batched",
+            &BATCHES_NOTHING,
+            with(is, long()),
+        ),
+        (
+            "clients ask within what the lock covers",
+            &BATCHES_NOTHING,
+            with(bounded, long()),
+        ),
+    ];
+    let played = plays.map(|(rule, cheat, offer)| {
+        let found = play(cheat, &offer, 0, seed, cheat.lives(lives));
+        json!({
+            "rule": rule,
+            "cheat": cheat.name,
+            "profit_in_sure": found.profit,
+            "error": found.error,
+        })
     });
-    let value = json!({ "cheats": cheats, "break_even": curves, "what_if": what_if, "holds": holds });
-    (value, holds)
+    played.into()
 }

@@ -91,7 +91,7 @@ pub fn report(rules: &Rules, seed: u64, size: Size, said: &dyn Fn(&str)) -> Resu
     said(&pay::text(&paid));
     let (refusals, refused_wrongly) = pay::refusals(rules, seed, size.tasks);
     said("cheats over channels");
-    let (over_channels, channels_hold) = channels::report(seed, size.tasks / 500);
+    let over_channels = channels::report(seed, size.tasks / 500);
     let (stalls, late) = pay::stalls(rules, seed, size.tasks);
     let count = |value: &Value, key: &str| value.get(key).and_then(Value::as_u64).unwrap_or(0);
     let sum = |key: &str| {
@@ -101,7 +101,7 @@ pub fn report(rules: &Rules, seed: u64, size: Size, said: &dyn Fn(&str)) -> Resu
             .map(|value| count(value, key))
             .sum::<u64>()
     };
-    Ok(json!({
+    let mut whole = json!({
         "seed": seed,
         "tasks_per_configuration": size.tasks,
         "honest_tasks": sum("honest_tasks"),
@@ -118,11 +118,15 @@ pub fn report(rules: &Rules, seed: u64, size: Size, said: &dyn Fn(&str)) -> Resu
         "refusals_wrong": refused_wrongly,
         "stalls_simulated": stalls + count(&honest, "stalls"),
         "stalls_late": late,
-        "channels": over_channels,
-        "channels_hold": channels_hold,
+        "channels": over_channels.tables,
+        "channels_hold": over_channels.holds,
         "what_if": what_if(rules, seed, size)?,
         "market": market(rules)?,
-    }))
+    });
+    if let Some(fields) = whole.as_object_mut() {
+        fields.extend(over_channels.headline);
+    }
+    Ok(whole)
 }
 
 fn detection(rules: &Rules, seed: u64, size: Size) -> Vec<Value> {

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use surety_simulation::{
-    channels::{CHEATS, Found, Offer, Voided, break_even, play},
+    channels::{
+        BATCHES_NOTHING, CHEATS, Chain, FILLS_CAP_FOR_LONG, Found, Offer, Voided, break_even, detection, play,
+    },
     report::CORRUPT,
 };
 
@@ -19,8 +21,12 @@ fn no_cheat_over_channels_gains_and_nobody_honest_is_slashed() {
     for cheat in CHEATS {
         for corrupt in CORRUPT {
             // The rest is for a test of its own.
-            let lives = if cheat.is_rare { 10 * LIVES } else { LIVES };
-            let found = played(cheat.name, &Offer::usual(), corrupt, lives);
+            let lives = match (cheat.is_rare, cheat.takes_hours) {
+                (true, _) => 5 * LIVES,
+                (_, true) => 2,
+                _ => LIVES / 2,
+            };
+            let found = played(cheat.name, &cheat.offer(), corrupt, lives);
             assert!(
                 found.profit < 0.0,
                 "{}, {corrupt} % corrupt: {} +- {}",
@@ -29,6 +35,9 @@ fn no_cheat_over_channels_gains_and_nobody_honest_is_slashed() {
                 found.error
             );
             assert_eq!(found.honest_slashes, 0, "{}", cheat.name);
+            // A chunk, and what a transaction or two cost.
+            let is_bounded = cheat.answers_wrong || found.honest_loss_chunks < 1.1;
+            assert!(is_bounded, "{}: {}", cheat.name, found.honest_loss_chunks);
         }
     }
 }
@@ -46,6 +55,84 @@ fn one_wrong_receipt_in_a_thousand_loses_in_the_mean() {
         // Few are met: it is the lock that makes it a loss.
         assert!(found.convicted > 0 && found.convicted < found.lives / 10);
     }
+}
+
+#[test]
+fn one_wrong_receipt_in_a_thousand_is_found_as_often_as_its_price_says() {
+    for corrupt in CORRUPT {
+        let found = played("one wrong in a thousand", &Offer::usual(), corrupt, 500);
+        let (promised, seen, sigmas) = detection(&Offer::usual(), corrupt, &found);
+        assert!(sigmas.abs() < 3.0, "{corrupt}: {promised}, {seen}");
+    }
+}
+
+/// With other rules, or those that there are.
+fn under(name: &str, chain: Chain) -> f64 {
+    let cheat = CHEATS.iter().find(|cheat| cheat.name == name).unwrap();
+    let offer = Offer {
+        chain,
+        ..cheat.offer()
+    };
+    play(cheat, &offer, 0, 7, 4).profit
+}
+
+#[test]
+fn a_payer_outlasts_its_payee_neither_by_cheap_bonds_nor_by_its_expiry() {
+    let name = "sham disputes until the payee's time is over";
+    let is = Chain::AS_IT_IS;
+    let before = Chain {
+        bonds_by_lock: false,
+        holds_last: false,
+        ..is
+    };
+    assert!(under(name, before) > 10.0, "{}", under(name, before));
+    let held = Chain {
+        bonds_by_lock: false,
+        ..is
+    };
+    assert!(under(name, held) < 0.0);
+    assert!(under(name, is) < under(name, held));
+}
+
+#[test]
+fn a_demand_that_waits_for_room_or_a_channel_that_is_forgotten_would_let_lies_pay() {
+    let is = Chain::AS_IT_IS;
+    let waits = Chain {
+        due_at_once: false,
+        ..is
+    };
+    let long = |chain| {
+        let offer = Offer {
+            chain,
+            ..Offer::by_the_hour()
+        };
+        play(&FILLS_CAP_FOR_LONG, &offer, 0, 7, 2).profit
+    };
+    assert!(long(waits) > 5.0, "{}", long(waits));
+    let name = "deposit given back before anybody looks";
+    let forgotten = Chain {
+        record_stays: false,
+        ..is
+    };
+    assert!(under(name, forgotten) > 0.0);
+    assert!(under(name, is) < 0.0);
+}
+
+#[test]
+fn what_is_never_batched_pays_unless_clients_ask_within_what_the_lock_covers() {
+    let with = |is_exposure_bounded| {
+        let chain = Chain {
+            is_exposure_bounded,
+            ..Chain::AS_IT_IS
+        };
+        let offer = Offer {
+            chain,
+            ..Offer::by_the_hour()
+        };
+        play(&BATCHES_NOTHING, &offer, 0, 7, 2).profit
+    };
+    assert!(with(false) > 5.0, "{}", with(false));
+    assert!(with(true) < 0.0, "{}", with(true));
 }
 
 #[test]

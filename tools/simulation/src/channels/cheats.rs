@@ -6,10 +6,14 @@ use surety_channels::{BatchEvidence, Batched, ChunkStatement, Committed as HeldA
 use surety_proofs::content_hash;
 
 use super::{
-    offer::RECEIPTS,
+    hours,
+    offer::{Offer, RECEIPTS},
     trade::{CLOSING, GENESIS, Trade},
 };
 use crate::books::Role;
+
+/// Least lives of what is seldom met.
+const RARE_LIVES: u64 = 1_000;
 
 /// A way to cheat over channels.
 #[derive(Clone, Copy)]
@@ -22,10 +26,38 @@ pub struct Cheat {
     pub honest: Role,
     /// It is seldom met, and takes many lives to be told from luck.
     pub is_rare: bool,
+    /// Its lives have many hours: their offer's cap is for one of them, and few are played.
+    pub takes_hours: bool,
+    /// Honest clients are answered wrong. Of what they pay for that, where nobody finds it, there is no bound
+    /// but the cap.
+    pub answers_wrong: bool,
+    /// Theory says how often it is found.
+    pub is_detected: bool,
     /// A life.
     pub play: fn(&mut Trade),
     /// The same, by the rules.
     pub baseline: fn(&mut Trade),
+}
+
+impl Cheat {
+    /// What it is played with.
+    pub fn offer(&self) -> Offer {
+        if self.takes_hours {
+            Offer::by_the_hour()
+        } else {
+            Offer::usual()
+        }
+    }
+
+    /// How many lives are played of it where so many are of others.
+    pub fn lives(&self, lives: u64) -> u64 {
+        match (self.is_rare, self.takes_hours) {
+            (true, _) => RARE_LIVES.max(20 * lives),
+            // Hardly anything in them is chance.
+            (_, true) => (lives / 50).max(2),
+            _ => lives,
+        }
+    }
 }
 
 const fn provider(name: &'static str, play: fn(&mut Trade)) -> Cheat {
@@ -34,8 +66,19 @@ const fn provider(name: &'static str, play: fn(&mut Trade)) -> Cheat {
         cheat: &[Role::Provider, Role::Challenger],
         honest: Role::Client,
         is_rare: false,
+        takes_hours: false,
+        answers_wrong: false,
+        is_detected: false,
         play,
         baseline: honest,
+    }
+}
+
+/// A provider that answers clients wrong.
+pub(super) const fn liar(name: &'static str, play: fn(&mut Trade)) -> Cheat {
+    Cheat {
+        answers_wrong: true,
+        ..provider(name, play)
     }
 }
 
@@ -45,6 +88,9 @@ const fn client(name: &'static str, play: fn(&mut Trade), baseline: fn(&mut Trad
         cheat: &[Role::Client],
         honest: Role::Provider,
         is_rare: false,
+        takes_hours: false,
+        answers_wrong: false,
+        is_detected: false,
         play,
         baseline,
     }
@@ -54,27 +100,48 @@ const fn client(name: &'static str, play: fn(&mut Trade), baseline: fn(&mut Trad
 pub const CHEATS: &[Cheat] = &[
     Cheat {
         is_rare: true,
-        ..provider("one wrong in a thousand", |trade| some_wrong(trade, 1))
+        is_detected: true,
+        ..liar("one wrong in a thousand", |trade| some_wrong(trade, 1))
     },
-    provider("a tenth wrong", |trade| some_wrong(trade, RECEIPTS / 10)),
-    provider("all wrong", |trade| some_wrong(trade, RECEIPTS)),
-    provider("omitted receipt", omits),
+    liar("a tenth wrong", |trade| some_wrong(trade, RECEIPTS / 10)),
+    liar("all wrong", |trade| some_wrong(trade, RECEIPTS)),
+    liar("omitted receipt", omits),
     provider("receipt batched twice", batches_twice),
     provider("two receipts of one request", contradicts_itself),
     provider("voucher of another chain", replays_chain),
     provider("voucher of another channel", replays_channel),
     Cheat {
         is_rare: true,
-        ..provider("bills a chunk that was never said", bills_more)
+        ..liar("bills a chunk that was never said", bills_more)
     },
-    provider("padded batch", pads),
-    provider("wrong, split over many batches", splits),
+    liar("padded batch", pads),
+    liar("wrong, split over many batches", splits),
     Cheat {
         baseline: new_and_honest,
-        ..provider("sells to itself while it is new", grows_up)
+        ..liar("sells to itself while it is new", grows_up)
     },
     client("channel closed early", closes_early, honest),
     client("last voucher never signed", signs_no_more, honest_but_last),
+    Cheat {
+        cheat: &[Role::Client, Role::Challenger],
+        ..client(
+            "sham disputes until the payee's time is over",
+            hours::shams,
+            honest,
+        )
+    },
+    hours::FILLS_CAP,
+    Cheat {
+        takes_hours: true,
+        baseline: hours::honest_hour,
+        ..liar("deposit given back before anybody looks", hours::gives_back)
+    },
+    Cheat {
+        cheat: &[Role::Provider, Role::Challenger, Role::Crony],
+        baseline: |_| {},
+        ..provider("ring: audits what it made up itself", hours::draws_own_levies)
+    },
+    liar("ring: convicts itself first", hours::convicts_itself),
 ];
 
 /// The cheat of that name.
@@ -89,7 +156,7 @@ pub const ALL_OF_A_SMALL_BATCH: u32 = 20;
 /// A batch of a few answers, all of them wrong.
 pub const SMALL_BATCH: Cheat = Cheat {
     baseline: |_| {},
-    ..provider("small batch, all wrong", |trade| {
+    ..liar("small batch, all wrong", |trade| {
         let channel = trade.open(Role::Client, ALL_OF_A_SMALL_BATCH);
         for _ in 0..ALL_OF_A_SMALL_BATCH {
             trade.answer(channel, false);
@@ -108,7 +175,7 @@ fn some_wrong(trade: &mut Trade, wrong: u32) {
     trade.settle(u32::MAX);
 }
 
-fn sold(trade: &mut Trade, wrong: u32) {
+pub(super) fn sold(trade: &mut Trade, wrong: u32) {
     let channel = trade.open(Role::Client, RECEIPTS);
     for at in 0..RECEIPTS {
         trade.answer(channel, at >= wrong);
@@ -271,9 +338,6 @@ fn new_and_honest(trade: &mut Trade) {
 
 fn after_probation(trade: &mut Trade, right: bool) {
     trade.points = trade.offer.rates.expected(trade.audited);
-    for of in &trade.committed {
-        trade.standing.finish(of.window.root.sums.price);
-    }
     let channel = trade.open(Role::Client, RECEIPTS);
     for _ in 0..RECEIPTS {
         trade.answer(channel, right);
@@ -294,7 +358,7 @@ fn closes_early(trade: &mut Trade) {
     let until = trade.now + CLOSING;
     trade.channels[0].purse.close(until);
     // Nothing goes back before the payee's time is over, in which it redeems.
-    let refund = trade.channels[0].purse.refund(trade.now, until, false);
+    let refund = trade.channels[0].purse.refund(trade.now, until);
     if refund.is_some() {
         return;
     }

@@ -11,6 +11,15 @@ pub const CHUNK: u128 = SURE / 20;
 /// Receipts of a life.
 pub const RECEIPTS: u32 = 1_000;
 
+/// Receipts of an hour, where lives have several.
+pub const AN_HOUR: u32 = RECEIPTS;
+
+/// Places for disputes of a provider's receipts.
+pub const PLACES: u32 = 16;
+
+/// The bond of a challenge is as many times the price at least.
+const BOND_MULTIPLE: u128 = 5;
+
 /// What computing an answer costs, in per cent of its price.
 pub const WORK_PERCENT: u128 = 70;
 
@@ -21,6 +30,32 @@ pub enum Voided {
     AllOpen,
     /// The one that has the receipt.
     TheBatch,
+}
+
+/// What bounds cheats that take hours. [`Chain::AS_IT_IS`] is how it is; the others show why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// Filling all places for disputes burns what the standing lock has to lose.
+    pub bonds_by_lock: bool,
+    /// What a late batch holds back stays until that is final, however long its window stands still.
+    pub holds_last: bool,
+    /// What is demanded has to be shown, whether or not the cap has room for it.
+    pub due_at_once: bool,
+    /// A channel whose money was given back can be disputed and demanded of until its time is over.
+    pub record_stays: bool,
+    /// Clients ask no more of a provider than its lock covers before batches have it, whosever it is.
+    pub is_exposure_bounded: bool,
+}
+
+impl Chain {
+    /// The chain and its software.
+    pub const AS_IT_IS: Self = Self {
+        bonds_by_lock: true,
+        holds_last: true,
+        due_at_once: true,
+        record_stays: true,
+        is_exposure_bounded: false,
+    };
 }
 
 /// An offer's terms. Amounts in plancks.
@@ -42,6 +77,8 @@ pub struct Offer {
     pub transaction: u128,
     /// What a conviction voids.
     pub voided: Voided,
+    /// What bounds cheats that take hours.
+    pub chain: Chain,
     /// Verifiers, all with the same stake.
     pub verifiers: u32,
 }
@@ -63,6 +100,7 @@ impl Offer {
             point_cost: CHUNK / 10,
             transaction: SURE / 1_000,
             voided: Voided::AllOpen,
+            chain: Chain::AS_IT_IS,
             verifiers: 100,
         }
     }
@@ -72,6 +110,36 @@ impl Offer {
         Self {
             at_risk: FixedU128::from_u32(0),
             ..Self::usual()
+        }
+    }
+
+    /// With a cap for what is sold in an hour, for lives of several.
+    pub fn by_the_hour() -> Self {
+        Self {
+            cap: CHUNK * u128::from(AN_HOUR),
+            ..Self::usual()
+        }
+    }
+
+    /// What is lost of the standing lock.
+    pub fn burned(&self, points: FixedU128) -> u128 {
+        self.policy.burned.mul_ceil(self.lock(points))
+    }
+
+    /// Most that may be signed before a batch has it, so that wrong answers are worth no more than is lost.
+    pub fn exposure(&self) -> u128 {
+        let one = FixedU128::from_u32(1).into_inner();
+        self.burned(self.points) * one / self.at_risk.into_inner().max(1)
+    }
+
+    /// What a challenge of a receipt puts on hold.
+    pub fn bond(&self) -> u128 {
+        let of_price = CHUNK * BOND_MULTIPLE;
+        let of_lock = 2 * self.burned(self.points) / u128::from(PLACES);
+        if self.chain.bonds_by_lock {
+            of_price.max(of_lock)
+        } else {
+            of_price
         }
     }
 

@@ -21,12 +21,14 @@ use crate::books::{Books, Role};
 /// The chain that all is on.
 pub const GENESIS: H256 = H256::repeat_byte(9);
 
-/// Time that a batch can be disputed, that a payee has when its payer closes, and that a channel has.
+/// Time that a batch can be disputed: an hour, as with the runtime's parameters.
 pub const WINDOW: Time = 10;
-/// Longer than any receipt needs to become final.
-pub const CLOSING: Time = 100;
-/// Last time of a channel.
-pub const EXPIRY: Time = 1_000;
+/// That a provider has to show what is demanded: six hours.
+pub const SUPPLY: Time = 6 * WINDOW;
+/// That a payee has when its payer closes, longer than any receipt needs to become final: a day.
+pub const CLOSING: Time = 24 * WINDOW;
+/// Last time of a channel: in a week.
+pub const EXPIRY: Time = 7 * 24 * WINDOW;
 
 type Account = H256;
 
@@ -48,6 +50,8 @@ pub struct Committed {
     pub batch: Batch,
     /// The chain's.
     pub window: BatchWindow,
+    /// It is out of the open sum.
+    pub is_finished: bool,
 }
 
 /// A life of an offer.
@@ -76,6 +80,8 @@ pub struct Trade<'a> {
     pub is_convicted: bool,
     /// The provider has done something wrong.
     pub is_guilty: bool,
+    /// Corrupt verifiers compute their points, too: otherwise they know what the provider says there.
+    pub do_cronies_compute: bool,
     cronies: u32,
     dice: Dice,
     /// One coin for all who find something.
@@ -111,6 +117,7 @@ impl<'a> Trade<'a> {
             batches: 0,
             is_convicted: false,
             is_guilty: false,
+            do_cronies_compute: true,
             cronies: offer.verifiers * corrupt / 100,
             dice,
             is_accurate,
@@ -247,8 +254,15 @@ impl<'a> Trade<'a> {
         self.standing.commit(batch.root().sums.price).ok()?;
         self.books
             .pay(Role::Provider, Role::World, self.offer.transaction);
+        let levy = self.offer.levy(self.points).mul_ceil(batch.root().sums.price);
+        self.books.pay(Role::Provider, Role::Pool, levy);
         let window = BatchWindow::new(batch.root(), self.now + WINDOW);
-        self.committed.push(Committed { batch, window });
+        let is_finished = false;
+        self.committed.push(Committed {
+            batch,
+            window,
+            is_finished,
+        });
         self.batches += 1;
         Some(self.committed.len() - 1)
     }
@@ -285,7 +299,9 @@ impl<'a> Trade<'a> {
         let pay = AuditPay::default().point(self.offer.point_cost);
         for (who, count) in [(Role::Crony, drawn[0]), (Role::Verifier, drawn[1])] {
             self.books.pay(Role::Pool, who, pay * count);
-            self.books.pay(who, Role::World, self.offer.point_cost * count);
+            if who == Role::Verifier || self.do_cronies_compute {
+                self.books.pay(who, Role::World, self.offer.point_cost * count);
+            }
         }
         if met && self.is_accurate {
             self.convict(Some(number));
@@ -296,7 +312,7 @@ impl<'a> Trade<'a> {
     /// of the lock goes to the cheat's own finder and client, which is the worst that can be.
     pub fn convict(&mut self, number: Option<usize>) {
         if !self.is_convicted {
-            let burned = self.offer.policy.burned.mul_ceil(self.offer.lock(self.points));
+            let burned = self.offer.burned(self.points);
             self.books.pay(Role::Provider, Role::Burned, burned);
         }
         self.is_convicted = true;
@@ -308,7 +324,7 @@ impl<'a> Trade<'a> {
         }
     }
 
-    /// Counts batches of a channel and pays its best voucher; the levy is taken off. What the payee has got.
+    /// Counts batches of a channel and pays its best voucher. What the payee has got.
     pub fn redeem(&mut self, channel: ChannelId) -> u128 {
         let Some(of) = self.channels.get_mut(channel as usize) else {
             return 0;
@@ -324,17 +340,54 @@ impl<'a> Trade<'a> {
             }
         }
         let paid = of.purse.redeem(of.tally.sum());
-        let levy = self.offer.levy(self.points).mul_ceil(paid);
         self.books.pay(of.payer, Role::Provider, paid);
-        self.books.pay(Role::Provider, Role::Pool, levy);
         self.books
             .pay(Role::Provider, Role::World, self.offer.transaction);
         paid
     }
 
-    /// Windows are over.
+    /// Windows are over: what is final takes nothing of the cap.
     pub fn wait(&mut self) {
         self.now += WINDOW + 1;
+        for of in &mut self.committed {
+            if of.window.is_final(self.now) && !of.is_finished {
+                of.is_finished = true;
+                self.standing.finish(of.window.root.sums.price);
+            }
+        }
+    }
+
+    /// A receipt of one's own whose price is made up: next to nothing is computed for it.
+    pub fn make_up(&mut self, channel: ChannelId, price: u128) {
+        let Some(of) = self.channels.get_mut(channel as usize) else {
+            return;
+        };
+        let nonce = of.said.len() as Nonce;
+        let bytes = (channel, nonce, price).encode();
+        of.said.push(ChunkStatement {
+            channel,
+            payee: Role::Provider.account(),
+            nonce,
+            request: Self::request(nonce).hash(),
+            bytes: bytes.len() as u32,
+            output: content_hash(&bytes),
+            units: 1,
+            price,
+            end: Some(Ending {
+                how: End::Length,
+                trace_root: H256(blake2_256(&bytes)),
+            }),
+        });
+    }
+
+    /// Whether a client may ask for one more: what was served and not counted is within what the lock covers,
+    /// where anybody looks at that.
+    pub fn may_ask(&self) -> bool {
+        let of_clients = self.channels.iter().filter(|of| of.payer == Role::Client);
+        let served: u128 = of_clients
+            .map(|of| of.tally.served().saturating_sub(of.purse.counted))
+            .sum();
+        !self.offer.chain.is_exposure_bounded || served + CHUNK <= self.offer.exposure()
     }
 
     /// Batches of so many answers of each channel, all committed, audited, and redeemed when they are final.

@@ -1,0 +1,184 @@
+//! Cheats that take hours: what is signed and not batched, what is demanded, and disputes that only delay.
+
+use surety_channels::{ChannelId, Time};
+
+use super::{
+    cheats::{Cheat, liar, sold},
+    offer::{AN_HOUR, CHUNK, PLACES, RECEIPTS},
+    trade::{CLOSING, SUPPLY, Trade, WINDOW},
+};
+use crate::books::Role;
+
+/// Hours until a client demands what is in no batch, which is two, and until what is demanded was withheld.
+const HOURS: u32 = 2 + SUPPLY / WINDOW;
+
+/// The longest dispute of a receipt, of which both sides use up their clocks: six hours.
+const DISPUTE: Time = 6 * WINDOW;
+
+/// Answers everybody wrong, and batches nothing of that: it is not paid, and no point meets it.
+pub const BATCHES_NOTHING: Cheat = Cheat {
+    takes_hours: true,
+    baseline: honest_hours,
+    ..liar("wrong, and never batched", batches_nothing)
+};
+
+/// Answers an hour wrong, and fills its cap with what it has sold to itself, so that there is no room for
+/// what is demanded.
+pub const FILLS_CAP: Cheat = Cheat {
+    takes_hours: true,
+    baseline: honest_hour,
+    ..liar("own receipts fill the cap", |trade| fills_cap(trade, 1))
+};
+
+/// The same for as long as nobody can make it batch anything.
+pub const FILLS_CAP_FOR_LONG: Cheat = Cheat {
+    baseline: honest_hours,
+    play: |trade| fills_cap(trade, HOURS),
+    ..FILLS_CAP
+};
+
+/// An hour's answers, as far as clients ask for them, and their batch where it makes one.
+fn an_hour(trade: &mut Trade, channel: ChannelId, right: bool, is_batched: bool) {
+    let said = |trade: &Trade| trade.channels[channel as usize].said.len() as u32;
+    let first = said(trade);
+    for _ in 0..AN_HOUR {
+        if trade.may_ask() {
+            trade.answer(channel, right);
+        }
+    }
+    let of = [(channel, first..said(trade))];
+    if is_batched && let Some(number) = trade.commit(&of) {
+        trade.audit(number);
+    }
+    trade.wait();
+    if is_batched {
+        trade.redeem(channel);
+    }
+}
+
+fn honest_hours(trade: &mut Trade) {
+    let channel = trade.open(Role::Client, AN_HOUR * HOURS);
+    for _ in 0..HOURS {
+        an_hour(trade, channel, true, true);
+    }
+}
+
+pub fn honest_hour(trade: &mut Trade) {
+    let channel = trade.open(Role::Client, AN_HOUR);
+    an_hour(trade, channel, true, true);
+}
+
+/// A client demands what is in no batch, and its provider shows nothing.
+fn withholds(trade: &mut Trade, has_room: bool) {
+    let price = trade.offer.transaction;
+    trade.books.pay(Role::Client, Role::World, price);
+    if has_room || trade.offer.chain.due_at_once {
+        trade.convict(None);
+    }
+}
+
+fn batches_nothing(trade: &mut Trade) {
+    let channel = trade.open(Role::Client, AN_HOUR * HOURS);
+    for _ in 0..HOURS {
+        an_hour(trade, channel, false, false);
+    }
+    withholds(trade, true);
+}
+
+fn fills_cap(trade: &mut Trade, wrong: u32) {
+    let channel = trade.open(Role::Client, AN_HOUR * wrong);
+    let own = trade.open(Role::Challenger, 0);
+    for hour in 0..HOURS {
+        trade.make_up(own, trade.offer.cap);
+        if let Some(number) = trade.commit(&[(own, hour..hour + 1)]) {
+            trade.audit(number);
+        }
+        let asked = if hour < wrong { AN_HOUR } else { 0 };
+        for _ in 0..asked {
+            if trade.may_ask() {
+                trade.answer(channel, false);
+            }
+        }
+        trade.wait();
+    }
+    withholds(trade, false);
+}
+
+/// Answers wrong, and gives the client its deposit back: over a channel that is gone nothing is demanded.
+pub fn gives_back(trade: &mut Trade) {
+    let channel = trade.open(Role::Client, AN_HOUR);
+    an_hour(trade, channel, false, false);
+    if !trade.offer.chain.record_stays {
+        return;
+    }
+    let (now, purse) = (trade.now, &mut trade.channels[channel as usize].purse);
+    purse.give_back(now + CLOSING);
+    // What is demanded before the channel goes has to be shown.
+    if purse.refund(now + SUPPLY, now + 2 * CLOSING).is_none() {
+        withholds(trade, true);
+    }
+}
+
+/// A payer that owes for a thousand answers closes, and somebody of its own disputes their batch at all
+/// places there are, again and again, so that it is not final before the payee's time is over.
+pub fn shams(trade: &mut Trade) {
+    sold(trade, 0);
+    let Some(number) = trade.commit(&[(0, 0..RECEIPTS)]) else {
+        return;
+    };
+    trade.audit(number);
+    let (offer, expiry) = (trade.offer, trade.now + WINDOW);
+    let lost = offer.bond() * u128::from(PLACES);
+    let last = expiry + CLOSING;
+    while trade.now <= last {
+        trade.books.pay(Role::Challenger, Role::Burned, lost / 2);
+        trade.books.pay(Role::Challenger, Role::Provider, lost / 2);
+        let window = &mut trade.committed[number].window;
+        (window.disputes, window.until) = (PLACES, Time::MAX);
+        hold(trade, number, last);
+        trade.now += DISPUTE;
+    }
+    let window = &mut trade.committed[number].window;
+    (window.disputes, window.until) = (0, trade.now + WINDOW);
+    hold(trade, number, last);
+    if trade.channels[0].purse.refund(trade.now, expiry).is_none() {
+        trade.wait();
+        trade.redeem(0);
+    }
+}
+
+/// The payee has a late batch hold back what it is owed.
+fn hold(trade: &mut Trade, number: usize, last: Time) {
+    let (now, of) = (trade.now, &trade.committed[number]);
+    let shown = of
+        .batch
+        .open_channel(0)
+        .and_then(|shown| shown.verify(&of.window.root));
+    let until = if trade.offer.chain.holds_last {
+        now + CLOSING
+    } else {
+        (now + CLOSING).min(last)
+    };
+    if let Some(shown) = shown {
+        // It is not final, and of this channel.
+        let _ = trade.channels[0].purse.hold(&of.window, &shown, now, until);
+    }
+}
+
+/// Makes up what it has sold to itself, and has verifiers of its own paid for looking at that.
+pub fn draws_own_levies(trade: &mut Trade) {
+    trade.do_cronies_compute = false;
+    let own = trade.open(Role::Challenger, 0);
+    trade.make_up(own, CHUNK * u128::from(RECEIPTS));
+    if let Some(number) = trade.commit(&[(own, 0..1)]) {
+        trade.audit(number);
+    }
+    trade.wait();
+}
+
+/// Answers all wrong, and shows a fault of its own before anybody finds them: what came before a conviction
+/// is not punished again.
+pub fn convicts_itself(trade: &mut Trade) {
+    sold(trade, RECEIPTS);
+    trade.convict(None);
+}
