@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from . import calls, cheats, every_cheat, openai_client, report, verdict
+from . import call_cheats, calls, cheats, every_cheat, openai_client, report, verdict
 from .console import Console
 from .devnet import PROMPT, TEXT, UNITS_MAX, Devnet
 from .errors import CommandFailed, DevnetError, Interrupted
@@ -28,11 +28,13 @@ def arguments():
     parser.add_argument("--report", metavar="FILE", help="write the summary as JSON")
     parser.add_argument(
         "--cheat",
-        choices=[*sorted(cheats.CHEATS), EVERY],
+        choices=[*sorted(cheats.CHEATS), *sorted(call_cheats.CHEATS), call_cheats.ALL, EVERY],
         metavar="KIND",
-        help="have one worker do something wrong, and show how it is found out and what it loses: "
+        help="have somebody do something wrong, and show how it is found out and what it loses: "
         + ", ".join(sorted(cheats.CHEATS))
-        + f"; or {EVERY}, on networks of their own",
+        + "; over payment channels: "
+        + ", ".join(sorted(call_cheats.CHEATS))
+        + f", or all of these on one network with {call_cheats.ALL}; or {EVERY}, on networks of their own",
     )
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     parser.add_argument("--no-build", action="store_true", help="use the programs that are built already")
@@ -79,9 +81,25 @@ def run_cheat(options, devnet, console):
         keep(devnet, console)
 
 
+def kinds_over_channels(kind):
+    """What `--cheat` names of it; nothing where it is done with tasks."""
+    return list(call_cheats.CHEATS) if kind == call_cheats.ALL else [kind] * (kind in call_cheats.CHEATS)
+
+
+def run_cheats_over_channels(options, devnet, console):
+    devnet.up()
+    found = call_cheats.run(devnet, kinds_over_channels(options.cheat), console)
+    if options.report:
+        report.write(found, options.report)
+    call_cheats.show(found, console)
+    if options.keep:
+        keep(devnet, console)
+
+
 def run_every_cheat(options, console):
     # What takes longest begins first: disputes.
     kinds = sorted(cheats.CHEATS, key=lambda kind: not cheats.CHEATS[kind].disputed)
+    kinds.insert(0, call_cheats.ALL)
     results = every_cheat.run(kinds, new_run_dir(), console, options.port_offset)
     every_cheat.show(results, console, options.report)
 
@@ -143,6 +161,10 @@ def main():
         ports = Ports(options.port_offset)
         if options.cheat == EVERY:
             run_every_cheat(options, console)
+        elif kinds_over_channels(options.cheat):
+            kinds = kinds_over_channels(options.cheat)
+            devnet = call_cheats.network(kinds, new_run_dir(), console, ports=ports)
+            run_cheats_over_channels(options, devnet, console)
         elif options.cheat:
             cheat = cheats.CHEATS[options.cheat]
             devnet = cheat.network(new_run_dir(), console, ports=ports)

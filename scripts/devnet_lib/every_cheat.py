@@ -5,13 +5,13 @@ import os
 import sys
 import time
 
-from . import report
+from . import call_cheats, report
 from .chain import sure
 from .errors import DevnetError
 from .processes import Supervisor
 
-# Ports from one network to the next.
-PORTS_APART = 10
+# Ports from one network to the next, and from the first to that of payment channels, which has more of them.
+PORTS_APART, CHANNELS_APART = 10, 300
 # What a network computes keeps about half a core busy.
 AT_ONCE = (os.cpu_count() or 1) + 1
 KIND_SECONDS = 2400
@@ -60,7 +60,8 @@ def run(kinds, run_dir, console, offset):
         while waiting or running:
             while waiting and len(running) < AT_ONCE:
                 place, kind = waiting.pop(0)
-                running.append(Life(supervisor, run_dir, kind, offset + place * PORTS_APART))
+                apart = CHANNELS_APART if kind == call_cheats.ALL else place * PORTS_APART
+                running.append(Life(supervisor, run_dir, kind, offset + apart))
                 console.step(f"{kind} begins")
             for life in [life for life in running if life.is_over()]:
                 running.remove(life)
@@ -73,28 +74,36 @@ def run(kinds, run_dir, console, offset):
     return results
 
 
-def outcome(result):
-    """One line of the table."""
+def outcomes(result):
+    """Lines of the table."""
     found = result["report"]
     if result["late"]:
-        return (result["cheat"], f"FAILED: took more than {KIND_SECONDS} s, see {result['log']}")
+        return [(result["cheat"], f"FAILED: took more than {KIND_SECONDS} s, see {result['log']}")]
     if not found:
-        return (result["cheat"], f"FAILED: see {result['log']}")
+        return [(result["cheat"], f"FAILED: see {result['log']}")]
+    if "cheats" in found:
+        return [(one["cheat"], outcome(one, result, f"paid {sure(one['paid'])}")) for one in found["cheats"]]
+    return [(result["cheat"], outcome(found, result, f"task {found['state']}", failed=result["code"]))]
+
+
+def outcome(found, result, state, failed=0):
+    """What came of one kind."""
     cell = found["disputed_cell"]
+    spent = f"no stake lost, its agent spent {sure(max(0, found['culprit_agent_spent']))}"
     said = [
-        "FAILED: " + "; ".join(found["problems"]) if found["problems"] or result["code"] else "ok",
-        ", ".join(found["faults"]) or f"bond lost, its agent spent {sure(found['culprit_agent_spent'])}",
-        f"task {found['state']}",
+        "FAILED: " + "; ".join(found["problems"]) if found["problems"] or failed else "ok",
+        ", ".join(found["faults"]) or spent,
+        state,
         f"culprit lost {sure(found['culprit_lost'])} of stake, others {sure(found['others_lost'])}",
         f"{result['seconds']} s",
     ]
-    return (result["cheat"], ", ".join(said + ([cell["name"]] if cell else [])))
+    return ", ".join(said + ([cell["name"]] if cell else []))
 
 
 def show(results, console, path=None):
     """Prints what came of all; raises when something is not as it must be."""
     console.title("What came of every cheat")
-    console.table([outcome(result) for result in sorted(results, key=lambda result: result["cheat"])])
+    console.table(sorted(line for result in results for line in outcomes(result)))
     if path:
         report.write(results, path)
     failed = [result["cheat"] for result in results if result["code"] or result["late"]]

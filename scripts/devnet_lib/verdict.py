@@ -43,7 +43,9 @@ class Before:
     def gather(self):
         """Everything `judge` needs. Amounts are in plancks."""
         stakes, purses, events = self.read_stakes(), self.devnet.purses(), self._events()
-        tasks = [_task(number, self.chain.task(number)) for number in range(self.task, self.chain.next_task())]
+        # A receipt that is disputed has a number among those of tasks.
+        views = {number: self.chain.task(number) for number in range(self.task, self.chain.next_task())}
+        tasks = [_task(number, view) for number, view in views.items() if view]
         workers = []
         for worker in self.devnet.workers():
             stash = worker.stash

@@ -95,7 +95,7 @@ class Block:
 class ChainLog(_Watch):
     """Keeps what happened in every final block since it began: nodes forget the state of old blocks."""
 
-    PALLETS = ("TaskAuction", "Results", "Disputes", "TrustLock", "Billing")
+    PALLETS = ("TaskAuction", "Results", "Disputes", "TrustLock", "Billing", "Channels")
     # A whole long stall at a time would keep us from ending.
     AT_ONCE = 50
 

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 import support
-from devnet_lib import cheats
+from devnet_lib import call_cheats, cheats
 from devnet_lib.folders import CHEAT, binaries
 
 SHIPPED = ("surety", "surety-node")
@@ -14,6 +14,7 @@ SWITCHES = ("SURETY_CHEAT", "SURETY_CRASH_AT", "crash-at", "as --cheat demands")
 POINTS = ("after-journal-commit", "mid-generation", "after-audit", "after-move")
 # Words that any program may have: only their switch tells.
 COMMON = ("lazy", "abort", "crowding")
+KINDS = (*cheats.CHEATS, *call_cheats.PLAYED)
 
 
 def found_in(name, words):
@@ -24,7 +25,7 @@ def found_in(name, words):
 
 def telling():
     """Whatever only a program that can cheat has."""
-    return [*SWITCHES, *POINTS, *(kind for kind in cheats.CHEATS if kind not in COMMON)]
+    return [*SWITCHES, *POINTS, *(kind for kind in KINDS if kind not in COMMON)]
 
 
 class Shipped(unittest.TestCase):
@@ -37,7 +38,7 @@ class Shipped(unittest.TestCase):
 
     def test_the_cheats_and_points_are_all_that_there_are(self):
         said = subprocess.run([binaries(CHEAT) / CHEAT, "--help"], capture_output=True, text=True, check=True).stdout
-        for flag, known in (("--cheat <KIND>", list(cheats.CHEATS)), ("--crash-at <POINT>", list(POINTS))):
+        for flag, known in (("--cheat <KIND>", list(KINDS)), ("--crash-at <POINT>", list(POINTS))):
             described = re.split(r"\n +-[-\w]", said[said.index(flag) :])[0]
             listed = re.findall(r"^ +- ([a-z-]+):", described, re.MULTILINE)
             self.assertEqual(sorted(listed), sorted(known))

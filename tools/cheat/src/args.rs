@@ -1,7 +1,7 @@
 //! What to do wrong, as typed.
 
 use clap::{CommandFactory, Parser, ValueEnum, error::ErrorKind};
-use surety_cli::args::{Cli, Command, ProviderCommand};
+use surety_cli::args::{Cli, Command, GatewayCommand, ProviderCommand};
 
 /// `surety` with workers that do something wrong. It costs real stake on a real network.
 #[derive(Debug, Parser)]
@@ -24,6 +24,8 @@ impl CheatCli {
     pub fn check(&self) -> Result<(), clap::Error> {
         let fits = match (&self.surety.command, self.cheat) {
             (_, None) => true,
+            (Command::Gateway(GatewayCommand::Up(_)), Some(cheat)) => cheat == Cheat::UnpaidLastChunk,
+            (_, Some(Cheat::UnpaidLastChunk)) => false,
             (Command::Provider(ProviderCommand::Up(_)), Some(cheat)) => !cheat.is_verifiers_alone(),
             (Command::Verifier(_), Some(cheat)) => cheat == Cheat::Abort || cheat.is_verifiers_alone(),
             (_, Some(_)) => false,
@@ -33,7 +35,7 @@ impl CheatCli {
         }
         Err(Self::command().error(
             ErrorKind::ArgumentConflict,
-            "this command cannot do that wrong: some cheats are for \"provider up\", others for \"verifier up\"",
+            "this command cannot do that wrong: some cheats are for \"provider up\", others for \"verifier up\" or \"gateway up\"",
         ))
     }
 }
@@ -67,11 +69,23 @@ pub enum Cheat {
     Lazy,
     /// Verifier: challenge a result that is right.
     FalseChallenge,
+    /// Provider: change the last token of answers over payment channels.
+    WrongToken,
+    /// Provider: sign receipts, and show none of them to the chain.
+    OmittedReceipt,
+    /// Provider: sign a receipt that contradicts what was said before.
+    DoubleReceipt,
+    /// Provider: redeem vouchers of other channels and of other chains.
+    VoucherReplay,
+    /// Verifier: dispute a receipt that is right.
+    FalseDispute,
+    /// Gateway: sign no voucher after the first.
+    UnpaidLastChunk,
 }
 
 impl Cheat {
     fn is_verifiers_alone(self) -> bool {
-        matches!(self, Self::Lazy | Self::FalseChallenge)
+        matches!(self, Self::Lazy | Self::FalseChallenge | Self::FalseDispute)
     }
 }
 
@@ -119,5 +133,14 @@ mod tests {
         assert!(!is_taken("surety-cheat verifier up --cheat model-swap"));
         assert!(!is_taken("surety-cheat task list --cheat model-swap"));
         assert!(is_taken("surety-cheat task list"));
+        assert!(is_taken(
+            "surety-cheat verifier up --stash x --cheat false-dispute"
+        ));
+        assert!(!is_taken(
+            "surety-cheat provider up --stash x --cheat false-dispute"
+        ));
+        assert!(is_taken("surety-cheat gateway up --cheat unpaid-last-chunk"));
+        assert!(!is_taken("surety-cheat gateway up --cheat double-receipt"));
+        assert!(!is_taken("surety-cheat provider up --cheat unpaid-last-chunk"));
     }
 }

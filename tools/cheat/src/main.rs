@@ -6,7 +6,9 @@ mod coarse;
 mod crashing;
 mod crowd;
 mod deceiving;
+mod lines;
 mod plane;
+mod quiet;
 mod worker;
 
 use std::{process::ExitCode, sync::Arc};

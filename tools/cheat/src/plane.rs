@@ -15,7 +15,7 @@ use surety_network::{
 use surety_proofs::CommitStatement;
 use surety_types::{ContentHash, TaskId, multiaddr::Endpoint};
 
-use crate::crashing::crash;
+use crate::{crashing::crash, lines::Standing};
 
 /// What becomes of outputs.
 pub enum Serving {
@@ -46,6 +46,8 @@ pub struct BadPlane {
     serving: Serving,
     /// Ends the process when the first token of a generation is there for its reader.
     crashes: bool,
+    /// What is done on lines of calls.
+    lines: Option<Standing>,
 }
 
 impl BadPlane {
@@ -58,7 +60,14 @@ impl BadPlane {
             plane,
             serving,
             crashes,
+            lines: None,
         }
+    }
+
+    /// With somebody on all lines of calls.
+    pub fn standing_on(mut self, lines: Standing) -> Self {
+        self.lines = Some(lines);
+        self
     }
 
     /// Who may read something.
@@ -139,11 +148,19 @@ impl DataPlane for BadPlane {
     }
 
     async fn open_call(&self, provider: &[Endpoint]) -> Result<CallStream, CallError> {
-        self.plane.open_call(provider).await
+        let peer = self.plane.open_call(provider).await?;
+        match &self.lines {
+            Some(standing) => standing.dial(peer).await,
+            None => Ok(peer),
+        }
     }
 
     fn calls(&self) -> Option<CallListener> {
-        self.plane.calls()
+        let theirs = self.plane.calls()?;
+        match &self.lines {
+            Some(standing) => standing.listen(theirs),
+            None => Some(theirs),
+        }
     }
 
     async fn publish(&self, bytes: Bytes) -> Result<ContentHash, PlaneError> {

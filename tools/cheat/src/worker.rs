@@ -5,14 +5,17 @@ use std::sync::Arc;
 use surety_cli::assembly::{Assembly, WorkerParts};
 use surety_engine::{Engine, EngineError, open};
 use surety_models::ModelFiles;
+use surety_payer_calls::Config as PayerConfig;
 
 use crate::{
-    altering::{Alteration, AlteringEngine},
+    altering::{Alteration, AlteringEngine, Of},
     args::{Cheat, CrashPoint},
     coarse::open_coarse,
     crashing::CrashingLog,
     deceiving::{Deceit, DeceivingCore},
+    lines::{Replays, Standing},
     plane::{BadPlane, Faces, Serving},
+    quiet::QuietChain,
 };
 
 /// A worker that does one thing wrong, or dies at one point, or both.
@@ -35,21 +38,31 @@ impl BadWorker {
             | Cheat::AlteredActivation
             | Cheat::AlteredToken
             | Cheat::ModelSwap
-            | Cheat::TwoFaced => return None,
+            | Cheat::TwoFaced
+            | Cheat::WrongToken
+            | Cheat::OmittedReceipt
+            | Cheat::DoubleReceipt
+            | Cheat::VoucherReplay
+            | Cheat::FalseDispute
+            | Cheat::UnpaidLastChunk => return None,
         })
     }
 }
 
 impl Assembly for BadWorker {
     fn engine(&self, files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
-        let alteration = match self.cheat {
+        let (alteration, of) = match self.cheat {
             Some(Cheat::ModelSwap) => return open_coarse(files),
-            Some(Cheat::AlteredOutput | Cheat::WithheldOutput | Cheat::Crowding) => Alteration::Output,
-            Some(Cheat::AlteredActivation) => Alteration::Activation,
-            Some(Cheat::AlteredToken) => Alteration::Token,
+            Some(Cheat::AlteredOutput | Cheat::WithheldOutput | Cheat::Crowding) => {
+                (Alteration::Output, Of::All)
+            }
+            Some(Cheat::AlteredActivation) => (Alteration::Activation, Of::All),
+            Some(Cheat::AlteredToken) => (Alteration::Token, Of::All),
+            Some(Cheat::WrongToken) => (Alteration::Output, Of::FullLength),
+            Some(Cheat::FalseDispute) => (Alteration::Output, Of::First),
             _ => return open(files),
         };
-        Ok(Arc::new(AlteringEngine::new(open(files)?, alteration)))
+        Ok(Arc::new(AlteringEngine::new(open(files)?, alteration, of)))
     }
 
     fn worker(&self, mut parts: WorkerParts) -> WorkerParts {
@@ -63,12 +76,36 @@ impl Assembly for BadWorker {
             _ => Serving::Honest,
         };
         let crashes = self.crash_at == Some(CrashPoint::MidGeneration);
-        if crashes || !matches!(serving, Serving::Honest) {
-            parts.tools.plane = Arc::new(BadPlane::new(parts.tools.plane, serving, crashes));
+        let tools = &mut parts.tools;
+        let lines = match self.cheat {
+            Some(Cheat::DoubleReceipt) => Some(Standing::DoubleReceipt(
+                Box::new(tools.signer.clone()),
+                tools.chain.info().genesis,
+            )),
+            Some(Cheat::VoucherReplay) => Some(Standing::VoucherReplay(Arc::new(Replays::new(tools)))),
+            _ => None,
+        };
+        if crashes || lines.is_some() || !matches!(serving, Serving::Honest) {
+            let plane = BadPlane::new(tools.plane.clone(), serving, crashes);
+            tools.plane = Arc::new(match lines {
+                Some(lines) => plane.standing_on(lines),
+                None => plane,
+            });
+        }
+        if self.cheat == Some(Cheat::OmittedReceipt) {
+            tools.chain = Arc::new(QuietChain(tools.chain.clone()));
         }
         if let Some(point) = self.crash_at {
             parts.journal = Arc::new(CrashingLog::new(parts.journal, point));
         }
         parts
+    }
+
+    fn payer(&self, mut config: PayerConfig) -> PayerConfig {
+        if self.cheat == Some(Cheat::UnpaidLastChunk) {
+            let plane = BadPlane::new(config.plane, Serving::Honest, false);
+            config.plane = Arc::new(plane.standing_on(Standing::UnpaidLastChunk));
+        }
+        config
     }
 }

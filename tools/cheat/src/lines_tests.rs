@@ -1,0 +1,131 @@
+#![allow(clippy::unwrap_used)]
+
+use surety_chain_client::message_verifier;
+use surety_channels::{Cancel, ChunkStatement, Clash, End, Ending, Equivocation, SignedCancel, Voucher};
+
+use super::*;
+
+fn signer(uri: &str) -> Signer {
+    Signer::from_uri(uri).unwrap()
+}
+
+fn account(uri: &str) -> AccountId {
+    signer(uri).account().clone()
+}
+
+/// What is said of an answer, signed by its agent.
+fn said(bytes: u32, end: Option<Ending>) -> Vec<u8> {
+    let statement = ChunkStatement {
+        channel: 3,
+        payee: account("//Stash"),
+        nonce: 0,
+        request: Hash::repeat_byte(1),
+        bytes,
+        output: Hash::repeat_byte(2),
+        units: bytes / 4,
+        price: bytes.into(),
+        end,
+    };
+    let agent = signer("//Agent");
+    let statement = SignedChunkStatement {
+        signature: agent.sign_hash(&statement.message(&Hash::zero())),
+        agent: agent.account().clone(),
+        statement,
+    };
+    let bytes = vec![0; 4].try_into().unwrap();
+    FromPayee::Chunk { bytes, statement }.encode()
+}
+
+fn statement(frame: &[u8]) -> SignedChunkStatement<AccountId> {
+    match message::read(frame).unwrap() {
+        FromPayee::Chunk { statement, .. } => statement,
+        other => unreachable!("{other:?}"),
+    }
+}
+
+fn line(standing: Standing) -> Line {
+    Line {
+        standing,
+        last: Mutex::default(),
+    }
+}
+
+#[test]
+fn a_second_receipt_and_what_was_said_before_it_convict_who_signed_both() {
+    let line = line(Standing::DoubleReceipt(Box::new(signer("//Agent")), Hash::zero()));
+    let end = Ending {
+        how: End::Length,
+        trace_root: Hash::repeat_byte(3),
+    };
+    let first = said(8, None);
+    assert_eq!(line.outward(first.clone()), Some(first.clone()));
+    let second = line.outward(said(12, Some(end))).unwrap();
+    let shown = Equivocation {
+        one: statement(&first),
+        other: statement(&second),
+        shown: None,
+    };
+    assert_eq!(
+        shown.verify(&Hash::zero(), &*message_verifier()),
+        Some(Clash::Output)
+    );
+    // An answer of one piece has nothing before it.
+    let alone = said(12, Some(end));
+    assert_eq!(line.outward(alone.clone()), Some(alone));
+}
+
+fn voucher(sum: u128) -> SignedVoucher<AccountId> {
+    let payer = signer(PAYER);
+    let voucher = Voucher {
+        channel: 3,
+        payee: account("//Stash"),
+        expiry: 1_000,
+        nonce: 0,
+        request: Hash::repeat_byte(1),
+        sum,
+    };
+    SignedVoucher {
+        signature: payer.sign_hash(&voucher.message(&Hash::zero())),
+        voucher,
+    }
+}
+
+#[test]
+fn nothing_that_is_made_of_a_voucher_is_signed_for_its_channel_and_chain() {
+    let (good, payer) = (voucher(5), account(PAYER));
+    let is_signed =
+        |voucher: &SignedVoucher<_>| voucher.is_signed(&Hash::zero(), &payer, &*message_verifier());
+    assert!(is_signed(&good));
+    let tried = replayed(&good, &Hash::zero());
+    assert_eq!(tried.len(), 3);
+    assert!(tried.iter().all(|(_, voucher)| !is_signed(voucher)));
+}
+
+#[tokio::test]
+async fn who_pays_for_no_more_says_everything_else() {
+    let net = MemoryNet::default();
+    let provider = end("provider").unwrap();
+    let (far, near) = (net.join(provider.clone()), net.join(end("payer").unwrap()));
+    let mut calls = far.calls().unwrap();
+    let dialled = near.open_call(&[provider]).await.unwrap();
+    let mut call = Standing::UnpaidLastChunk.dial(dialled).await.unwrap();
+    let cancel = Cancel {
+        channel: 3,
+        payee: account("//Stash"),
+        nonce: 0,
+        request: Hash::zero(),
+    };
+    let cancel = ToPayee::Cancel(SignedCancel {
+        cancel,
+        signature: [0; 64],
+    });
+    call.send(&ToPayee::Pay(voucher(5)).encode()).await.unwrap();
+    call.send(&cancel.encode()).await.unwrap();
+    let mut heard = calls.next().await.unwrap();
+    let first = heard.recv(1 << 20).await.unwrap();
+    assert_eq!(first, Some(cancel.encode()));
+    heard.send(b"answer").await.unwrap();
+    assert_eq!(call.recv(100).await.unwrap().as_deref(), Some(&b"answer"[..]));
+    drop(call);
+    assert_eq!(heard.recv(100).await.unwrap(), None);
+}
