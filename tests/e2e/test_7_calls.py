@@ -4,8 +4,10 @@ and a gateway pays them.
 On the network of `test_6_gateway`, which comes before it where one process runs both: there nobody answers at once.
 """
 
+import json
 import re
 import unittest
+import urllib.error
 from concurrent.futures import ThreadPoolExecutor
 
 from devnet_lib import gateway, wait
@@ -69,6 +71,13 @@ class Calls(unittest.TestCase):
         rich = self.door.listed()["rich"]
         self.assertEqual(int(rich["reserved"]), 0)
         return int(rich["spent"])
+
+    def proof(self, name):
+        """What shows that a receipt is on the chain; nothing while no batch has it."""
+        try:
+            return json.loads(self.door.read(f"/v1/receipts/{name}/proof"))
+        except urllib.error.HTTPError as refused:
+            self.assertEqual((refused.code, json.load(refused)["error"]["code"]), (409, "not_batched"))
 
     def channels(self):
         """Numbers of the gateway's channels."""
@@ -148,8 +157,15 @@ class Calls(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("skipped 0", done.stdout)
 
-    def test_a_receipt_becomes_final_on_the_chain(self):
+    def test_a_receipt_is_proven_by_a_light_client_and_becomes_final_on_the_chain(self):
         name = self.first.surety["receipt"]
+        proof = wait.until(f"a proof of {name}", lambda: self.proof(name), BATCH_SECONDS, self.net.supervisor.check)
+        self.assertEqual(proof["proofs"][0]["proof"]["says"]["units"], self.first.usage.total_tokens)
+        answer = self.net.run_dir / "answer.json"
+        answer.write_text(self.first.model_dump_json())
+        done = self.door.javascript("test:proof", SURETY_WS=self.net.ws, SURETY_ANSWER=str(answer))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("skipped 0", done.stdout)
         verdicts = []
 
         def final():
@@ -165,18 +181,21 @@ class Calls(unittest.TestCase):
         self.assertEqual(int(call["spent"]), sum(int(one["receipt"]["price"]) for one in call["receipts"]))
 
     def test_killed_it_goes_on_with_its_channels_and_counts_what_was_open_as_spent(self):
-        before = self.channels()
+        before, name = self.channels(), self.first.surety["receipt"]
+        proven = wait.until(f"a proof of {name}", lambda: self.proof(name), BATCH_SECONDS, self.net.supervisor.check)
         stream = self.rich.chat.completions.create(**{**CHAT, "max_tokens": 200}, stream=True)
-        name = next(iter(stream)).surety["receipt"]
+        killed = next(iter(stream)).surety["receipt"]
         self.door.forget()
         self.door.process.kill()
         stream.close()
         self.door.start("--deposit", "2 SURE", "--budget", "15 SURE")
-        call = self.door.receipt(name)
+        call = self.door.receipt(killed)
         self.assertEqual((call["state"], call["spent"]), ("interrupted", call["reserved"]))
         again = wait.until("an answer", self.answered, OFFER_SECONDS, self.net.supervisor.check)
         self.assertEqual(again.choices[0].message.content, self.first.choices[0].message.content)
         self.assertLessEqual(before, self.channels())
+        # What was shown before is kept.
+        self.assertEqual(self.proof(name), proven)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 
+import { ApiPromise, WsProvider } from "@polkadot/api";
+
 /** Where the node is. */
 export const WS = process.env.SURETY_WS ?? "ws://127.0.0.1:9944";
 
@@ -15,6 +17,21 @@ export const EARLIER = BigInt(process.env.SURETY_TASK ?? 0);
 
 export const MODEL = "all-MiniLM-L6-v2-exact";
 export const REDUNDANCY = Number(process.env.SURETY_REDUNDANCY ?? 3);
+
+/** The chain's specification with a recent starting point, and the address of a peer that browsers can reach. */
+export async function specification() {
+  const provider = new WsProvider(WS);
+  const api = await ApiPromise.create({ provider, noInitWarn: true });
+  try {
+    const spec = await provider.send("sync_state_genSyncSpec", [true]);
+    const addresses = (await api.rpc.system.localListenAddresses()).map(String);
+    const peer = addresses.find((address) => address.includes("/127.0.0.1/") && address.includes("/ws/"));
+    assert.ok(peer, `no WebSocket address among ${addresses.join()}`);
+    return JSON.stringify({ ...spec, bootNodes: [peer] });
+  } finally {
+    await api.disconnect();
+  }
+}
 
 /** POSTs to `surety serve` what a page does. Returns the status and the JSON that comes back. */
 export async function ask(path, body, origin = ORIGIN) {

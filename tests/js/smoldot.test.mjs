@@ -3,29 +3,13 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 
-import { ApiPromise, WsProvider } from "@polkadot/api";
 import { start } from "smoldot";
 
-import { WS, within } from "./lib.mjs";
+import { specification, within } from "./lib.mjs";
 
 const light = start({ maxLogLevel: Number(process.env.SMOLDOT_LOG ?? 1) });
 
 after(() => light.terminate());
-
-/** The chain's specification with a recent starting point, and the address of a peer that browsers can reach. */
-async function specification() {
-  const provider = new WsProvider(WS);
-  const api = await ApiPromise.create({ provider, noInitWarn: true });
-  try {
-    const spec = await provider.send("sync_state_genSyncSpec", [true]);
-    const addresses = (await api.rpc.system.localListenAddresses()).map(String);
-    const peer = addresses.find((address) => address.includes("/127.0.0.1/") && address.includes("/ws/"));
-    assert.ok(peer, `no WebSocket address among ${addresses.join()}`);
-    return JSON.stringify({ ...spec, bootNodes: [peer] });
-  } finally {
-    await api.disconnect();
-  }
-}
 
 test("smoldot verifies a finalised block", async () => {
   const chain = await light.addChain({ chainSpec: await specification() });

@@ -144,6 +144,11 @@ impl Form {
         })
     }
 
+    /// Whether a statement may be about a part of it.
+    pub const fn has_parts(&self) -> bool {
+        matches!(self.operation, Operation::Generate)
+    }
+
     /// Units that are paid for once so many were said.
     pub const fn units(&self, said: u32) -> u32 {
         if said == 0 {
@@ -156,6 +161,19 @@ impl Form {
     /// What they cost.
     pub const fn price(&self, said: u32) -> u128 {
         self.unit_price.saturating_mul(self.units(said) as u128)
+    }
+
+    /// How many more units so many plancks pay for, where so many were said.
+    pub fn affordable(&self, said: u32, plancks: u128) -> u32 {
+        let units = plancks.checked_div(self.unit_price).unwrap_or(u128::MAX);
+        let prompt = if said == 0 { self.prompt } else { 0 };
+        let units = units.saturating_sub(prompt.into());
+        u32::try_from(units).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes of so many units.
+    pub fn bytes_of(&self, units: u32) -> usize {
+        usize::try_from(units.saturating_mul(self.unit_bytes)).unwrap_or(usize::MAX)
     }
 
     /// What is paid before more is said: a chunk ahead.

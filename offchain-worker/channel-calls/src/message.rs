@@ -8,8 +8,8 @@ use std::fmt;
 use codec::{Decode, DecodeAll, Encode, MaxEncodedLen};
 use sp_core::{ConstU32, bounded::BoundedVec};
 use surety_channels::{
-    BatchNumber, Batched, ChannelId, Nonce, Request, SignedCancel, SignedChunkStatement, SignedVoucher,
-    VoucherRefusal,
+    BatchNumber, Batched, ChannelId, ChunkStatement, Nonce, ReceiptOpening, Request, SignedCancel,
+    SignedChunkStatement, SignedVoucher, VoucherRefusal,
 };
 use surety_types::{limits::INPUT_BYTES_MAX, trust::AuditProof};
 
@@ -196,6 +196,38 @@ pub struct AtPoint {
     pub output: Output,
 }
 
+/// What somebody says who holds a receipt: one question on a connection of its own. No message of a payer or
+/// a verifier begins with its byte.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
+pub enum FromHolder {
+    /// It wants to see where this receipt is in a batch.
+    #[codec(index = 18)]
+    Show(ChunkStatement<AccountId>),
+}
+
+/// What a provider answers to that.
+#[allow(clippy::large_enum_variant, reason = "one at a time is made and sent")]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
+pub enum ToHolder {
+    /// It is there.
+    #[codec(index = 18)]
+    Receipt(InBatch),
+    /// It is not shown.
+    #[codec(index = 19)]
+    NotShown(NotShown),
+}
+
+/// Where a receipt is.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
+pub struct InBatch {
+    /// The batch.
+    pub batch: BatchNumber,
+    /// That it is there.
+    pub opening: ReceiptOpening,
+    /// What it answers.
+    pub request: Request,
+}
+
 /// Why a receipt is not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen, thiserror::Error)]
 pub enum NotShown {
@@ -225,6 +257,8 @@ impl Message for ToPayee {}
 impl Message for FromPayee {}
 impl Message for FromVerifier {}
 impl Message for ToVerifier {}
+impl Message for FromHolder {}
+impl Message for ToHolder {}
 
 /// Why bytes are no message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,6 +9,7 @@ use surety_engine::{Engine, EngineError, open};
 use surety_host::{Core, Tools};
 use surety_journal::RecordLog;
 use surety_models::ModelFiles;
+use surety_payer_calls::Config as PayerConfig;
 
 /// What the loop of a provider or a verifier is made of.
 pub struct WorkerParts {
@@ -33,6 +34,11 @@ pub trait Assembly: Send + Sync {
     /// The worker, before it does anything.
     fn worker(&self, parts: WorkerParts) -> WorkerParts {
         parts
+    }
+
+    /// What pays for answers at once, before it does anything.
+    fn payer(&self, config: PayerConfig) -> PayerConfig {
+        config
     }
 }
 

@@ -118,6 +118,7 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Shared>>)> {
         ("/v1/completions", post(generate::completions)),
         ("/v1/embeddings", post(embed::embeddings)),
         ("/v1/receipts/{id}", get(receipts::receipt)),
+        ("/v1/receipts/{id}/proof", get(receipts::proof)),
         ("/v1/files", get(files::list).post(files::create)),
         ("/v1/files/{id}", get(files::show).delete(files::remove)),
         ("/v1/files/{id}/content", get(files::content)),

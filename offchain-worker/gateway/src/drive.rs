@@ -139,13 +139,6 @@ async fn attempt(
     paid: &mut Paid,
     tell: &mpsc::Sender<Event>,
 ) -> Result<Finish, Broken> {
-    let slow = || {
-        Broken::Failed(ApiError::new(
-            StatusCode::GATEWAY_TIMEOUT,
-            "timeout",
-            "the provider is too slow",
-        ))
-    };
     let begun = tokio::select! {
         () = tell.closed() => return Err(Broken::Gone),
         begun = timeout(shared.settings.token_time, shared.upstream.generate(&job.ask, avoid)) => begun,
@@ -155,7 +148,27 @@ async fn attempt(
         paid.sum = paid.sum.saturating_add(job.ask.price_max);
         return Err(slow());
     };
-    let mut run = begun.map_err(|error| broken(error, paid))?;
+    let run = begun.map_err(|error| broken(error, paid))?;
+    let beside = run.beside();
+    let ended = hear_out(shared, job, run, said, paid, tell).await;
+    let (receipts, spent) = beside.take();
+    // Whoever has answered to the end stays the last.
+    let last = ended.is_ok().then(|| paid.receipts.pop()).flatten();
+    receipts.into_iter().for_each(|receipt| paid.add(receipt));
+    paid.receipts.extend(last);
+    paid.sum = paid.sum.saturating_add(spent);
+    ended
+}
+
+/// All of an answer that has begun.
+async fn hear_out(
+    shared: &Shared,
+    job: &Job,
+    mut run: Box<dyn Generating>,
+    said: &mut Said,
+    paid: &mut Paid,
+    tell: &mpsc::Sender<Event>,
+) -> Result<Finish, Broken> {
     let mut place = 0usize;
     loop {
         let step = tokio::select! {
@@ -245,6 +258,11 @@ async fn tell_delta(tell: &mpsc::Sender<Event>, text: String, pending: &mut Vec<
     }
     let told = tell.send(Event::Delta { text, ids }).await;
     told.map_err(|_| Broken::Gone)
+}
+
+fn slow() -> Broken {
+    let told = "the provider is too slow";
+    Broken::Failed(ApiError::new(StatusCode::GATEWAY_TIMEOUT, "timeout", told))
 }
 
 /// Ends a provider's answer. One that says nothing of what it is owed may hold vouchers for all of it.

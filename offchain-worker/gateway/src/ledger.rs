@@ -10,7 +10,7 @@ mod batches;
 mod files;
 mod key;
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use redb::{
     Database, DatabaseError, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
@@ -19,7 +19,7 @@ use redb::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::upstream::Receipt;
+use crate::{proof::Proof, upstream::Receipt};
 pub(crate) use batches::{Begun, TaskEnd};
 pub(crate) use files::{FileRecord, NewFile, Page, Purpose};
 pub use key::{Key, KeyTerms};
@@ -68,6 +68,9 @@ pub struct Call {
     pub spent: u128,
     /// Of every provider that has signed one, in their order.
     pub receipts: Vec<Receipt>,
+    /// What was shown of them, by their places.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub proofs: BTreeMap<usize, Proof>,
 }
 
 /// Why the ledger cannot be used, or refuses.
@@ -269,6 +272,7 @@ impl Ledger {
                 reserved: most,
                 spent: 0,
                 receipts: Vec::new(),
+                proofs: BTreeMap::new(),
             };
             all.set_call(number, &call)?;
             all.open.insert(number, ())?;
@@ -296,6 +300,18 @@ impl Ledger {
     /// [`LedgerError`].
     pub fn close_call(&self, number: u64, spent: u128, receipts: Vec<Receipt>) -> Result<(), LedgerError> {
         self.write(|all| all.close(number, CallState::Closed, spent, receipts))
+    }
+
+    /// Keeps what was shown of a call's receipt.
+    ///
+    /// # Errors
+    /// [`LedgerError::NoCall`], and others.
+    pub fn keep_proof(&self, number: u64, place: usize, proof: Proof) -> Result<(), LedgerError> {
+        self.write(|all| {
+            let mut call = all.call(number)?;
+            call.proofs.insert(place, proof);
+            all.set_call(number, &call)
+        })
     }
 
     /// A call.

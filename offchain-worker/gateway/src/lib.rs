@@ -15,6 +15,7 @@ mod multipart;
 mod openapi;
 mod places;
 mod prompt;
+mod proof;
 mod rate;
 mod receipts;
 mod request;
@@ -25,11 +26,12 @@ mod upstream;
 
 pub use api::{BatchSettings, Exposed, Gateway, Settings};
 pub use ledger::{Call, CallState, Key, KeyTerms, Ledger, LedgerError};
+pub use proof::{NoProof, Proof, Says};
 pub use runner::{
     BatchModel, BatchRunner, Computed, Ended, Payment, Posting, Quoted, RunnerError, TaskReceipt,
 };
 pub use text::{ModelText, Tokenized};
 pub use upstream::{
-    Embedded, Finish, Generating, GenerationAsk, NoProviders, Offered, Receipt, Step, Upstream,
+    Beside, Embedded, Finish, Generating, GenerationAsk, NoProviders, Offered, Receipt, Step, Upstream,
     UpstreamError, Verdict,
 };

@@ -27,6 +27,7 @@ use crate::error::Refusal;
         crate::generate::completions,
         crate::embed::embeddings,
         crate::receipts::receipt,
+        crate::receipts::proof,
         crate::files::list,
         crate::files::create,
         crate::files::show,

@@ -240,4 +240,45 @@ mod tests {
         drop(place);
         assert!(waiting.remove(0).await.unwrap().is_ok());
     }
+
+    /// In whatever order keys ask and places come back: who waits has at least as many as any that is given
+    /// one instead of it.
+    #[tokio::test]
+    async fn a_place_goes_to_a_key_that_has_fewest_in_any_order_of_asking() {
+        const KEYS: [&str; 4] = ["a", "b", "c", "d"];
+        for seed in 1..=40u64 {
+            let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut below = |bound: usize| {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                (random % bound as u64) as usize
+            };
+            let admission = Admission::new(5);
+            let mut taken: Vec<(usize, Place)> = Vec::new();
+            let mut waiting = Vec::new();
+            for _ in 0..120 {
+                if below(5) < 3 && waiting.len() < WAITING_MAX {
+                    // The first asks for most.
+                    let key = below(KEYS.len()) * below(2);
+                    let asking = asks(&admission, KEYS[key]).await;
+                    if taken.len() < 5 {
+                        taken.push((key, asking.await.unwrap().unwrap()));
+                    } else {
+                        waiting.push((key, asking));
+                    }
+                } else if !taken.is_empty() {
+                    drop(taken.swap_remove(below(taken.len())));
+                    let has = |key| taken.iter().filter(|(of, _)| *of == key).count();
+                    let next = (0..waiting.len()).min_by_key(|at| (has(waiting[*at].0), *at));
+                    if let Some(next) = next {
+                        let (key, asking) = waiting.remove(next);
+                        let place = timeout(LONG / 4, asking).await.expect("it is its turn");
+                        taken.push((key, place.unwrap().unwrap()));
+                    }
+                }
+                assert_eq!(admission.counts(), (taken.len(), waiting.len()));
+            }
+        }
+    }
 }

@@ -9,12 +9,17 @@ use crate::{
     api::{Answer, Asker, Shared, tell_receipt},
     batch::record::{BatchTask, TaskState},
     error::ApiError,
-    ledger::{Call, CallState, LedgerError},
+    ledger::{Call, CallState, Key, LedgerError},
+    proof::{NoProof, Proof},
     runner::TaskReceipt,
     upstream::{Receipt, Verdict},
 };
 
-words!(CallWord = "surety.call", TaskWord = "surety.task");
+words!(
+    CallWord = "surety.call",
+    ProofWord = "surety.proof",
+    TaskWord = "surety.task"
+);
 
 /// What stands behind an answer.
 #[derive(Debug, Serialize, ToSchema)]
@@ -82,6 +87,31 @@ pub(crate) enum TaskStep {
     Ended,
 }
 
+/// What shows that the receipts of a call are in batches on the chain.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CallProofs {
+    object: ProofWord,
+    id: String,
+    model: String,
+    /// One for each of its receipts, in their order: of several, only the last has answered to the end.
+    proofs: Vec<Proven>,
+}
+
+/// A receipt's proof, or why there is none.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Proven {
+    proof: Option<Proof>,
+    missing: Option<Missing>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Missing {
+    /// For programs: `not_batched`, `not_kept` or `not_shown`.
+    code: &'static str,
+    /// For people.
+    message: String,
+}
+
 /// Look at a receipt
 ///
 /// Of a call, by the `receipt` in its answer; of a task of a batch, by the `request_id` of its answers.
@@ -102,40 +132,128 @@ pub(crate) enum TaskStep {
     ))
 )]
 pub(crate) async fn receipt(Asker { shared, key }: Asker, Path(id): Path<String>) -> Answer {
-    let none = || {
-        ApiError::new(
-            StatusCode::NOT_FOUND,
-            "no_receipt",
-            "this key has no such receipt",
-        )
-    };
-    let number = u64::from_str_radix(&id, 16).map_err(|_| none())?;
-    let found = shared.ledger(move |ledger| match ledger.call(number) {
-        Err(LedgerError::NoCall) => match ledger.batch_task(number) {
-            Err(LedgerError::NoCall) => Ok(None),
-            task => task.map(|task| Some(Found::Task(task))),
-        },
-        call => call.map(|call| Some(Found::Call(call))),
-    });
-    let (verdict, told) = match found.await? {
-        Some(Found::Call(call)) if call.key == key.id => {
+    let (verdict, told) = match own(&shared, &key, &id).await? {
+        Found::Call(_, call) => {
             let told = of_call(&shared, id.clone(), call).await;
             (told.verdict, ReceiptDetail::Call(told))
         }
-        Some(Found::Task(task)) if task.key == key.id => {
+        Found::Task(task) => {
             let told = of_task(id.clone(), task);
             (told.verdict, ReceiptDetail::Task(told))
         }
-        _ => return Err(none()),
     };
     let mut response = Json(told).into_response();
     tell_receipt(response.headers_mut(), &id, verdict);
     Ok(response)
 }
 
+/// Prove a receipt
+///
+/// What shows to anybody, who trusts neither this gateway nor a node, that an answer's receipt is in a batch
+/// on the chain. Of a call, by the `receipt` in its answer. The provider is asked for it once, which counts
+/// as a request of the key; after that it is kept.
+#[utoipa::path(
+    get,
+    path = "/v1/receipts/{id}/proof",
+    operation_id = "proveReceipt",
+    tag = "receipts",
+    params(("id" = String, Path, description = "Its id.")),
+    responses((
+        status = 200,
+        description = "One of its receipts at least is proven. Where none can be, `409` says that it is not \
+                       batched yet or was not kept, and `503` that its provider does not show it.",
+        body = CallProofs
+    ))
+)]
+pub(crate) async fn proof(Asker { shared, key }: Asker, Path(id): Path<String>) -> Answer {
+    let Found::Call(number, mut call) = own(&shared, &key, &id).await? else {
+        let told = "the chain itself has the results of a batch's tasks, and who stands by them";
+        return Err(ApiError::new(StatusCode::CONFLICT, "not_a_call", told));
+    };
+    if call.receipts.len() > call.proofs.len() {
+        shared.take_request(&key)?;
+    }
+    let mut proofs = Vec::new();
+    let mut refusal = None;
+    for (place, receipt) in call.receipts.iter().enumerate() {
+        let found = match call.proofs.remove(&place) {
+            Some(kept) => Ok(kept),
+            None => prove(&shared, (number, place), receipt).await?,
+        };
+        proofs.push(match found {
+            Ok(proof) => Proven {
+                proof: Some(proof),
+                missing: None,
+            },
+            Err(why) => {
+                let missing = Missing {
+                    code: why.code(),
+                    message: why.to_string(),
+                };
+                refusal = Some(why);
+                Proven {
+                    proof: None,
+                    missing: Some(missing),
+                }
+            }
+        });
+    }
+    if proofs.iter().any(|proven| proven.proof.is_some()) {
+        let object = ProofWord::Word;
+        let model = call.model;
+        return Ok(Json(CallProofs {
+            object,
+            id,
+            model,
+            proofs,
+        })
+        .into_response());
+    }
+    let nothing = || {
+        let told = "no provider has signed a receipt for this call: it is open, or nobody has answered it";
+        ApiError::new(StatusCode::CONFLICT, "nothing_signed", told)
+    };
+    Err(refusal.map_or_else(nothing, ApiError::from))
+}
+
+/// Asks the provider, and keeps what it shows.
+async fn prove(
+    shared: &Shared,
+    (number, place): (u64, usize),
+    receipt: &Receipt,
+) -> Result<Result<Proof, NoProof>, ApiError> {
+    let proof = match shared.upstream.proof(receipt).await {
+        Ok(proof) => proof,
+        Err(why) => return Ok(Err(why)),
+    };
+    let kept = proof.clone();
+    shared
+        .ledger(move |ledger| ledger.keep_proof(number, place, kept))
+        .await?;
+    Ok(Ok(proof))
+}
+
 enum Found {
-    Call(Call),
+    Call(u64, Call),
     Task(BatchTask),
+}
+
+/// What stands behind an answer of this key.
+async fn own(shared: &Shared, key: &Key, id: &str) -> Result<Found, ApiError> {
+    let none = || {
+        let told = "this key has no such receipt";
+        ApiError::new(StatusCode::NOT_FOUND, "no_receipt", told)
+    };
+    let number = u64::from_str_radix(id, 16).map_err(|_| none())?;
+    let found = shared.ledger(move |ledger| match ledger.call(number) {
+        Err(LedgerError::NoCall) => match ledger.batch_task(number) {
+            Err(LedgerError::NoCall) => Ok(None),
+            task => task.map(|task| Some((task.key.clone(), Found::Task(task)))),
+        },
+        call => call.map(|call| Some((call.key.clone(), Found::Call(number, call)))),
+    });
+    let found = found.await?.filter(|(of, _)| *of == key.id);
+    found.map(|(_, found)| found).ok_or_else(none)
 }
 
 async fn of_call(shared: &Shared, id: String, call: Call) -> CallDetail {

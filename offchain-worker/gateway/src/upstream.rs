@@ -1,9 +1,13 @@
 //! Whoever computes: providers over payment channels, or a fake.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use surety_types::input::Settings;
 use utoipa::ToSchema;
+
+use crate::proof::{NoProof, Proof};
 
 /// A model that is offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +66,11 @@ pub struct Receipt {
     pub price: u128,
     /// Why it ended.
     pub finish: Finish,
+    /// All that was signed, with the signature, as SCALE: `SignedChunkStatement` of `surety-channels`,
+    /// hexadecimal. Of calls of earlier versions it is not kept.
+    #[serde(with = "crate::proof::scale", default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<String>)]
+    pub signed: Vec<u8>,
 }
 
 /// What has become of a receipt.
@@ -157,6 +166,37 @@ pub trait Generating: Send {
     /// # Errors
     /// [`UpstreamError`].
     async fn cancel(self: Box<Self>) -> Result<Receipt, UpstreamError>;
+
+    /// What others are paid for it. It may grow until the answer has ended, or was cancelled.
+    fn beside(&self) -> Beside {
+        Beside::default()
+    }
+}
+
+/// What others were paid for an answer than whoever has given it: those of a race that it has won.
+#[derive(Clone, Debug, Default)]
+pub struct Beside(Arc<Mutex<(Vec<Receipt>, u128)>>);
+
+impl Beside {
+    /// Adds what somebody has signed.
+    pub fn add(&self, receipt: Receipt) {
+        self.both().0.push(receipt);
+    }
+
+    /// Adds what may have been paid without a receipt, in plancks.
+    pub fn spend(&self, plancks: u128) {
+        let mut both = self.both();
+        both.1 = both.1.saturating_add(plancks);
+    }
+
+    /// What was signed, and what may have been paid without a receipt, in plancks. Nothing is left here.
+    pub fn take(&self) -> (Vec<Receipt>, u128) {
+        std::mem::take(&mut *self.both())
+    }
+
+    fn both(&self) -> MutexGuard<'_, (Vec<Receipt>, u128)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Providers.
@@ -189,6 +229,12 @@ pub trait Upstream: Send + Sync {
 
     /// What has become of a receipt.
     async fn verdict(&self, receipt: &Receipt) -> Verdict;
+
+    /// What shows that a receipt is in a batch on the chain.
+    ///
+    /// # Errors
+    /// [`NoProof`].
+    async fn proof(&self, receipt: &Receipt) -> Result<Proof, NoProof>;
 }
 
 /// Nobody: who waits for an answer is told that no provider offers it now.
@@ -211,5 +257,9 @@ impl Upstream for NoProviders {
 
     async fn verdict(&self, _: &Receipt) -> Verdict {
         Verdict::Unbatched
+    }
+
+    async fn proof(&self, _: &Receipt) -> Result<Proof, NoProof> {
+        Err(NoProof::NotKept)
     }
 }

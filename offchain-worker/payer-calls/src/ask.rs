@@ -1,6 +1,10 @@
 //! Asking one provider after the other, until one takes a request.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
 use surety_chain_client::parse_address;
 use surety_channel_calls::{
@@ -10,21 +14,18 @@ use surety_channel_calls::{
 use surety_channels::{Request, VoucherRefusal};
 use surety_gateway::UpstreamError;
 use surety_network::CallStream;
-use surety_types::{input::NEW_TOKENS_MAX, multiaddr::Endpoint};
+use surety_types::multiaddr::Endpoint;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::oneshot,
     time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
     AccountId,
-    channel::{Asking, CallId, Ended, Handle, Message, UNREAD_MAX, Untaken},
+    channel::{Asking, CallId, Ended, Handle, Message, PieceReceiver, Untaken, pieces},
     choose::rank,
     market::{Need, NoWay, Shared, Way, named},
 };
-
-/// Pieces of an answer: no answer has more tokens that are not its prompt's.
-const PIECES_MAX: usize = NEW_TOKENS_MAX as usize;
 
 /// How often one provider is asked the same, with another number, sum, price or chunk each time.
 const TRIES: usize = 4;
@@ -34,6 +35,8 @@ const TRIES: usize = 4;
 pub(crate) struct Asked {
     pub wanted: Wanted,
     pub need: Need,
+    /// Others are asked the same: beyond its first piece no more is paid ahead before it has won.
+    pub is_race: bool,
 }
 
 /// A request that was taken.
@@ -42,7 +45,7 @@ pub(crate) struct Call {
     /// Most that it may cost, in plancks.
     pub price: u128,
     pub asked_at: Instant,
-    pieces: mpsc::Receiver<Vec<u8>>,
+    pieces: PieceReceiver,
     /// Nothing once it has ended.
     pub ended: Option<oneshot::Receiver<Ended>>,
     handle: Arc<Handle>,
@@ -50,14 +53,19 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// The next piece; nothing after the last. Cancel-safe.
-    pub async fn piece(&mut self) -> Option<Vec<u8>> {
-        let piece = self.pieces.recv().await;
-        // It may have been behind until now.
-        if self.pieces.len() == UNREAD_MAX.saturating_sub(1) {
+    /// The next piece; nothing after the last.
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        let piece = ready!(self.pieces.poll_next(cx));
+        if let Some((_, true)) = piece {
             self.handle.read_on();
         }
-        piece
+        Poll::Ready(piece.map(|(bytes, _)| bytes))
+    }
+
+    /// It has won its race: all of it is read.
+    pub fn has_won(&self) {
+        self.pieces.has_won();
+        self.handle.read_on();
     }
 
     /// It is enough. What comes until the end is to be taken in all the same.
@@ -67,7 +75,7 @@ impl Call {
 }
 
 /// Why one provider does not answer.
-enum Failure {
+pub(crate) enum Failure {
     /// Another one may, or this one in a while.
     Next,
     /// It may have been paid for something.
@@ -141,7 +149,7 @@ impl Shared {
     }
 
     /// Asks one provider, on a new stream each time.
-    async fn ask(&self, asked: &Asked, way: Way, unit_price: u128) -> Result<Call, Failure> {
+    pub async fn ask(&self, asked: &Asked, way: Way, unit_price: u128) -> Result<Call, Failure> {
         let provider = way.handle.payee.clone();
         let mut asked = asked.clone();
         asked.wanted.request.unit_price = unit_price;
@@ -198,8 +206,7 @@ impl Shared {
     ) -> Result<Result<Call, Untaken>, Failure> {
         let (taken, is_taken) = oneshot::channel();
         let (ended, has_ended) = oneshot::channel();
-        let units = usize::try_from(asked.need.units).unwrap_or(usize::MAX);
-        let (pieces, to_read) = mpsc::channel(units.clamp(1, PIECES_MAX));
+        let (pieces, to_read) = pieces(asked.need.units, asked.wanted.chunk_units, asked.is_race);
         let (handle, id, asked_at) = (way.handle, self.next_call(), Instant::now());
         let asking = Asking {
             call: id,

@@ -32,6 +32,11 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// Whether it has failed in the last ten minutes, or more than once in longer.
+    pub const fn has_failed(&self) -> bool {
+        self.failures >= FAILURE / 2
+    }
+
     /// The lower the better: its price, times a second and what it needs for its first words, times the
     /// square of one and its failures. Half as much again where a channel has to be opened first; twice where
     /// it has said that all its places are taken.

@@ -121,6 +121,8 @@ pub struct Config {
     pub spending: Spending,
     /// How long it waits.
     pub patience: Patience,
+    /// Providers that are asked the same at once; 1 for no race, and no confirmations.
+    pub race: usize,
 }
 
 impl fmt::Debug for Config {
@@ -129,7 +131,8 @@ impl fmt::Debug for Config {
         shown.field("signer", &self.signer).field("models", &self.models);
         shown
             .field("spending", &self.spending)
-            .field("patience", &self.patience);
+            .field("patience", &self.patience)
+            .field("race", &self.race);
         shown.finish_non_exhaustive()
     }
 }

@@ -118,7 +118,7 @@ impl Funds<'_> {
 
     fn upkeep(&self, channel: &Funded, left: &mut u128) -> Option<Call> {
         let (purse, id) = (&channel.purse, channel.purse.channel);
-        if purse.refund(self.now, channel.expiry, false).is_some() {
+        if purse.refund(self.now, channel.expiry).is_some() {
             return Some(Call::End { channel: id });
         }
         if purse.closing.is_some() {

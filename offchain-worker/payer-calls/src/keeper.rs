@@ -33,8 +33,11 @@ use crate::{
 /// Calls that are on their way at once.
 const CALLS_MAX: usize = 4;
 
-/// Blocks that are read again at most until one is there long enough.
-const STARTS: u32 = 8;
+/// For so long another block is read at the start where the state of the last was gone before it was read.
+const START_TIME: Duration = Duration::from_secs(30);
+
+/// Until that is read.
+const SOON: Duration = Duration::from_millis(10);
 
 /// After a question that failed.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -112,11 +115,10 @@ impl Keeper {
         let mut block = config.chain.block(When::Finalized).await?;
         let before = (sent.finalized < sent.all).then(|| (sent.all, block.number.saturating_add(DOUBTED)));
         // A block whose state is gone is followed by another.
+        let begun = Instant::now();
         let mut read_first = read(&config, block, None).await;
-        for _ in 0..STARTS {
-            if !is_gone(&read_first) {
-                break;
-            }
+        while is_gone(&read_first) && begun.elapsed() < START_TIME {
+            sleep(SOON).await;
             block = config.chain.block(When::Finalized).await?;
             read_first = read(&config, block, None).await;
         }
@@ -136,10 +138,8 @@ impl Keeper {
             demands: Demands::default(),
         };
         let mut seen = keeper.see(read, &rows).await;
-        for _ in 0..STARTS {
-            if !is_gone(&seen) {
-                break;
-            }
+        while is_gone(&seen) && begun.elapsed() < START_TIME {
+            sleep(SOON).await;
             seen = keeper.refresh().await;
         }
         seen?;

@@ -17,13 +17,17 @@ use tokio::{sync::watch, time::Instant};
 use crate::{
     AccountId,
     channel::{CallId, Handle, NoPlace, Place},
-    choose::{Candidate, Record},
+    choose::{Candidate, Record, rank},
     config::Config,
     funds::Want,
 };
 
 /// A provider that had no place is not asked again for so long.
 const BUSY: Duration = Duration::from_secs(2);
+
+/// One of two that have signed different answers to the same is not asked again for so long: nobody here
+/// knows which of them has lied.
+const SUSPECT: Duration = Duration::from_secs(600);
 
 /// Channels that are wanted: whoever wants more waits for these first.
 const WANTS_MAX: usize = 64;
@@ -46,6 +50,7 @@ pub(crate) struct Market {
 struct Known {
     record: Record,
     busy_until: Option<Instant>,
+    suspect_until: Option<Instant>,
 }
 
 /// What all parts share.
@@ -161,6 +166,21 @@ impl Shared {
         self.note(provider, |known, _| known.busy_until = until);
     }
 
+    /// Two have signed different answers to the same.
+    pub fn suspect(&self, one: &AccountId, other: &AccountId) {
+        let until = Instant::now().checked_add(SUSPECT);
+        let (first, second) = (named(one), named(other));
+        tracing::error!(
+            first,
+            second,
+            "two providers have signed different answers to the same: one of them lies"
+        );
+        for provider in [one, other] {
+            self.failed(provider);
+            self.note(provider, |known, _| known.suspect_until = until);
+        }
+    }
+
     /// Somebody waits for a channel to a provider.
     pub fn want(&self, payee: &AccountId, price: u128) {
         let mut wants = self.wants();
@@ -194,6 +214,9 @@ impl Shared {
                 continue;
             }
             let known = self.known().get(provider).copied().unwrap_or_default();
+            if known.suspect_until.is_some_and(|until| clock < until) {
+                continue;
+            }
             if known.busy_until.is_some_and(|until| clock < until) {
                 are_busy = true;
                 continue;
@@ -208,6 +231,21 @@ impl Shared {
             });
         }
         (candidates, are_busy)
+    }
+
+    /// Ways to the best that could be asked, to `most` of them at most, with what a unit costs there. Where
+    /// one lacks a channel, that is wanted for the next time. Who has failed is none of them, but for the
+    /// best.
+    pub fn ways(&self, need: &Need, refused: &BTreeSet<AccountId>, most: usize) -> Vec<(Way, u128)> {
+        let (candidates, _) = self.candidates(need, refused);
+        let ranked = rank(candidates).into_iter().enumerate();
+        let best = ranked.filter(|(at, candidate)| *at == 0 || !candidate.has_failed());
+        let ways = best.take(most).filter_map(|(_, candidate)| {
+            let price = need.price(candidate.unit_price);
+            let way = self.way(&candidate.provider, price, true).ok()?;
+            Some((way, candidate.unit_price))
+        });
+        ways.collect()
     }
 
     /// A place in a channel to a provider for a request that may cost so much. Where there is none, money is

@@ -1,8 +1,14 @@
 //! An answer while it is made.
 
-use std::sync::Arc;
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
 use async_trait::async_trait;
+use codec::Encode;
 use surety_channels::{End, SignedChunkStatement};
 use surety_gateway::{Finish, Generating, Receipt, Step, UpstreamError};
 
@@ -29,32 +35,81 @@ impl Run {
         }
     }
 
+    /// Who answers.
+    pub const fn provider(&self) -> &AccountId {
+        &self.call.provider
+    }
+
     /// The next piece, or how it has ended. Cancel-safe.
     pub async fn piece(&mut self) -> Result<Piece, UpstreamError> {
-        if let Some(bytes) = self.call.piece().await {
+        poll_fn(|cx| self.poll_piece(cx)).await
+    }
+
+    /// The same for whoever waits for one of several.
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, UpstreamError>> {
+        if let Some(bytes) = ready!(self.call.poll_piece(cx)) {
             if !self.has_answered {
                 self.has_answered = true;
                 self.shared
                     .answered(&self.call.provider, self.call.asked_at.elapsed());
             }
-            return Ok(Piece::Bytes(bytes));
+            return Poll::Ready(Ok(Piece::Bytes(bytes)));
         }
         let Some(ended) = &mut self.call.ended else {
-            return Err(self.lost("it has ended", 0));
+            return Poll::Ready(Err(self.lost("it has ended", 0)));
         };
-        let ended = ended.await;
+        let ended = ready!(Pin::new(ended).poll(cx));
         self.call.ended = None;
-        match ended {
+        Poll::Ready(match ended {
             Ok(Ended::Receipt { signed, paid }) => Ok(Piece::End { signed, paid }),
             Ok(Ended::Broken { why, spent }) => Err(self.lost(&why.to_string(), spent)),
             // All that it may cost may have been signed.
             Err(_) => Err(self.lost("its channel has ended", self.call.price)),
+        })
+    }
+
+    /// It has won its race.
+    pub fn has_won(&self) {
+        self.call.has_won();
+    }
+
+    /// It is enough.
+    pub async fn stop(&self) {
+        self.call.cancel().await;
+    }
+
+    /// The receipt of an answer of which no more was wanted, once it is there. What is said until then goes
+    /// to `said`.
+    pub async fn rest(&mut self, said: &mut Vec<u8>) -> Result<Receipt, UpstreamError> {
+        loop {
+            match self.piece().await? {
+                Piece::Bytes(bytes) => said.extend(bytes),
+                Piece::End { signed, paid } => {
+                    let finish = match signed.statement.end.map(|end| end.how) {
+                        Some(End::Stop) => Finish::Stop,
+                        Some(End::Length) => Finish::Length,
+                        Some(End::Cancelled | End::Cut) | None => Finish::Cancelled,
+                    };
+                    return Ok(receipt(&signed, paid, finish));
+                }
+            }
         }
     }
 
     fn lost(&self, why: &str, spent: u128) -> UpstreamError {
         self.shared.failed(&self.call.provider);
         lost(&self.call.provider, why, spent)
+    }
+
+    /// All of an answer, and its receipt.
+    pub async fn all(&mut self) -> Result<(Vec<u8>, Receipt), UpstreamError> {
+        let mut bytes = Vec::new();
+        loop {
+            match self.piece().await? {
+                Piece::Bytes(more) => bytes.extend(more),
+                Piece::End { signed, paid } => return Ok((bytes, self.whole(&signed, paid)?)),
+            }
+        }
     }
 
     /// The receipt of a whole answer.
@@ -91,30 +146,21 @@ pub(crate) enum Piece {
 impl Generating for Run {
     async fn next(&mut self) -> Result<Step, UpstreamError> {
         match self.piece().await? {
-            Piece::Bytes(bytes) => {
-                // Whole units: a payer takes no others.
-                let (words, _) = bytes.as_chunks();
-                Ok(Step::Tokens(
-                    words.iter().map(|word| u32::from_le_bytes(*word)).collect(),
-                ))
-            }
+            Piece::Bytes(bytes) => Ok(Step::Tokens(ids(&bytes))),
             Piece::End { signed, paid } => Ok(Step::Done(self.whole(&signed, paid)?)),
         }
     }
 
     async fn cancel(mut self: Box<Self>) -> Result<Receipt, UpstreamError> {
-        self.call.cancel().await;
-        loop {
-            if let Piece::End { signed, paid } = self.piece().await? {
-                let finish = match signed.statement.end.map(|end| end.how) {
-                    Some(End::Stop) => Finish::Stop,
-                    Some(End::Length) => Finish::Length,
-                    Some(End::Cancelled | End::Cut) | None => Finish::Cancelled,
-                };
-                return Ok(receipt(&signed, paid, finish));
-            }
-        }
+        self.stop().await;
+        self.rest(&mut Vec::new()).await
     }
+}
+
+/// Ids of tokens: whole units, as a payer takes no others.
+pub(crate) fn ids(bytes: &[u8]) -> Vec<u32> {
+    let (words, _) = bytes.as_chunks();
+    words.iter().map(|word| u32::from_le_bytes(*word)).collect()
 }
 
 fn receipt(signed: &SignedChunkStatement<AccountId>, paid: u128, finish: Finish) -> Receipt {
@@ -128,5 +174,6 @@ fn receipt(signed: &SignedChunkStatement<AccountId>, paid: u128, finish: Finish)
         units: said.units,
         price: paid,
         finish,
+        signed: signed.encode(),
     }
 }

@@ -1,11 +1,13 @@
 //! What a gateway asks.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use surety_chain_client::{When, parse_address};
 use surety_channel_calls::{CHUNK_BYTES_MAX, Table, call_key, payer::Wanted};
 use surety_channels::Request;
 use surety_gateway::{
-    Embedded, Generating, GenerationAsk, Offered, Receipt, Upstream, UpstreamError, Verdict,
+    Embedded, Generating, GenerationAsk, NoProof, Offered, Proof, Receipt, Upstream, UpstreamError, Verdict,
 };
 use surety_journal::CallStore;
 use surety_proofs::content_hash;
@@ -15,15 +17,17 @@ use surety_types::{
 };
 
 use crate::{
-    Providers, Sold, StartError,
+    AccountId, Providers, Sold, StartError,
     ask::Asked,
+    confirm::{Confirmations, Outcome, Sample, sample},
     journal,
     market::Need,
-    run::{Piece, Run},
+    race::Race,
+    run::Run,
 };
 
-/// Tokens of a chunk: what is paid for ahead, and may be lost. Fewer are said sooner, and cost more
-/// signatures.
+/// Tokens of a chunk: what is paid for ahead, and may be lost. Providers say fewer at once; with fewer ahead
+/// they would wait for vouchers.
 const CHUNK_TOKENS: u32 = 16;
 
 /// Items of a request for vectors: all of them are paid for ahead. Providers take twice as many, unless their
@@ -31,6 +35,12 @@ const CHUNK_TOKENS: u32 = 16;
 const ITEMS_MAX: u32 = 128;
 
 impl Providers {
+    /// What one of those may cost that are asked the same.
+    fn share(&self, price_max: u128) -> u128 {
+        let racers = u128::try_from(self.shared.config.race.max(1)).unwrap_or(u128::MAX);
+        price_max.checked_div(racers).unwrap_or_default()
+    }
+
     fn sold(&self, name: &str, operation: Operation) -> Result<&Sold, UpstreamError> {
         let sold = self.shared.config.models.get(name);
         let sold = sold.filter(|sold| sold.operations.contains(&operation));
@@ -67,32 +77,71 @@ impl Providers {
                 units,
                 unit_price_max,
             },
+            is_race: false,
         }
     }
 
-    /// The vectors of as many items as one request may have.
+    /// Some items as a request, each for so much at most.
+    fn asked_items(sold: &Sold, items: &[Vec<u32>], price_max: u128) -> Result<Asked, UpstreamError> {
+        let input = encode_items(items, &sold.facts.bounds).map_err(|fault| malformed(&fault))?;
+        let units = u32::try_from(items.len()).unwrap_or(u32::MAX);
+        let most = price_max.saturating_mul(units.into());
+        Ok(Self::asked(sold, Operation::Embed, input, (units, units), most))
+    }
+
+    /// The vectors of as many items as one request may have, each for so much at most, and what was signed
+    /// for them: first by whoever has computed all of them.
     async fn embed_some(
         &self,
         sold: &Sold,
         items: &[Vec<u32>],
         price_max: u128,
         avoid: &[String],
-    ) -> Result<(Vec<Vec<f32>>, Receipt), UpstreamError> {
-        let input = encode_items(items, &sold.facts.bounds).map_err(|fault| malformed(&fault))?;
-        let units = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        let asked = Self::asked(sold, Operation::Embed, input, (units, units), price_max);
+    ) -> Result<(Vec<Vec<f32>>, Vec<Receipt>), UpstreamError> {
+        let asked = Self::asked_items(sold, items, price_max)?;
         let call = self.shared.begin(&asked, avoid).await?;
         let mut run = Run::new(self.shared.clone(), call);
-        let mut bytes = Vec::new();
-        loop {
-            match run.piece().await? {
-                Piece::Bytes(more) => bytes.extend(more),
-                Piece::End { signed, paid } => {
-                    let receipt = run.whole(&signed, paid)?;
-                    return Ok((vectors(&bytes, sold.facts.item_bytes), receipt));
-                }
-            }
+        let confirming = self.confirm(sold, items, price_max, (run.provider(), avoid))?;
+        let answer = run.all().await;
+        let item_bytes = usize::try_from(sold.facts.item_bytes).unwrap_or(usize::MAX);
+        let bytes = answer.as_ref().ok().map(|(bytes, _)| bytes.as_slice());
+        let confirmed = match confirming {
+            Some(confirming) => confirming.end(run.provider(), bytes, item_bytes).await,
+            None => Outcome::default(),
+        };
+        let fault = confirmed.fault(run.provider());
+        let (mut receipts, spent) = (confirmed.receipts, confirmed.spent);
+        let (bytes, receipt) = answer.map_err(|error| with(error, &receipts, spent))?;
+        receipts.insert(0, receipt);
+        match fault {
+            Some(error) => Err(with(error, &receipts, spent)),
+            None => Ok((vectors(&bytes, sold.facts.item_bytes), receipts)),
         }
+    }
+
+    /// Has others compute a few of the items, too, where that is wanted: nobody else than the one who
+    /// computes all of them, nor whoever is to be avoided.
+    fn confirm(
+        &self,
+        sold: &Sold,
+        items: &[Vec<u32>],
+        price_max: u128,
+        (provider, avoid): (&AccountId, &[String]),
+    ) -> Result<Option<Confirmations>, UpstreamError> {
+        let most = self.shared.config.race.saturating_sub(1);
+        if most == 0 {
+            return Ok(None);
+        }
+        let places = sample(items.len());
+        let some: Vec<Vec<u32>> = places
+            .iter()
+            .filter_map(|place| items.get(*place).cloned())
+            .collect();
+        let asked = Self::asked_items(sold, &some, price_max)?;
+        let mut refused: BTreeSet<AccountId> = avoid.iter().filter_map(|name| parse_address(name)).collect();
+        refused.insert(provider.clone());
+        let sample = Sample { places, asked };
+        Ok(Some(Confirmations::begin(&self.shared, sample, &refused, most)))
     }
 }
 
@@ -116,6 +165,7 @@ fn malformed(fault: &dyn std::fmt::Display) -> UpstreamError {
 impl Upstream for Providers {
     fn models(&self) -> Vec<Offered> {
         let (market, spending) = (self.shared.market(), &self.shared.config.spending);
+        let racers = u128::try_from(self.shared.config.race.max(1)).unwrap_or(u128::MAX);
         let mut offered = Vec::new();
         for (name, sold) in &self.shared.config.models {
             for operation in &sold.operations {
@@ -128,7 +178,8 @@ impl Upstream for Providers {
                 offered.push(Offered {
                     name: name.clone(),
                     generates: *operation == Operation::Generate,
-                    unit_price_max: unit_price_max.min(spending.unit_price_max),
+                    // Of all that are asked the same.
+                    unit_price_max: unit_price_max.min(spending.unit_price_max).saturating_mul(racers),
                 });
             }
         }
@@ -150,8 +201,14 @@ impl Upstream for Providers {
             Operation::Generate,
             input,
             (units, CHUNK_TOKENS),
-            ask.price_max,
+            self.share(ask.price_max),
         );
+        let race = self.shared.config.race;
+        if race > 1
+            && let Some(race) = Race::begin(&self.shared, &asked, avoid, race).await?
+        {
+            return Ok(Box::new(race));
+        }
         let call = self.shared.begin(&asked, avoid).await?;
         Ok(Box::new(Run::new(self.shared.clone(), call)))
     }
@@ -167,18 +224,18 @@ impl Upstream for Providers {
         let at_once = CHUNK_BYTES_MAX.checked_div(sold.facts.item_bytes);
         let at_once = at_once.unwrap_or_default().clamp(1, ITEMS_MAX);
         let at_once = usize::try_from(at_once).unwrap_or(usize::MAX);
-        let price = price_max
+        let price = self.share(price_max);
+        let price = price
             .checked_div(items.len().try_into().unwrap_or(u128::MAX))
             .unwrap_or_default();
         let (mut all, mut receipts) = (Vec::new(), Vec::<Receipt>::new());
         for some in items.chunks(at_once) {
-            let most = price.saturating_mul(some.len().try_into().unwrap_or(u128::MAX));
-            match self.embed_some(sold, some, most, avoid).await {
-                Ok((vectors, receipt)) => {
+            match self.embed_some(sold, some, price, avoid).await {
+                Ok((vectors, signed)) => {
                     all.extend(vectors);
-                    receipts.push(receipt);
+                    receipts.extend(signed);
                 }
-                Err(error) => return Err(with(error, &receipts)),
+                Err(error) => return Err(with(error, &receipts, 0)),
             }
         }
         Ok(Embedded {
@@ -190,13 +247,17 @@ impl Upstream for Providers {
     async fn verdict(&self, receipt: &Receipt) -> Verdict {
         self.verdict_of(receipt).await
     }
+
+    async fn proof(&self, receipt: &Receipt) -> Result<Proof, NoProof> {
+        self.proof_of(receipt).await
+    }
 }
 
-/// What was paid for parts that came counts, too.
-fn with(error: UpstreamError, receipts: &[Receipt]) -> UpstreamError {
+/// What was paid for parts that came counts, too, and so much more.
+fn with(error: UpstreamError, receipts: &[Receipt], spent: u128) -> UpstreamError {
     let before = receipts
         .iter()
-        .fold(0u128, |sum, receipt| sum.saturating_add(receipt.price));
+        .fold(spent, |sum, receipt| sum.saturating_add(receipt.price));
     match (error, receipts.last()) {
         (UpstreamError::Failed { provider, why, spent }, _) => UpstreamError::Failed {
             provider,

@@ -1,21 +1,29 @@
 //! Answers while they are made. Each is a task that is told how far it may go, and ends when it is dropped.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use surety_channel_calls::AccountId;
 use surety_channels::{End as EndOf, Ending, Request};
 use surety_engine::{
     EngineError, Job, JobSink, Priority,
-    generation::FinishReason,
+    generation::{FinishReason, Generation, GenerationError},
     serving::{ClientKey, End, Refusal, TokenStream},
 };
 use surety_types::model::Operation;
 use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
+    time::{Instant, sleep_until},
 };
 
-use crate::{Parts, desk::Event, front::CallId};
+use crate::{Parts, desk::Event, front::CallId, models::Loaded};
+
+/// Between two statements about an answer whose chunk is not whole: often enough for whoever reads it. They
+/// fall on the same moments for all answers, so that one sync is enough for all of them.
+const PACE: Duration = Duration::from_millis(50);
 
 /// A task that ends with whoever holds it.
 pub(crate) struct Owned(JoinHandle<()>);
@@ -50,6 +58,8 @@ pub(crate) enum Failed {
     Refused(#[from] Refusal),
     #[error(transparent)]
     Engine(#[from] EngineError),
+    #[error("the engine has made no generation: {0}")]
+    NoGeneration(#[from] GenerationError),
     #[error("the engine has stopped before the end")]
     Stopped,
     #[error("the output has another length than its vectors")]
@@ -96,7 +106,8 @@ impl Running {
     }
 }
 
-/// Hands tokens over chunk by chunk, and returns the last of them.
+/// Hands tokens over, and returns the last of them: the first as soon as it is there, and then what is there
+/// every [`PACE`], or a whole chunk.
 async fn generate(
     parts: &Parts,
     call: CallId,
@@ -106,24 +117,33 @@ async fn generate(
     events: &mpsc::Sender<Event>,
 ) -> Result<Made, Failed> {
     let model = parts.models.get(&request.model).ok_or(Failed::NotLoaded)?;
-    let handle = model.handle.as_ref().ok_or(Failed::NotLoaded)?;
     let job = Job {
         operation: request.operation,
         input,
         units_max: request.units_max,
     };
+    let Some(handle) = &model.handle else {
+        return whole(parts, (call, model), job, limit, events).await;
+    };
     let mut stream = handle.submit(client(&parts.stash, call), &job)?;
     drop(job);
     let stop_ids = &model.facts.stop_ids;
     let (mut made, mut tokens) = (0u32, Vec::new());
+    let mut due = Instant::now();
     loop {
-        if made == *limit.borrow() && !tokens.is_empty() {
+        let is_chunk = made == *limit.borrow();
+        if !tokens.is_empty() && (is_chunk || Instant::now() >= due) {
             let made = chunk(std::mem::take(&mut tokens), None);
             if events.send(Event::Made { call, made }).await.is_err() {
                 return Err(Failed::Stopped);
             }
+            due = next_pace();
         }
-        let Some(token) = stream.next().await else {
+        let token = tokio::select! {
+            token = stream.next() => token,
+            () = sleep_until(due), if !tokens.is_empty() => continue,
+        };
+        let Some(token) = token else {
             break;
         };
         let room = limit.wait_for(|limit| *limit > made).await;
@@ -141,11 +161,66 @@ async fn generate(
     Ok(chunk(tokens, Some(ending)))
 }
 
+/// The next moment at which all streams say what they have.
+fn next_pace() -> Instant {
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    let (now, began) = (Instant::now(), *BEGAN.get_or_init(Instant::now));
+    let pace = PACE.as_nanos().max(1);
+    let into = now.saturating_duration_since(began).as_nanos().checked_rem(pace);
+    let left = pace.saturating_sub(into.unwrap_or_default());
+    let left = Duration::from_nanos(u64::try_from(left).unwrap_or_default());
+    now.checked_add(left).unwrap_or(now)
+}
+
+/// The same by an engine that no server runs: it makes all tokens at once, and they wait here until they are
+/// paid.
+async fn whole(
+    parts: &Parts,
+    (call, model): (CallId, &Loaded),
+    job: Job,
+    mut limit: watch::Receiver<u32>,
+    events: &mpsc::Sender<Event>,
+) -> Result<Made, Failed> {
+    let engine = model.engine.clone();
+    let outcome = in_pool(parts, move |sink| engine.run(&job, sink)).await?;
+    let Generation {
+        tokens,
+        finish_reason,
+    } = Generation::decode(&outcome.output)?;
+    let (mut made, mut rest) = (0u32, tokens.as_slice());
+    loop {
+        let allowed = limit.wait_for(|limit| *limit > made).await;
+        let room = allowed.map_err(|_| Failed::Stopped)?.saturating_sub(made);
+        match rest.split_at_checked(room as usize) {
+            Some((now, later)) if !later.is_empty() => {
+                made = made.saturating_add(room);
+                rest = later;
+                let made = chunk(now.to_vec(), None);
+                if events.send(Event::Made { call, made }).await.is_err() {
+                    return Err(Failed::Stopped);
+                }
+            }
+            _ => break,
+        }
+    }
+    let ending = Ending {
+        how: how(finish_reason),
+        trace_root: outcome.claim.trace_root,
+    };
+    Ok(chunk(rest.to_vec(), Some(ending)))
+}
+
+const fn how(reason: FinishReason) -> EndOf {
+    match reason {
+        FinishReason::Stop => EndOf::Stop,
+        FinishReason::Length => EndOf::Length,
+    }
+}
+
 async fn ending(stream: TokenStream) -> Result<Ending, Failed> {
     let ended = stream.finish().await?;
     let how = match ended.end {
-        End::Finished(FinishReason::Stop) => EndOf::Stop,
-        End::Finished(FinishReason::Length) => EndOf::Length,
+        End::Finished(reason) => how(reason),
         End::Cancelled | End::Cut => return Err(Failed::Stopped),
     };
     let outcome = ended.outcome.ok_or(Failed::Stopped)?;

@@ -3,12 +3,12 @@
 
 mod moves;
 mod receipt;
-mod rounds;
+pub(crate) mod rounds;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use surety_chain_client::{AccountId, Call, DisputeRecord};
-use surety_channels::{ChunkStatement, Time};
+use surety_chain_client::{Call, DisputeRecord};
+use surety_channels::Time;
 use surety_dispute_game::bisection::{Move, Side};
 use surety_types::{TaskId, trust::DisputeId};
 
@@ -20,11 +20,11 @@ use crate::{
 };
 
 use moves::Views;
-use receipt::{Receipt, is_about};
+use receipt::Receipt;
 
 pub(crate) use moves::NoMove;
 pub(crate) use receipt::{Demanded, supply};
-pub(crate) use rounds::{Round, Rounds};
+pub(crate) use rounds::Round;
 
 /// Parts of one round that are shown at once: the input or the output is read for each.
 const SHOWN_AT_ONCE: usize = 8;
@@ -101,15 +101,10 @@ impl Desk {
         }
     }
 
-    /// The receipt that a round is about. Of two that say the same of the same request either one does.
+    /// The receipt that a round is about.
     fn disputed(&self, round: &Round) -> Option<Receipt> {
-        let is_it = |said: &ChunkStatement<AccountId>| match (round.call, round.disputes.first()) {
-            (Some(call), _) => (said.channel, said.nonce) == call,
-            (None, Some((_, record))) => is_about(&record.claim, said),
-            (None, None) => false,
-        };
         let mut receipts = self.payee.receipts();
-        let (said, request) = receipts.find(|(said, _)| is_it(said))?;
+        let (said, request) = receipts.find(|(said, _)| (said.channel, said.nonce) == round.call)?;
         Some(Receipt {
             statement: said.clone(),
             request: request.clone(),

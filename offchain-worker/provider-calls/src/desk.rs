@@ -291,7 +291,7 @@ impl Desk {
         // What is answered has to find room in a batch: a demand of its receipt has to be met in time.
         let price = request.price(request.units_max);
         let at_risk = price.and_then(|price| self.watch.at_risk.checked_add(price));
-        if at_risk.is_none_or(|at_risk| at_risk > sight.room()) {
+        if at_risk.is_none_or(|at_risk| at_risk > sight.room()) || !sight.has_place() {
             return Err(Refusal::Busy);
         }
         let at = sight.time.saturating_add(sight.rules.closing_period);
@@ -321,7 +321,10 @@ impl Desk {
             step.join(said);
             match made.end {
                 Some(end) => self.payee.finished(channel, nonce, end, now).map(Some),
-                None => Ok(None),
+                None => {
+                    step.join(self.payee.speak(channel, nonce, now));
+                    Ok(None)
+                }
             }
         });
         match ended {

@@ -3,9 +3,10 @@
 use surety_chain_client::{AccountId, Call};
 use surety_channel_calls::{
     PayeeEffect, Step,
+    message::NotShown,
     payee::{Duty, RedeemPolicy, Shown},
 };
-use surety_channels::{BatchNumber, End, view::Wanted};
+use surety_channels::{BatchNumber, ChunkStatement, End, view::Wanted};
 
 use crate::{
     desk::Desk,
@@ -48,7 +49,7 @@ impl Desk {
                 }
                 Wanted::Point { batch, point } => {
                     let shown = self.at_point(sight, batch, point);
-                    shown.map(|shown| shown_point(demand.demander.clone(), shown))
+                    shown.map(|shown| shown_point(demand.demander.clone(), batch, shown))
                 }
             };
             let Some(mut errand) = found else {
@@ -87,6 +88,18 @@ impl Desk {
             Question::Point(batch, point, back) => {
                 back.send(self.at_point(sight, batch, point)).ok();
             }
+            Question::Receipt(said, back) => {
+                back.send(self.receipt_of(&said)).ok();
+            }
+        }
+    }
+
+    /// Where a receipt is that somebody holds: it says all that it says, which nobody else knows.
+    fn receipt_of(&self, said: &ChunkStatement<AccountId>) -> Result<Shown, NotShown> {
+        match self.payee.open_receipt(said.channel, said.nonce) {
+            Some(shown) if shown.batched.statement == *said => Ok(shown),
+            None if self.payee.request(said.channel, said.nonce).is_some() => Err(NotShown::NoBatch),
+            Some(_) | None => Err(NotShown::Lost),
         }
     }
 
@@ -163,19 +176,21 @@ fn shown_receipt(demander: AccountId, shown: Shown) -> Errand {
     Errand::new(Purpose::Show(demander), call)
 }
 
-/// Of a generation that a stop id has ended the first segment is shown with it.
-fn shown_point(demander: AccountId, shown: Shown) -> Errand {
+/// Of a generation that a stop id has ended the first segment is shown with it. All points of a demander that
+/// are in one receipt are shown at once.
+fn shown_point(demander: AccountId, batch: BatchNumber, shown: Shown) -> Errand {
     let statement = &shown.batched.statement;
     let stops = statement.end.is_some_and(|end| end.how == End::Stop);
     let of = (statement.channel, statement.nonce);
     let call = Call::ShowPoint {
         demander: demander.clone(),
+        batch,
         receipt: Box::new(shown.batched),
         request: Box::new(shown.request),
         head: None,
     };
     Errand {
         head_of: stops.then_some(of),
-        ..Errand::new(Purpose::Show(demander), call)
+        ..Errand::new(Purpose::ShowPoint(demander, batch, of), call)
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, ErrorClass, SubmitOptions, Until, When};
-use surety_channels::ChannelId;
+use surety_channels::{BatchNumber, ChannelId};
 use surety_types::{
     ModelId, TaskId,
     trust::{ContentPart, DisputeId},
@@ -41,8 +41,10 @@ const MORTAL: BlockNumber = 300;
 pub(crate) enum Purpose {
     /// The batch that was promised.
     Commit,
-    /// What somebody demands.
+    /// The receipt that a client demands.
     Show(AccountId),
+    /// The receipt that points of a verifier are in.
+    ShowPoint(AccountId, BatchNumber, CallId),
     /// Money that a late batch will be paid with.
     Hold(ChannelId),
     /// What was earned over a channel.
@@ -63,7 +65,7 @@ impl Purpose {
     fn is_urgent(&self) -> bool {
         matches!(
             self,
-            Self::Commit | Self::Show(_) | Self::Play(_) | Self::Supply(..)
+            Self::Commit | Self::Show(_) | Self::ShowPoint(..) | Self::Play(_) | Self::Supply(..)
         )
     }
 }
@@ -160,7 +162,7 @@ impl Errands {
         let before = self.pauses.get(&back.purpose).map_or(0, |pause| pause.failures);
         let doublings_max = match (&back.purpose, &back.outcome) {
             // Its last time comes.
-            (Purpose::Show(_) | Purpose::Play(_) | Purpose::Supply(..), _) => 3,
+            (Purpose::Show(_) | Purpose::ShowPoint(..) | Purpose::Play(_) | Purpose::Supply(..), _) => 3,
             // It has cost nothing: a pool that is full, a node that is down.
             (_, Err(NotDone::Chain(error))) if error.class() == ErrorClass::Refused => 4,
             _ => 8,

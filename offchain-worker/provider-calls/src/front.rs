@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use codec::{Encode, MaxEncodedLen};
 use surety_channel_calls::{
     AccountId, Ask, FromPayee, ToPayee,
-    message::{self, FromVerifier, Message, PointAsk},
+    message::{self, FromHolder, FromVerifier, Message, PointAsk},
 };
-use surety_channels::{ChannelId, Nonce, SignedVoucher};
+use surety_channels::{ChannelId, ChunkStatement, Nonce, SignedVoucher};
 use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinSet,
@@ -38,8 +38,9 @@ const ASK_TIME: Duration = Duration::from_secs(8);
 /// For so long a message takes to be taken off our hands.
 const TELL_TIME: Duration = Duration::from_secs(20);
 
-/// Messages that wait for a peer to take them. One that pays for more than it reads is cut off.
-pub(crate) const TOLD_MAX: usize = 8;
+/// Messages that wait for a peer to take them: those of a second and a half. One that pays for more than it
+/// reads is cut off.
+pub(crate) const TOLD_MAX: usize = 32;
 
 /// What has arrived of a request: it, and whom to tell.
 pub(crate) struct Arrived {
@@ -92,6 +93,11 @@ async fn serve(line: Line, id: LineId, (events, points): (mpsc::Sender<Event>, P
             timeout(TELL_TIME, to.tell(&answer)).await.ok();
             return;
         }
+        Some(First::Receipt(held)) => {
+            let answer = points.answer_holder(held).await.encode();
+            timeout(TELL_TIME, to.tell(&answer)).await.ok();
+            return;
+        }
         None => return,
     };
     let call = (ask.voucher.voucher.channel, ask.voucher.voucher.nonce);
@@ -112,15 +118,19 @@ async fn serve(line: Line, id: LineId, (events, points): (mpsc::Sender<Event>, P
 enum First {
     Ask(Box<Ask>),
     Point(PointAsk),
+    Receipt(Box<ChunkStatement<AccountId>>),
 }
 
 /// What a connection is for, which comes first.
 async fn first(from: &mut dyn Hear) -> Option<First> {
     let frame = timeout(ASK_TIME, from.hear(ToPayee::bytes_max())).await;
     let frame = frame.ok()?.ok()??;
-    // No message of a payer is one of a verifier.
+    // No message of a payer is one of a verifier, or of whoever holds a receipt.
     if let Ok(FromVerifier::Show(ask)) = message::read(&frame) {
         return Some(First::Point(ask));
+    }
+    if let Ok(FromHolder::Show(held)) = message::read(&frame) {
+        return Some(First::Receipt(Box::new(held)));
     }
     match message::read::<ToPayee>(&frame) {
         Ok(ToPayee::Ask(ask)) => Some(First::Ask(Box::new(ask))),

@@ -22,6 +22,7 @@ mod models;
 mod owed;
 mod points;
 mod read;
+mod receipts;
 mod sight;
 mod trace;
 mod watch;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use surety_audit_economics::channels::{ReceiptsInput, drawn_points, points_mean};
 use surety_chain_client::{BatchView, ChainError, When, checked_points};
 use surety_channel_calls::{
+    AccountId,
     message::{AtPoint, NotShown, PointAsk, ToVerifier},
     payee::Shown,
 };
-use surety_channels::BatchNumber;
+use surety_channels::{BatchNumber, ChunkStatement};
 use surety_types::{input::WORD_BYTES, model::Operation, stake::Role};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -24,6 +25,11 @@ pub(crate) enum Question {
     Batch(BatchNumber, oneshot::Sender<Option<BatchView>>),
     /// The receipt that a point of a batch is in.
     Point(BatchNumber, u128, oneshot::Sender<Option<Shown>>),
+    /// Where a receipt is.
+    Receipt(
+        Box<ChunkStatement<AccountId>>,
+        oneshot::Sender<Result<Shown, NotShown>>,
+    ),
 }
 
 /// Shows verifiers what they have drawn.
@@ -125,8 +131,16 @@ impl Points {
     }
 
     async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<Option<T>>) -> Question) -> Option<T> {
+        self.ask_desk(question).await.flatten()
+    }
+
+    /// Nothing where the desk is gone, or has seen no block yet.
+    pub(crate) async fn ask_desk<T>(
+        &self,
+        question: impl FnOnce(oneshot::Sender<T>) -> Question,
+    ) -> Option<T> {
         let (back, answer) = oneshot::channel();
         self.events.send(Event::Question(question(back))).await.ok()?;
-        answer.await.ok().flatten()
+        answer.await.ok()
     }
 }

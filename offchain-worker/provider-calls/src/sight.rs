@@ -15,13 +15,16 @@ use tokio::{
 
 use crate::{
     Parts,
-    defense::{Round, Rounds},
+    defense::{Round, rounds},
     desk::Event,
 };
 
 /// Between two attempts when the chain is out of sight, at first and at most.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Batches that are not final, before those that are for what is demanded: the chain takes 64.
+const UNFINISHED_MAX: usize = 56;
 
 /// A finalised block, as far as it is about calls.
 #[derive(Clone, Debug)]
@@ -106,12 +109,23 @@ impl Sight {
         let Some(standing) = &self.standing else {
             return 0;
         };
-        let unfinished = self
-            .batches
-            .iter()
-            .filter(|batch| batch.batch >= standing.unfinished && !batch.window.is_final(self.time));
-        let open = unfinished.map(|batch| batch.window.root.sums.price);
+        let open = self
+            .unfinished(standing)
+            .map(|batch| batch.window.root.sums.price);
         standing.cap.saturating_sub(open.fold(0, u128::saturating_add))
+    }
+
+    /// Whether there is a place for another batch beside those that are left for what is demanded. Whatever
+    /// was signed has to be batched then, and others can keep what is there from becoming final.
+    pub(crate) fn has_place(&self) -> bool {
+        let standing = self.standing.as_ref();
+        standing.is_some_and(|standing| self.unfinished(standing).count() < UNFINISHED_MAX)
+    }
+
+    fn unfinished(&self, standing: &StandingView) -> impl Iterator<Item = &BatchView> {
+        let first = standing.unfinished;
+        let batches = self.batches.iter();
+        batches.filter(move |batch| batch.batch >= first && !batch.window.is_final(self.time))
     }
 }
 
@@ -140,10 +154,9 @@ async fn follow_once(
     pause: &mut Duration,
 ) -> Result<(), ChainError> {
     let mut blocks = parts.chain.finalized_blocks().await?;
-    let mut rounds = Rounds::default();
     loop {
         let block = blocks.next().await?;
-        let sight = match read(parts, block, &mut rounds).await {
+        let sight = match read(parts, block).await {
             Ok(sight) => sight,
             // There is a newer one already, whose state is there.
             Err(ChainError::Pruned { .. }) => continue,
@@ -157,7 +170,7 @@ async fn follow_once(
     }
 }
 
-async fn read(parts: &Parts, block: BlockRef, rounds: &mut Rounds) -> Result<Sight, ChainError> {
+async fn read(parts: &Parts, block: BlockRef) -> Result<Sight, ChainError> {
     let (chain, when, stash) = (&parts.channels, When::At(block.hash), &parts.stash);
     let (time, rules, standing, offers, channels, batches, demands, agent_of) = tokio::try_join!(
         chain.time(when),
@@ -170,7 +183,7 @@ async fn read(parts: &Parts, block: BlockRef, rounds: &mut Rounds) -> Result<Sig
         parts.chain.agent_stash(when, parts.signer.account()),
     )?;
     let disputed = standing.as_ref().map_or(0, |standing| standing.disputes);
-    let rounds = rounds.read(parts, block, disputed).await?;
+    let rounds = rounds::read(parts, block, disputed).await?;
     let own = offers.into_iter().filter(|offer| offer.provider == *stash);
     Ok(Sight {
         block: block.number,

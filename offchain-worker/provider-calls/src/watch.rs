@@ -293,7 +293,7 @@ impl Desk {
             // While it can be disputed, others have to find room beside it.
             || price >= standing.cap / 4
             || receipts >= config.batch_receipts_max;
-        if !is_due || !sight.is_agent {
+        if !is_due || !sight.is_agent || !(is_demanded || sight.has_place()) {
             return;
         }
         let limits = BatchLimits {

@@ -72,6 +72,11 @@ impl Account {
         Ok(())
     }
 
+    /// What is paid for and was not served, in plancks.
+    pub fn left(&self) -> u128 {
+        self.sum().saturating_sub(self.served)
+    }
+
     /// Whether so much more is paid for.
     pub fn check_serve(&self, price: u128) -> Result<(), Unpaid> {
         let sum = self.served.saturating_add(price);

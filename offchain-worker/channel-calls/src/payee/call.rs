@@ -61,6 +61,8 @@ pub(crate) struct Live {
     pub unpaid_since: Option<Millis>,
     /// Since when it is open, as far as the payee has been told the time.
     pub since: Option<Millis>,
+    /// It is said though it is no whole chunk.
+    pub is_due: bool,
     /// Nobody listens: it ends with what the request's own voucher pays for.
     pub is_left: bool,
 }
@@ -73,6 +75,7 @@ impl Live {
             stage: Stage::Running,
             unpaid_since: None,
             since: None,
+            is_due: false,
             is_left: false,
         }
     }

@@ -71,6 +71,10 @@ impl Payee {
         if is_pressing && unbatched.is_some_and(|call| call.row.receipt().is_some()) {
             duties.push(Duty::Batch);
         }
+        // All of it was paid, or has gone back, and there will be no more.
+        if seen.purse.closing.is_some() && seen.purse.deposit <= seen.purse.paid {
+            return duties;
+        }
         let mut purse = seen.purse;
         let mut openings = Vec::new();
         let mut is_leaving = false;

@@ -47,7 +47,8 @@ impl Payee {
         parts.map_or(0, |(row, live)| room(row, live))
     }
 
-    /// More of an answer was computed: whole units.
+    /// More of an answer was computed: whole units. They are said once they are a whole chunk and paid for,
+    /// or after [`Payee::speak`].
     ///
     /// # Errors
     /// [`Misuse`]; nothing changes then.
@@ -70,6 +71,20 @@ impl Payee {
         let mut step = Step::default();
         self.flush(channel, nonce, now, &mut step);
         Ok(step)
+    }
+
+    /// What was computed of an answer is said as soon as it is paid for, though it is no whole chunk: a
+    /// chunk is what is paid ahead. Vectors are one.
+    pub fn speak(&mut self, channel: ChannelId, nonce: Nonce, now: Millis) -> Step<PayeeEffect> {
+        let mut step = Step::default();
+        let Some((_, call)) = self.call(channel, nonce) else {
+            return step;
+        };
+        if let Some(live) = call.live.as_mut().filter(|_| call.row.form.has_parts()) {
+            live.is_due = true;
+            self.flush(channel, nonce, now, &mut step);
+        }
+        step
     }
 
     /// All of an answer was computed: a stop id, or as much as was asked for.
@@ -112,11 +127,14 @@ impl Payee {
     /// first: whoever hangs up before it pays for it.
     pub fn leave(&mut self, channel: ChannelId, nonce: Nonce) -> Step<PayeeEffect> {
         if let Some((_, call)) = self.call(channel, nonce)
-            && call.row.statement.is_none()
+            && call.row.said < call.row.form.chunk
             && let Some(live) = call.live.as_mut().filter(|live| live.stage == Stage::Running)
         {
             live.is_left = true;
-            return Step::default();
+            let mut step = Step::default();
+            // Since when it waits does not matter: no more is paid.
+            self.flush(channel, nonce, 0, &mut step);
+            return step;
         }
         self.abandon(channel, nonce)
     }
@@ -186,7 +204,7 @@ impl Payee {
         step
     }
 
-    /// Says what is a whole chunk, or the rest, if it is paid for.
+    /// Says what is a whole chunk, or due, or the rest, if it is paid for.
     pub(super) fn flush(
         &mut self,
         channel: ChannelId,
@@ -201,27 +219,43 @@ impl Payee {
         let row = &mut call.row;
         let Some(live) = &mut call.live else { return };
         let pending = row.form.units_in(&live.pending).unwrap_or(0);
+        // Whoever has left has paid for the first chunk.
+        let is_due = match live.is_left {
+            true => row.said.saturating_add(pending) >= row.form.chunk,
+            false => live.is_due,
+        };
         let end = match live.stage {
             // What is the last of it waits for how it ends.
-            Stage::Running if pending < row.form.chunk || computed(row, live) >= row.form.full => return,
+            Stage::Running if pending == 0 || computed(row, live) >= row.form.full => return,
+            Stage::Running if pending < row.form.chunk && !is_due => return,
             Stage::Running => None,
             Stage::Finished(end) => Some(end),
             Stage::Tracing(_) => return,
         };
-        let said = row.said.saturating_add(pending);
+        // Of what is due that which is paid for: the rest waits for a voucher.
+        let paid = match end {
+            None if is_due => row.form.affordable(row.said, account.left()).min(pending),
+            _ => pending,
+        };
+        let said = row.said.saturating_add(paid);
         let price = row.form.price(said);
         let more = price.saturating_sub(row.form.price(row.said));
-        if account.check_serve(more).is_err() {
+        if account.check_serve(more).is_err() || (paid == 0 && pending > 0) {
             live.unpaid_since.get_or_insert(now);
             return;
         }
-        let Ok(bytes) = Chunk::try_from(live.pending.clone()) else {
+        let mut now_said = live.pending.clone();
+        let rest = now_said.split_off(row.form.bytes_of(paid).min(now_said.len()));
+        let Ok(bytes) = Chunk::try_from(now_said) else {
             return;
         };
         account.served = account.served.saturating_add(more);
-        live.unpaid_since = None;
+        live.is_due = !rest.is_empty();
+        live.unpaid_since = live
+            .is_due
+            .then(|| live.unpaid_since.unwrap_or_default().max(now));
         let is_left = live.is_left;
-        live.pending.clear();
+        live.pending = rest;
         row.form.say(&mut live.said, &bytes);
         let statement = ChunkStatement {
             channel,
@@ -235,7 +269,7 @@ impl Payee {
             end,
         };
         let signed = sign(&config, statement);
-        if pending > 0 {
+        if paid > 0 {
             step.put(Row {
                 table: Table::Outputs,
                 key: chunk_key(channel, nonce, row.chunks),

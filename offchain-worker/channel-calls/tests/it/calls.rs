@@ -33,6 +33,47 @@ fn an_answer_streams_in_chunks_and_costs_what_it_has() {
 }
 
 #[test]
+fn a_part_of_a_chunk_is_said_when_it_is_due_and_neither_end_may_lose_more_than_a_chunk() {
+    let (mut world, nonce) = World::answering(10_000, text(10, 100, 0, 16));
+    assert!(world.tell_payer(nonce));
+    let speak = |world: &mut World| {
+        let (before, now) = (world.sent.len(), world.now);
+        world.payee_does(|payee| payee.speak(CHANNEL, nonce, now));
+        world.sent.len() > before
+    };
+    let hear = |world: &mut World| {
+        while world.tell_payer(nonce) {}
+        while world.tell_payee(nonce) {}
+    };
+    // The first token at once, then what there is: a chunk beyond what was heard is paid each time.
+    let mut said = 0;
+    for (more, is_heard) in [(1, true), (3, false), (12, true), (9, true), (7, true)] {
+        world.compute(nonce, more);
+        said += more as u128;
+        assert!(speak(&mut world));
+        let price = world.sent.last().unwrap().statement.price;
+        assert_eq!(price, (10 + said) * TOKEN);
+        if is_heard {
+            hear(&mut world);
+            assert_eq!(world.payer.spent(), price + 16 * TOKEN);
+        }
+    }
+    // A whole chunk needs no word. What is not paid yet is said as soon as it is.
+    world.compute(nonce, 16);
+    world.compute(nonce, 5);
+    assert!(!speak(&mut world));
+    assert_eq!(world.sent.last().unwrap().statement.price, (10 + 48) * TOKEN);
+    hear(&mut world);
+    assert_eq!(world.sent.last().unwrap().statement.price, (10 + 53) * TOKEN);
+    // No more than a chunk is computed beyond it.
+    world.compute(nonce, 100);
+    assert_eq!(world.payee.room(CHANNEL, nonce), 0);
+    world.settle();
+    assert_eq!(world.done[&nonce].statement.price, 110 * TOKEN);
+    world.assert_no_clash();
+}
+
+#[test]
 fn vectors_come_all_at_once_and_their_receipt_names_the_output_of_a_task() {
     let mut world = World::new(10_000);
     let nonce = world.ask(items(20, 8)).unwrap();

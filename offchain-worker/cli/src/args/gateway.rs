@@ -45,6 +45,15 @@ pub struct GatewayArgs {
     /// provider asks, and a quarter more]
     #[arg(long, value_name = "AMOUNT")]
     pub unit_price_max: Option<Amount>,
+    /// Have a receipt shown that no final batch has after so many blocks [default: what the chain allows a
+    /// provider]
+    #[arg(long, value_name = "BLOCKS", value_parser = value_parser!(u32).range(1..))]
+    pub demand_after: Option<u32>,
+    /// Ask so many providers the same at once: the first words decide who answers, the others are paid for
+    /// what was on its way; of items to embed each of the others computes an eighth again. API keys pay for
+    /// it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u8).range(1..=8))]
+    pub race: u8,
     /// How many independent providers compute each task
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = redundancy())]
     pub redundancy: u32,

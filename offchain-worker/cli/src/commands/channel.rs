@@ -114,7 +114,7 @@ async fn close(context: &Context, channel: u64) -> Result<()> {
         ))
     })?;
     let now = ChannelChain::time(&*chain, When::Finalized).await?;
-    let is_over = view.purse.refund(now, view.expiry, false).is_some();
+    let is_over = view.purse.refund(now, view.expiry).is_some();
     let call = match is_over {
         true => Call::End { channel },
         false => Call::Close { channel },

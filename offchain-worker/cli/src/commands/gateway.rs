@@ -185,9 +185,10 @@ async fn upstream(
             slack_percent: SLACK_PERCENT,
             demands_max: DEMANDS,
         },
-        patience: Patience::default(),
+        patience: patience(args),
+        race: args.race.into(),
     };
-    match Providers::start(config).await {
+    match Providers::start(context.assembly.payer(config)).await {
         Ok(providers) => Ok(Arc::new(providers)),
         // It has none of it, and batches go on.
         Err(StartError::Chain(ChainError::Outgrown { what, .. })) => {
@@ -198,6 +199,14 @@ async fn upstream(
         }
         Err(StartError::Chain(error)) => Err(error.into()),
         Err(error @ StartError::Journal(_)) => Err(CliError::Usage(error.to_string())),
+    }
+}
+
+fn patience(args: &GatewayArgs) -> Patience {
+    let patience = Patience::default();
+    Patience {
+        batched: args.demand_after.or(patience.batched),
+        ..patience
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU32, Ordering::SeqCst},
+    atomic::{AtomicBool, AtomicU32, Ordering::SeqCst},
 };
 
 use async_trait::async_trait;
 use surety_gateway::{
-    Embedded, Finish, Generating, GenerationAsk, Offered, Receipt, Step, Upstream, UpstreamError, Verdict,
+    Embedded, Finish, Generating, GenerationAsk, NoProof, Offered, Proof, Receipt, Says, Step, Upstream,
+    UpstreamError, Verdict,
 };
 use tokio::sync::Notify;
 
@@ -25,6 +26,10 @@ pub struct Providers {
     pub greedy: bool,
     pub cancelled: Arc<Notify>,
     pub asked: AtomicU32,
+    /// Its receipts are in batches.
+    pub has_batched: AtomicBool,
+    /// How often it was asked where one is.
+    pub shown: AtomicU32,
 }
 
 struct Run {
@@ -54,6 +59,7 @@ impl Run {
                 u128::from(self.said)
             },
             finish,
+            signed: b"signed".to_vec(),
         }
     }
 }
@@ -139,6 +145,7 @@ impl Upstream for Providers {
             units: u32::try_from(items.len()).unwrap(),
             price: if self.greedy { u128::MAX } else { 1 },
             finish: Finish::Stop,
+            signed: Vec::new(),
         };
         let vectors = items.iter().map(|ids| vec![ids.len() as f32, 0.5]).collect();
         Ok(Embedded {
@@ -149,5 +156,37 @@ impl Upstream for Providers {
 
     async fn verdict(&self, _: &Receipt) -> Verdict {
         Verdict::Challengeable
+    }
+
+    async fn proof(&self, receipt: &Receipt) -> Result<Proof, NoProof> {
+        self.shown.fetch_add(1, SeqCst);
+        if receipt.signed.is_empty() {
+            return Err(NoProof::NotKept);
+        }
+        if !self.has_batched.load(SeqCst) {
+            return Err(NoProof::NotBatched);
+        }
+        Ok(Proof {
+            genesis: "0x00".into(),
+            batch: 3,
+            signed: receipt.signed.clone(),
+            request: b"request".to_vec(),
+            opening: b"opening".to_vec(),
+            says: Says {
+                provider: receipt.provider.clone(),
+                agent: "agent".into(),
+                channel: receipt.channel,
+                nonce: receipt.nonce,
+                model: "0x01".into(),
+                operation: "generate".into(),
+                input: "0x02".into(),
+                output: receipt.output_hash.clone(),
+                bytes: 4,
+                units: receipt.units,
+                unit_price: 1,
+                price: receipt.price,
+                end: "stop".into(),
+            },
+        })
     }
 }

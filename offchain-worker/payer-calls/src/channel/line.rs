@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::Message;
+use super::{Message, PieceSender};
 
 /// Of a call, within this program.
 pub(crate) type CallId = u64;
@@ -39,7 +39,7 @@ impl Line {
     pub fn open(
         call: CallId,
         stream: CallStream,
-        pieces: mpsc::Sender<Vec<u8>>,
+        pieces: PieceSender,
         inbox: mpsc::Sender<Message>,
         silence: Duration,
     ) -> Self {
@@ -84,7 +84,7 @@ async fn write(mut to: CallSender, mut unsent: mpsc::Receiver<Vec<u8>>, silence:
 struct Reader {
     call: CallId,
     from: CallReceiver,
-    pieces: mpsc::Sender<Vec<u8>>,
+    pieces: PieceSender,
     inbox: mpsc::Sender<Message>,
     silence: Duration,
 }

@@ -2,6 +2,7 @@
 //! asks has a [`Handle`].
 
 mod line;
+mod pieces;
 mod task;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,10 @@ use surety_channel_calls::{
     Payer, PayerEffect, Refusal, Step,
     payer::{AskError, Broken, Wanted},
 };
-use surety_channels::{ChannelId, ChannelTerms, Equivocation, Nonce, Purse, SignedChunkStatement, Time};
+use surety_channels::{
+    BatchNumber, BatchRoot, Batched, ChannelId, ChannelTerms, Equivocation, Nonce, Purse,
+    SignedChunkStatement, Time,
+};
 use surety_journal::CallStore;
 use surety_network::CallStream;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -23,6 +27,7 @@ use crate::{
 };
 
 pub(crate) use line::CallId;
+pub(crate) use pieces::{PieceReceiver, PieceSender, pieces};
 
 /// Events that wait for a channel's task. Those who bring more wait.
 const INBOX: usize = 256;
@@ -33,9 +38,6 @@ pub(crate) const CALLS_MAX: usize = 32;
 
 /// Statements of a channel that are kept: 600 bytes each.
 pub(crate) const HELD_MAX: usize = 4_096;
-
-/// Pieces of an answer that wait for whoever reads it before no more is paid ahead.
-pub(crate) const UNREAD_MAX: usize = 4;
 
 /// What a finalised block says of a channel.
 #[derive(Clone, Debug)]
@@ -56,8 +58,7 @@ pub(crate) struct Asking {
     pub stream: CallStream,
     /// Told once, when it is taken or not.
     pub taken: oneshot::Sender<Result<(), Untaken>>,
-    /// Pieces of the answer: room for each of its units.
-    pub pieces: mpsc::Sender<Vec<u8>>,
+    pub pieces: PieceSender,
     /// Told once, after the last piece.
     pub ended: oneshot::Sender<Ended>,
     pub place: Place,
@@ -109,7 +110,9 @@ pub(crate) enum Message {
     See(Box<Seen>),
     /// The provider has shown that the receipts up to this one are in batches.
     Shown(Nonce),
-    /// Whether the receipt of a request waits for a final batch.
+    /// The provider has shown where in a batch a receipt is.
+    Covered(Box<(BatchNumber, BatchRoot, Batched<AccountId>)>),
+    /// Whether the receipt of a request waits for a final batch, and was shown in none.
     Holds(Nonce, oneshot::Sender<bool>),
     /// No finalised block has the channel any more.
     Over,
@@ -322,7 +325,8 @@ impl Handle {
         }
     }
 
-    /// Whether the receipt of a request waits for a final batch; nothing where its task has stopped.
+    /// Whether the receipt of a request waits for a final batch, and was shown in none; nothing where its
+    /// task has stopped.
     pub async fn holds(&self, nonce: Nonce) -> Option<bool> {
         let (reply, answer) = oneshot::channel();
         self.inbox.send(Message::Holds(nonce, reply)).await.ok()?;

@@ -11,7 +11,7 @@ use surety_channel_calls::{
     Payer, PayerEffect, Refusal, Step,
     payer::{Broken, Evidence, HeldState},
 };
-use surety_channels::Nonce;
+use surety_channels::{BatchNumber, BatchRoot, Batched, Nonce};
 use surety_journal::CallStore;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -19,10 +19,10 @@ use tokio::{
 };
 
 use super::{
-    Asking, CallId, Ended, Handle, Message, Place, Seen, UNREAD_MAX, Untaken,
+    Asking, CallId, Ended, Handle, Message, PieceSender, Place, Seen, Untaken,
     line::{Heard, Line},
 };
-use crate::config::Patience;
+use crate::{AccountId, config::Patience};
 
 /// Between two looks at what is late.
 const TICK: Duration = Duration::from_millis(250);
@@ -41,7 +41,7 @@ struct Call {
     taken: Option<oneshot::Sender<Result<(), Untaken>>>,
     /// Until it has ended.
     ended: Option<oneshot::Sender<Ended>>,
-    pieces: mpsc::Sender<Vec<u8>>,
+    pieces: PieceSender,
     /// Whoever reads it is behind.
     is_paused: bool,
     /// It has ended by then, however its provider draws it out.
@@ -124,8 +124,11 @@ impl Task {
                 self.handle.status().due = None;
                 self.forget(nonce.checked_add(1))
             }
+            Message::Covered(shown) => self.covered(&shown),
             Message::Holds(nonce, reply) => {
-                let holds = self.payer.held().any(|(held, ..)| held == nonce);
+                let waits = |state| !matches!(state, HeldState::Covered(_));
+                let mut held = self.payer.held();
+                let holds = held.any(|(held, state, _)| held == nonce && waits(state));
                 reply.send(holds).ok();
                 Step::default()
             }
@@ -176,6 +179,18 @@ impl Task {
         step
     }
 
+    /// A receipt that is forgotten, or was shown before, is covered no more than it is.
+    fn covered(
+        &mut self,
+        (batch, root, shown): &(BatchNumber, BatchRoot, Batched<AccountId>),
+    ) -> Step<PayerEffect> {
+        let covered = self.payer.cover(*batch, root, shown);
+        covered.unwrap_or_else(|why| {
+            tracing::debug!(channel = self.payer.channel(), batch, %why, "nothing is covered");
+            Step::default()
+        })
+    }
+
     /// All requests below this one that are over; all where nothing is said.
     fn forget(&mut self, below: Option<Nonce>) -> Step<PayerEffect> {
         let is_one = |(nonce, state, _): &(Nonce, HeldState, Option<&_>)| {
@@ -216,7 +231,7 @@ impl Task {
     fn resume(&mut self) -> Step<PayerEffect> {
         let mut step = Step::default();
         for (nonce, call) in &mut self.calls {
-            if call.is_paused && unread(&call.pieces) < UNREAD_MAX {
+            if call.is_paused && !call.pieces.is_behind() {
                 call.is_paused = false;
                 step.join(self.payer.resume(*nonce));
             }
@@ -320,10 +335,9 @@ impl Task {
                 let Some(call) = self.calls.get_mut(&nonce) else {
                     return Step::default();
                 };
-                // It has room for as many pieces as there are units. Whoever has gone is noticed by its
-                // reader.
-                call.pieces.try_send(bytes).ok();
-                if !call.is_paused && unread(&call.pieces) >= UNREAD_MAX {
+                // Whoever has gone is noticed by its reader.
+                call.pieces.push(bytes);
+                if !call.is_paused && call.pieces.is_behind() {
                     call.is_paused = true;
                     self.payer.pause(nonce);
                 }
@@ -418,9 +432,4 @@ impl Task {
 fn after(time: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(time).unwrap_or(now)
-}
-
-/// Pieces that nobody has read yet.
-fn unread(pieces: &mpsc::Sender<Vec<u8>>) -> usize {
-    pieces.max_capacity().saturating_sub(pieces.capacity())
 }

@@ -1,12 +1,13 @@
 //! A gateway before providers, one of which dies.
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use surety_gateway::{
     BatchModel, BatchRunner, BatchSettings, Ended, Gateway, KeyTerms, Ledger, ModelText, Posting, Quoted,
     RunnerError, Settings,
 };
+use surety_payer_calls::Providers;
 use surety_types::input::{IdBounds, Work};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -15,6 +16,7 @@ use tokio::{
 
 use crate::{
     provider::{Fault, tokens},
+    race::{channel, racing},
     world::{BOUNDS, PRICE, World},
 };
 
@@ -82,14 +84,9 @@ async fn post(address: SocketAddr, path: &str, body: &str) -> String {
     answer
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_one_provider_breaks_off_is_gone_on_with_by_another() {
-    let world = World::new();
-    let dying = world.provider("dying", PRICE, Fault::Dies(3));
-    let other = world.provider("other", PRICE + 1, Fault::None);
-    let payer = Arc::new(world.payer().await);
-    let home = tempfile::tempdir().unwrap();
-    let ledger = Arc::new(Ledger::open(&home.path().join("ledger")).unwrap());
+/// A gateway before a payer, and its ledger.
+async fn serving(payer: Providers, home: &Path) -> (SocketAddr, Arc<Ledger>) {
+    let ledger = Arc::new(Ledger::open(&home.join("ledger")).unwrap());
     let terms = KeyTerms {
         cap: 100_000,
         requests_per_minute: 100,
@@ -105,10 +102,51 @@ async fn an_answer_that_one_provider_breaks_off_is_gone_on_with_by_another() {
     };
     let text: Arc<dyn ModelText> = Arc::new(Bytes);
     let texts = BTreeMap::from([("talker".to_owned(), text)]);
-    let gateway = Gateway::new(payer, Arc::new(NoTasks), texts, ledger.clone(), settings);
+    let gateway = Gateway::new(
+        Arc::new(payer),
+        Arc::new(NoTasks),
+        texts,
+        ledger.clone(),
+        settings,
+    );
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { gateway.serve(&listener, address, std::future::pending()).await });
+    (address, ledger)
+}
+
+fn spent(ledger: &Ledger) -> u128 {
+    ledger.keys().unwrap().iter().map(|key| key.spent).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_pays_for_all_that_race() {
+    let world = World::new();
+    let one = world.provider("one", PRICE, Fault::None);
+    let two = world.provider("two", PRICE, Fault::None);
+    let providers = [&one, &two];
+    let payer = racing(&world, 2, &providers).await;
+    let served = || providers.map(|one| one.served(channel(one))).iter().sum::<u128>();
+    let before = served();
+    let home = tempfile::tempdir().unwrap();
+    let (address, ledger) = serving(payer, home.path()).await;
+    let body = r#"{"model": "talker", "prompt": "hello", "max_tokens": 100, "temperature": 0, "seed": 1}"#;
+    let answer = post(address, "/v1/completions", body).await;
+    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    let paid = served() - before;
+    assert!((105 * PRICE..=(105 + 37) * PRICE).contains(&paid), "{paid}");
+    assert_eq!(spent(&ledger), paid);
+    let reserved: u128 = ledger.keys().unwrap().iter().map(|key| key.reserved).sum();
+    assert_eq!(reserved, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_one_provider_breaks_off_is_gone_on_with_by_another() {
+    let world = World::new();
+    let dying = world.provider("dying", PRICE, Fault::Dies(3));
+    let other = world.provider("other", PRICE + 1, Fault::None);
+    let home = tempfile::tempdir().unwrap();
+    let (address, ledger) = serving(world.payer().await, home.path()).await;
     let body = r#"{"model": "talker", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 100,
         "temperature": 0, "seed": 1, "stream": true}"#;
     let answer = post(address, "/v1/chat/completions", body).await;
@@ -130,7 +168,6 @@ async fn an_answer_that_one_provider_breaks_off_is_gone_on_with_by_another() {
         "{answer}"
     );
     // Three chunks and one ahead from the first, and all of it from the second.
-    let spent: u128 = ledger.keys().unwrap().iter().map(|key| key.spent).sum();
-    assert_eq!(spent, (2 + 64) * PRICE + 102 * (PRICE + 1));
+    assert_eq!(spent(&ledger), (2 + 64) * PRICE + 102 * (PRICE + 1));
     assert_eq!((dying.state().asked, other.state().asked), (1, 1));
 }

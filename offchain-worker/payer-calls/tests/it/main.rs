@@ -5,9 +5,12 @@
 
 mod answers;
 mod drawn_out;
+mod engine;
 mod faults;
 mod gateway;
 mod money;
+mod proofs;
 mod provider;
+mod race;
 mod receipts;
 mod world;

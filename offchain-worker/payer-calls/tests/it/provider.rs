@@ -11,27 +11,27 @@ use std::{
 use codec::Encode;
 use sp_core::H256;
 use surety_chain_client::{
-    AccountId, Call, Chain, ChannelChain, FakeChain, Signer, Until, When, is_message_signed,
+    AccountId, Call, Chain, ChannelChain, FakeChain, Signer, Until, When, address, is_message_signed,
 };
 use surety_channel_calls::{
     FromPayee, Payee, PayeeConfig, PayeeEffect, ReceiptSalts, Refusal, Row, Step, Store, ToPayee,
-    message::{self, Message},
+    message::{self, FromHolder, InBatch, Message, NotShown, ToHolder},
     payee::{BatchLimits, ChannelSeen, Offer, PayeeLimits},
 };
 use surety_channels::{
     BatchRoot, ChannelId, ChunkStatement, End, Ending, Nonce, Request, SignedChunkStatement,
 };
 use surety_network::{CallStream, DataPlane};
-use surety_types::{
-    input::{InputReader, WORD_BYTES},
-    model::Operation,
-};
+use surety_types::{input::WORD_BYTES, model::Operation};
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use crate::{
     drawn_out::{refuse, trickle},
-    world::{BOUNDS, ITEM_WIDTH, STOP, facts, model},
+    engine::{answer, unit_bytes},
+    world::{facts, model},
 };
+
+pub use crate::engine::{tokens, vector};
 
 /// What it is to do wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -54,6 +54,10 @@ pub enum Fault {
     Refuses(Duration),
     /// It says a token at a time, after so long each time, also when it is cancelled.
     Trickles(Duration),
+    /// It shows something else than what is in its batches.
+    ShowsOther,
+    /// Its engine makes something else, from the second token or number on.
+    Errs,
 }
 
 /// What its engine makes.
@@ -172,6 +176,11 @@ impl Provider {
         }
     }
 
+    /// Its account, as receipts say it.
+    pub fn name(&self) -> String {
+        address(&self.stash)
+    }
+
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
@@ -227,6 +236,13 @@ async fn serve(state: Arc<Mutex<State>>, chain: FakeChain, stream: CallStream) {
     let Ok(Some(frame)) = from.recv(ToPayee::bytes_max()).await else {
         return;
     };
+    if let Ok(FromHolder::Show(held)) = message::read(&frame) {
+        let answer = state.lock().unwrap().shown_to(&held).encode();
+        to.send(&answer).await.ok();
+        // Read before it is dropped.
+        from.recv(1).await.ok();
+        return;
+    }
     let ToPayee::Ask(ask) = message::read(&frame).unwrap() else {
         return;
     };
@@ -261,6 +277,22 @@ async fn serve(state: Arc<Mutex<State>>, chain: FakeChain, stream: CallStream) {
 }
 
 impl State {
+    /// Where a receipt is in a batch.
+    fn shown_to(&self, held: &ChunkStatement<AccountId>) -> ToHolder {
+        let Some(shown) = self.payee.open_receipt(held.channel, held.nonce) else {
+            return ToHolder::NotShown(NotShown::NoBatch);
+        };
+        let mut opening = shown.batched.opening;
+        if self.fault == Fault::ShowsOther {
+            opening.price += 1;
+        }
+        ToHolder::Receipt(InBatch {
+            batch: shown.batch,
+            opening,
+            request: shown.request,
+        })
+    }
+
     /// How many requests it is answering.
     pub fn open(&self) -> usize {
         self.payee.open_calls().count()
@@ -337,7 +369,10 @@ impl State {
                     request,
                     input,
                 } => {
-                    let (output, how) = answer(&request, &input);
+                    let (mut output, how) = answer(&request, &input);
+                    if self.fault == Fault::Errs {
+                        output[WORD_BYTES as usize] ^= 1;
+                    }
                     let engine = Engine {
                         request,
                         output,
@@ -441,51 +476,5 @@ impl State {
             }
         }
         true
-    }
-}
-
-fn unit_bytes(operation: Operation) -> usize {
-    match operation {
-        Operation::Generate => WORD_BYTES as usize,
-        Operation::Embed => (ITEM_WIDTH * WORD_BYTES) as usize,
-    }
-}
-
-/// The text that every provider goes on with, as often as is asked for.
-pub const ANSWER: &str = "Grüße aus der Höhle 🐻! ";
-
-/// The ids of an answer of so many tokens. With the seed 7 it ends by a stop id after the text.
-pub fn tokens(most: usize, seed: u64) -> Vec<u32> {
-    let text = ANSWER.bytes().map(u32::from);
-    match seed {
-        7 => text.chain([STOP]).take(most).collect(),
-        _ => text.cycle().take(most).collect(),
-    }
-}
-
-/// The vector of an item.
-pub fn vector(ids: &[u32]) -> Vec<f32> {
-    vec![ids.len() as f32, ids[0] as f32, 0.5, -1.0]
-}
-
-fn answer(request: &Request, input: &[u8]) -> (Vec<u8>, End) {
-    let reader = InputReader::new(input, BOUNDS);
-    match request.operation {
-        Operation::Generate => {
-            let settings = reader.settings();
-            let most = settings.new_tokens(request.work().room(BOUNDS.positions)) as usize;
-            let ids = tokens(most, settings.seed);
-            let how = if ids.last() == Some(&STOP) {
-                End::Stop
-            } else {
-                End::Length
-            };
-            (ids.iter().flat_map(|id| id.to_le_bytes()).collect(), how)
-        }
-        Operation::Embed => {
-            let items = (0..request.units_max).map(|item| vector(&reader.item(item)));
-            let bytes = items.flatten().flat_map(f32::to_le_bytes).collect();
-            (bytes, End::Length)
-        }
     }
 }

@@ -76,10 +76,8 @@ async fn one_demand_of_the_newest_receipt_is_enough_and_what_was_shown_is_challe
     let shown = world
         .until(|| {
             world.chain.change(|state| {
-                let demand = state
-                    .channels
-                    .demands
-                    .get(&(provider.stash.clone(), account.clone()));
+                let by = (provider.stash.clone(), account.clone());
+                let demand = state.channels.demands.get(&by)?.first();
                 demand.map(|demand| demand.view.wanted.clone())
             })
         })

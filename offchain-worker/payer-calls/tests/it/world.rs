@@ -176,6 +176,7 @@ impl World {
                 again: Duration::from_millis(50),
                 ..Patience::default()
             },
+            race: 1,
         }
     }
 

@@ -10,7 +10,6 @@ use surety_types::{
     TaskId,
     input::WORD_BYTES,
     model::Operation,
-    task::ResultClaim,
     trust::{Content, ContentPart},
 };
 
@@ -29,12 +28,6 @@ pub(crate) struct Demanded {
     pub(crate) round: TaskId,
     pub(crate) receipt: Receipt,
     pub(crate) part: ContentPart,
-}
-
-/// Whether a claim is about what a receipt says. Its trace has the input and the output in it.
-pub(crate) fn is_about(claim: &ResultClaim, said: &ChunkStatement<AccountId>) -> bool {
-    let root = said.end.map(|end| end.trace_root);
-    root == Some(claim.trace_root) && said.units == claim.units
 }
 
 impl Receipt {

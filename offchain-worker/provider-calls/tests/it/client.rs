@@ -134,7 +134,10 @@ impl Client {
         loop {
             let call = self.ask_once(wanted.clone()).await;
             // A voucher for another answer may overtake it on the way.
-            if !matches!(call.refused, Some(Refusal::Voucher(VoucherRefusal::NotLarger { .. }))) {
+            if !matches!(
+                call.refused,
+                Some(Refusal::Voucher(VoucherRefusal::NotLarger { .. }))
+            ) {
                 return call;
             }
         }

@@ -2,9 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use surety_chain_client::{AccountId, Call, DemandRecord, DisputeRecord, ReceiptSource, sample};
+use surety_chain_client::{
+    AccountId, Call, DemandRecord, DemandView, DisputeRecord, FakeDemand, FakeState, ReceiptSource, sample,
+};
 use surety_channel_calls::payer::Wanted;
-use surety_channels::{End, SignedChunkStatement};
+use surety_channels::{End, SignedChunkStatement, view::Wanted::Point};
 use surety_dispute_game::bisection::{
     Clocks, Game, Length, Move, Outcome as Ended, Reason, Shape, Side, challenge,
 };
@@ -218,17 +220,38 @@ async fn a_false_dispute_of_a_signed_receipt_is_won_through_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_false_dispute_of_vectors_that_no_event_has_told_of_is_won() {
+async fn vectors_that_were_shown_to_a_verifier_are_stood_by_after_a_restart() {
     let mut world = World::new(&[]).await;
     let process = world.start().await;
     let client = world.client(&process).await;
-    answer(&world, &client, world.items(4)).await;
     let answered = answer(&world, &client, world.items(9)).await;
-    let stash = world.stash.account().clone();
+    let (stash, verifier) = (world.stash.account().clone(), world.payer.account().clone());
+    let batched = |state: &FakeState| state.channels.batches.contains_key(&(stash.clone(), 0));
+    world.until("there is a batch", batched).await;
     world.chain.change(|state| {
-        state.channels.standings.get_mut(&stash).unwrap().disputes = 1;
+        let view = DemandView {
+            provider: stash.clone(),
+            demander: verifier.clone(),
+            wanted: Point { batch: 0, point: 0 },
+            until: state.clock + 50,
+        };
+        let by = verifier.clone();
+        let of = (stash.clone(), verifier.clone());
+        state.channels.demands.insert(of, vec![FakeDemand { view, by }]);
     });
-    let mut game = Challenge::new(&world, answered, 77);
+    world
+        .until("it is shown", |state| state.channels.demands.is_empty())
+        .await;
+    let round = world
+        .chain
+        .change(|state| state.channels.disputed.keys().next_back().copied());
+    process.kill().await;
+    // No node keeps the events of so long ago.
+    for _ in 0..300 {
+        world.chain.finalize();
+    }
+    let process = world.start().await;
+    let mut game = Challenge::new(&world, answered, round.unwrap());
     game.play(&world, 100).await;
     assert_eq!(game.game.outcome(), won());
     process.stop().await;

@@ -118,7 +118,7 @@ async fn a_receipt_of_nothing_is_batched_and_shown_where_it_is_demanded() {
         state
             .channels
             .demands
-            .insert((stash.clone(), key), FakeDemand { view, by });
+            .insert((stash.clone(), key), vec![FakeDemand { view, by }]);
     });
     let process = world.start().await;
     world

@@ -13,4 +13,5 @@ mod client;
 mod defense;
 mod holds;
 mod lives;
+mod shown;
 mod world;

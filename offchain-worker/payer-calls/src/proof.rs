@@ -1,0 +1,130 @@
+//! Where a receipt is in a batch: its provider is asked, and what it shows is held against the chain.
+
+use codec::{DecodeAll, Encode};
+use surety_chain_client::When;
+use surety_channel_calls::message::{self, FromHolder, InBatch, Message as _, NotShown, ToHolder};
+use surety_channels::{BatchRoot, Batched, ChunkStatement, End, Request, SignedChunkStatement};
+use surety_gateway::{NoProof, Proof, Receipt, Says};
+use surety_types::model::Operation;
+use tokio::time::timeout;
+
+use crate::{AccountId, Providers, channel::Message, market::named};
+
+/// It is not shown, for a reason that is no chain's.
+fn unshown(why: impl ToString) -> NoProof {
+    NoProof::Unshown(why.to_string())
+}
+
+impl Providers {
+    /// What its provider shows of a receipt, if that is so by a finalised block. What is shown is demanded no
+    /// more.
+    pub(crate) async fn proof_of(&self, receipt: &Receipt) -> Result<Proof, NoProof> {
+        let signed = SignedChunkStatement::<AccountId>::decode_all(&mut &*receipt.signed);
+        let signed = signed.map_err(|_| NoProof::NotKept)?;
+        let asked = timeout(
+            self.shared.config.patience.taken,
+            self.ask_where(&signed.statement),
+        )
+        .await;
+        let InBatch {
+            batch,
+            opening,
+            request,
+        } = asked.map_err(|_| unshown("it does not answer in time"))??;
+        let root = self.root(&signed.statement.payee, batch).await?;
+        let batched = Batched {
+            opening,
+            statement: signed.statement.clone(),
+        };
+        let genesis = self.shared.config.chain.info().genesis;
+        let is_there = batched.place_in(&genesis, &root).is_some();
+        if !is_there || request.hash() != signed.statement.request {
+            return Err(unshown("what it shows is not in the batch that the chain has"));
+        }
+        let proof = Proof {
+            genesis: format!("{genesis:?}"),
+            batch,
+            signed: receipt.signed.clone(),
+            request: request.encode(),
+            opening: batched.opening.encode(),
+            says: says(&signed, &request),
+        };
+        let handle = self.shared.market().channels.get(&receipt.channel).cloned();
+        if let Some(handle) = handle {
+            handle
+                .tell(Message::Covered(Box::new((batch, root, batched))))
+                .await;
+        }
+        Ok(proof)
+    }
+
+    /// One question, one answer.
+    async fn ask_where(&self, held: &ChunkStatement<AccountId>) -> Result<InBatch, NoProof> {
+        let (config, market) = (&self.shared.config, self.shared.market());
+        let endpoints = match market.endpoints.get(&held.payee) {
+            Some(endpoints) => endpoints.clone(),
+            None => {
+                let registered = config.chain.provider(When::Finalized, &held.payee).await;
+                let registered = registered.map_err(unshown)?;
+                registered
+                    .ok_or_else(|| unshown("it is not registered any more"))?
+                    .endpoints
+                    .to_vec()
+            }
+        };
+        let mut stream = config.plane.open_call(&endpoints).await.map_err(unshown)?;
+        let ask = FromHolder::Show(held.clone()).encode();
+        stream.send(&ask).await.map_err(unshown)?;
+        let frame = stream.recv(ToHolder::bytes_max()).await.map_err(unshown)?;
+        let frame = frame.ok_or_else(|| unshown("it has hung up"))?;
+        match message::read(&frame).map_err(unshown)? {
+            ToHolder::Receipt(shown) => Ok(shown),
+            ToHolder::NotShown(NotShown::NoBatch) => Err(NoProof::NotBatched),
+            ToHolder::NotShown(why) => Err(unshown(why)),
+        }
+    }
+
+    /// What a provider has committed, by the newest finalised block.
+    async fn root(&self, provider: &AccountId, batch: u32) -> Result<BatchRoot, NoProof> {
+        let batches = self
+            .shared
+            .config
+            .channels
+            .batches(When::Finalized, provider)
+            .await
+            .map_err(unshown)?;
+        let found = batches.into_iter().find(|view| view.batch == batch);
+        found
+            .map(|view| view.window.root)
+            .ok_or_else(|| unshown("it names a batch that the chain does not have"))
+    }
+}
+
+fn says(signed: &SignedChunkStatement<AccountId>, request: &Request) -> Says {
+    let said = &signed.statement;
+    let end = match said.end.map(|end| end.how) {
+        Some(End::Stop) => "stop",
+        Some(End::Length) => "length",
+        Some(End::Cancelled) => "cancelled",
+        Some(End::Cut) | None => "cut",
+    };
+    let operation = match request.operation {
+        Operation::Embed => "embed",
+        Operation::Generate => "generate",
+    };
+    Says {
+        provider: named(&said.payee),
+        agent: named(&signed.agent),
+        channel: said.channel,
+        nonce: said.nonce,
+        model: format!("{:?}", request.model),
+        operation: operation.into(),
+        input: format!("{:?}", request.input),
+        output: format!("{:?}", said.output),
+        bytes: said.bytes,
+        units: said.units,
+        unit_price: request.unit_price,
+        price: said.price,
+        end: end.into(),
+    }
+}
