@@ -232,11 +232,12 @@ impl Payee {
             Stage::Finished(end) => Some(end),
             Stage::Tracing(_) => return,
         };
-        // Of what is due that which is paid for: the rest waits for a voucher.
-        let paid = match end {
-            None if is_due => row.form.affordable(row.said, account.left()).min(pending),
-            _ => pending,
+        // Of what is due, or the rest, that which is paid for: what is left, and the end, wait for a voucher.
+        let paid = match (is_due || end.is_some()) && row.form.has_parts() {
+            true => row.form.affordable(row.said, account.left()).min(pending),
+            false => pending,
         };
+        let end = end.filter(|_| paid == pending);
         let said = row.said.saturating_add(paid);
         let price = row.form.price(said);
         let more = price.saturating_sub(row.form.price(row.said));

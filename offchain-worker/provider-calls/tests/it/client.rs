@@ -85,6 +85,7 @@ pub struct Call {
     pub chunks: usize,
     pub receipt: Option<SignedChunkStatement<AccountId>>,
     pub refused: Option<Refusal>,
+    is_worth_retry: bool,
 }
 
 impl Client {
@@ -133,11 +134,8 @@ impl Client {
     pub async fn ask(&self, wanted: Wanted) -> Call {
         loop {
             let call = self.ask_once(wanted.clone()).await;
-            // A voucher for another answer may overtake it on the way.
-            if !matches!(
-                call.refused,
-                Some(Refusal::Voucher(VoucherRefusal::NotLarger { .. }))
-            ) {
+            // Vouchers for other answers may overtake it on the way, or be overtaken.
+            if !call.is_worth_retry {
                 return call;
             }
         }
@@ -154,6 +152,7 @@ impl Client {
             chunks: 0,
             receipt: None,
             refused: None,
+            is_worth_retry: false,
         };
         self.do_all(step, &mut call).await;
         assert!(self.hear(&mut call).await, "the connection is gone");
@@ -200,7 +199,16 @@ impl Client {
                     self.lines.lock().unwrap().remove(&nonce);
                     call.receipt = Some(receipt);
                 }
-                PayerEffect::Refused { why, .. } => call.refused = Some(why),
+                PayerEffect::Refused {
+                    why, is_worth_retry, ..
+                } => {
+                    let is_voucher = matches!(
+                        why,
+                        Refusal::Unpaid { .. } | Refusal::Voucher(VoucherRefusal::NotLarger { .. })
+                    );
+                    call.is_worth_retry = is_worth_retry && is_voucher;
+                    call.refused = Some(why);
+                }
                 PayerEffect::Broken { why, .. } => panic!("{why}"),
                 _ => {}
             }
