@@ -79,7 +79,14 @@ impl Model {
 
     /// Puts so many plancks behind an operator.
     fn join(&mut self, who: AccountId, operator: AccountId, amount: Balance) {
-        self.claim(who, operator);
+        // An operator that comes back after it had left keeps its commission until it claims.
+        if self
+            .pools
+            .get(&operator)
+            .is_some_and(|pool| pool.holdings.contains_key(&who))
+        {
+            self.claim(who, operator);
+        }
         let pool = self.pools.entry(operator).or_default();
         pool.holdings.entry(who).or_default().stake += amount * UNIT;
     }
