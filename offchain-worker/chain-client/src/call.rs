@@ -332,8 +332,7 @@ pub enum Call {
         /// Of which channel.
         channel: ChannelId,
     },
-    /// `Channels.close_agreed`: the payee wants nothing more of a channel: the payer has its money back, and
-    /// the payee answers on for what it has signed.
+    /// `Channels.close_agreed`: the payee gives back what it was not paid, and stays liable for its receipts.
     CloseAgreed {
         /// Which.
         channel: ChannelId,

@@ -39,10 +39,14 @@ impl Desk {
                 Wanted::Receipt { channel, nonce, .. } => {
                     let shown = self.payee.open_receipt(channel, nonce);
                     if shown.is_none() && self.payee.request(channel, nonce).is_some() {
-                        is_urgent = true;
-                        if left <= sight.rules.supply_window / 2 {
-                            self.end_up_to((channel, nonce), step);
+                        let window = sight.rules.supply_window;
+                        if left <= window / 2 {
+                            self.end_what_keeps_back((channel, nonce), sight, step);
                         }
+                        // Without a place to spare all that was signed goes into batches together: otherwise
+                        // each that demands something takes a place.
+                        let is_all = left <= window / 2 && self.payee.open_calls().next().is_none();
+                        is_urgent |= sight.has_place() || is_all || left <= window / 4;
                         continue;
                     }
                     shown.map(|shown| shown_receipt(demand.demander.clone(), shown))
@@ -67,11 +71,12 @@ impl Desk {
         is_urgent
     }
 
-    /// Ends what keeps back the receipt of a request.
-    fn end_up_to(&mut self, (channel, nonce): CallId, step: &mut Step<PayeeEffect>) {
+    /// Ends what keeps back the receipt of a request; without a place to spare, everything.
+    fn end_what_keeps_back(&mut self, (channel, nonce): CallId, sight: &Sight, step: &mut Step<PayeeEffect>) {
+        let is_full = !sight.has_place();
         let open: Vec<CallId> = self.payee.open_calls().collect();
         for (of, open) in open {
-            if of == channel && open <= nonce {
+            if is_full || (of == channel && open <= nonce) {
                 step.join(self.payee.abandon(of, open));
             }
         }

@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Batches that are not final, before those that are for what is demanded: the chain takes 64.
-const UNFINISHED_MAX: usize = 56;
+const UNFINISHED_BEFORE_DEMANDS: usize = 56;
 
 /// A finalised block, as far as it is about calls.
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ impl Sight {
     /// was signed has to be batched then, and others can keep what is there from becoming final.
     pub(crate) fn has_place(&self) -> bool {
         let standing = self.standing.as_ref();
-        standing.is_some_and(|standing| self.unfinished(standing).count() < UNFINISHED_MAX)
+        standing.is_some_and(|standing| self.unfinished(standing).count() < UNFINISHED_BEFORE_DEMANDS)
     }
 
     fn unfinished(&self, standing: &StandingView) -> impl Iterator<Item = &BatchView> {

@@ -2,11 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use surety_chain_client::{
-    AccountId, Call, DemandRecord, DemandView, DisputeRecord, FakeDemand, FakeState, ReceiptSource, sample,
-};
+use surety_chain_client::{AccountId, Call, DemandRecord, DisputeRecord, ReceiptSource, sample};
 use surety_channel_calls::payer::Wanted;
-use surety_channels::{End, SignedChunkStatement, view::Wanted::Point};
+use surety_channels::{End, SignedChunkStatement};
 use surety_dispute_game::bisection::{
     Clocks, Game, Length, Move, Outcome as Ended, Reason, Shape, Side, challenge,
 };
@@ -225,23 +223,7 @@ async fn vectors_that_were_shown_to_a_verifier_are_stood_by_after_a_restart() {
     let process = world.start().await;
     let client = world.client(&process).await;
     let answered = answer(&world, &client, world.items(9)).await;
-    let (stash, verifier) = (world.stash.account().clone(), world.payer.account().clone());
-    let batched = |state: &FakeState| state.channels.batches.contains_key(&(stash.clone(), 0));
-    world.until("there is a batch", batched).await;
-    world.chain.change(|state| {
-        let view = DemandView {
-            provider: stash.clone(),
-            demander: verifier.clone(),
-            wanted: Point { batch: 0, point: 0 },
-            until: state.clock + 50,
-        };
-        let by = verifier.clone();
-        let of = (stash.clone(), verifier.clone());
-        state.channels.demands.insert(of, vec![FakeDemand { view, by }]);
-    });
-    world
-        .until("it is shown", |state| state.channels.demands.is_empty())
-        .await;
+    world.demand_point(0).await;
     let round = world
         .chain
         .change(|state| state.channels.disputed.keys().next_back().copied());

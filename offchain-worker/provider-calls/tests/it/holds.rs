@@ -132,6 +132,71 @@ async fn a_receipt_of_nothing_is_batched_and_shown_where_it_is_demanded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_several_demand_takes_one_place_where_hardly_any_is_left() {
+    let mut world = World::new(&[]).await;
+    world
+        .chain
+        .change(|state| state.channels.rules.supply_window = 200);
+    let process = world.start().await;
+    let client = world.client(&process).await;
+    client.finish(client.ask(world.text(1, 5, 20, 8)).await).await;
+    let stash = world.stash.account().clone();
+    let first = (stash.clone(), 0);
+    world
+        .until("there is a batch", |state| {
+            state.channels.batches.contains_key(&first)
+        })
+        .await;
+    world.settled().await;
+    client.pays.store(false, Ordering::Relaxed);
+    let calls = [
+        client.ask(world.text(2, 5, 100, 8)).await,
+        client.ask(world.text(3, 5, 100, 8)).await,
+    ];
+    world.chain.change(|state| {
+        let mut batch = state.channels.batches[&first].clone();
+        batch.window.until = 1_000_000;
+        for number in 1..=56 {
+            batch.batch = number;
+            state
+                .channels
+                .batches
+                .insert((stash.clone(), number), batch.clone());
+        }
+        state.channels.standings.get_mut(&stash).unwrap().next = 57;
+    });
+    world.settled().await;
+    let refused = client.ask(world.text(4, 5, 100, 8)).await;
+    assert_eq!(refused.refused, Some(Refusal::Busy));
+    let before = world.commits();
+    let channel = world.channel;
+    for (call, by) in calls.iter().zip([&world.key, &world.payer]) {
+        let (nonce, by) = (call.nonce, by.account().clone());
+        assert_eq!(call.refused, None);
+        world.chain.change(|state| {
+            let view = DemandView {
+                provider: stash.clone(),
+                demander: by.clone(),
+                wanted: Wanted::Receipt {
+                    channel,
+                    nonce,
+                    bytes: 0,
+                },
+                until: state.clock + 200,
+            };
+            let of = (stash.clone(), by.clone());
+            state.channels.demands.insert(of, vec![FakeDemand { view, by }]);
+        });
+        world.settled().await;
+    }
+    world
+        .until("both are shown", |state| state.channels.demands.is_empty())
+        .await;
+    assert_eq!(world.commits() - before, 1);
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_takes_nothing_new_has_something_open_until_all_is_redeemed() {
     let mut world = World::new(&[]).await;
     world.config.redeem_min = u128::MAX;

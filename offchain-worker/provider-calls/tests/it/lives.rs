@@ -3,9 +3,9 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use surety_audit_economics::channels::SURE;
-use surety_chain_client::{Call, Chain, DemandView, FakeDemand, FakeState, FixedU128};
+use surety_chain_client::{Call, Chain, FixedU128};
 use surety_channel_calls::Refusal;
-use surety_channels::{End, Ending, view::Wanted};
+use surety_channels::{End, Ending};
 use tokio::task::JoinSet;
 
 use crate::world::{TOKEN, World};
@@ -30,14 +30,7 @@ async fn a_generation_streams_as_the_engine_alone_makes_it_and_is_batched_and_re
             state.channels.open[&channel].purse.paid == price
         })
         .await;
-    assert_eq!(
-        world
-            .calls()
-            .iter()
-            .filter(|call| **call == "commit_batch")
-            .count(),
-        1
-    );
+    assert_eq!(world.commits(), 1);
     process.stop().await;
 }
 
@@ -225,26 +218,7 @@ async fn the_receipt_that_a_verifier_s_point_is_in_is_shown() {
     let is_stop = |end: &Option<Ending>| end.unwrap().how == End::Stop;
     let at = ends.iter().position(|receipt| is_stop(&receipt.end)).unwrap();
     let before: u128 = ends[..at].iter().map(|receipt| receipt.price).sum();
-    let (stash, verifier) = (world.stash.account().clone(), world.payer.account().clone());
-    let batched = |state: &FakeState| state.channels.batches.contains_key(&(stash.clone(), 0));
-    world.until("there is a batch", batched).await;
-    world.chain.change(|state| {
-        let view = DemandView {
-            provider: stash.clone(),
-            demander: verifier.clone(),
-            wanted: Wanted::Point {
-                batch: 0,
-                point: before,
-            },
-            until: state.clock + 50,
-        };
-        let by = verifier.clone();
-        let of = (stash.clone(), verifier.clone());
-        state.channels.demands.insert(of, vec![FakeDemand { view, by }]);
-    });
-    world
-        .until("it is shown", |state| state.channels.demands.is_empty())
-        .await;
+    world.demand_point(before).await;
     let shown = world.chain.calls().into_iter().find_map(|(_, call)| match call {
         Call::ShowPoint { receipt, head, .. } => Some((receipt, head)),
         _ => None,

@@ -2,9 +2,11 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use surety_chain_client::{AccountId, Call, Chain, FakeChain, FakeState, Funds, Signer, Until};
+use surety_chain_client::{
+    AccountId, Call, Chain, DemandView, FakeChain, FakeDemand, FakeState, Funds, Signer, Until,
+};
 use surety_channel_calls::payer::Wanted;
-use surety_channels::{ChannelId, End, Ending, Request, SignedChunkStatement};
+use surety_channels::{ChannelId, End, Ending, Request, SignedChunkStatement, view};
 use surety_engine::{
     Engine, Job, Outcome,
     exact::{ExactBert, ExactLlama},
@@ -228,11 +230,37 @@ impl World {
         panic!("it does not come: {what}; calls: {:?}", self.calls());
     }
 
+    /// A verifier demands a point of the first batch, once that is there, and is shown it in time.
+    pub async fn demand_point(&self, point: u128) {
+        let (stash, verifier) = (self.stash.account().clone(), self.payer.account().clone());
+        let batched = |state: &FakeState| state.channels.batches.contains_key(&(stash.clone(), 0));
+        self.until("there is a batch", batched).await;
+        self.chain.change(|state| {
+            let view = DemandView {
+                provider: stash.clone(),
+                demander: verifier.clone(),
+                wanted: view::Wanted::Point { batch: 0, point },
+                until: state.clock + 50,
+            };
+            let by = verifier.clone();
+            let of = (stash.clone(), verifier.clone());
+            state.channels.demands.insert(of, vec![FakeDemand { view, by }]);
+        });
+        self.until("it is shown", |state| state.channels.demands.is_empty())
+            .await;
+    }
+
     /// What the agent has called.
     pub fn calls(&self) -> Vec<&'static str> {
         let calls = self.chain.calls().into_iter();
         let own = calls.filter(|(who, _)| who == self.agent.account());
         own.map(|(_, call)| call.name().call).collect()
+    }
+
+    /// Batches that the agent has sent.
+    pub fn commits(&self) -> usize {
+        let calls = self.calls();
+        calls.iter().filter(|call| **call == "commit_batch").count()
     }
 
     /// A payer whose channel is final, once the provider's statements count.
