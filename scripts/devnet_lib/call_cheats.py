@@ -73,7 +73,7 @@ CHEATS = {
             PROVIDER,
             "signs receipts, and shows none of them to the chain",
             ("WithheldData",),
-            # Its payer is in a hurry: the chain would give eleven minutes.
+            # Its payer is in a hurry: by default it waits for a day.
             flags=("--demand-after", "30"),
         ),
         CallCheat(
@@ -186,7 +186,7 @@ class Stage:
             deposit = f"{DEPOSIT_SURE} SURE"
             play.gateway.start("--deposit", deposit, "--budget", budget, *play.cheat.flags, *cheats)
         for play in self.plays:
-            offered = lambda play=play: is_offered(play.gateway, play.key)  # noqa: E731
+            offered = lambda play=play: play.gateway.offers(GENERATOR, play.key)  # noqa: E731
             wait.until("answers at once to be offered", offered, OFFER_SECONDS, devnet.supervisor.check)
 
     def open_channels(self, play):
@@ -261,12 +261,6 @@ class Stage:
         # Whoever is honest is paid in the end.
         paid = self.look(play).get("paid", 0)
         return 0 < play.owed() <= paid
-
-
-def is_offered(gateway, key):
-    """Whether the gateway has a provider for the model."""
-    models = json.loads(gateway.read("/v1/models", key))["data"]
-    return any(model["id"] == GENERATOR and model["surety"]["unit_price_max"] for model in models)
 
 
 def complete(gateway, key, seed, max_tokens):

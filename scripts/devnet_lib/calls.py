@@ -30,7 +30,7 @@ def run(devnet, console, tokens):
     key = gateway.create_key(KEY_CAP)["key"]
     gateway.start("--deposit", DEPOSIT, "--budget", BUDGET)
     check = devnet.supervisor.check
-    wait.until("the model to be offered at once", lambda: _is_offered(gateway, key), OFFER_SECONDS, check)
+    wait.until("the model to be offered at once", lambda: gateway.offers(GENERATOR, key), OFFER_SECONDS, check)
     console.step(f"a gateway is up at {gateway.url}; OpenAI's own client asks it: {QUESTION!r}")
     # The first one waits until the channel is final.
     opened = _chat(gateway, key, tokens)
@@ -57,12 +57,6 @@ def run(devnet, console, tokens):
         "verdict": receipt["verdict"],
         "channels": channels,
     }
-
-
-def _is_offered(gateway, key):
-    """Whether the gateway has a provider for the model."""
-    models = json.loads(gateway.read("/v1/models", key))["data"]
-    return any(model["id"] == GENERATOR and model["surety"]["unit_price_max"] for model in models)
 
 
 def _chat(gateway, key, on_event):

@@ -57,6 +57,11 @@ class Gateway:
         with opener.open(request, timeout=READ_SECONDS) as response:
             return response.read().decode()
 
+    def offers(self, model, key):
+        """Whether it has a provider for a model."""
+        models = json.loads(self.read("/v1/models", key))["data"]
+        return any(one["id"] == model and one["surety"]["unit_price_max"] for one in models)
+
     def receipt(self, name, key):
         """What stands behind an answer."""
         return json.loads(self.read(f"/v1/receipts/{name}", key))

@@ -48,9 +48,9 @@ pub struct Patience {
     pub again: Duration,
     /// A channel that nobody uses for so long is closed, on the chain's clock.
     pub idle: Time,
-    /// A receipt that no final batch has after so long is demanded, on the chain's clock; what the chain
-    /// allows a provider for it where nothing is said.
-    pub batched: Option<Time>,
+    /// A receipt that no final batch has after so long is demanded, on the chain's clock; sooner where its
+    /// channel would have ended before it was shown.
+    pub batched: Time,
 }
 
 impl Default for Patience {
@@ -66,7 +66,8 @@ impl Default for Patience {
             again: Duration::from_secs(2),
             // A day of two-second blocks.
             idle: 43_200,
-            batched: None,
+            // Another: providers count what was batched when it is worth the fee, and a demand costs both.
+            batched: 43_200,
         }
     }
 }

@@ -1,16 +1,16 @@
 //! The duty of whoever holds receipts: each of them is in a batch, or demanded.
 //!
 //! What a batch has of a channel is known to its provider. A payer sees it on the chain only when it is
-//! counted, which happens in the order of requests. So where a receipt is not counted in the time that the
-//! chain allows a provider, the newest such one of a channel is demanded: batches of a channel are paid in
-//! the order of its requests, and who shows one with that receipt is paid for it only if those before it are
-//! in batches, too. What is shown says as much as what was signed; a batch that says something else is for
-//! whoever draws it.
+//! counted, which happens in the order of requests. So where a receipt is not counted for as long as the
+//! payer waits, or its channel soon ends, the newest such one of a channel is demanded: batches of a channel
+//! are paid in the order of its requests, and who shows one with that receipt is paid for it only if those
+//! before it are in batches, too. What is shown says as much as what was signed; a batch that says something
+//! else is for whoever draws it.
 
 use std::collections::BTreeMap;
 
-use surety_chain_client::{Call, ChainError, When};
-use surety_channels::{ChannelId, Nonce, SignedChunkStatement, view::Wanted};
+use surety_chain_client::{Call, ChainError, ChannelRules, ChannelView, When};
+use surety_channels::{ChannelId, Nonce, SignedChunkStatement, Time, view::Wanted};
 
 use crate::{
     AccountId,
@@ -18,6 +18,17 @@ use crate::{
     evidence::stands_by,
     market::{Market, Shared},
 };
+
+/// Blocks in which a demand is in a final block, also after another of the same provider has ended.
+const PLACED_WITHIN: Time = 30;
+
+/// Until when receipts of a channel may wait for a batch. The chain takes demands only while it has the
+/// channel: there is time for one more after that of the same provider which is open.
+pub(crate) fn demanded_by(channel: &ChannelView, rules: &ChannelRules) -> Time {
+    let last = channel.purse.last(channel.expiry);
+    last.saturating_sub(rules.supply_window)
+        .saturating_sub(PLACED_WITHIN)
+}
 
 /// What this payer demands now, by the provider's stash: one thing of each, as the chain has it.
 #[derive(Default)]
@@ -93,13 +104,19 @@ impl Demands {
     }
 }
 
-/// What is late, one of each provider.
+/// What is late, one of each provider: of the channel that ends first.
 fn due(market: &Market) -> BTreeMap<AccountId, SignedChunkStatement<AccountId>> {
-    let mut due = BTreeMap::new();
+    let mut late = Vec::new();
     for handle in market.channels.values() {
-        if let Some(late) = handle.status().due.clone() {
-            due.entry(handle.payee.clone()).or_insert(late);
+        let status = handle.status();
+        if let Some(held) = &status.due {
+            late.push((status.purse.last(status.terms.expiry), held.clone()));
         }
+    }
+    late.sort_by_key(|(last, _)| *last);
+    let mut due = BTreeMap::new();
+    for (_, held) in late {
+        due.entry(held.statement.payee.clone()).or_insert(held);
     }
     due
 }

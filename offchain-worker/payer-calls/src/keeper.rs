@@ -22,7 +22,7 @@ use crate::{
     AccountId, Running, StartError,
     channel::{HELD_MAX, Handle, Message, Seen},
     config::Config,
-    demands::Demands,
+    demands::{Demands, demanded_by},
     evidence,
     funds::{Funded, Funds, channel_of, deposited},
     journal,
@@ -227,13 +227,12 @@ impl Keeper {
         let ids: BTreeSet<ChannelId> = channels.iter().map(|channel| channel.channel).collect();
         let signers = self.signers(When::At(block.hash), &channels, &market).await?;
         for channel in &channels {
-            let batched_within = self.shared.config.patience.batched;
             let seen = Seen {
                 terms: channel.terms(),
                 purse: channel.purse,
                 signers: signers.get(&channel.payee).cloned().unwrap_or_default(),
                 now: market.now,
-                batched_within: batched_within.unwrap_or(market.rules.closing_period),
+                demanded_by: demanded_by(channel, &market.rules),
             };
             if channel.key != *self.shared.config.signer.account() {
                 continue;

@@ -218,30 +218,13 @@ impl Payee {
         };
         let row = &mut call.row;
         let Some(live) = &mut call.live else { return };
-        let pending = row.form.units_in(&live.pending).unwrap_or(0);
-        // Whoever has left has paid for the first chunk.
-        let is_due = match live.is_left {
-            true => row.said.saturating_add(pending) >= row.form.chunk,
-            false => live.is_due,
+        let Some((paid, end)) = to_say(row, live, account.left()) else {
+            return;
         };
-        let end = match live.stage {
-            // What is the last of it waits for how it ends.
-            Stage::Running if pending == 0 || computed(row, live) >= row.form.full => return,
-            Stage::Running if pending < row.form.chunk && !is_due => return,
-            Stage::Running => None,
-            Stage::Finished(end) => Some(end),
-            Stage::Tracing(_) => return,
-        };
-        // Of what is due, or the rest, that which is paid for: what is left, and the end, wait for a voucher.
-        let paid = match (is_due || end.is_some()) && row.form.has_parts() {
-            true => row.form.affordable(row.said, account.left()).min(pending),
-            false => pending,
-        };
-        let end = end.filter(|_| paid == pending);
         let said = row.said.saturating_add(paid);
         let price = row.form.price(said);
         let more = price.saturating_sub(row.form.price(row.said));
-        if account.check_serve(more).is_err() || (paid == 0 && pending > 0) {
+        if account.check_serve(more).is_err() || (paid == 0 && !live.pending.is_empty()) {
             live.unpaid_since.get_or_insert(now);
             return;
         }
@@ -374,6 +357,31 @@ impl Payee {
 fn computed(row: &CallRow, live: &Live) -> u32 {
     let pending = row.form.units_in(&live.pending).unwrap_or(0);
     row.said.saturating_add(pending)
+}
+
+/// Units that are said now, where so many plancks are left for them, and how the answer ends with them.
+/// Nothing where it waits for more of it.
+fn to_say(row: &CallRow, live: &Live, left: u128) -> Option<(u32, Option<Ending>)> {
+    let pending = row.form.units_in(&live.pending).unwrap_or(0);
+    // Whoever has left has paid for the first chunk.
+    let is_due = match live.is_left {
+        true => row.said.saturating_add(pending) >= row.form.chunk,
+        false => live.is_due,
+    };
+    let end = match live.stage {
+        // What is the last of it waits for how it ends.
+        Stage::Running if pending == 0 || computed(row, live) >= row.form.full => return None,
+        Stage::Running if pending < row.form.chunk && !is_due => return None,
+        Stage::Running => None,
+        Stage::Finished(end) => Some(end),
+        Stage::Tracing(_) => return None,
+    };
+    // Of what is due, or the rest, that which is paid for: what is left, and the end, wait for a voucher.
+    let paid = match (is_due || end.is_some()) && row.form.has_parts() {
+        true => row.form.affordable(row.said, left).min(pending),
+        false => pending,
+    };
+    Some((paid, end.filter(|_| paid == pending)))
 }
 
 fn room(row: &CallRow, live: &Live) -> u32 {

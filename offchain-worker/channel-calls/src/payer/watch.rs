@@ -76,12 +76,12 @@ impl Payer {
         Ok(step)
     }
 
-    /// Statements of something that are older than `patience` and in no batch that was shown, in the order of
-    /// their requests.
-    pub fn demands(&self, patience: Time) -> Vec<SignedChunkStatement<AccountId>> {
+    /// Statements of something that are in no batch that was shown and older than `patience`, or any once it
+    /// is later than `latest`, in the order of their requests.
+    pub fn demands(&self, patience: Time, latest: Time) -> Vec<SignedChunkStatement<AccountId>> {
         let due = |call: &super::Call| {
             let waits = matches!(call.row.state, HeldState::Over | HeldState::Lost);
-            let is_late = self.now.saturating_sub(call.row.at) > patience;
+            let is_late = self.now > call.row.at.saturating_add(patience).min(latest);
             let statement = call.row.statement.as_ref()?;
             let is_due = waits && is_late && !statement.statement.is_void();
             is_due.then(|| statement.clone())

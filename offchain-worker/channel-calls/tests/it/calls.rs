@@ -183,7 +183,7 @@ fn thirty_two_answers_stream_at_once_over_one_channel_and_are_paid_in_the_order_
     assert_eq!(world.redeem(), 0);
     // The payer sees each of its receipts in the batch.
     world.see_payer();
-    assert_eq!(world.payer.demands(5).len(), 32);
+    assert_eq!(world.payer.demands(5, u32::MAX).len(), 32);
     for nonce in 0..32 {
         let shown = world.shown(nonce);
         assert_eq!(shown.batched.statement, world.done[&nonce].statement);
@@ -191,9 +191,29 @@ fn thirty_two_answers_stream_at_once_over_one_channel_and_are_paid_in_the_order_
         let covered = world.payer.cover(shown.batch, &root, &shown.batched).unwrap();
         world.payer_does(|_| covered);
     }
-    assert_eq!(world.payer.demands(5), []);
+    assert_eq!(world.payer.demands(5, 0), []);
     let mut held = world.payer.held();
     assert!(held.all(|(_, state, _)| state == HeldState::Covered(0)));
+}
+
+#[test]
+fn what_no_batch_has_is_demanded_after_a_while_and_before_its_channel_ends() {
+    let mut world = World::new(10_000);
+    let nonce = world.ask(text(3, 5, 0, 8)).unwrap();
+    world.settle();
+    let receipt = world.done[&nonce].clone();
+    let at = world.clock;
+    let mut demands = |after: u32, patience, latest| {
+        world.clock = at + after;
+        world.see_payer();
+        world.payer.demands(patience, latest)
+    };
+    assert_eq!(demands(5, 5, u32::MAX), []);
+    assert_eq!(demands(6, 5, u32::MAX), std::slice::from_ref(&receipt));
+    // Its channel ends before it is late.
+    assert_eq!(demands(6, 100, at + 6), []);
+    assert_eq!(demands(7, 100, at + 6), std::slice::from_ref(&receipt));
+    assert_eq!(demands(7, u32::MAX, at + 6), [receipt]);
 }
 
 #[test]

@@ -45,8 +45,8 @@ pub struct GatewayArgs {
     /// provider asks, and a quarter more]
     #[arg(long, value_name = "AMOUNT")]
     pub unit_price_max: Option<Amount>,
-    /// Have a receipt shown that no final batch has after so many blocks [default: what the chain allows a
-    /// provider]
+    /// Have a receipt shown that no final batch has after so many blocks, or before its channel ends
+    /// [default: 43200, a day]
     #[arg(long, value_name = "BLOCKS", value_parser = value_parser!(u32).range(1..))]
     pub demand_after: Option<u32>,
     /// Ask so many providers the same at once: the first words decide who answers, the others are paid for

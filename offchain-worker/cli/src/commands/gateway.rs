@@ -205,7 +205,7 @@ async fn upstream(
 fn patience(args: &GatewayArgs) -> Patience {
     let patience = Patience::default();
     Patience {
-        batched: args.demand_after.or(patience.batched),
+        batched: args.demand_after.unwrap_or(patience.batched),
         ..patience
     }
 }

@@ -47,8 +47,8 @@ pub(crate) struct Seen {
     /// Whose statements bind its payee.
     pub signers: Vec<AccountId>,
     pub now: Time,
-    /// Statements that are older are demanded.
-    pub batched_within: Time,
+    /// After this time all statements are demanded that no batch has: later it may be too late.
+    pub demanded_by: Time,
 }
 
 /// A request and its stream.
@@ -378,7 +378,7 @@ mod tests {
             purse,
             signers: Vec::new(),
             now: 2,
-            batched_within: 9,
+            demanded_by: 9,
         });
         let funded = handle.funded(purse);
         // It is not topped up a second time for that, nor for somebody who may have gone.

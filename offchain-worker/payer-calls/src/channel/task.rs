@@ -174,7 +174,7 @@ impl Task {
         let step = self.forget(Some(seen.purse.next));
         // The newest that is late: who shows a batch with it gets paid for none of those before it unless
         // they are in batches, too.
-        let due = self.payer.demands(seen.batched_within).pop();
+        let due = self.payer.demands(self.patience.batched, seen.demanded_by).pop();
         self.handle.status().due = due;
         step
     }

@@ -145,7 +145,8 @@ async fn a_channel_that_nobody_uses_is_closed_and_its_money_comes_back() {
     world.chain.finalize();
     let mut config = world.config(world.store(), SPENDING);
     config.patience.idle = 30;
-    config.patience.batched = Some(10_000);
+    // Demands have their own tests.
+    config.spending.demands_max = 0;
     let payer = Providers::start(config).await.unwrap();
     ask(&payer, &text(10, 20, 1)).await.unwrap();
     world

@@ -62,7 +62,7 @@ async fn what_was_shown_is_not_demanded() {
     let world = World::new();
     let provider = world.provider("one", PRICE, Fault::None);
     let mut config = world.config(world.store(), SPENDING);
-    config.patience.batched = Some(200);
+    config.patience.batched = 200;
     let payer = Providers::start(config).await.unwrap();
     let (_, receipt) = ask(&payer, &text(10, 20, 1)).await.unwrap();
     provider.batch().await;

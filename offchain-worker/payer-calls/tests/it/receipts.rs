@@ -12,7 +12,7 @@ use crate::{
 
 async fn payer(world: &World) -> Providers {
     let mut config = world.config(world.store(), SPENDING);
-    config.patience.batched = Some(20);
+    config.patience.batched = 20;
     Providers::start(config).await.unwrap()
 }
 
@@ -54,6 +54,28 @@ async fn a_receipt_that_no_batch_has_in_time_is_demanded_and_its_provider_loses_
     let demands = world.chain.attempts().into_iter();
     let demands = demands.filter(|(_, call, _)| matches!(call, Call::DemandReceipt { .. }));
     assert_eq!(demands.count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_that_no_batch_has_is_demanded_before_its_channel_ends_however_patient_its_payer_is() {
+    let world = World::new();
+    world
+        .chain
+        .change(|state| state.channels.rules.supply_window = 200);
+    world.chain.finalize();
+    let _provider = world.provider("one", PRICE, Fault::None);
+    let mut config = world.config(world.store(), SPENDING);
+    config.patience.idle = 30;
+    config.patience.batched = u32::MAX;
+    let payer = Providers::start(config).await.unwrap();
+    let (_, receipt) = ask(&payer, &text(10, 20, 1)).await.unwrap();
+    assert_eq!(demanded(&world).await, (receipt.channel, receipt.nonce));
+    let sent = world.sent();
+    let closed = sent.iter().position(|call| matches!(call, Call::Close { .. }));
+    let demanded = sent
+        .iter()
+        .position(|call| matches!(call, Call::DemandReceipt { .. }));
+    assert!(closed.is_some() && closed < demanded, "{sent:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
