@@ -2,6 +2,7 @@
 
 import datetime
 import json
+from itertools import pairwise
 from pathlib import Path
 
 from devnet_lib.folders import REPO
@@ -22,7 +23,7 @@ def run(options, _console):
     for curve in report["curves"]:
         by_year = curve["supply_by_month"][:: report["months_per_year"]]
         curve["supply_by_year"] = by_year
-        curve["minted_by_year"] = [after - before for before, after in zip(by_year, by_year[1:], strict=False)]
+        curve["minted_by_year"] = [after - before for before, after in pairwise(by_year)]
     report["checks"] = _checks(report)
     report["failed"] = [name for name, held in report["checks"].items() if not held]
     plot = Path(options.report or REPO / "target" / "reports" / "supply.json").with_suffix(".svg")
@@ -40,7 +41,7 @@ def _checks(report):
     return {
         "every curve begins with the genesis": all(curve[0] == genesis for curve in curves),
         "every curve is whole": all(len(curve) == years + 1 for curve in curves),
-        "supply never falls": all(a <= b for curve in curves for a, b in zip(curve, curve[1:], strict=False)),
+        "supply never falls": all(a <= b for curve in curves for a, b in pairwise(curve)),
         "supply stays below the cap": all(curve[-1] < report["cap"] for curve in curves),
         "no year mints more than 7 % of what is bonded at its end": all(
             minted <= 0.07 * curve["bonded_percent"] / 100 * after

@@ -69,9 +69,7 @@ impl<T: Config> Pallet<T> {
         ensure!(amount > 0, Error::<T>::ZeroAmount);
         let mut chunk = stake.take_chunk(&operator, day).ok_or(Error::<T>::UnknownChunk)?;
         ensure!(!Self::is_kept(&operator, day), Error::<T>::SlashPending);
-        // Every report of what it answers for has expired then.
-        let is_clear = Self::today() >= day.saturating_add(2);
-        ensure!(to == operator || is_clear, Error::<T>::TooEarly);
+        ensure!(to == operator || Self::is_clear(day), Error::<T>::TooEarly);
         let mut bucket = ledger::read_bucket::<T>(&operator, day);
         Self::burn_lost(&who, &operator, &mut chunk.held, bucket.worth(chunk.shares));
         let stays = chunk.held.checked_sub(amount).ok_or(Error::<T>::NotEnoughStake)?;

@@ -353,6 +353,10 @@ pub mod pallet {
     impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
         fn integrity_test() {
             assert!(T::SessionsKept::get() > 0, "a day has sessions");
+            assert!(
+                T::SessionsKept::get() >= SESSIONS_TO_LEAVE.saturating_mul(2),
+                "days are too short: a slash would take from more than `SLASHED_DAYS_MAX` of them"
+            );
         }
 
         #[cfg(feature = "try-runtime")]

@@ -42,6 +42,11 @@ impl<T: Config> Pallet<T> {
         Pending::<T>::get(operator).is_some_and(|pending| pending.since <= day)
     }
 
+    /// Whether every report of what stake that left on a day answers for has expired.
+    pub(crate) fn is_clear(day: Day) -> bool {
+        Self::today() >= day.saturating_add(2)
+    }
+
     /// Takes what a delegation has earned out of its pool, and the commission, too, where it is the
     /// operator's. The caller pays it.
     pub(crate) fn take_due(

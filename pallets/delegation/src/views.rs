@@ -98,7 +98,6 @@ impl<T: Config> Pallet<T> {
 
     pub(crate) fn view_stake(who: &T::AccountId) -> Option<StakeViewOf<T>> {
         let stake = Stakes::<T>::get(who)?;
-        let today = Self::today();
         let delegations = stake.delegations.iter().map(|delegation| {
             let worth = Self::worth_of(delegation);
             DelegationView {
@@ -119,7 +118,7 @@ impl<T: Config> Pallet<T> {
                 lost: chunk.held.saturating_sub(worth),
                 available_at: chunk.available_at,
                 is_kept,
-                is_movable: !is_kept && today >= chunk.day.saturating_add(2),
+                is_movable: !is_kept && Self::is_clear(chunk.day),
             }
         });
         Some(StakeView {

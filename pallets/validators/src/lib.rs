@@ -148,6 +148,12 @@ pub mod pallet {
                 "there would be more validators than candidates"
             );
             assert!(T::SessionsKept::get() > 0, "nobody could be held to anything");
+            let change =
+                <T as Config>::WeightInfo::plan().saturating_add(<T as Config>::WeightInfo::count_session());
+            assert!(
+                change.all_lte(T::BlockWeights::get().max_block),
+                "a change of the session has to fit into a block"
+            );
         }
 
         #[cfg(feature = "try-runtime")]

@@ -4,7 +4,7 @@
 use frame_support::weights::Weight;
 
 /// Weights, each at its worst: with as many candidates as there may be. Session takes a whole block for the
-/// change of a session, whatever that weighs: `plan` and `count_session` say whether it suffices.
+/// change of a session, whatever that weighs: `integrity_test` says whether `plan` and `count_session` fit.
 pub trait WeightInfo {
     /// Weight of `validate`.
     fn validate() -> Weight;

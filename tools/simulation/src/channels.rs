@@ -223,10 +223,34 @@ pub fn report(seed: u64, lives: u64) -> Report {
     }
 }
 
+const OLD_BONDS: Chain = Chain {
+    bonds_by_lock: false,
+    ..Chain::AS_IT_IS
+};
+const OLD_HOLDS: Chain = Chain {
+    holds_last: false,
+    ..Chain::AS_IT_IS
+};
+const OLD_BONDS_AND_HOLDS: Chain = Chain {
+    holds_last: false,
+    ..OLD_BONDS
+};
+const WITH_ROOM: Chain = Chain {
+    due_at_once: false,
+    ..Chain::AS_IT_IS
+};
+const FORGOTTEN: Chain = Chain {
+    record_stays: false,
+    ..Chain::AS_IT_IS
+};
+const BOUNDED: Chain = Chain {
+    is_exposure_bounded: true,
+    ..Chain::AS_IT_IS
+};
+
 /// What cheats would win under other rules, nobody being corrupt: why these are as they are. Where it says
 /// "as it is", they win.
 pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
-    let is = Chain::AS_IT_IS;
     let with = |chain, offer: Offer| Offer { chain, ..offer };
     let (long, usual) = (Offer::by_the_hour, Offer::usual);
     let lone = |voided| Offer {
@@ -236,30 +260,6 @@ pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
     let sham = cheats::named("sham disputes until the payee's time is over");
     let gives_back = cheats::named("deposit given back before anybody looks");
     let splits = cheats::named("wrong, split over many batches");
-    let old_bonds = Chain {
-        bonds_by_lock: false,
-        ..is
-    };
-    let old_holds = Chain {
-        holds_last: false,
-        ..is
-    };
-    let both = Chain {
-        holds_last: false,
-        ..old_bonds
-    };
-    let with_room = Chain {
-        due_at_once: false,
-        ..is
-    };
-    let forgotten = Chain {
-        record_stays: false,
-        ..is
-    };
-    let bounded = Chain {
-        is_exposure_bounded: true,
-        ..is
-    };
     let plays: [(&str, &Cheat, Offer); 9] = [
         (
             "a conviction voids all that is open",
@@ -270,37 +270,37 @@ pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
         (
             "bonds go by the price, holds end with the expiry",
             sham,
-            with(both, usual()),
+            with(OLD_BONDS_AND_HOLDS, usual()),
         ),
         (
             "bonds go by the lock, holds end with the expiry",
             sham,
-            with(old_holds, usual()),
+            with(OLD_HOLDS, usual()),
         ),
         (
             "bonds go by the price, holds last",
             sham,
-            with(old_bonds, usual()),
+            with(OLD_BONDS, usual()),
         ),
         (
             "demands wait for room",
             &FILLS_CAP_FOR_LONG,
-            with(with_room, long()),
+            with(WITH_ROOM, long()),
         ),
         (
             "a channel is forgotten when it is given back",
             gives_back,
-            with(forgotten, long()),
+            with(FORGOTTEN, long()),
         ),
         (
             "as it is: nobody bounds what is signed and not batched",
             &BATCHES_NOTHING,
-            with(is, long()),
+            with(Chain::AS_IT_IS, long()),
         ),
         (
             "clients ask within what the lock covers",
             &BATCHES_NOTHING,
-            with(bounded, long()),
+            with(BOUNDED, long()),
         ),
     ];
     let played = plays.map(|(rule, cheat, offer)| {
