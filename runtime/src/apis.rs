@@ -359,6 +359,10 @@ impl_runtime_apis! {
             Channels::least_lock(cap)
         }
 
+        fn dispute_bond() -> u128 {
+            crate::configs::channels::dispute_bond()
+        }
+
         fn time() -> Time {
             Channels::time()
         }

@@ -114,11 +114,11 @@ def run(options, devnet, console):
         try:
             found = main_job(devnet, before, console)
             report.show(found, console)
-            found["calls"] = calls.run(devnet, console, report.Tokens(console))
+            found["calls"] = calls.run(devnet, console, report.Tokens(console), before.log)
             calls.show(found["calls"], console)
         except CommandFailed as error:
             found["failed"] = str(error)
-        found |= verdict.judge(before.gather(), says=verdict.log_says)
+        found |= verdict.judge(before.gather(), says=verdict.log_says, chat=found.get("calls"))
     problems = verdict.problems(found)
     if "failed" in found:
         problems.append(found["failed"])
@@ -129,7 +129,8 @@ def run(options, devnet, console):
     console.title("Not as it must be" if problems else "As it must be")
     console.text(
         "\n".join(problems)
-        or "  every task is settled, every provider was paid for each, a chat's receipt is final, and nobody was fined"
+        or "  every task is settled, every provider was paid for each, a chat's receipt was audited and redeemed, and\n"
+        "  nobody was fined"
     )
     if options.keep:
         keep(devnet, console)

@@ -1,6 +1,7 @@
 """A gateway for OpenAI's clients, and what providers sell to it over payment channels."""
 
 import json
+import urllib.error
 import urllib.request
 
 from . import wait
@@ -8,6 +9,8 @@ from .folders import write_secret
 
 UP_SECONDS = 180
 READ_SECONDS = 30
+# No batch has a receipt, or not by a final block.
+NOT_YET = (409, 503)
 
 
 def sell(net, provider, offered, *, cap, price, places):
@@ -61,6 +64,19 @@ class Gateway:
         """Whether it has a provider for a model."""
         models = json.loads(self.read("/v1/models", key))["data"]
         return any(one["id"] == model and one["surety"]["unit_price_max"] for one in models)
+
+    def proofs(self, name, key):
+        """What shows that an answer's receipts are on the chain, of those that a batch there has: the last one's comes
+        last. Nothing while that has none.
+        """
+        try:
+            found = json.loads(self.read(f"/v1/receipts/{name}/proof", key))["proofs"]
+            return [one["proof"] for one in found if one["proof"]] if found[-1]["proof"] else []
+        except urllib.error.HTTPError as refused:
+            with refused:
+                if refused.code not in NOT_YET:
+                    raise
+                return []
 
     def receipt(self, name, key):
         """What stands behind an answer."""

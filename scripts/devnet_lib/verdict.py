@@ -1,4 +1,5 @@
-"""Whether a run was as it must be: every task settled, everybody honest paid for what it did, and nobody honest fined.
+"""Whether a run was as it must be: every task settled, everybody honest paid for what it did, and nobody honest fined;
+and a chat's receipt audited, final and redeemed.
 
 `gather` asks the chain and the logs; `judge` decides by that alone.
 """
@@ -94,11 +95,11 @@ def _task(number, view):
     }
 
 
-def judge(gathered, culprits=(), says=None):
+def judge(gathered, culprits=(), says=None, chat=None):
     """What is not as it must be, as lists that are empty when everything is.
 
     `culprits` are the stashes of the only ones that may lose; `says` tells, of a worker and a task, what its log has
-    on it.
+    on it; `chat` is the report of an answer at once, where there was one.
     """
     says = says or (lambda _worker, _task: [])
     honest = [worker for worker in gathered["workers"] if worker["stash"] not in culprits]
@@ -110,6 +111,7 @@ def judge(gathered, culprits=(), says=None):
         ],
         "honest_unpaid": _unpaid(gathered["tasks"], gathered["workers"], honest, says),
         "honest_fined": _fined(honest, says),
+        "chat_wanting": _wanting(chat) if chat else [],
     }
     return found | {"as_it_must_be": bool(gathered["tasks"]) and not any(found.values())}
 
@@ -153,6 +155,13 @@ def _fined(honest, says):
     return fined
 
 
+def _wanting(chat):
+    """What a chat's receipt has to be, and is not."""
+    is_paid = chat["redeemed"] >= int(chat["price"])
+    found = {"audited": any(chat["audited"].values()), "final": chat["verdict"] == "final", "redeemed": is_paid}
+    return [what for what, is_so in found.items() if not is_so]
+
+
 def log_says(worker, task):
     """Lines of a worker's log that may say why a task went wrong for it: those on the task before others."""
     try:
@@ -174,6 +183,7 @@ def problems(judged):
     for of in judged["honest_fined"]:
         told = ", ".join(f"{event['event']} {event.get('kind') or ''}".strip() for event in of["told"])
         said.append(f"{of['worker']} is honest and was fined: {told or 'stake is gone'}" + _because(of))
+    said += [f"the chat's receipt is not {what}" for what in judged["chat_wanting"]]
     if not judged["as_it_must_be"] and not said:
         said.append("there was no task")
     return said

@@ -6,15 +6,19 @@ No process is started: what the chain and the logs say is made up.
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 import support  # noqa: F401  Finds the scripts.
-from devnet_lib import cheats, verdict
+from devnet_lib import audits, cheats, verdict
 from devnet_lib.chain import QUINTILLION
+from devnet_lib.errors import DevnetError
 from devnet_lib.metadata import Metadata
 from devnet_lib.scale import ss58_encode
 
 PROVIDERS = ("provider-1", "provider-2", "provider-3")
 VERIFIERS = ("verifier-1", "verifier-2")
+# Where four points are on a line of 10^12 whose draw came to 32 bytes of 7.
+DRAWN = [21_221_809_825, 179_763_912_443, 341_674_005_506, 402_475_811_409]
 
 
 def worker(name, **changes):
@@ -93,6 +97,18 @@ class Verdict(unittest.TestCase):
         self.assertEqual([of["worker"] for of in found["honest_unpaid"]], ["verifier-1"])
         self.assertTrue(judged([task()], [worker("verifier-1", audited=[audit], earned=1)])["as_it_must_be"])
 
+    def test_a_chat_has_to_be_audited_final_and_redeemed(self):
+        chat = {"audited": {"verifier-1": 2}, "verdict": "final", "price": "5", "redeemed": 5}
+        self.assertTrue(judged([task()], chat=chat)["as_it_must_be"])
+        for what, changed in (
+            ("audited", {"audited": {}}),
+            ("final", {"verdict": "challengeable"}),
+            ("redeemed", {"redeemed": 4}),
+        ):
+            found = judged([task()], chat=chat | changed)
+            self.assertFalse(found["as_it_must_be"])
+            self.assertEqual(verdict.problems(found), [f"the chat's receipt is not {what}"])
+
     def test_what_slashes_come_to_is_exact(self):
         # As a float the part would be rounded, and so much stake shows it.
         part, stake = QUINTILLION // 3, 10**30
@@ -114,6 +130,37 @@ class Verdict(unittest.TestCase):
             self.assertIn("not on the chain task=1 error=busy", says[0])
             self.assertIn("lost the chain", verdict.log_says({"log": log.name}, 2)[-1])
         self.assertIn("No such file", verdict.log_says({"log": str(Path(log.name))}, 1)[0])
+
+
+class Audits(unittest.TestCase):
+    RECEIPTS = ((4, 1, 30), (3, 7, 20), (4, 0, 50))
+
+    def test_receipts_lie_in_the_order_of_their_channels_and_numbers(self):
+        parts = [audits.within(self.RECEIPTS, one) for one in self.RECEIPTS]
+        self.assertEqual(parts, [range(70, 100), range(20), range(20, 70)])
+
+    def test_points_are_those_that_the_chain_draws(self):
+        # `primitives/audit-economics` has the same.
+        self.assertEqual(audits.drawn("0x" + "07" * 32, 4, 10**12), DRAWN)
+
+    def test_a_receipt_is_audited_by_whoever_has_opened_a_point_in_it(self):
+        of = audits.Audits.__new__(audits.Audits)
+        of.provider, of.batch, of.price = "provider", 2, 100
+        of.verifiers = [SimpleNamespace(name=name, stash=f"stash of {name}") for name in VERIFIERS]
+        of.opened = {"verifier-1": "0x" + "07" * 32}
+        points = sorted(point * 100 // 10**12 for point in DRAWN)
+        batch = {"provider": "provider", "batch": 2}
+        announced = [
+            (None, "Channels", "PointsAnnounced", batch | {"verifier": one.stash, "points": 4}) for one in of.verifiers
+        ]
+        log = SimpleNamespace(events=lambda: announced)
+        for receipt in self.RECEIPTS:
+            count = sum(point in audits.within(self.RECEIPTS, receipt) for point in points)
+            # The other has opened nothing.
+            self.assertEqual(of.of(self.RECEIPTS, receipt, log), {"verifier-1": count} if count else {})
+        self.assertEqual(of.of(self.RECEIPTS, self.RECEIPTS[0], SimpleNamespace(events=list)), {})
+        with self.assertRaises(DevnetError):
+            of.of(self.RECEIPTS[:2], self.RECEIPTS[0], log)
 
 
 def compact(number):

@@ -4,6 +4,9 @@ and a gateway pays them.
 On the network of `test_6_gateway`, which comes before it where one process runs both: there nobody answers at once.
 """
 
+import array
+import asyncio
+import base64
 import json
 import re
 import unittest
@@ -83,6 +86,24 @@ class Calls(unittest.TestCase):
         """Numbers of the gateway's channels."""
         return {channel["channel"] for channel in self.door.surety.run("channel", "list")}
 
+    def assert_ends_early(self, name):
+        """A call whose client has hung up is over soon, has cost a part, and keeps no place."""
+        over = lambda: (call := self.door.receipt(name))["state"] != "open" and call  # noqa: E731
+        call = wait.until("the call to be over", over, 60, self.net.supervisor.check)
+        self.assertEqual(call["state"], "closed")
+        self.assertLess(int(call["spent"]), int(call["reserved"]))
+        idle = lambda: self.metric("calls_open") == 0  # noqa: E731
+        wait.until("its place to be free again", idle, 30, self.net.supervisor.check)
+
+    def test_models_are_listed_with_their_prices_and_known_by_their_names(self):
+        listed = {model.id: model for model in self.rich.models.list()}
+        for name in OFFERED:
+            found = self.rich.models.retrieve(name)
+            self.assertEqual((found.id, found.surety), (name, listed[name].surety))
+        with self.assertRaises(self.openai.NotFoundError) as refused:
+            self.rich.models.retrieve("nobody")
+        self.assertEqual(refused.exception.code, "model_not_found")
+
     def test_a_stream_says_what_the_whole_answer_says(self):
         stream = self.rich.chat.completions.create(**CHAT, stream=True, stream_options={"include_usage": True})
         parts = list(stream)
@@ -102,6 +123,18 @@ class Calls(unittest.TestCase):
         units = {receipt["receipt"]["units"] for call in calls for receipt in call["receipts"]}
         self.assertEqual(units, {answers[0].usage.total_tokens})
 
+    def test_a_continuation_streams_too_and_ends_before_what_it_is_to_stop_at(self):
+        asked = {"model": GENERATOR, "prompt": PROMPT, "max_tokens": 16, "seed": 3}
+        whole = self.rich.completions.create(**asked).choices[0]
+        parts = list(self.rich.completions.create(**asked, stream=True))
+        self.assertEqual("".join(choice.text for part in parts for choice in part.choices), whole.text)
+        reasons = [choice.finish_reason for part in parts for choice in part.choices if choice.finish_reason]
+        self.assertEqual(reasons, [whole.finish_reason])
+        half = len(whole.text) // 2
+        stop = whole.text[half : half + 3]
+        stopped = self.rich.completions.create(**asked, stop=stop).choices[0]
+        self.assertEqual((stopped.text, stopped.finish_reason), (whole.text[: whole.text.index(stop)], "stop"))
+
     def test_vectors_are_those_of_texts_and_the_same_whoever_computes_them(self):
         answers = [self.rich.embeddings.create(model=MODEL, input=LINES) for _ in range(2)]
         vectors = [one.embedding for one in answers[0].data]
@@ -109,6 +142,13 @@ class Calls(unittest.TestCase):
         self.assertEqual(vectors, [one.embedding for one in answers[1].data])
         nearness = lambda a, b: sum(x * y for x, y in zip(vectors[a], vectors[b], strict=True))  # noqa: E731
         self.assertGreater(nearness(0, 2), nearness(0, 1))
+
+    def test_vectors_come_as_numbers_or_as_their_bytes(self):
+        asked = {"model": MODEL, "input": LINES}
+        numbers = self.rich.embeddings.create(**asked, encoding_format="float").data
+        packed = self.rich.embeddings.create(**asked, encoding_format="base64").data
+        for of, by in zip(numbers, packed, strict=True):
+            self.assertEqual(array.array("f", of.embedding).tobytes(), base64.b64decode(by.embedding))
 
     def test_more_texts_than_one_request_of_a_channel_has_come_in_their_order(self):
         many = [f"{place} whales" for place in range(200)]
@@ -122,12 +162,27 @@ class Calls(unittest.TestCase):
         stream = self.rich.chat.completions.create(**asked, stream=True)
         name = next(iter(stream)).surety["receipt"]
         stream.close()
-        over = lambda: (call := self.door.receipt(name))["state"] != "open" and call  # noqa: E731
-        call = wait.until("the call to be over", over, 60, self.net.supervisor.check)
-        self.assertEqual(call["state"], "closed")
-        self.assertLess(int(call["spent"]), int(call["reserved"]))
-        idle = lambda: self.metric("calls_open") == 0  # noqa: E731
-        wait.until("its place to be free again", idle, 30, self.net.supervisor.check)
+        self.assert_ends_early(name)
+
+    def test_a_task_of_the_asynchronous_client_that_is_cancelled_pays_for_a_part(self):
+        asked, begun = {**CHAT, "max_tokens": 200}, []
+
+        async def read(client):
+            async for part in await client.chat.completions.create(**asked, stream=True):
+                begun.append(part.surety["receipt"])
+
+        async def cancelled():
+            http = self.openai.DefaultAsyncHttpxClient(trust_env=False)
+            options = {"base_url": self.door.url, "api_key": self.door.keys["rich"], "max_retries": 0}
+            async with self.openai.AsyncOpenAI(**options, http_client=http) as client:
+                reading = asyncio.create_task(read(client))
+                while not begun and not reading.done():
+                    await asyncio.sleep(0.01)
+                reading.cancel()
+                await asyncio.wait([reading])
+
+        asyncio.run(cancelled())
+        self.assert_ends_early(begun[0])
 
     def test_what_is_wrong_is_refused_before_anything_is_paid(self):
         before = self.spent()
@@ -144,6 +199,18 @@ class Calls(unittest.TestCase):
             self.poor.chat.completions.create(**CHAT)
         self.assertEqual(refused.exception.code, "insufficient_quota")
         self.assertEqual(self.spent(), before)
+
+    def test_whoever_has_no_key_or_asks_too_often_is_told_so(self):
+        with self.assertRaises(self.openai.AuthenticationError) as refused:
+            self.rich.with_options(api_key="sk-surety-00").chat.completions.create(**CHAT)
+        self.assertEqual(refused.exception.code, "invalid_api_key")
+        made = self.door.create_key("1 SURE", "--requests-per-minute", 1)
+        slow = self.rich.with_options(api_key=made["key"])
+        self.assertTrue(slow.embeddings.create(model=MODEL, input="a").data)
+        with self.assertRaises(self.openai.RateLimitError) as refused:
+            slow.chat.completions.create(**CHAT, stream=True)
+        self.assertEqual(refused.exception.code, "rate_limit_exceeded")
+        self.assertGreater(int(refused.exception.response.headers["retry-after"]), 0)
 
     def test_channels_have_what_answers_cost_and_the_budget_is_kept(self):
         channels = self.door.surety.run("channel", "list")

@@ -6,7 +6,7 @@ pub mod name;
 use sp_core::{H256, crypto::AccountId32};
 use surety_channels::{
     BatchEvidence, BatchNumber, BatchRoot, Batched, ChannelId, ChannelOpening, Equivocation, PointsFound,
-    Request, SignedChunkStatement, SignedVoucher, Time,
+    Region, Request, SignedChunkStatement, SignedVoucher, Time,
 };
 use surety_dispute_game::bisection::Move;
 use surety_proofs::{PartOpening, SegmentOpening, SignedStatement};
@@ -14,7 +14,6 @@ use surety_types::{
     ModelId, TaskId,
     model::{ModelManifest, Operation},
     multiaddr::Endpoints,
-    provider::DeviceProfile,
     stake::Role,
     task::{Bid, ResultClaim, TaskSpec},
     trust::{AuditAnswer, AuditProof, Content, DemandedParts, DisputeId, ItemsFound, Refutation, SlashId},
@@ -59,7 +58,7 @@ pub enum Call {
     /// `ProviderRegistry.register`: offers a machine, or updates the offer.
     RegisterProvider {
         /// The machine.
-        device: DeviceProfile,
+        device: surety_types::provider::DeviceProfile,
         /// Where its data plane answers.
         endpoints: Endpoints,
     },
@@ -470,6 +469,8 @@ pub enum Call {
         unit_price: Balance,
         /// Requests that it answers at once. With 0 it takes nothing new.
         places: u32,
+        /// Where it says that it is.
+        region: Option<Region>,
     },
     /// `Channels.withdraw_offer`: the stash offers it no more.
     WithdrawOffer {
@@ -494,7 +495,6 @@ pub enum Call {
         /// How much, in plancks.
         amount: Balance,
     },
-    /// `Utility.batch_all`: several calls of one signer, all carried out or none: the first that fails says
-    /// why. It takes no batch, and no call that [proves itself](Self::proves_itself).
+    /// `Utility.batch_all`: all or none, of one signer. No batch is in it, and none [`Self::proves_itself`].
     Batch(Vec<Self>),
 }

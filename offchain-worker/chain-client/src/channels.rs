@@ -96,6 +96,10 @@ pub trait ChannelChain: Send + Sync {
         cap: Balance,
     ) -> Result<Option<Balance>, ChainError>;
 
+    /// What disputing a receipt of whoever stands with the most puts on hold at least; more where the receipt
+    /// itself costs much, or a committee may have to decide.
+    async fn dispute_bond(&self, when: When) -> Result<Balance, ChainError>;
+
     /// The time on the chain's clock.
     async fn time(&self, when: When) -> Result<Time, ChainError>;
 }

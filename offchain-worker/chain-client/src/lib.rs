@@ -35,3 +35,4 @@ pub use signer::{
 };
 pub use sp_core::{H256 as Hash, crypto::AccountId32 as AccountId};
 pub use sp_runtime::FixedU128;
+pub use surety_channels::Region;

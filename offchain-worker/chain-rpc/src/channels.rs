@@ -79,6 +79,10 @@ impl ChannelChain for RpcChain {
         self.0.api(when, (API, "least_lock"), &arguments).await
     }
 
+    async fn dispute_bond(&self, when: When) -> Result<Balance, ChainError> {
+        self.0.api(when, (API, "dispute_bond"), &[]).await
+    }
+
     async fn time(&self, when: When) -> Result<Time, ChainError> {
         self.0.api(when, (API, "time"), &[]).await
     }
@@ -116,6 +120,7 @@ impl Runtime {
                 &[account(), Shape::of::<Balance>()],
                 Shape::of::<Option<Balance>>(),
             ),
+            check("dispute_bond", &[], Shape::of::<Balance>()),
             check("time", &[], Shape::of::<Time>()),
         ]
     }

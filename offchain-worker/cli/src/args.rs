@@ -16,7 +16,7 @@ use clap_complete::Shell;
 
 use crate::{amount::Amount, prices::PriceArg};
 pub use calls::{OfferArgs, OfferedArgs, OperationArg, StandArgs};
-pub use channel::{ChannelCommand, OpenArgs};
+pub use channel::{ChannelCommand, OffersArgs, OpenArgs};
 pub use faucet::{FaucetArgs, FaucetCommand};
 pub use gateway::{GatewayArgs, GatewayCommand, KeyArgs, KeysCommand};
 pub use security::{Level, SecurityArgs};
@@ -181,7 +181,7 @@ pub enum ProviderCommand {
     /// Why this provider has no work: what is missing, and what it leaves of the tasks that take bids
     WhyIdle,
     /// Stand behind what is sold over payment channels, with stake that a wrong answer costs; with the
-    /// stash's key. A cap of 0 ends that
+    /// stash's key. Again without --cap where the chain's terms have changed; a cap of 0 ends that
     Stand(StandArgs),
     /// Offer an operation of a model over payment channels, or change the offer; with the stash's key
     Offer(OfferArgs),
@@ -262,6 +262,12 @@ pub struct WorkArgs {
     /// Threads that compute [default: one less than there are cores]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+    /// What exact models run on: auto, cpu, or cuda:N [default: cpu]
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
+    /// Most MiB of the device's memory to take [default: all that is free]
+    #[arg(long, value_name = "N")]
+    pub device_memory_mib: Option<u64>,
     /// Answer there for /health and /metrics (Prometheus): IP:PORT, such as 127.0.0.1:9616 [default: nowhere]
     #[arg(long, value_name = "ADDR")]
     pub metrics_listen: Option<String>,

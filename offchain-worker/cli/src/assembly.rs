@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use surety_engine::{Engine, EngineError, open};
+use surety_engine::{Device, Engine, EngineError, open_on};
 use surety_host::{Core, Tools};
 use surety_journal::RecordLog;
 use surety_models::ModelFiles;
@@ -23,12 +23,12 @@ pub struct WorkerParts {
 
 /// Puts workers together.
 pub trait Assembly: Send + Sync {
-    /// The engine of a model. Called in an engine's thread.
+    /// The engine of a model, on a device. Called in an engine's thread.
     ///
     /// # Errors
-    /// When the files are not those of a model.
-    fn engine(&self, files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
-        open(files)
+    /// When the files are not those of a model, or the device cannot have it.
+    fn engine(&self, files: ModelFiles, device: &Device) -> Result<Arc<dyn Engine>, EngineError> {
+        open_on(files, device)
     }
 
     /// The worker, before it does anything.

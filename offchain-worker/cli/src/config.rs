@@ -14,7 +14,8 @@ use figment::{
     Figment,
     providers::{Env, Format, Serialized, Toml},
 };
-use surety_chain_client::AccountId;
+use surety_chain_client::{AccountId, Region};
+use surety_engine::Choice;
 use surety_network::{StoreLimits, check_listen};
 use surety_provider_calls::CallsConfig;
 
@@ -69,6 +70,8 @@ pub struct ProviderConfig {
     /// Most tasks at once, open bids and those that only wait for a window to end included: a bound on
     /// memory, since what does not fit into the time is not bid for.
     pub tasks_max: usize,
+    /// Where it is, as its offers over payment channels say, where it says so.
+    pub region: Option<Region>,
 }
 
 /// How a worker works, whatever its role.
@@ -80,6 +83,10 @@ pub struct WorkConfig {
     pub models: Vec<String>,
     /// Threads that compute.
     pub threads: usize,
+    /// What exact models run on.
+    pub device: Choice,
+    /// Most bytes of its own memory to take; nothing: all that is free.
+    pub device_memory_bytes_max: Option<u64>,
     /// Where it answers for health and metrics; nothing: nowhere.
     pub metrics_listen: Option<SocketAddr>,
     /// Most that is added to a call's fee where its deadline is near, in plancks. Openings cost nothing.
@@ -155,7 +162,7 @@ pub fn load(file: Option<&Path>, flags: RawConfig) -> Result<Config, ConfigError
 
 /// Settings that the environment can name: `SURETY_RPC`, `SURETY_PROVIDER_LISTEN='["127.0.0.1:4001"]'` and so
 /// on.
-const ENVIRONMENT: [&str; 31] = [
+const ENVIRONMENT: [&str; 36] = [
     "home",
     "rpc",
     "key_file",
@@ -168,8 +175,11 @@ const ENVIRONMENT: [&str; 31] = [
     "provider_price_per_unit",
     "provider_prices",
     "provider_threads",
+    "provider_device",
+    "provider_device_memory_mib_max",
     "provider_units_per_second",
     "provider_tasks_max",
+    "provider_region",
     "provider_metrics_listen",
     "provider_tip_max",
     "calls_enabled",
@@ -181,6 +191,8 @@ const ENVIRONMENT: [&str; 31] = [
     "verifier_stash",
     "verifier_models",
     "verifier_threads",
+    "verifier_device",
+    "verifier_device_memory_mib_max",
     "verifier_metrics_listen",
     "verifier_tip_max",
     "task_listen",
@@ -313,6 +325,8 @@ fn validate_work(raw: RawWork, section: &str, problems: &mut Problems) -> WorkCo
     });
     WorkConfig {
         threads: validate_threads(raw.threads, section, problems),
+        device: validate_device(raw.device.as_deref(), section, problems),
+        device_memory_bytes_max: raw.device_memory_mib_max.map(|mib| mib.saturating_mul(1 << 20)),
         stash: raw
             .stash
             .and_then(|text| problems.check(&format!("{section}.stash"), keys::parse_account(&text))),
@@ -320,6 +334,12 @@ fn validate_work(raw: RawWork, section: &str, problems: &mut Problems) -> WorkCo
         metrics_listen,
         tip_max: raw.tip_max.unwrap_or(TIP_MAX),
     }
+}
+
+/// The processor, unless something else was said: no device has proven itself yet.
+fn validate_device(text: Option<&str>, section: &str, problems: &mut Problems) -> Choice {
+    let chosen = text.and_then(|text| problems.check(&format!("{section}.device"), text.parse()));
+    chosen.unwrap_or_default()
 }
 
 /// One less than there are cores, unless something else was said.
@@ -352,6 +372,10 @@ fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfi
         (1..=65_536).contains(&tasks_max),
         "provider.tasks_max: must be between 1 and 65536",
     );
+    let region = raw.region.and_then(|text| {
+        let region = text.parse().map_err(|error| format!("{text:?}: {error}"));
+        problems.check("provider.region", region)
+    });
     ProviderConfig {
         work,
         data: DataConfig {
@@ -361,6 +385,7 @@ fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfi
         prices,
         units_per_second,
         tasks_max,
+        region,
     }
 }
 

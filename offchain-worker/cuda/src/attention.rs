@@ -1,5 +1,7 @@
 //! Attention over cached keys and values.
 
+use std::ops::Range;
+
 use surety_exact::{ArithmeticError, HEAD_MAX, HEAD_PRECISION, blocks, rsqrt};
 
 use crate::{
@@ -15,9 +17,9 @@ pub struct Heads<M: GpuBackend> {
     q: Option<(M::Memory, usize)>,
     /// `[rows][heads]`.
     scales: Option<Floats<M>>,
-    rows: usize,
-    heads: usize,
-    head_dim: usize,
+    pub(crate) rows: usize,
+    pub(crate) heads: usize,
+    pub(crate) head_dim: usize,
 }
 
 impl<M: GpuBackend> Default for Heads<M> {
@@ -34,7 +36,7 @@ impl<M: GpuBackend> Default for Heads<M> {
 
 impl<M: GpuBackend> Heads<M> {
     /// Values and scales, if there are any.
-    fn memory(&self) -> Result<(&M::Memory, &M::Memory), ArithmeticError> {
+    pub(crate) fn memory(&self) -> Result<(&M::Memory, &M::Memory), ArithmeticError> {
         let (q, scales) = self
             .q
             .as_ref()
@@ -48,17 +50,17 @@ impl<M: GpuBackend> Heads<M> {
 #[derive(Debug)]
 pub struct Cache<M: GpuBackend> {
     /// `[kv_head][pair of elements][position]`: two int16 each.
-    keys: M::Memory,
+    pub(crate) keys: M::Memory,
     /// `[kv_head][position]`.
-    key_scales: Floats<M>,
+    pub(crate) key_scales: Floats<M>,
     /// `[kv_head][position][head_dim]`: int16.
-    values: M::Memory,
+    pub(crate) values: M::Memory,
     /// `[kv_head][position]`.
-    value_scales: Floats<M>,
-    kv_heads: usize,
-    head_dim: usize,
-    capacity: usize,
-    len: usize,
+    pub(crate) value_scales: Floats<M>,
+    pub(crate) kv_heads: usize,
+    pub(crate) head_dim: usize,
+    pub(crate) capacity: usize,
+    pub(crate) len: usize,
 }
 
 impl<M: GpuBackend> Cache<M> {
@@ -70,6 +72,11 @@ impl<M: GpuBackend> Cache<M> {
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Positions that there is room for.
+    pub fn capacity(&self) -> usize {
+        self.capacity
     }
 
     /// Forgets all positions.
@@ -107,15 +114,18 @@ struct Sight<'a, M: GpuBackend> {
 }
 
 impl<'a, M: GpuBackend> Mask<'a, M> {
-    fn sight(&self, rows: usize, cached: usize) -> Result<Sight<'a, M>, ArithmeticError> {
+    /// Of these rows of all.
+    fn sight(&self, rows: &Range<usize>, cached: usize) -> Result<Sight<'a, M>, ArithmeticError> {
         let (spans, first, step, reach, end) = match *self {
             Mask::Full => (None, size(cached)?, 0, cached, cached),
             Mask::Causal { first } => {
-                let end = first.saturating_add(rows);
-                (None, size(first.saturating_add(1))?, 1, end, end)
+                let end = first.saturating_add(rows.len());
+                // Kernels count rows from the first of all, modulo 2^32.
+                let first = size(first.saturating_add(1))?.wrapping_sub(size(rows.start)?);
+                (None, first, 1, end, end)
             }
             Mask::Spans(spans) => {
-                fits(spans.len == rows)?;
+                fits(spans.len >= rows.end)?;
                 (Some(spans), 0, 0, spans.reach, spans.end)
             }
         };
@@ -224,10 +234,24 @@ impl<M: GpuBackend> Kernels<M> {
     /// [`ArithmeticError::Shape`] when the parts do not fit together or the cache is full, or the machine's
     /// own.
     pub fn append(&mut self, cache: &mut Cache<M>, keys: &Heads<M>, values: &Heads<M>) -> Result<(), Error> {
+        self.append_rows(cache, keys, values, 0..keys.rows)
+    }
+
+    /// [`Kernels::append`] of some rows.
+    ///
+    /// # Errors
+    /// Those of [`Kernels::append`].
+    pub fn append_rows(
+        &mut self,
+        cache: &mut Cache<M>,
+        keys: &Heads<M>,
+        values: &Heads<M>,
+        rows: Range<usize>,
+    ) -> Result<(), Error> {
         let shape = |heads: &Heads<M>| (heads.rows, heads.heads, heads.head_dim);
         let expected = (keys.rows, cache.kv_heads, cache.head_dim);
         fits([shape(keys), shape(values)] == [expected; 2])?;
-        fits(keys.rows <= cache.capacity - cache.len)?;
+        fits(!rows.is_empty() && rows.end <= keys.rows && rows.len() <= cache.capacity - cache.len)?;
         let ((key_q, key_scales), (value_q, value_scales)) = (keys.memory()?, values.memory()?);
         let arguments = [
             Argument::Memory(key_q),
@@ -238,15 +262,16 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::Memory(&cache.key_scales.memory),
             Argument::Memory(&cache.values),
             Argument::Memory(&cache.value_scales.memory),
+            Argument::U32(size(rows.start)?),
             Argument::U32(size(cache.len)?),
-            Argument::U32(size(keys.rows)?),
+            Argument::U32(size(rows.len())?),
             Argument::U32(size(cache.kv_heads)?),
             Argument::U32(size(cache.head_dim)?),
             Argument::U32(size(cache.capacity)?),
         ];
-        let threads = keys.rows * cache.kv_heads * cache.head_dim;
+        let threads = rows.len() * cache.kv_heads * cache.head_dim;
         Self::each(&mut self.machine, "append", threads, &arguments)?;
-        cache.len += keys.rows;
+        cache.len += rows.len();
         Ok(())
     }
 
@@ -265,19 +290,36 @@ impl<M: GpuBackend> Kernels<M> {
         mask: Mask<'_, M>,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
-        let (rows, heads) = (queries.rows, queries.heads);
+        self.attend_rows(queries, 0..queries.rows, cache, mask, out)
+    }
+
+    /// [`Kernels::attention`] of some rows: `out` has room for all, and the others stay as they are. With
+    /// [`Mask::Causal`] `first` is the position of the first of these, and spans are those of all rows.
+    ///
+    /// # Errors
+    /// Those of [`Kernels::attention`].
+    pub fn attend_rows(
+        &mut self,
+        queries: &Heads<M>,
+        rows: Range<usize>,
+        cache: &Cache<M>,
+        mask: Mask<'_, M>,
+        out: &mut Floats<M>,
+    ) -> Result<(), Error> {
+        let heads = queries.heads;
+        fits(!rows.is_empty() && rows.end <= queries.rows)?;
         fits(heads > 0 && heads.is_multiple_of(cache.kv_heads) && heads <= GRID_MAX)?;
-        fits(queries.head_dim == cache.head_dim && out.len == rows * heads * cache.head_dim)?;
-        let sight = mask.sight(rows, cache.len)?;
+        fits(queries.head_dim == cache.head_dim && out.len == queries.rows * heads * cache.head_dim)?;
+        let sight = mask.sight(&rows, cache.len)?;
         let cells = heads.checked_mul(sight.reach).ok_or(ArithmeticError::Shape)?;
         let most = (self.room / cells).clamp(1, GRID_MAX);
-        Self::ensure(&mut self.machine, &mut self.scratch, most.min(rows) * cells)?;
-        let stats = most.min(rows) * heads * blocks(sight.reach) * STATS;
+        Self::ensure(&mut self.machine, &mut self.scratch, most.min(rows.len()) * cells)?;
+        let stats = most.min(rows.len()) * heads * blocks(sight.reach) * STATS;
         Self::ensure(&mut self.machine, &mut self.stats, stats)?;
-        for base in (0..rows).step_by(most) {
+        for base in rows.clone().step_by(most) {
             let round = Round {
                 base,
-                count: most.min(rows - base),
+                count: most.min(rows.end - base),
                 heads,
             };
             self.score(queries, cache, &sight, &round)?;

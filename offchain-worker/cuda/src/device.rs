@@ -100,6 +100,14 @@ impl Device {
         self.library.is_some()
     }
 
+    /// Bytes of the device's memory that nobody has, and all of it.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn memory(&self) -> Result<(usize, usize), Error> {
+        self.context.mem_get_info().map_err(failed)
+    }
+
     /// Multiprocessors of the device.
     ///
     /// # Errors
@@ -161,6 +169,20 @@ fn failed(error: DriverError) -> Error {
     match error.0 {
         // There is a driver, and nothing for it to drive.
         CUresult::CUDA_ERROR_NO_DEVICE => Error::NoDevice(0),
+        // After these the driver refuses everything else.
+        CUresult::CUDA_ERROR_DEINITIALIZED
+        | CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE
+        | CUresult::CUDA_ERROR_INVALID_DEVICE
+        | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+        | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+        | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+        | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+        | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+        | CUresult::CUDA_ERROR_LAUNCH_FAILED
+        | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+        | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
+        | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+        | CUresult::CUDA_ERROR_MPS_CLIENT_TERMINATED => Error::Lost(error.to_string()),
         _ => Error::Device(error.to_string()),
     }
 }

@@ -3,16 +3,19 @@
 use surety_exact::ArithmeticError;
 
 /// Why there is no result.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
     /// `libcuda` is not there, or is none.
-    #[error("this machine has no NVIDIA driver (libcuda)")]
+    #[error("this machine has no NVIDIA driver (libcuda): install one, or choose the device `cpu`")]
     NoDriver,
     /// There is a driver, and no such device.
-    #[error("there is no CUDA device {0}")]
+    #[error("there is no CUDA device {0}: `nvidia-smi -L` lists those that there are")]
     NoDevice(usize),
     /// The driver is older than what the kernels need.
-    #[error("the NVIDIA driver offers CUDA {found}, and {needed} is needed")]
+    #[error(
+        "the NVIDIA driver is too old: it offers CUDA {}, and {} is needed. Install a newer one",
+        version(*found), version(*needed)
+    )]
     DriverTooOld {
         /// What the driver offers: 1000 times the major number plus 10 times the minor.
         found: i32,
@@ -20,7 +23,7 @@ pub enum Error {
         needed: i32,
     },
     /// The driver cannot read what the installed compiler writes.
-    #[error("the NVIDIA driver is older than the compiler (libnvrtc) beside it")]
+    #[error("the NVIDIA driver is older than the compiler (libnvrtc) beside it: install an older libnvrtc")]
     DriverOlderThanCompiler,
     /// The device lacks integer dot products of the kind used.
     #[error("the device is of compute capability {major}.{minor}, and 7.5 is needed")]
@@ -31,20 +34,50 @@ pub enum Error {
         minor: i32,
     },
     /// `libnvrtc` is not there.
-    #[error("this machine has no CUDA run-time compiler (libnvrtc)")]
+    #[error("this machine has no CUDA run-time compiler (libnvrtc): see docs/cuda.md")]
     NoCompiler,
     /// The compiler refused the kernels: a defect, or a compiler too old.
     #[error("the kernels do not compile: {0}")]
     Compile(String),
-    /// The device's memory is used up.
-    #[error("the device has no {0} bytes of memory left")]
+    /// The device's memory is used up, by us or by other programs.
+    #[error(
+        "the device has no {0} bytes of memory left: `nvidia-smi` shows who has it. End other programs, offer \
+         fewer models, or choose another device"
+    )]
     OutOfMemory(usize),
+    /// More is needed than this program may take.
+    #[error(
+        "{needed} more bytes of the device's memory are needed, and {used} of {max} are taken: raise the \
+         memory cap, or offer fewer models"
+    )]
+    MemoryCap {
+        /// Bytes that were asked for.
+        needed: u64,
+        /// Bytes that are taken.
+        used: u64,
+        /// Most bytes that may be.
+        max: u64,
+    },
+    /// The device was there and is no more, or its context is broken. Nothing works on it until the program
+    /// is started again.
+    #[error("the device has vanished ({0}): look into the system's log for NVRM, then start again")]
+    Lost(String),
+    /// The program was built without what talks to devices.
+    #[error(
+        "this program was built without CUDA: use one built with the feature `cuda`, or the device `cpu`"
+    )]
+    NotBuilt,
     /// The driver refused something else.
     #[error("the device failed: {0}")]
     Device(String),
     /// The numbers have no canonical result. Every honest machine finds the same.
     #[error("there is no canonical result: {0:?}")]
     Arithmetic(ArithmeticError),
+}
+
+/// As the driver's makers write it.
+fn version(number: i32) -> String {
+    format!("{}.{}", number / 1000, number % 1000 / 10)
 }
 
 impl From<ArithmeticError> for Error {

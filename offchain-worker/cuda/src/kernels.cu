@@ -357,6 +357,14 @@ extern "C" __global__ void gather(const float *rows, const u32 *numbers, u32 cou
   out[index] = rows[(u64)numbers[index / width] * width + index % width];
 }
 
+// Copies rows of `width` pairs of bytes; from one row to the next it is so many pairs on either side.
+extern "C" __global__ void copy(const i16 *from, u64 from_stride, u64 width, u64 rows, i16 *into, u64 into_at,
+                                u64 into_stride) {
+  u64 index = thread_index();
+  if (index >= rows * width) return;
+  into[into_at + index / width * into_stride + index % width] = from[index / width * from_stride + index % width];
+}
+
 // exact::rotate_row for every head: a thread per pair. Row i is at position `first + i`, or at
 // `positions[i]`.
 extern "C" __global__ void rotate(float *rows, const u64 *turns, const u32 *positions, u32 first, u32 count, u32 heads,
@@ -419,19 +427,20 @@ extern "C" __global__ void quantize_heads(const float *rows, u32 head_dim, i16 *
   if (threadIdx.x == 0) scales[blockIdx.x] = vanishing ? 0.0f : div(size, INT12_MAX);
 }
 
-// Puts rows of quantized heads at positions from `at`. Keys are kept [kv_head][pair of elements][position],
+// Puts rows of quantized heads, from row `from` on, at positions from `at`. Keys are kept [kv_head][pair of elements][position],
 // as `score` reads them with neighboring threads at neighboring positions; values [kv_head][position][d],
 // as `mix` does; scales [kv_head][position].
 extern "C" __global__ void append(const i16 *keys, const float *key_scales, const i16 *values,
                                   const float *value_scales, int *kept_keys, float *kept_key_scales,
-                                  i16 *kept_values, float *kept_value_scales, u32 at, u32 count, u32 kv_heads,
-                                  u32 head_dim, u32 capacity) {
+                                  i16 *kept_values, float *kept_value_scales, u32 from, u32 at, u32 count,
+                                  u32 kv_heads, u32 head_dim, u32 capacity) {
   u64 index = thread_index();
   if (index >= (u64)count * kv_heads * head_dim) return;
   u32 d = index % head_dim;
+  u32 head = index / head_dim % kv_heads;
+  u32 position = at + (u32)(index / head_dim / kv_heads);
+  index += (u64)from * kv_heads * head_dim;
   u64 cell = index / head_dim;
-  u32 head = cell % kv_heads;
-  u32 position = at + (u32)(cell / kv_heads);
   kept_values[((u64)head * capacity + position) * head_dim + d] = values[index];
   if (d % 2 == 0) {
     u32 second = d + 1 < head_dim ? (u32)(int)keys[index + 1] : 0u;

@@ -24,6 +24,8 @@ const ROOM: usize = 1 << 26;
 pub struct Floats<M: GpuBackend> {
     pub(crate) memory: M::Memory,
     pub(crate) len: usize,
+    /// Values that the memory has room for.
+    pub(crate) room: usize,
 }
 
 impl<M: GpuBackend> Floats<M> {
@@ -111,9 +113,37 @@ impl<M: GpuBackend> Kernels<M> {
     /// # Errors
     /// The machine's own.
     pub fn floats(&mut self, len: usize) -> Result<Floats<M>, Error> {
+        Self::array(&mut self.machine, len)
+    }
+
+    /// An array of this length whose values are unspecified: the one that is there, if that has room.
+    ///
+    /// # Errors
+    /// The machine's own.
+    pub fn sized<'a>(
+        &mut self,
+        space: &'a mut Option<Floats<M>>,
+        len: usize,
+    ) -> Result<&'a mut Floats<M>, Error> {
+        if space.as_ref().is_none_or(|space| space.room < len) {
+            // The old one first: both may not fit.
+            *space = None;
+        }
+        let floats = match space.take() {
+            Some(floats) => floats,
+            None => self.floats(len)?,
+        };
+        Ok(space.insert(Floats { len, ..floats }))
+    }
+
+    fn array(machine: &mut M, len: usize) -> Result<Floats<M>, Error> {
         // No allocator gives nothing.
-        let memory = self.machine.allocate(len.max(1) * 4)?;
-        Ok(Floats { memory, len })
+        let memory = machine.allocate(len.max(1) * 4)?;
+        Ok(Floats {
+            memory,
+            len,
+            room: len,
+        })
     }
 
     /// Copies values to the machine.
@@ -208,8 +238,7 @@ impl<M: GpuBackend> Kernels<M> {
         if space.as_ref().is_none_or(|space| space.len < len) {
             // The old one first: both may not fit.
             *space = None;
-            let memory = machine.allocate(len.max(1) * 4)?;
-            *space = Some(Floats { memory, len });
+            *space = Some(Self::array(machine, len)?);
         }
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 mod attention;
 mod backend;
+mod capped;
+mod copy;
 #[cfg(feature = "cuda")]
 mod device;
 mod error;
@@ -12,6 +14,8 @@ mod rows;
 
 pub use attention::{Cache, Heads, Mask};
 pub use backend::{Argument, GpuBackend, OPTIONS, Product, SOURCE, Shape};
+pub use capped::{Capped, CappedMemory};
+pub use copy::{Kept, Stage};
 #[cfg(feature = "cuda")]
 pub use device::Device;
 pub use error::Error;

@@ -27,6 +27,9 @@ fn a_device_equals_the_definition() {
     suite::each_fault_is_reported_once(&mut kernels);
     suite::rounds_of_rows_do_not_show(&mut kernels);
     suite::rounds_of_queries_do_not_show(&mut kernels);
+    suite::what_is_kept_can_be_copied(&mut kernels);
+    suite::rows_attend_alone_as_among_others(&mut kernels);
+    suite::what_is_staged_leaves_in_its_order(&mut kernels);
 }
 
 /// On a machine without a device the reason is named; with one, a number that is too high is.

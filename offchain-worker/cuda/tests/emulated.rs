@@ -5,7 +5,7 @@ mod emulator;
 mod suite;
 
 use emulator::{Emulator, Order};
-use surety_cuda::Kernels;
+use surety_cuda::{Capped, Error, GpuBackend, Kernels};
 
 /// Where a barrier is missing, the order in which threads run shows.
 fn both_orders(check: impl Fn(&mut Kernels<Emulator>)) {
@@ -67,4 +67,38 @@ fn rounds_of_rows_do_not_show() {
 #[test]
 fn rounds_of_queries_do_not_show() {
     both_orders(suite::rounds_of_queries_do_not_show);
+}
+
+#[test]
+fn what_is_kept_can_be_copied() {
+    both_orders(suite::what_is_kept_can_be_copied);
+}
+
+#[test]
+fn rows_attend_alone_as_among_others() {
+    both_orders(suite::rows_attend_alone_as_among_others);
+}
+
+#[test]
+fn what_is_staged_leaves_in_its_order() {
+    both_orders(suite::what_is_staged_leaves_in_its_order);
+}
+
+/// What is freed may be taken again, and what is computed is the same.
+#[test]
+fn no_more_memory_is_taken_than_the_cap_allows() {
+    let mut machine = Capped::new(Emulator::start(Order::Forwards), 1000);
+    let first = machine.allocate(600).unwrap();
+    let refused = machine.allocate(401).unwrap_err();
+    let expected = Error::MemoryCap {
+        needed: 401,
+        used: 600,
+        max: 1000,
+    };
+    assert_eq!(refused, expected);
+    let second = machine.allocate(400).unwrap();
+    drop((first, second));
+    machine.allocate(1000).unwrap();
+    let emulator = Emulator::start(Order::Forwards);
+    suite::rows_attend_alone_as_among_others(&mut Kernels::new(Capped::new(emulator, 1 << 24)).unwrap());
 }

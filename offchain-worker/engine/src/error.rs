@@ -7,6 +7,8 @@ use surety_types::{
     model::{ModelFamily, Operation, Tier},
 };
 
+use crate::exact::Fault;
+
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -57,6 +59,15 @@ pub enum EngineError {
         /// Index of the item, from 0.
         item: u32,
     },
+    /// The device cannot be used, or failed. No other machine need fail with it.
+    #[error("the device cannot be used: {0}")]
+    Device(surety_cuda::Error),
+    /// The device has computed something else than the processor does: nothing is claimed of it.
+    #[error(
+        "the device gives other numbers than the processor: nothing that it computes can be claimed. Run the \
+         checks of docs/cuda.md, and choose the device `cpu` until they pass"
+    )]
+    DeviceDiffers,
     /// The tensor library refused.
     #[error("inference failed: {0}")]
     Compute(String),
@@ -75,4 +86,14 @@ pub enum EngineError {
     /// The inference threads could not be started.
     #[error("cannot start the inference threads: {0}")]
     Threads(String),
+}
+
+impl From<Fault> for EngineError {
+    /// Of what is no job.
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Arithmetic(_) => Self::Compute("the model does not fit the device".into()),
+            Fault::Device(error) => Self::Device(error),
+        }
+    }
 }

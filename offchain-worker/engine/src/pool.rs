@@ -26,8 +26,9 @@ use surety_types::{ModelId, input::NEW_TOKENS_MAX};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
-    engine::{Engine, Event, Job, Outcome, Sink, open},
+    engine::{Engine, Event, Job, Outcome, Sink, open_on},
     error::EngineError,
+    exact::Device,
 };
 
 /// Stack of an inference thread. A product that waits for its parts may take up another item meanwhile, on
@@ -148,6 +149,7 @@ impl Queues {
 /// others.
 pub struct EnginePool {
     queues: Arc<Queues>,
+    device: Device,
 }
 
 impl EnginePool {
@@ -169,7 +171,21 @@ impl EnginePool {
                 }
             })
             .map_err(|error| EngineError::Threads(error.to_string()))?;
-        Ok(Self { queues })
+        Ok(Self {
+            queues,
+            device: Device::default(),
+        })
+    }
+
+    /// Loads exact models onto this device from now on. Jobs stay one after the other.
+    pub fn on(mut self, device: Device) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// What exact models are loaded onto.
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 
     /// Queues a job. Await the ticket for its outcome.
@@ -179,8 +195,8 @@ impl EnginePool {
 
     /// Queues the loading of a model: reading and hashing its files, and building its engine, take a while.
     pub fn load(&self, store: &ModelStore, model: ModelId) -> Result<Ticket<Arc<dyn Engine>>, EngineError> {
-        let store = store.clone();
-        self.work(Priority::Inference, move |_| open(store.load(model)?))
+        let (store, device) = (store.clone(), self.device.clone());
+        self.work(Priority::Inference, move |_| open_on(store.load(model)?, &device))
     }
 
     /// Jobs that wait, of each priority.

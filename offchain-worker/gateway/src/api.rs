@@ -61,6 +61,8 @@ pub struct Settings {
     pub time: Duration,
     /// Longest time until a provider says something.
     pub token_time: Duration,
+    /// Longest time that proofs of a call's receipts are waited for, of all of them together.
+    pub proof_time: Duration,
     /// How batches are computed.
     pub batches: BatchSettings,
 }

@@ -89,6 +89,7 @@ async fn embed_and_close(
             }
             Ok(Ok(done)) => {
                 receipts = done.receipts;
+                spent = spent.saturating_add(done.spent);
                 if done.vectors.len() == items.len() {
                     break Ok(done.vectors);
                 }

@@ -115,6 +115,7 @@ impl From<UpstreamError> for ApiError {
             UpstreamError::Busy => "busy",
             UpstreamError::Failed { .. } => "provider_failed",
             UpstreamError::Exhausted => "channel_exhausted",
+            UpstreamError::Uncovered => "not_covered",
         };
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string())
     }

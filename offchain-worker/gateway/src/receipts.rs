@@ -1,7 +1,11 @@
 //! `/v1/receipts/{id}`: what an answer has cost, and who stands by it.
 
+use std::collections::BTreeMap;
+
 use axum::{Json, extract::Path, http::StatusCode, response::IntoResponse};
+use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
+use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
 use crate::{
@@ -14,6 +18,10 @@ use crate::{
     runner::TaskReceipt,
     upstream::{Receipt, Verdict},
 };
+
+/// Receipts of a call that are asked about at once. It may have some hundred: of a race, of several attempts,
+/// and of more items than one request has.
+const ASKED_AT_ONCE: usize = 16;
 
 words!(
     CallWord = "surety.call",
@@ -173,31 +181,42 @@ pub(crate) async fn proof(Asker { shared, key }: Asker, Path(id): Path<String>) 
     if call.receipts.len() > call.proofs.len() {
         shared.take_request(&key)?;
     }
-    let mut proofs = Vec::new();
+    let until = Instant::now()
+        .checked_add(shared.settings.proof_time)
+        .unwrap_or_else(Instant::now);
+    let shared = &shared;
+    // By their places. A slow one takes a place from those that wait, and no more.
+    let found: BTreeMap<usize, Result<Proof, NoProof>> = stream::iter(call.receipts.into_iter().enumerate())
+        .map(|(place, receipt)| (call.proofs.remove(&place), place, receipt))
+        .map(|(kept, place, receipt)| async move {
+            let found = match kept {
+                Some(kept) => Ok(kept),
+                None => prove(shared, (number, place), receipt, until).await?,
+            };
+            Ok::<_, ApiError>((place, found))
+        })
+        .buffer_unordered(ASKED_AT_ONCE)
+        .try_collect()
+        .await?;
     let mut refusal = None;
-    for (place, receipt) in call.receipts.iter().enumerate() {
-        let found = match call.proofs.remove(&place) {
-            Some(kept) => Ok(kept),
-            None => prove(&shared, (number, place), receipt).await?,
-        };
-        proofs.push(match found {
-            Ok(proof) => Proven {
-                proof: Some(proof),
-                missing: None,
-            },
-            Err(why) => {
-                let missing = Missing {
-                    code: why.code(),
-                    message: why.to_string(),
-                };
-                refusal = Some(why);
-                Proven {
-                    proof: None,
-                    missing: Some(missing),
-                }
+    let proven = found.into_values().map(|found| match found {
+        Ok(proof) => Proven {
+            proof: Some(proof),
+            missing: None,
+        },
+        Err(why) => {
+            let missing = Missing {
+                code: why.code(),
+                message: why.to_string(),
+            };
+            refusal = Some(why);
+            Proven {
+                proof: None,
+                missing: Some(missing),
             }
-        });
-    }
+        }
+    });
+    let proofs: Vec<Proven> = proven.collect();
     if proofs.iter().any(|proven| proven.proof.is_some()) {
         let object = ProofWord::Word;
         let model = call.model;
@@ -216,15 +235,17 @@ pub(crate) async fn proof(Asker { shared, key }: Asker, Path(id): Path<String>) 
     Err(refusal.map_or_else(nothing, ApiError::from))
 }
 
-/// Asks the provider, and keeps what it shows.
+/// Asks the provider, and keeps what it shows. One that is slow keeps nobody waiting beyond `until`.
 async fn prove(
     shared: &Shared,
     (number, place): (u64, usize),
-    receipt: &Receipt,
+    receipt: Receipt,
+    until: Instant,
 ) -> Result<Result<Proof, NoProof>, ApiError> {
-    let proof = match shared.upstream.proof(receipt).await {
-        Ok(proof) => proof,
-        Err(why) => return Ok(Err(why)),
+    let proof = match timeout_at(until, shared.upstream.proof(&receipt)).await {
+        Ok(Ok(proof)) => proof,
+        Ok(Err(why)) => return Ok(Err(why)),
+        Err(_) => return Ok(Err(NoProof::Unshown("it does not answer in time".into()))),
     };
     let kept = proof.clone();
     shared
@@ -257,11 +278,14 @@ async fn own(shared: &Shared, key: &Key, id: &str) -> Result<Found, ApiError> {
 }
 
 async fn of_call(shared: &Shared, id: String, call: Call) -> CallDetail {
-    let mut receipts = Vec::new();
-    for receipt in call.receipts {
-        let verdict = shared.upstream.verdict(&receipt).await;
-        receipts.push(Signed { receipt, verdict });
-    }
+    let receipts: Vec<Signed> = stream::iter(call.receipts)
+        .map(|receipt| async move {
+            let verdict = shared.upstream.verdict(&receipt).await;
+            Signed { receipt, verdict }
+        })
+        .buffered(ASKED_AT_ONCE)
+        .collect()
+        .await;
     CallDetail {
         object: CallWord::Word,
         id,

@@ -125,6 +125,8 @@ pub struct Embedded {
     pub vectors: Vec<Vec<f32>>,
     /// What was signed for them: several, where there are more items than one request may have.
     pub receipts: Vec<Receipt>,
+    /// What others may have been paid who have signed no receipt for it by now, in plancks.
+    pub spent: u128,
 }
 
 /// Why there is no answer.
@@ -149,6 +151,12 @@ pub enum UpstreamError {
     /// No channel has the money for it, and there is no more for one.
     #[error("the gateway's channels have too little money for this: its operator has to raise their budget")]
     Exhausted,
+    /// Providers have been asked as much as they stand behind: that takes minutes to settle. Nobody is paid.
+    #[error(
+        "the providers of this model were asked for as much as their locks cover: try again when it is settled, \
+         or another model"
+    )]
+    Uncovered,
 }
 
 /// An answer while it is made. Only a bounded number of tokens is made ahead of [`next`](Self::next);

@@ -4,7 +4,10 @@
 
 mod common;
 
-use std::sync::{Arc, atomic::Ordering::SeqCst};
+use std::{
+    sync::{Arc, atomic::Ordering::SeqCst},
+    time::Duration,
+};
 
 use common::{
     asked,
@@ -13,6 +16,7 @@ use common::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::Barrier;
 
 struct World {
     providers: Arc<Providers>,
@@ -22,7 +26,11 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        let (home, providers) = (tempfile::tempdir().unwrap(), Arc::new(Providers::default()));
+        Self::of(Providers::default()).await
+    }
+
+    async fn of(providers: Providers) -> Self {
+        let (home, providers) = (tempfile::tempdir().unwrap(), Arc::new(providers));
         let door = open(&home, providers.clone()).await;
         Self {
             providers,
@@ -60,7 +68,22 @@ impl World {
 
 async fn open(home: &TempDir, providers: Arc<Providers>) -> Door {
     let tasks = Tasks::new(&home.path().join("chain"));
-    Door::before(providers, &home.path().join("ledger"), tasks, settings(None, DAY)).await
+    let mut settings = settings(None, DAY);
+    if providers.silent.is_some() {
+        settings.proof_time = Duration::from_millis(300);
+    }
+    Door::before(providers, &home.path().join("ledger"), tasks, settings).await
+}
+
+/// Several providers have signed a part each.
+const PARTS: u32 = 5;
+
+fn parted() -> Providers {
+    Providers {
+        parts: PARTS,
+        has_batched: true.into(),
+        ..Providers::default()
+    }
 }
 
 #[tokio::test]
@@ -96,6 +119,51 @@ async fn a_proof_is_there_once_its_receipt_is_batched_and_is_kept_over_a_restart
         2,
         "what is kept is not asked for"
     );
+}
+
+#[tokio::test]
+async fn all_who_have_signed_a_part_of_an_answer_are_asked_at_once() {
+    let world = World::of(Providers {
+        // Who is asked one after the other never answers.
+        together: Some(Arc::new(Barrier::new(PARTS as usize))),
+        ..parted()
+    })
+    .await;
+    let key = world.key("one");
+    let body = json!({"model": "embedder", "input": "a"});
+    let receipt = world.answer(&key, "/v1/embeddings", body).await;
+    let (status, told) = world.proof(&key, &receipt).await;
+    assert_eq!(status, 200, "{told}");
+    let proofs = told["proofs"].as_array().unwrap();
+    let said = proofs.iter().map(|proven| &proven["proof"]["says"]["provider"]);
+    let named: Vec<String> = said.map(|name| name.as_str().unwrap().into()).collect();
+    // In their order.
+    let expected: Vec<String> = (0..PARTS).map(|part| format!("provider-{part}")).collect();
+    assert_eq!(named, expected);
+}
+
+#[tokio::test]
+async fn a_provider_that_says_nothing_keeps_no_other_proof_waiting_and_is_asked_again_the_next_time() {
+    let world = World::of(Providers {
+        silent: Some("provider-0".into()),
+        ..parted()
+    })
+    .await;
+    let key = world.key("one");
+    let body = json!({"model": "embedder", "input": "a"});
+    let receipt = world.answer(&key, "/v1/embeddings", body).await;
+    for shown in [PARTS, PARTS + 1] {
+        let (status, told) = world.proof(&key, &receipt).await;
+        assert_eq!(status, 200, "{told}");
+        let (silent, others) = told["proofs"].as_array().unwrap().split_first().unwrap();
+        assert_eq!(silent["missing"]["code"], "not_shown");
+        assert!(
+            others.iter().all(|proven| proven["proof"]["batch"] == 3),
+            "{told}"
+        );
+        // What the others have shown is kept.
+        assert_eq!(world.providers.shown.load(SeqCst), shown);
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, Outcome, Priority, Ticket};
+use surety_engine::{Device, Engine, EngineError, EnginePool, Job, JobSink, Outcome, Priority, Ticket};
 use surety_types::{ModelId, model::Operation, task::ResultClaim, trust::ItemsFound};
 use surety_worker_core::{Event, Failure};
 
@@ -30,6 +30,11 @@ pub struct Engines {
 const MEASURED_MAX: usize = 32;
 
 impl Engines {
+    /// What exact models run on.
+    pub fn device(&self) -> &Device {
+        self.pool.device()
+    }
+
     /// Models that are ready to run.
     pub fn new(
         pool: EnginePool,

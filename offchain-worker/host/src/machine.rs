@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use surety_engine::Device;
 use surety_types::{
     model::Name,
     provider::{DeviceKind, DeviceProfile},
@@ -24,6 +25,20 @@ pub fn profile(threads: usize) -> DeviceProfile {
         kind: DeviceKind::Cpu,
         cores: u16::try_from(threads).unwrap_or(u16::MAX),
         memory_mib: u32::try_from(memory).unwrap_or(u32::MAX),
+    }
+}
+
+/// The same with the device that exact models run on: its name and memory, where it has its own.
+pub fn profile_on(threads: usize, device: &Device) -> DeviceProfile {
+    let processor = profile(threads);
+    let Some(bytes) = device.memory_bytes() else {
+        return processor;
+    };
+    DeviceProfile {
+        name: Name::cut(device.name()),
+        kind: DeviceKind::Cuda,
+        memory_mib: u32::try_from(bytes >> 20).unwrap_or(u32::MAX),
+        ..processor
     }
 }
 

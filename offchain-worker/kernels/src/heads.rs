@@ -41,6 +41,36 @@ per_isa! {
 }
 
 impl Heads {
+    /// Rows that were quantized elsewhere: `q` is `[rows][heads][head_dim]`, `scales` is `[rows][heads]`.
+    ///
+    /// # Errors
+    /// [`ArithmeticError::Shape`] when the lengths do not fit together or a head is too wide.
+    pub fn from_parts(
+        (heads, head_dim): (usize, usize),
+        q: &[i16],
+        scales: Vec<f32>,
+    ) -> Result<Self, ArithmeticError> {
+        let fits = heads > 0
+            && (1..=exact::HEAD_MAX).contains(&head_dim)
+            && scales.len().is_multiple_of(heads)
+            && scales.len().checked_mul(head_dim) == Some(q.len());
+        if !fits {
+            return Err(ArithmeticError::Shape);
+        }
+        let stride = stride(head_dim);
+        let mut padded = vec![0; scales.len() * stride];
+        for (into, head) in padded.chunks_exact_mut(stride).zip(q.chunks_exact(head_dim)) {
+            into[..head_dim].copy_from_slice(head);
+        }
+        Ok(Self {
+            count: scales.len() / heads,
+            heads,
+            head_dim,
+            q: padded,
+            scales,
+        })
+    }
+
     /// Quantizes rows of `heads * head_dim` values.
     ///
     /// # Errors

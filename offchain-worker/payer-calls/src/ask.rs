@@ -23,7 +23,6 @@ use tokio::{
 use crate::{
     AccountId,
     channel::{Asking, CallId, Ended, Handle, Message, PieceReceiver, Untaken, pieces},
-    choose::rank,
     market::{Need, NoWay, Shared, Way, named},
 };
 
@@ -87,15 +86,30 @@ pub(crate) enum Failure {
 struct Reasons {
     is_busy: bool,
     is_exhausted: bool,
+    is_uncovered: bool,
 }
 
 impl Reasons {
     fn error(&self) -> UpstreamError {
-        match (self.is_busy, self.is_exhausted) {
-            (_, true) => UpstreamError::Exhausted,
-            (true, false) => UpstreamError::Busy,
-            (false, false) => UpstreamError::NoProvider,
+        if self.is_exhausted {
+            UpstreamError::Exhausted
+        } else if self.is_busy {
+            UpstreamError::Busy
+        } else if self.is_uncovered {
+            UpstreamError::Uncovered
+        } else {
+            UpstreamError::NoProvider
         }
+    }
+
+    /// Takes in why one has no way. Whether it may have one soon.
+    const fn add(&mut self, why: NoWay) -> bool {
+        match why {
+            NoWay::Uncovered => self.is_uncovered = true,
+            NoWay::Exhausted => self.is_exhausted = true,
+            NoWay::Full | NoWay::NoChannel | NoWay::Covering => self.is_busy = true,
+        }
+        !matches!(why, NoWay::Uncovered)
     }
 }
 
@@ -110,23 +124,27 @@ impl Shared {
         let until = until.unwrap_or_else(Instant::now);
         let mut changed = self.changed.subscribe();
         let mut refused: BTreeSet<AccountId> = avoid.iter().filter_map(|name| parse_address(name)).collect();
-        let mut reasons = Reasons::default();
+        let mut has_refused = false;
+        let draw = self.draw();
         loop {
             changed.mark_unchanged();
             let (candidates, are_busy) = self.candidates(&asked.need, &refused);
-            reasons.is_busy |= are_busy;
+            let mut reasons = Reasons {
+                is_busy: are_busy || has_refused,
+                ..Reasons::default()
+            };
             let mut waits = false;
             let mut best = true;
-            for candidate in rank(candidates) {
+            for candidate in self.order(&asked.need, candidates, draw) {
                 let provider = candidate.provider;
                 let price = asked.need.price(candidate.unit_price);
                 let is_best = std::mem::take(&mut best);
                 let way = match self.way(&provider, price, is_best) {
                     Ok(way) => way,
                     Err(why) => {
-                        waits = true;
-                        reasons.is_busy |= why != NoWay::Exhausted;
-                        reasons.is_exhausted |= why == NoWay::Exhausted;
+                        waits |= reasons.add(why);
+                        // The next best has a channel opened for it.
+                        best |= matches!(why, NoWay::Covering | NoWay::Uncovered);
                         continue;
                     }
                 };
@@ -134,7 +152,7 @@ impl Shared {
                     Ok(call) => return Ok(call),
                     Err(Failure::Lost(error)) => return Err(error),
                     Err(Failure::Next) => {
-                        reasons.is_busy = true;
+                        (has_refused, reasons.is_busy) = (true, true);
                         refused.insert(provider);
                     }
                 }

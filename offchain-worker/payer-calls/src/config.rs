@@ -1,10 +1,10 @@
 //! What a payer is told: what it may spend, and how patient it is.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, num::NonZeroU64, sync::Arc, time::Duration};
 
 use surety_chain_client::{Chain, ChannelChain, Signer};
 use surety_channel_calls::Model;
-use surety_channels::Time;
+use surety_channels::{Region, Time};
 use surety_journal::CallStore;
 use surety_network::DataPlane;
 use surety_types::{
@@ -48,8 +48,8 @@ pub struct Patience {
     pub again: Duration,
     /// A channel that nobody uses for so long is closed, on the chain's clock.
     pub idle: Time,
-    /// A receipt that no final batch has after so long is demanded, on the chain's clock; sooner where its
-    /// channel would have ended before it was shown.
+    /// A receipt that no final batch has after so long is asked for, and demanded where it is not shown, on the
+    /// chain's clock; sooner where its channel would have ended before it was shown.
     pub batched: Time,
 }
 
@@ -66,8 +66,9 @@ impl Default for Patience {
             again: Duration::from_secs(2),
             // A day of two-second blocks.
             idle: 43_200,
-            // Another: providers count what was batched when it is worth the fee, and a demand costs both.
-            batched: 43_200,
+            // Two hours: a batch is made within minutes, and final after one. Providers that are late to count it
+            // show it when they are asked, which costs nothing.
+            batched: 3_600,
         }
     }
 }
@@ -124,6 +125,11 @@ pub struct Config {
     pub patience: Patience,
     /// Providers that are asked the same at once; 1 for no race, and no confirmations.
     pub race: usize,
+    /// One request in so many goes to another provider than the best, so that newcomers become known; nothing
+    /// for none.
+    pub tries: Option<NonZeroU64>,
+    /// Where providers are preferred, by their own word; nothing for anywhere.
+    pub region: Option<Region>,
 }
 
 impl fmt::Debug for Config {
@@ -133,7 +139,9 @@ impl fmt::Debug for Config {
         shown
             .field("spending", &self.spending)
             .field("patience", &self.patience)
-            .field("race", &self.race);
+            .field("race", &self.race)
+            .field("tries", &self.tries)
+            .field("region", &self.region);
         shown.finish_non_exhaustive()
     }
 }

@@ -58,7 +58,9 @@ pub(crate) struct Confirmations {
     shared: Arc<Shared>,
     begun: Instant,
     places: Vec<usize>,
-    asked: JoinSet<Result<Confirmed, UpstreamError>>,
+    asked: JoinSet<(u128, Result<Confirmed, UpstreamError>)>,
+    /// What those may be paid who have not answered yet, in plancks.
+    owed: u128,
 }
 
 /// What has come of them.
@@ -75,21 +77,25 @@ pub(crate) struct Outcome {
 impl Confirmations {
     /// Asks `most` providers at most, none of those that are refused.
     pub fn begin(shared: &Arc<Shared>, sample: Sample, refused: &BTreeSet<AccountId>, most: usize) -> Self {
-        let mut asked = JoinSet::new();
+        let (mut asked, mut owed) = (JoinSet::new(), 0u128);
+        // Whoever asks more than the chain said may cost as much.
+        let price = sample.asked.need.price(sample.asked.need.unit_price_max);
         for (way, unit_price) in shared.ways(&sample.asked.need, refused, most) {
             let (shared, sample) = (shared.clone(), sample.asked.clone());
-            asked.spawn(async move { confirm(shared, &sample, way, unit_price).await });
+            owed = owed.saturating_add(price);
+            asked.spawn(async move { (price, confirm(shared, &sample, way, unit_price).await) });
         }
         Self {
             shared: shared.clone(),
             begun: Instant::now(),
             places: sample.places,
             asked,
+            owed,
         }
     }
 
     /// What they have said of an answer by `provider`, whose vectors have so many bytes each, where there is
-    /// one. Those who are late are cancelled: what they say all the same is paid, and counted nowhere.
+    /// one. Those who are late are cancelled: vectors are paid ahead, so that all that they may cost counts.
     pub async fn end(mut self, provider: &AccountId, answer: Option<&[u8]>, vector_bytes: usize) -> Outcome {
         let begun = self.begun;
         let waited = begun.elapsed().max(WAITED);
@@ -102,7 +108,10 @@ impl Confirmations {
         });
         let mut outcome = Outcome::default();
         while let Ok(Some(asked)) = timeout_at(until, self.asked.join_next()).await {
-            match asked {
+            if let Ok((price, _)) = &asked {
+                self.owed = self.owed.saturating_sub(*price);
+            }
+            match asked.map(|(_, confirmed)| confirmed) {
                 Ok(Ok(confirmed)) => {
                     if sampled
                         .as_ref()
@@ -120,6 +129,7 @@ impl Confirmations {
                 Err(error) => tracing::error!(%error, "who confirms an answer is lost"),
             }
         }
+        outcome.spent = outcome.spent.saturating_add(self.owed);
         outcome
     }
 }

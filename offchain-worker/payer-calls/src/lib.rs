@@ -13,6 +13,7 @@ mod channel;
 mod choose;
 mod config;
 mod confirm;
+mod cover;
 mod demands;
 mod evidence;
 mod funds;
@@ -32,6 +33,7 @@ use tokio::task::JoinHandle;
 
 pub use config::{Config, Patience, Sold, Spending};
 pub use sp_core::crypto::AccountId32 as AccountId;
+pub use surety_channels::Region;
 
 use market::Shared;
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    hash::{BuildHasher, RandomState},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -17,8 +18,9 @@ use tokio::{sync::watch, time::Instant};
 use crate::{
     AccountId,
     channel::{CallId, Handle, NoPlace, Place},
-    choose::{Candidate, Record, rank},
+    choose::{Candidate, Record, chosen, rank},
     config::Config,
+    cover::{Cover, Promised},
     funds::Want,
 };
 
@@ -41,6 +43,8 @@ pub(crate) struct Market {
     pub offers: Vec<OfferView>,
     /// Where providers answer; nothing of those that are not registered.
     pub endpoints: BTreeMap<AccountId, Vec<Endpoint>>,
+    /// What those stand behind that this payer has channels to.
+    pub covers: BTreeMap<AccountId, Cover>,
     /// This payer's channels.
     pub channels: BTreeMap<ChannelId, Arc<Handle>>,
 }
@@ -59,6 +63,8 @@ pub(crate) struct Shared {
     market: RwLock<Arc<Market>>,
     known: Mutex<BTreeMap<AccountId, Known>>,
     wants: Mutex<Vec<Want>>,
+    /// Held while it is looked whether a provider's lock covers a request, and until that has its place.
+    placing: Mutex<()>,
     begun: Instant,
     calls: AtomicU64,
     /// Told whenever somebody may be answered who could not be before.
@@ -92,14 +98,23 @@ pub(crate) struct Way {
 }
 
 /// Why there is none now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoWay {
     /// All its channels are full.
+    #[error("all channels to it are full")]
     Full,
     /// No channel has the money for it.
+    #[error("its channels have too little money")]
     Exhausted,
     /// There is no channel to it.
+    #[error("there is no channel to it")]
     NoChannel,
+    /// Its lock covers no more, until what is open has ended.
+    #[error("its lock covers no more than what is being answered may cost")]
+    Covering,
+    /// Its lock covers no more, until batches are final and counted.
+    #[error("its lock covers no more than what was asked and is in no final batch: others are asked")]
+    Uncovered,
 }
 
 impl Shared {
@@ -109,6 +124,7 @@ impl Shared {
             market: RwLock::new(Arc::new(market)),
             known: Mutex::default(),
             wants: Mutex::default(),
+            placing: Mutex::default(),
             begun: Instant::now(),
             calls: AtomicU64::new(0),
             changed,
@@ -203,6 +219,7 @@ impl Shared {
     pub fn candidates(&self, need: &Need, refused: &BTreeSet<AccountId>) -> (Vec<Candidate>, bool) {
         let (market, now, clock) = (self.market(), self.now_ms(), Instant::now());
         let liars = market.liars();
+        let region = self.config.region;
         let (mut candidates, mut are_busy) = (Vec::new(), false);
         for offer in &market.offers {
             let provider = &offer.provider;
@@ -226,6 +243,8 @@ impl Shared {
                 unit_price: offer.unit_price,
                 latency_ms: known.record.latency_ms(),
                 failures: known.record.failures(now),
+                record: offer.record,
+                is_near: region.is_none_or(|region| offer.region == Some(region)),
                 has_channel: market.channels_to(provider).next().is_some(),
                 has_place: offer.busy < offer.places,
             });
@@ -233,13 +252,55 @@ impl Shared {
         (candidates, are_busy)
     }
 
+    /// In which order they are asked: the best first, unless another is tried, of those that have a channel.
+    /// One that is tried and has none gets one for the next time.
+    pub fn order(&self, need: &Need, candidates: Vec<Candidate>, draw: u64) -> Vec<Candidate> {
+        let mut ranked = rank(candidates);
+        let config = &self.config;
+        // The other half is left to those that are best.
+        let may_open = self.market().channels.len() < config.spending.channels_max / 2;
+        let Some(tried) = chosen(&ranked, config.tries, may_open, draw).cloned() else {
+            return ranked;
+        };
+        if tried.has_channel {
+            // As they were otherwise.
+            ranked.sort_by_key(|candidate| candidate.provider != tried.provider);
+        } else if ranked.first() != Some(&tried) {
+            self.want(&tried.provider, need.price(tried.unit_price));
+        }
+        ranked
+    }
+
+    /// What decides for a request whether another than the best is tried for it.
+    pub fn draw(&self) -> u64 {
+        RandomState::new().hash_one(self.next_call())
+    }
+
+    /// What a unit of a model costs at the cheapest provider that can be asked, in plancks: of those that have
+    /// not failed lately, where there are any. What everybody may cost follows it, so that one that is cheap,
+    /// and does not answer, would keep out all others.
+    pub fn cheapest(&self, model: ModelId, operation: Operation) -> Option<u128> {
+        let (market, now) = (self.market(), self.now_ms());
+        let has_failed = |offer: &OfferView| {
+            let known = self.known().get(&offer.provider).copied();
+            known.is_some_and(|known| known.record.has_failed(now))
+        };
+        let sellers = market.sellers(model, operation);
+        // Those that have not come first.
+        let cheapest = sellers.map(|offer| (has_failed(offer), offer.unit_price)).min();
+        cheapest.map(|(_, unit_price)| unit_price)
+    }
+
     /// Ways to the best that could be asked, to `most` of them at most, with what a unit costs there. Where
     /// one lacks a channel, that is wanted for the next time. Who has failed is none of them, but for the
     /// best.
     pub fn ways(&self, need: &Need, refused: &BTreeSet<AccountId>, most: usize) -> Vec<(Way, u128)> {
         let (candidates, _) = self.candidates(need, refused);
-        let ranked = rank(candidates).into_iter().enumerate();
-        let best = ranked.filter(|(at, candidate)| *at == 0 || !candidate.has_failed());
+        let ordered = self.order(need, candidates, self.draw());
+        let best = ordered
+            .into_iter()
+            .enumerate()
+            .filter(|(at, candidate)| *at == 0 || !candidate.has_failed());
         let ways = best.take(most).filter_map(|(_, candidate)| {
             let price = need.price(candidate.unit_price);
             let way = self.way(&candidate.provider, price, true).ok()?;
@@ -252,6 +313,13 @@ impl Shared {
     /// wanted for one that lacks it, and another channel where that is said.
     pub fn way(&self, provider: &AccountId, price: u128, is_wanted: bool) -> Result<Way, NoWay> {
         let market = self.market();
+        let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+        if market.channels_to(provider).next().is_some()
+            && let Err(why) = market.check_cover(provider, price)
+        {
+            tracing::debug!(provider = named(provider), price, %why, "a provider is not asked");
+            return Err(why);
+        }
         let mut why = NoWay::NoChannel;
         for handle in market.channels_to(provider) {
             match handle.place(price, &market.rules) {
@@ -271,7 +339,7 @@ impl Shared {
         }
         match why {
             NoWay::Full | NoWay::NoChannel if is_wanted => self.want(provider, price),
-            NoWay::Full | NoWay::NoChannel => {}
+            NoWay::Full | NoWay::NoChannel | NoWay::Covering | NoWay::Uncovered => {}
             NoWay::Exhausted => self.wanted.notify_one(),
         }
         Err(why)
@@ -286,6 +354,22 @@ impl Market {
             .values()
             .filter(move |handle| handle.payee == *provider);
         to.filter(|handle| !handle.status().is_useless())
+    }
+
+    /// Whether what a provider stands behind covers another request of so much, over whatever channel.
+    fn check_cover(&self, provider: &AccountId, price: u128) -> Result<(), NoWay> {
+        let cover = self.covers.get(provider).ok_or(NoWay::Uncovered)?;
+        // Also over those that are being closed: it answers for what it said there.
+        let to = self.channels.values().filter(|handle| handle.payee == *provider);
+        let promised = to.fold(Promised::default(), |sum, handle| {
+            sum.and(handle.status().promised())
+        });
+        let (now, later) = cover.left(promised);
+        match price {
+            price if price <= now => Ok(()),
+            price if price <= later => Err(NoWay::Covering),
+            _ => Err(NoWay::Uncovered),
+        }
     }
 
     /// Whether it is known where a provider answers.
@@ -303,15 +387,14 @@ impl Market {
         liars.map(|handle| handle.payee.clone()).collect()
     }
 
-    /// What a unit of a model costs at the cheapest provider that can be asked, in plancks.
-    pub fn cheapest(&self, model: ModelId, operation: Operation) -> Option<u128> {
+    /// Who offers a model and can be asked.
+    fn sellers(&self, model: ModelId, operation: Operation) -> impl Iterator<Item = &OfferView> {
         let liars = self.liars();
-        let offers = self.offers.iter().filter(|offer| {
+        self.offers.iter().filter(move |offer| {
             let is_right = offer.model == model && offer.operation == operation && offer.places > 0;
-            let can_be_asked = self.is_reachable(&offer.provider);
+            let can_be_asked = self.is_reachable(&offer.provider) && offer.record.faults == 0;
             is_right && can_be_asked && !liars.contains(&offer.provider)
-        });
-        offers.map(|offer| offer.unit_price).min()
+        })
     }
 }
 

@@ -3,64 +3,92 @@
 use codec::{DecodeAll, Encode};
 use surety_chain_client::When;
 use surety_channel_calls::message::{self, FromHolder, InBatch, Message as _, NotShown, ToHolder};
-use surety_channels::{BatchRoot, Batched, ChunkStatement, End, Request, SignedChunkStatement};
+use surety_channels::{BatchNumber, BatchRoot, Batched, ChunkStatement, End, Request, SignedChunkStatement};
 use surety_gateway::{NoProof, Proof, Receipt, Says};
 use surety_types::model::Operation;
 use tokio::time::timeout;
 
-use crate::{AccountId, Providers, channel::Message, market::named};
+use crate::{
+    AccountId, Providers,
+    channel::{Handle, Message},
+    market::{Shared, named},
+};
 
 /// It is not shown, for a reason that is no chain's.
 fn unshown(why: impl ToString) -> NoProof {
     NoProof::Unshown(why.to_string())
 }
 
+/// A receipt, under a root that a finalised block has.
+pub(crate) struct Shown {
+    batch: BatchNumber,
+    root: BatchRoot,
+    batched: Batched<AccountId>,
+    request: Request,
+}
+
+impl Shown {
+    /// What was shown is demanded no more.
+    pub async fn covers(&self, handle: &Handle) {
+        let shown = (self.batch, self.root, self.batched.clone());
+        handle.tell(Message::Covered(Box::new(shown))).await;
+    }
+}
+
 impl Providers {
-    /// What its provider shows of a receipt, if that is so by a finalised block. What is shown is demanded no
-    /// more.
+    /// What its provider shows of a receipt, if that is so by a finalised block.
     pub(crate) async fn proof_of(&self, receipt: &Receipt) -> Result<Proof, NoProof> {
         let signed = SignedChunkStatement::<AccountId>::decode_all(&mut &*receipt.signed);
         let signed = signed.map_err(|_| NoProof::NotKept)?;
-        let asked = timeout(
-            self.shared.config.patience.taken,
-            self.ask_where(&signed.statement),
-        )
-        .await;
+        let shown = self.shared.look_for(&signed.statement).await?;
+        let genesis = self.shared.config.chain.info().genesis;
+        let proof = Proof {
+            genesis: format!("{genesis:?}"),
+            batch: shown.batch,
+            signed: receipt.signed.clone(),
+            request: shown.request.encode(),
+            opening: shown.batched.opening.encode(),
+            says: says(&signed, &shown.request),
+        };
+        let handle = self.shared.market().channels.get(&receipt.channel).cloned();
+        if let Some(handle) = handle {
+            shown.covers(&handle).await;
+        }
+        Ok(proof)
+    }
+}
+
+impl Shared {
+    /// Asks a provider where a receipt of its is, and holds what it shows against the chain.
+    pub async fn look_for(&self, held: &ChunkStatement<AccountId>) -> Result<Shown, NoProof> {
+        let asked = timeout(self.config.patience.taken, self.ask_where(held)).await;
         let InBatch {
             batch,
             opening,
             request,
         } = asked.map_err(|_| unshown("it does not answer in time"))??;
-        let root = self.root(&signed.statement.payee, batch).await?;
-        let batched = Batched {
-            opening,
-            statement: signed.statement.clone(),
-        };
-        let genesis = self.shared.config.chain.info().genesis;
-        let is_there = batched.place_in(&genesis, &root).is_some();
-        if !is_there || request.hash() != signed.statement.request {
+        let root = self.root(&held.payee, batch).await?;
+        let statement = held.clone();
+        let batched = Batched { opening, statement };
+        // What has no end is no receipt, whatever batch has it.
+        let is_there = held.end.is_some()
+            && batched
+                .place_in(&self.config.chain.info().genesis, &root)
+                .is_some();
+        if !is_there || request.hash() != held.request {
             return Err(unshown("what it shows is not in the batch that the chain has"));
         }
-        let proof = Proof {
-            genesis: format!("{genesis:?}"),
+        Ok(Shown {
             batch,
-            signed: receipt.signed.clone(),
-            request: request.encode(),
-            opening: batched.opening.encode(),
-            says: says(&signed, &request),
-        };
-        let handle = self.shared.market().channels.get(&receipt.channel).cloned();
-        if let Some(handle) = handle {
-            handle
-                .tell(Message::Covered(Box::new((batch, root, batched))))
-                .await;
-        }
-        Ok(proof)
+            root,
+            batched,
+            request,
+        })
     }
 
     /// One question, one answer.
     async fn ask_where(&self, held: &ChunkStatement<AccountId>) -> Result<InBatch, NoProof> {
-        let (config, market) = (&self.shared.config, self.shared.market());
+        let (config, market) = (&self.config, self.market());
         let endpoints = match market.endpoints.get(&held.payee) {
             Some(endpoints) => endpoints.clone(),
             None => {
@@ -87,7 +115,6 @@ impl Providers {
     /// What a provider has committed, by the newest finalised block.
     async fn root(&self, provider: &AccountId, batch: u32) -> Result<BatchRoot, NoProof> {
         let batches = self
-            .shared
             .config
             .channels
             .batches(When::Finalized, provider)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use surety_chain_client::{BlockRef, ChainError, ChannelView, OfferView, When};
 use surety_channels::Time;
 
-use crate::{StartError, config::Config, market::Market};
+use crate::{StartError, config::Config, cover, market::Market};
 
 /// Offers that are looked at, the cheapest first.
 const OFFERS_MAX: usize = 512;
@@ -59,11 +59,25 @@ pub(crate) async fn read(
         };
         endpoints.insert(provider.clone(), of);
     }
+    let mut covers = BTreeMap::new();
+    for channel in &channels {
+        let payee = &channel.payee;
+        if covers.contains_key(payee) {
+            continue;
+        }
+        let known = known.and_then(|known| known.covers.get(payee));
+        let cover = match known.filter(|cover| !cover.is_old(block.number)) {
+            Some(cover) => *cover,
+            None => cover::read(config, block, payee).await?,
+        };
+        covers.insert(payee.clone(), cover);
+    }
     let market = Market {
         now,
         rules,
         offers,
         endpoints,
+        covers,
         channels: BTreeMap::new(),
     };
     Ok(Read {

@@ -89,15 +89,15 @@ impl Providers {
         Ok(Self::asked(sold, Operation::Embed, input, (units, units), most))
     }
 
-    /// The vectors of as many items as one request may have, each for so much at most, and what was signed
-    /// for them: first by whoever has computed all of them.
+    /// The vectors of as many items as one request may have, each for so much at most. The first receipt is
+    /// that of whoever has computed all of them.
     async fn embed_some(
         &self,
         sold: &Sold,
         items: &[Vec<u32>],
         price_max: u128,
         avoid: &[String],
-    ) -> Result<(Vec<Vec<f32>>, Vec<Receipt>), UpstreamError> {
+    ) -> Result<Embedded, UpstreamError> {
         let asked = Self::asked_items(sold, items, price_max)?;
         let call = self.shared.begin(&asked, avoid).await?;
         let mut run = Run::new(self.shared.clone(), call);
@@ -115,7 +115,11 @@ impl Providers {
         receipts.insert(0, receipt);
         match fault {
             Some(error) => Err(with(error, &receipts, spent)),
-            None => Ok((vectors(&bytes, sold.facts.item_bytes), receipts)),
+            None => Ok(Embedded {
+                vectors: vectors(&bytes, sold.facts.item_bytes),
+                receipts,
+                spent,
+            }),
         }
     }
 
@@ -164,12 +168,12 @@ fn malformed(fault: &dyn std::fmt::Display) -> UpstreamError {
 #[async_trait]
 impl Upstream for Providers {
     fn models(&self) -> Vec<Offered> {
-        let (market, spending) = (self.shared.market(), &self.shared.config.spending);
+        let spending = &self.shared.config.spending;
         let racers = u128::try_from(self.shared.config.race.max(1)).unwrap_or(u128::MAX);
         let mut offered = Vec::new();
         for (name, sold) in &self.shared.config.models {
             for operation in &sold.operations {
-                let cheapest = market.cheapest(sold.model, *operation);
+                let cheapest = self.shared.cheapest(sold.model, *operation);
                 let Some(cheapest) = cheapest.filter(|price| *price <= spending.unit_price_max) else {
                     continue;
                 };
@@ -228,20 +232,22 @@ impl Upstream for Providers {
         let price = price
             .checked_div(items.len().try_into().unwrap_or(u128::MAX))
             .unwrap_or_default();
-        let (mut all, mut receipts) = (Vec::new(), Vec::<Receipt>::new());
+        let mut all = Embedded {
+            vectors: Vec::new(),
+            receipts: Vec::new(),
+            spent: 0,
+        };
         for some in items.chunks(at_once) {
             match self.embed_some(sold, some, price, avoid).await {
-                Ok((vectors, signed)) => {
-                    all.extend(vectors);
-                    receipts.extend(signed);
+                Ok(part) => {
+                    all.vectors.extend(part.vectors);
+                    all.receipts.extend(part.receipts);
+                    all.spent = all.spent.saturating_add(part.spent);
                 }
-                Err(error) => return Err(with(error, &receipts, 0)),
+                Err(error) => return Err(with(error, &all.receipts, all.spent)),
             }
         }
-        Ok(Embedded {
-            vectors: all,
-            receipts,
-        })
+        Ok(all)
     }
 
     async fn verdict(&self, receipt: &Receipt) -> Verdict {

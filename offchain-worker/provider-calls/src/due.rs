@@ -25,14 +25,15 @@ impl Desk {
         }
     }
 
-    /// Shows what is demanded. Whether a batch is needed for that.
+    /// Shows what is demanded. The receipts that a batch is needed for now, by their deadlines; none while
+    /// that has time.
     pub(crate) fn meet_demands(
         &mut self,
         sight: &Sight,
         step: &mut Step<PayeeEffect>,
         due: &mut Vec<Errand>,
-    ) -> bool {
-        let mut is_urgent = false;
+    ) -> Vec<CallId> {
+        let (mut is_urgent, mut unbatched) = (false, Vec::new());
         for demand in &sight.demands {
             let left = demand.until.saturating_sub(sight.time);
             let found = match demand.wanted {
@@ -47,6 +48,7 @@ impl Desk {
                         // each that demands something takes a place.
                         let is_all = left <= window / 2 && self.payee.open_calls().next().is_none();
                         is_urgent |= sight.has_place() || is_all || left <= window / 4;
+                        unbatched.push((demand.until, (channel, nonce)));
                         continue;
                     }
                     shown.map(|shown| shown_receipt(demand.demander.clone(), shown))
@@ -68,7 +70,9 @@ impl Desk {
             errand.is_pressing = left <= self.parts.config.margin;
             due.push(errand);
         }
-        is_urgent
+        unbatched.sort_unstable();
+        let calls = unbatched.into_iter().map(|(_, call)| call);
+        calls.filter(|_| is_urgent).collect()
     }
 
     /// Ends what keeps back the receipt of a request; without a place to spare, everything.

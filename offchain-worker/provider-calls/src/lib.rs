@@ -23,7 +23,9 @@ mod owed;
 mod points;
 mod read;
 mod receipts;
+mod shares;
 mod sight;
+mod terms;
 mod trace;
 mod watch;
 

@@ -15,6 +15,7 @@ pub struct Metrics {
     pub(crate) sent: IntCounterVec,
     pub(crate) syncs: IntCounter,
     pub(crate) journal_failures: IntCounter,
+    pub(crate) old_terms: IntGauge,
 }
 
 impl Metrics {
@@ -60,6 +61,10 @@ impl Metrics {
             journal_failures: counter(
                 "surety_calls_journal_failures_total",
                 "Writes to the journal of calls that had to be tried again.",
+            )?,
+            old_terms: gauge(
+                "surety_calls_old_terms",
+                "1 while the standing lock is below what the cap needs by the present terms.",
             )?,
         })
     }

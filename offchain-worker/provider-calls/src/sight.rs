@@ -23,7 +23,10 @@ use crate::{
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Batches that are not final, before those that are for what is demanded: the chain takes 64.
+/// Batches that are not final: the chain takes no more.
+const UNFINISHED_MAX: usize = 64;
+
+/// Of those, before the ones that are for what is demanded.
 const UNFINISHED_BEFORE_DEMANDS: usize = 56;
 
 /// A finalised block, as far as it is about calls.
@@ -120,6 +123,13 @@ impl Sight {
     pub(crate) fn has_place(&self) -> bool {
         let standing = self.standing.as_ref();
         standing.is_some_and(|standing| self.unfinished(standing).count() < UNFINISHED_BEFORE_DEMANDS)
+    }
+
+    /// How many more batches the chain takes.
+    pub(crate) fn places(&self) -> usize {
+        let standing = self.standing.as_ref();
+        let taken = standing.map_or(UNFINISHED_MAX, |standing| self.unfinished(standing).count());
+        UNFINISHED_MAX.saturating_sub(taken)
     }
 
     fn unfinished(&self, standing: &StandingView) -> impl Iterator<Item = &BatchView> {

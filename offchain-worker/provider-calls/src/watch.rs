@@ -19,7 +19,9 @@ use crate::{
     Parts,
     desk::Desk,
     errands::{Back, Errand, NotDone, Purpose},
+    front::CallId,
     sight::Sight,
+    terms::Terms,
 };
 
 /// What is not in finalised blocks any more is forgotten after so many: another node may be behind.
@@ -65,6 +67,8 @@ pub(crate) struct Watch {
     /// The batch that was refused for good, and the block by which that is sure.
     refused: Option<(BatchRoot, BlockNumber)>,
     reported: BTreeMap<Kind, BlockNumber>,
+    /// Whether the lock is enough.
+    pub(crate) terms: Terms,
 }
 
 impl Watch {
@@ -112,6 +116,16 @@ impl Watch {
         self.sight = Some(sight);
     }
 
+    /// Whether receipts of so much find room, and places for as many batches as they may need: half of one may
+    /// stay empty because the next receipt is too dear for the rest of it.
+    pub(crate) fn has_room(&self, sight: &Sight, at_risk: u128) -> bool {
+        let most = self.batch_price_max(sight);
+        let batches = at_risk.saturating_mul(2).checked_div(most);
+        let batches = batches.map_or(u128::MAX, |batches| batches.saturating_add(1));
+        let places = u128::try_from(sight.places()).unwrap_or(0);
+        at_risk <= sight.room() && (batches <= places || (at_risk <= most && places > 0))
+    }
+
     /// What a batch may cost at most, whatever other batches do.
     fn batch_price_max(&self, sight: &Sight) -> u128 {
         let cap = sight.standing.as_ref().map_or(0, |standing| standing.cap);
@@ -137,15 +151,16 @@ impl Desk {
         for seen in self.watch.channels.values() {
             self.payee.see(seen);
         }
+        self.look_at_terms(&sight);
         self.sell(&sight);
         self.follow_batches(&sight, &mut step);
         self.forget_channels(&sight, &mut step);
         self.end_in_time(&sight, &mut step);
         let mut due = Vec::new();
-        let is_demanded = self.meet_demands(&sight, &mut step, &mut due);
+        let demanded = self.meet_demands(&sight, &mut step, &mut due);
         let is_urgent = self.do_duties(&sight, &mut due);
         self.defend(&sight, &mut due);
-        self.batch(&sight, (is_urgent, is_demanded), &mut step);
+        self.batch(&sight, (is_urgent, &demanded), &mut step);
         self.watch.at_risk = self.payee.at_risk();
         self.say_busy(&sight, &mut due);
         if sight.is_agent && may_be_signer(&sight, &self.parts) {
@@ -270,7 +285,13 @@ impl Desk {
     }
 
     /// Promises a batch, when it is time for one.
-    fn batch(&mut self, sight: &Sight, (is_urgent, is_demanded): (bool, bool), step: &mut Step<PayeeEffect>) {
+    fn batch(
+        &mut self,
+        sight: &Sight,
+        (is_urgent, demanded): (bool, &[CallId]),
+        step: &mut Step<PayeeEffect>,
+    ) {
+        let is_demanded = !demanded.is_empty();
         if self.payee.uncommitted().is_some() {
             return;
         }
@@ -301,7 +322,7 @@ impl Desk {
             price_max: sight.room().min(self.watch.batch_price_max(sight)),
         };
         let made = match is_demanded {
-            true => self.payee.make_demanded_batch(&limits),
+            true => self.payee.make_demanded_batch(&limits, demanded),
             false => self.payee.make_batch(&limits),
         };
         if !made.is_empty() {

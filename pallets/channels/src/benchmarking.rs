@@ -439,16 +439,12 @@ mod benchmarks {
         change::<T>(|provider| provider.offers = OFFERS_MAX - 1);
         let id = pool::<T>(0, POOL_OFFERS_MAX - 1);
 
-        #[extrinsic_call]
-        _(
-            RawOrigin::Signed(stash.clone()),
-            id.0,
-            id.1,
-            u128::MAX,
-            PLACES_MAX,
-        );
+        let (origin, region) = (RawOrigin::Signed(stash.clone()), "DE".parse().ok());
 
-        assert!(Offers::<T>::contains_key(stash, id));
+        #[extrinsic_call]
+        _(origin, id.0, id.1, u128::MAX, PLACES_MAX, region);
+
+        assert_eq!(Offers::<T>::get(stash, id).and_then(|offer| offer.region), region);
         assert!(Pools::<T>::get(id).is_some_and(|pool| pool.offers == POOL_OFFERS_MAX));
     }
 

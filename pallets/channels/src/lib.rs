@@ -15,7 +15,7 @@ pub use pallet::*;
 pub use pool::Pool;
 pub use surety_channels::view::Wanted;
 pub use types::{
-    BatchRecord, Channel, ClaimedReceipt, Convictions, Demand, DemandsOf, Disputed, Offer, Payer,
+    BatchRecord, Channel, ClaimedReceipt, Convictions, Demand, DemandsOf, Disputed, Faults, Offer, Payer,
     PointsAudit, PointsState, PoolId, Provider, ReceiptDisputes, ReceiptKey, ReceiptReferee, ReceiptSource,
     SignedBytes, Since,
 };
@@ -52,6 +52,10 @@ pub const DISPUTED_MAX: u32 = 16;
 /// provider has open.
 pub const DEMANDS_MAX: u32 = 32;
 
+/// Newest final batches of a provider that its record is made of. All offers are read in each block by
+/// whoever buys or sells: no more of each provider than it usually has that are not final.
+pub const SETTLED_MAX: u32 = 16;
+
 /// Most offers of a provider.
 pub const OFFERS_MAX: u32 = 16;
 
@@ -78,7 +82,7 @@ pub mod pallet {
     use surety_audit_economics::{AuditPay, AuditPolicy, channels::PointRates};
     use surety_channels::{
         BatchEvidence, BatchNumber, BatchRoot, Batched, ChannelId, ChannelOpening, Equivocation, Nonce,
-        PointsFound, REDEEMED_MAX, Request, SignedChunkStatement, SignedVoucher, Time,
+        PointsFound, REDEEMED_MAX, Region, Request, SignedChunkStatement, SignedVoucher, Time,
     };
     use surety_proofs::SegmentOpening;
     use surety_types::{
@@ -471,6 +475,8 @@ pub mod pallet {
             unit_price: u128,
             /// Requests that it answers at once. With 0 it takes nothing new.
             places: u32,
+            /// Where it says that it is.
+            region: Option<Region>,
         },
         /// A provider sells this no longer.
         OfferWithdrawn {
@@ -919,8 +925,9 @@ pub mod pallet {
         }
 
         /// The caller, a provider's stash, sells an operation of a model: for `unit_price` plancks a unit at
-        /// least, or what its pool costs where that is more, to as many at once as there are `places`. Says
-        /// something else of an offer that there is; with 0 places it takes nothing new.
+        /// least, or what its pool costs where that is more, to as many at once as there are `places`. Nobody
+        /// checks the `region`. Says something else of an offer that there is; with 0 places it takes nothing
+        /// new.
         #[pallet::call_index(23)]
         pub fn offer(
             origin: OriginFor<T>,
@@ -928,8 +935,10 @@ pub mod pallet {
             operation: Operation,
             unit_price: u128,
             places: u32,
+            region: Option<Region>,
         ) -> DispatchResult {
-            Self::do_offer(ensure_signed(origin)?, (model, operation), unit_price, places)
+            let stash = ensure_signed(origin)?;
+            Self::do_offer(stash, (model, operation), (unit_price, places), region)
         }
 
         /// The caller, a provider's stash, sells something no longer. Refused while anything that it has sold

@@ -25,7 +25,9 @@ use surety_types::{
 use surety_types::trust::AuditProof;
 
 use crate as pallet_channels;
-use crate::{Channels, ClaimedReceipt, Convictions, ReceiptDisputes, ReceiptReferee, SignedBytes, Standings};
+use crate::{
+    Channels, ClaimedReceipt, Convictions, Faults, ReceiptDisputes, ReceiptReferee, SignedBytes, Standings,
+};
 
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmark;
@@ -112,6 +114,7 @@ parameter_types! {
     };
     pub static Time: u64 = 1;
     pub static Convicted: Vec<FaultKind> = Vec::new();
+    pub static Remembered: Faults = Faults::default();
     pub static InJail: bool = false;
     pub static Drawn: Option<(H256, u64)> = None;
     pub const EpochRandomness: H256 = H256::repeat_byte(5);
@@ -185,6 +188,10 @@ impl Convictions<AccountId32> for AtOnce {
             .collect();
         let taken = Staking::seize(offender, lock, 0, &shares);
         assert_eq!(taken, lock, "a standing lock is there to be taken");
+    }
+
+    fn remembered(_: &AccountId32) -> Faults {
+        Remembered::get()
     }
 
     #[cfg(feature = "runtime-benchmarks")]
@@ -358,6 +365,7 @@ pub(crate) fn run(test: impl FnOnce()) {
 pub(crate) fn run_unchecked(test: impl FnOnce()) {
     Time::set(1);
     Convicted::set(Vec::new());
+    Remembered::set(Faults::default());
     InJail::set(false);
     Drawn::set(None);
     Opened::set(Vec::new());

@@ -5,6 +5,7 @@ mod disputes;
 mod lives;
 mod offers;
 mod points;
+mod records;
 mod refused;
 mod reports;
 mod terms;

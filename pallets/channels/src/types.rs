@@ -9,7 +9,7 @@ use sp_core::{ConstU32, H256, bounded::BoundedVec};
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_audit_economics::channels::points_drawn;
 use surety_channels::{
-    BatchNumber, BatchWindow, Batched, ChannelId, ChannelTerms, Nonce, PointsFound, Purse, Request,
+    BatchNumber, BatchWindow, Batched, ChannelId, ChannelTerms, Nonce, PointsFound, Purse, Region, Request,
     SignedChunkStatement, Standing, Struck, Time, view::Wanted,
 };
 #[cfg(feature = "runtime-benchmarks")]
@@ -37,11 +37,23 @@ pub trait SignedBytes<AccountId> {
     fn draw_for_benchmark() -> (AccountId, AuditProof);
 }
 
+/// What is remembered of a provider's faults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// How often it was found at fault lately.
+    pub lately: u32,
+    /// Deadlines that it has missed, less those that it has made good for.
+    pub missed: u32,
+}
+
 /// Has providers and verifiers lose what their faults cost. Provided by trust-lock.
 pub trait Convictions<AccountId> {
     /// `offender` was found to be at fault, where anybody did by `finder`: its `lock` is lost when the time
     /// for a veto is over.
     fn convict(offender: &AccountId, kind: FaultKind, lock: u128, finder: Option<&AccountId>);
+
+    /// What is remembered of a provider's faults, over tasks or channels.
+    fn remembered(stash: &AccountId) -> Faults;
 
     /// Makes the next conviction cost as much as one can.
     #[cfg(feature = "runtime-benchmarks")]
@@ -213,6 +225,8 @@ pub struct Offer {
     pub busy: u32,
     /// The pool's period in which that was.
     pub reported: Option<u32>,
+    /// Where its provider says that it is.
+    pub region: Option<Region>,
 }
 
 impl Offer {

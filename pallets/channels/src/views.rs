@@ -6,18 +6,21 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
 use surety_channels::{
-    BatchNumber, ChannelId, Time,
+    BatchNumber, ChannelId, Sums, Time,
     view::{
         BatchView, ChannelRules, ChannelView, DemandView, DisputedView, OfferView, PointsView, PoolView,
-        StandingView,
+        StandingView, TrackRecord,
     },
 };
-use surety_types::{TaskId, traits::Jail};
+use surety_types::{
+    TaskId,
+    traits::{Jail, StakeLedger},
+};
 
 use crate::{
-    BatchRecord, Batches, Channel, Channels, Config, Demand, Demands, DemandsOf, DisputeRounds,
+    BatchRecord, Batches, Channel, Channels, Config, Convictions, Demand, Demands, DemandsOf, DisputeRounds,
     DisputedReceipts, Offers, Pallet, PointsAudits, PointsState, Pool, PoolId, Pools, Provider, ReceiptKey,
-    Standings,
+    SETTLED_MAX, Since, Standings,
 };
 
 type BatchViewOf<T> = BatchView<<T as frame_system::Config>::AccountId, BlockNumberFor<T>>;
@@ -49,13 +52,14 @@ impl<T: Config> Pallet<T> {
         let pools: BTreeMap<PoolId, Pool> = Self::pools_now().collect();
         let all = Standings::<T>::iter();
         let shown = all.filter(|(stash, provider)| {
-            let is_sold = provider.lock > 0 && Self::stands_by_present_terms(provider);
+            let is_sold = provider.offers > 0 && Self::stands_by_present_terms(provider);
             is_sold && !T::Jail::is_jailed(stash)
         });
         let mut offers = Vec::new();
         for (stash, mut provider) in shown {
             Self::finish_batches(&stash, &mut provider);
             let standing = provider.standing;
+            let record = Self::track_record(&stash, &provider);
             for ((model, operation), offer) in Offers::<T>::iter_prefix(&stash) {
                 let pool_price = pools.get(&(model, operation)).map_or(0, |pool| pool.price);
                 offers.push(OfferView {
@@ -67,10 +71,33 @@ impl<T: Config> Pallet<T> {
                     busy: offer.busy,
                     signers: provider.signers.to_vec(),
                     room: standing.cap.saturating_sub(standing.open),
+                    region: offer.region,
+                    record,
                 });
             }
         }
         offers
+    }
+
+    /// What is remembered of a provider whose final batches are finished.
+    fn track_record(stash: &T::AccountId, provider: &Provider<T::AccountId>) -> TrackRecord {
+        let (since, last) = (provider.since, provider.first_unfinished());
+        let newest = last.saturating_sub(SETTLED_MAX);
+        let first = newest.max(provider.oldest).max(since.batch);
+        let kept = (first..last).filter_map(|batch| Batches::<T>::get(stash, batch));
+        let settled = kept.fold(Sums::default(), |all, record| {
+            let of_batch = record.window.settled();
+            all.plus(of_batch).unwrap_or(all)
+        });
+        let faults = T::Convictions::remembered(stash);
+        TrackRecord {
+            settled,
+            batches: last.saturating_sub(since.batch),
+            was_convicted: since != Since::default(),
+            faults: faults.lately,
+            missed: faults.missed,
+            settled_for: T::Stake::settled_for(stash),
+        }
     }
 
     /// What each operation of a model costs at least.
@@ -97,6 +124,7 @@ impl<T: Config> Pallet<T> {
         let mut provider = Standings::<T>::get(stash)?;
         Self::finish_batches(stash, &mut provider);
         let unfinished = provider.first_unfinished();
+        let needed_lock = Self::needed_lock(provider.standing.cap);
         let Provider {
             lock,
             standing,
@@ -125,6 +153,7 @@ impl<T: Config> Pallet<T> {
             demands,
             since_channel: since.channel,
             since_batch: since.batch,
+            needed_lock,
         })
     }
 

@@ -15,6 +15,7 @@ pub mod batch;
 pub mod equivocation;
 pub mod fault;
 pub mod points;
+pub mod region;
 pub mod request;
 pub mod statement;
 pub mod sum_tree;
@@ -30,6 +31,7 @@ pub use batch::{
 pub use equivocation::{Clash, Equivocation, extends, incompatible};
 pub use fault::{BatchEvidence, BatchFault, Batched, Committed, Said, SumFlaw};
 pub use points::{POINTS_MAX, PointsFound, points_seal};
+pub use region::{NotARegion, Region};
 pub use request::Request;
 pub use statement::{ChunkStatement, End, Ending, Misstated, SignedChunkStatement};
 pub use sum_tree::{SumNode, SumPath, SumTree, Sums};

@@ -9,7 +9,7 @@ use sp_arithmetic::FixedU128;
 use sp_core::H256;
 use surety_types::{ModelId, TaskId, model::Operation, task::AuditDraw};
 
-use crate::{BatchNumber, BatchWindow, ChannelId, ChannelTerms, Nonce, Purse, Time};
+use crate::{BatchNumber, BatchWindow, ChannelId, ChannelTerms, Nonce, Purse, Region, Sums, Time};
 
 /// A channel.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
@@ -60,6 +60,29 @@ pub struct OfferView<AccountId> {
     pub signers: Vec<AccountId>,
     /// What it can still sell before batches are final, in plancks.
     pub room: u128,
+    /// Where it says that it is.
+    pub region: Option<Region>,
+    /// What the chain remembers of it.
+    pub record: TrackRecord,
+}
+
+/// What the chain remembers of a provider: facts for whoever chooses one, and no promises. What it sells to
+/// itself counts, too: a price costs its levy there, a number of receipts or batches hardly anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct TrackRecord {
+    /// Receipts that stand in its newest final batches, and what they cost. After its last fault over
+    /// channels alone, and of some batches at most.
+    pub settled: Sums,
+    /// Its batches after its last fault over channels that are final, with all before them.
+    pub batches: u32,
+    /// Whether it was ever found at fault over channels.
+    pub was_convicted: bool,
+    /// How often it was found at fault lately, over tasks or channels.
+    pub faults: u32,
+    /// Deadlines of tasks that it has missed, less those that it has made good for.
+    pub missed: u32,
+    /// Blocks since its stake last grew, or it got another agent.
+    pub settled_for: u32,
 }
 
 /// All that is offered of an operation of a model.
@@ -108,6 +131,16 @@ pub struct StandingView<AccountId> {
     pub since_channel: ChannelId,
     /// The first batch after its last fault.
     pub since_batch: BatchNumber,
+    /// The least lock for its cap by the present terms, in plancks; nothing where no lock would do. With less
+    /// it sells nothing new.
+    pub needed_lock: Option<u128>,
+}
+
+impl<AccountId> StandingView<AccountId> {
+    /// Whether it stands by terms that are not the present ones.
+    pub fn has_old_terms(&self) -> bool {
+        self.lock > 0 && self.needed_lock.is_none_or(|needed| self.lock < needed)
+    }
 }
 
 /// A batch, and how it is audited.

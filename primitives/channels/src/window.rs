@@ -11,7 +11,7 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::{ConstU32, bounded::BoundedVec};
 
-use crate::{BatchRoot, ChannelId, Nonce, ProvenChannel, ProvenReceipt, Time};
+use crate::{BatchRoot, ChannelId, Nonce, ProvenChannel, ProvenReceipt, Sums, Time};
 
 /// Most receipts of a batch that are struck out one by one. With more of them nothing of it is paid.
 pub const STRUCK_MAX: u32 = 32;
@@ -87,6 +87,18 @@ impl BatchWindow {
     /// A fault was found that says nothing of single receipts: none is paid.
     pub fn void(&mut self) {
         self.is_void = true;
+    }
+
+    /// Its receipts that were not found wrong, and what they cost; nothing where none is paid.
+    pub fn settled(&self) -> Sums {
+        if self.is_void {
+            return Sums::default();
+        }
+        let struck = self.struck.iter();
+        struck.fold(self.root.sums, |left, struck| Sums {
+            receipts: left.receipts.saturating_sub(1),
+            price: left.price.saturating_sub(struck.price),
+        })
     }
 
     /// What is paid of a channel's receipts in it, in plancks.

@@ -134,6 +134,11 @@ sp_api::decl_runtime_apis! {
         /// The least standing lock for a cap, in plancks, or nothing where no lock would do now.
         fn least_lock(provider: AccountId, cap: u128) -> Option<u128>;
 
+        /// What disputing a receipt of whoever stands with the most puts on hold at least, in plancks: it
+        /// takes more where the receipt itself costs much, or a committee may have to decide. Zero where
+        /// nobody stands.
+        fn dispute_bond() -> u128;
+
         /// The time on the chain's clock.
         fn time() -> Time;
     }

@@ -13,11 +13,11 @@ use sp_runtime::{
 use surety_audit_economics::{AuditPay, AuditPolicy, AuditRates, channels::PointRates};
 use surety_channels::Request;
 use surety_pallet_channels::{
-    ClaimedReceipt, Convictions, DisputedReceipts, OFFERS_MAX, ReceiptDisputes, ReceiptReferee, SignedBytes,
-    UNFINISHED_MAX, WeightInfo,
+    ClaimedReceipt, Convictions, DISPUTED_MAX, DisputedReceipts, Faults, OFFERS_MAX, ReceiptDisputes,
+    ReceiptReferee, SignedBytes, Standings, UNFINISHED_MAX, WeightInfo,
 };
 use surety_pallet_results::{Claimed, DisputeReferee, Error as ResultsError};
-use surety_pallet_trust_lock::{Offence, quintillionths};
+use surety_pallet_trust_lock::{self as trust_lock, Offence, quintillionths};
 #[cfg(feature = "runtime-benchmarks")]
 use surety_types::trust::AuditProof;
 use surety_types::{
@@ -162,6 +162,21 @@ impl Convictions<AccountId> for FaultsOverChannels {
         });
     }
 
+    fn remembered(stash: &AccountId) -> Faults {
+        // What is older than any fault that it makes dearer is removed with the next one.
+        let kept = dynamic::trust_lock::CorrelationWindow::get()
+            .saturating_add(dynamic::trust_lock::SlashDeferral::get());
+        let now = TrustLock::now();
+        let convictions = trust_lock::Convictions::<Runtime>::get();
+        let lately = convictions
+            .iter()
+            .find(|known| known.offender == *stash && known.last.saturating_add(kept) >= now);
+        Faults {
+            lately: lately.map_or(0, |known| known.faults),
+            missed: trust_lock::Records::<Runtime>::get(stash).missed,
+        }
+    }
+
     #[cfg(feature = "runtime-benchmarks")]
     fn fill_for_benchmark() {
         surety_pallet_trust_lock::fill_convictions::<Runtime>(TrustLock::now());
@@ -274,6 +289,18 @@ impl TaskOutcome<AccountId, Balance> for TaskOrReceipt {
     fn post_for_benchmark(task: TaskId, client: &AccountId, input: (ContentHash, u32)) {
         TaskAuction::post_for_benchmark(task, client, input);
     }
+}
+
+/// What disputing a receipt of whoever stands with the most puts on hold, where neither the receipt's price
+/// nor a committee makes it more: the formula is that of `challenge_bond` of disputes.
+pub(crate) fn dispute_bond() -> Balance {
+    let locks = Standings::<Runtime>::iter_values().map(|provider| provider.lock);
+    let Some(lock) = locks.max().filter(|lock| *lock > 0) else {
+        return 0;
+    };
+    let burned = Policy::get().burned.mul_ceil(lock);
+    let of_lock = burned.saturating_mul(2).div_ceil(DISPUTED_MAX.into());
+    of_lock.max(dynamic::disputes::DefenseCost::get().saturating_mul(2))
 }
 
 /// Most that it costs to write all batches of a provider that are not final, with what leads to them, and to

@@ -5,14 +5,16 @@ use frame_support::{dispatch::DispatchClass, traits::Get};
 use surety_audit_economics::AuditPay;
 use surety_channels::{Batched, Equivocation, PointsFound, points_seal};
 use surety_model_trace::{Records, item_root, item_span};
-use surety_pallet_channels::{Batches, Call, Channels, DISPUTED_MAX, DisputedReceipts, Error, ReceiptSource};
+use surety_pallet_channels::{
+    Batches, Call, Channels, Convictions, DISPUTED_MAX, DisputedReceipts, Error, Faults, ReceiptSource,
+};
 use surety_pallet_results::{Call as ResultsCall, Rounds};
 use surety_pallet_task_auction::{NextTaskId, Tasks};
 use surety_pallet_trust_lock::Slashes;
 use surety_proofs::PartOpening;
 use surety_runtime::{
     AccountId, Balance, Runtime, RuntimeEvent, Staking, System, TaskAuction, TrustLock,
-    configs::channels::{Policy, all_batches_weight},
+    configs::channels::{FaultsOverChannels, Policy, all_batches_weight},
     params::dynamic::channels as params,
     units::SURE,
 };
@@ -54,6 +56,10 @@ fn what_is_sold_is_audited_redeemed_and_paid_for() {
         (1, UNIT_PRICE, CAP)
     );
     assert_eq!(offers[0].signers, [account(PROVIDER.agent)]);
+    assert_eq!(
+        offers[0].region.map(|region| region.to_string()),
+        Some("DE".into())
+    );
 
     let stash_before = shop.chain.free(&PROVIDER.account());
     let receipt = shop.receipt(&world.claim);
@@ -99,6 +105,8 @@ fn what_is_sold_is_audited_redeemed_and_paid_for() {
     shop.chain.call(agent, open);
 
     shop.wait_until_final(number);
+    let settled = shop.chain.query(Runtime::offers)[0].record.settled;
+    assert_eq!((settled.receipts, settled.price), (1, receipt.price));
     assert_eq!(shop.redeem(&[(number, batch)]), receipt.price);
     let refuted = record.window.until + shop.chain.query(params::RefuteWindow::get);
     shop.chain.run_until(100, || refuted < Runtime::time());
@@ -205,6 +213,9 @@ fn a_wrong_receipt_is_found_by_the_very_cell_and_takes_the_standing_lock() {
     assert_eq!((standing.lock, standing.cap), (0, 0));
     assert!(shop.chain.query(|| TrustLock::is_jailed(&provider)));
     assert!(shop.chain.query(Runtime::offers).is_empty());
+    let remembered = shop.chain.query(|| FaultsOverChannels::remembered(&provider));
+    let once = Faults { lately: 1, missed: 0 };
+    assert_eq!(remembered, once);
 
     shop.chain
         .run_until(200, || !Rounds::<Runtime>::contains_key(round));
@@ -236,10 +247,9 @@ fn a_right_receipt_that_is_disputed_is_paid_and_its_challenger_pays() {
     // All places together burn what being found out does.
     let lock = shop.lock;
     let burned = shop.chain.query(|| Policy::get().burned.mul_ceil(lock));
-    assert!(
-        bond >= 2 * burned / Balance::from(DISPUTED_MAX),
-        "{bond} of {burned}"
-    );
+    let least = (2 * burned).div_ceil(DISPUTED_MAX.into());
+    assert_eq!(shop.chain.query(Runtime::dispute_bond), least);
+    assert!(bond >= least, "{bond} of {burned}");
     let (provider, before) = (PROVIDER.account(), shop.chain.free(&PROVIDER.account()));
     let (false_view, _) = world.liar(2, 1);
     let mut players = [

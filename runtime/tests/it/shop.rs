@@ -66,6 +66,7 @@ impl<'a> Shop<'a> {
             operation: Operation::Embed,
             unit_price: UNIT_PRICE,
             places: 4,
+            region: "DE".parse().ok(),
         };
         chain.call(PROVIDER.stash, offer);
         let channel = chain.query(NextChannel::<Runtime>::get);

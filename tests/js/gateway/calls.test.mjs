@@ -34,11 +34,30 @@ test("a stream says what the whole answer says, and how many tokens it were", as
   assert.equal(whole.usage.completion_tokens, whole.surety.token_ids.length);
 });
 
-test("continuations of a text and of its ids, several at once, are the same by their seed", async () => {
-  const asked = { model: GENERATOR, max_tokens: 12, seed: 3 };
-  const first = await openai.completions.create({ ...asked, prompt: PROMPT });
-  const again = Array.from({ length: 6 }, () => openai.completions.create({ ...asked, prompt: PROMPT }));
+test("models that are answered at once are listed with their prices, and known by their names", async () => {
+  const names = new Map();
+  for await (const model of openai.models.list()) names.set(model.id, model);
+  for (const name of [EMBEDDER, GENERATOR]) {
+    assert.ok(BigInt(names.get(name).surety.unit_price_max) > 0n, name);
+    assert.deepEqual(await openai.models.retrieve(name), names.get(name));
+  }
+});
+
+test("continuations, several at once, are the same by their seed, whether they stream or not", async () => {
+  const asked = { model: GENERATOR, prompt: PROMPT, max_tokens: 12, seed: 3 };
+  const first = await openai.completions.create(asked);
+  const again = Array.from({ length: 6 }, () => openai.completions.create(asked));
   for (const { choices } of await Promise.all(again)) assert.equal(choices[0].text, first.choices[0].text);
+  const parts = await heard(await openai.completions.create({ ...asked, stream: true }));
+  assert.equal(parts.text, first.choices[0].text);
+  assert.equal(parts.finish, first.choices[0].finish_reason);
+});
+
+test("a prompt may be ids as well as a text", async () => {
+  const asked = { model: GENERATOR, max_tokens: 12, seed: 3 };
+  const { surety } = await openai.completions.create({ ...asked, prompt: PROMPT });
+  const told = await openai.completions.create({ ...asked, prompt: surety.token_ids });
+  assert.equal(told.usage.prompt_tokens, surety.token_ids.length);
 });
 
 test("vectors come for texts, as numbers, and a receipt with their answer", async () => {
@@ -62,20 +81,60 @@ test("vectors come for texts, as numbers, and a receipt with their answer", asyn
   for (const { receipt } of body.receipts) assert.match(receipt.output_hash, /^0x[0-9a-f]{64}$/);
 });
 
-test("a client that hangs up pays for no more than a part of its answer", async () => {
-  const asked = { ...CHAT, max_tokens: 200, stream: true };
-  const stream = await openai.chat.completions.create(asked);
+test("vectors that are asked for as numbers are those that the client reads from bytes", async () => {
+  const asked = { model: EMBEDDER, input: ["The whale is white."] };
+  // Unless it is told otherwise it asks for bytes, and makes numbers of them.
+  const { data: read } = await openai.embeddings.create(asked);
+  const { data: given } = await openai.embeddings.create({ ...asked, encoding_format: "float" });
+  assert.deepEqual(Float32Array.from(read[0].embedding), Float32Array.from(given[0].embedding));
+});
+
+/** The receipt of a stream that is ended by `end` as soon as it says something. */
+async function ended(stream, end) {
   let id;
   for await (const { surety } of stream) {
     id = surety.receipt;
-    break;
+    if (end(stream)) break;
   }
-  // The gateway hears of it when it says more.
-  let call;
-  do ({ body: call } = await told(`/receipts/${id}`));
-  while (call.state === "open");
-  assert.equal(call.state, "closed");
-  assert.ok(BigInt(call.spent) < BigInt(call.reserved), JSON.stringify(call));
+  return id;
+}
+
+test("a client that hangs up or aborts pays for no more than a part of its answer", async () => {
+  const asked = { ...CHAT, max_tokens: 200, stream: true };
+  const begun = () => openai.chat.completions.create(asked);
+  const hangsUp = () => true;
+  // What is read on then ends.
+  const aborts = (stream) => stream.controller.abort();
+  for (const id of [await ended(await begun(), hangsUp), await ended(await begun(), aborts)]) {
+    // The gateway hears of it when it says more.
+    let call;
+    do ({ body: call } = await told(`/receipts/${id}`));
+    while (call.state === "open");
+    assert.equal(call.state, "closed");
+    assert.ok(BigInt(call.spent) < BigInt(call.reserved), JSON.stringify(call));
+  }
+});
+
+test("a request that is aborted before it is answered is an error of the client's own", async () => {
+  const controller = new AbortController();
+  const asked = openai.chat.completions.create({ ...CHAT, max_tokens: 200 }, { signal: controller.signal });
+  controller.abort();
+  await assert.rejects(asked, OpenAI.APIUserAbortError);
+});
+
+test("errors are of their kinds, with their codes and fields", async () => {
+  const refuses = (asked, kind, code, param) =>
+    assert.rejects(asked, (error) => {
+      assert.ok(error instanceof kind, String(error));
+      assert.deepEqual([error.code, error.param ?? null], [code, param]);
+      return true;
+    });
+  const chat = (asked) => openai.chat.completions.create({ ...CHAT, ...asked });
+  await refuses(chat({ model: "nobody" }), OpenAI.NotFoundError, "model_not_found", "model");
+  await refuses(openai.models.retrieve("nobody"), OpenAI.NotFoundError, "model_not_found", "model");
+  await assert.rejects(chat({ max_tokens: 100_000, stream: true }), OpenAI.BadRequestError);
+  await assert.rejects(openai.embeddings.create({ model: EMBEDDER, input: [] }), OpenAI.BadRequestError);
+  await refuses(client("sk-surety-00").models.list(), OpenAI.AuthenticationError, "invalid_api_key", null);
 });
 
 test("what is not offered is refused by name, before anything is paid", async () => {

@@ -11,8 +11,8 @@ mod offer;
 mod trade;
 
 pub use cheats::{CHEATS, Cheat};
-pub use hours::{BATCHES_NOTHING, FILLS_CAP_FOR_LONG};
-pub use offer::{CHUNK, Chain, Offer, RECEIPTS, Voided, WORK_PERCENT};
+pub use hours::{BATCHES_NOTHING, BATCHES_NOTHING_OF_MANY, FILLS_CAP_FOR_LONG};
+pub use offer::{Bound, CHUNK, Chain, Offer, RECEIPTS, Voided, WORK_PERCENT};
 pub use trade::Trade;
 
 use std::panic::resume_unwind;
@@ -237,19 +237,23 @@ const OLD_BONDS_AND_HOLDS: Chain = Chain {
 };
 const WITH_ROOM: Chain = Chain {
     due_at_once: false,
-    ..Chain::AS_IT_IS
+    ..UNBOUNDED
 };
 const FORGOTTEN: Chain = Chain {
     record_stays: false,
     ..Chain::AS_IT_IS
 };
-const BOUNDED: Chain = Chain {
-    is_exposure_bounded: true,
+const UNBOUNDED: Chain = Chain {
+    bound: Bound::None,
+    ..Chain::AS_IT_IS
+};
+const EACH_BOUNDED: Chain = Chain {
+    bound: Bound::Each,
     ..Chain::AS_IT_IS
 };
 
 /// What cheats would win under other rules, nobody being corrupt: why these are as they are. Where it says
-/// "as it is", they win.
+/// "as it is", they lose.
 pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
     let with = |chain, offer: Offer| Offer { chain, ..offer };
     let (long, usual) = (Offer::by_the_hour, Offer::usual);
@@ -260,7 +264,7 @@ pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
     let sham = cheats::named("sham disputes until the payee's time is over");
     let gives_back = cheats::named("deposit given back before anybody looks");
     let splits = cheats::named("wrong, split over many batches");
-    let plays: [(&str, &Cheat, Offer); 9] = [
+    let plays: [(&str, &Cheat, Offer); 11] = [
         (
             "a conviction voids all that is open",
             splits,
@@ -283,7 +287,7 @@ pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
             with(OLD_BONDS, usual()),
         ),
         (
-            "demands wait for room",
+            "demands wait for room, and nobody bounds what is asked and not batched",
             &FILLS_CAP_FOR_LONG,
             with(WITH_ROOM, long()),
         ),
@@ -293,14 +297,24 @@ pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
             with(FORGOTTEN, long()),
         ),
         (
-            "as it is: nobody bounds what is signed and not batched",
+            "nobody bounds what is asked and not batched",
             &BATCHES_NOTHING,
-            with(Chain::AS_IT_IS, long()),
+            with(UNBOUNDED, long()),
         ),
         (
-            "clients ask within what the lock covers",
+            "each client asks within what the lock covers, and there is one",
             &BATCHES_NOTHING,
-            with(BOUNDED, long()),
+            with(EACH_BOUNDED, long()),
+        ),
+        (
+            "each client asks within what the lock covers, and there are ten",
+            &BATCHES_NOTHING_OF_MANY,
+            with(EACH_BOUNDED, long()),
+        ),
+        (
+            "as it is: all clients together do",
+            &BATCHES_NOTHING_OF_MANY,
+            with(Chain::AS_IT_IS, long()),
         ),
     ];
     let played = plays.map(|(rule, cheat, offer)| {

@@ -4,7 +4,8 @@
 
 use surety_simulation::{
     channels::{
-        BATCHES_NOTHING, CHEATS, Chain, FILLS_CAP_FOR_LONG, Found, Offer, Voided, break_even, detection, play,
+        BATCHES_NOTHING, BATCHES_NOTHING_OF_MANY, Bound, CHEATS, Chain, Cheat, FILLS_CAP_FOR_LONG, Found,
+        Offer, Voided, break_even, detection, play,
     },
     report::CORRUPT,
 };
@@ -99,6 +100,8 @@ fn a_demand_that_waits_for_room_or_a_channel_that_is_forgotten_would_let_lies_pa
     let is = Chain::AS_IT_IS;
     let waits = Chain {
         due_at_once: false,
+        // Less is asked otherwise than it would take.
+        bound: Bound::None,
         ..is
     };
     let long = |chain| {
@@ -119,20 +122,27 @@ fn a_demand_that_waits_for_room_or_a_channel_that_is_forgotten_would_let_lies_pa
 }
 
 #[test]
-fn what_is_never_batched_pays_unless_clients_ask_within_what_the_lock_covers() {
-    let with = |is_exposure_bounded| {
+fn what_is_never_batched_pays_unless_all_clients_together_ask_within_what_the_lock_covers() {
+    let with = |cheat: &Cheat, bound| {
         let chain = Chain {
-            is_exposure_bounded,
+            bound,
             ..Chain::AS_IT_IS
         };
         let offer = Offer {
             chain,
             ..Offer::by_the_hour()
         };
-        play(&BATCHES_NOTHING, &offer, 0, 7, 2).profit
+        play(cheat, &offer, 0, 7, 2).profit
     };
-    assert!(with(false) > 5.0, "{}", with(false));
-    assert!(with(true) < 0.0, "{}", with(true));
+    let (one, many) = (&BATCHES_NOTHING, &BATCHES_NOTHING_OF_MANY);
+    for (cheat, bound) in [(one, Bound::None), (many, Bound::None), (many, Bound::Each)] {
+        let profit = with(cheat, bound);
+        assert!(profit > 5.0, "{}, {bound:?}: {profit}", cheat.name);
+    }
+    for (cheat, bound) in [(one, Bound::Each), (one, Bound::All), (many, Bound::All)] {
+        let profit = with(cheat, bound);
+        assert!(profit < 0.0, "{}, {bound:?}: {profit}", cheat.name);
+    }
 }
 
 #[test]

@@ -204,7 +204,8 @@ impl Call {
                 operation,
                 unit_price,
                 places,
-            } => args![model, operation, unit_price, places],
+                region,
+            } => args![model, operation, unit_price, places, region],
             Self::WithdrawOffer { model, operation } => args![model, operation],
             Self::ReportBusy {
                 model,

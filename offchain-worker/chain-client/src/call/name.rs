@@ -163,7 +163,7 @@ impl Call {
             Self::ShowReceipt { .. } => ("show_receipt", &["demander", "batch", "receipt"]),
             Self::ShowPoint { .. } => ("show_point", &["demander", "batch", "receipt", "request", "head"]),
             Self::EndDemand { .. } => ("end_demand", &["provider", "demander"]),
-            Self::Offer { .. } => ("offer", &["model", "operation", "unit_price", "places"]),
+            Self::Offer { .. } => ("offer", &["model", "operation", "unit_price", "places", "region"]),
             Self::WithdrawOffer { .. } => ("withdraw_offer", &["model", "operation"]),
             Self::ReportBusy { .. } => ("report_busy", &["model", "operation", "busy"]),
             // Of other pallets.

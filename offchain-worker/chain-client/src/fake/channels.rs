@@ -20,7 +20,9 @@ use std::{
 use codec::Encode;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
-use surety_channels::{BatchNumber, BatchWindow, ChannelId, PointsFound, Struck, Time};
+use surety_channels::{
+    BatchNumber, BatchWindow, ChannelId, PointsFound, Region, Struck, Time, view::TrackRecord,
+};
 use surety_types::{ModelId, TaskId, model::Operation, trust::FaultKind};
 
 use super::state::{Applied, FakeState, fault};
@@ -62,6 +64,8 @@ pub struct FakeChannels {
     pub standings: BTreeMap<AccountId32, StandingView>,
     /// Batches that are kept, by the provider's stash and their number.
     pub batches: BTreeMap<(AccountId32, BatchNumber), BatchView>,
+    /// What is remembered of providers, by stash, where a test says so; else what follows from their batches.
+    pub records: BTreeMap<AccountId32, TrackRecord>,
     /// Offers by the provider's stash.
     pub offers: BTreeMap<(AccountId32, ModelId, Operation), FakeOffer>,
     /// What a unit costs at least, where that is not 0.
@@ -88,6 +92,7 @@ impl Default for FakeChannels {
             next: 0,
             standings: BTreeMap::new(),
             batches: BTreeMap::new(),
+            records: BTreeMap::new(),
             offers: BTreeMap::new(),
             pool_prices: BTreeMap::new(),
             demands: BTreeMap::new(),
@@ -110,6 +115,8 @@ pub struct FakeOffer {
     pub busy: u32,
     /// The pool's period in which it has.
     pub reported: Option<u32>,
+    /// Where it says that it is.
+    pub region: Option<Region>,
 }
 
 /// What is demanded of a provider.
@@ -160,7 +167,8 @@ impl FakeState {
                 operation,
                 unit_price,
                 places,
-            } => self.offer(who, (*model, *operation), *unit_price, *places),
+                region,
+            } => self.offer(who, (*model, *operation), (*unit_price, *places), *region),
             Call::WithdrawOffer { model, operation } => self.withdraw_offer(who, (*model, *operation)),
             Call::ReportBusy {
                 model,

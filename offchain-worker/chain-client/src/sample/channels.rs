@@ -54,6 +54,7 @@ pub(super) fn calls() -> Vec<Call> {
             operation,
             unit_price: amount,
             places,
+            region: "DE".parse().ok(),
         },
         Call::WithdrawOffer { model, operation },
         Call::ReportBusy {
@@ -233,7 +234,7 @@ pub use views::*;
 #[cfg(any(test, feature = "testsuite"))]
 mod views {
     use sp_runtime::FixedU128;
-    use surety_channels::{BatchNumber, BatchWindow, Purse, view};
+    use surety_channels::{BatchNumber, BatchWindow, Purse, Sums, view};
     use surety_types::TaskId;
 
     use super::*;
@@ -270,6 +271,18 @@ mod views {
             busy: 1,
             signers: vec![account()],
             room: 4,
+            region: "DE".parse().ok(),
+            record: view::TrackRecord {
+                settled: Sums {
+                    receipts: 5,
+                    price: 6,
+                },
+                batches: 7,
+                was_convicted: true,
+                faults: 8,
+                missed: 9,
+                settled_for: 10,
+            },
         }
     }
 
@@ -301,6 +314,7 @@ mod views {
             demands: 7,
             since_channel: 8,
             since_batch: 9,
+            needed_lock: Some(10),
         }
     }
 

@@ -7,8 +7,8 @@ use scale_info::{TypeInfo, meta_type};
 use sp_core::{ConstU32, H256, bounded::BoundedVec, crypto::AccountId32};
 use subxt::ext::frame_metadata::v15;
 use surety_channels::{
-    BatchEvidence, BatchRoot, Batched, ChannelOpening, Equivocation, PointsFound, REDEEMED_MAX, Request,
-    SignedChunkStatement, SignedVoucher,
+    BatchEvidence, BatchRoot, Batched, ChannelOpening, Equivocation, PointsFound, REDEEMED_MAX, Region,
+    Request, SignedChunkStatement, SignedVoucher,
 };
 use surety_proofs::SegmentOpening;
 use surety_types::{
@@ -154,6 +154,7 @@ pub enum ChannelsCall<Deposit = u128> {
         operation: Operation,
         unit_price: u128,
         places: u32,
+        region: Option<Region>,
     },
     withdraw_offer {
         model: H256,
@@ -208,6 +209,7 @@ pub fn functions() -> Vec<v15::RuntimeApiMethodMetadata> {
             vec![("provider", account()), ("cap", meta_type::<u128>())],
             meta_type::<Option<u128>>(),
         ),
+        function("dispute_bond", Vec::new(), meta_type::<u128>()),
         function("time", Vec::new(), meta_type::<u32>()),
     ]
 }
@@ -271,6 +273,9 @@ async fn each_function_is_given_its_arguments_and_read() {
         given(&node, "ChannelApi_time", 77, || chain.time(at)).await,
         nothing
     );
+    let api = "ChannelApi_dispute_bond";
+    let asked = given(&node, api, 6, || chain.dispute_bond(at)).await;
+    assert_eq!(asked, nothing);
     let batches = || vec![sample::channels::batch().unwrap()];
     let api = "ChannelApi_open_batches";
     assert_eq!(
@@ -342,6 +347,7 @@ fn a_call_about_channels_is_written_as_the_chain_takes_it() {
             Call::ReportChunkEquivocation { .. } => 11,
             Call::OpenPoints { .. } => 14,
             Call::Dispute { .. } => 17,
+            Call::Offer { .. } => 23,
             Call::ReportBusy { .. } => 25,
             _ => continue,
         };

@@ -1,6 +1,6 @@
 //! Receipts on their way to the chain, and what is shown of them.
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 use codec::{Decode, Encode};
 use sp_core::H256;
@@ -19,12 +19,15 @@ use crate::{
 type Part = (ChannelId, Nonce, u32);
 
 /// What can be in a batch.
+#[derive(Default)]
 struct Gathered {
-    /// By channel.
-    parts: Vec<Part>,
+    /// How many receipts of each channel.
+    counts: BTreeMap<ChannelId, u32>,
     receipts: u32,
     /// In plancks.
     price: u128,
+    /// The channel that was looked at last and has something in it.
+    last: Option<ChannelId>,
 }
 
 /// How much a batch may have.
@@ -74,20 +77,31 @@ impl Payee {
     /// Makes a batch of receipts that are in none, in the order of their requests, and promises it. Nothing
     /// while another is not on the chain, or where there is nothing to be paid for.
     pub fn make_batch(&mut self, limits: &BatchLimits) -> Step<PayeeEffect> {
-        self.make(limits, 1)
+        self.make(limits, 1, &[])
     }
 
-    /// The same, also where there is nothing to be paid for: somebody demands one of the receipts.
-    pub fn make_demanded_batch(&mut self, limits: &BatchLimits) -> Step<PayeeEffect> {
-        self.make(limits, 0)
+    /// The same, also where there is nothing to be paid for: somebody demands these receipts, which go into
+    /// it first, in that order, with all before them.
+    pub fn make_demanded_batch(
+        &mut self,
+        limits: &BatchLimits,
+        demanded: &[(ChannelId, Nonce)],
+    ) -> Step<PayeeEffect> {
+        self.make(limits, 0, demanded)
     }
 
-    fn make(&mut self, limits: &BatchLimits, price_min: u128) -> Step<PayeeEffect> {
+    fn make(
+        &mut self,
+        limits: &BatchLimits,
+        price_min: u128,
+        demanded: &[(ChannelId, Nonce)],
+    ) -> Step<PayeeEffect> {
         let mut step = Step::default();
         if self.uncommitted().is_some() {
             return step;
         }
-        let parts = self.gather(limits).parts;
+        let gathered = self.gather(limits, demanded);
+        let parts = self.parts(&gathered);
         let Ok(entries) = self.entries(&parts) else {
             return step;
         };
@@ -109,7 +123,7 @@ impl Payee {
                 step.put(Row::new(Table::Accounts, channel_key(*channel), &entry.account));
             }
         }
-        self.turn = parts.last().map_or(0, |(channel, ..)| channel.saturating_add(1));
+        self.turn = gathered.last.map_or(0, |channel| channel.saturating_add(1));
         let number = None;
         let row = BatchRow { root, parts, number };
         step.put(Row::new(Table::Batches, id.to_be_bytes().to_vec(), &row));
@@ -124,7 +138,7 @@ impl Payee {
             receipts_max: RECEIPTS_MAX,
             price_max: u128::MAX,
         };
-        let gathered = self.gather(&all);
+        let gathered = self.gather(&all, &[]);
         (gathered.receipts, gathered.price)
     }
 
@@ -142,43 +156,68 @@ impl Payee {
         loose.fold(promised, u128::saturating_add)
     }
 
-    /// What can be in a batch, by channel. Each time another channel is first, so that no one takes up all
-    /// that may be sold.
-    fn gather(&self, limits: &BatchLimits) -> Gathered {
-        let mut parts = Vec::new();
-        let mut receipts = 0u32;
-        let mut price = 0u128;
+    /// What can be in a batch: first what is demanded. Each time another channel is the next, so that no one
+    /// takes up all that may be sold.
+    fn gather(&self, limits: &BatchLimits, demanded: &[(ChannelId, Nonce)]) -> Gathered {
+        let mut gathered = Gathered::default();
+        for (channel, nonce) in demanded {
+            self.gather_of(*channel, *nonce, limits, &mut gathered);
+        }
         let in_turn = self
             .channels
             .range(self.turn..)
             .chain(self.channels.range(..self.turn));
+        for (channel, _) in in_turn {
+            if self.gather_of(*channel, Nonce::MAX, limits, &mut gathered) {
+                gathered.last = Some(*channel);
+            }
+        }
+        gathered
+    }
+
+    /// Receipts of a channel up to that of a request, as far as they are there in their order and the limits
+    /// let them in. Whether there are any.
+    fn gather_of(
+        &self,
+        channel: ChannelId,
+        upto: Nonce,
+        limits: &BatchLimits,
+        gathered: &mut Gathered,
+    ) -> bool {
         // What an old copy has may have been batched, or gone on with, before.
-        let is_whole = |(channel, _): &(&ChannelId, _)| **channel >= self.start.first;
-        for (channel, entry) in in_turn.filter(is_whole) {
-            let first = entry.account.unbatched;
-            let mut count = 0u32;
-            for ((at, call), nonce) in entry.calls.range(first..).zip(first..) {
-                let receipt = call.row.receipt().filter(|_| *at == nonce);
-                let more = receipt.and_then(|receipt| price.checked_add(receipt.price));
-                let Some(more) = more.filter(|more| *more <= limits.price_max) else {
-                    break;
-                };
-                if receipts >= limits.receipts_max.min(RECEIPTS_MAX) {
-                    break;
-                }
-                price = more;
-                (receipts, count) = (receipts.saturating_add(1), count.saturating_add(1));
+        let entry = self
+            .channels
+            .get(&channel)
+            .filter(|_| channel >= self.start.first);
+        let Some(entry) = entry else { return false };
+        let before = gathered.counts.get(&channel).copied().unwrap_or(0);
+        let first = entry.account.unbatched.saturating_add(before);
+        let mut count = 0u32;
+        for ((at, call), nonce) in entry.calls.range(first..).zip(first..) {
+            let receipt = call.row.receipt().filter(|_| *at == nonce && nonce <= upto);
+            let more = receipt.and_then(|receipt| gathered.price.checked_add(receipt.price));
+            let Some(more) = more.filter(|more| *more <= limits.price_max) else {
+                break;
+            };
+            if gathered.receipts >= limits.receipts_max.min(RECEIPTS_MAX) {
+                break;
             }
-            if count > 0 {
-                parts.push((*channel, first, count));
-            }
+            gathered.price = more;
+            (gathered.receipts, count) = (gathered.receipts.saturating_add(1), count.saturating_add(1));
         }
-        parts.sort_unstable();
-        Gathered {
-            parts,
-            receipts,
-            price,
+        if count > 0 {
+            gathered.counts.insert(channel, before.saturating_add(count));
         }
+        count > 0
+    }
+
+    /// By channel.
+    fn parts(&self, gathered: &Gathered) -> Vec<Part> {
+        let parts = gathered.counts.iter().filter_map(|(channel, count)| {
+            let first = self.channels.get(channel)?.account.unbatched;
+            Some((*channel, first, *count))
+        });
+        parts.collect()
     }
 
     /// The entries of a batch, or which receipt is missing.

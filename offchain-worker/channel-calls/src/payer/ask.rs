@@ -10,6 +10,10 @@ use crate::{
     store::call_key,
 };
 
+/// So many times in a row what a payee misses is put down to what is on its way. Whoever asks tries once more
+/// than that.
+const UNPAID_MAX: u32 = 2;
+
 /// Why nothing is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
@@ -237,8 +241,12 @@ impl Payer {
             is_worth_retry = match why {
                 Refusal::Voucher(VoucherRefusal::OtherNonce { next }) => self.renumber(next, &mut step),
                 Refusal::Unpaid { sum } => {
-                    written_off = self.write_off(sum, call.row.allowance);
-                    written_off > 0
+                    self.unpaid = self.unpaid.saturating_add(1);
+                    let waits = self.is_on_its_way(sum, call.row.allowance);
+                    if !waits {
+                        written_off = self.write_off(sum, call.row.allowance);
+                    }
+                    waits || written_off > 0
                 }
                 // A voucher for another request has overtaken it.
                 Refusal::Voucher(VoucherRefusal::NotLarger { last }) => last <= self.wallet.signed,
@@ -280,6 +288,15 @@ impl Payer {
         }
         self.wallet.next = next;
         true
+    }
+
+    /// The payee may have said something that was not heard yet, out of what answers that have ended sooner
+    /// left over: a refusal overtakes what comes over other connections. Then nothing is written off, which
+    /// would count it twice.
+    fn is_on_its_way(&self, sum: u128, allowance: u128) -> bool {
+        let may_be = sum <= self.granted.saturating_add(allowance);
+        let was_heard = sum <= self.spent().saturating_add(allowance);
+        may_be && self.unpaid <= UNPAID_MAX && (was_heard || self.answered().next().is_some())
     }
 
     /// The payee has served more than is known here: it may have, as far as it was paid before it was asked.

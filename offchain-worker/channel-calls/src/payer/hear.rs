@@ -1,9 +1,9 @@
 //! What the payee says.
 
-use surety_channels::{Nonce, SignedChunkStatement};
+use surety_channels::{Equivocation, Nonce, SignedChunkStatement, incompatible};
 
-use super::{Held, HeldState, Live, Payer, PayerEffect, send};
-use crate::{AccountId, FromPayee, Step, ToPayee};
+use super::{Broken, Evidence, Held, HeldState, Live, Payer, PayerEffect, send};
+use crate::{AccountId, FromPayee, Row, Step, Table, ToPayee, store::call_key};
 
 impl Payer {
     /// Takes in what the payee says to a request.
@@ -23,6 +23,7 @@ impl Payer {
     fn taken(&mut self, nonce: Nonce, step: &mut Step<PayerEffect>) {
         if self.asking == Some(nonce) {
             self.asking = None;
+            self.unpaid = 0;
             self.granted = self.wallet.signed;
             step.then(PayerEffect::Taken { nonce });
         }
@@ -36,7 +37,7 @@ impl Payer {
     ) -> Step<PayerEffect> {
         let mut step = Step::default();
         let Some(call) = self.calls.get(&nonce).filter(|call| call.live.is_some()) else {
-            return step;
+            return self.said_after_the_end(nonce, &signed);
         };
         let total = match self.check_statement(nonce, call, bytes, &signed) {
             Ok(total) => total,
@@ -93,6 +94,47 @@ impl Payer {
         if !pays {
             self.carry_on(&mut step);
         }
+        step
+    }
+
+    /// Of an answer that is over nothing more is signed. What contradicts what was shows that its payee lies.
+    fn said_after_the_end(
+        &mut self,
+        nonce: Nonce,
+        signed: &SignedChunkStatement<AccountId>,
+    ) -> Step<PayerEffect> {
+        let mut step = Step::default();
+        let held = self
+            .calls
+            .get(&nonce)
+            .and_then(|call| call.row.statement.as_ref());
+        let Some(held) = held.filter(|_| !self.wallet.is_distrusted) else {
+            return step;
+        };
+        let said = &signed.statement;
+        let is_of_it =
+            (said.channel, &said.payee, said.nonce) == (self.terms.channel, &self.terms.payee, nonce);
+        let is_signed = self.signers.contains(&signed.agent)
+            && signed.is_signed(&self.config.genesis, &*self.config.verify);
+        if !is_of_it || !is_signed || incompatible(&held.statement, said, None).is_none() {
+            return step;
+        }
+        let evidence = Evidence::Equivocation(Box::new(Equivocation {
+            one: held.clone(),
+            other: signed.clone(),
+            shown: None,
+        }));
+        self.wallet.is_distrusted = true;
+        step.put(self.wallet_row());
+        let key = call_key(self.terms.channel, nonce);
+        step.put(Row::new(Table::Evidence, key, &evidence));
+        step.then(PayerEffect::Broken {
+            nonce,
+            why: Broken::Equivocation,
+            // What it has cost was told with its receipt.
+            spent: 0,
+            evidence: Some(evidence),
+        });
         step
     }
 

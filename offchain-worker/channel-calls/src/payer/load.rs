@@ -57,6 +57,7 @@ impl Payer {
             calls,
             open: BTreeSet::new(),
             asking: None,
+            unpaid: 0,
         };
         let open = payer
             .calls

@@ -154,6 +154,8 @@ pub enum HeldState {
     Over,
     /// A batch has its receipt.
     Covered(BatchNumber),
+    /// A batch has its receipt: its payee has shown that on the chain.
+    Shown,
 }
 
 /// What is kept of a request.
@@ -208,6 +210,8 @@ pub struct Payer {
     /// The highest sum that the payee may have served for, in plancks: what was signed, but for requests that
     /// it did not take. It may have nothing written off that was signed for those.
     granted: u128,
+    /// How often in a row it has said that it was paid too little before, since it took something.
+    unpaid: u32,
 }
 
 impl Payer {
@@ -239,6 +243,12 @@ impl Payer {
     /// What requests that are over have cost, or may have, in plancks.
     pub const fn settled(&self) -> u128 {
         self.wallet.settled
+    }
+
+    /// That of those which are kept: no final batch has them, for all that was said ([`Payer::forget`]).
+    pub fn uncounted(&self) -> u128 {
+        let over = self.calls.values().filter(|call| call.live.is_none());
+        over.fold(0, |sum, call| sum.saturating_add(call.row.spent()))
     }
 
     /// What may have been paid for a request, in plancks: its price once it has a receipt, and before that

@@ -44,7 +44,10 @@ impl Payer {
         let nonce = shown.statement.nonce;
         let genesis = self.config.genesis;
         let call = self.calls.get_mut(&nonce).ok_or(NotCovered::NotHeld)?;
-        if !matches!(call.row.state, HeldState::Over | HeldState::Lost) {
+        if !matches!(
+            call.row.state,
+            HeldState::Over | HeldState::Lost | HeldState::Shown
+        ) {
             return Err(NotCovered::NotHeld);
         }
         let said = &shown.statement;
@@ -74,6 +77,20 @@ impl Payer {
         step.put(self.wallet_row());
         step.put(self.held_row(nonce, &row));
         Ok(step)
+    }
+
+    /// The payee has shown on the chain that a batch has the receipt of a request: it is demanded no more, and
+    /// kept until a final batch is counted with it.
+    pub fn shown(&mut self, nonce: Nonce) -> Step<PayerEffect> {
+        let mut step = Step::default();
+        let call = self.calls.get_mut(&nonce);
+        let waiting = call.filter(|call| matches!(call.row.state, HeldState::Over | HeldState::Lost));
+        if let Some(call) = waiting {
+            call.row.state = HeldState::Shown;
+            let row = call.row.clone();
+            step.put(self.held_row(nonce, &row));
+        }
+        step
     }
 
     /// Statements of something that are in no batch that was shown and older than `patience`, or any once it

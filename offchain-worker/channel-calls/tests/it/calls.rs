@@ -197,6 +197,37 @@ fn thirty_two_answers_stream_at_once_over_one_channel_and_are_paid_in_the_order_
 }
 
 #[test]
+fn what_was_shown_to_be_in_a_batch_is_demanded_no_more_and_counts_until_it_is_final() {
+    let mut world = World::new(10_000);
+    for _ in 0..3 {
+        world.ask(text(3, 5, 0, 8)).unwrap();
+        world.settle();
+    }
+    world.clock = 100;
+    world.see_payer();
+    let demanded = |world: &World| -> Vec<Nonce> {
+        let demands = world.payer.demands(5, u32::MAX).into_iter();
+        demands.map(|held| held.statement.nonce).collect()
+    };
+    assert_eq!(demanded(&world), [0, 1, 2]);
+    world.payer_does(|payer| payer.shown(0));
+    world.restart_payer();
+    world.see_payer();
+    assert_eq!(demanded(&world), [1, 2]);
+    assert_eq!(world.payer.uncounted(), 3 * 8 * TOKEN);
+    // What was shown on the chain may be shown to the payer, too.
+    world.batch();
+    let shown = world.shown(0);
+    let covered = world.payer.cover(shown.batch, &world.roots[0], &shown.batched);
+    world.payer_does(|_| covered.unwrap());
+    assert_eq!(world.payer.uncounted(), 3 * 8 * TOKEN);
+    for nonce in 0..2 {
+        world.payer_does(|payer| payer.forget(nonce));
+    }
+    assert_eq!(world.payer.uncounted(), 8 * TOKEN);
+}
+
+#[test]
 fn what_no_batch_has_is_demanded_after_a_while_and_before_its_channel_ends() {
     let mut world = World::new(10_000);
     let nonce = world.ask(text(3, 5, 0, 8)).unwrap();

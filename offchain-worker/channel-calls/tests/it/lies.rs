@@ -339,3 +339,46 @@ fn a_batch_covers_what_was_said_or_shows_the_lie() {
         Some(NotCovered::NotHeld)
     );
 }
+
+#[test]
+fn a_second_receipt_that_says_something_else_shows_a_lie_and_the_same_again_does_not() {
+    let mut liar = Liar::new();
+    let ids: Vec<u32> = vec![5; 20];
+    let mut stopped = ids.clone();
+    *stopped.last_mut().unwrap() = STOP;
+    let first = liar.statement(&stopped, Some(End::Stop));
+    liar.says(&stopped, first.clone());
+    let nonce = liar.nonce;
+    assert_eq!(liar.world.done[&nonce].statement, first);
+    let spent = liar.world.payer.spent();
+
+    // The same, what somebody else has signed, and what is about another request.
+    liar.says(&[], first.clone());
+    let other = ChunkStatement {
+        output: named("other"),
+        ..first.clone()
+    };
+    liar.says_signed(&[], signed(other.clone(), KEY));
+    let misplaced = ChunkStatement {
+        nonce: nonce + 1,
+        ..other.clone()
+    };
+    liar.says(&[], misplaced);
+    assert_eq!(
+        (liar.world.broken.len(), liar.world.payer.is_distrusted()),
+        (0, false)
+    );
+
+    liar.says(&[], other.clone());
+    let (why, evidence) = liar.broke();
+    let Some(Evidence::Equivocation(shown)) = evidence else {
+        panic!("{evidence:?}");
+    };
+    assert_eq!(why, Broken::Equivocation);
+    assert_eq!((&shown.one.statement, &shown.other.statement), (&first, &other));
+    assert_eq!(shown.verify(&GENESIS, is_signed), Some(Clash::Output));
+    // It costs nothing more, and is known after a start, too.
+    assert_eq!(liar.world.payer.spent(), spent);
+    liar.world.restart_payer();
+    assert!(liar.world.payer.is_distrusted());
+}

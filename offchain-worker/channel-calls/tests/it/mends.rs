@@ -156,7 +156,7 @@ fn a_receipt_of_nothing_is_batched_when_it_is_demanded_and_counted_before_its_ba
         receipts_max: 100,
         price_max: 0,
     };
-    world.payee_does(|payee| payee.make_demanded_batch(&limits));
+    world.payee_does(|payee| payee.make_demanded_batch(&limits, &[(CHANNEL, nonce)]));
     assert_eq!(world.shown(nonce).batched.statement.price, 0);
     let duties = |world: &World, clock| world.payee.duties(&world.seen, &world.windows, clock, &POLICY);
     let half = world.windows[&0].until + POLICY.redeem_by / 2;

@@ -409,6 +409,65 @@ fn a_payee_has_no_more_written_off_than_it_may_have_served() {
     assert_eq!(world.payer.spent(), price + slack);
 }
 
+/// An answer that is open, of which the payee has said something out of what another has left over, and a
+/// request that it refuses for that.
+fn refused_for_what_is_on_its_way() -> (World, Nonce, Nonce) {
+    let mut world = World::new(100_000);
+    let long = world.ask(text(10, 100, 0, 8)).unwrap();
+    world.tell_payee(long);
+    world.compute(long, 8);
+    // What was said of it is not heard yet, but that it was taken.
+    world.tell_payer(long);
+    let short = world.ask(text(10, 20, 1, 16)).unwrap();
+    world.tell_payee(short);
+    world.compute(short, 1);
+    while world.tell_payer(short) {}
+    assert_eq!(world.done[&short].statement.price, 11 * TOKEN);
+    world.compute(long, 8);
+    let served = (18 + 11 + 8) * TOKEN;
+    assert_eq!(world.payee.account(CHANNEL), Some((44 * TOKEN, served)));
+    let next = world.ask(text(10, 20, 0, 16)).unwrap();
+    world.tell_payee(next);
+    (world, long, next)
+}
+
+#[test]
+fn what_is_on_its_way_is_not_written_off() {
+    for heard_first in [false, true] {
+        let (mut world, long, next) = refused_for_what_is_on_its_way();
+        if heard_first {
+            while world.tell_payer(long) {}
+        }
+        let spent = |world: &World| world.payer.spent();
+        world.tell_payer(next);
+        let sum = (18 + 11 + 8 + 26) * TOKEN;
+        assert_eq!(world.refused, [(next, Refusal::Unpaid { sum }, true)]);
+        while world.tell_payer(long) {}
+        // The last chunk of it that was said, and one ahead.
+        assert_eq!(spent(&world), (34 + 11) * TOKEN);
+        let again = world.ask(text(10, 20, 0, 16)).unwrap();
+        world.settle();
+        assert_eq!(world.refused.len(), 1);
+        assert_eq!(world.done[&again].statement.price, 30 * TOKEN);
+        let (_, served) = world.payee.account(CHANNEL).unwrap();
+        assert_eq!(spent(&world), served);
+    }
+}
+
+#[test]
+fn what_a_payee_goes_on_to_miss_is_written_off_at_last() {
+    let (mut world, _, next) = refused_for_what_is_on_its_way();
+    let spent = world.payer.spent();
+    world.tell_payer(next);
+    let why = world.refused[0].1;
+    for (nth, more) in [(2, 0), (3, 8)] {
+        let again = world.ask(text(10, 20, 0, 16)).unwrap();
+        world.payer_does(|payer| payer.hear(again, FromPayee::Refused { nonce: again, why }));
+        assert_eq!(world.refused.last(), Some(&(again, why, true)));
+        assert_eq!(world.payer.spent(), spent + more * TOKEN, "{nth}");
+    }
+}
+
 #[test]
 fn the_wire_says_of_a_message_which_call_it_is_of() {
     let ask = asked(26 * TOKEN, |voucher| voucher.nonce = 4);

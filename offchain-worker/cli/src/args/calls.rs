@@ -1,6 +1,7 @@
 //! What a provider's stash says of what it sells over payment channels, as typed.
 
 use clap::{Args, ValueEnum};
+use surety_chain_client::Region;
 use surety_types::model::Operation;
 
 use crate::amount::Amount;
@@ -8,10 +9,11 @@ use crate::amount::Amount;
 /// Flags of `surety provider stand`.
 #[derive(Debug, Args)]
 pub struct StandArgs {
-    /// What batches of receipts may cost together that can still be disputed: a day's sales or so
+    /// What batches of receipts may cost together that can still be disputed: a day's sales or so [default:
+    /// the present one, by the chain's present terms]
     #[arg(long, value_name = "AMOUNT")]
-    pub cap: Amount,
-    /// What is locked of the stake [default: as little as the cap needs]
+    pub cap: Option<Amount>,
+    /// What is locked of the stake [default: as little as the cap needs; without --cap no less than now]
     #[arg(long, value_name = "AMOUNT")]
     pub lock: Option<Amount>,
 }
@@ -28,6 +30,10 @@ pub struct OfferArgs {
     /// Requests that are answered at once; with 0 nothing new is taken
     #[arg(long, value_name = "NUMBER")]
     pub places: u32,
+    /// Where the machine is, by the two capital letters of a country, such as DE: nobody checks it, and
+    /// gateways may prefer who is near [default: provider.region of the configuration, or nowhere]
+    #[arg(long, value_name = "REGION")]
+    pub region: Option<Region>,
 }
 
 /// What of a model is meant.

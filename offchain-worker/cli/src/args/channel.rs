@@ -7,8 +7,15 @@ use crate::amount::Amount;
 /// `surety channel`.
 #[derive(Debug, Subcommand)]
 pub enum ChannelCommand {
+    /// What providers offer over channels: for how much, where they say that they are, and what the chain
+    /// remembers of them
+    Offers(OffersArgs),
     /// Channels that the key in the key file pays for, and what is left in each
-    List,
+    List {
+        /// Those instead that pay the provider whose stash, or agent, the key is
+        #[arg(long)]
+        incoming: bool,
+    },
     /// Open a channel to a provider
     Open(OpenArgs),
     /// Deposit more in a channel
@@ -26,7 +33,20 @@ pub enum ChannelCommand {
         /// Number of the channel, as listed
         #[arg(value_name = "CHANNEL")]
         channel: u64,
+        /// As its provider, with the key of the stash or of the agent: give the payer at once all that was
+        /// not redeemed. What was earned and is not redeemed yet is given up; what was signed is answered for
+        /// as long as if the payer had closed the channel
+        #[arg(long)]
+        agreed: bool,
     },
+}
+
+/// Flags of `surety channel offers`.
+#[derive(Debug, Args)]
+pub struct OffersArgs {
+    /// Of this model alone, by name or id
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
 }
 
 /// Flags of `surety channel open`.

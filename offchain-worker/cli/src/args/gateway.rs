@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use clap::{Args, Subcommand, value_parser};
+use surety_payer_calls::Region;
 
 use super::{SecurityArgs, task::redundancy};
 use crate::amount::Amount;
@@ -45,8 +46,8 @@ pub struct GatewayArgs {
     /// provider asks, and a quarter more]
     #[arg(long, value_name = "AMOUNT")]
     pub unit_price_max: Option<Amount>,
-    /// Have a receipt shown that no final batch has after so many blocks, or before its channel ends
-    /// [default: 43200, a day]
+    /// Have a receipt shown that no final batch has after so many blocks, or before its channel ends: by its
+    /// provider, and where that does not by the chain [default: 3600, two hours]
     #[arg(long, value_name = "BLOCKS", value_parser = value_parser!(u32).range(1..))]
     pub demand_after: Option<u32>,
     /// Ask so many providers the same at once: the first words decide who answers, the others are paid for
@@ -54,6 +55,10 @@ pub struct GatewayArgs {
     /// it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u8).range(1..=8))]
     pub race: u8,
+    /// Prefer providers that say that they are in this country, by its two letters, such as DE: all others
+    /// count as twice as dear. Nobody checks what they say [default: anywhere]
+    #[arg(long, value_name = "COUNTRY")]
+    pub region: Option<Region>,
     /// How many independent providers compute each task
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = redundancy())]
     pub redundancy: u32,

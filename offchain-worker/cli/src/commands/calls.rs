@@ -3,7 +3,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use surety_chain_client::{Call, ChannelChain, When};
+use surety_chain_client::{AccountId, Call, ChainError, ChannelChain, StandingView, When, address};
 use surety_chain_rpc::RpcChain;
 use surety_engine::Engine;
 use surety_host::Tools;
@@ -14,23 +14,50 @@ use tokio::sync::watch;
 
 use super::{Context, account, part::Part};
 use crate::{
+    amount::Amount,
     args::{OfferArgs, OfferedArgs, StandArgs},
     error::{CliError, Result},
     models,
 };
 
 pub(super) async fn stand(context: &Context, args: &StandArgs) -> Result<()> {
-    let cap = args.cap.0;
+    let stash = context.key()?.signer.account().clone();
+    let chain = context.rpc().await?;
+    match standing(&*chain, &stash, args).await? {
+        Some((lock, cap)) => account::submit(context, Call::Stand { lock, cap }).await,
+        None => {
+            context
+                .out
+                .step("its lock is enough by the chain's present terms: there is nothing to do");
+            Ok(())
+        }
+    }
+}
+
+/// The lock and the cap that are meant; nothing where they are what they were.
+async fn standing(
+    chain: &dyn ChannelChain,
+    stash: &AccountId,
+    args: &StandArgs,
+) -> Result<Option<(u128, u128)>> {
+    let known = chain.standing(When::Finalized, stash).await?;
+    let known = known.filter(|standing| standing.lock > 0);
+    let cap = match (args.cap, &known) {
+        (Some(cap), _) => cap.0,
+        (None, Some(known)) => known.cap,
+        (None, None) => {
+            return Err(CliError::Usage(format!(
+                "{} stands behind nothing yet: say with --cap what its receipts may cost that can still be disputed; the key \
+                 has to be the stash's (--key-file)",
+                address(stash)
+            )));
+        }
+    };
     let lock = match args.lock {
         Some(lock) => lock.0,
         None if cap == 0 => 0,
         None => {
-            let stash = context.key()?.signer.account().clone();
-            let least = context
-                .rpc()
-                .await?
-                .least_lock(When::Finalized, &stash, cap)
-                .await?;
+            let least = chain.least_lock(When::Finalized, stash, cap).await?;
             least.ok_or_else(|| {
                 CliError::Usage(
                     "no lock would do now: too few verifiers are able to audit what is sold over channels; try again later"
@@ -39,7 +66,37 @@ pub(super) async fn stand(context: &Context, args: &StandArgs) -> Result<()> {
             })?
         }
     };
-    account::submit(context, Call::Stand { lock, cap }).await
+    // It can only grow while anything is open.
+    let before = known
+        .as_ref()
+        .filter(|_| args.cap.is_none() && args.lock.is_none());
+    let lock = before.map_or(lock, |before| before.lock.max(lock));
+    let is_same = before.is_some_and(|before| before.lock == lock);
+    Ok((!is_same).then_some((lock, cap)))
+}
+
+/// What keeps a provider that stands behind something from selling anything new, as far as that is its lock.
+pub(super) async fn old_terms(chain: &dyn ChannelChain, stash: &AccountId) -> Result<Option<String>> {
+    let standing = match chain.standing(When::Finalized, stash).await {
+        Ok(standing) => standing,
+        // There are no channels on this chain.
+        Err(ChainError::Outgrown { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let Some(standing) = standing.filter(StandingView::has_old_terms) else {
+        return Ok(None);
+    };
+    let lock = Amount(standing.lock);
+    Ok(Some(match standing.needed_lock {
+        Some(needed) => format!(
+            "it sells nothing new over channels: the chain's terms have changed, and its lock of {lock} is below the {} that \
+             its cap needs now. With the stash's key, run: surety provider stand",
+            Amount(needed)
+        ),
+        None => "it sells nothing new over channels: too few verifiers are able to audit, and no lock would do now. Wait, and \
+                 then run with the stash's key: surety provider stand"
+            .into(),
+    }))
 }
 
 pub(super) async fn offer(context: &Context, args: &OfferArgs) -> Result<()> {
@@ -49,6 +106,7 @@ pub(super) async fn offer(context: &Context, args: &OfferArgs) -> Result<()> {
         operation,
         unit_price: args.price.0,
         places: args.places,
+        region: args.region.or(context.config.provider.region),
     };
     account::submit(context, call).await
 }
@@ -137,5 +195,81 @@ impl Calls {
     /// Ends it, and says how it went.
     pub(super) async fn stop(self) -> Result<()> {
         self.part.stop().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use surety_chain_client::{FakeChain, Signer, sample};
+
+    use super::*;
+
+    fn args(cap: Option<u128>, lock: Option<u128>) -> StandArgs {
+        StandArgs {
+            cap: cap.map(Amount),
+            lock: lock.map(Amount),
+        }
+    }
+
+    /// A provider that stands with this lock for this cap; as much as a cap is its least lock here.
+    fn stands(chain: &FakeChain, lock: u128, cap: u128) -> AccountId {
+        let stash = Signer::from_uri("//Stash").unwrap().account().clone();
+        let standing = StandingView {
+            provider: stash.clone(),
+            lock,
+            cap,
+            ..sample::channels::standing()
+        };
+        chain.change(|state| state.channels.standings.insert(stash.clone(), standing));
+        chain.finalize();
+        stash
+    }
+
+    #[tokio::test]
+    async fn whoever_stands_again_locks_what_the_present_terms_need_and_never_less() {
+        let chain = FakeChain::new();
+        let stash = Signer::from_uri("//Stash").unwrap().account().clone();
+        let new = standing(&chain, &stash, &args(None, None)).await.unwrap_err();
+        assert!(new.to_string().contains("--cap"), "{new}");
+        let new = standing(&chain, &stash, &args(Some(10), None)).await;
+        assert_eq!(new.unwrap(), Some((10, 10)));
+        for (before, cap, after) in [(10, 10, None), (12, 10, None), (8, 10, Some((10, 10)))] {
+            let stash = stands(&chain, before, cap);
+            let again = standing(&chain, &stash, &args(None, None)).await;
+            assert_eq!(again.unwrap(), after, "{before} for {cap}");
+        }
+        let stash = stands(&chain, 12, 10);
+        for (given, meant) in [
+            (args(Some(5), None), (5, 5)),
+            (args(Some(12), None), (12, 12)),
+            (args(None, Some(20)), (20, 10)),
+            (args(Some(0), None), (0, 0)),
+        ] {
+            let meant = Some(meant);
+            assert_eq!(
+                standing(&chain, &stash, &given).await.unwrap(),
+                meant,
+                "{given:?}"
+            );
+        }
+        chain.change(|state| state.channels.is_insurable = false);
+        chain.finalize();
+        let none = standing(&chain, &stash, &args(None, None)).await.unwrap_err();
+        assert!(none.to_string().contains("too few verifiers"), "{none}");
+        let end = standing(&chain, &stash, &args(Some(0), None)).await;
+        assert_eq!(end.unwrap(), Some((0, 0)));
+    }
+
+    #[tokio::test]
+    async fn old_terms_are_a_problem_that_says_what_to_do() {
+        let chain = FakeChain::new();
+        let stash = stands(&chain, 10, 10);
+        assert_eq!(old_terms(&chain, &stash).await.unwrap(), None);
+        let stash = stands(&chain, 8, 10);
+        let problem = old_terms(&chain, &stash).await.unwrap().unwrap();
+        assert!(problem.contains("surety provider stand"), "{problem}");
+        let stash = stands(&chain, 0, 10);
+        assert_eq!(old_terms(&chain, &stash).await.unwrap(), None, "it sells nothing");
     }
 }

@@ -1,9 +1,11 @@
 //! `surety channel`: deposits at providers that answer at once.
 
 use serde::Serialize;
-use surety_chain_client::{Call, Chain, ChannelChain, ChannelRules, ChannelView, When, address, short};
+use surety_chain_client::{
+    AccountId, Call, Chain, ChannelChain, ChannelRules, ChannelView, When, address, short,
+};
 
-use super::{Context, account};
+use super::{Context, account, offers};
 use crate::{
     amount::{Amount, Plancks},
     args::{ChannelCommand, OpenArgs},
@@ -14,13 +16,21 @@ use crate::{
 
 pub(super) async fn run(context: &Context, command: ChannelCommand) -> Result<()> {
     match command {
-        ChannelCommand::List => list(context).await,
+        ChannelCommand::Offers(args) => offers::list(context, &args).await,
+        ChannelCommand::List { incoming } => list(context, incoming).await,
         ChannelCommand::Open(args) => open(context, &args).await,
         ChannelCommand::TopUp { channel, amount } => {
             let amount = amount.0;
             account::submit(context, Call::TopUp { channel, amount }).await
         }
-        ChannelCommand::Close { channel } => close(context, channel).await,
+        ChannelCommand::Close {
+            channel,
+            agreed: false,
+        } => close(context, channel).await,
+        ChannelCommand::Close {
+            channel,
+            agreed: true,
+        } => give_back(context, channel).await,
     }
 }
 
@@ -28,6 +38,7 @@ pub(super) async fn run(context: &Context, command: ChannelCommand) -> Result<()
 #[derive(Serialize)]
 struct Listed {
     channel: u64,
+    payer: String,
     provider: String,
     deposit: Plancks,
     paid: Plancks,
@@ -46,6 +57,7 @@ impl Listed {
         let until = until.max(purse.held_until);
         Self {
             channel: view.channel,
+            payer: address(&view.payer),
             provider: address(&view.payee),
             deposit: Plancks(purse.deposit),
             paid: Plancks(purse.paid),
@@ -61,19 +73,27 @@ impl Listed {
     }
 }
 
-async fn list(context: &Context) -> Result<()> {
+async fn list(context: &Context, is_incoming: bool) -> Result<()> {
     let account = context.key()?.signer.account().clone();
     let chain = context.rpc().await?;
     let when = When::At(chain.block(When::Finalized).await?.hash);
     let now = ChannelChain::time(&*chain, when).await?;
-    let channels = chain.channels_by(when, &account).await?;
+    let channels = match is_incoming {
+        true => {
+            chain
+                .channels_of(when, &stash_of(&*chain, &account).await?)
+                .await?
+        }
+        false => chain.channels_by(when, &account).await?,
+    };
     let listed: Vec<Listed> = channels.iter().map(|view| Listed::new(view, now)).collect();
     context.out.result(&listed, || {
-        let mut table = table(["channel", "provider", "deposit", "paid", "left", "", "until"]);
+        let other = if is_incoming { "payer" } else { "provider" };
+        let mut table = table(["channel", other, "deposit", "paid", "left", "", "until"]);
         for (one, view) in listed.iter().zip(&channels) {
             table.add_row([
                 one.channel.to_string(),
-                short(&view.payee),
+                short(if is_incoming { &view.payer } else { &view.payee }),
                 Amount(one.deposit.0).to_string(),
                 Amount(one.paid.0).to_string(),
                 Amount(one.left.0).to_string(),
@@ -105,14 +125,24 @@ async fn open(context: &Context, args: &OpenArgs) -> Result<()> {
     account::submit(context, call).await
 }
 
-async fn close(context: &Context, channel: u64) -> Result<()> {
-    let chain = context.rpc().await?;
+/// Whom a provider's key stands for: its own stash, or that of which it is the agent.
+async fn stash_of(chain: &dyn Chain, account: &AccountId) -> Result<AccountId> {
+    let stash = chain.agent_stash(When::Finalized, account).await?;
+    Ok(stash.unwrap_or_else(|| account.clone()))
+}
+
+async fn known(chain: &dyn ChannelChain, channel: u64) -> Result<ChannelView> {
     let view = chain.channel(When::Finalized, channel).await?;
-    let view = view.ok_or_else(|| {
+    view.ok_or_else(|| {
         CliError::Usage(format!(
             "the chain has no channel {channel}: it has ended, or was never opened; see surety channel list"
         ))
-    })?;
+    })
+}
+
+async fn close(context: &Context, channel: u64) -> Result<()> {
+    let chain = context.rpc().await?;
+    let view = known(&*chain, channel).await?;
     let now = ChannelChain::time(&*chain, When::Finalized).await?;
     let is_over = view.purse.refund(now, view.expiry).is_some();
     let call = match is_over {
@@ -127,4 +157,55 @@ async fn close(context: &Context, channel: u64) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+async fn give_back(context: &Context, channel: u64) -> Result<()> {
+    let account = context.key()?.signer.account().clone();
+    let chain = context.rpc().await?;
+    check_payee(&*chain, &account, &known(&*chain, channel).await?).await?;
+    account::submit(context, Call::CloseAgreed { channel }).await
+}
+
+/// Says with which key a channel's provider gives money back, where this is another one.
+async fn check_payee(chain: &dyn Chain, account: &AccountId, view: &ChannelView) -> Result<()> {
+    if *account == view.payee || stash_of(chain, account).await? == view.payee {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "channel {} pays {}: name the key of that stash, or of its agent, with --key-file; its payer closes it without --agreed",
+        view.channel,
+        address(&view.payee)
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use surety_chain_client::{FakeChain, Signer, sample};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_providers_stash_and_its_agent_give_money_back_and_others_learn_who_can() {
+        let chain = FakeChain::new();
+        let [stash, agent, payer] = ["//Stash", "//Agent", "//Payer"].map(|uri| {
+            let signer = Signer::from_uri(uri).unwrap();
+            signer.account().clone()
+        });
+        chain.change(|state| state.agents.insert(agent.clone(), stash.clone()));
+        chain.finalize();
+        let view = ChannelView {
+            payee: stash.clone(),
+            payer: payer.clone(),
+            ..sample::channels::channel()
+        };
+        for account in [&stash, &agent] {
+            check_payee(&chain, account, &view).await.unwrap();
+        }
+        let refused = check_payee(&chain, &payer, &view).await.unwrap_err().to_string();
+        assert!(
+            refused.contains(&address(&stash)) && refused.contains("--key-file"),
+            "{refused}"
+        );
+    }
 }

@@ -12,13 +12,13 @@ use std::{
 };
 
 use serde::Serialize;
-use surety_chain_client::{AccountId, Chain, ChainError, When, address};
+use surety_chain_client::{AccountId, Chain, ChainError, ChannelChain, When, address};
 use surety_host::machine;
 use surety_models::known;
 use surety_types::{model::ModelManifest, stake::Role};
 use surety_worker_core::LARGEST_DEMAND;
 
-use super::Context;
+use super::{Context, bond::Bond};
 use crate::{
     SURE,
     amount::Amount,
@@ -103,7 +103,7 @@ async fn check_worker(context: &Context, role: DoctorRole, checks: &mut Checks) 
     if role != DoctorRole::Client {
         check_models(context, checks).await;
     }
-    let chain = match context.chain().await {
+    let chain = match context.rpc().await {
         Ok(chain) => chain,
         Err(e) => return checks.fail("node", e.to_string()),
     };
@@ -112,10 +112,25 @@ async fn check_worker(context: &Context, role: DoctorRole, checks: &mut Checks) 
         check_registered(context, &*chain, checks).await;
     }
     check_reached(context, &*chain, role, checks).await;
-    if let Some(account) = key
-        && let Err(e) = check_account(&*chain, &account, role, checks).await
+    if let Some(account) = &key
+        && let Err(e) = check_account(&*chain, account, role, checks).await
     {
         checks.fail("account", asked(&e));
+    }
+    if role == DoctorRole::Verifier
+        && let Some(agent) = key
+    {
+        check_bond(&*chain, &agent, checks).await;
+    }
+}
+
+/// Whether a verifier's agent can dispute a receipt.
+async fn check_bond<C: Chain + ChannelChain>(chain: &C, agent: &AccountId, checks: &mut Checks) {
+    match Bond::read(chain, agent).await {
+        Ok(None) => {}
+        Ok(Some(bond)) if bond.is_enough() => checks.ok("disputes", bond.advice(agent)),
+        Ok(Some(bond)) => checks.warn("disputes", bond.advice(agent)),
+        Err(e) => checks.fail("disputes", asked(&e)),
     }
 }
 

@@ -3,7 +3,7 @@
 mod desk;
 mod keys;
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroU64, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Chain, ChainError, RegisteredModel, Signer, When, address};
@@ -38,10 +38,14 @@ const CALLS: usize = 64;
 /// Of a connection: for a file of a batch over a slow line.
 const CONNECTION_TIME: Duration = Duration::from_secs(600);
 const TOKEN_TIME: Duration = Duration::from_secs(60);
+/// A provider that is there answers within a second.
+const PROOF_TIME: Duration = Duration::from_secs(15);
 /// How often it is looked which providers there are.
 const WELCOME: Duration = Duration::from_secs(60);
 /// What a unit may cost beyond the cheapest offer, in hundredths.
 const SLACK_PERCENT: u32 = 25;
+/// One request in so many is asked of another provider than the best.
+const TRIES: u64 = 16;
 /// Demands of receipts at once.
 const DEMANDS: usize = 4;
 /// Of whoever needs no key, a minute.
@@ -187,6 +191,8 @@ async fn upstream(
         },
         patience: patience(args),
         race: args.race.into(),
+        tries: NonZeroU64::new(TRIES),
+        region: args.region,
     };
     match Providers::start(context.assembly.payer(config)).await {
         Ok(providers) => Ok(Arc::new(providers)),
@@ -269,6 +275,7 @@ fn settings(args: &GatewayArgs) -> Settings {
         connections: CONNECTIONS,
         time: CONNECTION_TIME,
         token_time: TOKEN_TIME,
+        proof_time: PROOF_TIME,
         batches: BatchSettings {
             tasks: args.tasks.into(),
             ..BatchSettings::default()

@@ -1,6 +1,7 @@
 //! One module per command.
 
 mod account;
+mod bond;
 mod calls;
 mod channel;
 mod dispute;
@@ -11,6 +12,7 @@ mod gateway;
 mod init;
 mod manual;
 mod model;
+mod offers;
 mod part;
 mod payouts;
 mod point_audits;
@@ -185,6 +187,8 @@ fn raw_work(args: &WorkArgs) -> RawWork {
         stash: args.stash.clone(),
         models: given(&args.model),
         threads: args.threads,
+        device: args.device.clone(),
+        device_memory_mib_max: args.device_memory_mib,
         metrics_listen: args.metrics_listen.clone(),
         tip_max: args.tip_max,
     }
@@ -206,6 +210,8 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
             raw.provider.stash = work.stash;
             raw.provider.models = work.models;
             raw.provider.threads = work.threads;
+            raw.provider.device = work.device;
+            raw.provider.device_memory_mib_max = work.device_memory_mib_max;
             raw.provider.metrics_listen = work.metrics_listen;
             raw.provider.tip_max = work.tip_max;
             raw.provider.listen = given(&up.listen);

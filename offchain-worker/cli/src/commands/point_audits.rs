@@ -9,7 +9,7 @@ use surety_journal::CallStore;
 use surety_point_audits::{Parts, book::Limits};
 use tokio::sync::watch;
 
-use super::part::Part;
+use super::{bond, part::Part};
 use crate::error::Result;
 
 /// Begins to audit.
@@ -23,6 +23,8 @@ pub(super) fn start(
         threads,
         ..PoolConfig::default()
     })?;
+    let agent = tools.signer.account().clone();
+    tokio::spawn(bond::warn(channels.clone(), agent, stop.subscribe()));
     let parts = Parts {
         chain: tools.chain.clone(),
         channels,

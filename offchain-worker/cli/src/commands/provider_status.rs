@@ -13,6 +13,7 @@ use surety_types::{
 
 use super::{
     Context,
+    calls::old_terms,
     payouts::{Payouts, payments},
 };
 use crate::{
@@ -62,9 +63,11 @@ struct Seen {
 }
 
 pub(super) async fn status(context: &Context, args: &StatusArgs) -> Result<()> {
-    let chain = context.chain().await?;
+    let chain = context.rpc().await?;
     let stash = stash(context, &*chain, args).await?;
-    let seen = Seen::new(&*chain, stash).await?;
+    let mut seen = Seen::new(&*chain, stash).await?;
+    let sells_nothing = old_terms(&*chain, &seen.stash).await?;
+    seen.status.problems.extend(sells_nothing);
     context.out.result(&seen.status, || seen.status.text())
 }
 

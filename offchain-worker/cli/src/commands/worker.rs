@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 use serde::Serialize;
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When, address};
 use surety_chain_rpc::RpcChain;
-use surety_engine::{Engine, EnginePool, PoolConfig, Priority};
+use surety_engine::{Choice, Device, Engine, EnginePool, PoolConfig, Priority};
 use surety_host::{
     Audits, Beside, Core, Draining, Engines, Host, Speeds, Tools, Traces, Vitals, bind_metrics,
 };
@@ -157,7 +157,7 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
     let metrics = metrics_listener(config).await?;
     let node = Arc::new(context.node(&*chain, &role.data()).await?);
     let vitals = Arc::new(Vitals::new()?);
-    let (engines, loaded) = load(context, config.threads, &stored, &vitals).await?;
+    let (engines, loaded) = load(context, config, &stored, &vitals).await?;
     let tools = Tools {
         engines,
         chain,
@@ -442,22 +442,43 @@ pub(super) async fn check_stake(chain: &dyn Chain, stash: &AccountId, role: Stak
     }
 }
 
+/// What exact models run on. With `auto` it is the processor where no device can be used.
+fn open_device(config: &WorkConfig) -> Result<Device> {
+    let first = match config.device {
+        Choice::Auto => Choice::Cuda(0),
+        chosen => chosen,
+    };
+    match Device::open(first, config.device_memory_bytes_max) {
+        Err(reason) if config.device == Choice::Auto => {
+            tracing::info!(%reason, "no device is used");
+            Ok(Device::default())
+        }
+        opened => Ok(opened?),
+    }
+}
+
 /// Reads, checks and loads every model that is offered.
 async fn load(
     context: &Context,
-    threads: usize,
+    config: &WorkConfig,
     stored: &[ModelManifest],
     vitals: &Arc<Vitals>,
 ) -> Result<(Engines, Vec<Arc<dyn Engine>>)> {
+    let device = open_device(config)?;
+    tracing::info!(device = device.name(), "exact models run on this device");
     let pool = EnginePool::new(PoolConfig {
-        threads,
+        threads: config.threads,
         ..PoolConfig::default()
-    })?;
+    })?
+    .on(device);
     let mut loaded = Vec::new();
     for manifest in stored {
         tracing::info!(model = models::name(manifest), "loading");
         let (store, model, assembly) = (context.models(), manifest.id(), context.assembly.clone());
-        let engine = pool.work(Priority::Inference, move |_| assembly.engine(store.load(model)?));
+        let device = pool.device().clone();
+        let engine = pool.work(Priority::Inference, move |_| {
+            assembly.engine(store.load(model)?, &device)
+        });
         loaded.push(engine?.await?);
     }
     Ok((Engines::new(pool, loaded.clone(), vitals.clone()), loaded))

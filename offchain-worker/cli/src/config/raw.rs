@@ -90,6 +90,12 @@ pub struct RawProvider {
     /// See [`super::WorkConfig::threads`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
+    /// See [`super::WorkConfig::device`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Memory of the device, in MiB; see [`super::WorkConfig::device_memory_bytes_max`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_memory_mib_max: Option<u64>,
     /// See [`super::WorkConfig::metrics_listen`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics_listen: Option<String>,
@@ -102,6 +108,9 @@ pub struct RawProvider {
     /// See [`super::ProviderConfig::tasks_max`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_max: Option<usize>,
+    /// See [`super::ProviderConfig::region`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
 }
 
 impl RawProvider {
@@ -111,6 +120,8 @@ impl RawProvider {
             stash: self.stash.clone(),
             models: self.models.clone(),
             threads: self.threads,
+            device: self.device.clone(),
+            device_memory_mib_max: self.device_memory_mib_max,
             metrics_listen: self.metrics_listen.clone(),
             tip_max: self.tip_max,
         }
@@ -154,6 +165,12 @@ pub struct RawWork {
     /// See [`super::WorkConfig::threads`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
+    /// See [`super::WorkConfig::device`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Memory of the device, in MiB; see [`super::WorkConfig::device_memory_bytes_max`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_memory_mib_max: Option<u64>,
     /// See [`super::WorkConfig::metrics_listen`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics_listen: Option<String>,

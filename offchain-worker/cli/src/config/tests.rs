@@ -111,6 +111,8 @@ fn every_problem_is_named_at_once() {
             listen: Some(vec!["/ip4/0.0.0.0/udp/4001".into()]),
             price_per_unit: Some(Amount(0)),
             threads: Some(0),
+            device: Some("gpu".into()),
+            region: Some("de".into()),
             ..RawProvider::default()
         },
         storage: RawStorage {
@@ -124,8 +126,10 @@ fn every_problem_is_named_at_once() {
       rpc: "http://127.0.0.1:9944" must start with ws:// or wss://, such as ws://127.0.0.1:9944
       faucet: "faucet.example" must start with http:// or https://
       provider.threads: must be between 1 and 1024
+      provider.device: "gpu" is no device: say auto, cpu, or cuda:N, such as cuda:0
       provider.stash: "5Gnobody" is not an address (SS58, such as 5Grwva…)
       provider.price_per_unit: must be more than nothing
+      provider.region: "de": write the two capital letters of a country, such as DE (ISO 3166-1 alpha-2)
       provider.listen: cannot listen on "/ip4/0.0.0.0/udp/4001": expected /ip4/ADDRESS/udp/PORT/quic-v1 or /ip4/ADDRESS/tcp/PORT (or ip6); or IP:PORT for both, such as 127.0.0.1:4001
       storage.total_mib_max: must be at least twice storage.blob_mib_max, for one input and one output
     "#);
@@ -163,8 +167,11 @@ fn every_variable_stands_for_a_setting_and_every_setting_has_one() {
             price_per_unit: Some(Amount(1)),
             prices: BTreeMap::from([("embed".into(), Amount(1))]),
             threads: Some(1),
+            device: Some("cpu".into()),
+            device_memory_mib_max: Some(1),
             units_per_second: Some(1),
             tasks_max: Some(1),
+            region: Some("DE".into()),
             metrics_listen: Some("m".into()),
             tip_max: Some(Amount(1)),
         },
@@ -180,6 +187,8 @@ fn every_variable_stands_for_a_setting_and_every_setting_has_one() {
             stash: Some("s".into()),
             models: Some(Vec::new()),
             threads: Some(1),
+            device: Some("cpu".into()),
+            device_memory_mib_max: Some(1),
             metrics_listen: Some("m".into()),
             tip_max: Some(Amount(1)),
         },

@@ -98,7 +98,7 @@ const std::map<std::string, Kernel> KERNELS = {
     KERNEL(quantize), KERNEL(quantize12), KERNEL(dots),     KERNEL(dots12), KERNEL(flush),      KERNEL(embed),  KERNEL(embed12), KERNEL(layer_norm),
     KERNEL(rms_norm), KERNEL(gelu),     KERNEL(gelu_tanh),  KERNEL(swiglu), KERNEL(accumulate),
     KERNEL(gather),   KERNEL(rotate),   KERNEL(quantize_heads), KERNEL(append),     KERNEL(score),  KERNEL(softmax),
-    KERNEL(mix),      KERNEL(mean_pool), KERNEL(l2_normalize),
+    KERNEL(mix),      KERNEL(mean_pool), KERNEL(l2_normalize), KERNEL(copy),
 };
 
 void read_exactly(void *into, Word bytes) {

@@ -134,22 +134,25 @@ fn program() -> &'static Path {
 
 /// Builds the program, once for one state of its sources.
 fn build() -> PathBuf {
-    let source = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap());
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
-    let parts = [
-        SOURCE,
-        include_str!("main.cpp"),
-        include_str!("shim.h"),
-        compiler.as_str(),
+    let files = [
+        ("kernels.cu", SOURCE),
+        ("main.cpp", include_str!("main.cpp")),
+        ("shim.h", include_str!("shim.h")),
     ];
     let mut hasher = DefaultHasher::new();
-    (parts, GROUP).hash(&mut hasher);
+    (files, &compiler, GROUP).hash(&mut hasher);
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("emulator-{:016x}", hasher.finish()));
     if program.exists() {
         return program;
     }
     // Test processes run side by side: each builds its own, and the last one stays.
     let own = program.with_extension(std::process::id().to_string());
+    let sources = program.with_extension(format!("{}-sources", std::process::id()));
+    fs::create_dir_all(&sources).expect("a folder for the sources");
+    for (name, text) in files {
+        fs::write(sources.join(name), text).expect("a source");
+    }
     let output = Command::new(&compiler)
         .args([
             "-std=c++17",
@@ -160,14 +163,13 @@ fn build() -> PathBuf {
             "-fno-math-errno",
         ])
         .arg(format!("-DGROUP={GROUP}"))
-        .arg("-I")
-        .arg(source.join("src"))
-        .arg(source.join("tests/emulator/main.cpp"))
+        .arg(sources.join("main.cpp"))
         .arg("-o")
         .arg(&own)
         .output()
         .unwrap_or_else(|error| panic!("a C++ compiler is needed, and {compiler} does not start: {error}"));
     let said = String::from_utf8_lossy(&output.stderr);
+    fs::remove_dir_all(&sources).ok();
     assert!(
         output.status.success(),
         "the kernels do not compile as C++:\n{said}"

@@ -1,6 +1,7 @@
 //! Every operation against `surety-exact`, bit for bit, on whatever machine.
 
 mod attention;
+mod copies;
 mod faults;
 mod products;
 mod rows;
@@ -12,6 +13,9 @@ use surety_exact::{Precision, SplitMix64};
 
 pub use attention::{
     attention_equals_the_definition, rotating_equals_the_definition, rounds_of_queries_do_not_show,
+};
+pub use copies::{
+    rows_attend_alone_as_among_others, what_is_kept_can_be_copied, what_is_staged_leaves_in_its_order,
 };
 pub use faults::each_fault_is_reported_once;
 pub use products::{a_row_does_not_depend_on_its_neighbors, embedding_equals_the_definition};

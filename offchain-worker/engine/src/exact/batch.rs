@@ -6,11 +6,13 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use surety_exact::{ArithmeticError, BLOCK, HEAD_PRECISION};
+use surety_exact::{BLOCK, HEAD_PRECISION};
 
 use super::{
+    backend::Fault,
     generate::{ExactLlama, Task, count, failed, outcome},
-    llama::{KvCache, Piece, Workspace},
+    kv::{KvCache, Piece},
+    llama::Workspace,
     sampler::Sampler,
     teacher_forced::LOGIT_ROWS,
     trace::TopLevel,
@@ -41,7 +43,6 @@ impl Request {
 }
 
 /// What a model has made of some tokens: it depends on them alone.
-#[derive(Clone)]
 pub(crate) struct Computed {
     kv: KvCache,
     trace: TopLevel,
@@ -197,11 +198,32 @@ impl ExactLlama {
         (kv + trace) as u64
     }
 
+    /// The same again, if there is memory for it.
+    pub(crate) fn copy(&self, computed: &Computed) -> Option<Computed> {
+        Some(Computed {
+            kv: self.runs.copy(&computed.kv).ok()?,
+            trace: computed.trace.clone(),
+        })
+    }
+
+    /// Holds some of a generation that is over against the processor, if it is its turn to be.
+    ///
+    /// # Errors
+    /// [`EngineError::DeviceDiffers`]; those of the device.
+    pub(crate) fn recheck_served(&self, generating: &Generating) -> Result<(), EngineError> {
+        if !self.is_rechecked() {
+            return Ok(());
+        }
+        let (fed, computed) = generating.computed();
+        let found = (&computed.trace, &generating.tokens[..]);
+        self.recheck(&generating.task, &computed.kv, &fed, found)
+    }
+
     /// Begins a generation, behind what was computed of the first tokens of its prompt, but not of all.
     pub(crate) fn begin(&self, request: Request, prefix: Option<Computed>) -> Generating {
         // What others go on from has room for them: memory is taken as positions come.
         let empty = || Computed {
-            kv: KvCache::new(&self.model, self.model.context()),
+            kv: self.runs.kv(self.model.context()),
             trace: TopLevel::new(self.model.trace_shape()),
         };
         Generating {
@@ -251,11 +273,11 @@ impl ExactLlama {
     }
 
     /// Runs the turns' rows, and keeps the last state of those that choose a token then.
-    fn feed(&self, turns: &mut [Turn<'_>], memory: &mut StepMemory) -> Result<(), ArithmeticError> {
+    fn feed(&self, turns: &mut [Turn<'_>], memory: &mut StepMemory) -> Result<(), Fault> {
         let mut trace = TopLevel::new(self.model.trace_shape());
         let mut pieces: Vec<_> = turns.iter_mut().map(|turn| turn.piece()).collect();
         let lengths: Vec<usize> = pieces.iter().map(|piece| piece.tokens.len()).collect();
-        self.model
+        self.runs
             .forward_together(&mut pieces, &mut memory.workspace, &mut trace)?;
         let (mut end, width) = (0, self.model.width());
         for (turn, rows) in turns.iter_mut().zip(lengths) {
@@ -276,14 +298,15 @@ impl ExactLlama {
         generating: &[&Generating],
         states: &[f32],
         logits: &mut Vec<f32>,
-    ) -> Vec<Result<u32, ArithmeticError>> {
-        match self.model.logits(states, logits) {
+    ) -> Vec<Result<u32, Fault>> {
+        match self.runs.logits(states, logits) {
             Ok(()) => logits
                 .par_chunks(self.model.vocabulary())
                 .zip(generating)
                 .map_init(Vec::new, |order, (logits, generating)| {
                     let index = count(generating.tokens.len());
-                    Sampler::new(&generating.task).token(index, logits, order)
+                    let token = Sampler::new(&generating.task).token(index, logits, order);
+                    token.map_err(Fault::from)
                 })
                 .collect(),
             Err(fault) if generating.len() == 1 => vec![Err(fault)],

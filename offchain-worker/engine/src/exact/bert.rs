@@ -101,6 +101,11 @@ impl BertModel {
         &self.weights
     }
 
+    /// How a sequence's states become one vector.
+    pub(super) fn pooling(&self) -> Pooling {
+        self.pooling
+    }
+
     /// Numbers in a state and in the result.
     pub fn width(&self) -> usize {
         self.weights.word_embeddings.width

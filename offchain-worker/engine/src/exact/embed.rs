@@ -19,9 +19,11 @@ use surety_types::{
 };
 
 use super::{
+    backend::{Device, Encoder, Fault},
     bert::{BertModel, Scratch},
     dispute::{EmbedWork, OwnTrace},
     probe::Probe,
+    recheck::{random_below, test_encoder},
     trace::{TopLevel, hash::blob_hash},
 };
 use crate::{
@@ -35,15 +37,15 @@ use crate::{
 /// that a cancelled job ends within a second.
 const ITEMS_PER_THREAD: usize = 32;
 
-/// Rows that go through the products together, unless one item alone has more: enough to read each weight
-/// seldom, few enough to stay in a processor's cache.
-const BATCH_ROWS: usize = 96;
-
 /// An encoder of the exact tier.
 pub struct ExactBert {
     manifest: ModelManifest,
     architecture: Architecture,
-    model: BertModel,
+    model: Arc<BertModel>,
+    /// What its passes run on: the model itself, or a device.
+    runs: Arc<dyn Encoder>,
+    /// Whether it is one.
+    on_device: bool,
 }
 
 /// An item of the input, with its index.
@@ -78,10 +80,30 @@ impl ExactBert {
             .map_err(|_| ModelError::Malformed("its tensors do not fit together".into()))?;
         let architecture = checked?;
         smallest(&manifest, &architecture)?;
+        let model = Arc::new(model);
         Ok(Self {
             manifest,
             architecture,
+            runs: model.clone(),
             model,
+            on_device: false,
+        })
+    }
+
+    /// The same on a device, once that has given this model's numbers.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`], [`EngineError::DeviceDiffers`].
+    pub fn on(self, device: &Device) -> Result<Self, EngineError> {
+        let runs = device.backend.encoder(&self.model)?;
+        let on_device = device.backend.is_device();
+        if on_device {
+            test_encoder(&self.model, &*runs)?;
+        }
+        Ok(Self {
+            runs,
+            on_device,
+            ..self
         })
     }
 
@@ -124,7 +146,31 @@ impl ExactBert {
             embedded.extend(self.wave(&items.collect::<Vec<_>>())?);
             report(sink, count(embedded.len()), total)?;
         }
+        let item = random_below(embedded.len());
+        if let Some(found) = embedded.get(item) {
+            let index = count(item);
+            let ids = input.item(index);
+            self.recheck(&Item { index, ids }, found)?;
+        }
         Ok(embedded)
+    }
+
+    /// Computes an item of a device's results again.
+    ///
+    /// # Errors
+    /// [`EngineError::DeviceDiffers`].
+    fn recheck(&self, item: &Item, found: &Embedded) -> Result<(), EngineError> {
+        if !self.on_device {
+            return Ok(());
+        }
+        let item = std::slice::from_ref(item);
+        let own = self.batch(&*self.model, item, &mut Scratch::default());
+        let bits = |row: &[f32]| -> Vec<u32> { row.iter().map(|value| value.to_bits()).collect() };
+        let same = |own: &Embedded| bits(&own.row) == bits(&found.row) && own.leaves == found.leaves;
+        match own {
+            Ok(own) if own.iter().all(same) => Ok(()),
+            _ => Err(EngineError::DeviceDiffers),
+        }
     }
 
     /// Runs one item, and lets somebody look on.
@@ -137,7 +183,7 @@ impl ExactBert {
     ) -> Result<(), EngineError> {
         report(sink, 0, 1)?;
         let ids = self.reader(job).item(item);
-        self.model
+        self.runs
             .embed(&[&ids], &mut Scratch::default(), probe)
             .map_err(|fault| failed(item, fault))?;
         Ok(())
@@ -188,11 +234,18 @@ impl ExactBert {
         Ok(Layout::new(&self.architecture, facts)?)
     }
 
+    fn batches<'i>(&self, items: &'i [Item]) -> Vec<&'i [Item]> {
+        batches(items, self.runs.batch_rows())
+    }
+
     /// Some items' results, in their order.
     fn wave(&self, items: &[Item]) -> Result<Vec<Embedded>, EngineError> {
-        let results: Vec<_> = batches(items)
+        let results: Vec<_> = self
+            .batches(items)
             .into_par_iter()
-            .map_init(Scratch::default, |scratch, batch| self.batch(batch, scratch))
+            .map_init(Scratch::default, |scratch, batch| {
+                self.batch(&*self.runs, batch, scratch)
+            })
             .collect();
         let mut embedded = Vec::with_capacity(items.len());
         for result in results {
@@ -201,17 +254,23 @@ impl ExactBert {
         Ok(embedded)
     }
 
-    fn batch(&self, items: &[Item], scratch: &mut Scratch) -> Result<Vec<Embedded>, EngineError> {
+    fn batch(
+        &self,
+        on: &dyn Encoder,
+        items: &[Item],
+        scratch: &mut Scratch,
+    ) -> Result<Vec<Embedded>, EngineError> {
         let sequences: Vec<&[u32]> = items.iter().map(|item| &item.ids[..]).collect();
         let mut trace = TopLevel::new(self.model.trace_shape());
-        let pooled = match (self.model.embed(&sequences, scratch, &mut trace), items) {
+        let pooled = match (on.embed(&sequences, scratch, &mut trace), items) {
             (Ok(pooled), _) => pooled,
+            (Err(fault @ Fault::Device(_)), _) => return Err(failed(0, fault)),
             (Err(fault), [item]) => return Err(failed(item.index, fault)),
             // Which of them it was is found one by one; the first is told.
             (Err(_), _) => {
                 let singly = items
                     .iter()
-                    .map(|item| self.batch(std::slice::from_ref(item), scratch));
+                    .map(|item| self.batch(on, std::slice::from_ref(item), scratch));
                 return Ok(singly
                     .collect::<Result<Vec<_>, _>>()?
                     .into_iter()
@@ -319,13 +378,13 @@ impl Engine for ExactBert {
     }
 }
 
-/// Cuts items into runs of about [`BATCH_ROWS`] tokens. Where the cuts are changes no result.
-fn batches(items: &[Item]) -> Vec<&[Item]> {
+/// Cuts items into runs of about so many tokens. Where the cuts are changes no result.
+fn batches(items: &[Item], rows_max: usize) -> Vec<&[Item]> {
     let mut batches = Vec::new();
     let (mut start, mut rows) = (0, 0);
     for (end, item) in items.iter().enumerate() {
         let more = item.ids.len();
-        if end > start && rows + more > BATCH_ROWS {
+        if end > start && rows + more > rows_max {
             batches.extend(items.get(start..end));
             (start, rows) = (end, 0);
         }
@@ -335,11 +394,14 @@ fn batches(items: &[Item]) -> Vec<&[Item]> {
     batches
 }
 
-fn failed(item: u32, fault: ArithmeticError) -> EngineError {
+fn failed(item: u32, fault: Fault) -> EngineError {
     match fault {
-        ArithmeticError::Shape => EngineError::Compute("the item's tokens do not fit the model".into()),
-        ArithmeticError::NotFinite => EngineError::NotFinite { item },
-        ArithmeticError::ZeroNorm => EngineError::ZeroVector { item },
+        Fault::Arithmetic(ArithmeticError::Shape) => {
+            EngineError::Compute("the item's tokens do not fit the model".into())
+        }
+        Fault::Arithmetic(ArithmeticError::NotFinite) => EngineError::NotFinite { item },
+        Fault::Arithmetic(ArithmeticError::ZeroNorm) => EngineError::ZeroVector { item },
+        Fault::Device(error) => EngineError::Device(error),
     }
 }
 

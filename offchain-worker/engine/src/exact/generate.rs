@@ -1,6 +1,9 @@
 //! Text generation on the exact tier, and its audit.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use surety_exact::ArithmeticError;
 use surety_model_trace::{Layout, TaskFacts};
@@ -14,9 +17,12 @@ use surety_types::{
 };
 
 use super::{
+    backend::{Decoder, Device, Fault},
     dispute::{GenerateWork, OwnTrace},
+    kv::Piece,
     llama::{LlamaModel, Sequence},
     probe::Probe,
+    recheck::test_decoder,
     sampler::Sampler,
     trace::{GenerationLeaves, TopLevel},
 };
@@ -27,11 +33,18 @@ use crate::{
     trace::claim,
 };
 
+/// Of so many served generations one is held against the processor.
+const RECHECK_EACH: usize = 16;
+
 /// A decoder of the exact tier.
 pub struct ExactLlama {
     manifest: ModelManifest,
     architecture: Architecture,
-    pub(super) model: LlamaModel,
+    pub(super) model: Arc<LlamaModel>,
+    /// What its passes run on: the model itself, or a device.
+    pub(super) runs: Arc<dyn Decoder>,
+    /// Generations that were served, of which some are computed again.
+    served: AtomicUsize,
 }
 
 /// A request, read.
@@ -72,11 +85,39 @@ impl ExactLlama {
             .map_err(|_| ModelError::Malformed("its tensors do not fit together".into()))?;
         let architecture = checked?;
         smallest(&manifest, &architecture)?;
+        let model = Arc::new(model);
         Ok(Self {
             architecture,
             manifest,
+            runs: model.clone(),
             model,
+            served: AtomicUsize::new(0),
         })
+    }
+
+    /// The same on a device, once that has given this model's numbers.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`], [`EngineError::DeviceDiffers`].
+    pub fn on(self, device: &Device) -> Result<Self, EngineError> {
+        let runs = device.backend.decoder(&self.model)?;
+        if device.backend.is_device() {
+            test_decoder(&self.model, &*runs)?;
+        }
+        Ok(Self { runs, ..self })
+    }
+
+    /// An empty sequence with room for so many positions.
+    pub(super) fn sequence(&self, positions: usize) -> Sequence {
+        Sequence::behind(&self.model, self.runs.kv(positions))
+    }
+
+    /// Whether the processor is to compute some of a served generation again: to do so for all would leave a
+    /// device waiting for it.
+    pub(super) fn is_rechecked(&self) -> bool {
+        self.served
+            .fetch_add(1, Ordering::Relaxed)
+            .is_multiple_of(RECHECK_EACH)
     }
 
     /// Reads a job's input. Every provider refuses the same ones, and no chain takes them.
@@ -127,10 +168,10 @@ impl ExactLlama {
     fn generate(&self, task: &Task, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
         let prompt = count(task.prompt.len());
         let total = prompt.saturating_add(task.most());
-        let mut sequence = Sequence::new(&self.model, total as usize);
+        let mut sequence = self.sequence(total as usize);
         let mut trace = TopLevel::new(self.model.trace_shape());
         report(sink, 0, total)?;
-        for chunk in task.prompt.chunks(self.model.chunk()) {
+        for chunk in task.prompt.chunks(self.runs.chunk_rows()) {
             self.forward(&mut sequence, chunk, &mut trace)?;
             report(sink, count(sequence.len()), total)?;
         }
@@ -142,7 +183,7 @@ impl ExactLlama {
                 .rchunks(self.model.width())
                 .next()
                 .unwrap_or_default();
-            self.model
+            self.runs
                 .logits(last, &mut logits)
                 .map_err(|fault| failed(prompt, fault))?;
             let token = sampler
@@ -156,6 +197,9 @@ impl ExactLlama {
             }
             self.forward(&mut sequence, &[token], &mut trace)?;
         }
+        let fed: Vec<u32> = task.prompt.iter().chain(&tokens).copied().collect();
+        let fed = fed.get(..sequence.len()).unwrap_or_default();
+        self.recheck(task, sequence.kv(), fed, (&trace, &tokens[..]))?;
         let ended = tokens.last().is_some_and(|token| self.ends(*token));
         let finish_reason = if ended {
             FinishReason::Stop
@@ -176,8 +220,9 @@ impl ExactLlama {
         probe: &mut impl Probe,
     ) -> Result<(), EngineError> {
         let first = count(sequence.len());
-        self.model
-            .forward(sequence, tokens, probe)
+        let (kv, workspace) = sequence.parts();
+        self.runs
+            .forward_together(&mut [Piece { kv, tokens }], workspace, probe)
             .map_err(|fault| failed(first, fault))
     }
 }
@@ -250,10 +295,15 @@ fn told(sink: &mut dyn Sink, event: Event) -> Result<(), EngineError> {
     }
 }
 
-pub(super) fn failed(position: u32, fault: ArithmeticError) -> EngineError {
-    match fault {
-        ArithmeticError::Shape => EngineError::Compute("the tokens do not fit the model".into()),
-        ArithmeticError::NotFinite | ArithmeticError::ZeroNorm => EngineError::NotFinite { item: position },
+pub(super) fn failed(position: u32, fault: impl Into<Fault>) -> EngineError {
+    match fault.into() {
+        Fault::Arithmetic(ArithmeticError::Shape) => {
+            EngineError::Compute("the tokens do not fit the model".into())
+        }
+        Fault::Arithmetic(ArithmeticError::NotFinite | ArithmeticError::ZeroNorm) => {
+            EngineError::NotFinite { item: position }
+        }
+        Fault::Device(error) => EngineError::Device(error),
     }
 }
 

@@ -4,7 +4,7 @@
 //! A position's numbers depend on the tokens up to it and on nothing else, so a prompt in chunks of any
 //! length, one token at a time, or a prompt together with its continuation all give the same bits.
 
-use std::{mem, ops::Range};
+use std::mem;
 
 use rayon::prelude::*;
 use surety_exact::ArithmeticError;
@@ -13,6 +13,7 @@ use surety_model_trace::{Op, TraceShape};
 use surety_models::weights::{LlamaLayer, LlamaWeights};
 
 use super::{
+    kv::{KvCache, Piece, row_ranges},
     pass::{Pass, check_table, look_up, pack, sized, step},
     probe::Probe,
 };
@@ -66,34 +67,6 @@ fn packed(
     })
 }
 
-/// A sequence's keys and values, layer by layer.
-#[derive(Clone)]
-pub(super) struct KvCache {
-    layers: Vec<Cache>,
-    len: usize,
-}
-
-impl KvCache {
-    /// An empty one with room for so many positions, but no more than the model has. Memory is taken as they
-    /// come.
-    pub(super) fn new(model: &LlamaModel, positions: usize) -> Self {
-        let cache = Cache::new(
-            model.weights.kv_heads,
-            model.weights.head_dim,
-            positions.min(model.weights.context),
-        );
-        Self {
-            layers: vec![cache; model.weights.layers.len()],
-            len: 0,
-        }
-    }
-
-    /// Positions in it.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-}
-
 /// The memory of passes. Reuse one: it keeps it.
 pub(super) struct Workspace {
     state: Vec<f32>,
@@ -134,12 +107,11 @@ impl Workspace {
     pub(super) fn states(&self) -> &[f32] {
         &self.state
     }
-}
 
-/// What a pass adds to one of its sequences.
-pub(super) struct Piece<'a> {
-    pub(super) kv: &'a mut KvCache,
-    pub(super) tokens: &'a [u32],
+    /// Takes the states of a pass that was a device's.
+    pub(super) fn set_states(&mut self, states: Vec<f32>) {
+        self.state = states;
+    }
 }
 
 /// One sequence's part of a layer's attention.
@@ -166,20 +138,33 @@ pub struct Sequence {
 impl Sequence {
     /// An empty sequence with room for so many positions, but no more than the model has.
     pub fn new(model: &LlamaModel, positions: usize) -> Self {
+        Self::behind(model, KvCache::new(model, positions))
+    }
+
+    /// One that has these keys and values.
+    pub(super) fn behind(model: &LlamaModel, kv: KvCache) -> Self {
         Self {
-            kv: KvCache::new(model, positions),
+            kv,
             workspace: Workspace::new(model),
         }
     }
 
+    pub(super) fn kv(&self) -> &KvCache {
+        &self.kv
+    }
+
+    pub(super) fn parts(&mut self) -> (&mut KvCache, &mut Workspace) {
+        (&mut self.kv, &mut self.workspace)
+    }
+
     /// Positions in it.
     pub fn len(&self) -> usize {
-        self.kv.len
+        self.kv.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.kv.len == 0
+        self.kv.len() == 0
     }
 
     /// The last layer's states of the positions that were added last.
@@ -230,6 +215,12 @@ impl LlamaModel {
     /// What it was made of.
     pub(crate) fn weights(&self) -> &LlamaWeights<Packed> {
         &self.weights
+    }
+
+    /// What makes the logits.
+    pub(super) fn head(&self) -> Result<&Packed, ArithmeticError> {
+        let head = self.weights.head.as_ref().or(self.tied.as_ref());
+        head.ok_or(ArithmeticError::Shape)
     }
 
     /// Numbers in a state.
@@ -306,7 +297,8 @@ impl LlamaModel {
     ) -> Result<(), ArithmeticError> {
         let width = self.width();
         let layers = self.weights.layers.len();
-        let fits = |piece: &Piece<'_>| !piece.tokens.is_empty() && piece.kv.layers.len() == layers;
+        let has_layers = |kv: &KvCache| kv.on_processor().is_some_and(|kept| kept.len() == layers);
+        let fits = |piece: &Piece<'_>| !piece.tokens.is_empty() && has_layers(piece.kv);
         if pieces.is_empty() || !pieces.iter().all(fits) {
             return Err(ArithmeticError::Shape);
         }
@@ -322,7 +314,7 @@ impl LlamaModel {
             self.mlp_part(index, layer, workspace, probe)?;
         }
         for piece in pieces {
-            piece.kv.len += piece.tokens.len();
+            piece.kv.grow(piece.tokens.len());
         }
         Ok(())
     }
@@ -400,7 +392,7 @@ impl LlamaModel {
     ) -> Result<(), ArithmeticError> {
         let width = heads * self.weights.head_dim;
         for (piece, range) in row_ranges(pieces) {
-            let first = u32::try_from(piece.kv.len).map_err(|_| ArithmeticError::Shape)?;
+            let first = u32::try_from(piece.kv.len()).map_err(|_| ArithmeticError::Shape)?;
             let own = rows.get_mut(range.start * width..range.end * width);
             let own = own.ok_or(ArithmeticError::Shape)?;
             kernels::rotate(own, heads, &self.weights.turns, first)?;
@@ -447,22 +439,9 @@ impl LlamaModel {
         kernels::rms_norm(states, &self.weights.norm, &mut normed)?;
         let mut rows = Rows::new(self.weights.tokens.q.precision());
         rows.quantize(&normed, width, None)?;
-        let head = self.weights.head.as_ref().or(self.tied.as_ref());
-        let head = head.ok_or(ArithmeticError::Shape)?;
+        let head = self.head()?;
         kernels::product(&rows, head, sized(logits, rows.count() * head.outputs()))
     }
-}
-
-/// Each piece, and which of all rows are its own.
-fn row_ranges<'a, 'p>(
-    pieces: &'a mut [Piece<'p>],
-) -> impl Iterator<Item = (&'a mut Piece<'p>, Range<usize>)> {
-    let mut end = 0;
-    pieces.iter_mut().map(move |piece| {
-        let start = end;
-        end += piece.tokens.len();
-        (piece, start..end)
-    })
 }
 
 /// Adds a layer's new keys and values to each sequence's cache, and has its queries attend to what is there
@@ -476,8 +455,10 @@ fn attend_together(
 ) -> Result<(), ArithmeticError> {
     let mut attending = Vec::with_capacity(pieces.len());
     for (piece, rows) in row_ranges(pieces) {
-        let first = piece.kv.len;
-        let cache = piece.kv.layers.get_mut(layer).ok_or(ArithmeticError::Shape)?;
+        let first = piece.kv.len();
+        let layers = piece.kv.processor_mut();
+        let cache = layers.and_then(|layers| layers.get_mut(layer));
+        let cache = cache.ok_or(ArithmeticError::Shape)?;
         let (Some(keys), Some(values)) = (keys.rows(rows.clone()), values.rows(rows.clone())) else {
             return Err(ArithmeticError::Shape);
         };

@@ -2,19 +2,24 @@
 //!
 //! The published float weights are converted once; what is served, hashed and disputed is the converted file.
 
+mod backend;
 mod batch;
 mod bert;
 mod calibrate;
 mod dispute;
 mod embed;
 mod generate;
+mod kv;
 mod llama;
 mod pass;
 mod probe;
+mod recheck;
 mod sampler;
 mod teacher_forced;
 mod trace;
 
+pub(crate) use backend::Fault;
+pub use backend::{Choice, ChoiceError, Device};
 pub(crate) use batch::{Computed, Generated, Generating, Request, StepMemory, Turn};
 pub use bert::{BertModel, Scratch};
 pub use calibrate::ExactCalibrator;
@@ -35,11 +40,11 @@ use surety_models::{ModelFiles, format};
 
 use crate::{engine::Engine, error::EngineError};
 
-/// Makes the engine of a model of this tier.
-pub(crate) fn open(files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
+/// Makes the engine of a model of this tier, on a device.
+pub(crate) fn open(files: ModelFiles, device: &Device) -> Result<Arc<dyn Engine>, EngineError> {
     let weights = format::read(files.weights, &files.config, files.manifest.family)?;
     Ok(match weights {
-        format::Weights::Bert(weights) => Arc::new(ExactBert::new(files.manifest, weights)?),
-        format::Weights::Llama(weights) => Arc::new(ExactLlama::new(files.manifest, weights)?),
+        format::Weights::Bert(weights) => Arc::new(ExactBert::new(files.manifest, weights)?.on(device)?),
+        format::Weights::Llama(weights) => Arc::new(ExactLlama::new(files.manifest, weights)?.on(device)?),
     })
 }

@@ -6,7 +6,16 @@ use surety_model_trace::Step;
 /// Sees every step of a forward pass that gives one row for each row of the state, and the pooled vector, in
 /// their order: the trace's [`Op`](surety_model_trace::Op)s but those that only a dispute takes apart. It
 /// cannot change anything.
+///
+/// What runs on a device leaves it only if it is wanted, and all at the end of a pass. It shows
+/// [`Probe::real`] and [`Probe::heads`] alone: what else was quantized is in no leaf.
 pub trait Probe {
+    /// Whether what a step gave is looked at. Others may be shown all the same.
+    fn wants(&self, step: Step) -> bool {
+        let _ = step;
+        true
+    }
+
     /// A step gave these rows of `width` numbers.
     fn real(&mut self, step: Step, rows: &[f32], width: usize);
 
@@ -16,4 +25,22 @@ pub trait Probe {
 
     /// A step quantized queries, keys or values.
     fn heads(&mut self, step: Step, heads: &Heads);
+}
+
+impl<P: Probe + ?Sized> Probe for &mut P {
+    fn wants(&self, step: Step) -> bool {
+        (**self).wants(step)
+    }
+
+    fn real(&mut self, step: Step, rows: &[f32], width: usize) {
+        (**self).real(step, rows, width);
+    }
+
+    fn quantized(&mut self, step: Step, input: &[f32], width: usize, rows: &Rows) {
+        (**self).quantized(step, input, width, rows);
+    }
+
+    fn heads(&mut self, step: Step, heads: &Heads) {
+        (**self).heads(step, heads);
+    }
 }

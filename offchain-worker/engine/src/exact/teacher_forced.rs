@@ -10,7 +10,6 @@ use surety_types::ContentHash;
 
 use super::{
     generate::{ExactLlama, Task, count, failed},
-    llama::Sequence,
     sampler::Sampler,
     trace::{GenerationLeaves, TopLevel},
 };
@@ -88,11 +87,11 @@ impl ExactLlama {
         sink: &mut dyn Sink,
     ) -> Result<Vec<u32>, EngineError> {
         let total = count(fed.len());
-        let mut sequence = Sequence::new(&self.model, fed.len());
+        let mut sequence = self.sequence(fed.len());
         let sampler = Sampler::new(task);
         let mut chosen = Vec::new();
         report(sink, 0, total)?;
-        for chunk in fed.chunks(self.model.chunk()) {
+        for chunk in fed.chunks(self.runs.chunk_rows()) {
             let first = sequence.len();
             self.forward(&mut sequence, chunk, trace)?;
             // The first token was chosen at the prompt's last position.
@@ -101,6 +100,7 @@ impl ExactLlama {
             self.choose(states.unwrap_or_default(), &sampler, &mut chosen)?;
             report(sink, count(sequence.len()), total)?;
         }
+        self.recheck(task, sequence.kv(), fed, (&*trace, &chosen[..]))?;
         Ok(chosen)
     }
 
@@ -109,7 +109,7 @@ impl ExactLlama {
         let (mut logits, mut order) = (Vec::new(), Vec::new());
         for states in states.chunks(LOGIT_ROWS * self.model.width()) {
             let index = count(chosen.len());
-            self.model
+            self.runs
                 .logits(states, &mut logits)
                 .map_err(|fault| failed(index, fault))?;
             for row in logits.chunks(self.model.vocabulary()) {

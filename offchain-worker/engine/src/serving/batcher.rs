@@ -152,7 +152,8 @@ impl Batcher {
 
     fn begin(&mut self) {
         for (waiting, reservation) in self.admission.admit() {
-            let known = self.prefixes.find(waiting.client, waiting.request.prompt());
+            let copy = |computed: &_| self.decoder.copy(computed);
+            let known = self.prefixes.find(waiting.client, waiting.request.prompt(), copy);
             self.running.push(Running {
                 client: waiting.client,
                 generating: self.decoder.begin(waiting.request, known.computed),
@@ -180,9 +181,10 @@ impl Batcher {
             running.shared = None;
             let (tokens, computed) = running.generating.computed();
             let bytes = self.decoder.computed_bytes(tokens.len());
-            if self.prefixes.takes(tokens.len(), bytes) {
-                self.prefixes
-                    .keep(running.client, tokens, computed.clone(), bytes);
+            if self.prefixes.takes(tokens.len(), bytes)
+                && let Some(computed) = self.decoder.copy(computed)
+            {
+                self.prefixes.keep(running.client, tokens, computed, bytes);
             }
         }
     }
@@ -195,6 +197,9 @@ impl Batcher {
             mut reservation,
             ..
         } = running;
+        if let Err(fault) = self.decoder.recheck_served(&generating) {
+            return reader.end(Err(fault));
+        }
         let (tokens, _) = generating.computed();
         let bytes = self.decoder.computed_bytes(tokens.len());
         let (generated, computed) = generating.into_generated();

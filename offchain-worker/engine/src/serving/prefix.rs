@@ -49,7 +49,13 @@ impl PrefixCache {
 
     /// What is known of a client's prompt. At least its last token is left to compute: the next one is chosen
     /// by its state, which is not kept.
-    pub(super) fn find(&mut self, client: ClientKey, prompt: &[u32]) -> Known {
+    /// `copy` gives nothing where there is no memory: then it is computed again.
+    pub(super) fn find(
+        &mut self,
+        client: ClientKey,
+        prompt: &[u32],
+        copy: impl FnOnce(&Computed) -> Option<Computed>,
+    ) -> Known {
         self.clock += 1;
         let most = prompt.len().saturating_sub(1);
         let own = || {
@@ -69,9 +75,9 @@ impl PrefixCache {
         let found = longest.and_then(|at| self.entries.get_mut(at));
         let known = found.as_ref().map_or(0, |entry| entry.tokens.len());
         Known {
-            computed: found.map(|entry| {
+            computed: found.and_then(|entry| {
                 entry.used = self.clock;
-                entry.computed.clone()
+                copy(&entry.computed)
             }),
             shared: shared.filter(|shared| *shared >= known.saturating_add(TOKENS_MIN)),
         }

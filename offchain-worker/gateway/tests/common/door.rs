@@ -211,6 +211,7 @@ pub fn settings(without_key: Option<KeyTerms>, window: Duration) -> Settings {
         connections: 16,
         time: Duration::from_secs(60),
         token_time: Duration::from_secs(20),
+        proof_time: Duration::from_secs(15),
         batches: BatchSettings {
             tasks: 4,
             window,

@@ -10,7 +10,7 @@ use surety_gateway::{
     Embedded, Finish, Generating, GenerationAsk, NoProof, Offered, Proof, Receipt, Says, Step, Upstream,
     UpstreamError, Verdict,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Barrier, Notify};
 
 use super::ANSWER;
 
@@ -30,6 +30,12 @@ pub struct Providers {
     pub has_batched: AtomicBool,
     /// How often it was asked where one is.
     pub shown: AtomicU32,
+    /// Whoever is asked so shows nothing, and does not say so.
+    pub silent: Option<String>,
+    /// Questions about receipts that are answered only once so many are asked.
+    pub together: Option<Arc<Barrier>>,
+    /// Receipts that an answer with vectors has.
+    pub parts: u32,
 }
 
 struct Run {
@@ -136,21 +142,26 @@ impl Upstream for Providers {
         _: u128,
         _: &[String],
     ) -> Result<Embedded, UpstreamError> {
-        let receipt = Receipt {
-            provider: "provider-0".into(),
+        let part = |part: u32| Receipt {
+            provider: format!("provider-{part}"),
             channel: 1,
-            nonce: 3,
+            nonce: 3 + part,
             output_hash: "cc".into(),
             trace_root: "dd".into(),
             units: u32::try_from(items.len()).unwrap(),
             price: if self.greedy { u128::MAX } else { 1 },
             finish: Finish::Stop,
-            signed: Vec::new(),
+            signed: if self.parts > 0 {
+                b"signed".to_vec()
+            } else {
+                Vec::new()
+            },
         };
         let vectors = items.iter().map(|ids| vec![ids.len() as f32, 0.5]).collect();
         Ok(Embedded {
             vectors,
-            receipts: vec![receipt],
+            receipts: (0..self.parts.max(1)).map(part).collect(),
+            spent: 0,
         })
     }
 
@@ -165,6 +176,12 @@ impl Upstream for Providers {
         }
         if !self.has_batched.load(SeqCst) {
             return Err(NoProof::NotBatched);
+        }
+        if self.silent.as_ref() == Some(&receipt.provider) {
+            std::future::pending::<()>().await;
+        }
+        if let Some(together) = &self.together {
+            together.wait().await;
         }
         Ok(Proof {
             genesis: "0x00".into(),

@@ -1,6 +1,6 @@
 //! A call's stream: what is said and heard over it, as far as somebody takes it.
 
-use std::{pin::pin, time::Duration};
+use std::{future::pending, pin::pin, time::Duration};
 
 use surety_channel_calls::{FromPayee, message, message::Message as _};
 use surety_network::{CallReceiver, CallSender, CallStream};
@@ -49,7 +49,7 @@ impl Line {
         let reader = Reader {
             call,
             from,
-            pieces,
+            pieces: Some(pieces),
             inbox,
             silence,
         };
@@ -84,14 +84,15 @@ async fn write(mut to: CallSender, mut unsent: mpsc::Receiver<Vec<u8>>, silence:
 struct Reader {
     call: CallId,
     from: CallReceiver,
-    pieces: PieceSender,
+    /// Until its provider has said how the answer ends.
+    pieces: Option<PieceSender>,
     inbox: mpsc::Sender<Message>,
     silence: Duration,
 }
 
 impl Reader {
     /// Hears all that is said: what its provider has said it has taken out of money that others wait for,
-    /// too. How much that is is bounded by what is paid.
+    /// too. How much that is is bounded by what is paid; after the end one message is enough to show a lie.
     async fn run(mut self) {
         let (mut is_awaited, mut is_taken, mut idle) = (true, false, 0u32);
         let mut until = Instant::now().checked_add(self.silence);
@@ -106,7 +107,12 @@ impl Reader {
             if idle > IDLE_MAX {
                 said = Err("the provider says nothing to the point".to_owned());
             }
-            let is_over = said.is_err();
+            let is_over = said.is_err() || self.pieces.is_none();
+            if let Ok(FromPayee::Chunk { statement, .. }) = &said
+                && statement.statement.end.is_some()
+            {
+                self.pieces = None;
+            }
             let call = self.call;
             // Its task has stopped where this fails, and this one with it.
             self.inbox.send(Message::Heard(Heard { call, said })).await.ok();
@@ -126,7 +132,7 @@ impl Reader {
         let frame = loop {
             tokio::select! {
                 frame = &mut heard => break frame,
-                () = self.pieces.closed(), if *is_awaited => {
+                () = closed(self.pieces.as_ref()), if *is_awaited => {
                     *is_awaited = false;
                     self.inbox.send(Message::Cancel(self.call)).await.ok();
                 }
@@ -136,5 +142,13 @@ impl Reader {
         let frame = frame.map_err(|error| error.to_string())?;
         let frame = frame.ok_or("the provider has hung up")?;
         message::read(&frame).map_err(|error| error.to_string())
+    }
+}
+
+/// Once nobody reads any more.
+async fn closed(pieces: Option<&PieceSender>) {
+    match pieces {
+        Some(pieces) => pieces.closed().await,
+        None => pending().await,
     }
 }

@@ -23,6 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::{
     AccountId, Running,
     config::Patience,
+    cover::{self, Promised},
     funds::{Funded, asked_until},
 };
 
@@ -35,6 +36,9 @@ const INBOX: usize = 256;
 /// Requests of a channel that wait, are asked and are answered at once: half of what the chain's rules
 /// allow, so that cancelled ones which still end take nobody's place.
 pub(crate) const CALLS_MAX: usize = 32;
+
+/// Receipts of a channel that a provider is asked for one after the other.
+const DUE_MAX: usize = 64;
 
 /// Statements of a channel that are kept: 600 bytes each.
 pub(crate) const HELD_MAX: usize = 4_096;
@@ -108,7 +112,7 @@ pub(crate) enum Message {
     /// Somebody has read on.
     Read,
     See(Box<Seen>),
-    /// The provider has shown that the receipts up to this one are in batches.
+    /// The provider has shown on the chain that a batch has this receipt.
     Shown(Nonce),
     /// The provider has shown where in a batch a receipt is.
     Covered(Box<(BatchNumber, BatchRoot, Batched<AccountId>)>),
@@ -127,6 +131,8 @@ pub(crate) struct Status {
     pub signed: u128,
     /// What requests that are over have cost, or may have, in plancks.
     pub settled: u128,
+    /// That of those which no final batch has, in plancks.
+    uncounted: u128,
     /// Most that those cost which are asked or answered, in plancks, and how many there are.
     reserved: u128,
     places: usize,
@@ -136,8 +142,8 @@ pub(crate) struct Status {
     pub now: Time,
     /// When something was asked last, on the chain's clock.
     pub used_at: Time,
-    /// The newest statement that no batch has in time.
-    pub due: Option<SignedChunkStatement<AccountId>>,
+    /// The oldest statements that no batch has in time, as many as are asked for at once.
+    pub due: Vec<SignedChunkStatement<AccountId>>,
     /// What shows that the provider has said two things, until it is reported.
     pub evidence: Option<Box<Equivocation<AccountId>>>,
     /// The provider has lied.
@@ -151,6 +157,15 @@ impl Status {
     pub const fn left(&self) -> u128 {
         let spent = self.settled.saturating_add(self.reserved);
         self.terms.deposit.saturating_sub(spent)
+    }
+
+    /// What was deposited and asked that no final batch has.
+    pub const fn promised(&self) -> Promised {
+        Promised {
+            deposited: cover::uncounted(&self.purse),
+            over: self.uncounted,
+            open: self.reserved,
+        }
     }
 
     /// Whether nothing is asked or answered.
@@ -217,12 +232,13 @@ impl Handle {
             purse: seen.purse,
             signed: payer.signed(),
             settled: payer.settled(),
+            uncounted: payer.uncounted(),
             reserved: 0,
             places: 0,
             wanted: 0,
             now: seen.now,
             used_at: seen.now,
-            due: None,
+            due: Vec::new(),
             evidence: None,
             is_distrusted: payer.is_distrusted(),
             useless: None,
@@ -356,12 +372,13 @@ mod tests {
             purse: Purse::new(7, 100),
             signed: 90,
             settled: 90,
+            uncounted: 90,
             reserved: 0,
             places: 0,
             wanted: 60,
             now: 1,
             used_at: 1,
-            due: None,
+            due: Vec::new(),
             evidence: None,
             is_distrusted: false,
             useless: None,

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{
-    Asking, CallId, Ended, Handle, Message, PieceSender, Place, Seen, Untaken,
+    Asking, CALLS_MAX, CallId, DUE_MAX, Ended, Handle, Message, PieceSender, Place, Seen, Untaken,
     line::{Heard, Line},
 };
 use crate::{AccountId, config::Patience};
@@ -29,6 +29,9 @@ const TICK: Duration = Duration::from_millis(250);
 
 /// After a write that failed.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// For so long a provider is listened to that has signed a receipt.
+const LISTENED: Duration = Duration::from_secs(2);
 
 /// Events whose rows are written with one sync.
 const JOINED: usize = 64;
@@ -47,7 +50,7 @@ struct Call {
     /// It has ended by then, however its provider draws it out.
     until: Instant,
     /// Given back when what it has cost is counted.
-    _place: Place,
+    place: Place,
 }
 
 /// See the module's documentation.
@@ -63,6 +66,10 @@ pub(super) struct Task {
     asking: Option<(Nonce, Instant)>,
     /// Vouchers that are sent again then.
     again: VecDeque<(Instant, Nonce)>,
+    /// Lines of answers that are over, until then: whoever says something else after its receipt lies.
+    ended: VecDeque<(Instant, Nonce, CallId, Line)>,
+    /// What no final batch has is to be counted again.
+    recounts: bool,
     is_over: bool,
 }
 
@@ -77,6 +84,8 @@ impl Task {
             queue: VecDeque::new(),
             asking: None,
             again: VecDeque::new(),
+            ended: VecDeque::new(),
+            recounts: false,
             is_over: false,
         }
     }
@@ -120,13 +129,12 @@ impl Task {
             Message::Read => self.resume(),
             Message::See(seen) => self.see(*seen),
             Message::Shown(nonce) => {
-                // It is not demanded again before the next block says what is.
-                self.handle.status().due = None;
-                self.forget(nonce.checked_add(1))
+                self.is_not_due(nonce);
+                self.payer.shown(nonce)
             }
             Message::Covered(shown) => self.covered(&shown),
             Message::Holds(nonce, reply) => {
-                let waits = |state| !matches!(state, HeldState::Covered(_));
+                let waits = |state| !matches!(state, HeldState::Covered(_) | HeldState::Shown);
                 let mut held = self.payer.held();
                 let holds = held.any(|(held, state, _)| held == nonce && waits(state));
                 reply.send(holds).ok();
@@ -157,7 +165,7 @@ impl Task {
 
     fn heard(&mut self, heard: Heard) -> Step<PayerEffect> {
         let Some(nonce) = self.nonce_of(heard.call) else {
-            return Step::default();
+            return self.heard_after_the_end(heard);
         };
         match heard.said {
             Ok(message) => self.payer.hear(nonce, message),
@@ -168,15 +176,35 @@ impl Task {
         }
     }
 
+    fn heard_after_the_end(&mut self, heard: Heard) -> Step<PayerEffect> {
+        let mut ended = self.ended.iter();
+        let Some(at) = ended.position(|(_, _, call, _)| *call == heard.call) else {
+            return Step::default();
+        };
+        let nonce = self.ended.get(at).map(|(_, nonce, ..)| *nonce);
+        match (heard.said, nonce) {
+            (Ok(message), Some(nonce)) => self.payer.hear(nonce, message),
+            _ => {
+                self.ended.remove(at);
+                Step::default()
+            }
+        }
+    }
+
     fn see(&mut self, seen: Seen) -> Step<PayerEffect> {
         self.payer.see(seen.terms, seen.signers, seen.now);
         // What a final batch has is counted, and nothing is expected of it any more.
         let step = self.forget(Some(seen.purse.next));
-        // The newest that is late: who shows a batch with it gets paid for none of those before it unless
-        // they are in batches, too.
-        let due = self.payer.demands(self.patience.batched, seen.demanded_by).pop();
+        let mut due = self.payer.demands(self.patience.batched, seen.demanded_by);
+        due.truncate(DUE_MAX);
         self.handle.status().due = due;
         step
+    }
+
+    /// It is not asked for again before the next block says what is.
+    fn is_not_due(&self, nonce: Nonce) {
+        let mut status = self.handle.status();
+        status.due.retain(|held| held.statement.nonce != nonce);
     }
 
     /// A receipt that is forgotten, or was shown before, is covered no more than it is.
@@ -184,6 +212,8 @@ impl Task {
         &mut self,
         (batch, root, shown): &(BatchNumber, BatchRoot, Batched<AccountId>),
     ) -> Step<PayerEffect> {
+        self.recounts = true;
+        self.is_not_due(shown.statement.nonce);
         let covered = self.payer.cover(*batch, root, shown);
         covered.unwrap_or_else(|why| {
             tracing::debug!(channel = self.payer.channel(), batch, %why, "nothing is covered");
@@ -203,6 +233,7 @@ impl Task {
             .map(|(nonce, ..)| nonce)
             .collect();
         let mut step = Step::default();
+        self.recounts |= !over.is_empty();
         for nonce in over {
             step.join(self.payer.forget(nonce));
         }
@@ -221,6 +252,7 @@ impl Task {
             step.join(self.payer.lost(nonce));
         }
         step.join(self.resume());
+        while self.ended.pop_front_if(|(until, ..)| *until <= now).is_some() {}
         while let Some((_, nonce)) = self.again.pop_front_if(|(at, _)| *at <= now) {
             step.join(self.payer.pay_again(nonce));
         }
@@ -266,7 +298,7 @@ impl Task {
                 until: after(self.patience.answer),
                 taken: Some(asking.taken),
                 ended: Some(asking.ended),
-                _place: asking.place,
+                place: asking.place,
             };
             self.calls.insert(nonce, call);
             self.asking = Some((nonce, after(self.patience.taken)));
@@ -296,6 +328,10 @@ impl Task {
                     return false;
                 }
             };
+            let is_end = |effect: &PayerEffect| {
+                matches!(effect, PayerEffect::Done { .. } | PayerEffect::Broken { .. })
+            };
+            self.recounts |= effects.iter().any(is_end);
             self.publish();
             step = Step::default();
             // Their places are given back once what they have cost is known.
@@ -308,15 +344,17 @@ impl Task {
     }
 
     /// What is durable is what others go by, before they hear of it.
-    fn publish(&self) {
+    fn publish(&mut self) {
+        let recounted = std::mem::take(&mut self.recounts).then(|| self.payer.uncounted());
         let mut status = self.handle.status();
+        status.uncounted = recounted.unwrap_or(status.uncounted);
         status.signed = self.payer.signed();
         status.settled = self.payer.settled();
         status.is_distrusted = self.payer.is_distrusted();
     }
 
     /// Does one thing. What follows from it is still to be written.
-    fn act(&mut self, effect: PayerEffect, over: &mut Vec<Call>) -> Step<PayerEffect> {
+    fn act(&mut self, effect: PayerEffect, over: &mut Vec<Place>) -> Step<PayerEffect> {
         match effect {
             PayerEffect::Send { nonce, message } => {
                 let call = self.calls.get(&nonce);
@@ -364,29 +402,36 @@ impl Task {
         Step::default()
     }
 
-    /// Whoever waits for the answer is told; its stream is closed.
-    fn end(&mut self, nonce: Nonce, how: Ended, over: &mut Vec<Call>) {
+    /// Whoever waits for the answer is told; its stream is closed, after a receipt once its provider does.
+    fn end(&mut self, nonce: Nonce, how: Ended, over: &mut Vec<Place>) {
         self.asking.take_if(|(asked, _)| *asked == nonce);
-        if let Some(mut call) = self.calls.remove(&nonce) {
-            if let Some(ended) = call.ended.take() {
-                ended.send(how).ok();
+        let Some(call) = self.calls.remove(&nonce) else {
+            return;
+        };
+        if matches!(how, Ended::Receipt { .. }) {
+            self.ended.push_back((after(LISTENED), nonce, call.id, call.line));
+            if self.ended.len() > CALLS_MAX {
+                self.ended.pop_front();
             }
-            over.push(call);
         }
+        if let Some(ended) = call.ended {
+            ended.send(how).ok();
+        }
+        over.push(call.place);
     }
 
     fn refused(
         &mut self,
         nonce: Nonce,
         (why, is_worth_retry, written_off): (Refusal, bool, u128),
-        over: &mut Vec<Call>,
+        over: &mut Vec<Place>,
     ) {
         let Some(call) = self.calls.get_mut(&nonce) else {
             return;
         };
         if let Some(taken) = call.taken.take() {
             self.asking.take_if(|(asked, _)| *asked == nonce);
-            over.extend(self.calls.remove(&nonce));
+            over.extend(self.calls.remove(&nonce).map(|call| call.place));
             let untaken = Untaken::Refused {
                 why,
                 is_worth_retry,
@@ -410,7 +455,7 @@ impl Task {
         nonce: Nonce,
         (why, spent): (Broken, u128),
         evidence: Option<Evidence>,
-        over: &mut Vec<Call>,
+        over: &mut Vec<Place>,
     ) {
         let channel = self.payer.channel();
         match evidence {

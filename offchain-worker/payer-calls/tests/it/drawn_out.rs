@@ -1,4 +1,4 @@
-//! What a provider says that wants to keep its payer waiting.
+//! What a provider says that wants to keep its payer waiting, or says too much.
 
 use std::time::Duration;
 
@@ -50,4 +50,22 @@ pub async fn trickle(
         tell.send(FromPayee::Chunk { bytes, statement }).ok();
         sleep(every).await;
     }
+}
+
+/// The receipt of another answer to the same request.
+pub fn another_receipt(message: &FromPayee, (agent, genesis): (&Signer, H256)) -> Option<FromPayee> {
+    let FromPayee::Chunk { statement, .. } = message else {
+        return None;
+    };
+    let statement = ChunkStatement {
+        output: H256::repeat_byte(9),
+        ..statement.statement.clone()
+    };
+    let statement = SignedChunkStatement {
+        signature: agent.sign_hash(&statement.message(&genesis)),
+        agent: agent.account().clone(),
+        statement,
+    };
+    let bytes = Default::default();
+    Some(FromPayee::Chunk { bytes, statement })
 }

@@ -76,6 +76,21 @@ async fn a_provider_that_contradicts_itself_is_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_signs_two_receipts_for_one_answer_is_reported() {
+    let world = World::new();
+    let liar = world.provider("liar", PRICE, Fault::EndsTwice);
+    let payer = world.payer().await;
+    let (ids, receipt) = ask(&payer, &text(10, 100, 1)).await.unwrap();
+    assert_eq!(ids, tokens(100, 1));
+    let reported = world.sends(|call| match call {
+        Call::ReportChunkEquivocation { equivocation } => Some(equivocation.one.statement.payee.clone()),
+        _ => None,
+    });
+    assert_eq!(reported.await, liar.stash);
+    assert_eq!(payer.verdict(&receipt).await, Verdict::Wrong);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whoever_has_no_place_for_a_moment_is_asked_again_and_for_good_is_told_so() {
     let world = World::new();
     let provider = world.provider("one", PRICE, Fault::Busy);

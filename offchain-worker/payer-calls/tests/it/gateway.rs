@@ -98,6 +98,7 @@ async fn serving(payer: Providers, home: &Path) -> (SocketAddr, Arc<Ledger>) {
         connections: 16,
         time: Duration::from_secs(60),
         token_time: Duration::from_secs(20),
+        proof_time: Duration::from_secs(15),
         batches: BatchSettings::default(),
     };
     let text: Arc<dyn ModelText> = Arc::new(Bytes);

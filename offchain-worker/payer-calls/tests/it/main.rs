@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::arithmetic_side_effects, missing_docs)]
 
 mod answers;
+mod choice;
+mod cover;
 mod drawn_out;
 mod engine;
 mod faults;

@@ -26,7 +26,7 @@ pub async fn racing(world: &World, race: usize, providers: &[&Provider]) -> Prov
     for name in &names {
         let others: Vec<String> = names.iter().filter(|other| *other != name).cloned().collect();
         let mut run = payer
-            .generate(&priced(text(1, 1, 1), race as u128), &others)
+            .generate(&priced(text(1, 1, 1), 2 * race as u128), &others)
             .await
             .unwrap();
         let (_, receipt) = read(&mut *run).await.unwrap();
@@ -179,4 +179,19 @@ async fn vectors_are_confirmed_by_another_for_an_eighth_of_their_price() {
     assert_eq!(failed(wrong).1, 2 * PRICE);
     let again = payer.embed("talker", item, 2 * PRICE, &[]).await.unwrap_err();
     assert_eq!(again, UpstreamError::NoProvider);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_confirms_too_late_is_counted_with_all_that_it_may_be_paid() {
+    let world = World::new();
+    let one = world.provider("one", PRICE, Fault::None);
+    let slow = world.provider("slow", 2 * PRICE, Fault::None);
+    let payer = racing(&world, 2, &[&one, &slow]).await;
+    slow.state().fault = Fault::Waits;
+    let items: Vec<Vec<u32>> = (1..=40u32).map(|item| vec![item, 1]).collect();
+    // Each may cost twice what the first asks.
+    let most = 2 * 40 * 2 * PRICE;
+    let done = payer.embed("talker", &items, most, &[]).await.unwrap();
+    let prices: Vec<u128> = done.receipts.iter().map(|receipt| receipt.price).collect();
+    assert_eq!((prices, done.spent), (vec![40 * PRICE], 5 * 2 * PRICE));
 }

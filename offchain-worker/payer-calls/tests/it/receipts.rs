@@ -3,11 +3,11 @@
 use surety_chain_client::{Call, ChannelChain, When};
 use surety_channels::view::Wanted;
 use surety_gateway::{Upstream, Verdict};
-use surety_payer_calls::Providers;
+use surety_payer_calls::{Providers, Spending};
 
 use crate::{
     provider::Fault,
-    world::{PRICE, SPENDING, World, ask, becomes, text},
+    world::{PRICE, SPENDING, World, ask, becomes, read, text},
 };
 
 async fn payer(world: &World) -> Providers {
@@ -79,7 +79,7 @@ async fn a_receipt_that_no_batch_has_is_demanded_before_its_channel_ends_however
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_demand_of_the_newest_receipt_is_enough_and_what_was_shown_is_challengeable() {
+async fn what_is_demanded_is_shown_on_the_chain_and_what_is_batched_with_it_over_a_connection() {
     let world = World::new();
     world
         .chain
@@ -94,31 +94,29 @@ async fn one_demand_of_the_newest_receipt_is_enough_and_what_was_shown_is_challe
     let (channel, nonce) = demanded(&world).await;
     provider.batch().await;
     let account = world.payer.account().clone();
-    // It may have been the first alone that was late then.
-    let shown = world
+    assert_eq!((channel, nonce), (0, 0));
+    world
         .until(|| {
             world.chain.change(|state| {
                 let by = (provider.stash.clone(), account.clone());
                 let demand = state.channels.demands.get(&by)?.first();
-                demand.map(|demand| demand.view.wanted.clone())
+                let of_first = Wanted::Receipt {
+                    channel,
+                    nonce,
+                    bytes: 21 * 4,
+                };
+                demand.map(|demand| assert_eq!(demand.view.wanted, of_first))
             })
         })
         .await;
-    let Wanted::Receipt { nonce: of, .. } = shown else {
-        panic!("{shown:?}");
-    };
-    assert_eq!(of, nonce);
     provider.show(&account, channel, nonce).await;
-    for receipt in receipts.iter().filter(|receipt| receipt.nonce <= nonce) {
+    for receipt in &receipts {
         becomes(&payer, receipt, Verdict::Challengeable).await;
     }
-    // What was shown is not demanded again.
+    // Nothing is demanded again.
     world.blocks(40).await;
     let demands = world.chain.attempts().into_iter();
-    let again = demands.filter(|(_, call, _)| match call {
-        Call::DemandReceipt { held } => held.statement.nonce <= nonce,
-        _ => false,
-    });
+    let again = demands.filter(|(_, call, _)| matches!(call, Call::DemandReceipt { .. }));
     assert_eq!(again.count(), 1);
     let standing = world
         .chain
@@ -144,4 +142,67 @@ async fn a_receipt_is_final_once_a_final_batch_is_counted_with_it() {
     world.chain.finalize();
     becomes(&payer, &receipts[0], Verdict::Final).await;
     assert_eq!(payer.verdict(&receipts[1]).await, Verdict::Unbatched);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_shows_what_it_is_asked_for_is_demanded_nothing() {
+    let world = World::new();
+    let provider = world.provider("one", PRICE, Fault::None);
+    let payer = payer(&world).await;
+    let mut receipts = Vec::new();
+    for _ in 0..3 {
+        receipts.push(ask(&payer, &text(10, 20, 1)).await.unwrap().1);
+    }
+    provider.batch().await;
+    world.blocks(60).await;
+    for receipt in &receipts {
+        becomes(&payer, receipt, Verdict::Challengeable).await;
+    }
+    let attempts = world.chain.attempts().into_iter();
+    let mut demands = attempts.filter(|(_, call, _)| matches!(call, Call::DemandReceipt { .. }));
+    assert!(demands.next().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_that_are_late_the_one_whose_channel_ends_first_is_demanded_first() {
+    let world = World::new();
+    let mut providers = ["one", "two"].map(|name| world.provider(name, PRICE, Fault::None));
+    providers.sort_by_key(|provider| provider.stash.clone());
+    let spending = Spending {
+        demands_max: 1,
+        ..SPENDING
+    };
+    let mut config = world.config(world.store(), spending);
+    config.patience.batched = u32::MAX;
+    let payer = Providers::start(config).await.unwrap();
+    let mut channels = Vec::new();
+    for other in providers.iter().rev() {
+        let run = payer.generate(&text(10, 20, 1), &[other.name()]).await;
+        channels.push(read(&mut *run.unwrap()).await.unwrap().1.channel);
+    }
+    // There is no time for either to wait; the one whose account comes last has less.
+    world.chain.change(|state| {
+        for (channel, left) in channels.iter().zip([70, 60]) {
+            let until = state.clock + left;
+            state.channels.open.get_mut(channel).unwrap().purse.close(until);
+        }
+    });
+    assert_eq!(demanded(&world).await, (channels[1], 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_signed_over_a_channel_that_is_given_back_is_demanded_at_once() {
+    let world = World::new();
+    let _provider = world.provider("one", PRICE, Fault::None);
+    let mut config = world.config(world.store(), SPENDING);
+    config.patience.batched = u32::MAX;
+    let payer = Providers::start(config).await.unwrap();
+    let (_, receipt) = ask(&payer, &text(10, 20, 1)).await.unwrap();
+    // There is time to wait.
+    world.chain.change(|state| {
+        let until = state.clock + 5_000;
+        let channel = state.channels.open.get_mut(&receipt.channel).unwrap();
+        channel.purse.give_back(until);
+    });
+    assert_eq!(demanded(&world).await, (receipt.channel, receipt.nonce));
 }

@@ -134,6 +134,7 @@ impl World {
                     places: 64,
                     busy: 0,
                     reported: None,
+                    region: None,
                 };
                 state
                     .channels
@@ -177,6 +178,8 @@ impl World {
                 ..Patience::default()
             },
             race: 1,
+            tries: None,
+            region: None,
         }
     }
 
@@ -267,6 +270,7 @@ fn standing(stash: &AccountId, agent: &AccountId) -> StandingView {
         demands: 0,
         since_channel: 0,
         since_batch: 0,
+        needed_lock: Some(0),
     }
 }
 

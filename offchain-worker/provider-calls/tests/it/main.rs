@@ -13,5 +13,7 @@ mod client;
 mod defense;
 mod holds;
 mod lives;
+mod places;
+mod shares;
 mod shown;
 mod world;

@@ -168,6 +168,7 @@ impl World {
                 operation,
                 unit_price,
                 places: 16,
+                region: None,
             };
             world.submit(&world.stash, offer).await;
         }

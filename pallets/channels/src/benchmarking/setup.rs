@@ -212,6 +212,7 @@ pub(super) fn fill_offers<T: Config>(offers: u32) -> Option<PoolId> {
             places: PLACES_MAX,
             busy: PLACES_MAX,
             reported: Some(0),
+            region: None,
         };
         Offers::<T>::insert(stash::<T>(), id, offer);
         last = Some(id);

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use frame_support::{ensure, traits::Get};
 use sp_runtime::DispatchResult;
 use surety_audit_economics::tokens_worth;
+use surety_channels::Region;
 use surety_types::{
     ModelId,
     stake::Role,
@@ -21,8 +22,8 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_offer(
         stash: T::AccountId,
         pool: PoolId,
-        unit_price: u128,
-        places: u32,
+        (unit_price, places): (u128, u32),
+        region: Option<Region>,
     ) -> DispatchResult {
         let mut provider = Standings::<T>::get(&stash).ok_or(Error::<T>::NotStanding)?;
         ensure!(provider.lock > 0, Error::<T>::NotStanding);
@@ -44,7 +45,7 @@ impl<T: Config> Pallet<T> {
         let mut offer = known.unwrap_or_default();
         let before = (offer.places, offer.busy);
         let covered = known.as_ref().map_or(0, Offer::covered);
-        (offer.unit_price, offer.places) = (unit_price, places);
+        (offer.unit_price, offer.places, offer.region) = (unit_price, places, region);
         offer.busy = offer.busy.min(places);
         let places_after = provider
             .places
@@ -73,6 +74,7 @@ impl<T: Config> Pallet<T> {
             operation,
             unit_price,
             places,
+            region,
         });
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::{Event, OFFERS_MAX, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pool, Pools,
 const GENERATE: Operation = Operation::Generate;
 
 fn offer(model: ModelId, unit_price: u128, places: u32) -> DispatchResult {
-    ChannelsPallet::offer(signed(stash()), model, GENERATE, unit_price, places)
+    ChannelsPallet::offer(signed(stash()), model, GENERATE, unit_price, places, None)
 }
 
 fn withdraw(model: ModelId) -> DispatchResult {
@@ -62,7 +62,9 @@ fn another(number: u8) -> (AccountId32, AccountId32) {
 #[test]
 fn who_looks_for_an_offer_sees_what_it_costs_who_signs_and_what_can_still_be_sold() {
     run(|| {
-        assert_ok!(offer(model(1), FLOOR + 1, 10));
+        let region = "DE".parse().ok();
+        let offered = ChannelsPallet::offer(signed(stash()), model(1), GENERATE, FLOOR + 1, 10, region);
+        assert_ok!(offered);
         assert_eq!(
             last_event(),
             Event::Offered {
@@ -71,6 +73,7 @@ fn who_looks_for_an_offer_sees_what_it_costs_who_signs_and_what_can_still_be_sol
                 operation: GENERATE,
                 unit_price: FLOOR + 1,
                 places: 10,
+                region,
             }
         );
         let view = OfferView {
@@ -82,6 +85,8 @@ fn who_looks_for_an_offer_sees_what_it_costs_who_signs_and_what_can_still_be_sol
             busy: 0,
             signers: vec![agent()],
             room: CAP,
+            region,
+            record: shown().record,
         };
         assert_eq!(shown(), view);
         let channel = open(5 * SURE);
@@ -97,6 +102,9 @@ fn who_looks_for_an_offer_sees_what_it_costs_who_signs_and_what_can_still_be_sol
         let view = OfferView {
             unit_price: FLOOR + 7,
             places: 0,
+            // It was not said again.
+            region: None,
+            record: shown().record,
             ..view
         };
         assert_eq!(shown(), view);
@@ -108,7 +116,7 @@ fn who_looks_for_an_offer_sees_what_it_costs_who_signs_and_what_can_still_be_sol
 #[test]
 fn what_nobody_stands_behind_or_could_be_held_to_is_not_offered() {
     run(|| {
-        let stranger = ChannelsPallet::offer(signed(reporter()), model(1), GENERATE, FLOOR, 1);
+        let stranger = ChannelsPallet::offer(signed(reporter()), model(1), GENERATE, FLOOR, 1, None);
         assert_noop!(stranger, Error::<Test>::NotStanding);
         assert_noop!(offer(UNSOLD, FLOOR, 1), NOT_SOLD);
         assert_noop!(offer(model(1), FLOOR - 1, 1), Error::<Test>::PriceTooLow);
@@ -237,7 +245,8 @@ fn convict(channel: ChannelId) {
 fn a_conviction_ends_all_offers_and_keeps_the_models_of_what_is_disputed() {
     run(|| {
         let (other, _) = another(0);
-        assert_ok!(ChannelsPallet::offer(signed(other), model(1), GENERATE, FLOOR, 4));
+        let theirs = ChannelsPallet::offer(signed(other), model(1), GENERATE, FLOOR, 4, None);
+        assert_ok!(theirs);
         for number in 1..=3 {
             assert_ok!(offer(model(number), FLOOR, 5));
         }
@@ -354,13 +363,8 @@ fn places_of_others_keep_the_price_down_and_each_weighs_as_much() {
     run(|| {
         let (other, others_agent) = another(0);
         assert_ok!(offer(model(1), FLOOR, 50));
-        assert_ok!(ChannelsPallet::offer(
-            signed(other),
-            model(1),
-            GENERATE,
-            FLOOR,
-            50
-        ));
+        let theirs = ChannelsPallet::offer(signed(other), model(1), GENERATE, FLOOR, 50, None);
+        assert_ok!(theirs);
         pass(PERIOD - 1);
         assert_ok!(report(model(1), 50));
         pass(PERIOD);
@@ -411,8 +415,8 @@ proptest! {
                 // Refused or not.
                 let _ = match step {
                     Step::Offer(number, of, places) => {
-                        let price = 4 * FLOOR;
-                        ChannelsPallet::offer(signed(who(number).0), model(of), GENERATE, price, places)
+                        let (stash, price) = (signed(who(number).0), 4 * FLOOR);
+                        ChannelsPallet::offer(stash, model(of), GENERATE, price, places, None)
                     }
                     Step::Withdraw(number, of) => {
                         ChannelsPallet::withdraw_offer(signed(who(number).0), model(of), GENERATE)

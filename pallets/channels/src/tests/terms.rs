@@ -5,7 +5,14 @@ use sp_runtime::{DispatchResult, FixedU128};
 use super::*;
 
 fn offer(number: u8, places: u32) -> DispatchResult {
-    ChannelsPallet::offer(signed(stash()), model(number), Operation::Generate, FLOOR, places)
+    ChannelsPallet::offer(
+        signed(stash()),
+        model(number),
+        Operation::Generate,
+        FLOOR,
+        places,
+        None,
+    )
 }
 
 #[test]
@@ -25,6 +32,8 @@ fn whoever_stands_by_old_terms_sells_nothing_new_until_it_locks_more() {
         PointRate::set(FixedU128::from_rational(1, 15));
         let needed = ChannelsPallet::least_lock(CAP).expect("insurable");
         assert!(needed > LOCK);
+        let standing = || ChannelsPallet::standing_view(&stash()).expect("stands");
+        assert!(standing().has_old_terms() && standing().needed_lock == Some(needed));
         let old = || Error::<Test>::OldTerms;
         let expiry = ChannelsPallet::time() + 250;
         let open = || ChannelsPallet::open(signed(payer()), stash(), payer(), SURE, expiry);
@@ -39,6 +48,7 @@ fn whoever_stands_by_old_terms_sells_nothing_new_until_it_locks_more() {
         levy(2);
         assert_ok!(offer(1, 0));
         assert_ok!(ChannelsPallet::stand(signed(stash()), needed, CAP));
+        assert!(!standing().has_old_terms());
         assert_ok!(open());
         assert_ok!(top_up());
         assert_ok!(extend());

@@ -23,7 +23,8 @@ fn damaged(damage: impl FnOnce(ChannelId), complaint: &'static str) {
             model(1),
             Operation::Generate,
             FLOOR,
-            5
+            5,
+            None
         ));
         check();
         damage(channel);

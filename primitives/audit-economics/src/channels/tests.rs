@@ -123,6 +123,16 @@ fn points_are_spread_evenly_and_within_the_price() {
     );
 }
 
+/// `tests/e2e/test_0_verdict.py` has the same: the devnet says by it which receipts were audited.
+#[test]
+fn where_points_are_can_be_computed_by_anybody() {
+    let drawn = drawn_points(&[7; 32], 1_000_000_000_000, FixedU128::from_u32(10));
+    assert_eq!(
+        drawn,
+        [21_221_809_825, 179_763_912_443, 341_674_005_506, 402_475_811_409]
+    );
+}
+
 #[test]
 fn a_point_is_in_an_item_that_there_is() {
     assert_eq!(

@@ -7,6 +7,7 @@ mod draws;
 mod faults;
 mod lives;
 mod purse;
+mod regions;
 mod sizes;
 mod statements;
 mod sums;

@@ -88,12 +88,18 @@ fn wrong_receipts_are_not_paid_and_too_many_make_none_of_a_batch_paid() {
     // Another channel's is not this one's.
     of.strike(batch.open(1, 0).unwrap().verify(&batch.root()).unwrap().into());
     assert_eq!(of.payable(&part(&batch)), many.len() as u128 - 1);
+    let settled = Sums {
+        receipts: many.len() as u32 - 1,
+        price: many.len() as u128 - 1,
+    };
+    assert_eq!(of.settled(), settled);
     for nonce in 0..STRUCK - 1 {
         of.strike(shown(nonce).into());
     }
     assert_eq!((of.is_void, of.payable(&part(&batch))), (false, 3));
     of.strike(shown(STRUCK).into());
     assert_eq!((of.is_void, of.payable(&part(&batch))), (true, 0));
+    assert_eq!(of.settled(), Sums::default());
     let mut void = window(&batch);
     void.void();
     let mut purse = Purse::new(CHANNEL, 50);

@@ -130,6 +130,8 @@ pub const CHEATS: &[Cheat] = &[
             honest,
         )
     },
+    hours::BATCHES_NOTHING,
+    hours::BATCHES_NOTHING_OF_MANY,
     hours::FILLS_CAP,
     Cheat {
         takes_hours: true,

@@ -12,14 +12,26 @@ use crate::books::Role;
 /// Hours until a client demands what is in no batch, which is two, and until what is demanded was withheld.
 const HOURS: u32 = 2 + SUPPLY / WINDOW;
 
+/// Clients of a provider, where there are many.
+const CLIENTS: u32 = 10;
+
 /// The longest dispute of a receipt, of which both sides use up their clocks: six hours.
 const DISPUTE: Time = 6 * WINDOW;
 
 /// Answers everybody wrong, and batches nothing of that: it is not paid, and no point meets it.
 pub const BATCHES_NOTHING: Cheat = Cheat {
     takes_hours: true,
-    baseline: honest_hours,
-    ..liar("wrong, and never batched", batches_nothing)
+    baseline: |trade| honest_hours(trade, 1),
+    ..liar("wrong, and never batched", |trade| batches_nothing(trade, 1))
+};
+
+/// The same with many clients, who ask as much together.
+pub const BATCHES_NOTHING_OF_MANY: Cheat = Cheat {
+    takes_hours: true,
+    baseline: |trade| honest_hours(trade, CLIENTS),
+    ..liar("wrong for many, and never batched", |trade| {
+        batches_nothing(trade, CLIENTS)
+    })
 };
 
 /// Answers an hour wrong, and fills its cap with what it has sold to itself, so that there is no room for
@@ -32,40 +44,49 @@ pub const FILLS_CAP: Cheat = Cheat {
 
 /// The same for as long as nobody can make it batch anything.
 pub const FILLS_CAP_FOR_LONG: Cheat = Cheat {
-    baseline: honest_hours,
+    baseline: |trade| honest_hours(trade, 1),
     play: |trade| fills_cap(trade, HOURS),
     ..FILLS_CAP
 };
 
 /// An hour's answers, as far as clients ask for them, and their batch where it makes one.
-fn an_hour(trade: &mut Trade, channel: ChannelId, right: bool, is_batched: bool) {
-    let said = |trade: &Trade| trade.channels[channel as usize].said.len() as u32;
-    let first = said(trade);
-    for _ in 0..AN_HOUR {
-        if trade.may_ask() {
-            trade.answer(channel, right);
+fn an_hour(trade: &mut Trade, channels: &[ChannelId], right: bool, is_batched: bool) {
+    let mut parts = Vec::new();
+    for &channel in channels {
+        let said = |trade: &Trade| trade.channels[channel as usize].said.len() as u32;
+        let first = said(trade);
+        for _ in 0..AN_HOUR / channels.len() as u32 {
+            if trade.may_ask(channel) {
+                trade.answer(channel, right);
+            }
         }
+        parts.push((channel, first..said(trade)));
     }
-    let of = [(channel, first..said(trade))];
-    if is_batched && let Some(number) = trade.commit(&of) {
+    if is_batched && let Some(number) = trade.commit(&parts) {
         trade.audit(number);
     }
     trade.wait();
-    if is_batched {
-        trade.redeem(channel);
+    for channel in channels.iter().filter(|_| is_batched) {
+        trade.redeem(*channel);
     }
 }
 
-fn honest_hours(trade: &mut Trade) {
-    let channel = trade.open(Role::Client, AN_HOUR * HOURS);
+/// Channels of so many clients for what they ask in so many hours together.
+fn clients(trade: &mut Trade, count: u32, hours: u32) -> Vec<ChannelId> {
+    let of_each = AN_HOUR / count * hours;
+    (0..count).map(|_| trade.open(Role::Client, of_each)).collect()
+}
+
+fn honest_hours(trade: &mut Trade, count: u32) {
+    let channels = clients(trade, count, HOURS);
     for _ in 0..HOURS {
-        an_hour(trade, channel, true, true);
+        an_hour(trade, &channels, true, true);
     }
 }
 
 pub fn honest_hour(trade: &mut Trade) {
-    let channel = trade.open(Role::Client, AN_HOUR);
-    an_hour(trade, channel, true, true);
+    let channels = clients(trade, 1, 1);
+    an_hour(trade, &channels, true, true);
 }
 
 /// A client demands what is in no batch, and its provider shows nothing.
@@ -77,10 +98,10 @@ fn withholds(trade: &mut Trade, has_room: bool) {
     }
 }
 
-fn batches_nothing(trade: &mut Trade) {
-    let channel = trade.open(Role::Client, AN_HOUR * HOURS);
+fn batches_nothing(trade: &mut Trade, count: u32) {
+    let channels = clients(trade, count, HOURS);
     for _ in 0..HOURS {
-        an_hour(trade, channel, false, false);
+        an_hour(trade, &channels, false, false);
     }
     withholds(trade, true);
 }
@@ -95,7 +116,7 @@ fn fills_cap(trade: &mut Trade, wrong: u32) {
         }
         let asked = if hour < wrong { AN_HOUR } else { 0 };
         for _ in 0..asked {
-            if trade.may_ask() {
+            if trade.may_ask(channel) {
                 trade.answer(channel, false);
             }
         }
@@ -106,12 +127,12 @@ fn fills_cap(trade: &mut Trade, wrong: u32) {
 
 /// Answers wrong, and gives the client its deposit back: over a channel that is gone nothing is demanded.
 pub fn gives_back(trade: &mut Trade) {
-    let channel = trade.open(Role::Client, AN_HOUR);
-    an_hour(trade, channel, false, false);
+    let channels = clients(trade, 1, 1);
+    an_hour(trade, &channels, false, false);
     if !trade.offer.chain.record_stays {
         return;
     }
-    let (now, purse) = (trade.now, &mut trade.channels[channel as usize].purse);
+    let (now, purse) = (trade.now, &mut trade.channels[channels[0] as usize].purse);
     purse.give_back(now + CLOSING);
     // What is demanded before the channel goes has to be shown.
     if purse.refund(now + SUPPLY, now + 2 * CLOSING).is_none() {

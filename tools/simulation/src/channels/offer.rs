@@ -32,6 +32,17 @@ pub enum Voided {
     TheBatch,
 }
 
+/// What clients ask of a provider before final batches have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// As much as they like.
+    None,
+    /// Each as much as its lock covers.
+    Each,
+    /// All together as much as its lock covers, each in proportion to what it has deposited.
+    All,
+}
+
 /// What bounds cheats that take hours. [`Chain::AS_IT_IS`] is how it is; the others show why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chain {
@@ -43,8 +54,8 @@ pub struct Chain {
     pub due_at_once: bool,
     /// A channel whose money was given back can be disputed and demanded of until its time is over.
     pub record_stays: bool,
-    /// Clients ask no more of a provider than its lock covers before batches have it, whosever it is.
-    pub is_exposure_bounded: bool,
+    /// How clients bound what they ask of a provider and no final batch has.
+    pub bound: Bound,
 }
 
 impl Chain {
@@ -54,7 +65,7 @@ impl Chain {
         holds_last: true,
         due_at_once: true,
         record_stays: true,
-        is_exposure_bounded: false,
+        bound: Bound::All,
     };
 }
 
@@ -124,12 +135,6 @@ impl Offer {
     /// What is lost of the standing lock.
     pub fn burned(&self, points: FixedU128) -> u128 {
         self.policy.burned.mul_ceil(self.lock(points))
-    }
-
-    /// Most that may be signed before a batch has it, so that wrong answers are worth no more than is lost.
-    pub fn exposure(&self) -> u128 {
-        let one = FixedU128::from_u32(1).into_inner();
-        self.burned(self.points) * one / self.at_risk.into_inner().max(1)
     }
 
     /// What a challenge of a receipt puts on hold.

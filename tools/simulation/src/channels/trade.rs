@@ -15,7 +15,7 @@ use surety_dispute_game::testsuite::dice::Dice;
 use surety_proofs::content_hash;
 use surety_types::model::Operation;
 
-use super::offer::{CHUNK, Offer, Voided, WORK_PERCENT};
+use super::offer::{Bound, CHUNK, Offer, Voided, WORK_PERCENT};
 use crate::books::{Books, Role};
 
 /// The chain that all is on.
@@ -380,14 +380,22 @@ impl<'a> Trade<'a> {
         });
     }
 
-    /// Whether a client may ask for one more: what was served and not counted is within what the lock covers,
-    /// where anybody looks at that.
-    pub fn may_ask(&self) -> bool {
-        let of_clients = self.channels.iter().filter(|of| of.payer == Role::Client);
-        let served: u128 = of_clients
-            .map(|of| of.tally.served().saturating_sub(of.purse.counted))
-            .sum();
-        !self.offer.chain.is_exposure_bounded || served + CHUNK <= self.offer.exposure()
+    /// Whether a client asks for one more over a channel of its own: of what is deposited and not counted it
+    /// keeps to its part of what the lock covers, where anybody looks at that.
+    pub fn may_ask(&self, channel: ChannelId) -> bool {
+        let Some(of) = self.channels.get(channel as usize) else {
+            return false;
+        };
+        let asked = of.tally.served().saturating_sub(of.purse.counted) + CHUNK;
+        let deposited = |of: &Channel| of.purse.deposit.saturating_sub(of.purse.counted);
+        let all: u128 = self.channels.iter().map(deposited).sum();
+        let cap = self.offer.cap;
+        match self.offer.chain.bound {
+            Bound::None => true,
+            Bound::Each => asked <= cap,
+            Bound::All if all <= cap => true,
+            Bound::All => asked * all <= cap * deposited(of),
+        }
     }
 
     /// Batches of so many answers of each channel, all committed, audited, and redeemed when they are final.

@@ -107,6 +107,10 @@ impl ChannelChain for FakeChain {
         self.read(when, |state| state.least_lock(cap))
     }
 
+    async fn dispute_bond(&self, when: When) -> Result<Balance, ChainError> {
+        self.read(when, FakeState::dispute_bond)
+    }
+
     async fn time(&self, when: When) -> Result<Time, ChainError> {
         self.read(when, |state| state.clock)
     }

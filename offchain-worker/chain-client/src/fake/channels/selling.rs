@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedPointNumber;
 use surety_audit_economics::channels::{POINTS_MEAN_MAX, SURE};
-use surety_channels::{BatchNumber, BatchRoot, BatchWindow, Standing};
+use surety_channels::{BatchNumber, BatchRoot, BatchWindow, Region, Standing, Sums, view::TrackRecord};
 use surety_types::{ModelId, model::Operation, stake::Role, task::AuditDraw};
 
 use super::{
@@ -169,6 +169,7 @@ impl FakeState {
         StandingView {
             open: prices.fold(0, Balance::saturating_add),
             unfinished: open.first().map_or(standing.next, |batch| batch.batch),
+            needed_lock: self.least_lock(standing.cap),
             ..standing.clone()
         }
     }
@@ -200,8 +201,8 @@ impl FakeState {
         &mut self,
         stash: &AccountId32,
         (model, operation): Offered,
-        unit_price: Balance,
-        places: u32,
+        (unit_price, places): (Balance, u32),
+        region: Option<Region>,
     ) -> Applied {
         let standing = self.standing(stash)?;
         if standing.lock == 0 {
@@ -231,11 +232,16 @@ impl FakeState {
             places,
             busy: 0,
             reported: None,
+            region,
         });
-        (offer.unit_price, offer.places) = (unit_price, places);
+        (offer.unit_price, offer.places, offer.region) = (unit_price, places, region);
         offer.busy = offer.busy.min(places);
         let mut fields = of_offer(stash, (model, operation));
-        fields.extend([field("unit_price", &unit_price), field("places", &places)]);
+        fields.extend([
+            field("unit_price", &unit_price),
+            field("places", &places),
+            field("region", &region),
+        ]);
         Ok(vec![event("Offered", fields)])
     }
 
@@ -312,9 +318,38 @@ impl FakeState {
                 busy: offer.busy,
                 signers: standing.signers.clone(),
                 room: standing.cap.saturating_sub(standing.open),
+                region: offer.region,
+                record: self.track_record(&standing),
             })
         };
         self.channels.offers.iter().filter_map(view).collect()
+    }
+
+    /// What follows from its batches, unless the test says something else.
+    fn track_record(&self, standing: &StandingView) -> TrackRecord {
+        let stash = &standing.provider;
+        if let Some(record) = self.channels.records.get(stash) {
+            return *record;
+        }
+        let batch = |number: BatchNumber| (stash.clone(), number);
+        let final_ones = batch(standing.since_batch)..batch(standing.unfinished.max(standing.since_batch));
+        let settled = self.channels.batches.range(final_ones);
+        let settled = settled.fold(Sums::default(), |all, (_, batch)| {
+            all.plus(batch.window.settled()).unwrap_or(all)
+        });
+        TrackRecord {
+            settled,
+            batches: standing.unfinished.saturating_sub(standing.since_batch),
+            was_convicted: (standing.since_channel, standing.since_batch) != (0, 0),
+            missed: self.records.get(stash).map_or(0, |record| record.missed),
+            ..TrackRecord::default()
+        }
+    }
+
+    /// A sixteenth of twice the largest lock: all of it would be burned here.
+    pub(super) fn dispute_bond(&self) -> Balance {
+        let locks = self.channels.standings.values().map(|standing| standing.lock);
+        locks.max().unwrap_or_default().div_ceil(8)
     }
 
     pub(super) fn pool_views(&self) -> Vec<PoolView> {
@@ -387,5 +422,6 @@ fn never_stood(stash: &AccountId32) -> StandingView {
         demands: 0,
         since_channel: 0,
         since_batch: 0,
+        needed_lock: None,
     }
 }

@@ -132,6 +132,7 @@ async fn offers_say_what_they_cost_and_what_can_still_be_sold() {
         operation,
         unit_price,
         places,
+        region: "DE".parse().ok(),
     };
     let by_agent = world.submit(&world.agent, offer(3, 2)).await;
     assert_eq!(refused(by_agent), "NotStanding");
@@ -151,6 +152,14 @@ async fn offers_say_what_they_cost_and_what_can_still_be_sold() {
     let one = seen().await.remove(0);
     assert_eq!((one.unit_price, one.places, one.busy, one.room), (3, 2, 2, 960));
     assert_eq!(one.signers, vec![world.agent.account().clone()]);
+    assert_eq!(one.region.map(|region| region.to_string()), Some("DE".into()));
+    assert_eq!((one.record.settled.receipts, one.record.batches), (0, 0));
+    let window = world.chain.rules(When::Best).await.unwrap().batch_window;
+    world.chain.change(|state| state.clock += window + 1);
+    let record = seen().await[0].record;
+    assert_eq!((record.settled.price, record.batches), (40, 1));
+    let bond = world.chain.dispute_bond(When::Best).await;
+    assert_eq!(bond, Ok(1_000 / 8));
     world.chain.change(|state| {
         state.channels.pool_prices.insert((model, operation), 7);
     });

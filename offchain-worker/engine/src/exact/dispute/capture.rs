@@ -69,6 +69,12 @@ impl Capture {
 }
 
 impl Probe for Capture {
+    fn wants(&self, step: Step) -> bool {
+        let of_heads = place_of_heads(&self.shape, step).map(|(stride, _)| stride);
+        let stride = place(&self.shape, step).map(|(stride, _)| stride).or(of_heads);
+        stride.is_some_and(|stride| self.kept.keys().any(|(_, kept)| *kept == stride))
+    }
+
     fn real(&mut self, step: Step, rows: &[f32], width: usize) {
         let Some((stride, at)) = place(&self.shape, step) else {
             return;

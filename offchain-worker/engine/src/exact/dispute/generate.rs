@@ -13,7 +13,6 @@ use crate::{
     error::EngineError,
     exact::{
         generate::{ExactLlama, Task, count},
-        llama::Sequence,
         teacher_forced::{TeacherForced, claimed},
     },
 };
@@ -69,8 +68,8 @@ impl GenerateWork {
         let rows = self.fed.len().min(chunks as usize * CHUNK_ROWS as usize);
         let fed = self.fed.get(..rows).unwrap_or_default();
         let mut capture = Capture::new(model.trace_shape(), wanted);
-        let mut sequence = Sequence::new(model, rows);
-        for chunk in fed.chunks(model.chunk()) {
+        let mut sequence = self.engine.sequence(rows);
+        for chunk in fed.chunks(self.engine.runs.chunk_rows()) {
             report(sink, count(sequence.len()), count(rows))?;
             capture.start_at(count(sequence.len()));
             self.engine.forward(&mut sequence, chunk, &mut capture)?;

@@ -41,6 +41,15 @@ impl TopLevel {
         }
     }
 
+    /// Whether rows are those of another one, which begins with them.
+    pub(crate) fn has(&self, rows: &Range<usize>, other: &Self) -> bool {
+        let same = |(own, other): (&Vec<Digest>, &Vec<Digest>)| {
+            let others = other.get(..rows.len());
+            others.is_some() && own.get(rows.clone()) == others
+        };
+        self.rows.len() == other.rows.len() && self.rows.iter().zip(&other.rows).all(same)
+    }
+
     /// The leaves of sequences that had so many rows, and no more than were written down: for each its
     /// chunks, for each chunk its strides.
     pub fn leaves(&self, sequences: &[usize]) -> Vec<Vec<Vec<ContentHash>>> {
@@ -102,6 +111,10 @@ impl TopLevel {
 }
 
 impl Probe for TopLevel {
+    fn wants(&self, step: Step) -> bool {
+        place(&self.shape, step).is_some() || place_of_heads(&self.shape, step).is_some()
+    }
+
     fn real(&mut self, step: Step, rows: &[f32], width: usize) {
         let Some((stride, at)) = place(&self.shape, step) else {
             return;

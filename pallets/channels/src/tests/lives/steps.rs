@@ -462,7 +462,7 @@ impl Life {
         let (stash, agent) = (signed(seller.stash.clone()), signed(seller.agent()));
         let (operation, places) = (Operation::Generate, b as u32 % 120);
         ignore(match a % 4 {
-            0 | 1 => ChannelsPallet::offer(stash, model, operation, FLOOR, places),
+            0 | 1 => ChannelsPallet::offer(stash, model, operation, FLOOR, places, None),
             2 => ChannelsPallet::withdraw_offer(stash, model, operation),
             _ => ChannelsPallet::report_busy(agent, model, operation, places),
         });

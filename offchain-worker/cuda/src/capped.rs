@@ -1,0 +1,110 @@
+//! A bound on the memory that a program takes of a device which it shares.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use crate::{
+    Error,
+    backend::{Argument, GpuBackend, Product, Shape},
+};
+
+/// A machine of whose memory no more than so much is taken.
+#[derive(Debug)]
+pub struct Capped<M> {
+    machine: M,
+    used: Arc<AtomicU64>,
+    max: u64,
+}
+
+/// A piece of memory that is counted until it is freed.
+#[derive(Debug)]
+pub struct CappedMemory<T> {
+    memory: T,
+    bytes: u64,
+    used: Arc<AtomicU64>,
+}
+
+impl<T> Drop for CappedMemory<T> {
+    fn drop(&mut self) {
+        self.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl<M> Capped<M> {
+    /// A machine of whose memory `max` bytes may be taken.
+    pub fn new(machine: M, max: u64) -> Self {
+        Self {
+            machine,
+            used: Arc::default(),
+            max,
+        }
+    }
+}
+
+impl<M: GpuBackend> GpuBackend for Capped<M> {
+    type Memory = CappedMemory<M::Memory>;
+
+    fn allocate(&mut self, bytes: usize) -> Result<Self::Memory, Error> {
+        let needed = bytes as u64;
+        let used = self.used.load(Ordering::Relaxed);
+        if used.saturating_add(needed) > self.max {
+            let max = self.max;
+            return Err(Error::MemoryCap { needed, used, max });
+        }
+        let memory = self.machine.allocate(bytes)?;
+        self.used.fetch_add(needed, Ordering::Relaxed);
+        Ok(CappedMemory {
+            memory,
+            bytes: needed,
+            used: self.used.clone(),
+        })
+    }
+
+    fn write(&mut self, into: &mut Self::Memory, bytes: &[u8]) -> Result<(), Error> {
+        self.machine.write(&mut into.memory, bytes)
+    }
+
+    fn read(&mut self, from: &Self::Memory, bytes: &mut [u8]) -> Result<(), Error> {
+        self.machine.read(&from.memory, bytes)
+    }
+
+    fn launch(
+        &mut self,
+        kernel: &str,
+        shape: Shape,
+        arguments: &[Argument<'_, Self::Memory>],
+    ) -> Result<(), Error> {
+        let arguments: Vec<_> = arguments
+            .iter()
+            .map(|argument| match *argument {
+                Argument::Memory(capped) => Argument::Memory(&capped.memory),
+                Argument::Null => Argument::Null,
+                Argument::U32(value) => Argument::U32(value),
+                Argument::U64(value) => Argument::U64(value),
+                Argument::F32(value) => Argument::F32(value),
+            })
+            .collect();
+        self.machine.launch(kernel, shape, &arguments)
+    }
+
+    fn product(&mut self, product: &Product<'_, Self::Memory>) -> Result<bool, Error> {
+        self.machine.product(&Product {
+            a: &product.a.memory,
+            b: &product.b.memory,
+            b_from: product.b_from,
+            c: &product.c.memory,
+            m: product.m,
+            n: product.n,
+            k: product.k,
+            a_row: product.a_row,
+            a_stride: product.a_stride,
+            b_row: product.b_row,
+            b_stride: product.b_stride,
+            c_row: product.c_row,
+            c_stride: product.c_stride,
+            batch: product.batch,
+        })
+    }
+}

@@ -1,0 +1,341 @@
+//! [`BertModel::embed`] on a device: one pass for all sequences, whose rows attend to spans of their own.
+
+use std::sync::{Arc, Mutex};
+
+use surety_cuda::{Cache, Floats, GpuBackend, Heads, Kernels, Mask, Packed, Rows};
+use surety_exact::ArithmeticError;
+use surety_kernels::Packed as PackedHere;
+use surety_model_trace::Op;
+use surety_models::weights::{Activation, BertLayer};
+use surety_types::model::Pooling;
+
+use super::{
+    super::{Encoder, Fault},
+    Machine, NormThere, linear, locked, pass, product,
+    shown::{Left, Looking, Shown},
+    smoothing, table,
+};
+use crate::exact::{
+    bert::{BertModel, Scratch},
+    probe::Probe,
+};
+
+/// Enough rows to keep a device busy. Not measured yet.
+const BATCH_ROWS: usize = 8192;
+
+struct Layer<M: GpuBackend> {
+    attention_smoothing: Option<Floats<M>>,
+    query: Packed<M>,
+    key: Packed<M>,
+    value: Packed<M>,
+    output_smoothing: Option<Floats<M>>,
+    output: Packed<M>,
+    attention_norm: NormThere<M>,
+    up_smoothing: Option<Floats<M>>,
+    up: Packed<M>,
+    down_smoothing: Option<Floats<M>>,
+    down: Packed<M>,
+    norm: NormThere<M>,
+}
+
+impl<M: GpuBackend> Layer<M> {
+    fn new(kernels: &mut Kernels<M>, layer: &BertLayer<PackedHere>) -> Result<Self, surety_cuda::Error> {
+        Ok(Self {
+            attention_smoothing: smoothing(kernels, layer.attention_smoothing.as_ref())?,
+            query: linear(kernels, &layer.query)?,
+            key: linear(kernels, &layer.key)?,
+            value: linear(kernels, &layer.value)?,
+            output_smoothing: smoothing(kernels, layer.output_smoothing.as_ref())?,
+            output: linear(kernels, &layer.output)?,
+            attention_norm: NormThere::new(kernels, &layer.attention_norm)?,
+            up_smoothing: smoothing(kernels, layer.up_smoothing.as_ref())?,
+            up: linear(kernels, &layer.up)?,
+            down_smoothing: smoothing(kernels, layer.down_smoothing.as_ref())?,
+            down: linear(kernels, &layer.down)?,
+            norm: NormThere::new(kernels, &layer.norm)?,
+        })
+    }
+}
+
+/// What passes are made in.
+struct Workspace<M: GpuBackend> {
+    state: Option<Floats<M>>,
+    sum: Option<Floats<M>>,
+    query: Option<Floats<M>>,
+    key: Option<Floats<M>>,
+    value: Option<Floats<M>>,
+    heads: [Heads<M>; 3],
+    attended: Option<Floats<M>>,
+    inner: Option<Floats<M>>,
+    pooled: Option<Floats<M>>,
+    rows: Rows<M>,
+    cache: Option<Cache<M>>,
+    shown: Shown<M>,
+}
+
+struct Model<M: GpuBackend> {
+    words: Packed<M>,
+    positions: Packed<M>,
+    types: Packed<M>,
+    norm: NormThere<M>,
+    layers: Vec<Layer<M>>,
+    workspace: Workspace<M>,
+}
+
+/// An encoder on a device.
+pub(super) struct CudaBert<M: GpuBackend> {
+    kernels: Arc<Mutex<Kernels<M>>>,
+    model: Mutex<Model<M>>,
+    width: usize,
+    heads: usize,
+    activation: Activation,
+    pooling: Pooling,
+}
+
+impl<M: Machine> CudaBert<M> {
+    pub(super) fn new(kernels: Arc<Mutex<Kernels<M>>>, model: &BertModel) -> Result<Self, Fault> {
+        let weights = model.weights();
+        let there = pass(&kernels, |kernels| {
+            Ok(Model {
+                words: table(kernels, &weights.word_embeddings)?,
+                positions: table(kernels, &weights.position_embeddings)?,
+                types: table(kernels, &weights.token_type_embeddings)?,
+                norm: NormThere::new(kernels, &weights.norm)?,
+                layers: weights
+                    .layers
+                    .iter()
+                    .map(|layer| Layer::new(kernels, layer))
+                    .collect::<Result<_, _>>()?,
+                workspace: Workspace {
+                    state: None,
+                    sum: None,
+                    query: None,
+                    key: None,
+                    value: None,
+                    heads: Default::default(),
+                    attended: None,
+                    inner: None,
+                    pooled: None,
+                    rows: Rows::new(weights.word_embeddings.q.precision()),
+                    cache: None,
+                    shown: Shown::default(),
+                },
+            })
+        })?;
+        Ok(Self {
+            kernels,
+            model: Mutex::new(there),
+            width: model.width(),
+            heads: weights.heads,
+            activation: weights.activation,
+            pooling: model.pooling(),
+        })
+    }
+
+    /// The whole pass: what it shows, with the vectors' place in it.
+    fn run(
+        &self,
+        kernels: &mut Kernels<M>,
+        model: &mut Model<M>,
+        sequences: &[&[u32]],
+        probe: &dyn Probe,
+    ) -> Result<(Left, std::ops::Range<usize>), surety_cuda::Error> {
+        let width = self.width;
+        model.workspace.shown.clear();
+        let spans = spans(sequences)?;
+        let rows: Vec<_> = spans
+            .iter()
+            .flat_map(|span| span.clone().map(|_| span.clone()))
+            .collect();
+        let count = rows.len();
+        let row_spans = kernels.spans(&rows)?;
+        self.first_states(kernels, model, sequences, probe)?;
+        let Model {
+            layers, workspace, ..
+        } = model;
+        if workspace
+            .cache
+            .as_ref()
+            .is_none_or(|cache| cache.capacity() < count)
+        {
+            // The old one first: both may not fit.
+            workspace.cache = None;
+            workspace.cache = Some(kernels.cache(self.heads, width / self.heads, count)?);
+        }
+        for (index, layer) in layers.iter().enumerate() {
+            let looking = Looking { probe, layer: index };
+            self.attention_part(kernels, layer, workspace, &row_spans, looking)?;
+            self.mlp_part(kernels, layer, workspace, looking)?;
+        }
+        let pooled = spans.iter().map(|span| {
+            let rows = self.pooling.rows(span.len());
+            span.start..span.start.saturating_add(u32::try_from(rows).unwrap_or(u32::MAX))
+        });
+        let pooled = kernels.spans(&pooled.collect::<Vec<_>>())?;
+        let state = workspace.state.as_ref().ok_or(ArithmeticError::Shape)?;
+        let vectors = kernels.sized(&mut workspace.pooled, sequences.len() * width)?;
+        kernels.mean_pool(state, width, &pooled, vectors)?;
+        kernels.l2_normalize(vectors, width)?;
+        let layer = layers.len().saturating_sub(1);
+        let looking = Looking { probe, layer };
+        let at = workspace
+            .shown
+            .needed(kernels, looking, (Op::Pool, vectors, width))?;
+        Ok((workspace.shown.leave(kernels)?, at))
+    }
+
+    fn first_states(
+        &self,
+        kernels: &mut Kernels<M>,
+        model: &mut Model<M>,
+        sequences: &[&[u32]],
+        probe: &dyn Probe,
+    ) -> Result<(), surety_cuda::Error> {
+        let workspace = &mut model.workspace;
+        let ids = sequences.concat();
+        let values = ids.len() * self.width;
+        let places: Vec<u32> = sequences
+            .iter()
+            .flat_map(|ids| (0u32..).zip(*ids).map(|(place, _)| place))
+            .collect();
+        let sum = kernels.sized(&mut workspace.sum, values)?;
+        let other = kernels.sized(&mut workspace.query, values)?;
+        let numbers = kernels.numbers(&ids)?;
+        kernels.embed(&model.words, &numbers, sum)?;
+        let numbers = kernels.numbers(&places)?;
+        kernels.embed(&model.positions, &numbers, other)?;
+        kernels.add(sum, other)?;
+        // All are of the first segment.
+        let numbers = kernels.numbers(&vec![0; ids.len()])?;
+        kernels.embed(&model.types, &numbers, other)?;
+        kernels.add(sum, other)?;
+        let state = kernels.sized(&mut workspace.state, values)?;
+        model.norm.layer(kernels, sum, state)?;
+        let looking = Looking { probe, layer: 0 };
+        workspace
+            .shown
+            .real(kernels, looking, (Op::Embed, state, self.width))
+    }
+
+    fn attention_part(
+        &self,
+        kernels: &mut Kernels<M>,
+        layer: &Layer<M>,
+        workspace: &mut Workspace<M>,
+        spans: &surety_cuda::Spans<M>,
+        looking: Looking<'_>,
+    ) -> Result<(), surety_cuda::Error> {
+        let (width, shape) = (self.width, (self.heads, self.width / self.heads));
+        let Workspace {
+            state,
+            sum,
+            query,
+            key,
+            value,
+            heads: [queries, keys, values],
+            attended,
+            rows,
+            cache,
+            shown,
+            ..
+        } = workspace;
+        let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
+        let count = state.len() / width;
+        kernels.quantize(state, width, layer.attention_smoothing.as_ref(), rows)?;
+        let parts = [
+            (Op::Query, &layer.query, query),
+            (Op::Key, &layer.key, key),
+            (Op::Value, &layer.value, value),
+        ];
+        let mut projected = Vec::with_capacity(parts.len());
+        for (op, by, out) in parts {
+            let out = product(kernels, (rows, count), by, out)?;
+            shown.real(kernels, looking, (op, out, width))?;
+            projected.push(out);
+        }
+        let quantized = [
+            (Op::QuantQuery, &mut *queries),
+            (Op::QuantKey, &mut *keys),
+            (Op::QuantValue, &mut *values),
+        ];
+        for ((op, heads), rows) in quantized.into_iter().zip(projected) {
+            kernels.quantize_heads(rows, shape.0, shape.1, heads)?;
+            shown.heads(kernels, looking, (op, heads, shape))?;
+        }
+        let cache = cache.as_mut().ok_or(ArithmeticError::Shape)?;
+        cache.clear();
+        kernels.append(cache, keys, values)?;
+        let attended = kernels.sized(attended, count * width)?;
+        kernels.attention(queries, cache, Mask::Spans(spans), attended)?;
+        shown.real(kernels, looking, (Op::Attention, attended, width))?;
+        kernels.quantize(attended, width, layer.output_smoothing.as_ref(), rows)?;
+        let sum = product(kernels, (rows, count), &layer.output, sum)?;
+        shown.real(kernels, looking, (Op::Output, sum, width))?;
+        kernels.add(sum, state)?;
+        layer.attention_norm.layer(kernels, sum, state)?;
+        shown.real(kernels, looking, (Op::AttentionSum, state, width))
+    }
+
+    fn mlp_part(
+        &self,
+        kernels: &mut Kernels<M>,
+        layer: &Layer<M>,
+        workspace: &mut Workspace<M>,
+        looking: Looking<'_>,
+    ) -> Result<(), surety_cuda::Error> {
+        let (width, inner_width) = (self.width, layer.up.outputs());
+        let Workspace {
+            state,
+            sum,
+            inner,
+            rows,
+            shown,
+            ..
+        } = workspace;
+        let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
+        let count = state.len() / width;
+        kernels.quantize(state, width, layer.up_smoothing.as_ref(), rows)?;
+        let inner = product(kernels, (rows, count), &layer.up, inner)?;
+        shown.real(kernels, looking, (Op::Up, inner, inner_width))?;
+        match self.activation {
+            Activation::Gelu => kernels.gelu(inner)?,
+            Activation::GeluTanh => kernels.gelu_tanh(inner)?,
+        }
+        shown.real(kernels, looking, (Op::Activation, inner, inner_width))?;
+        kernels.quantize(inner, inner_width, layer.down_smoothing.as_ref(), rows)?;
+        let sum = product(kernels, (rows, count), &layer.down, sum)?;
+        shown.real(kernels, looking, (Op::Down, sum, width))?;
+        kernels.add(sum, state)?;
+        layer.norm.layer(kernels, sum, state)?;
+        shown.real(kernels, looking, (Op::Sum, state, width))
+    }
+}
+
+/// The rows of each sequence.
+fn spans(sequences: &[&[u32]]) -> Result<Vec<std::ops::Range<u32>>, ArithmeticError> {
+    let mut end = 0u32;
+    let span = |ids: &&[u32]| {
+        let start = end;
+        let more = u32::try_from(ids.len()).ok();
+        end = more
+            .and_then(|more| start.checked_add(more))
+            .ok_or(ArithmeticError::Shape)?;
+        (start < end).then_some(start..end).ok_or(ArithmeticError::Shape)
+    };
+    sequences.iter().map(span).collect()
+}
+
+impl<M: Machine> Encoder for CudaBert<M> {
+    fn batch_rows(&self) -> usize {
+        BATCH_ROWS
+    }
+
+    fn embed(&self, sequences: &[&[u32]], _: &mut Scratch, probe: &mut dyn Probe) -> Result<Vec<f32>, Fault> {
+        let (left, at) = pass(&self.kernels, |kernels| {
+            self.run(kernels, &mut locked(&self.model), sequences, probe)
+        })?;
+        // Others may have the device while this is hashed.
+        left.show(probe)?;
+        Ok(left.reals(&at)?)
+    }
+}

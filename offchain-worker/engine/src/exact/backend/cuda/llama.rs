@@ -1,0 +1,476 @@
+//! [`LlamaModel::forward_together`] on a device: rows of all sequences go through everything together, and
+//! each attends to its own sequence's keys and values, which stay there.
+
+mod layer;
+
+use std::{
+    mem,
+    ops::Range,
+    sync::{Arc, Mutex},
+};
+
+use surety_cuda::{Cache, Floats, GpuBackend, Heads, Kernels, Mask, Packed, Rows};
+use surety_exact::{ArithmeticError, BLOCK};
+use surety_kernels::Heads as HeadsHere;
+use surety_model_trace::Op;
+
+use super::{
+    super::{Decoder, Fault},
+    Machine, NormThere, linear, locked, pass, product,
+    shown::{Left, Looking, Shown},
+    table,
+};
+use crate::exact::{
+    kv::{KvCache, Piece, row_ranges},
+    llama::{LlamaModel, Workspace as WorkspaceHere},
+    probe::Probe,
+};
+use layer::Layer;
+
+/// Positions of a prompt that go through together: enough for a device's tiles to be full. Not measured yet.
+const CHUNK_ROWS: usize = 512;
+
+/// What passes are made in.
+struct Workspace<M: GpuBackend> {
+    state: Option<Floats<M>>,
+    normed: Option<Floats<M>>,
+    sum: Option<Floats<M>>,
+    query: Option<Floats<M>>,
+    key: Option<Floats<M>>,
+    value: Option<Floats<M>>,
+    heads: [Heads<M>; 3],
+    attended: Option<Floats<M>>,
+    gate: Option<Floats<M>>,
+    up: Option<Floats<M>>,
+    logits: Option<Floats<M>>,
+    rows: Rows<M>,
+    shown: Shown<M>,
+}
+
+struct Model<M: GpuBackend> {
+    tokens: Packed<M>,
+    turns: Floats<M>,
+    layers: Vec<Layer<M>>,
+    norm: NormThere<M>,
+    head: Packed<M>,
+    workspace: Workspace<M>,
+}
+
+/// A sequence's keys and values on the device; no layers before the first pass.
+struct Sequence<M: GpuBackend> {
+    layers: Vec<Cache<M>>,
+    /// Most positions.
+    most: usize,
+}
+
+/// Which rows of a pass are whose, and at which positions.
+struct Placed<M: GpuBackend> {
+    positions: surety_cuda::Numbers<M>,
+    count: usize,
+}
+
+/// A decoder on a device.
+pub(super) struct CudaLlama<M: GpuBackend> {
+    kernels: Arc<Mutex<Kernels<M>>>,
+    model: Mutex<Model<M>>,
+    here: Arc<LlamaModel>,
+}
+
+impl<M: Machine> CudaLlama<M> {
+    pub(super) fn new(kernels: Arc<Mutex<Kernels<M>>>, model: &Arc<LlamaModel>) -> Result<Self, Fault> {
+        let weights = model.weights();
+        let head = model.head()?;
+        let there = pass(&kernels, |kernels| {
+            Ok(Model {
+                tokens: table(kernels, &weights.tokens)?,
+                turns: kernels.turns(&weights.turns)?,
+                layers: weights
+                    .layers
+                    .iter()
+                    .map(|layer| Layer::new(kernels, layer))
+                    .collect::<Result<_, _>>()?,
+                norm: NormThere::new(kernels, &weights.norm)?,
+                head: linear(kernels, head)?,
+                workspace: Workspace {
+                    state: None,
+                    normed: None,
+                    sum: None,
+                    query: None,
+                    key: None,
+                    value: None,
+                    heads: Default::default(),
+                    attended: None,
+                    gate: None,
+                    up: None,
+                    logits: None,
+                    rows: Rows::new(weights.tokens.q.precision()),
+                    shown: Shown::default(),
+                },
+            })
+        })?;
+        Ok(Self {
+            kernels,
+            model: Mutex::new(there),
+            here: model.clone(),
+        })
+    }
+
+    /// Numbers in a row of queries, and in one of keys.
+    fn widths(&self) -> (usize, usize) {
+        let weights = self.here.weights();
+        (weights.heads * weights.head_dim, self.here.kv_width())
+    }
+
+    /// Makes room for the rows of a pass in a sequence's caches. What they hold stays.
+    fn make_room(
+        &self,
+        kernels: &mut Kernels<M>,
+        sequence: &mut Sequence<M>,
+        positions: usize,
+    ) -> Result<(), surety_cuda::Error> {
+        let weights = self.here.weights();
+        let capacity = |has: usize| {
+            let wanted = positions.max(has + has / 4).next_multiple_of(BLOCK);
+            wanted.min(sequence.most)
+        };
+        if positions > sequence.most {
+            return Err(ArithmeticError::Shape.into());
+        }
+        if sequence.layers.is_empty() {
+            let capacity = capacity(0);
+            let layers = weights.layers.iter();
+            let caches = layers.map(|_| kernels.cache(weights.kv_heads, weights.head_dim, capacity));
+            sequence.layers = caches.collect::<Result<_, _>>()?;
+        }
+        let more = sequence.layers.iter().map(Cache::capacity).min();
+        let capacity = capacity(more.unwrap_or(0));
+        for cache in &mut sequence.layers {
+            if cache.capacity() < positions {
+                *cache = kernels.copy_cache(cache, capacity)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole pass: what it shows, with the last states' place in it.
+    fn run(
+        &self,
+        kernels: &mut Kernels<M>,
+        model: &mut Model<M>,
+        pieces: &mut [Piece<'_>],
+        probe: &dyn Probe,
+    ) -> Result<(Left, Range<usize>), surety_cuda::Error> {
+        let width = self.here.width();
+        let Model {
+            tokens: table,
+            turns,
+            layers,
+            workspace,
+            ..
+        } = model;
+        workspace.shown.clear();
+        let (mut tokens, mut positions) = (Vec::new(), Vec::new());
+        for piece in pieces.iter_mut() {
+            let first = piece.kv.len();
+            let end = first.saturating_add(piece.tokens.len());
+            self.make_room(kernels, sequence_of(piece)?, end)?;
+            let first = u32::try_from(first).map_err(|_| ArithmeticError::Shape)?;
+            tokens.extend_from_slice(piece.tokens);
+            positions.extend((first..).zip(piece.tokens).map(|(position, _)| position));
+        }
+        let placed = Placed {
+            positions: kernels.numbers(&positions)?,
+            count: tokens.len(),
+        };
+        let numbers = kernels.numbers(&tokens)?;
+        let state = kernels.sized(&mut workspace.state, tokens.len() * width)?;
+        kernels.embed(table, &numbers, state)?;
+        let looking = Looking { probe, layer: 0 };
+        workspace
+            .shown
+            .real(kernels, looking, (Op::Embed, state, width))?;
+        let last = layers.len().saturating_sub(1);
+        let mut states = 0..0;
+        for (index, layer) in layers.iter().enumerate() {
+            let looking = Looking { probe, layer: index };
+            self.project(kernels, layer, workspace, (turns, &placed), looking)?;
+            self.attend(kernels, workspace, pieces, looking)?;
+            self.attention_output(kernels, layer, workspace, looking)?;
+            self.mlp_part(kernels, layer, workspace, looking)?;
+            let state = workspace.state.as_ref().ok_or(ArithmeticError::Shape)?;
+            if index == last {
+                states = workspace
+                    .shown
+                    .needed(kernels, looking, (Op::Sum, state, width))?;
+            } else {
+                workspace.shown.real(kernels, looking, (Op::Sum, state, width))?;
+            }
+        }
+        Ok((workspace.shown.leave(kernels)?, states))
+    }
+
+    /// From the states to quantized queries, keys and values.
+    fn project(
+        &self,
+        kernels: &mut Kernels<M>,
+        layer: &Layer<M>,
+        workspace: &mut Workspace<M>,
+        (turns, placed): (&Floats<M>, &Placed<M>),
+        looking: Looking<'_>,
+    ) -> Result<(), surety_cuda::Error> {
+        let (width, (queries, keys)) = (self.here.width(), self.widths());
+        let weights = self.here.weights();
+        let (heads, kv_heads, head_dim) = (weights.heads, weights.kv_heads, weights.head_dim);
+        let Workspace {
+            state,
+            normed,
+            query,
+            key,
+            value,
+            heads: [query_heads, key_heads, value_heads],
+            attended: spare,
+            rows,
+            shown,
+            ..
+        } = workspace;
+        let state = state.as_ref().ok_or(ArithmeticError::Shape)?;
+        let normed = kernels.sized(normed, state.len())?;
+        layer.attention_norm.rms(kernels, state, normed)?;
+        shown.real(kernels, looking, (Op::AttentionInput, normed, width))?;
+        kernels.quantize(normed, width, layer.attention_smoothing.as_ref(), rows)?;
+        let parts = [
+            (Op::Query, &layer.query, &mut *query, queries),
+            (Op::Key, &layer.key, &mut *key, keys),
+            (Op::Value, &layer.value, &mut *value, keys),
+        ];
+        for (op, by, out, width) in parts {
+            let out = product(kernels, (rows, placed.count), by, out)?;
+            shown.real(kernels, looking, (op, out, width))?;
+        }
+        if let Some([of_queries, of_keys]) = &layer.head_norms {
+            let parts = [
+                (Op::NormQuery, of_queries, &mut *query, queries),
+                (Op::NormKey, of_keys, &mut *key, keys),
+            ];
+            for (op, norm, rows, width) in parts {
+                let from = rows.as_ref().ok_or(ArithmeticError::Shape)?;
+                let into = kernels.sized(spare, from.len())?;
+                norm.rms(kernels, from, into)?;
+                shown.real(kernels, looking, (op, into, width))?;
+                mem::swap(rows, spare);
+            }
+        }
+        let parts = [
+            (
+                Op::RotateQuery,
+                query,
+                heads,
+                Op::QuantQuery,
+                query_heads,
+                queries,
+            ),
+            (Op::RotateKey, key, kv_heads, Op::QuantKey, key_heads, keys),
+        ];
+        for (rotate, rows, heads, quantize, into, width) in parts {
+            let rows = rows.as_mut().ok_or(ArithmeticError::Shape)?;
+            kernels.rotate_at(rows, heads, turns, &placed.positions)?;
+            shown.real(kernels, looking, (rotate, rows, width))?;
+            kernels.quantize_heads(rows, heads, head_dim, into)?;
+            shown.heads(kernels, looking, (quantize, into, (heads, head_dim)))?;
+        }
+        let value = value.as_ref().ok_or(ArithmeticError::Shape)?;
+        kernels.quantize_heads(value, kv_heads, head_dim, value_heads)?;
+        shown.heads(
+            kernels,
+            looking,
+            (Op::QuantValue, value_heads, (kv_heads, head_dim)),
+        )
+    }
+
+    /// Adds a layer's new keys and values to each sequence's cache, and has its queries attend to what is
+    /// there then.
+    fn attend(
+        &self,
+        kernels: &mut Kernels<M>,
+        workspace: &mut Workspace<M>,
+        pieces: &mut [Piece<'_>],
+        looking: Looking<'_>,
+    ) -> Result<(), surety_cuda::Error> {
+        let (queries, _) = self.widths();
+        let Workspace {
+            query,
+            heads: [query_heads, key_heads, value_heads],
+            attended,
+            shown,
+            ..
+        } = workspace;
+        let values = query.as_ref().map_or(0, Floats::len);
+        let attended = kernels.sized(attended, values)?;
+        for (piece, rows) in row_ranges(pieces) {
+            let first = piece.kv.len();
+            let sequence: &mut Sequence<M> = sequence_of(piece)?;
+            let cache = sequence
+                .layers
+                .get_mut(looking.layer)
+                .ok_or(ArithmeticError::Shape)?;
+            if cache.len() == first {
+                kernels.append_rows(cache, key_heads, value_heads, rows.clone())?;
+            } else if cache.len() != first + rows.len() {
+                // All of them are there already where another sequence made a pass fail: the same bits.
+                return Err(ArithmeticError::Shape.into());
+            }
+            let mask = Mask::Causal { first };
+            kernels.attend_rows(query_heads, rows, cache, mask, attended)?;
+        }
+        shown.real(kernels, looking, (Op::Attention, attended, queries))
+    }
+
+    fn attention_output(
+        &self,
+        kernels: &mut Kernels<M>,
+        layer: &Layer<M>,
+        workspace: &mut Workspace<M>,
+        looking: Looking<'_>,
+    ) -> Result<(), surety_cuda::Error> {
+        let (width, (queries, _)) = (self.here.width(), self.widths());
+        let Workspace {
+            state,
+            sum,
+            attended,
+            rows,
+            shown,
+            ..
+        } = workspace;
+        let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
+        let attended = attended.as_ref().ok_or(ArithmeticError::Shape)?;
+        let count = state.len() / width;
+        kernels.quantize(attended, queries, layer.output_smoothing.as_ref(), rows)?;
+        let sum = product(kernels, (rows, count), &layer.output, sum)?;
+        shown.real(kernels, looking, (Op::Output, sum, width))?;
+        kernels.add(state, sum)?;
+        shown.real(kernels, looking, (Op::AttentionSum, state, width))
+    }
+
+    /// All but showing the state that comes out.
+    fn mlp_part(
+        &self,
+        kernels: &mut Kernels<M>,
+        layer: &Layer<M>,
+        workspace: &mut Workspace<M>,
+        looking: Looking<'_>,
+    ) -> Result<(), surety_cuda::Error> {
+        let (width, inner) = (self.here.width(), layer.up.outputs());
+        let Workspace {
+            state,
+            normed,
+            sum,
+            gate,
+            up,
+            rows,
+            shown,
+            ..
+        } = workspace;
+        let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
+        let count = state.len() / width;
+        let normed = kernels.sized(normed, state.len())?;
+        layer.mlp_norm.rms(kernels, state, normed)?;
+        shown.real(kernels, looking, (Op::MlpInput, normed, width))?;
+        kernels.quantize(normed, width, layer.mlp_smoothing.as_ref(), rows)?;
+        let gate = product(kernels, (rows, count), &layer.gate, gate)?;
+        shown.real(kernels, looking, (Op::Gate, gate, inner))?;
+        let up = product(kernels, (rows, count), &layer.up, up)?;
+        shown.real(kernels, looking, (Op::Up, up, inner))?;
+        kernels.swiglu(gate, up)?;
+        shown.real(kernels, looking, (Op::Activation, gate, inner))?;
+        kernels.quantize(gate, inner, layer.down_smoothing.as_ref(), rows)?;
+        let sum = product(kernels, (rows, count), &layer.down, sum)?;
+        shown.real(kernels, looking, (Op::Down, sum, width))?;
+        kernels.add(state, sum)
+    }
+}
+
+/// The keys and values of a piece, which have to be on a device of this kind.
+fn sequence_of<'a, M: Machine>(piece: &'a mut Piece<'_>) -> Result<&'a mut Sequence<M>, ArithmeticError> {
+    piece.kv.device_mut().ok_or(ArithmeticError::Shape)
+}
+
+impl<M: Machine> Decoder for CudaLlama<M> {
+    fn chunk_rows(&self) -> usize {
+        CHUNK_ROWS
+    }
+
+    fn kv(&self, positions: usize) -> KvCache {
+        let sequence = Sequence::<M> {
+            layers: Vec::new(),
+            most: positions.min(self.here.context()),
+        };
+        KvCache::of_device(sequence, 0)
+    }
+
+    fn forward_together(
+        &self,
+        pieces: &mut [Piece<'_>],
+        workspace: &mut WorkspaceHere,
+        probe: &mut dyn Probe,
+    ) -> Result<(), Fault> {
+        if pieces.is_empty() || pieces.iter().any(|piece| piece.tokens.is_empty()) {
+            return Err(ArithmeticError::Shape.into());
+        }
+        let (left, states) = pass(&self.kernels, |kernels| {
+            self.run(kernels, &mut locked(&self.model), pieces, probe)
+        })?;
+        workspace.set_states(left.reals(&states)?);
+        for piece in pieces {
+            piece.kv.grow(piece.tokens.len());
+        }
+        // Others may have the device while this is hashed.
+        Ok(left.show(probe)?)
+    }
+
+    fn logits(&self, states: &[f32], logits: &mut Vec<f32>) -> Result<(), Fault> {
+        *logits = pass(&self.kernels, |kernels| {
+            let mut model = locked(&self.model);
+            let Model {
+                norm,
+                head,
+                workspace,
+                ..
+            } = &mut *model;
+            let width = self.here.width();
+            let states = kernels.upload(states)?;
+            let normed = kernels.sized(&mut workspace.normed, states.len())?;
+            norm.rms(kernels, &states, normed)?;
+            kernels.quantize(normed, width, None, &mut workspace.rows)?;
+            let count = states.len() / width;
+            let out = product(kernels, (&workspace.rows, count), head, &mut workspace.logits)?;
+            kernels.download(out)
+        })?;
+        Ok(())
+    }
+
+    fn copy(&self, kv: &KvCache) -> Result<KvCache, Fault> {
+        let sequence: &Sequence<M> = kv.on_device().ok_or(ArithmeticError::Shape)?;
+        let layers = pass(&self.kernels, |kernels| {
+            let copy = |cache| kernels.copy_cache(cache, kv.len().max(1));
+            sequence.layers.iter().map(copy).collect::<Result<_, _>>()
+        })?;
+        let most = self.here.context();
+        Ok(KvCache::of_device(Sequence { layers, most }, kv.len()))
+    }
+
+    fn to_processor(&self, kv: &KvCache, positions: usize) -> Result<Option<KvCache>, Fault> {
+        let sequence: &Sequence<M> = kv.on_device().ok_or(ArithmeticError::Shape)?;
+        let mut first = KvCache::new(&self.here, self.here.context());
+        let weights = self.here.weights();
+        let shape = (weights.kv_heads, weights.head_dim);
+        let own = first.processor_mut().ok_or(ArithmeticError::Shape)?;
+        for (cache, own) in sequence.layers.iter().zip(own) {
+            let [keys, values] = pass(&self.kernels, |kernels| kernels.kept(cache, positions))?;
+            let keys = HeadsHere::from_parts(shape, &keys.q, keys.scales)?;
+            let values = HeadsHere::from_parts(shape, &values.q, values.scales)?;
+            own.append(keys.all(), values.all())?;
+        }
+        first.grow(positions);
+        Ok(Some(first))
+    }
+}

@@ -1,0 +1,102 @@
+//! Keys and values of a sequence, wherever they are.
+
+use std::{any::Any, ops::Range};
+
+use surety_kernels::Cache;
+
+use super::llama::LlamaModel;
+
+/// A sequence's keys and values, layer by layer.
+pub(super) struct KvCache {
+    layers: Kept,
+    len: usize,
+}
+
+/// Where they are.
+enum Kept {
+    Processor(Vec<Cache>),
+    /// What a device's backend makes of it.
+    Device(Box<dyn Any + Send + Sync>),
+}
+
+impl KvCache {
+    /// An empty one with room for so many positions, but no more than the model has. Memory is taken as they
+    /// come.
+    pub(super) fn new(model: &LlamaModel, positions: usize) -> Self {
+        let weights = model.weights();
+        let cache = Cache::new(weights.kv_heads, weights.head_dim, positions.min(weights.context));
+        Self::of_processor(vec![cache; weights.layers.len()], 0)
+    }
+
+    /// With so many positions in each layer.
+    pub(super) fn of_processor(layers: Vec<Cache>, len: usize) -> Self {
+        let layers = Kept::Processor(layers);
+        Self { layers, len }
+    }
+
+    /// With so many positions, in a device's memory.
+    pub(super) fn of_device(layers: impl Any + Send + Sync, len: usize) -> Self {
+        let layers = Kept::Device(Box::new(layers));
+        Self { layers, len }
+    }
+
+    /// The layers, where the processor has them.
+    pub(super) fn on_processor(&self) -> Option<&Vec<Cache>> {
+        match &self.layers {
+            Kept::Processor(layers) => Some(layers),
+            Kept::Device(_) => None,
+        }
+    }
+
+    /// The same.
+    pub(super) fn processor_mut(&mut self) -> Option<&mut Vec<Cache>> {
+        match &mut self.layers {
+            Kept::Processor(layers) => Some(layers),
+            Kept::Device(_) => None,
+        }
+    }
+
+    /// What a device's backend made, where it is of that kind.
+    pub(super) fn on_device<T: Any>(&self) -> Option<&T> {
+        match &self.layers {
+            Kept::Processor(_) => None,
+            Kept::Device(layers) => layers.downcast_ref(),
+        }
+    }
+
+    /// The same.
+    pub(super) fn device_mut<T: Any>(&mut self) -> Option<&mut T> {
+        match &mut self.layers {
+            Kept::Processor(_) => None,
+            Kept::Device(layers) => layers.downcast_mut(),
+        }
+    }
+
+    /// So many positions were added to each layer.
+    pub(super) fn grow(&mut self, positions: usize) {
+        self.len += positions;
+    }
+
+    /// Positions in it.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// What a pass adds to one of its sequences.
+pub(super) struct Piece<'a> {
+    pub(super) kv: &'a mut KvCache,
+    pub(super) tokens: &'a [u32],
+}
+
+/// Each piece, and which of all rows are its own.
+pub(super) fn row_ranges<'a, 'p>(
+    pieces: &'a mut [Piece<'p>],
+) -> impl Iterator<Item = (&'a mut Piece<'p>, Range<usize>)> {
+    let mut end = 0;
+    pieces.iter_mut().map(move |piece| {
+        let start = end;
+        end += piece.tokens.len();
+        (piece, start..end)
+    })
+}

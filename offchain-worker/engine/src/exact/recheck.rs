@@ -1,0 +1,162 @@
+//! What a device computes, held against the processor: whole passes before it is trusted with anything, and a
+//! random piece of each job before anything is claimed of it.
+
+use std::hash::{BuildHasher, RandomState};
+
+use surety_types::ContentHash;
+
+use super::{
+    backend::{Decoder, Encoder, Fault},
+    bert::{BertModel, Scratch},
+    generate::{ExactLlama, Task, count, failed},
+    kv::{KvCache, Piece},
+    llama::{LlamaModel, Workspace},
+    sampler::Sampler,
+    trace::TopLevel,
+};
+use crate::error::EngineError;
+
+/// Positions of a generation that are computed again: each weight is read once for all of them.
+const ROWS: usize = 16;
+
+/// Longest sequence of a self-test: more than a block of attention.
+const TEST_ROWS: usize = 140;
+
+/// A number below `end`, or 0. Nobody has to be kept from guessing it: a device that fails does not look who
+/// is looking.
+pub(super) fn random_below(end: usize) -> usize {
+    let random = RandomState::new().hash_one(end);
+    usize::try_from(random % (end as u64).max(1)).unwrap_or(0)
+}
+
+/// What passes give: numbers as bits, and leaves. Nothing where the numbers have no canonical result.
+type Passes = Option<(Vec<u32>, Vec<Vec<Vec<ContentHash>>>)>;
+
+fn bits(values: &[f32]) -> impl Iterator<Item = u32> {
+    values.iter().map(|value| value.to_bits())
+}
+
+/// So many tokens, few of them alike.
+fn tokens(vocabulary: usize, length: usize) -> Vec<u32> {
+    (0..length).map(|i| count((i * 7919 + 13) % vocabulary)).collect()
+}
+
+fn passed<T>(result: Result<T, Fault>) -> Result<Option<T>, EngineError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Fault::Arithmetic(_)) => Ok(None),
+        Err(fault) => Err(failed(0, fault)),
+    }
+}
+
+fn encoded(model: &BertModel, by: &dyn Encoder) -> Result<Passes, EngineError> {
+    let lengths = [1, 7, TEST_ROWS].map(|length| length.min(model.positions()));
+    let sequences = lengths.map(|length| tokens(model.vocabulary(), length));
+    let sequences: Vec<&[u32]> = sequences.iter().map(|ids| &ids[..]).collect();
+    let mut trace = TopLevel::new(model.trace_shape());
+    let vectors = passed(by.embed(&sequences, &mut Scratch::default(), &mut trace))?;
+    Ok(vectors.map(|vectors| (bits(&vectors).collect(), trace.leaves(&lengths))))
+}
+
+fn decoded(model: &LlamaModel, by: &dyn Decoder) -> Result<Passes, EngineError> {
+    let all = tokens(model.vocabulary(), TEST_ROWS.min(model.context()));
+    // A prompt, and then what follows it one by one.
+    let (prompt, rest) = all.split_at(all.len().saturating_sub(3).max(1));
+    let (mut kv, mut workspace) = (by.kv(all.len()), Workspace::new(model));
+    let mut trace = TopLevel::new(model.trace_shape());
+    let (mut found, mut logits) = (Vec::new(), Vec::new());
+    for tokens in [prompt].into_iter().chain(rest.chunks(1)) {
+        let kv = &mut kv;
+        let pieces = &mut [Piece { kv, tokens }];
+        if passed(by.forward_together(pieces, &mut workspace, &mut trace))?.is_none() {
+            return Ok(None);
+        }
+        let last = workspace
+            .states()
+            .rchunks(model.width())
+            .next()
+            .unwrap_or_default();
+        if passed(by.logits(last, &mut logits))?.is_none() {
+            return Ok(None);
+        }
+        found.extend(bits(&logits));
+    }
+    Ok(Some((found, trace.leaves(&[all.len()]))))
+}
+
+fn alike(processor: Passes, device: Passes) -> Result<(), EngineError> {
+    (processor == device)
+        .then_some(())
+        .ok_or(EngineError::DeviceDiffers)
+}
+
+/// Whether a device gives a model's vectors and traces, for short and long sequences together.
+///
+/// # Errors
+/// [`EngineError::DeviceDiffers`]; those of the device.
+pub(super) fn test_encoder(model: &BertModel, device: &dyn Encoder) -> Result<(), EngineError> {
+    alike(encoded(model, model)?, encoded(model, device)?)
+}
+
+/// Whether a device gives a model's logits and traces, for a prompt and for tokens one by one.
+///
+/// # Errors
+/// Those of [`test_encoder`].
+pub(super) fn test_decoder(model: &LlamaModel, device: &dyn Decoder) -> Result<(), EngineError> {
+    alike(decoded(model, model)?, decoded(model, device)?)
+}
+
+impl ExactLlama {
+    /// Computes some random positions of a device's generation again, behind the keys and values that it has
+    /// of those before: their leaves, and the last token that was chosen there. Nothing where the processor
+    /// has computed them already.
+    ///
+    /// # Errors
+    /// [`EngineError::DeviceDiffers`]; those of the device.
+    pub(super) fn recheck(
+        &self,
+        task: &Task,
+        kv: &KvCache,
+        fed: &[u32],
+        (trace, chosen): (&TopLevel, &[u32]),
+    ) -> Result<(), EngineError> {
+        if fed.is_empty() {
+            return Ok(());
+        }
+        let start = random_below(fed.len().div_ceil(ROWS)) * ROWS;
+        let rows = start..fed.len().min(start + ROWS);
+        let Some(mut kept) = self
+            .runs
+            .to_processor(kv, start)
+            .map_err(|fault| failed(0, fault))?
+        else {
+            return Ok(());
+        };
+        let mut own = TopLevel::new(self.model.trace_shape());
+        let mut workspace = Workspace::new(&self.model);
+        let piece = Piece {
+            kv: &mut kept,
+            tokens: fed.get(rows.clone()).unwrap_or_default(),
+        };
+        let differs = |_| EngineError::DeviceDiffers;
+        self.model
+            .forward_together(&mut [piece], &mut workspace, &mut own)
+            .map_err(differs)?;
+        if !trace.has(&rows, &own) {
+            return Err(EngineError::DeviceDiffers);
+        }
+        // The first token was chosen at the prompt's last position.
+        let Some(index) = rows.end.checked_sub(task.prompt.len()) else {
+            return Ok(());
+        };
+        let last = workspace.states().rchunks(self.model.width()).next();
+        let mut logits = Vec::new();
+        self.model
+            .logits(last.unwrap_or_default(), &mut logits)
+            .map_err(differs)?;
+        let token = Sampler::new(task).token(count(index), &logits, &mut Vec::new());
+        let said = chosen.get(index);
+        let same = said.is_none_or(|said| token.is_ok_and(|token| token == *said));
+        same.then_some(()).ok_or(EngineError::DeviceDiffers)
+    }
+}

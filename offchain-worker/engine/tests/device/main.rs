@@ -1,0 +1,227 @@
+//! Exact models whole on a CUDA device, played by a C++ program with the kernels in it: outputs, traces, faults
+//! and views of disputes are those of the processor, bit by bit.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[allow(dead_code)]
+#[path = "../../../cuda/tests/emulator/mod.rs"]
+mod emulator;
+mod failing;
+mod served;
+
+use std::sync::Arc;
+
+use common::{
+    embed_job,
+    generating::{self, Request, generation, job, quiet, request},
+    synthetic,
+    trace::check_leaves,
+};
+use emulator::{Emulator, Order};
+use failing::{Failing, Fails};
+use surety_cuda::{Capped, Error};
+use surety_engine::{
+    Choice, Claimed, Device, Engine, EngineError, Job,
+    exact::{ExactBert, ExactLlama},
+};
+use surety_models::weights::{BertWeights, LlamaWeights};
+use surety_types::model::{ModelFamily, Pooling};
+
+fn emulated() -> Device {
+    Device::on(Emulator::start(Order::Forwards), "an emulator").unwrap()
+}
+
+/// A few layers, in two strides.
+fn bert(seed: u64) -> BertWeights {
+    let mut weights = synthetic::bert(seed);
+    weights.layers.truncate(5);
+    weights
+}
+
+/// The same of a decoder.
+fn short(mut weights: LlamaWeights) -> LlamaWeights {
+    weights.layers.truncate(3);
+    weights
+}
+
+fn encoder(seed: u64, pooling: Pooling) -> ExactBert {
+    let weights = bert(seed);
+    let manifest = synthetic::manifest_pooling(ModelFamily::Bert, &weights, pooling);
+    ExactBert::new(manifest, weights).unwrap()
+}
+
+fn decoder(weights: &LlamaWeights) -> ExactLlama {
+    generating::engine(weights.clone())
+}
+
+/// Outcome, audit, leaves and own trace.
+fn check(here: ExactLlama, there: ExactLlama, job: &Job) {
+    let expected = here.run(job, &mut quiet).unwrap();
+    let outcome = there.run(job, &mut quiet).unwrap();
+    assert_eq!(outcome, expected);
+    let claim = there.audit(job, &expected.output, &mut quiet).unwrap();
+    assert_eq!(claim, expected.claim);
+    // Of an answer that is wrong the own view is the same, too.
+    let mut wrong = generation(&expected);
+    *wrong.tokens.last_mut().unwrap() ^= 1;
+    let wrong = wrong.encode();
+    let leaves = |engine: &ExactLlama| engine.leaves(job, &wrong, &mut quiet).unwrap();
+    assert_eq!(leaves(&there), leaves(&here));
+    let claimed = Claimed::whole(expected.output.clone(), expected.claim.units);
+    let there: Arc<dyn Engine> = Arc::new(there);
+    let mut own = there.trace(job.clone(), claimed, common::trace::quiet()).unwrap();
+    check_leaves(&mut own, expected.claim.trace_root, &expected.leaves);
+}
+
+#[test]
+fn an_encoder_on_a_device_has_the_bits_of_the_processor() {
+    // int12 and int8; with both functions and both poolings.
+    for (seed, pooling) in [(2, Pooling::Mean), (3, Pooling::First)] {
+        let here = encoder(seed, pooling);
+        let there = encoder(seed, pooling).on(&emulated()).unwrap();
+        let job = embed_job("a b c\nz\nq w e r t y u i o p a s d f g h j k l z x c v b n m\nm m");
+        let expected = here.run(&job, &mut quiet).unwrap();
+        assert_eq!(there.run(&job, &mut quiet).unwrap(), expected);
+        let items = |engine: &ExactBert| engine.audit_items(&job, &[1, 3], &mut quiet).unwrap();
+        assert_eq!(items(&there), items(&here));
+        let claimed = Claimed::whole(expected.output.clone(), expected.claim.units);
+        let there: Arc<dyn Engine> = Arc::new(there);
+        let mut own = there.trace(job, claimed, common::trace::quiet()).unwrap();
+        check_leaves(&mut own, expected.claim.trace_root, &expected.leaves);
+    }
+}
+
+#[test]
+fn a_decoder_on_a_device_has_the_bits_of_the_processor() {
+    let weights = short(synthetic::llama(4, false));
+    let there = decoder(&weights).on(&emulated()).unwrap();
+    check(decoder(&weights), there, &job(&request("Once upon a time", 12)));
+}
+
+#[test]
+fn a_decoder_that_norms_its_heads_has_the_bits_of_the_processor() {
+    let weights = short(synthetic::qwen3(5, true));
+    let there = decoder(&weights).on(&emulated()).unwrap();
+    let greedy = Request {
+        temperature_milli: 0,
+        ..request("the.", 9)
+    };
+    check(decoder(&weights), there, &job(&greedy));
+}
+
+/// Its keys and values outgrow what they were given first, and more than one block of attention.
+#[test]
+fn a_long_context_is_kept_on_the_device() {
+    let weights = short(synthetic::llama(6, true));
+    let there = decoder(&weights).on(&emulated()).unwrap();
+    let job = job(&request(&"long ".repeat(25), 8));
+    let expected = decoder(&weights).run(&job, &mut quiet).unwrap();
+    assert!(expected.claim.units > 128);
+    assert_eq!(there.run(&job, &mut quiet).unwrap(), expected);
+}
+
+/// Who has the fault is named as it is on the processor, and others have their results.
+#[test]
+fn what_has_no_result_has_none_on_a_device() {
+    let mut weights = bert(2);
+    // The word of one item alone.
+    let word = embed_job("q").input;
+    let word = u32::from_le_bytes(word[word.len() - 8..][..4].try_into().unwrap()) as usize;
+    let groups = weights.word_embeddings.scales.len() / weights.word_embeddings.rows;
+    weights.word_embeddings.scales[word * groups..][..groups].fill(f32::MAX);
+    let manifest = synthetic::manifest(ModelFamily::Bert, &weights);
+    let here = ExactBert::new(manifest.clone(), weights.clone()).unwrap();
+    let there = ExactBert::new(manifest, weights).unwrap().on(&emulated());
+    let there = there.unwrap();
+    let bad = embed_job("a b\nq\nz");
+    let fault = |engine: &ExactBert| format!("{:?}", engine.run(&bad, &mut quiet).unwrap_err());
+    assert_eq!(fault(&there), fault(&here));
+    assert!(fault(&here).contains("NotFinite"), "{}", fault(&here));
+    let good = embed_job("a b\nz");
+    assert_eq!(
+        there.run(&good, &mut quiet).unwrap(),
+        here.run(&good, &mut quiet).unwrap()
+    );
+}
+
+#[test]
+fn a_device_that_computes_something_else_is_not_believed() {
+    let (failing, fails) = Failing::new(Emulator::start(Order::Forwards));
+    let device = Device::on(failing, "one that fails").unwrap();
+    let encoder = encoder(2, Pooling::Mean).on(&device).unwrap();
+    let weights = short(synthetic::llama(4, true));
+    let decoder = decoder(&weights).on(&device).unwrap();
+    let (embed, generate) = (embed_job("a b c"), job(&request("once", 8)));
+    let right = decoder.run(&generate, &mut quiet).unwrap();
+
+    fails.set(Fails::FlipsBits);
+    for result in [
+        encoder.run(&embed, &mut quiet).map(drop),
+        encoder.audit_items(&embed, &[0], &mut quiet).map(drop),
+        decoder.run(&generate, &mut quiet).map(drop),
+        decoder.audit(&generate, &right.output, &mut quiet).map(drop),
+    ] {
+        assert!(matches!(result, Err(EngineError::DeviceDiffers)), "{result:?}");
+    }
+    // It is found out before anything is loaded onto it as well.
+    let refused = super_encoder(&device);
+    assert!(matches!(refused, Err(EngineError::DeviceDiffers)));
+
+    fails.set(Fails::Vanishes);
+    let result = decoder.run(&generate, &mut quiet);
+    assert!(
+        matches!(result, Err(EngineError::Device(Error::Lost(_)))),
+        "{result:?}"
+    );
+    let result = encoder.run(&embed, &mut quiet);
+    assert!(
+        matches!(result, Err(EngineError::Device(Error::Lost(_)))),
+        "{result:?}"
+    );
+
+    // Nothing of it is left behind.
+    fails.set(Fails::Nothing);
+    assert_eq!(decoder.run(&generate, &mut quiet).unwrap(), right);
+}
+
+fn super_encoder(device: &Device) -> Result<(), EngineError> {
+    encoder(3, Pooling::Mean).on(device).map(drop)
+}
+
+#[test]
+fn a_model_that_is_larger_than_the_cap_is_refused() {
+    let machine = Capped::new(Emulator::start(Order::Forwards), 100_000);
+    let device = Device::on(machine, "a small one").unwrap();
+    let refused = encoder(2, Pooling::Mean).on(&device).map(drop).unwrap_err();
+    let capped = matches!(
+        refused,
+        EngineError::Device(Error::MemoryCap { max: 100_000, .. })
+    );
+    assert!(capped, "{refused}");
+    assert!(refused.to_string().contains("raise the memory cap"), "{refused}");
+}
+
+#[test]
+fn a_choice_is_read_as_it_is_written() {
+    for (text, choice) in [
+        ("auto", Choice::Auto),
+        ("cpu", Choice::Cpu),
+        ("cuda:0", Choice::Cuda(0)),
+        ("cuda:12", Choice::Cuda(12)),
+    ] {
+        assert_eq!(text.parse(), Ok(choice));
+        assert_eq!(choice.to_string(), text);
+    }
+    for text in ["", "cuda", "cuda:", "cuda:-1", "cuda:x", "gpu", "CPU"] {
+        assert!(text.parse::<Choice>().is_err(), "{text}");
+    }
+    assert_eq!(Device::open(Choice::Cpu, None).unwrap().name(), "cpu");
+    // No machine has so many.
+    let refused = Device::open(Choice::Cuda(usize::MAX), None)
+        .map(drop)
+        .unwrap_err();
+    assert!(matches!(refused, EngineError::Device(_)), "{refused}");
+    assert!(Device::open(Choice::Auto, None).is_ok());
+}

@@ -1,0 +1,139 @@
+//! How much is asked of one provider.
+
+use surety_chain_client::{ChannelView, Signer};
+use surety_channels::Purse;
+use surety_gateway::{Receipt, UpstreamError};
+use surety_payer_calls::Providers;
+
+use crate::{
+    provider::{Fault, Provider},
+    world::{PRICE, SPENDING, World, ask, text},
+};
+
+/// What one answer costs.
+const ANSWER: u128 = 60 * PRICE;
+
+impl World {
+    /// A provider's lock is for so much.
+    fn stands_for(&self, provider: &Provider, cap: u128) {
+        self.chain.change(|state| {
+            let standing = state.channels.standings.get_mut(&provider.stash).unwrap();
+            standing.cap = cap;
+        });
+        self.chain.finalize();
+    }
+
+    /// A final batch is counted with an answer, and with all before it.
+    async fn counts(&self, receipt: &Receipt) {
+        self.chain.change(|state| {
+            let channel = state.channels.open.get_mut(&receipt.channel).unwrap();
+            let purse = &mut channel.purse;
+            purse.next = receipt.nonce + 1;
+            purse.counted = u128::from(purse.next) * ANSWER;
+        });
+        self.blocks(3).await;
+    }
+}
+
+async fn answered(payer: &Providers) -> Receipt {
+    let mut asked = text(10, 50, 1);
+    asked.price_max *= 2;
+    ask(payer, &asked).await.unwrap().1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_is_asked_of_a_provider_than_its_lock_covers_and_others_are_asked() {
+    let world = World::new();
+    let cheap = world.provider("cheap", PRICE, Fault::None);
+    let dear = world.provider("dear", 2 * PRICE, Fault::None);
+    world.stands_for(&cheap, 2 * ANSWER + 1);
+    let payer = world.payer().await;
+    let (cheap, dear) = (cheap.name(), dear.name());
+    let mut receipts = Vec::new();
+    for provider in [&cheap, &cheap, &dear, &dear] {
+        receipts.push(answered(&payer).await);
+        assert_eq!(&receipts.last().unwrap().provider, provider);
+    }
+    // It stands behind as much again as is final, also after a start.
+    world.counts(&receipts[0]).await;
+    drop(payer);
+    let store = world.until(|| world.try_store()).await;
+    let payer = Providers::start(world.config(store, SPENDING)).await.unwrap();
+    for provider in [&cheap, &dear] {
+        assert_eq!(&answered(&payer).await.provider, provider);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_stands_behind_more_nothing_is_asked_before_a_batch_is_final() {
+    let world = World::new();
+    let provider = world.provider("one", PRICE, Fault::None);
+    world.stands_for(&provider, 2 * ANSWER);
+    let payer = world.payer().await;
+    // At once, so that all of them look before any has cost something.
+    let asked: Vec<_> = (0..4).map(|_| text(10, 50, 1)).collect();
+    let asked = asked.iter().map(|asked| ask(&payer, asked));
+    let (mut receipts, mut refused) = (Vec::new(), Vec::new());
+    for asked in futures_of(asked).await {
+        match asked {
+            Ok((_, receipt)) => receipts.push(receipt),
+            Err((_, error)) => refused.push(error),
+        }
+    }
+    assert_eq!(refused, [UpstreamError::Uncovered, UpstreamError::Uncovered]);
+    assert_eq!((receipts.len(), provider.state().asked), (2, 2));
+    world.counts(&receipts[0]).await;
+    answered(&payer).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_have_deposited_lessens_what_is_asked() {
+    let world = World::new();
+    let provider = world.provider("one", PRICE, Fault::None);
+    world.stands_for(&provider, 2 * ANSWER - 1);
+    let other = Signer::from_uri("//Other").unwrap().account().clone();
+    // As much as this payer deposits: each has half.
+    let of_other = ChannelView {
+        channel: 1_000,
+        payer: other.clone(),
+        payee: provider.stash.clone(),
+        key: other,
+        expiry: 1_000_000,
+        purse: Purse::new(1_000, SPENDING.deposit),
+    };
+    world
+        .chain
+        .change(|state| state.channels.open.insert(1_000, of_other));
+    world.chain.finalize();
+    let payer = world.payer().await;
+    let refused = ask(&payer, &text(10, 50, 1)).await.unwrap_err();
+    assert_eq!((refused.1, provider.state().asked), (UpstreamError::Uncovered, 0));
+    // What final batches have of it is over.
+    world.chain.change(|state| {
+        let purse = &mut state.channels.open.get_mut(&1_000).unwrap().purse;
+        purse.counted = SPENDING.deposit;
+    });
+    world.blocks(20).await;
+    answered(&payer).await;
+}
+
+/// What comes of all of them, which go on beside each other.
+async fn futures_of<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut all: Vec<_> = all.map(Box::pin).collect();
+    let mut done: Vec<Option<F::Output>> = all.iter().map(|_| None).collect();
+    std::future::poll_fn(|cx| {
+        for (one, done) in all.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let std::task::Poll::Ready(output) = one.as_mut().poll(cx)
+            {
+                *done = Some(output);
+            }
+        }
+        match done.iter().all(Option::is_some) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}

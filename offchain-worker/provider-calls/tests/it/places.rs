@@ -1,0 +1,112 @@
+//! Batches that may cost far less than the standing lock covers: what was signed has to find places in them.
+
+use std::sync::atomic::Ordering;
+
+use surety_chain_client::{DemandView, FakeDemand, FixedU128};
+use surety_channel_calls::Refusal;
+use surety_channels::view::Wanted;
+
+use crate::world::{ITEM, TOKEN, World};
+
+/// Most that a batch may cost with this rate of points, in plancks.
+const BATCH_MAX: u128 = 400 * TOKEN;
+
+/// A provider that has batched something, and knows by that what a batch may cost.
+async fn with_small_batches() -> World {
+    let mut world = World::new(&[]).await;
+    world
+        .chain
+        .change(|state| state.channels.rate = FixedU128::from_u32(4_000_000_000));
+    let process = world.start().await;
+    let client = world.client(&process).await;
+    client.finish(client.ask(world.text(1, 5, 20, 8)).await).await;
+    let first = (world.stash.account().clone(), 0);
+    world
+        .until("there is a batch", |state| {
+            state.channels.batches.contains_key(&first)
+        })
+        .await;
+    world.settled().await;
+    process.stop().await;
+    world.config.batch_blocks = 10_000;
+    world
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_is_answered_than_the_places_for_batches_that_are_left_have_room_for() {
+    let mut world = with_small_batches().await;
+    let stash = world.stash.account().clone();
+    // Nine places are left, one of them for something new.
+    world.chain.change(|state| {
+        let mut batch = state.channels.batches[&(stash.clone(), 0)].clone();
+        batch.window.until = 1_000_000;
+        for number in 1..=55 {
+            batch.batch = number;
+            state
+                .channels
+                .batches
+                .insert((stash.clone(), number), batch.clone());
+        }
+        state.channels.standings.get_mut(&stash).unwrap().next = 56;
+    });
+    let process = world.start().await;
+    let client = world.client(&process).await;
+    client.pays.store(false, Ordering::Relaxed);
+    let mut open = Vec::new();
+    let refused = loop {
+        let call = client.ask(world.text(open.len() as u64, 5, 245, 8)).await;
+        match call.refused {
+            None => open.push(call),
+            Some(why) => break why,
+        }
+    };
+    // The lock covers a hundred times as much.
+    let at_risk = open.len() as u128 * 250 * TOKEN;
+    assert_eq!(refused, Refusal::Busy);
+    assert!(
+        at_risk > 4 * BATCH_MAX && at_risk <= 9 * BATCH_MAX / 2,
+        "{at_risk}"
+    );
+    // What costs less still finds room.
+    let less = client.ask(world.text(20, 5, 20, 8)).await;
+    assert_eq!(less.refused, None);
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_demanded_is_in_the_next_batch_whatever_else_waits() {
+    let mut world = with_small_batches().await;
+    let process = world.start().await;
+    let first = world.client(&process).await;
+    let other = world.client(&process).await;
+    // The first channel's come first otherwise, and leave no room.
+    for _ in 0..2 {
+        first.finish(first.ask(world.items(60)).await).await;
+    }
+    let call = other.finish(other.ask(world.items(50)).await).await;
+    let receipt = call.receipt.unwrap().statement;
+    let (stash, key) = (world.stash.account().clone(), world.key.account().clone());
+    world.chain.change(|state| {
+        let view = DemandView {
+            provider: stash.clone(),
+            demander: key.clone(),
+            wanted: Wanted::Receipt {
+                channel: receipt.channel,
+                nonce: receipt.nonce,
+                bytes: receipt.bytes,
+            },
+            until: state.clock + 1_000,
+        };
+        let by = key.clone();
+        let of = (stash.clone(), key);
+        state.channels.demands.insert(of, vec![FakeDemand { view, by }]);
+    });
+    world
+        .until("it is shown", |state| state.channels.demands.is_empty())
+        .await;
+    let root = world
+        .chain
+        .change(|state| state.channels.batches[&(stash, 1)].window.root);
+    assert_eq!((root.sums.receipts, root.sums.price), (1, 50 * ITEM));
+    process.stop().await;
+}
