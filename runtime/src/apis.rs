@@ -33,6 +33,7 @@ use surety_dispute_game::{
     committee::DisputeCommittee,
     dispute::{Dispute, DisputeView},
 };
+use surety_pallet_validators::KeyOwners;
 use surety_types::{
     ContentHash, TaskId,
     trust::{DisputeId, Slash, SlashId},
@@ -41,8 +42,9 @@ use surety_types::{
 
 use crate::{
     AccountId, AuthorityDiscovery, Babe, Balance, Block, BlockNumber, Channels, Executive, Grandpa,
-    Historical, InherentDataExt, Nonce, Runtime, RuntimeCall, RuntimeGenesisConfig, SessionKeys, System,
-    TransactionPayment, TrustLock, VERSION, configs::consensus::BABE_GENESIS_EPOCH_CONFIG,
+    InherentDataExt, Nonce, Runtime, RuntimeCall, RuntimeGenesisConfig, SessionKeys, System,
+    TransactionPayment, TrustLock, VERSION,
+    configs::consensus::{BABE_GENESIS_EPOCH_CONFIG, session_of},
 };
 
 impl_runtime_apis! {
@@ -146,11 +148,11 @@ impl_runtime_apis! {
         }
 
         fn generate_key_ownership_proof(
-            _slot: sp_consensus_babe::Slot,
+            slot: sp_consensus_babe::Slot,
             authority_id: BabeId,
         ) -> Option<sp_consensus_babe::OpaqueKeyOwnershipProof> {
-            use frame_support::traits::KeyOwnerProofSystem;
-            Historical::prove((sp_consensus_babe::KEY_TYPE, authority_id))
+            let session = session_of(slot)?;
+            KeyOwners::<Runtime>::prove_in(session, sp_consensus_babe::KEY_TYPE, authority_id.as_ref())
                 .map(|proof| proof.encode())
                 .map(sp_consensus_babe::OpaqueKeyOwnershipProof::new)
         }
@@ -177,7 +179,7 @@ impl_runtime_apis! {
             authority_id: GrandpaId,
         ) -> Option<sp_consensus_grandpa::OpaqueKeyOwnershipProof> {
             use frame_support::traits::KeyOwnerProofSystem;
-            Historical::prove((sp_consensus_grandpa::KEY_TYPE, authority_id))
+            KeyOwners::<Runtime>::prove((sp_consensus_grandpa::KEY_TYPE, authority_id))
                 .map(|proof| proof.encode())
                 .map(sp_consensus_grandpa::OpaqueKeyOwnershipProof::new)
         }

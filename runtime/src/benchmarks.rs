@@ -13,4 +13,7 @@ frame_benchmarking::define_benchmarks!(
     [surety_pallet_disputes, Disputes]
     [surety_pallet_trust_lock, TrustLock]
     [surety_pallet_channels, Channels]
+    [surety_pallet_delegation, Delegation]
+    [surety_pallet_validators, Validators]
+    [surety_pallet_emission, Emission]
 );

@@ -12,10 +12,11 @@ use sp_runtime::{
     FixedU128, Permill,
     traits::{IdentifyAccount, Verify},
 };
+use surety_types::traits::PoolLedger;
 
 use crate::{
-    AccountId, BabeConfig, Balance, BalancesConfig, GenesisParametersConfig, RuntimeGenesisConfig,
-    SessionConfig, SessionKeys, Signature, SudoConfig,
+    AccountId, BabeConfig, Balance, BalancesConfig, Delegation, DelegationConfig, GenesisParametersConfig,
+    RuntimeGenesisConfig, SessionConfig, SessionKeys, Signature, SudoConfig, ValidatorsConfig,
     configs::{
         channels::LevyPot,
         compute::{TreasuryAccount, ValidatorPot},
@@ -35,6 +36,12 @@ const DEV_ENDOWMENT: Balance = 1_000_000 * SURE;
 /// What each validator of `testnet` starts with.
 const TESTNET_ENDOWMENT: Balance = 100_000 * SURE;
 
+/// What each validator has of it in its own pool: half of that may be lost before it has to add to it.
+const SELF_BOND: Balance = 20_000 * SURE;
+
+/// What each validator has of each reward before it is shared.
+const COMMISSION: Permill = Permill::from_percent(10);
+
 struct Genesis {
     /// Secret URIs of the validators, without the leading `//`.
     validators: Vec<String>,
@@ -53,13 +60,19 @@ impl Genesis {
             ValidatorPot::get(),
             InsurancePool::get(),
             LevyPot::get(),
+            Delegation::pot(),
         ] {
             balances.push((account, EXISTENTIAL_DEPOSIT));
         }
+        let candidates: Vec<_> = self.validators.iter().map(|uri| account(uri)).collect();
         let keys = self
             .validators
             .iter()
             .map(|uri| (account(uri), account(uri), session_keys(uri)))
+            .collect::<Vec<_>>();
+        let pools = candidates
+            .iter()
+            .map(|operator| (operator.clone(), SELF_BOND, COMMISSION))
             .collect::<Vec<_>>();
         build_struct_json_patch!(RuntimeGenesisConfig {
             balances: BalancesConfig { balances },
@@ -67,6 +80,8 @@ impl Genesis {
                 epoch_config: BABE_GENESIS_EPOCH_CONFIG
             },
             session: SessionConfig { keys },
+            delegation: DelegationConfig { pools },
+            validators: ValidatorsConfig { candidates },
             sudo: SudoConfig { key: self.sudo },
             genesis_parameters: GenesisParametersConfig {
                 overrides: self.overrides
@@ -161,6 +176,19 @@ fn short_windows() -> Overrides {
             refute_window: Some(45),
             closing_period: Some(330),
             ..Default::default()
+        },
+        delegation: genesis_parameters::Delegation {
+            min_self_bond: Some(1_000 * SURE),
+            // Who stops validating works for two sessions more, and a slash for that waits for a veto.
+            unbonding_period: Some(330),
+            ..Default::default()
+        },
+        validators: genesis_parameters::Validators {
+            validators_min: Some(1),
+            ..Default::default()
+        },
+        emission: genesis_parameters::Emission {
+            reward_sessions: Some(1),
         },
         ..Default::default()
     }

@@ -184,4 +184,16 @@ overrides! {
         max_life: MaxLife(BlockNumber),
         redeem_by: RedeemBy(BlockNumber),
     }
+    delegation: Delegation {
+        min_self_bond: MinSelfBond(Balance),
+        min_delegation: MinDelegation(Balance),
+        unbonding_period: UnbondingPeriod(BlockNumber),
+    }
+    validators: Validators {
+        validators_min: ValidatorsMin(u32),
+        validators_max: ValidatorsMax(u32),
+    }
+    emission: Emission {
+        reward_sessions: RewardSessions(u32),
+    }
 }

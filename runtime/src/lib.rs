@@ -86,7 +86,7 @@ pub const VERSION: RuntimeVersion = RuntimeVersion {
     spec_name: alloc::borrow::Cow::Borrowed("surety"),
     impl_name: alloc::borrow::Cow::Borrowed("surety"),
     authoring_version: 1,
-    spec_version: 100,
+    spec_version: 101,
     impl_version: 1,
     apis: apis::RUNTIME_API_VERSIONS,
     transaction_version: 1,
@@ -148,8 +148,6 @@ mod runtime {
     // Before Session, which asks it whether the session ends.
     #[runtime::pallet_index(2)]
     pub type Babe = pallet_babe;
-    #[runtime::pallet_index(3)]
-    pub type Authorship = pallet_authorship;
     #[runtime::pallet_index(4)]
     pub type Balances = pallet_balances;
     #[runtime::pallet_index(5)]
@@ -190,6 +188,10 @@ mod runtime {
     pub type FinalityClock = surety_pallet_finality_clock;
     #[runtime::pallet_index(21)]
     pub type BlockEntropy = surety_pallet_block_entropy;
+    // After Session: before it, the author of a session's first block would be looked up in the set that has
+    // just gone.
+    #[runtime::pallet_index(22)]
+    pub type Authorship = pallet_authorship;
 
     #[runtime::pallet_index(50)]
     pub type Staking = surety_pallet_staking;
@@ -209,4 +211,12 @@ mod runtime {
     pub type Disputes = surety_pallet_disputes;
     #[runtime::pallet_index(58)]
     pub type Channels = surety_pallet_channels;
+
+    // At genesis in this order: pools, then who is elected by them, then what there is of SURE by then.
+    #[runtime::pallet_index(60)]
+    pub type Delegation = surety_pallet_delegation;
+    #[runtime::pallet_index(61)]
+    pub type Validators = surety_pallet_validators;
+    #[runtime::pallet_index(62)]
+    pub type Emission = surety_pallet_emission;
 }

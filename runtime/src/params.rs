@@ -351,6 +351,46 @@ pub mod dynamic {
         #[codec(index = 13)]
         pub static RedeemBy: BlockNumber = 9 * DAYS;
     }
+
+    /// Parameters of delegation.
+    #[dynamic_pallet_params]
+    #[codec(index = 9)]
+    pub mod delegation {
+        /// Least that an operator of a validator has in its own pool, in plancks.
+        #[codec(index = 0)]
+        pub static MinSelfBond: Balance = 10_000 * SURE;
+
+        /// Least that anybody else puts behind an operator, in plancks.
+        #[codec(index = 1)]
+        pub static MinDelegation: Balance = 10 * SURE;
+
+        /// Blocks until stake that has left a pool can be withdrawn. Longer than what a validator signed can
+        /// be reported, and the slash for it be vetoed.
+        #[codec(index = 2)]
+        pub static UnbondingPeriod: BlockNumber = 7 * DAYS;
+    }
+
+    /// Parameters of validators.
+    #[dynamic_pallet_params]
+    #[codec(index = 10)]
+    pub mod validators {
+        /// With fewer candidates nobody is elected: the set stays as it is. One at least.
+        #[codec(index = 0)]
+        pub static ValidatorsMin: u32 = 4;
+
+        /// Most validators. 1,000 at most, whatever this says.
+        #[codec(index = 1)]
+        pub static ValidatorsMax: u32 = 100;
+    }
+
+    /// Parameters of emission.
+    #[dynamic_pallet_params]
+    #[codec(index = 11)]
+    pub mod emission {
+        /// Sessions after which validators' pools are paid: a day. One at least.
+        #[codec(index = 0)]
+        pub static RewardSessions: u32 = DAYS / EPOCH_SLOTS as u32;
+    }
 }
 
 /// What `set_parameter` is benchmarked with: the longest key and value.

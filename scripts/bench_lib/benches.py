@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import bounds, burst, chaos, devnet_runs, exact, report, seconds, soak, supply, trust, trust_report
+from . import bounds, burst, chaos, devnet_runs, exact, report, seconds, soak, supply, trust, trust_report, validators
 
 
 class Bench(NamedTuple):
@@ -25,4 +25,5 @@ BENCHES = {
     "chaos": Bench(chaos.run, chaos.show),
     "burst": Bench(burst.run, burst.show),
     "devnet-runs": Bench(devnet_runs.run, devnet_runs.show),
+    "validators": Bench(validators.run, validators.show),
 }

@@ -344,6 +344,7 @@ def row(stage, play, watched, lost_and_slashes, stories):
         "culprit_due": due(own, watched.stakes[stash]) if stash else 0,
         "culprit_taken": taken(watched.before.log, stash),
         "culprit_agent_spent": watched.spent(agent) if agent else 0,
+        "bond_forfeited": forfeited(watched.before.log, agent),
         "receipts": play.owed(),
         "deposit": purse.get("deposit", 0),
         "paid": purse.get("paid", 0),
@@ -366,6 +367,12 @@ def taken(log, stash):
     return sum(of["taken"] for of in slashed if of["offender"] == stash)
 
 
+def forfeited(log, agent):
+    """What somebody lost of bonds, whatever it was paid for beside that."""
+    lost = [of for _, _, name, of in log.events() if name == "BondForfeited"]
+    return sum(of["awarded"] + of["burned"] for of in lost if of["challenger"] == agent)
+
+
 def problems(play, found, is_alone):
     """What is not as it must be."""
     wrong, cheat = [], play.cheat
@@ -385,7 +392,9 @@ def problems(play, found, is_alone):
         wrong.append("whoever was convicted was paid")
     if play.payee.name == HONEST and found["paid"] < found["receipts"]:
         wrong.append("the honest provider was not paid for all")
-    if play.kind == "false-dispute" and found["culprit_agent_spent"] <= 0:
+    # Its agent may have been paid for finding somebody else's lie meanwhile.
+    lost_bond = found["bond_forfeited"] or found["culprit_agent_spent"] > 0
+    if play.kind == "false-dispute" and not lost_bond:
         wrong.append("who disputed what is right lost no bond")
     if play.kind == "unpaid-last-chunk" and not found["kept_back"]:
         wrong.append("no voucher was kept back")
@@ -406,6 +415,7 @@ def show(found, console):
             ("stake lost by the culprit", sure(one["culprit_lost"])),
             ("stake lost by all others", sure(one["others_lost"])),
             ("spent by the culprit's agent", sure(max(0, one["culprit_agent_spent"]))),
+            ("of that, bonds", sure(one["bond_forfeited"])),
             ("receipts signed by the provider", sure(one["receipts"])),
             ("paid for them", sure(one["paid"])),
         ]

@@ -72,10 +72,14 @@ def run(devnet, console, tokens, log):
 def _followed(devnet, gateway, key, asked, log):
     """The last call that was asked, once it is final; who has audited it, and its batch."""
     provider, check, told = devnet.providers[0], devnet.supervisor.check, asked[-1]["receipt"]
-    proof = wait.until("a batch to have the receipt", lambda: gateway.proofs(told, key), BATCH_SECONDS, check)[-1]
+
+    def proofs(receipt):
+        return wait.until("a batch to have the receipt", lambda: gateway.proofs(receipt, key), BATCH_SECONDS, check)
+
+    proof = proofs(told)[-1]
     # Nobody else asks this provider: what is in the batch was asked here, and not after this.
-    proofs = [found for one in asked for found in gateway.proofs(one["receipt"], key)]
-    placed = [_placed(found["says"]) for found in proofs if found["batch"] == proof["batch"]]
+    found = [found for one in asked for found in proofs(one["receipt"])]
+    placed = [_placed(one["says"]) for one in found if one["batch"] == proof["batch"]]
     audits = Audits(devnet, provider, proof["batch"])
 
     def final():

@@ -256,8 +256,8 @@ class Devnet:
         return self.client.run("task", "nearest", "--input", text, "--output", out, "--count", count)
 
     def purses(self, block=None):
-        """What each stash has beside its stake, in plancks, in the last final block or another: work and audits are
-        paid into it."""
+        """What each stash has beside its stake, in plancks, in the last final block or another: work, with what is
+        minted for it, and audits are paid into it."""
         workers = self.workers() + self.spares
         return {worker.stash: self.chain.account(worker.stash, block)["free"] for worker in workers}
 

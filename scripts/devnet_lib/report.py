@@ -81,7 +81,7 @@ def generation(devnet, prompt, result):
 
 
 def received(devnet, before):
-    """What each worker's stash got since `before`, for work and for audits."""
+    """What each worker's stash got since `before`: for audits, and for work with what is minted for it."""
     after = devnet.purses()
     return [
         {"worker": worker.name, "received": after[worker.stash] - before[worker.stash]} for worker in devnet.workers()

@@ -104,7 +104,8 @@ class Validators:
             self.all = list(pool.map(self._prepare, range(self.count)))
 
     def _prepare(self, index):
-        name = DEV_NAMES[index] if self.chain_id == "local" else f"validator-{index + 1}"
+        is_known = self.chain_id == "local" and index < len(DEV_NAMES)
+        name = DEV_NAMES[index] if is_known else f"validator-{index + 1}"
         base = self.home / name
         base.mkdir(parents=True)
         key = base / "node.key"
@@ -132,7 +133,7 @@ class Validators:
         validator = self.all[index]
         others = [self.address(i) for i in range(self.count) if i != index]
         argv = [self.binary, "--chain", self.spec, "--validator", "--base-path", validator.base_path]
-        argv += [f"--{validator.name}"] if self.chain_id == "local" else ["--name", validator.name]
+        argv += [f"--{validator.name}"] if validator.name in DEV_NAMES else ["--name", validator.name]
         argv += ["--node-key-file", validator.node_key]
         argv += ["--listen-addr", f"/ip4/127.0.0.1/tcp/{self.ports.p2p(index)}"]
         argv += ["--listen-addr", f"/ip4/127.0.0.1/tcp/{self.ports.p2p_ws(index)}/ws"]

@@ -69,12 +69,18 @@ class Before:
         self.log.catch_up(self.chain.finalized_number())
         found = []
         for block, _, name, fields in self.log.events():
-            event = {"event": name, "block": block.number, "stash": None, "task": fields.get("task")}
+            event = {"event": name, "block": block.number, "stash": None, "task": task_of(fields)}
             if name in FAULTS or SUSPENSION in name:
                 found.append(event | {"stash": stash_of(name, fields), "kind": fields.get("kind")})
             elif name in AUDITS:
                 found.append(event | {"verifier": fields["verifier"], "agrees": fields["agrees"]})
         return found
+
+
+def task_of(fields):
+    """The task that an event is about, or that a slash is for; nothing of what has none."""
+    cause = fields.get("cause") or {}
+    return cause["value"] if cause.get("name") == "Task" else fields.get("task")
 
 
 def stash_of(name, fields):

@@ -27,8 +27,7 @@ CAP = 100
 
 
 def event(name, pallet=None, task=0, **fields):
-    pallet = pallet or ("TrustLock" if name == "SlashDeferred" else "Results")
-    return (pallet, name, {"task": task, **fields})
+    return (pallet or "Results", name, {"task": task, **fields})
 
 
 def posted(task=0, client="client"):
@@ -100,11 +99,19 @@ class Counting(unittest.TestCase):
 
     def test_a_fault_and_its_slash_are_one_slash_of_whoever_is_honest(self):
         of = {"offender": STASHES["verifier-1"], "kind": "AuditNoShow"}
-        found = judged(posted(), event("FaultFound", **of), event("SlashDeferred", **of), settled())
+        deferred = ("TrustLock", "SlashDeferred", {"cause": {"name": "Task", "value": 0}, **of})
+        found = judged(posted(), event("FaultFound", **of), deferred, settled())
         self.assertEqual(found["honest_slashes"], 1)
         self.assertEqual(found["cases"]["slashes"][0]["worker"], "verifier-1")
         other = {"offender": "somebody else", "kind": "NoReveal"}
         self.assertEqual(judged(posted(), event("FaultFound", **other), settled())["honest_slashes"], 0)
+
+    def test_a_slash_for_something_else_than_a_task_is_one_of_its_own(self):
+        for cause in ({"name": "Channels"}, {"name": "Equivocation", "value": 0}):
+            of = {"cause": cause, "offender": STASHES["provider-1"], "kind": "Equivocation"}
+            found = judged(posted(), ("TrustLock", "SlashDeferred", of), settled())
+            self.assertEqual(found["honest_slashes"], 1)
+            self.assertIsNone(found["cases"]["slashes"][0]["task"])
 
     def test_suspensions_are_counted_apart(self):
         suspended = ("TrustLock", "Suspended", {"stash": STASHES["provider-1"], "until": 90})

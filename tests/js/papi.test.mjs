@@ -27,7 +27,7 @@ let folder;
 
 before(async () => {
   let surety;
-  ({ folder, surety } = await within(120, "descriptors", generate(client)));
+  ({ folder, surety } = await within(400, "descriptors", generate(client)));
   api = client.getTypedApi(surety);
 });
 

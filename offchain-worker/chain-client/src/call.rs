@@ -2,6 +2,7 @@
 
 pub mod argument;
 pub mod name;
+pub mod stake;
 
 use sp_core::{H256, crypto::AccountId32};
 use surety_channels::{
@@ -10,16 +11,14 @@ use surety_channels::{
 };
 use surety_dispute_game::bisection::Move;
 use surety_proofs::{PartOpening, SegmentOpening, SignedStatement};
-use surety_types::{
-    ModelId, TaskId,
-    model::{ModelManifest, Operation},
-    multiaddr::Endpoints,
-    stake::Role,
-    task::{Bid, ResultClaim, TaskSpec},
-    trust::{AuditAnswer, AuditProof, Content, DemandedParts, DisputeId, ItemsFound, Refutation, SlashId},
+use surety_types::model::{ModelManifest, Operation};
+use surety_types::task::{Bid, ResultClaim, TaskSpec};
+use surety_types::trust::{
+    AuditAnswer, AuditProof, Content, DemandedParts, DisputeId, ItemsFound, Refutation, SlashId,
 };
+use surety_types::{ModelId, TaskId, multiaddr::Endpoints, provider::DeviceProfile, stake::Role};
 
-use crate::{Balance, ChannelOpenings, ReceiptAtPoint, ReceiptSource};
+use crate::{Balance, ChannelOpenings, ReceiptAtPoint, ReceiptSource, StakeCall};
 
 /// A call, with its arguments as the pallet takes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +57,7 @@ pub enum Call {
     /// `ProviderRegistry.register`: offers a machine, or updates the offer.
     RegisterProvider {
         /// The machine.
-        device: surety_types::provider::DeviceProfile,
+        device: DeviceProfile,
         /// Where its data plane answers.
         endpoints: Endpoints,
     },
@@ -495,6 +494,8 @@ pub enum Call {
         /// How much, in plancks.
         amount: Balance,
     },
+    /// About stake behind validators, and about their keys.
+    Stake(StakeCall),
     /// `Utility.batch_all`: all or none, of one signer. No batch is in it, and none [`Self::proves_itself`].
     Batch(Vec<Self>),
 }

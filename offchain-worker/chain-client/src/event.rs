@@ -2,7 +2,7 @@
 
 use codec::{Decode, DecodeAll};
 use surety_channels::ChannelId;
-use surety_types::TaskId;
+use surety_types::{TaskId, trust::SlashCause};
 
 /// Something that happened in a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +40,12 @@ impl ChainEvent {
         T::decode_all(&mut field.bytes.as_slice()).ok()
     }
 
-    /// The task that the event is about.
+    /// The task that the event is about; of a slash, what it is for.
     pub fn task(&self) -> Option<TaskId> {
-        self.field("task")
+        self.field("task").or_else(|| match self.field("cause")? {
+            SlashCause::Task(task) => Some(task),
+            SlashCause::Channels | SlashCause::Equivocation(_) => None,
+        })
     }
 
     /// The channel that the event is about.
@@ -72,5 +75,22 @@ mod tests {
         assert_eq!(event.task(), Some(7));
         assert_eq!(event.field::<u32>("task"), None);
         assert_eq!(event.field::<u64>("cap"), None);
+    }
+
+    #[test]
+    fn a_slash_is_about_the_task_that_caused_it_and_about_none_where_nothing_of_the_kind_did() {
+        let slash = |cause: SlashCause| ChainEvent {
+            pallet: "TrustLock".into(),
+            name: "SlashDeferred".into(),
+            extrinsic: None,
+            fields: vec![EventField {
+                name: "cause".into(),
+                text: String::new(),
+                bytes: cause.encode(),
+            }],
+        };
+        assert_eq!(slash(SlashCause::Task(7)).task(), Some(7));
+        assert_eq!(slash(SlashCause::Channels).task(), None);
+        assert_eq!(slash(SlashCause::Equivocation(7)).task(), None);
     }
 }

@@ -11,9 +11,10 @@ mod fake;
 mod refusal;
 pub mod sample;
 mod signer;
+mod stake;
 
 pub use address::{address, parse_address, short};
-pub use call::{Call, argument::Argument, name::CallName};
+pub use call::{Call, argument::Argument, name::CallName, stake::StakeCall};
 pub use chain::{
     Balance, BidRecord, BidTerms, BlockNumber, BlockRef, BlockStream, Chain, ChainInfo, CommitRecord,
     CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening, OpenTask, OpenTasks,
@@ -27,7 +28,7 @@ pub use channels::{
 pub use error::{ChainError, DispatchFault, ErrorClass};
 pub use event::{ChainEvent, EventField};
 #[cfg(any(test, feature = "testsuite"))]
-pub use fake::{FakeChain, FakeChannels, FakeDemand, FakeOffer, FakePoints, FakeState};
+pub use fake::{FakeChain, FakeChannels, FakeDelegation, FakeDemand, FakeOffer, FakePoints, FakeState};
 pub use refusal::Refusal;
 pub use signer::{
     MessageSigner, MessageVerifier, Signer, VrfDraw, checked_draw, checked_points, is_message_signed,
@@ -35,4 +36,8 @@ pub use signer::{
 };
 pub use sp_core::{H256 as Hash, crypto::AccountId32 as AccountId};
 pub use sp_runtime::FixedU128;
+pub use stake::{
+    CandidateRecord, Day, DelegatedStake, DelegationRecord, LeavingRecord, OperatorPool, PendingSlashes,
+    ServiceRecord, SessionKeys, StakeChain, StakeFund, ValidatorSets,
+};
 pub use surety_channels::Region;

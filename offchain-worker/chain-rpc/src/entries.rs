@@ -5,11 +5,18 @@ use scale_info::TypeInfo;
 use sp_core::crypto::AccountId32;
 use surety_types::TaskId;
 
-use super::transcode::Shape;
-use surety_chain_client::{
-    Balance, BidRecord, BlockNumber, CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord,
-    ProviderRecord, RegisteredModel, RoundRecord, SlashRecord, StakeInfo, TaskRecord, TrustInfo,
+use super::{
+    stake::{Delegator, Queued},
+    transcode::Shape,
 };
+use surety_chain_client::{
+    Balance, BidRecord, BlockNumber, CandidateRecord, CommitRecord, CommitteeRecord, DelegatedStake,
+    DemandRecord, DisputeRecord, OperatorPool, PendingSlashes, ProviderRecord, RegisteredModel, RoundRecord,
+    ServiceRecord, SessionKeys, SlashRecord, StakeFund, StakeInfo, TaskRecord, TrustInfo,
+};
+
+/// The pallets of stake behind validators. Runtimes before them lack them, and fit all the same.
+pub(super) const STAKE: [&str; 3] = ["Delegation", "Validators", "Session"];
 
 /// The storage entries that we read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +45,22 @@ pub(super) enum Entry {
     NextTaskId,
     Number,
     Elapsed,
+    Pools,
+    Delegators,
+    DelegatedStakes,
+    Buckets,
+    Pending,
+    Candidates,
+    Services,
+    Authored,
+    CurrentIndex,
+    Validators,
+    QueuedKeys,
+    NextKeys,
 }
 
 impl Entry {
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 36] = [
         Self::Account,
         Self::Events,
         Self::Parameters,
@@ -66,6 +85,18 @@ impl Entry {
         Self::NextTaskId,
         Self::Number,
         Self::Elapsed,
+        Self::Pools,
+        Self::Delegators,
+        Self::DelegatedStakes,
+        Self::Buckets,
+        Self::Pending,
+        Self::Candidates,
+        Self::Services,
+        Self::Authored,
+        Self::CurrentIndex,
+        Self::Validators,
+        Self::QueuedKeys,
+        Self::NextKeys,
     ];
 
     /// Pallet, entry, number of keys.
@@ -95,12 +126,24 @@ impl Entry {
             Self::NextTaskId => ("TaskAuction", "NextTaskId", 0),
             Self::Number => ("System", "Number", 0),
             Self::Elapsed => ("FinalityClock", "Elapsed", 0),
+            Self::Pools => ("Delegation", "Pools", 1),
+            Self::Delegators => ("Delegation", "Delegators", 1),
+            Self::DelegatedStakes => ("Delegation", "Stakes", 1),
+            Self::Buckets => ("Delegation", "Buckets", 2),
+            Self::Pending => ("Delegation", "Pending", 1),
+            Self::Candidates => ("Validators", "Candidates", 1),
+            Self::Services => ("Validators", "Services", 1),
+            Self::Authored => ("Validators", "Authored", 1),
+            Self::CurrentIndex => ("Session", "CurrentIndex", 0),
+            Self::Validators => ("Session", "Validators", 0),
+            Self::QueuedKeys => ("Session", "QueuedKeys", 0),
+            Self::NextKeys => ("Session", "NextKeys", 1),
         }
     }
 
     /// Whether older runtimes of the supported window may lack it.
     pub fn is_optional(self) -> bool {
-        matches!(self, Self::OpenTasks | Self::Elapsed)
+        matches!(self, Self::OpenTasks | Self::Elapsed) || STAKE.contains(&self.name().0)
     }
 
     /// What we read it as; nothing for what is read with the metadata's own types.
@@ -127,6 +170,17 @@ impl Entry {
             Self::Slashes => Shape::of::<SlashRecord>(),
             Self::Records => Shape::of::<TrustInfo>(),
             Self::Committees => Shape::of::<CommitteeRecord>(),
+            Self::Pools => Shape::of::<OperatorPool>(),
+            Self::Delegators => Shape::of::<Vec<Delegator>>(),
+            Self::DelegatedStakes => Shape::of::<DelegatedStake>(),
+            Self::Buckets => Shape::of::<StakeFund>(),
+            Self::Pending => Shape::of::<PendingSlashes>(),
+            Self::Candidates => Shape::of::<CandidateRecord>(),
+            Self::Services => Shape::of::<ServiceRecord>(),
+            Self::Authored | Self::CurrentIndex => Shape::of::<u32>(),
+            Self::Validators => Shape::of::<Vec<AccountId32>>(),
+            Self::QueuedKeys => Shape::of::<Vec<Queued>>(),
+            Self::NextKeys => Shape::of::<SessionKeys>(),
         })
     }
 }

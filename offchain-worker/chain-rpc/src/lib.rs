@@ -16,6 +16,7 @@ mod reveals;
 mod runtime;
 mod search;
 mod sign;
+mod stake;
 mod submit;
 #[cfg(test)]
 mod tests;
@@ -34,10 +35,8 @@ use codec::{Decode, Encode};
 use scale_info::TypeInfo;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
-use surety_types::{
-    ContentHash, ModelId, TaskId,
-    trust::{DisputeId, SlashId},
-};
+use surety_types::trust::{DisputeId, SlashId};
+use surety_types::{ContentHash, ModelId, TaskId};
 
 use surety_chain_client::{
     Balance, BidRecord, BidTerms, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent,

@@ -14,7 +14,7 @@ use subxt::{
 use surety_types::ContentHash;
 
 use super::{
-    entries::Entry,
+    entries::{Entry, STAKE},
     transcode::{End, Shape, fits, transcode},
 };
 use surety_chain_client::{Balance, Call, CallName, ChainError, TaskInfo, sample};
@@ -64,10 +64,13 @@ impl Runtime {
         };
         let entries = Entry::ALL.into_iter().map(|entry| runtime.check_entry(entry));
         let calls = sample::calls();
-        let has_channels = runtime.has_channels();
+        let is_expected = |pallet| {
+            let is_optional = pallet == CHANNELS || STAKE.contains(&pallet);
+            !is_optional || runtime.has_pallet(pallet)
+        };
         let calls = calls
             .iter()
-            .filter(|call| has_channels || call.name().pallet != CHANNELS)
+            .filter(|call| is_expected(call.name().pallet))
             .map(|call| runtime.encoded(call).map(|_| ()));
         let all = entries.chain(calls).chain(runtime.check_api());
         let misfits = all.filter_map(|checked| match checked {
@@ -309,7 +312,11 @@ impl Runtime {
 
     /// Whether it has payment channels. Runtimes before it have none, and fit all the same.
     pub(super) fn has_channels(&self) -> bool {
-        self.metadata.pallet_by_name(CHANNELS).is_some()
+        self.has_pallet(CHANNELS)
+    }
+
+    fn has_pallet(&self, name: &str) -> bool {
+        self.metadata.pallet_by_name(name).is_some()
     }
 
     pub(super) fn skip(&self, input: &mut &[u8], ty: u32) -> Result<(), scale_decode::visitor::DecodeError> {

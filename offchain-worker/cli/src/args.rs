@@ -6,8 +6,10 @@ mod channel;
 mod faucet;
 mod gateway;
 mod security;
+mod stake;
 mod task;
 mod trust;
+mod validator;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -20,11 +22,13 @@ pub use channel::{ChannelCommand, OffersArgs, OpenArgs};
 pub use faucet::{FaucetArgs, FaucetCommand};
 pub use gateway::{GatewayArgs, GatewayCommand, KeyArgs, KeysCommand};
 pub use security::{Level, SecurityArgs};
+pub use stake::{RedelegateArgs, StakeCommand};
 pub use task::{
     ExplainArgs, GenerateArgs, ListArgs, NearestArgs, ResultArgs, SpecArgs, SubmitArgs, TaskArg, TaskCommand,
     UntilArg, WatchArgs,
 };
 pub use trust::{DisputeCommand, DisputeReportArgs, DisputeShowArgs, VerifierCommand};
+pub use validator::{JoinArgs, OperatorArg, ValidatorCommand, ValidatorInitArgs};
 
 /// Explained below every help text.
 const EXIT_CODES: &str = "\
@@ -87,6 +91,12 @@ pub enum Command {
     /// Earn by checking what others compute
     #[command(subcommand)]
     Verifier(VerifierCommand),
+    /// Earn by making blocks
+    #[command(subcommand)]
+    Validator(ValidatorCommand),
+    /// Stake behind validators: whom to back, and what it earns
+    #[command(subcommand)]
+    Stake(StakeCommand),
     /// Have something computed
     #[command(subcommand)]
     Task(TaskCommand),

@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
+use surety_chain_rpc::NodeFault;
 use surety_client::ClientError;
 use surety_client::{nearest::Mismatch, text::TextInputError};
 use surety_demo_model::TrainError;
@@ -42,6 +43,16 @@ pub enum CliError {
         free: Amount,
         /// What the chain says.
         source: ChainError,
+    },
+    /// The node of this machine does not answer, or not what it is asked.
+    #[error(
+        "{url}: {source}; start surety-node with --validator on this machine, or name its RPC there with --rpc"
+    )]
+    Node {
+        /// Its RPC.
+        url: String,
+        /// What it says.
+        source: NodeFault,
     },
     /// The data plane.
     #[error("{0}{then}", then = advice::listening(.0))]
@@ -257,6 +268,7 @@ impl CliError {
                 | ChainError::Busy { .. } => 4,
                 ChainError::Key { .. } => 7,
             },
+            Self::Node { .. } => 3,
             Self::UnknownTask(_)
             | Self::UnknownDispute(_)
             | Self::UnknownModel(_)

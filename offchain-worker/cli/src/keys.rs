@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sp_core::{crypto::Pair, sr25519};
+use sp_core::{crypto::Pair, ed25519, sr25519};
 use sp_crypto_hashing::blake2_256;
 use surety_chain_client::{AccountId, ChainError, Signer, parse_address};
 
@@ -90,13 +90,27 @@ pub fn load(path: &Path) -> Result<Key, KeyError> {
 /// When the file exists or cannot be written.
 pub fn create(path: &Path) -> Result<AccountId, KeyError> {
     let (_, phrase, _) = sr25519::Pair::generate_with_phrase(None);
-    write_new(path, |file| writeln!(file, "{phrase}")).map_err(|e| match e.kind() {
+    write_new(path, |file| writeln!(file, "{phrase}")).map_err(|e| not_new(path, e))?;
+    Ok(load(path)?.signer.account().clone())
+}
+
+/// Makes the key that peers know a node by, in the form that `surety-node --node-key-file` reads.
+///
+/// # Errors
+/// When the file exists or cannot be written.
+pub fn create_node_key(path: &Path) -> Result<(), KeyError> {
+    let (_, seed) = ed25519::Pair::generate();
+    // Without the end of a line, which would be read as a part of it.
+    write_new(path, |file| write!(file, "{}", hex::encode(seed))).map_err(|e| not_new(path, e))
+}
+
+fn not_new(path: &Path, source: io::Error) -> KeyError {
+    match source.kind() {
         io::ErrorKind::AlreadyExists => KeyError::Exists {
             path: path.to_owned(),
         },
-        _ => io_error(path, e),
-    })?;
-    Ok(load(path)?.signer.account().clone())
+        _ => io_error(path, source),
+    }
 }
 
 /// A file that only its owner can read, there whole or not at all, and never in the place of another.
@@ -198,6 +212,18 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap().split_whitespace().count(), 12);
         assert!(matches!(create(&path), Err(KeyError::Exists { .. })));
         assert_eq!(load(&path).unwrap().signer.account(), &account);
+    }
+
+    #[test]
+    fn a_node_key_is_private_and_what_the_node_reads_and_nothing_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("node.key");
+        create_node_key(&path).unwrap();
+        check_mode(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!((text.len(), hex::decode(&text).unwrap().len()), (64, 32));
+        assert!(matches!(create_node_key(&path), Err(KeyError::Exists { .. })));
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
 
     #[test]

@@ -70,6 +70,9 @@ fn help_of_every_command() {
         ("help_provider", &["provider", "--help"]),
         ("help_provider_up", &["provider", "up", "--help"]),
         ("help_verifier_up", &["verifier", "up", "--help"]),
+        ("help_validator", &["validator", "--help"]),
+        ("help_validator_join", &["validator", "join", "--help"]),
+        ("help_stake", &["stake", "--help"]),
         ("help_dispute", &["dispute", "--help"]),
         ("help_task", &["task", "--help"]),
         ("help_task_submit", &["task", "submit", "--help"]),
@@ -130,6 +133,75 @@ fn a_node_that_is_down_is_named() {
     let text = case.fails(&["account", "show", "--key-file", &case.key(), "--rpc", DEAD]);
     assert!(text.starts_with("exit 3\n"), "{text}");
     assert!(text.contains(DEAD), "{text}");
+}
+
+#[test]
+fn session_keys_are_made_by_a_node_of_this_machine_alone() {
+    let case = Case::new().with_key(0o600);
+    for command in ["init", "rotate"] {
+        let args = [
+            "validator",
+            command,
+            "--key-file",
+            &case.key(),
+            "--rpc",
+            "ws://192.0.2.1:9944",
+        ];
+        let text = case.fails(&args);
+        assert!(
+            text.starts_with("exit 2\n") && text.contains("sign in the operator's place"),
+            "{text}"
+        );
+    }
+    assert!(
+        !case
+            .home
+            .path()
+            .join(".local/share/surety/session-keys.json")
+            .exists()
+    );
+}
+
+#[test]
+fn a_validator_is_prepared_before_its_node_runs() {
+    let case = Case::new().with_key(0o600);
+    let args = [
+        "validator",
+        "init",
+        "--json",
+        "--key-file",
+        &case.key(),
+        "--rpc",
+        DEAD,
+    ];
+    let run = || {
+        let output = surety(case.home.path(), &args);
+        assert!(output.status.success());
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    let ready = run();
+    assert!(ready["session_keys"].is_null() && ready["next"].as_str().unwrap().contains("start the node"));
+    let key = ready["node_key"].as_str().unwrap();
+    assert!(
+        ready["unit"]
+            .as_str()
+            .unwrap()
+            .contains(&format!("--node-key-file {key}"))
+    );
+    let text = fs::read_to_string(key).unwrap();
+    // Peers know the node by it: it stays.
+    assert_eq!(run(), ready);
+    assert_eq!(fs::read_to_string(key).unwrap(), text);
+}
+
+#[test]
+fn a_validator_without_session_keys_is_told_how_to_make_them() {
+    let case = Case::new().with_key(0o600);
+    let text = case.fails(&["validator", "join", "--key-file", &case.key(), "--rpc", DEAD]);
+    assert!(
+        text.starts_with("exit 2\n") && text.contains("surety validator init"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -427,9 +427,9 @@ extern "C" __global__ void quantize_heads(const float *rows, u32 head_dim, i16 *
   if (threadIdx.x == 0) scales[blockIdx.x] = vanishing ? 0.0f : div(size, INT12_MAX);
 }
 
-// Puts rows of quantized heads, from row `from` on, at positions from `at`. Keys are kept [kv_head][pair of elements][position],
-// as `score` reads them with neighboring threads at neighboring positions; values [kv_head][position][d],
-// as `mix` does; scales [kv_head][position].
+// Puts rows of quantized heads, from row `from` on, at positions from `at`. Keys are kept [kv_head][pair of
+// elements][position], as `score` reads them with neighboring threads at neighboring positions; values
+// [kv_head][position][d], as `mix` does; scales [kv_head][position].
 extern "C" __global__ void append(const i16 *keys, const float *key_scales, const i16 *values,
                                   const float *value_scales, int *kept_keys, float *kept_key_scales,
                                   i16 *kept_values, float *kept_value_scales, u32 from, u32 at, u32 count,

@@ -64,8 +64,8 @@ pub enum EngineError {
     Device(surety_cuda::Error),
     /// The device has computed something else than the processor does: nothing is claimed of it.
     #[error(
-        "the device gives other numbers than the processor: nothing that it computes can be claimed. Run the \
-         checks of docs/cuda.md, and choose the device `cpu` until they pass"
+        "the device gives other numbers than the processor: nothing that it computes can be claimed, and the \
+         processor goes on alone. Run the checks of docs/cuda.md, and choose the device `cpu` until they pass"
     )]
     DeviceDiffers,
     /// The tensor library refused.

@@ -1,7 +1,7 @@
 //! Who is answered next. Where all places are taken, requests wait for one, and it goes to the key that has
-//! fewest; of several such keys to the one that has waited longest for its next. So while a key waits no other
-//! is given more than one place more than it has; and one that has none gets one of the next few that come
-//! back, as many as there are keys. Nobody keeps others out by asking for much.
+//! fewest; of several such keys to the one that has waited longest for its next. So while a key waits no
+//! other is given more than one place more than it has; and one that has none gets one of the next few that
+//! come back, as many as there are keys. Nobody keeps others out by asking for much.
 
 use std::{
     collections::{BTreeMap, VecDeque},

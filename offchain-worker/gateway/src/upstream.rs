@@ -151,7 +151,8 @@ pub enum UpstreamError {
     /// No channel has the money for it, and there is no more for one.
     #[error("the gateway's channels have too little money for this: its operator has to raise their budget")]
     Exhausted,
-    /// Providers have been asked as much as they stand behind: that takes minutes to settle. Nobody is paid.
+    /// Providers have been asked as much as they stand behind: that takes an hour or more to settle. Nobody
+    /// is paid.
     #[error(
         "the providers of this model were asked for as much as their locks cover: try again when it is settled, \
          or another model"

@@ -290,6 +290,8 @@ impl ComputeError {
                 EngineError::Panicked(_) | EngineError::Compute(_) | EngineError::Threads(_) => {
                     Failure::Failed
                 }
+                // Others have the device's memory; or it is used no more, and the processor is.
+                EngineError::Device(_) | EngineError::DeviceDiffers => Failure::Failed,
                 _ => Failure::Permanent,
             },
         }

@@ -36,7 +36,9 @@ async fn carry_out_until_error(tools: &Tools, backoff: &mut Backoff) -> Result<(
             // Final, so that the next look does not find it again.
             let until = Until::Finalized.into();
             match tools.chain.submit(&tools.signer, call, until).await {
-                Ok(_) => tracing::info!(slash, task = record.task, kind = ?record.kind, "slash carried out"),
+                Ok(_) => {
+                    tracing::info!(slash, cause = ?record.cause, kind = ?record.kind, "slash carried out")
+                }
                 Err(e) => tracing::warn!(slash, error = %e, "slash not carried out"),
             }
         }

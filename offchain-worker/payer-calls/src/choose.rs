@@ -19,16 +19,16 @@ const FAILURE: u32 = 1_000;
 /// More of them than this say nothing more.
 const FAILURES_MAX: u32 = 16 * FAILURE;
 
-/// Whoever has sold so many units, at its own price, in its newest batches is known by that. Selling to oneself
-/// costs their levy, which is a percent or two.
+/// Whoever has sold so many units, at its own price, in its newest batches is known by that. Selling to
+/// oneself costs their levy, which is a percent or two.
 const KNOWN_UNITS: u128 = 100_000;
 
 /// Whoever has had the same stake and agent for so many blocks is known by that: a week.
 const KNOWN_BLOCKS: u32 = 302_400;
 
-/// In thousandths: what weighs against whoever is not known by what it has sold, not for how long it is there,
-/// for each deadline of a task that it has missed, and for ever having been convicted. The first two are small:
-/// a newcomer that asks a fifth less is as good as anybody.
+/// In thousandths: what weighs against whoever is not known by what it has sold, not for how long it is
+/// there, for each deadline of a task that it has missed, and for ever having been convicted. The first two
+/// are small: a newcomer that asks a fifth less is as good as anybody.
 const UNSOLD: u32 = 125;
 const UNSETTLED: u32 = 125;
 const MISSED: u32 = 125;

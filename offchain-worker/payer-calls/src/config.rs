@@ -48,8 +48,8 @@ pub struct Patience {
     pub again: Duration,
     /// A channel that nobody uses for so long is closed, on the chain's clock.
     pub idle: Time,
-    /// A receipt that no final batch has after so long is asked for, and demanded where it is not shown, on the
-    /// chain's clock; sooner where its channel would have ended before it was shown.
+    /// A receipt that no final batch has after so long is asked for, and demanded where it is not shown, on
+    /// the chain's clock; sooner where its channel would have ended before it was shown.
     pub batched: Time,
 }
 
@@ -66,8 +66,8 @@ impl Default for Patience {
             again: Duration::from_secs(2),
             // A day of two-second blocks.
             idle: 43_200,
-            // Two hours: a batch is made within minutes, and final after one. Providers that are late to count it
-            // show it when they are asked, which costs nothing.
+            // Two hours: a batch is made within minutes, and final after one. Providers that are late to
+            // count it show it when they are asked, which costs nothing.
             batched: 3_600,
         }
     }

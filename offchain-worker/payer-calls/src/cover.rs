@@ -1,13 +1,19 @@
 //! How much is asked of one provider: no more than what it stands behind.
 //!
-//! A wrong answer that no batch has meets no point, and costs its provider nothing before somebody demands it.
-//! So what clients have asked of a provider, and no final batch has, must be worth less to it than the lock
-//! that it loses then. That lock is for a cap `E`, and larger than `v E / b`: whatever is wrong of answers
-//! that cost `E` is a loss.
+//! A wrong answer that no batch has meets no point, and costs its provider nothing before somebody demands
+//! it. So what clients have asked of a provider, and no final batch has, must be worth less to it than the
+//! lock that it loses then. That lock is for a cap `E`, and larger than `v E / b`: whatever is wrong of
+//! answers that cost `E` is a loss.
 //!
 //! What others have asked nobody here sees. What they have deposited, less what final batches have of it, is
 //! at least as much. Where all deposits together are beyond the cap each payer keeps to its part of it, by
-//! what it has deposited: so all that go by this are within the cap together, whoever they are.
+//! what it has deposited: so all whose deposits are there are within the cap together.
+//!
+//! **Not more than that.** What earlier payers have asked is not taken back when others come: of `n` that
+//! come one after the other with equal deposits, each having asked its part by then, all together have asked
+//! `1 + 1/2 + ... + 1/n` caps; with growing deposits nearly one each. What came within [`KEPT`] blocks is not
+//! seen, nor what a provider has given back. And what is counted is taken to be what was signed: no payer
+//! compares the two.
 
 use sp_core::U256;
 use surety_chain_client::{BlockRef, ChainError, When};

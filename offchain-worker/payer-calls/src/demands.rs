@@ -1,9 +1,9 @@
 //! The duty of whoever holds receipts: each of them is in a batch, or demanded.
 //!
 //! What a batch has of a channel is known to its provider. A payer sees it on the chain only when it is
-//! counted, which happens in the order of requests. So where receipts are not counted for as long as the payer
-//! waits, or their channel soon ends, their provider is asked for each of them, over a connection. What it
-//! shows there under a root that the chain has costs nobody anything. The first that it does not show is
+//! counted, which happens in the order of requests. So where receipts are not counted for as long as the
+//! payer waits, or their channel soon ends, their provider is asked for each of them, over a connection. What
+//! it shows there under a root that the chain has costs nobody anything. The first that it does not show is
 //! demanded on the chain, and then the next: whoever puts just what is demanded into batches, and nothing
 //! else, has more of it met by points each time.
 //!

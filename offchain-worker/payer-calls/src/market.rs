@@ -276,9 +276,9 @@ impl Shared {
         RandomState::new().hash_one(self.next_call())
     }
 
-    /// What a unit of a model costs at the cheapest provider that can be asked, in plancks: of those that have
-    /// not failed lately, where there are any. What everybody may cost follows it, so that one that is cheap,
-    /// and does not answer, would keep out all others.
+    /// What a unit of a model costs at the cheapest provider that can be asked, in plancks: of those that
+    /// have not failed lately, where there are any. What everybody may cost follows it, so that one that is
+    /// cheap, and does not answer, would keep out all others.
     pub fn cheapest(&self, model: ModelId, operation: Operation) -> Option<u128> {
         let (market, now) = (self.market(), self.now_ms());
         let has_failed = |offer: &OfferView| {
@@ -291,22 +291,24 @@ impl Shared {
         cheapest.map(|(_, unit_price)| unit_price)
     }
 
-    /// Ways to the best that could be asked, to `most` of them at most, with what a unit costs there. Where
-    /// one lacks a channel, that is wanted for the next time. Who has failed is none of them, but for the
-    /// best.
+    /// Ways to the best that can be asked now, to `most` of them at most, with what a unit costs there. Of
+    /// the best `most` those that lack a channel get one for the next time. Who has failed is none of them,
+    /// but for the best.
     pub fn ways(&self, need: &Need, refused: &BTreeSet<AccountId>, most: usize) -> Vec<(Way, u128)> {
         let (candidates, _) = self.candidates(need, refused);
-        let ordered = self.order(need, candidates, self.draw());
-        let best = ordered
-            .into_iter()
-            .enumerate()
-            .filter(|(at, candidate)| *at == 0 || !candidate.has_failed());
-        let ways = best.take(most).filter_map(|(_, candidate)| {
+        let ordered = self.order(need, candidates, self.draw()).into_iter().enumerate();
+        let fit = ordered.filter(|(at, candidate)| *at == 0 || !candidate.has_failed());
+        let mut ways = Vec::new();
+        for (at, (_, candidate)) in fit.enumerate() {
+            if ways.len() >= most {
+                break;
+            }
             let price = need.price(candidate.unit_price);
-            let way = self.way(&candidate.provider, price, true).ok()?;
-            Some((way, candidate.unit_price))
-        });
-        ways.collect()
+            if let Ok(way) = self.way(&candidate.provider, price, at < most) {
+                ways.push((way, candidate.unit_price));
+            }
+        }
+        ways
     }
 
     /// A place in a channel to a provider for a request that may cost so much. Where there is none, money is

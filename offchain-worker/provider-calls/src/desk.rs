@@ -27,7 +27,6 @@ use crate::{
     errands::{Back, Errands},
     front::{Arrived, CallId, LineId},
     points::Question,
-    shares::has_share,
     sight::Sight,
     trace,
     watch::Watch,
@@ -249,10 +248,9 @@ impl Desk {
         let Arrived { ask, line, told } = arrived;
         let (channel, nonce) = (ask.voucher.voucher.channel, ask.voucher.voucher.nonce);
         let price = ask.request.price(ask.request.units_max).unwrap_or(u128::MAX);
-        let taken = self.may_take(channel, &ask.request).and_then(|(seen, at)| {
-            self.leaves_places(channel, &ask.request)?;
-            self.payee.try_ask(ask, seen.as_ref(), at)
-        });
+        let taken = self
+            .may_take(channel, &ask.request)
+            .and_then(|(seen, at)| self.payee.try_ask(ask, seen.as_ref(), at));
         match taken {
             Ok(taken) => {
                 self.parts.metrics.taken.inc();
@@ -287,7 +285,7 @@ impl Desk {
             return Err(Refusal::NotOffered);
         }
         let places = self.watch.places(request.model, request.operation);
-        if self.answering(request).len() >= places as usize {
+        if self.answering(request) >= places as usize {
             return Err(Refusal::Busy);
         }
         // What is answered has to find room in batches: a demand of its receipt has to be met in time.
@@ -301,20 +299,14 @@ impl Desk {
         Ok((self.watch.channel(channel), at))
     }
 
-    /// Others have to be left some beside whoever pays a channel.
-    fn leaves_places(&self, channel: ChannelId, request: &Request) -> Result<(), Refusal> {
-        let sight = self.watch.sight.as_ref().ok_or(Refusal::Busy)?;
-        let places = self.watch.places(request.model, request.operation) as usize;
-        let has_share = has_share(&sight.channels, channel, &self.answering(request), places);
-        has_share.then_some(()).ok_or(Refusal::Busy)
-    }
-
-    /// The channel of each request of the same kind that is answered.
-    fn answering(&self, request: &Request) -> Vec<ChannelId> {
-        let is_same = |open: &Request| (open.model, open.operation) == (request.model, request.operation);
-        let mut open = self.payee.open_calls().collect::<Vec<_>>();
-        open.retain(|(channel, nonce)| self.payee.request(*channel, *nonce).is_some_and(is_same));
-        open.into_iter().map(|(channel, _)| channel).collect()
+    /// How many requests of the same kind are answered.
+    fn answering(&self, request: &Request) -> usize {
+        let kind = (request.model, request.operation);
+        self.payee
+            .open_calls()
+            .filter_map(|(channel, nonce)| self.payee.request(channel, nonce))
+            .filter(|open| (open.model, open.operation) == kind)
+            .count()
     }
 
     /// More of an answer is there.

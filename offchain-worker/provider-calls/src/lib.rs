@@ -23,7 +23,6 @@ mod owed;
 mod points;
 mod read;
 mod receipts;
-mod shares;
 mod sight;
 mod terms;
 mod trace;

@@ -116,8 +116,8 @@ impl Watch {
         self.sight = Some(sight);
     }
 
-    /// Whether receipts of so much find room, and places for as many batches as they may need: half of one may
-    /// stay empty because the next receipt is too dear for the rest of it.
+    /// Whether receipts of so much find room, and places for as many batches as they may need: half of one
+    /// may stay empty because the next receipt is too dear for the rest of it.
     pub(crate) fn has_room(&self, sight: &Sight, at_risk: u128) -> bool {
         let most = self.batch_price_max(sight);
         let batches = at_risk.saturating_mul(2).checked_div(most);

@@ -2,13 +2,14 @@
 
 use frame_support::{dispatch::DispatchResult, ensure, storage::with_storage_layer, traits::Get};
 use sp_runtime::{
-    ArithmeticError, DispatchError, Saturating,
+    ArithmeticError, DispatchError, SaturatedConversion, Saturating,
     traits::{CheckedAdd, CheckedSub, Zero},
 };
+use surety_emission::fee_part;
 use surety_types::{
     TaskId,
     task::Assignment,
-    traits::{Escrow, Settlement},
+    traits::{Escrow, Settlement, WorkPay},
     trust::AuditToPay,
 };
 
@@ -123,7 +124,21 @@ impl<T: Config> Pallet<T> {
         Self::take_fee(task, &escrow.client, fee)?;
         Self::give_back(task, &escrow.client, refund)?;
         Self::return_lock(task, &escrow.client, escrow.lock)?;
+        Self::note_work(payments, paid, fee);
         Ok(Settlement { paid, fee, refund })
+    }
+
+    /// Tells for which work a fee was taken, and which part of it for each price: together never more than
+    /// it.
+    fn note_work(payments: &[Assignment<T::AccountId, BalanceOf<T>>], paid: BalanceOf<T>, fee: BalanceOf<T>) {
+        if fee.is_zero() {
+            return;
+        }
+        let (fee, paid) = (fee.saturated_into(), paid.saturated_into());
+        for payment in payments {
+            let part = fee_part(fee, payment.price.saturated_into(), paid);
+            T::Work::note_settled(&payment.provider, part.saturated_into());
+        }
     }
 
     fn do_pay_audits(

@@ -49,6 +49,7 @@ pub mod pallet {
     use surety_types::{
         TaskId,
         history::{Earning, Page, TaskHistory},
+        traits::WorkPay,
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
@@ -88,6 +89,9 @@ pub mod pallet {
 
         /// Part of its task's cap that a client locks beside it.
         type ClientLock: Get<Permill>;
+
+        /// Pays providers beyond their prices, by the fees that their work has paid.
+        type Work: WorkPay<Self::AccountId, BalanceOf<Self>>;
 
         /// Who worked on what, for views alone.
         type Tasks: TaskHistory<Self::AccountId, BalanceOf<Self>>;

@@ -10,7 +10,7 @@ use frame_support::{
     },
 };
 use sp_runtime::{BuildStorage, Perbill, Permill, traits::IdentityLookup};
-use surety_types::{task::Assignment, trust::AuditToPay};
+use surety_types::{task::Assignment, traits::WorkPay, trust::AuditToPay};
 
 use crate::{self as billing, Event, HoldReason, Pallet};
 
@@ -62,6 +62,17 @@ parameter_types! {
     pub static ClientLock: Permill = Permill::zero();
     pub const TreasuryAccount: AccountId = TREASURY;
     pub const ValidatorPot: AccountId = POT;
+    /// For whose work which part of a fee was taken.
+    pub static NotedWork: Vec<(AccountId, Balance)> = Vec::new();
+}
+
+/// Writes down what it is told.
+pub struct Notes;
+
+impl WorkPay<AccountId, Balance> for Notes {
+    fn note_settled(provider: &AccountId, fee: Balance) {
+        NotedWork::mutate(|noted| noted.push((*provider, fee)));
+    }
 }
 
 impl billing::Config for Test {
@@ -74,6 +85,7 @@ impl billing::Config for Test {
     type TreasuryAccount = TreasuryAccount;
     type ValidatorPot = ValidatorPot;
     type ClientLock = ClientLock;
+    type Work = Notes;
     type Tasks = ();
 }
 
@@ -113,6 +125,7 @@ impl TestExt {
         TreasuryShare::set(Permill::from_percent(40));
         ValidatorShare::set(Permill::from_percent(40));
         ClientLock::set(Permill::zero());
+        NotedWork::take();
 
         let mut storage = frame_system::GenesisConfig::<Test>::default()
             .build_storage()

@@ -270,6 +270,7 @@ impl surety_pallet_staking::Config for Test {
     type BlockNumberProvider = Clock;
     type Jail = ();
     type UnbondingPeriod = UnbondingPeriod;
+    type Pools = ();
     type OnClosed = ();
     type WeightInfo = ();
 }

@@ -51,8 +51,8 @@ pub const DELEGATIONS_MAX: u32 = 16;
 /// out, and a delegation that is displaced becomes one more.
 pub const STAKES_MAX: u32 = surety_types::limits::UNLOCKING_MAX + DELEGATIONS_MAX;
 
-/// Most days that a slash takes from. A report lives for a day, and a convict is out of the set two sessions
-/// later: a second report of that brings it to the fourth day at the latest.
+/// Most days that a slash takes from: that of the offence, up to two until it is reported, as a report lives
+/// for a day, and one more in which the convict may be in the set still.
 pub const SLASHED_DAYS_MAX: u32 = 4;
 
 /// Sessions for which somebody may still be a validator that is chilled now.
@@ -169,6 +169,24 @@ pub mod pallet {
     /// Everything together.
     #[pallet::storage]
     pub type Totals<T: Config> = StorageValue<_, TotalsRecord, ValueQuery>;
+
+    /// Pools that there are from the beginning.
+    #[pallet::genesis_config]
+    #[derive(frame_support::DefaultNoBound)]
+    pub struct GenesisConfig<T: Config> {
+        /// Each operator with its own stake, in plancks of its free balance, and its commission.
+        pub pools: alloc::vec::Vec<(T::AccountId, u128, Permill)>,
+    }
+
+    #[pallet::genesis_build]
+    impl<T: Config> BuildGenesisConfig for GenesisConfig<T> {
+        fn build(&self) {
+            for (operator, bond, commission) in &self.pools {
+                let opened = Pallet::<T>::do_open(operator.clone(), *bond, *commission);
+                assert!(opened.is_ok(), "no pool for {operator:?}: {opened:?}");
+            }
+        }
+    }
 
     /// What happened.
     #[pallet::event]

@@ -1,13 +1,22 @@
 //! What other pallets may do with pools.
 
-use frame_support::{storage::with_storage_layer, traits::Defensive};
+use frame_support::{storage::with_storage_layer, traits::Defensive, weights::Weight};
 use sp_runtime::{DispatchError, DispatchResult, Perquintill};
-use surety_types::traits::{PoolLedger, SessionIndex};
+use surety_types::traits::{PoolLedger, PoolStakes, SessionIndex};
 
 use crate::{
-    Config, Event, Pallet, Pending, Pools, SLASHED_DAYS_MAX, Stakes, Totals, asset, ledger,
-    types::PendingSlashes,
+    Config, Event, Pallet, Pending, Pools, SLASHED_DAYS_MAX, Stakes, Totals, WeightInfo, asset, ledger,
+    types::{Day, PendingSlashes},
 };
+
+/// A slash takes from so many days after that of its offence at most.
+const DAYS_AFTER: Day = SLASHED_DAYS_MAX.saturating_sub(1);
+
+impl<T: Config> PoolStakes<T::AccountId> for Pallet<T> {
+    fn is_staked(who: &T::AccountId) -> bool {
+        Stakes::<T>::contains_key(who)
+    }
+}
 
 impl<T: Config> PoolLedger<T::AccountId, u128> for Pallet<T> {
     fn backing(operator: &T::AccountId) -> u128 {
@@ -16,10 +25,6 @@ impl<T: Config> PoolLedger<T::AccountId, u128> for Pallet<T> {
 
     fn own(operator: &T::AccountId) -> u128 {
         Pools::<T>::get(operator).map_or(0, |pool| pool.fund.worth(pool.own_shares))
-    }
-
-    fn is_staked(who: &T::AccountId) -> bool {
-        Stakes::<T>::contains_key(who)
     }
 
     fn is_pending(operator: &T::AccountId) -> bool {
@@ -46,19 +51,24 @@ impl<T: Config> PoolLedger<T::AccountId, u128> for Pallet<T> {
     }
 
     fn note_pending(operator: &T::AccountId, since: SessionIndex) {
-        let until = Self::last_day_of_convict();
-        let since = Self::day_of(since).min(until);
-        let pending = match Pending::<T>::get(operator) {
-            Some(before) => PendingSlashes {
-                since: before.since.min(since),
-                until: before.until.max(until),
-                count: before.count.saturating_add(1),
-            },
-            None => PendingSlashes {
-                since,
-                until,
-                count: 1,
-            },
+        let last = Self::last_day_of_convict();
+        let before = Pending::<T>::get(operator);
+        // Where a convict stays a validator for want of others, its last day moves on as it is convicted
+        // again. Who leaves leaves as of an earlier one then, so that the first slash still takes from
+        // everybody who was there when it was deserved, and later ones from all who left since.
+        let first = before
+            .map_or(last, |before| before.since)
+            .min(Self::day_of(since));
+        let earliest = before
+            .map_or(last, |before| before.until)
+            .saturating_sub(DAYS_AFTER);
+        let since = first.max(earliest);
+        let until = before.map_or(last, |before| before.until.max(last));
+        let until = until.min(since.saturating_add(DAYS_AFTER));
+        let pending = PendingSlashes {
+            since,
+            until,
+            count: before.map_or(0, |before| before.count).saturating_add(1),
         };
         ledger::write_pending::<T>(operator, pending);
         Self::deposit_event(Event::SlashNoted {
@@ -81,9 +91,10 @@ impl<T: Config> PoolLedger<T::AccountId, u128> for Pallet<T> {
     fn slash(operator: &T::AccountId, part: Perquintill, since: SessionIndex) -> u128 {
         let pending = Pending::<T>::get(operator);
         let until = pending.map_or_else(Self::last_day_of_convict, |pending| pending.until);
-        // Not that a report could be of an earlier day: no caller makes this take longer.
-        let earliest = until.saturating_sub(SLASHED_DAYS_MAX.saturating_sub(1));
-        let since = Self::day_of(since).max(earliest);
+        // Not that a report could be of an earlier day: no caller makes this take longer. And who left after
+        // a later one left as of the last that there is.
+        let earliest = until.saturating_sub(DAYS_AFTER);
+        let since = Self::day_of(since).clamp(earliest, until);
         let taken = with_storage_layer(|| {
             let mut taken = 0u128;
             if let Some(mut pool) = Pools::<T>::get(operator) {
@@ -113,12 +124,18 @@ impl<T: Config> PoolLedger<T::AccountId, u128> for Pallet<T> {
         taken
     }
 
+    fn slash_weight() -> Weight {
+        <T as Config>::WeightInfo::slash()
+    }
+
     #[cfg(feature = "runtime-benchmarks")]
     fn open_for_benchmark(operator: &T::AccountId, own: u128) {
         use frame_support::{assert_ok, traits::Get};
         use sp_runtime::Permill;
 
         let own = own.max(T::MinSelfBond::get());
+        // Pools of genesis take no place from those that are measured.
+        ledger::change::<T>(|totals| totals.led = totals.led.min(crate::POOLS_MAX.saturating_sub(1)));
         assert_ok!(asset::endow::<T>(operator, own));
         assert_ok!(Self::do_open(operator.clone(), own, Permill::from_percent(10)));
     }

@@ -5,9 +5,9 @@ use frame_support::ensure;
 use sp_runtime::TryRuntimeError;
 
 use crate::{
-    Buckets, Config, Delegators, Fund, Pallet, Pending, Pools, STAKES_MAX, Stakes, Totals, TotalsRecord,
-    asset,
-    types::{Day, PLANCK_PARTS},
+    Buckets, Config, Delegators, Fund, Pallet, Pending, Pools, SLASHED_DAYS_MAX, STAKES_MAX, Stakes, Totals,
+    TotalsRecord, asset,
+    types::{Day, PLANCK_PARTS, PendingSlashes},
 };
 
 /// Shares, worth and number of all who have a part of a fund.
@@ -190,10 +190,13 @@ impl<T: Config> Pallet<T> {
     }
 
     fn pool_6_pending_slashes_are_counted() -> Result<(), TryRuntimeError> {
-        let mut all = Pending::<T>::iter_values();
+        let is_sound = |pending: PendingSlashes| {
+            let days = pending.until.checked_sub(pending.since);
+            pending.count > 0 && days.is_some_and(|days| days < SLASHED_DAYS_MAX)
+        };
         ensure!(
-            all.all(|pending| pending.count > 0 && pending.since <= pending.until),
-            "POOL-6: slashes wait that are none, or of no days"
+            Pending::<T>::iter_values().all(is_sound),
+            "POOL-6: slashes wait that are none, of no days or of too many"
         );
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! A runtime of System, Balances, Staking and this pallet. Pools and services are kept as simply as can be,
 //! in storage, so that what is rolled back is.
 
-use frame_support::{assert_ok, derive_impl, parameter_types, traits::fungible::Mutate};
+use frame_support::{assert_ok, derive_impl, parameter_types, traits::fungible::Mutate, weights::Weight};
 use sp_runtime::{BuildStorage, Permill, Perquintill};
 use surety_emission::SURE;
 use surety_types::{
@@ -82,10 +82,6 @@ impl PoolLedger<AccountId, Balance> for MockPools {
         Self::backing(operator)
     }
 
-    fn is_staked(who: &AccountId) -> bool {
-        Pools::contains_key(who)
-    }
-
     fn is_pending(_: &AccountId) -> bool {
         false
     }
@@ -112,6 +108,10 @@ impl PoolLedger<AccountId, Balance> for MockPools {
 
     fn slash(_: &AccountId, _: Perquintill, _: SessionIndex) -> Balance {
         0
+    }
+
+    fn slash_weight() -> Weight {
+        Weight::zero()
     }
 
     #[cfg(feature = "runtime-benchmarks")]
@@ -147,8 +147,8 @@ impl Reliability<AccountId> for MockReliability {
 pub struct MockWeight;
 
 impl crate::WeightInfo for MockWeight {
-    fn pay_day(_: u32) -> frame_support::weights::Weight {
-        frame_support::weights::Weight::from_parts(DayWeight::get(), 0)
+    fn pay_day(_: u32) -> Weight {
+        Weight::from_parts(DayWeight::get(), 0)
     }
 }
 
@@ -172,6 +172,7 @@ impl surety_pallet_staking::Config for Test {
     type BlockNumberProvider = System;
     type Jail = ();
     type UnbondingPeriod = UnbondingPeriod;
+    type Pools = ();
     type OnClosed = Emission;
     type WeightInfo = ();
 }

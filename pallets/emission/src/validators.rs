@@ -1,14 +1,14 @@
 //! What operators' pools get: emission for the day that they served, and fees by the blocks that they made.
 
 use alloc::vec::Vec;
-use frame_support::{storage::with_storage_layer, traits::Get};
+use frame_support::{storage::with_storage_layer, traits::Get, weights::Weight};
 use sp_runtime::{
     DispatchResult,
     traits::{Saturating, Zero},
 };
 use surety_types::traits::{PoolLedger, ServicePay, ValidatorService};
 
-use crate::{Config, Event, Pallet, asset};
+use crate::{Config, Event, OPERATORS_MAX, Pallet, WeightInfo, asset};
 
 /// What one operator's pool is due for a day, in plancks.
 struct Due<AccountId> {
@@ -32,6 +32,10 @@ impl<T: Config> ServicePay<T::Balance> for Pallet<T> {
         if let Err(error) = with_storage_layer(|| Self::pay_day(session)) {
             Self::deposit_event(Event::DayNotPaid { session, error });
         }
+    }
+
+    fn session_ended_weight() -> Weight {
+        <T as Config>::WeightInfo::pay_day(OPERATORS_MAX)
     }
 }
 

@@ -114,6 +114,7 @@ impl surety_pallet_staking::Config for Test {
     type BlockNumberProvider = System;
     type Jail = ();
     type UnbondingPeriod = UnbondingPeriod;
+    type Pools = Delegation;
     type OnClosed = Emission;
     type WeightInfo = ();
 }

@@ -39,7 +39,7 @@ use sp_runtime::{
     BuildStorage, FixedU128, Permill,
     traits::{BlockNumberProvider, IdentityLookup},
 };
-use surety_pallet_test_kit::{MockClock, MockEntropy, MockOutcome, MockStake};
+use surety_pallet_test_kit::{MockClock, MockEntropy, MockOutcome, MockStake, NoPools};
 use surety_types::{
     TaskId,
     stake::Role,
@@ -98,6 +98,8 @@ impl surety_pallet_trust_lock::Config for Test {
     type Balance = Balance;
     type Currency = Balances;
     type Stake = MockStake;
+    type Pools = NoPools;
+    type Validators = ();
     type BlockNumberProvider = MockTime;
     type SlashDeferral = SlashDeferral;
     type StakePart = StakePart;

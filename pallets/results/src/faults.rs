@@ -9,7 +9,7 @@ use surety_types::{
     model::Operation,
     task::{ResultClaim, RoundPhase},
     traits::{TaskClock, TaskOutcome},
-    trust::{AuditState, DisputeId, FaultKind, SlashId},
+    trust::{AuditState, DisputeId, FaultKind, SlashCause, SlashId},
 };
 
 use crate::{Config, Event, Pallet, RoundOf};
@@ -49,7 +49,7 @@ impl<T: Config> Pallet<T> {
             kind,
         });
         let slash = TrustLock::<T>::convict(Offence {
-            task,
+            cause: SlashCause::Task(task),
             offender: provider.clone(),
             kind,
             lock: lost,
@@ -172,7 +172,7 @@ impl<T: Config> Pallet<T> {
             kind,
         });
         TrustLock::<T>::convict(Offence {
-            task,
+            cause: SlashCause::Task(task),
             offender: verifier.clone(),
             kind,
             lock: lost,

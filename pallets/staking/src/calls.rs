@@ -7,7 +7,7 @@ use sp_runtime::{
 };
 use surety_types::{
     stake::{Role, UnlockChunk},
-    traits::Jail,
+    traits::{Jail, PoolStakes},
 };
 
 use crate::{Agents, BalanceOf, Config, Error, Event, LedgerOf, Ledgers, Pallet, agents, asset, ledger};
@@ -16,7 +16,10 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_bond(stash: T::AccountId, role: Role, amount: BalanceOf<T>) -> DispatchResult {
         ensure!(!amount.is_zero(), Error::<T>::ZeroAmount);
         let mut ledger = Ledgers::<T>::get(&stash).unwrap_or_else(|| ledger::new::<T>(role));
-        ensure!(ledger.role == role, Error::<T>::WrongRole);
+        ensure!(
+            ledger.role == role && !T::Pools::is_staked(&stash),
+            Error::<T>::WrongRole
+        );
         Self::add_bonded(&mut ledger, amount)?;
         asset::hold::<T>(&stash, amount)?;
         ledger::write::<T>(&stash, ledger);

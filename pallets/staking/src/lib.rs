@@ -50,7 +50,7 @@ pub mod pallet {
     use sp_runtime::traits::BlockNumberProvider;
     use surety_types::{
         stake::{Role, RoleTotal},
-        traits::Jail,
+        traits::{Jail, PoolStakes},
     };
 
     use super::*;
@@ -83,6 +83,9 @@ pub mod pallet {
 
         /// Blocks of the clock from `unbond` until the chunk can be withdrawn.
         type UnbondingPeriod: Get<BlockNumberFor<Self>>;
+
+        /// Who backs validators: it has no stake here.
+        type Pools: PoolStakes<Self::AccountId>;
 
         /// Who keeps something for stashes, and drops it when a ledger closes.
         type OnClosed: StashClosed<Self::AccountId>;
@@ -213,8 +216,8 @@ pub mod pallet {
     pub enum Error<T> {
         /// The account has no stake here. Call with the stash, or bond stake with this account first.
         NotBonded,
-        /// The stash is bonded in another role. Bond another account for this one, or unbond all and withdraw
-        /// it first.
+        /// The stash is bonded in another role, or has stake behind a validator. Bond another account for
+        /// this one, or take all of that out and withdraw it first.
         WrongRole,
         /// The amount is zero. Give one in plancks that is not.
         ZeroAmount,

@@ -4,7 +4,7 @@ use frame_support::{assert_ok, derive_impl, parameter_types, traits::fungible::I
 use sp_runtime::BuildStorage;
 use surety_types::{
     stake::Role,
-    traits::{Jail, StashClosed},
+    traits::{Jail, PoolStakes, StashClosed},
 };
 
 use crate as pallet_staking;
@@ -48,6 +48,16 @@ parameter_types! {
     pub static UnbondingPeriod: u64 = PERIOD;
     pub static SuspendedStashes: Vec<AccountId> = Vec::new();
     pub static ClosedStashes: Vec<AccountId> = Vec::new();
+    pub static Delegators: Vec<AccountId> = Vec::new();
+}
+
+/// Those whom a test names have stake behind validators.
+pub struct Delegating;
+
+impl PoolStakes<AccountId> for Delegating {
+    fn is_staked(who: &AccountId) -> bool {
+        Delegators::get().contains(who)
+    }
 }
 
 /// Suspends whom a test says.
@@ -92,6 +102,7 @@ impl pallet_staking::Config for Test {
     type BlockNumberProvider = System;
     type Jail = Suspended;
     type UnbondingPeriod = UnbondingPeriod;
+    type Pools = Delegating;
     type OnClosed = Closed;
     type WeightInfo = ();
 }
@@ -109,6 +120,7 @@ impl TestExt {
         UnbondingPeriod::set(PERIOD);
         ClosedStashes::take();
         SuspendedStashes::take();
+        Delegators::take();
         Self {
             balances: Vec::new(),
             bonds: Vec::new(),

@@ -6,7 +6,10 @@ use sp_runtime::{
     TryRuntimeError,
     traits::{Saturating, Zero},
 };
-use surety_types::stake::{Role, RoleTotal};
+use surety_types::{
+    stake::{Role, RoleTotal},
+    traits::PoolStakes,
+};
 
 use crate::{Agents, BalanceOf, BondedInAll, Config, Ledgers, Pallet, PendingAgents, asset, ledger};
 
@@ -19,7 +22,8 @@ impl<T: Config> Pallet<T> {
         Self::stake_4_agents_mirror_ledgers()?;
         Self::stake_5_nominations_have_ledgers()?;
         Self::stake_6_the_sums_add_up()?;
-        Self::stake_7_agents_have_accounts()
+        Self::stake_7_agents_have_accounts()?;
+        Self::stake_8_nobody_backs_validators_beside()
     }
 
     fn stake_1_holds_are_ledgers() -> Result<(), TryRuntimeError> {
@@ -114,6 +118,14 @@ impl<T: Config> Pallet<T> {
             );
         }
         ensure!(references.is_empty(), "STAKE-7: an agent has no account");
+        Ok(())
+    }
+
+    fn stake_8_nobody_backs_validators_beside() -> Result<(), TryRuntimeError> {
+        ensure!(
+            !Ledgers::<T>::iter_keys().any(|stash| T::Pools::is_staked(&stash)),
+            "STAKE-8: a stash has stake behind a validator, too"
+        );
         Ok(())
     }
 }

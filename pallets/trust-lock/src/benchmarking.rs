@@ -20,7 +20,7 @@ use surety_types::{
     limits::{CONVICTIONS_MAX, FINDERS_MAX, JAIL_TERMS_MAX},
     stake::Role,
     traits::{ProviderDirectory, StakeLedger},
-    trust::{Conviction, FaultKind, Slash},
+    trust::{Conviction, FaultKind, Slash, SlashCause},
 };
 
 use crate::{Call, Config, Convictions, JailedFor, NextSlashId, Pallet, Records, Slashes, SlashesSweptTo};
@@ -62,7 +62,7 @@ fn due_slash<T: Config>() -> T::AccountId {
     };
     let finder = |place| rich("finder", place);
     let slash = Slash {
-        task: 7,
+        cause: SlashCause::Task(7),
         offender: offender.clone(),
         kind: FaultKind::WrongResult,
         lock,

@@ -4,10 +4,9 @@ use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{Perquintill, traits::Saturating};
 use surety_types::{
-    TaskId,
     stake::Role,
     traits::StakeLedger,
-    trust::{Conviction, FaultKind, NoWork, Slash, SlashId},
+    trust::{Conviction, FaultKind, NoWork, Slash, SlashCause, SlashId},
 };
 
 use crate::{
@@ -17,8 +16,8 @@ use crate::{
 
 /// A fault that was proven, and who gains by that.
 pub struct Offence<T: Config> {
-    /// Task id.
-    pub task: TaskId,
+    /// A task, or channels. What validators sign is `ValidatorPenalties`' to punish.
+    pub cause: SlashCause,
     /// Offender's stash.
     pub offender: T::AccountId,
     /// Kind of the fault.
@@ -42,11 +41,7 @@ impl<T: Config> Pallet<T> {
         if !cost.lock {
             return None;
         }
-        let id = NextSlashId::<T>::mutate(|next| {
-            let id = *next;
-            *next = next.saturating_add(1);
-            id
-        });
+        let id = Self::next_slash_id();
         let mut part = Perquintill::zero();
         if cost.other_stake {
             part = quintillionths(T::StakePart::get());
@@ -60,15 +55,9 @@ impl<T: Config> Pallet<T> {
             Some(NoWork::Jailed) => Self::jail(offender, id),
             None => {}
         }
-        Self::defer_slash(id, offence, part);
-        Some(id)
-    }
-
-    fn defer_slash(id: SlashId, offence: Offence<T>, part: Perquintill) {
         let now = Self::now();
-        let until = now.saturating_add(T::SlashDeferral::get());
         let Offence {
-            task,
+            cause,
             offender,
             kind,
             lock,
@@ -76,9 +65,9 @@ impl<T: Config> Pallet<T> {
             finder,
             client,
         } = offence;
-        let slash: SlashOf<T> = Slash {
-            task,
-            offender: offender.clone(),
+        let slash = Slash {
+            cause,
+            offender,
             kind,
             lock,
             part,
@@ -86,17 +75,33 @@ impl<T: Config> Pallet<T> {
             finder,
             client,
             proven_at: now,
-            until,
+            until: now.saturating_add(T::SlashDeferral::get()),
         };
-        Slashes::<T>::insert(id, slash);
+        Self::defer_slash(id, slash);
+        Some(id)
+    }
+
+    /// The number of a slash that is about to be written down.
+    pub(crate) fn next_slash_id() -> SlashId {
+        NextSlashId::<T>::mutate(|next| {
+            let id = *next;
+            *next = next.saturating_add(1);
+            id
+        })
+    }
+
+    /// Writes a slash down that waits for a veto.
+    pub(crate) fn defer_slash(id: SlashId, slash: SlashOf<T>) {
         Self::deposit_event(Event::SlashDeferred {
             slash: id,
-            task,
-            offender,
-            kind,
-            lock,
-            until,
+            cause: slash.cause,
+            offender: slash.offender.clone(),
+            kind: slash.kind,
+            lock: slash.lock,
+            part: slash.part,
+            until: slash.until,
         });
+        Slashes::<T>::insert(id, slash);
     }
 
     /// Remembers a provider that was at fault. However often it is, it takes one place, and none of somebody
@@ -137,7 +142,7 @@ impl<T: Config> Pallet<T> {
     /// After a veto: the fault no longer makes those of others dearer, unless its offender was at fault
     /// again.
     pub(crate) fn forget_conviction(slash: &SlashOf<T>) {
-        if !slash.kind.is_grave() {
+        if !slash.kind.is_grave() || Self::is_of_pool(slash) {
             return;
         }
         Convictions::<T>::mutate(|convictions| {

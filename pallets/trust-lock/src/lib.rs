@@ -16,11 +16,13 @@ mod benchmarking;
 mod clock;
 mod convictions;
 mod insurance;
+pub mod migrations;
 mod record;
 mod slashes;
 mod sweep;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
+mod validators;
 pub mod weights;
 
 pub use convictions::Offence;
@@ -61,16 +63,16 @@ pub mod pallet {
         traits::{EnsureOrigin, fungible::Mutate, tokens},
     };
     use frame_system::pallet_prelude::*;
-    use sp_runtime::{Permill, traits::BlockNumberProvider};
+    use sp_runtime::{Permill, Perquintill, traits::BlockNumberProvider};
     #[cfg(feature = "runtime-benchmarks")]
     use surety_types::traits::ProviderDirectory;
     use surety_types::{
         TaskId,
-        traits::StakeLedger,
-        trust::{FaultKind, JailTerms, SlashId},
+        traits::{EquivocationSpared, PoolLedger, StakeLedger},
+        trust::{FaultKind, JailTerms, SlashCause, SlashId},
     };
 
-    const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
+    const STORAGE_VERSION: StorageVersion = StorageVersion::new(2);
 
     /// Stakes at risk: what their owners did wrong, and what they lose for it.
     #[pallet::pallet]
@@ -88,6 +90,12 @@ pub mod pallet {
 
         /// Stake of providers and verifiers, and their agents.
         type Stake: StakeLedger<Self::AccountId, Self::Balance>;
+
+        /// Stake behind validators.
+        type Pools: PoolLedger<Self::AccountId, Self::Balance>;
+
+        /// Hears that a validator was spared.
+        type Validators: EquivocationSpared<Self::AccountId>;
 
         /// The clock that every window is measured with. It stands still while finality does, and may move on
         /// by several blocks in one.
@@ -189,23 +197,28 @@ pub mod pallet {
         SlashDeferred {
             /// Slash id.
             slash: SlashId,
-            /// Task id.
-            task: TaskId,
-            /// Offender's stash.
+            /// What it is about.
+            cause: SlashCause,
+            /// Offender's stash, or the operator of a pool.
             offender: T::AccountId,
             /// Kind of the fault.
             kind: FaultKind,
             /// Locked stake that it takes at least, in plancks.
             lock: T::Balance,
+            /// Part that it takes beside that, at least: of the rest of a stash's stake, or of a pool.
+            part: Perquintill,
             /// It can be vetoed up to this time, and until it is carried out.
             until: BlockNumberFor<T>,
         },
-        /// A slash takes more than was said: a committee has not earned all that was set aside for it.
+        /// A slash takes more than was said: a committee has not earned all that was set aside for it, or
+        /// more validators have done the same at the same time.
         SlashRaised {
             /// Slash id.
             slash: SlashId,
             /// Locked stake that it takes at least now, in plancks.
             lock: T::Balance,
+            /// Part that it takes beside that, at least.
+            part: Perquintill,
         },
         /// A slash was vetoed.
         SlashCancelled {
@@ -286,7 +299,7 @@ pub mod pallet {
         /// # Errors
         /// `UnknownSlash`, `NotDue`.
         #[pallet::call_index(1)]
-        #[pallet::weight(T::WeightInfo::carry_out_slash())]
+        #[pallet::weight(Pallet::<T>::carry_out_weight())]
         pub fn carry_out_slash(origin: OriginFor<T>, slash: SlashId) -> DispatchResult {
             ensure_signed(origin)?;
             Self::do_carry_out_slash(slash)

@@ -12,17 +12,28 @@ use frame_support::{
     traits::Get,
     weights::{Weight, WeightMeter},
 };
-use sp_runtime::{Permill, Perquintill, traits::Saturating};
+use sp_runtime::{
+    Permill, Perquintill,
+    traits::{Saturating, Zero},
+};
 use surety_audit_economics::{SlashSplit, correlated_fraction};
-use surety_types::{traits::StakeLedger, trust::SlashId};
+use surety_types::{
+    traits::{EquivocationSpared, PoolLedger, SessionIndex, StakeLedger},
+    trust::{SlashCause, SlashId},
+};
 
 use crate::{Config, Error, Event, NextSlashId, Pallet, SlashOf, Slashes, SlashesSweptTo, WeightInfo};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_cancel_slash(id: SlashId) -> DispatchResult {
         let slash = Slashes::<T>::take(id).ok_or(Error::<T>::UnknownSlash)?;
-        T::Stake::unlock(&slash.offender, slash.lock);
-        Self::forget_conviction(&slash);
+        if let SlashCause::Equivocation(session) = slash.cause {
+            T::Pools::spare(&slash.offender);
+            T::Validators::spared(&slash.offender, session);
+        } else {
+            T::Stake::unlock(&slash.offender, slash.lock);
+            Self::forget_conviction(&slash);
+        }
         Self::deposit_event(Event::SlashCancelled {
             slash: id,
             offender: slash.offender.clone(),
@@ -56,14 +67,22 @@ impl<T: Config> Pallet<T> {
 
     /// Adds locked stake to what a slash takes. Says whether it could: not once it is carried out.
     pub fn raise_slash(id: SlashId, by: T::Balance) -> bool {
-        let raised = Slashes::<T>::mutate_extant(id, |slash| {
-            slash.lock = slash.lock.saturating_add(by);
-            Some(slash.lock)
+        Self::raise_to(id, |slash| slash.lock = slash.lock.saturating_add(by))
+    }
+
+    /// Has a slash that waits take more. Says whether it could.
+    pub(crate) fn raise_to(id: SlashId, raise: impl FnOnce(&mut SlashOf<T>)) -> bool {
+        let Some(mut slash) = Slashes::<T>::get(id) else {
+            return false;
+        };
+        raise(&mut slash);
+        Self::deposit_event(Event::SlashRaised {
+            slash: id,
+            lock: slash.lock,
+            part: slash.part,
         });
-        if let Some(lock) = raised {
-            Self::deposit_event(Event::SlashRaised { slash: id, lock });
-        }
-        raised.is_some()
+        Slashes::<T>::insert(id, slash);
+        true
     }
 
     /// Carries out slashes that are due, as far as `limit` allows. Returns what it used.
@@ -72,7 +91,7 @@ impl<T: Config> Pallet<T> {
         if meter.try_consume(T::WeightInfo::sweep_base()).is_err() {
             return meter.consumed();
         }
-        let one = T::WeightInfo::carry_out_slash();
+        let one = Self::carry_out_weight();
         let started = SlashesSweptTo::<T>::get();
         let end = NextSlashId::<T>::get();
         let mut next = started;
@@ -96,8 +115,42 @@ impl<T: Config> Pallet<T> {
         meter.consumed()
     }
 
+    /// Most that it weighs to carry out a slash, whoever loses by it. To veto one of a pool weighs no more
+    /// than one of a bond.
+    pub(crate) fn carry_out_weight() -> Weight {
+        let of_pool = T::DbWeight::get()
+            .reads_writes(1, 1)
+            .saturating_add(T::Pools::slash_weight());
+        T::WeightInfo::carry_out_slash().max(of_pool)
+    }
+
+    /// Whether a pool loses by it, and no bond of a provider or verifier.
+    pub(crate) fn is_of_pool(slash: &SlashOf<T>) -> bool {
+        matches!(slash.cause, SlashCause::Equivocation(_))
+    }
+
     fn carry_out(id: SlashId, slash: SlashOf<T>) {
         Slashes::<T>::remove(id);
+        match slash.cause {
+            SlashCause::Equivocation(session) => Self::take_of_pool(id, &slash, session),
+            SlashCause::Task(_) | SlashCause::Channels => Self::take_of_bond(id, slash),
+        }
+    }
+
+    /// All of it is burned: nodes report by themselves, so that nobody has to be paid for it, and a friendly
+    /// author could collect.
+    fn take_of_pool(id: SlashId, slash: &SlashOf<T>, session: SessionIndex) {
+        let taken = T::Pools::slash(&slash.offender, slash.part, session);
+        Self::deposit_event(Event::SlashCarriedOut {
+            slash: id,
+            offender: slash.offender.clone(),
+            taken,
+            finder: Zero::zero(),
+            client: Zero::zero(),
+        });
+    }
+
+    fn take_of_bond(id: SlashId, slash: SlashOf<T>) {
         let stake: u128 = T::Stake::stake(&slash.offender).into();
         let lock = Into::<u128>::into(slash.lock).min(stake);
         let fraction = Self::fraction(&slash);

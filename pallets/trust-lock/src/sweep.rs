@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use frame_support::{traits::Get, weights::Weight};
 use sp_runtime::traits::Zero;
-use surety_types::traits::{Jail, StakeLedger};
+use surety_types::traits::{Jail, PoolLedger, StakeLedger};
 
 use crate::{Config, JailedFor, Pallet, Records, RecordsSweptTo};
 
@@ -18,12 +18,13 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Looks at the next few records, in the order of storage and from the first again after the last, and
-    /// removes those of stashes that have no stake and are kept from nothing any more. Whoever leaves while
-    /// in jail or suspended is remembered until that is over, and no call comes when it is.
+    /// removes those of accounts that have neither stake nor a pool and are kept from nothing any more.
+    /// Whoever leaves while in jail or suspended is remembered until that is over, and no call comes when it
+    /// is.
     fn sweep_records(limit: Weight) -> Weight {
-        // Its key and what it says, its stake and where the sweep stands; it is removed with its terms in
-        // jail, and the place noted.
-        let one = T::DbWeight::get().reads_writes(4, 3);
+        // Its key and what it says, its stake, its pool and where the sweep stands; it is removed with its
+        // terms in jail, and the place noted.
+        let one = T::DbWeight::get().reads_writes(5, 3);
         let most = limit.checked_div_per_component(&one).unwrap_or(RECORDS_AT_ONCE);
         let most = usize::try_from(most.min(RECORDS_AT_ONCE)).unwrap_or_default();
         if most == 0 {
@@ -36,7 +37,8 @@ impl<T: Config> Pallet<T> {
         };
         let stashes: Vec<_> = records.take(most).collect();
         for stash in &stashes {
-            if T::Stake::stake(stash).is_zero() && !Self::is_jailed(stash) {
+            let is_gone = T::Stake::stake(stash).is_zero() && T::Pools::backing(stash).is_zero();
+            if is_gone && !Self::is_jailed(stash) {
                 Records::<T>::remove(stash);
                 JailedFor::<T>::remove(stash);
             }

@@ -1,7 +1,8 @@
 //! What must hold between any two blocks. The ids are explained in the README.
 
 use frame_support::ensure;
-use sp_runtime::TryRuntimeError;
+use sp_runtime::{TryRuntimeError, traits::Zero};
+use surety_types::traits::PoolLedger;
 
 use crate::{Config, Convictions, JailedFor, NextSlashId, Pallet, Records, Slashes, SlashesSweptTo};
 
@@ -13,7 +14,8 @@ impl<T: Config> Pallet<T> {
     pub fn do_try_state() -> Result<(), TryRuntimeError> {
         trust_1_slashes_wait_in_order::<T>()?;
         trust_2_jail_ends_with_its_last_term::<T>()?;
-        trust_3_who_was_convicted_lately_is_kept_once::<T>()
+        trust_3_who_was_convicted_lately_is_kept_once::<T>()?;
+        trust_4_pools_know_what_waits::<T>()
     }
 }
 
@@ -56,6 +58,20 @@ fn trust_3_who_was_convicted_lately_is_kept_once<T: Config>() -> Result<(), TryR
         ensure!(
             known.faults > 0 && known.first <= known.last,
             "TRUST-3: an offender without a fault"
+        );
+    }
+    Ok(())
+}
+
+fn trust_4_pools_know_what_waits<T: Config>() -> Result<(), TryRuntimeError> {
+    for slash in Slashes::<T>::iter_values().filter(|slash| Pallet::<T>::is_of_pool(slash)) {
+        ensure!(
+            T::Pools::is_pending(&slash.offender),
+            "TRUST-4: a slash of a pool that lets stake go"
+        );
+        ensure!(
+            slash.lock.is_zero() && slash.finders.is_empty(),
+            "TRUST-4: a slash of a pool that takes a bond, or is shared"
         );
     }
     Ok(())

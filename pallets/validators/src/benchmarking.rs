@@ -13,7 +13,10 @@ use sp_runtime::{
 use sp_staking::offence::{OffenceDetails, OnOffenceHandler};
 use surety_types::traits::PoolLedger;
 
-use crate::{Authored, BeganAt, Call, Candidate, Candidates, Config, Pallet, Punished, Services, StoodStill};
+use crate::{
+    Authored, BeganAt, Call, Candidate, Candidates, Config, Pallet, Punished, Punishment, Services,
+    StoodStill,
+};
 
 /// Keys that nobody has. A key is 32 bytes; its index makes it another.
 fn keys<T: Config>(index: u32) -> Result<T::Keys, BenchmarkError> {
@@ -88,31 +91,16 @@ mod benches {
         Ok(())
     }
 
-    /// All have to be ranked.
+    /// All validators made something but a tenth, who are chilled for it; all of them were convicted of what
+    /// is forgotten now; and all have to be ranked.
     #[benchmark]
-    fn plan() -> Result<(), BenchmarkError> {
-        candidates::<T>(0)?;
-        StoodStill::<T>::kill();
-        QueuedKeys::<T>::kill();
-        let planned;
-
-        #[block]
-        {
-            planned = Pallet::<T>::plan(1);
-        }
-
-        let most = T::ValidatorsMax::get().min(T::CandidatesMax::get());
-        assert_eq!(
-            planned.map(|validators| validators.len()),
-            usize::try_from(most).ok()
-        );
-        Ok(())
-    }
-
-    /// All validators made something but a tenth, who are chilled for it.
-    #[benchmark]
-    fn count_session() -> Result<(), BenchmarkError> {
+    fn change_session() -> Result<(), BenchmarkError> {
         let all = candidates::<T>(0)?;
+        let punishment = Punishment {
+            slash: None,
+            before: Perbill::zero(),
+            part: Perbill::one(),
+        };
         for (index, operator) in all.iter().enumerate() {
             if index % 10 == 0 {
                 Candidates::<T>::insert(
@@ -125,15 +113,21 @@ mod benches {
             } else {
                 Authored::<T>::insert(operator, 1);
             }
+            Punished::<T>::insert(0, operator, punishment);
         }
         Validators::<T>::put(all.clone());
+        QueuedKeys::<T>::kill();
         let now = T::BlockNumberProvider::current_block_number();
         BeganAt::<T>::put(now);
         T::BlockNumberProvider::set_block_number(now.saturating_add(T::CandidatesMax::get().into()));
+        let session = T::SessionsKept::get().saturating_mul(2);
+        let planned;
 
         #[block]
         {
-            Pallet::<T>::count_session(0);
+            Pallet::<T>::close_session(session);
+            Pallet::<T>::begin_session();
+            planned = Pallet::<T>::plan(session.saturating_add(2));
         }
 
         assert!(!StoodStill::<T>::get());
@@ -142,6 +136,8 @@ mod benches {
                 .and_then(Candidates::<T>::get)
                 .is_some_and(|candidate| !candidate.wants_to)
         );
+        assert!(Punished::<T>::iter_prefix(0).next().is_none());
+        assert!(planned.is_some());
         Ok(())
     }
 

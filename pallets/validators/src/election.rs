@@ -11,9 +11,9 @@ use frame_support::traits::Get;
 use pallet_session::{NextKeys, Pallet as Session, historical};
 use sp_runtime::traits::BlockNumberProvider;
 use sp_staking::SessionIndex;
-use surety_types::traits::{Jail, PoolLedger};
+use surety_types::traits::{Jail, PoolLedger, ServicePay};
 
-use crate::{BeganAt, Candidates, Config, Event, Pallet, RunningKeys, StoodStill};
+use crate::{BeganAt, Candidates, ChillReason, Config, Event, Pallet, RunningKeys, Services, StoodStill};
 
 /// Validators and the keys that they sign with.
 type Keyed<T> = Vec<(
@@ -43,6 +43,26 @@ impl<T: Config> Pallet<T> {
         elected
     }
 
+    /// Where there are as many candidates as there may be, those with less of their own than `MinSelfBond`
+    /// make room, but for who works now or was not paid yet: whatever stays in a pool would else keep a place
+    /// for good.
+    fn make_room() {
+        if Candidates::<T>::count() < T::CandidatesMax::get() {
+            return;
+        }
+        let least = T::MinSelfBond::get();
+        let running = RunningKeys::<T>::get();
+        let works = |operator: &T::AccountId| running.iter().any(|(other, _)| other == operator);
+        let idle: Vec<_> = Candidates::<T>::iter_keys()
+            .filter(|operator| T::Pools::own(operator) < least)
+            .filter(|operator| !Services::<T>::contains_key(operator) && !works(operator))
+            .collect();
+        for operator in idle {
+            Self::stop(&operator, ChillReason::NoBond);
+            Candidates::<T>::remove(&operator);
+        }
+    }
+
     /// Those who are planned already, as far as they have keys still.
     fn same_again() -> Keyed<T> {
         Session::<T>::queued_keys()
@@ -53,6 +73,7 @@ impl<T: Config> Pallet<T> {
 
     /// The validators of the session `index`, if they or their keys are not those of the session before it.
     pub(crate) fn plan(index: SessionIndex) -> Option<Vec<(T::AccountId, ())>> {
+        Self::make_room();
         let elected = (!StoodStill::<T>::get()).then(Self::elect).unwrap_or_default();
         let least = usize::try_from(T::ValidatorsMin::get().max(1)).unwrap_or(usize::MAX);
         let next = if elected.len() < least {
@@ -71,17 +92,23 @@ impl<T: Config> Pallet<T> {
         Some(next.into_iter().map(|(operator, _)| (operator, ())).collect())
     }
 
-    fn begin_session() {
+    pub(crate) fn begin_session() {
         // Session has put nobody else there yet.
         RunningKeys::<T>::put(Session::<T>::queued_keys());
         BeganAt::<T>::put(T::BlockNumberProvider::current_block_number());
         Self::keep_disabled();
     }
 
-    fn finish_session(index: SessionIndex) {
-        Self::count_session(index);
+    /// Counts a session, and forgets what can be reported no more.
+    pub(crate) fn close_session(index: SessionIndex) {
+        Self::count_session();
         Self::forget_punished(index);
         historical::Pallet::<T>::prune_up_to(index.saturating_sub(T::SessionsKept::get()));
+    }
+
+    fn finish_session(index: SessionIndex) {
+        Self::close_session(index);
+        T::Pay::session_ended(index);
     }
 }
 

@@ -148,17 +148,36 @@ pub mod pallet {
                 "there would be more validators than candidates"
             );
             assert!(T::SessionsKept::get() > 0, "nobody could be held to anything");
-            let change =
-                <T as Config>::WeightInfo::plan().saturating_add(<T as Config>::WeightInfo::count_session());
+            let change = <T as Config>::WeightInfo::change_session();
             assert!(
-                change.all_lte(T::BlockWeights::get().max_block),
-                "a change of the session has to fit into a block"
+                change
+                    .saturating_add(T::Pay::session_ended_weight())
+                    .all_lte(T::BlockWeights::get().max_block),
+                "a change of the session in which a day is paid has to fit into a block"
             );
         }
 
         #[cfg(feature = "try-runtime")]
         fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
             Self::do_try_state()
+        }
+    }
+
+    /// Candidates that there are from the beginning.
+    #[pallet::genesis_config]
+    #[derive(frame_support::DefaultNoBound)]
+    pub struct GenesisConfig<T: Config> {
+        /// Operators with keys, and a pool with `MinSelfBond` of their own.
+        pub candidates: Vec<T::AccountId>,
+    }
+
+    #[pallet::genesis_build]
+    impl<T: Config> BuildGenesisConfig for GenesisConfig<T> {
+        fn build(&self) {
+            for operator in &self.candidates {
+                let known = Pallet::<T>::do_validate(operator.clone());
+                assert!(known.is_ok(), "{operator:?} is no candidate: {known:?}");
+            }
         }
     }
 
@@ -199,7 +218,7 @@ pub mod pallet {
     /// Why calls do nothing.
     #[pallet::error]
     pub enum Error<T> {
-        /// The operator is a candidate already.
+        /// The operator is a candidate already. Nothing has to be done.
         AlreadyCandidate,
         /// The operator is no candidate. Call `validate` to be one.
         NotCandidate,
@@ -211,14 +230,15 @@ pub mod pallet {
         Jailed,
         /// A slash of the operator waits. Wait until it is carried out or vetoed.
         SlashPending,
-        /// There are as many candidates as there may be. Wait until a pool closes.
+        /// There are as many candidates as there may be. Try again in the next session: whoever has taken its
+        /// own stake out makes room by then.
         TooManyCandidates,
     }
 
     #[pallet::call]
     impl<T: Config> Pallet<T> {
         /// Has an operator elected from the next session on, if its pool is among the largest. It works two
-        /// sessions later.
+        /// sessions later. Its place is its own while it has `MinSelfBond` in its pool.
         ///
         /// # Errors
         /// `AlreadyCandidate`, `NoKeys`, `OwnBondTooLow`, `Jailed`, `SlashPending`, `TooManyCandidates`.

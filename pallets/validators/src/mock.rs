@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use frame_support::{
     ConsensusEngineId, assert_ok, derive_impl, parameter_types,
     traits::{ConstU64, FindAuthor, OnFinalize, OnInitialize},
+    weights::Weight,
 };
 use pallet_session::{PeriodicSessions, disabling::UpToLimitDisablingStrategy, historical};
 use sp_runtime::{
@@ -77,8 +78,7 @@ parameter_types! {
     pub static SessionBlocks: u64 = 4;
     pub static ValidatorsMin: u32 = 1;
     pub static ValidatorsMax: u32 = 10;
-    pub const CandidatesMax: u32 = 1_000;
-    pub static CandidatesMost: u32 = CandidatesMax::get();
+    pub static CandidatesMost: u32 = 1_000;
     pub const SessionsKept: SessionIndex = 6;
     pub const MinSelfBond: u128 = SELF_BOND;
     /// Own stake and all stake of each pool.
@@ -89,11 +89,11 @@ parameter_types! {
     pub static Slashes: Vec<Convicted> = Vec::new();
     pub static RunningClock: u64 = 0;
     pub static Finalizes: bool = true;
-    /// Which of those that make blocks makes this one.
     pub static Draw: u64 = 0;
     /// Validators whose nodes are off.
     pub static Absent: BTreeSet<AccountId> = BTreeSet::new();
     pub static EndedSessions: Vec<SessionIndex> = Vec::new();
+    pub static DayWeight: Weight = Weight::zero();
 }
 
 #[derive_impl(frame_system::config_preludes::TestDefaultConfig)]
@@ -145,7 +145,7 @@ impl pallet_authorship::Config for Test {
     type EventHandler = Validators;
 }
 
-/// One of the validators whose nodes are on.
+/// The validator that `Draw` says, of those whose nodes are on.
 pub struct DrawnAuthor;
 
 impl FindAuthor<AccountId> for DrawnAuthor {
@@ -197,17 +197,12 @@ impl PoolLedger<AccountId, u128> for Pools {
         Stakes::get().get(operator).map_or(0, |(own, _)| *own)
     }
 
-    fn is_staked(who: &AccountId) -> bool {
-        Self::own(who) > 0
-    }
-
     fn is_pending(operator: &AccountId) -> bool {
         Slashes::get()
             .iter()
             .any(|slash| slash.operator == *operator && !slash.carried_out)
     }
 
-    // Nobody here pays or slashes a pool.
     fn pot() -> AccountId {
         0
     }
@@ -222,6 +217,10 @@ impl PoolLedger<AccountId, u128> for Pools {
 
     fn slash(_: &AccountId, _: Perquintill, _: SessionIndex) -> u128 {
         0
+    }
+
+    fn slash_weight() -> Weight {
+        Weight::zero()
     }
 
     #[cfg(feature = "runtime-benchmarks")]
@@ -287,6 +286,10 @@ impl ServicePay<u128> for Pay {
     fn session_ended(session: u32) {
         EndedSessions::mutate(|ended| ended.push(session));
     }
+
+    fn session_ended_weight() -> Weight {
+        DayWeight::get()
+    }
 }
 
 /// Moves with each block, unless finality stands still.
@@ -315,7 +318,7 @@ impl TestExt {
         SessionBlocks::set(4);
         ValidatorsMin::set(1);
         ValidatorsMax::set(10);
-        CandidatesMost::set(CandidatesMax::get());
+        CandidatesMost::set(1_000);
         Stakes::take();
         Jailed::take();
         Suspended::take();
@@ -325,6 +328,7 @@ impl TestExt {
         Draw::take();
         Absent::take();
         EndedSessions::take();
+        DayWeight::take();
         Self { validators }
     }
 

@@ -104,8 +104,8 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn forget_punished(index: SessionIndex) {
         let kept = T::SessionsKept::get().saturating_mul(2);
         if let Some(over) = index.checked_sub(kept) {
-            // No more are there than validators were.
-            let _ = Punished::<T>::clear_prefix(over, T::CandidatesMax::get(), None);
+            // No more are there than validators were in it.
+            Punished::<T>::drain_prefix(over).for_each(drop);
         }
     }
 }

@@ -6,7 +6,6 @@ use frame_system::pallet_prelude::BlockNumberFor;
 use pallet_authorship::EventHandler;
 use pallet_session::Pallet as Session;
 use sp_runtime::traits::{BlockNumberProvider, Saturating};
-use sp_staking::SessionIndex;
 use surety_types::traits::{
     MILLIONTHS, PoolLedger, Service, ServicePay, ValidatorPenalties, ValidatorService,
 };
@@ -31,7 +30,7 @@ impl<T: Config> EventHandler<T::AccountId, BlockNumberFor<T>> for Pallet<T> {
 impl<T: Config> Pallet<T> {
     /// Counts what each validator did in the session that ends. One in which the running clock moved by less
     /// than half of its blocks counts for nobody: while finality stands still the network is at fault.
-    pub(crate) fn count_session(index: SessionIndex) {
+    pub(crate) fn count_session() {
         let made: BTreeMap<_, _> = Authored::<T>::drain().collect();
         let blocks = made
             .values()
@@ -42,7 +41,6 @@ impl<T: Config> Pallet<T> {
         if !stood_still {
             Self::count_blocks(&made, blocks);
         }
-        T::Pay::session_ended(index);
     }
 
     fn count_blocks(made: &BTreeMap<T::AccountId, u32>, blocks: u32) {

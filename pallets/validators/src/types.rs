@@ -28,6 +28,8 @@ pub enum ChillReason {
     Absent,
     /// It signed two of a kind.
     Convicted,
+    /// It has less of its own in its pool than `MinSelfBond`, and there was no room for it.
+    NoBond,
 }
 
 /// What an operator loses for all that it signed twice in one session.

@@ -4,7 +4,8 @@
 use frame_support::weights::Weight;
 
 /// Weights, each at its worst: with as many candidates as there may be. Session takes a whole block for the
-/// change of a session, whatever that weighs: `integrity_test` says whether `plan` and `count_session` fit.
+/// change of a session, whatever that weighs: `integrity_test` says whether it fits, with what paying a day
+/// weighs beside.
 pub trait WeightInfo {
     /// Weight of `validate`.
     fn validate() -> Weight;
@@ -12,10 +13,9 @@ pub trait WeightInfo {
     fn chill() -> Weight;
     /// Noting who made a block.
     fn note_author() -> Weight;
-    /// Electing of as many candidates as there may be.
-    fn plan() -> Weight;
-    /// Counting what as many validators did as there may be candidates.
-    fn count_session() -> Weight;
+    /// All that the change of a session does but paying a day: as many validators as there may be candidates
+    /// are counted, what can be reported no more is forgotten, and of as many candidates some are elected.
+    fn change_session() -> Weight;
     /// Punishing one offender.
     fn on_offence() -> Weight;
 }
@@ -31,10 +31,7 @@ impl WeightInfo for () {
     fn note_author() -> Weight {
         Weight::zero()
     }
-    fn plan() -> Weight {
-        Weight::zero()
-    }
-    fn count_session() -> Weight {
+    fn change_session() -> Weight {
         Weight::zero()
     }
     fn on_offence() -> Weight {

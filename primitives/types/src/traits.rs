@@ -70,8 +70,8 @@ pub trait StakeLedger<AccountId, Balance> {
     fn endow(stash: &AccountId, agent: &AccountId, role: Role, amount: Balance);
 }
 
-/// Hears that a stash has left staking for good, whatever emptied it. Provided by whoever keeps something for
-/// stashes.
+/// Hears that a stash has left staking for good, or that an operator's pool is gone, whatever emptied it.
+/// Provided by whoever keeps something for them.
 pub trait StashClosed<AccountId> {
     /// Drops what is kept for `stash`.
     fn closed(stash: &AccountId);
@@ -85,6 +85,15 @@ impl<AccountId, A: StashClosed<AccountId>, B: StashClosed<AccountId>> StashClose
     fn closed(stash: &AccountId) {
         A::closed(stash);
         B::closed(stash);
+    }
+}
+
+impl<AccountId, A: StashClosed<AccountId>, B: StashClosed<AccountId>, C: StashClosed<AccountId>>
+    StashClosed<AccountId> for (A, B, C)
+{
+    fn closed(stash: &AccountId) {
+        <(A, B)>::closed(stash);
+        C::closed(stash);
     }
 }
 

@@ -14,6 +14,7 @@ use sp_runtime::{BoundedVec, Perbill, Perquintill, traits::ConstU32};
 use crate::{
     ContentHash, TaskId,
     limits::{AUDIT_ITEMS_MAX, DEMAND_PARTS_MAX, FINDERS_MAX, ITEM_SIBLINGS_MAX, LAYERS_MAX},
+    traits::SessionIndex,
 };
 
 /// Disputes are numbered in the order in which they were opened, from 0.
@@ -209,7 +210,7 @@ pub enum FaultKind {
     /// Auditor: announced an audit and did not reveal it.
     AuditNoShow,
     /// Provider: signed two different results for one task, or another one than it committed to; or said two
-    /// things over a channel.
+    /// things over a channel. Validator: signed two blocks, or two votes, of a kind.
     Equivocation,
     /// Provider: committed a batch over what is none of its receipts.
     FalseBatch,
@@ -288,18 +289,32 @@ impl FaultKind {
     }
 }
 
+/// What a slash is about.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub enum SlashCause {
+    /// A task, or a round about a receipt, which has a number among those of tasks.
+    Task(TaskId),
+    /// What a provider or a verifier did over channels, where no round was about it.
+    Channels,
+    /// What a validator signed in this session. Its pool pays for it.
+    Equivocation(SessionIndex),
+}
+
 /// A slash that waits to be carried out, so that it can still be vetoed.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Slash<AccountId, Balance, BlockNumber> {
-    /// Task id.
-    pub task: TaskId,
-    /// Offender's stash.
+    /// What it is about.
+    pub cause: SlashCause,
+    /// Offender's stash, or the operator of a pool.
     pub offender: AccountId,
     /// Kind of the fault.
     pub kind: FaultKind,
     /// Locked stake that is lost, in plancks. It stays locked until then.
     pub lock: Balance,
-    /// Part of the rest of its stake that is lost as well, before correlated faults make it more.
+    /// Part of the rest of its stake that is lost as well, before correlated faults make it more. Of a pool,
+    /// of all that was in it.
     pub part: Perquintill,
     /// Verifiers that found something else than the offender had said. They share the finder's part equally.
     pub finders: BoundedVec<AccountId, ConstU32<FINDERS_MAX>>,

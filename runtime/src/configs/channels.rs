@@ -24,7 +24,7 @@ use surety_types::{
     ContentHash, TaskId,
     task::{Assignment, AuditTerms, ResultClaim, Verdict},
     traits::{ModelCatalog, TaskIds, TaskOutcome},
-    trust::{AuditToPay, FaultKind, ItemLeaves},
+    trust::{AuditToPay, FaultKind, ItemLeaves, SlashCause},
 };
 
 use super::{
@@ -144,15 +144,13 @@ impl SignedBytes<AccountId> for Sr25519Bytes {
     }
 }
 
-/// Slashes for faults that no round was about. Each is given a number among those of tasks, as a receipt's
-/// round is: whoever reads slashes reads one more that no task has had.
+/// Slashes for faults that no round was about.
 pub struct FaultsOverChannels;
 
 impl Convictions<AccountId> for FaultsOverChannels {
     fn convict(offender: &AccountId, kind: FaultKind, lock: u128, finder: Option<&AccountId>) {
         TrustLock::convict(Offence {
-            // 64 bits do not run out; if they did, the fault would be no cheaper for it.
-            task: <TaskAuction as TaskIds>::take().unwrap_or(TaskId::MAX),
+            cause: SlashCause::Channels,
             offender: offender.clone(),
             kind,
             lock,

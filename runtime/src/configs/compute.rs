@@ -11,14 +11,14 @@ use surety_types::{
 
 use super::{consensus::RunningClock, history::PostedTasks, trust::ExactReferee};
 use crate::{
-    AccountId, Balance, Balances, Billing, BlockEntropy, BlockNumber, ModelRegistry, ProviderRegistry,
-    Results, Runtime, RuntimeHoldReason, Staking, TrustLock, params::dynamic, weights,
+    AccountId, Balance, Balances, Billing, BlockEntropy, BlockNumber, Delegation, Emission, ModelRegistry,
+    ProviderRegistry, Results, Runtime, RuntimeHoldReason, Staking, TrustLock, params::dynamic, weights,
 };
 
 parameter_types! {
     /// The treasury. Governance spends from it.
     pub TreasuryAccount: AccountId = PalletId(*b"sur/trsy").into_account_truncating();
-    /// Where validators' part of the protocol fees waits until rewards are paid out.
+    /// Where validators' part of the protocol fees waits until a day is paid.
     pub ValidatorPot: AccountId = PalletId(*b"sur/vpot").into_account_truncating();
     /// A round's dearest step. What the auction adds for its own part is more than what channels do for
     /// theirs.
@@ -32,7 +32,8 @@ impl surety_pallet_staking::Config for Runtime {
     type BlockNumberProvider = RunningClock;
     type Jail = TrustLock;
     type UnbondingPeriod = dynamic::staking::UnbondingPeriod;
-    type OnClosed = (ProviderRegistry, TrustLock);
+    type Pools = Delegation;
+    type OnClosed = (ProviderRegistry, TrustLock, Emission);
     type WeightInfo = weights::surety_pallet_staking::WeightInfo<Runtime>;
 }
 
@@ -88,6 +89,7 @@ impl surety_pallet_billing::Config for Runtime {
     type ValidatorPot = ValidatorPot;
     type ClientLock = dynamic::billing::ClientLock;
     type Tasks = PostedTasks;
+    type Work = Emission;
 }
 
 /// A task with its round and what is left in escrow for it.

@@ -7,24 +7,18 @@ use frame_support::{
     dispatch::DispatchClass,
     parameter_types,
     traits::{ConstU32, ConstU64, ConstU128, Get},
-    weights::Weight,
 };
 use pallet_session::{disabling::UpToLimitDisablingStrategy, historical};
-use sp_consensus_babe::{AllowedSlots, BabeEpochConfiguration};
+use sp_consensus_babe::{AllowedSlots, BabeEpochConfiguration, Slot};
 use sp_core::H256;
-use sp_runtime::{
-    Perbill,
-    traits::{Convert, ConvertInto, OpaqueKeys},
-};
-use sp_staking::{
-    SessionIndex,
-    offence::{OffenceDetails, OffenceSeverity, OnOffenceHandler},
-};
+use sp_runtime::traits::{Convert, ConvertInto, OpaqueKeys};
+use sp_staking::SessionIndex;
+use surety_pallet_validators::KeyOwners;
 
 use super::system::{RuntimeBlockLength, RuntimeBlockWeights};
 use crate::{
-    AccountId, Authorship, Babe, Balances, Historical, Offences, Results, Runtime, RuntimeCall, RuntimeEvent,
-    Session, SessionKeys, System, TaskAuction, UncheckedExtrinsic,
+    AccountId, Authorship, Babe, Balances, Offences, Results, Runtime, RuntimeCall, RuntimeEvent, Session,
+    SessionKeys, System, TaskAuction, UncheckedExtrinsic, Validators,
     units::{DAYS, EPOCH_SLOTS, SLOT_MS, deposit},
     weights,
 };
@@ -58,7 +52,7 @@ impl pallet_babe::Config for Runtime {
     type MaxNominators = ConstU32<0>;
     type KeyOwnerProof = sp_session::MembershipProof;
     type EquivocationReportSystem =
-        pallet_babe::EquivocationReportSystem<Self, Offences, Historical, ReportLongevity>;
+        pallet_babe::EquivocationReportSystem<Self, Offences, KeyOwners<Self>, ReportLongevity>;
 }
 
 impl pallet_grandpa::Config for Runtime {
@@ -69,7 +63,15 @@ impl pallet_grandpa::Config for Runtime {
     type MaxSetIdSessionEntries = ConstU64<{ SESSIONS_KEPT as u64 }>;
     type KeyOwnerProof = sp_session::MembershipProof;
     type EquivocationReportSystem =
-        pallet_grandpa::EquivocationReportSystem<Self, Offences, Historical, ReportLongevity>;
+        pallet_grandpa::EquivocationReportSystem<Self, Offences, KeyOwners<Self>, ReportLongevity>;
+}
+
+/// The session of a slot, where that is the running one or the next. What is signed in the first block of a
+/// session is reported on the state of the block before it.
+pub(crate) fn session_of(slot: Slot) -> Option<SessionIndex> {
+    let since_it_began = slot.checked_sub(*Babe::current_epoch_start())?;
+    let is_next = since_it_began >= EPOCH_SLOTS;
+    Some(Session::current_index().saturating_add(is_next.into()))
 }
 
 // Equivocation reports are unsigned: their proof is their right to be included.
@@ -92,7 +94,7 @@ where
 
 impl surety_pallet_finality_clock::Config for Runtime {
     type AuthoritiesMax = ConstU32<VALIDATORS_MAX>;
-    type Authors = Validators;
+    type Authors = SessionValidators;
     type IsFull = NoRoomForAnswers;
     type WeightInfo = weights::surety_pallet_finality_clock::WeightInfo<Runtime>;
 }
@@ -111,9 +113,9 @@ impl surety_pallet_block_entropy::Config for Runtime {
 pub type RunningClock = surety_pallet_finality_clock::Running<Runtime>;
 
 /// The validators of the session, who make its blocks.
-pub struct Validators;
+pub struct SessionValidators;
 
-impl surety_pallet_finality_clock::BlockAuthors<AccountId> for Validators {
+impl surety_pallet_finality_clock::BlockAuthors<AccountId> for SessionValidators {
     fn all() -> Vec<AccountId> {
         Session::validators()
     }
@@ -169,7 +171,7 @@ impl pallet_authority_discovery::Config for Runtime {
 
 impl pallet_authorship::Config for Runtime {
     type FindAuthor = pallet_session::FindAccountFromAuthorIndex<Self, Babe>;
-    type EventHandler = ();
+    type EventHandler = Validators;
 }
 
 impl pallet_session::Config for Runtime {
@@ -178,7 +180,7 @@ impl pallet_session::Config for Runtime {
     type ValidatorIdOf = ConvertInto;
     type ShouldEndSession = Babe;
     type NextSessionRotation = Babe;
-    type SessionManager = historical::NoteHistoricalRoot<Self, FixedValidators>;
+    type SessionManager = historical::NoteHistoricalRoot<Self, Validators>;
     type SessionHandler = <SessionKeys as OpaqueKeys>::KeyTypeIdProviders;
     type Keys = SessionKeys;
     // A third at most: more would stop finality by themselves.
@@ -190,7 +192,7 @@ impl pallet_session::Config for Runtime {
 
 impl historical::Config for Runtime {
     type RuntimeEvent = RuntimeEvent;
-    // Nothing is staked on a validator yet, so its account says it all.
+    // What is behind a validator is looked up when it is slashed: its account says it all.
     type FullIdentification = ();
     type FullIdentificationOf = NothingBehind;
 }
@@ -207,80 +209,5 @@ impl Convert<AccountId, Option<()>> for NothingBehind {
 impl pallet_offences::Config for Runtime {
     type RuntimeEvent = RuntimeEvent;
     type IdentificationTuple = historical::IdentificationTuple<Self>;
-    type OnOffenceHandler = DisableOffender;
-}
-
-/// Keeps the validators of genesis. They may change their keys; election comes with its own issue.
-pub struct FixedValidators;
-
-impl FixedValidators {
-    fn identified(validators: Vec<AccountId>) -> Vec<(AccountId, ())> {
-        validators.into_iter().map(|validator| (validator, ())).collect()
-    }
-}
-
-impl pallet_session::SessionManager<AccountId> for FixedValidators {
-    fn new_session(index: SessionIndex) -> Option<Vec<AccountId>> {
-        <Self as historical::SessionManager<_, _>>::new_session(index)
-            .map(|validators| validators.into_iter().map(|(validator, ())| validator).collect())
-    }
-
-    fn start_session(_: SessionIndex) {}
-
-    fn end_session(index: SessionIndex) {
-        <Self as historical::SessionManager<_, _>>::end_session(index)
-    }
-}
-
-impl historical::SessionManager<AccountId, ()> for FixedValidators {
-    /// Nothing while nothing changes: the historical root is then copied, and GRANDPA's authority set, of
-    /// which light clients need every change, stays as it is. When a validator has set new keys, the root has
-    /// to be made anew.
-    fn new_session(_: SessionIndex) -> Option<Vec<(AccountId, ())>> {
-        let rekeyed = pallet_session::QueuedKeys::<Runtime>::get()
-            .iter()
-            .any(|(validator, keys)| {
-                pallet_session::NextKeys::<Runtime>::get(validator).as_ref() != Some(keys)
-            });
-        rekeyed.then(|| Self::identified(Session::validators()))
-    }
-
-    /// The validators are those with keys in the genesis configuration. Without this answer the first
-    /// sessions would have no historical root, and nobody could be held to what it signed in them.
-    fn new_session_genesis(_: SessionIndex) -> Option<Vec<(AccountId, ())>> {
-        let mut validators: Vec<_> = pallet_session::NextKeys::<Runtime>::iter_keys().collect();
-        validators.sort();
-        Some(Self::identified(validators))
-    }
-
-    fn start_session(_: SessionIndex) {}
-
-    fn end_session(index: SessionIndex) {
-        // With a set that never changes, the session pallet would keep an offender disabled for ever.
-        for offender in Session::disabled_validators() {
-            Session::reenable_index(offender);
-        }
-        Historical::prune_up_to(index.saturating_sub(SESSIONS_KEPT));
-    }
-}
-
-/// Disables whoever signed two blocks or two votes of a kind until the session ends. Stake is slashed once
-/// validators are elected by stake.
-pub struct DisableOffender;
-
-impl OnOffenceHandler<AccountId, historical::IdentificationTuple<Runtime>, Weight> for DisableOffender {
-    fn on_offence(
-        offenders: &[OffenceDetails<AccountId, historical::IdentificationTuple<Runtime>>],
-        slash_fractions: &[Perbill],
-        _session: SessionIndex,
-    ) -> Weight {
-        let db = <Runtime as frame_system::Config>::DbWeight::get();
-        let mut weight = Weight::zero();
-        for (details, fraction) in offenders.iter().zip(slash_fractions) {
-            let (validator, ()) = &details.offender;
-            Session::report_offence(validator.clone(), OffenceSeverity(*fraction));
-            weight.saturating_accrue(db.reads_writes(2, 1));
-        }
-        weight
-    }
+    type OnOffenceHandler = Validators;
 }

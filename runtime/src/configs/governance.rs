@@ -85,6 +85,8 @@ impl InstanceFilter<RuntimeCall> for ProxyType {
                     | RuntimeCall::Identity(..)
                     | RuntimeCall::Preimage(..)
                     | RuntimeCall::Staking(..)
+                    | RuntimeCall::Delegation(..)
+                    | RuntimeCall::Validators(..)
                     | RuntimeCall::ProviderRegistry(..)
                     | RuntimeCall::ModelRegistry(..)
             ),

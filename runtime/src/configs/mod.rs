@@ -8,5 +8,6 @@ pub mod consensus;
 pub mod fees;
 pub mod governance;
 mod history;
+pub mod stake;
 pub mod system;
 pub mod trust;

@@ -89,7 +89,11 @@ impl frame_system::Config for Runtime {
     type ExtensionsWeightInfo = frame_system::SubstrateExtensionsWeight<Runtime>;
     type SS58Prefix = frame_support::traits::ConstU16<42>;
     type MaxConsumers = ConstU32<16>;
+    type SingleBlockMigrations = Migrations;
 }
+
+/// What an upgrade changes of the state, in order.
+pub type Migrations = (surety_pallet_trust_lock::migrations::CauseOfSlashes<Runtime>,);
 
 impl pallet_timestamp::Config for Runtime {
     type Moment = u64;

@@ -30,8 +30,8 @@ use surety_types::{
 
 use super::{channels::TaskOrReceipt, consensus::RunningClock};
 use crate::{
-    AccountId, Balance, Balances, BlockEntropy, Disputes, Results, Runtime, RuntimeHoldReason, Staking,
-    TaskAuction, params::dynamic, weights,
+    AccountId, Balance, Balances, BlockEntropy, Delegation, Disputes, Results, Runtime, RuntimeHoldReason,
+    Staking, TaskAuction, Validators, params::dynamic, weights,
 };
 
 #[cfg(feature = "runtime-benchmarks")]
@@ -49,6 +49,8 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type Balance = Balance;
     type Currency = Balances;
     type Stake = Staking;
+    type Pools = Delegation;
+    type Validators = Validators;
     type BlockNumberProvider = RunningClock;
     type InsurancePool = InsurancePool;
     // Governance, once there is one: until then nobody but the dev chain's sudo.

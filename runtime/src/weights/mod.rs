@@ -5,7 +5,9 @@
 
 pub mod surety_pallet_block_entropy;
 pub mod surety_pallet_channels;
+pub mod surety_pallet_delegation;
 pub mod surety_pallet_disputes;
+pub mod surety_pallet_emission;
 pub mod surety_pallet_finality_clock;
 pub mod surety_pallet_model_registry;
 pub mod surety_pallet_provider_registry;
@@ -13,3 +15,4 @@ pub mod surety_pallet_results;
 pub mod surety_pallet_staking;
 pub mod surety_pallet_task_auction;
 pub mod surety_pallet_trust_lock;
+pub mod surety_pallet_validators;

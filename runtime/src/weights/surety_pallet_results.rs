@@ -398,6 +398,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(66590), added: 69065, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Storage: `Channels::DisputedReceipts` (r:1 w:0)
+	/// Proof: `Channels::DisputedReceipts` (`max_values`: None, `max_size`: Some(182), added: 2657, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(167), added: 2642, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Shown` (r:148 w:0)
@@ -407,20 +409,20 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `System::Account` (r:2 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(193), added: 2668, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(229), added: 2704, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// The range of component `p` is `[1, 515]`.
 	fn demand_leaves(p: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `111233`
+		//  Measured:  `111372`
 		//  Estimated: `784656 + p * (2201 ±290)`
-		// Minimum execution time: 550_213_000 picoseconds.
-		Weight::from_parts(688_017_044, 0)
+		// Minimum execution time: 665_108_000 picoseconds.
+		Weight::from_parts(911_438_130, 0)
 			.saturating_add(Weight::from_parts(0, 784656))
-			// Standard Error: 130_499
-			.saturating_add(Weight::from_parts(4_892_654, 0).saturating_mul(p.into()))
-			.saturating_add(T::DbWeight::get().reads(87))
+			// Standard Error: 137_979
+			.saturating_add(Weight::from_parts(5_049_551, 0).saturating_mul(p.into()))
+			.saturating_add(T::DbWeight::get().reads(88))
 			.saturating_add(T::DbWeight::get().writes(5))
 			.saturating_add(Weight::from_parts(0, 2201).saturating_mul(p.into()))
 	}

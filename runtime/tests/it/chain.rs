@@ -19,9 +19,10 @@ use sp_runtime::{
     transaction_validity::{TransactionSource, TransactionValidity, TransactionValidityError},
 };
 use surety_runtime::{
-    AccountId, Balance, Balances, BlockNumber, Executive, Hash, Header, Nonce, Runtime, RuntimeCall,
-    RuntimeEvent, RuntimeGenesisConfig, SessionKeys, SignedPayload, System, TxExtension, UncheckedExtrinsic,
-    genesis_config_presets, units::SLOT_MS,
+    AccountId, Babe, Balance, Balances, BlockNumber, Executive, Hash, Header, Nonce, Runtime, RuntimeCall,
+    RuntimeEvent, RuntimeGenesisConfig, Session, SessionKeys, SignedPayload, System, TrustLock, TxExtension,
+    UncheckedExtrinsic, genesis_config_presets,
+    units::{EPOCH_SLOTS, SLOT_MS},
 };
 
 /// Any slot will do for the first block.
@@ -59,11 +60,14 @@ pub fn genesis(preset: &str) -> RuntimeGenesisConfig {
 /// A chain of its own.
 pub struct Chain {
     ext: TestExternalities,
-    /// The keys of the validators, in the order of the authorities.
-    authorities: Vec<Sr25519Keyring>,
     number: BlockNumber,
     slot: u64,
     parent: Hash,
+    /// Validators make blocks in turn, however many slots are left out.
+    turn: usize,
+    author: Option<Sr25519Keyring>,
+    /// Validators whose nodes are off.
+    pub absent: Vec<Sr25519Keyring>,
     /// Whether blocks become final, two blocks later. The clock stands still otherwise.
     pub finalizes: bool,
     /// What authors have seen final last.
@@ -79,6 +83,10 @@ impl Chain {
     /// The `local` chain with other validators.
     pub fn with_validators(validators: &[Sr25519Keyring]) -> Self {
         let mut config = genesis(sp_genesis_builder::LOCAL_TESTNET_RUNTIME_PRESET);
+        let operators = || validators.iter().map(|key| account(*key));
+        let (_, bond, commission) = config.delegation.pools[0];
+        config.delegation.pools = operators().map(|operator| (operator, bond, commission)).collect();
+        config.validators.candidates = operators().collect();
         let keys = config.session.keys[0].2.clone();
         config.session.keys = validators
             .iter()
@@ -97,21 +105,14 @@ impl Chain {
     }
 
     fn with_genesis(config: RuntimeGenesisConfig) -> Self {
-        let mut ext = TestExternalities::new(config.build_storage().unwrap());
-        let authorities = ext.execute_with(|| {
-            pallet_babe::Authorities::<Runtime>::get()
-                .iter()
-                .filter_map(|(authority, _)| {
-                    Sr25519Keyring::iter().find(|key| key.public() == authority.clone().into_inner())
-                })
-                .collect::<Vec<_>>()
-        });
         Self {
-            ext,
-            authorities,
+            ext: TestExternalities::new(config.build_storage().unwrap()),
             number: 0,
             slot: FIRST_SLOT,
             parent: Hash::zero(),
+            turn: 0,
+            author: None,
+            absent: Vec::new(),
             finalizes: true,
             finalized: 0,
         }
@@ -268,20 +269,41 @@ impl Chain {
         self.query(|| Balances::free_balance(who))
     }
 
-    fn header(&mut self) -> Header {
-        let disabled = self.query(surety_runtime::Session::disabled_validators);
-        let turn = |slot: u64| slot as usize % self.authorities.len();
-        // The slot of a disabled validator stays empty.
-        while disabled.contains(&(turn(self.slot) as u32)) {
+    /// The first block of the next session, after slots without any.
+    pub fn next_session(&mut self) {
+        let next = self.query(|| Babe::current_epoch_start() + EPOCH_SLOTS);
+        self.slot = u64::from(next) - 1;
+        self.block(Vec::new());
+    }
+
+    /// Who made the last block.
+    pub fn author(&self) -> AccountId {
+        account(self.author.expect("there is a block"))
+    }
+
+    /// Whose turn it is. The slot of a validator that is disabled, or off, stays empty.
+    fn next_author(&mut self) -> (u32, Sr25519Keyring) {
+        loop {
+            let slot = Slot::from(self.slot);
+            let (authorities, disabled) = self.query(|| authorities(slot));
+            let place = self.turn % authorities.len();
+            self.turn += 1;
+            let (author, index) = (authorities[place], place as u32);
+            if !disabled.contains(&index) && !self.absent.contains(&author) {
+                self.author = Some(author);
+                return (index, author);
+            }
             self.slot += 1;
         }
-        let author = turn(self.slot);
-        let key = self.authorities[author];
+    }
+
+    fn header(&mut self) -> Header {
+        let (author, key) = self.next_author();
         let slot = Slot::from(self.slot);
         let randomness = self.query(pallet_babe::Randomness::<Runtime>::get);
         let epoch = self.query(pallet_babe::EpochIndex::<Runtime>::get);
         let pre_digest = PreDigest::SecondaryVRF(SecondaryVRFPreDigest {
-            authority_index: author as u32,
+            authority_index: author,
             slot,
             vrf_signature: key.pair().vrf_sign(&make_vrf_sign_data(&randomness, slot, epoch)),
         });
@@ -309,15 +331,41 @@ impl Chain {
             surety_runtime::ProviderRegistry::do_try_state().unwrap();
             surety_runtime::ModelRegistry::do_try_state().unwrap();
             surety_runtime::TaskAuction::do_try_state().unwrap();
-            surety_runtime::TrustLock::do_try_state().unwrap();
+            TrustLock::do_try_state().unwrap();
             surety_runtime::Results::do_try_state().unwrap();
             surety_runtime::Disputes::do_try_state().unwrap();
             surety_runtime::Billing::do_try_state().unwrap();
             surety_runtime::FinalityClock::do_try_state().unwrap();
             surety_runtime::BlockEntropy::do_try_state().unwrap();
             surety_runtime::Channels::do_try_state().unwrap();
+            surety_runtime::Delegation::do_try_state().unwrap();
+            surety_runtime::Validators::do_try_state().unwrap();
+            surety_runtime::Emission::do_try_state().unwrap();
         });
     }
+}
+
+/// The keys of those who may make a block in `slot`, in the order of the authorities, and who of them is
+/// disabled. Has to run with the state of the block before it.
+fn authorities(slot: Slot) -> (Vec<Sr25519Keyring>, Vec<u32>) {
+    let begins_session = slot >= Babe::current_epoch_start() + EPOCH_SLOTS;
+    let (authorities, disabled) = if begins_session {
+        let queued = (0..).zip(Session::queued_keys());
+        let jailed = queued.filter(|(_, (validator, _))| TrustLock::is_in_jail(validator));
+        let authorities = pallet_babe::NextAuthorities::<Runtime>::get();
+        (authorities, jailed.map(|(index, _)| index).collect())
+    } else {
+        let authorities = pallet_babe::Authorities::<Runtime>::get();
+        (authorities, Session::disabled_validators())
+    };
+    let key = |authority: &sp_consensus_babe::AuthorityId| {
+        let known = Sr25519Keyring::iter().find(|key| key.public() == authority.clone().into_inner());
+        known.expect("validators have well-known keys")
+    };
+    (
+        authorities.iter().map(|(authority, _)| key(authority)).collect(),
+        disabled,
+    )
 }
 
 fn apply(extrinsic: UncheckedExtrinsic) -> Result<Result<(), DispatchError>, TransactionValidityError> {

@@ -1,13 +1,19 @@
 //! More bidders than a task has places for, on a chain of real stake and real entropy.
 
-use frame_support::{assert_ok, traits::fungible::Mutate};
+use frame_support::{
+    assert_ok,
+    traits::{fungible::Mutate, tokens::Preservation::Preserve},
+};
 use sp_core::H256;
 use sp_runtime::traits::Dispatchable;
 use surety_pallet_task_auction::{BidCounts, Bids, Error, Rankings};
 use surety_runtime::{AccountId, Balances, Runtime, RuntimeCall, RuntimeOrigin, Staking, units::SURE};
 use surety_types::{limits::BIDS_MAX, stake::Role, task::TaskState, traits::StakeLedger};
 
-use crate::market::{PROVIDERS, all_ok, device, open, post, spec, state};
+use crate::{
+    chain::account,
+    market::{CLIENT, PROVIDERS, all_ok, device, open, post, spec, state},
+};
 
 /// The least that a stash may bond on a dev chain.
 const LITTLE: u128 = 100 * SURE;
@@ -29,8 +35,9 @@ fn calls(who: &AccountId, call: impl Into<RuntimeCall>) {
 fn enter(number: u32) {
     use surety_pallet_staking::Call as Stake;
     let (stash, agent) = name(number);
-    for account in [&stash, &agent] {
-        assert_ok!(Balances::mint_into(account, 2 * LITTLE));
+    for of_crowd in [&stash, &agent] {
+        let client = account(CLIENT);
+        assert_ok!(Balances::transfer(&client, of_crowd, 2 * LITTLE, Preserve));
     }
     let (role, amount) = (Role::Provider, LITTLE);
     calls(&stash, Stake::bond { role, amount });

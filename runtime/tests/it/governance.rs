@@ -172,6 +172,18 @@ fn proxies_can_do_what_their_kind_says_and_no_more() {
         (transfer(), [true, false, false]),
         (post(), [true, false, false]),
         (bond, [true, true, false]),
+        (
+            surety_pallet_delegation::Call::delegate {
+                operator: account(Alice),
+                amount: SURE,
+            }
+            .into(),
+            [true, true, false],
+        ),
+        (
+            surety_pallet_validators::Call::chill {}.into(),
+            [true, true, false],
+        ),
         (advance, [true, false, true]),
         (heartbeat, [true, true, true]),
         (

@@ -3,7 +3,7 @@
 use frame_support::{assert_noop, assert_ok};
 use sp_keyring::Sr25519Keyring::AliceStash;
 use surety_runtime::{
-    Balance, Balances, Runtime, RuntimeEvent,
+    AccountId, Balance, Balances, Runtime, RuntimeEvent,
     configs::compute::{TreasuryAccount, ValidatorPot},
     units::SURE,
 };
@@ -52,6 +52,17 @@ fn parties(chain: &mut Chain) -> [Balance; 3] {
     chain.query(|| [account(CLIENT), TreasuryAccount::get(), ValidatorPot::get()].map(Balances::free_balance))
 }
 
+/// What the last block has minted for a provider.
+fn minted_for(chain: &mut Chain, of: &AccountId) -> Balance {
+    let minted = |event| match event {
+        RuntimeEvent::Emission(surety_pallet_emission::Event::WorkPaid { provider, minted }) => {
+            (provider == *of).then_some(minted)
+        }
+        _ => None,
+    };
+    chain.events().into_iter().filter_map(minted).sum()
+}
+
 #[test]
 fn three_honest_providers_are_paid_and_the_rest_of_the_cap_comes_back() {
     let mut chain = open();
@@ -83,7 +94,10 @@ fn three_honest_providers_are_paid_and_the_rest_of_the_cap_comes_back() {
             .unwrap();
         // Half of the units were needed; a bid of the whole price would have been at least its own.
         assert!(paid.price >= member.price / 2, "{paid:?}");
-        assert_eq!(chain.free(&member.account()), before + paid.price);
+        // What its stake has earned since it was bonded is minted for its work.
+        let minted = minted_for(&mut chain, &member.account());
+        assert!(minted > 0 && minted < paid.price / 20, "{minted}");
+        assert_eq!(chain.free(&member.account()), before + paid.price + minted);
     }
     let paid: Balance = payments.iter().map(|payment| payment.price).sum();
     assert_eq!(paid + refund + fee, CAP);

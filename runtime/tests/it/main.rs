@@ -24,4 +24,5 @@ mod retiring;
 mod selling;
 mod sharing;
 mod shop;
+mod stake;
 mod views;

@@ -1,14 +1,27 @@
 //! What the chain starts with, and what it says of itself.
 
 use codec::Decode;
-use frame_support::traits::{Get, IntegrityTest};
-use sp_runtime::BuildStorage;
-use surety_runtime::{
-    AllPalletsWithSystem, Balances, Runtime, Session, System, UncheckedExtrinsic, VERSION, apis,
-    genesis_config_presets,
-    params::dynamic::{auction, billing, disputes, results, staking, trust_lock},
-    units::{EXISTENTIAL_DEPOSIT, HOURS, MINUTES, SLOT_MS, SURE},
+use frame_support::{
+    assert_ok,
+    traits::{Get, IntegrityTest},
 };
+use sp_runtime::BuildStorage;
+use surety_pallet_delegation::SESSIONS_TO_LEAVE;
+use surety_pallet_validators::Candidates;
+use surety_runtime::{
+    AllPalletsWithSystem, Balances, Delegation, Emission, Parameters, Runtime, RuntimeParameters, Session,
+    System, UncheckedExtrinsic, VERSION, apis,
+    configs::{
+        consensus::{SESSIONS_KEPT, VALIDATORS_MAX},
+        stake::{ValidatorsMax, ValidatorsMin},
+    },
+    genesis_config_presets,
+    params::dynamic::{
+        auction, billing, delegation, disputes, emission, results, staking, trust_lock, validators,
+    },
+    units::{EPOCH_SLOTS, EXISTENTIAL_DEPOSIT, HOURS, MINUTES, SLOT_MS, SURE},
+};
+use surety_types::traits::PoolLedger;
 
 use crate::chain::{Chain, genesis};
 
@@ -28,6 +41,7 @@ fn every_preset_builds_a_chain_that_holds_together() {
             for pot in [
                 surety_runtime::configs::compute::TreasuryAccount::get(),
                 surety_runtime::configs::compute::ValidatorPot::get(),
+                Delegation::pot(),
             ] {
                 assert_eq!(Balances::free_balance(pot), EXISTENTIAL_DEPOSIT, "{name}");
             }
@@ -54,6 +68,57 @@ fn validators_are_as_many_as_the_preset_says() {
             );
         });
     }
+}
+
+#[test]
+fn each_validator_has_stake_of_its_own_and_is_elected_by_it() {
+    for name in genesis_config_presets::preset_names() {
+        preset(&name, || {
+            let validators = Session::validators();
+            let (least, most) = (ValidatorsMin::get() as usize, ValidatorsMax::get() as usize);
+            assert!((least..=most).contains(&validators.len()), "{name}");
+            for operator in validators {
+                let pool = Delegation::pool(operator.clone()).unwrap();
+                // It may lose half of that and is elected all the same.
+                assert!(pool.own >= 2 * delegation::MinSelfBond::get(), "{name}");
+                assert_eq!(pool.backing, pool.own, "{name}");
+                let candidate = Candidates::<Runtime>::get(&operator).unwrap();
+                assert!(candidate.wants_to, "{name}");
+            }
+        });
+    }
+}
+
+#[test]
+fn all_that_a_preset_endows_counts_as_minted_and_leaves_room_for_what_work_earns() {
+    for name in genesis_config_presets::preset_names() {
+        preset(&name, || {
+            let supply = Emission::supply();
+            assert_eq!(supply.minted, Balances::total_issuance(), "{name}");
+            // The whole rate is paid at first.
+            assert!(supply.tau.is_one(), "{name}");
+        });
+    }
+}
+
+#[test]
+fn as_many_validators_as_a_parameter_says_can_be_elected_or_as_consensus_has_room_for() {
+    preset("testnet", || {
+        assert_eq!((ValidatorsMin::get(), ValidatorsMax::get()), (4, 100));
+        let set = |parameter| {
+            let origin = frame_system::RawOrigin::Root.into();
+            let parameter = RuntimeParameters::Validators(parameter);
+            assert_ok!(Parameters::set_parameter(origin, parameter));
+        };
+        use validators::{Parameters as Of, ValidatorsMax as Most, ValidatorsMin as Least};
+        set(Of::ValidatorsMax(Most, Some(5_000)));
+        assert_eq!(ValidatorsMax::get(), VALIDATORS_MAX);
+        set(Of::ValidatorsMax(Most, Some(7)));
+        set(Of::ValidatorsMin(Least, Some(9)));
+        assert_eq!((ValidatorsMin::get(), ValidatorsMax::get()), (7, 7));
+        set(Of::ValidatorsMin(Least, Some(0)));
+        assert_eq!(ValidatorsMin::get(), 1);
+    });
 }
 
 #[test]
@@ -150,6 +215,24 @@ fn stake_stays_until_nothing_can_come_of_what_it_did() {
 }
 
 #[test]
+fn stake_behind_a_validator_stays_until_nothing_can_come_of_what_it_signed() {
+    for name in genesis_config_presets::preset_names() {
+        preset(&name, || {
+            // Who stops works for two sessions more. What it signs then is slashed after the time for a veto.
+            let sessions = SESSIONS_TO_LEAVE * EPOCH_SLOTS as u32;
+            let longest = sessions + trust_lock::SlashDeferral::get();
+            assert!(delegation::UnbondingPeriod::get() > longest, "{name}: {longest}");
+        });
+    }
+    preset("testnet", || {
+        let report = SESSIONS_KEPT * EPOCH_SLOTS as u32;
+        let longest = report + trust_lock::SlashDeferral::get();
+        assert!(delegation::UnbondingPeriod::get() > longest, "{longest}");
+        assert_eq!(emission::RewardSessions::get(), SESSIONS_KEPT);
+    });
+}
+
+#[test]
 fn an_unknown_parameter_is_an_error_and_not_ignored() {
     let overrides = r#"{"auction": {"bidWindows": 3}}"#;
     let parsed = serde_json::from_str::<surety_runtime::genesis_parameters::Overrides>(overrides);
@@ -175,11 +258,13 @@ fn metadata_can_be_read_and_names_every_pallet_at_its_index() {
         ("System", 0),
         ("Babe", 2),
         ("Balances", 4),
+        ("Session", 6),
         ("Grandpa", 9),
         ("Parameters", 17),
         ("Sudo", 18),
         ("FinalityClock", 20),
         ("BlockEntropy", 21),
+        ("Authorship", 22),
         ("Staking", 50),
         ("ProviderRegistry", 51),
         ("ModelRegistry", 52),
@@ -189,6 +274,9 @@ fn metadata_can_be_read_and_names_every_pallet_at_its_index() {
         ("Results", 56),
         ("Disputes", 57),
         ("Channels", 58),
+        ("Delegation", 60),
+        ("Validators", 61),
+        ("Emission", 62),
     ] {
         assert!(
             indices.contains(&(name.into(), index)),

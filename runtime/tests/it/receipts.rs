@@ -9,7 +9,7 @@ use surety_pallet_channels::{
     Batches, Call, Channels, Convictions, DISPUTED_MAX, DisputedReceipts, Error, Faults, ReceiptSource,
 };
 use surety_pallet_results::{Call as ResultsCall, Rounds};
-use surety_pallet_task_auction::{NextTaskId, Tasks};
+use surety_pallet_task_auction::NextTaskId;
 use surety_pallet_trust_lock::Slashes;
 use surety_proofs::PartOpening;
 use surety_runtime::{
@@ -23,11 +23,10 @@ use surety_runtime_api::{
     runtime_decl_for_trust_api::TrustApi,
 };
 use surety_types::{
-    TaskId,
     model::Operation,
     stake::Role,
     traits::{Jail, StakeLedger},
-    trust::{Content, ContentPart, DemandedParts, FaultKind},
+    trust::{Content, ContentPart, DemandedParts, FaultKind, SlashCause},
 };
 
 use crate::{
@@ -37,13 +36,13 @@ use crate::{
     shop::{CAP, DEPOSIT, PROVIDER, Shop, UNIT_PRICE},
 };
 
-/// What is lost is lost once, and can be seen. Returns the slash's fault, lock, task and finder.
-fn only_slash(chain: &mut Chain) -> (FaultKind, Balance, TaskId, Option<AccountId>) {
+/// What is lost is lost once, and can be seen. Returns the slash's fault, lock, cause and finder.
+fn only_slash(chain: &mut Chain) -> (FaultKind, Balance, SlashCause, Option<AccountId>) {
     let slashes: Vec<_> = chain.query(|| Slashes::<Runtime>::iter_values().collect());
     let [slash] = &slashes[..] else {
         panic!("{slashes:?}")
     };
-    (slash.kind, slash.lock, slash.task, slash.finder.clone())
+    (slash.kind, slash.lock, slash.cause, slash.finder.clone())
 }
 
 #[test]
@@ -206,8 +205,9 @@ fn a_wrong_receipt_is_found_by_the_very_cell_and_takes_the_standing_lock() {
     let [cell] = cells[..] else { panic!("{cells:?}") };
     assert_eq!((cell.leaf, cell.step, cell.row, cell.cell), (2, 3, 0, 0));
     assert!(bytes <= 16 * 1024, "{bytes} bytes of moves");
-    let (kind, lock, task, finder) = only_slash(&mut shop.chain);
-    assert_eq!((kind, lock, task), (FaultKind::WrongResult, shop.lock, round));
+    let (kind, lock, cause, finder) = only_slash(&mut shop.chain);
+    assert_eq!((kind, lock), (FaultKind::WrongResult, shop.lock));
+    assert_eq!(cause, SlashCause::Task(round));
     assert_eq!(finder, Some(account(STRANGER)));
     let standing = shop.chain.query(|| Runtime::standing(provider.clone())).unwrap();
     assert_eq!((standing.lock, standing.cap), (0, 0));
@@ -290,7 +290,7 @@ fn a_dispute_that_its_challenger_cannot_pay_for_leaves_nothing() {
 }
 
 #[test]
-fn a_fault_that_no_round_was_about_is_slashed_under_a_number_that_no_task_has() {
+fn a_fault_that_no_round_was_about_is_slashed_as_one_over_channels_and_takes_no_task_number() {
     let world = World::new();
     let mut shop = Shop::open(&world);
     let one = shop.receipt(&world.claim);
@@ -305,10 +305,9 @@ fn a_fault_that_no_round_was_about_is_slashed_under_a_number_that_no_task_has() 
         .call(STRANGER, Call::report_equivocation { equivocation });
     let slash = only_slash(&mut shop.chain);
     let by = Some(account(STRANGER));
-    assert_eq!(slash, (FaultKind::Equivocation, shop.lock, number, by));
-    assert!(!shop.chain.query(|| Tasks::<Runtime>::contains_key(number)));
-    assert_eq!(shop.chain.query(|| Runtime::task(number)), None);
-    assert_eq!(market::post(&mut shop.chain, 1), number + 1);
+    let cause = SlashCause::Channels;
+    assert_eq!(slash, (FaultKind::Equivocation, shop.lock, cause, by));
+    assert_eq!(market::post(&mut shop.chain, 1), number);
 
     let before = shop.chain.free(&account(STRANGER));
     shop.chain.run_until(60, || !Slashes::<Runtime>::contains_key(0));

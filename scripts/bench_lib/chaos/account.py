@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from devnet_lib.verdict import ANSI, stash_of
+from devnet_lib.verdict import ANSI, stash_of, task_of
 
 # A result that was made so long before its window ended could be committed.
 IN_TIME_BLOCKS = 10
@@ -146,7 +146,7 @@ def _slashes(seen):
         for pallet, name, fields in block.events:
             stash = stash_of(name, fields) if pallet in CHECKING and name in FINES else None
             if stash in names:
-                case = (fields["task"], stash, fields["kind"])
+                case = (task_of(fields), stash, fields["kind"])
                 found.setdefault(
                     case, {"task": case[0], "worker": names[stash], "kind": case[2], "block": block.number}
                 )

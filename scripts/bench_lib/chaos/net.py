@@ -19,7 +19,8 @@ from .proxy import Proxies
 PORTS = Ports(700)
 # From here: proxies before nodes and data planes, and the clients.
 PROXY_PORT, CLIENT_PORT = 21_000, 22_000
-ENDOWMENT = 10**18
+# All together stay below the cap of SURE.
+ENDOWMENT = 10**17
 FLOODERS = 8
 # The node whose pool is small, and how many calls it takes.
 SMALL_POOL, POOL_LIMIT = 2, 48

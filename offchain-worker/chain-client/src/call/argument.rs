@@ -16,7 +16,7 @@ pub struct Argument {
 }
 
 impl Argument {
-    fn of<T: Encode + TypeInfo + 'static>(value: &T) -> Self {
+    pub(super) fn of<T: Encode + TypeInfo + 'static>(value: &T) -> Self {
         Self {
             bytes: value.encode(),
             ty: meta_type::<T>(),
@@ -27,6 +27,7 @@ impl Argument {
 macro_rules! args {
     ($($value:expr),*) => { vec![$(Argument::of($value)),*] };
 }
+pub(super) use args;
 
 impl Call {
     /// The arguments, each with its type. A batch has none that could be written without a runtime: how calls
@@ -71,6 +72,7 @@ impl Call {
             | Self::AdvanceDispute { .. }
             | Self::JoinCommittee { .. }
             | Self::RevealVote { .. } => self.arguments_in_dispute(),
+            Self::Stake(call) => call.arguments(),
             of_channels!() => self.arguments_in_channels(),
         }
     }

@@ -124,6 +124,7 @@ impl Call {
             Self::CarryOutSlash { .. } => ("TrustLock", "carry_out_slash", &["slash"]),
             Self::Transfer { .. } => ("Balances", "transfer_keep_alive", &["dest", "value"]),
             Self::Batch(_) => ("Utility", "batch_all", &["calls"]),
+            Self::Stake(call) => return call.name(),
             of_channels!() => return self.name_in_channels(),
         };
         CallName {

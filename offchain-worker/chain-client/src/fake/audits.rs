@@ -10,7 +10,7 @@ use surety_types::{
     trust::{Audit, AuditAnswer, AuditProof, AuditState, ItemsFound, ItemsOpened, Refutation},
 };
 
-use super::state::{Applied, FakeState, fault, task_event};
+use super::state::{Applied, FakeState, fault, slash_event, task_event};
 use crate::{Balance, BlockNumber, ChainError, ItemsOpening, Refusal, RoundRecord, checked_draw};
 
 impl FakeState {
@@ -185,7 +185,7 @@ impl FakeState {
             return Err(fault("Results", "NothingRefuted"));
         }
         audit.state = AuditState::Over;
-        Ok(vec![task_event("TrustLock", "SlashDeferred", task)])
+        Ok(vec![slash_event(task)])
     }
 
     fn audit(

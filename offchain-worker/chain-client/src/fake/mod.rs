@@ -13,6 +13,7 @@ mod faults;
 mod inputs;
 mod places;
 mod rounds;
+mod stake;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ use crate::{
 use blocks::{Blocks, genesis};
 pub use channels::{FakeChannels, FakeDemand, FakeOffer, FakePoints};
 use faults::{Faults, Kind};
+pub use stake::FakeDelegation;
 pub use state::FakeState;
 
 /// A scripted chain in memory. Clones share it.

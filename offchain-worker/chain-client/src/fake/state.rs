@@ -1,6 +1,9 @@
 //! The fake chain's storage, and what calls do to it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+};
 
 use codec::Encode;
 use sp_core::{H256, crypto::AccountId32};
@@ -11,10 +14,10 @@ use surety_types::{
     provider::{DeviceProfile, Provider},
     stake::{Role, StakeRecord},
     task::{Bid, Task, TaskSpec, TaskState},
-    trust::{DisputeId, SlashId},
+    trust::{DisputeId, SlashCause, SlashId},
 };
 
-use super::channels::FakeChannels;
+use super::{channels::FakeChannels, stake::FakeDelegation};
 use crate::{
     Balance, BidRecord, BidTerms, BlockNumber, Call, ChainError, ChainEvent, CommitRecord, CommitteeRecord,
     DemandRecord, DispatchFault, DisputeRecord, EventField, Funds, ItemsOpening, OpenTask, OpenTasks,
@@ -109,6 +112,8 @@ pub struct FakeState {
     pub lock: Balance,
     /// Payment channels.
     pub channels: FakeChannels,
+    /// Stake behind validators, and who they are.
+    pub delegation: FakeDelegation,
 }
 
 /// Content that is shown part by part.
@@ -211,6 +216,7 @@ impl FakeState {
             Call::Play { .. } | Call::JoinCommittee { .. } | Call::RevealVote { .. } => {
                 self.apply_to_dispute(who, call)
             }
+            Call::Stake(call) => self.apply_to_stake(who, call),
             of_channels!() => self.apply_to_channels(who, call),
             // They move money, which is not kept here, or what the test moves on itself.
             Call::Unbond { .. }
@@ -446,14 +452,23 @@ fn dispatch_fault(pallet: Option<&str>, name: &str) -> ChainError {
 }
 
 pub(super) fn task_event(pallet: &str, name: &str, task: TaskId) -> ChainEvent {
+    event_about(pallet, name, ("task", &task))
+}
+
+/// A slash for a task begins.
+pub(super) fn slash_event(task: TaskId) -> ChainEvent {
+    event_about("TrustLock", "SlashDeferred", ("cause", &SlashCause::Task(task)))
+}
+
+fn event_about<T: Encode + Debug>(pallet: &str, name: &str, (field, value): (&str, &T)) -> ChainEvent {
     ChainEvent {
         pallet: pallet.into(),
         name: name.into(),
         extrinsic: Some(0),
         fields: vec![EventField {
-            name: "task".into(),
-            text: task.to_string(),
-            bytes: task.encode(),
+            name: field.into(),
+            text: format!("{value:?}"),
+            bytes: value.encode(),
         }],
     }
 }

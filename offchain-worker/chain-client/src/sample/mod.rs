@@ -5,6 +5,7 @@ pub mod channels;
 pub mod committee;
 #[cfg(any(test, feature = "testsuite"))]
 pub mod records;
+pub mod stake;
 mod trust;
 #[cfg(any(test, feature = "testsuite"))]
 pub mod trust_records;
@@ -81,6 +82,7 @@ pub fn calls() -> Vec<Call> {
     ];
     calls.extend(trust::calls());
     calls.extend(channels::calls());
+    calls.extend(stake::calls());
     calls.push(Call::Batch(vec![
         Call::Unbond { amount },
         Call::Transfer {

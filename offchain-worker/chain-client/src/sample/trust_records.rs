@@ -7,7 +7,7 @@ use surety_dispute_game::{
 };
 use surety_types::{
     task::AuditDraw,
-    trust::{Audit, AuditState, FaultKind, InputDemand, Party},
+    trust::{Audit, AuditState, FaultKind, InputDemand, Party, SlashCause},
 };
 
 use super::{HASH, account, claim};
@@ -127,7 +127,7 @@ pub(super) fn input_demand() -> InputDemand<AccountId32, Balance, BlockNumber> {
 /// A slash.
 pub fn slash() -> SlashRecord {
     SlashRecord {
-        task: 3,
+        cause: SlashCause::Task(3),
         offender: account(),
         kind: FaultKind::LostDispute,
         lock: 1,

@@ -15,7 +15,7 @@ use subxt::{
 use surety_types::{model::ModelManifest, task::Bid};
 
 pub use super::calls::*;
-use super::channels;
+use super::{channels, stake};
 use crate::runtime::Runtime;
 use surety_chain_client::{
     ChainError, CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, ProviderRecord, RoundRecord,
@@ -70,9 +70,9 @@ enum MetadataHashMode {
     Enabled,
 }
 
-type Map = (Vec<v14::StorageHasher>, MetaType, MetaType);
+pub type Map = (Vec<v14::StorageHasher>, MetaType, MetaType);
 
-fn pallet(
+pub fn pallet(
     index: u8,
     name: &'static str,
     call: MetaType,
@@ -103,7 +103,7 @@ fn pallet(
     }
 }
 
-fn blake<K: TypeInfo + 'static, V: TypeInfo + 'static>() -> Map {
+pub fn blake<K: TypeInfo + 'static, V: TypeInfo + 'static>() -> Map {
     let hashers = vec![v14::StorageHasher::Blake2_128Concat];
     (hashers, meta_type::<K>(), meta_type::<V>())
 }
@@ -122,7 +122,7 @@ fn constant<T: TypeInfo + Encode + 'static>(name: &'static str, value: &T) -> v1
     }
 }
 
-fn plain<V: TypeInfo + 'static>() -> Map {
+pub fn plain<V: TypeInfo + 'static>() -> Map {
     (Vec::new(), meta_type::<()>(), meta_type::<V>())
 }
 
@@ -152,6 +152,7 @@ pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
     pallets.push(pallet(11, "Utility", meta_type::<UtilityCall>(), Vec::new()));
     let channels = meta_type::<channels::ChannelsCall>();
     pallets.push(pallet(58, "Channels", channels, Vec::new()));
+    pallets.extend(stake::stake_pallets());
     pallets
 }
 

@@ -12,6 +12,7 @@ mod openings;
 mod pool;
 mod proxy;
 mod reveals;
+mod stake;
 mod submission;
 mod upgrade;
 

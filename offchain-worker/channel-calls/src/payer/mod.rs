@@ -245,10 +245,13 @@ impl Payer {
         self.wallet.settled
     }
 
-    /// That of those which are kept: no final batch has them, for all that was said ([`Payer::forget`]).
+    /// What the payee has signed of those which are kept, in plancks: no final batch has them, for all that
+    /// was said ([`Payer::forget`]). It is bound by nothing of an answer that was lost before its first
+    /// words.
     pub fn uncounted(&self) -> u128 {
         let over = self.calls.values().filter(|call| call.live.is_none());
-        over.fold(0, |sum, call| sum.saturating_add(call.row.spent()))
+        let said = over.filter_map(|call| call.row.statement.as_ref());
+        said.fold(0, |sum, signed| sum.saturating_add(signed.statement.price))
     }
 
     /// What may have been paid for a request, in plancks: its price once it has a receipt, and before that

@@ -79,8 +79,8 @@ impl Payer {
         Ok(step)
     }
 
-    /// The payee has shown on the chain that a batch has the receipt of a request: it is demanded no more, and
-    /// kept until a final batch is counted with it.
+    /// The payee has shown on the chain that a batch has the receipt of a request: it is demanded no more,
+    /// and kept until a final batch is counted with it.
     pub fn shown(&mut self, nonce: Nonce) -> Step<PayerEffect> {
         let mut step = Step::default();
         let call = self.calls.get_mut(&nonce);

@@ -197,6 +197,20 @@ fn thirty_two_answers_stream_at_once_over_one_channel_and_are_paid_in_the_order_
 }
 
 #[test]
+fn of_what_is_lost_that_counts_which_its_payee_has_signed() {
+    let lost = |says: bool| {
+        let (mut world, nonce) = World::answering(10_000, text(10, 100, 0, 16));
+        if says {
+            world.compute(nonce, 16);
+        }
+        while world.tell_payer(nonce) {}
+        world.drop_connection(nonce);
+        world.payer.uncounted()
+    };
+    assert_eq!((lost(false), lost(true)), (0, 26 * TOKEN));
+}
+
+#[test]
 fn what_was_shown_to_be_in_a_batch_is_demanded_no_more_and_counts_until_it_is_final() {
     let mut world = World::new(10_000);
     for _ in 0..3 {

@@ -457,8 +457,8 @@ fn what_is_on_its_way_is_not_written_off() {
 #[test]
 fn what_a_payee_goes_on_to_miss_is_written_off_at_last() {
     let (mut world, _, next) = refused_for_what_is_on_its_way();
-    let spent = world.payer.spent();
     world.tell_payer(next);
+    let spent = world.payer.spent();
     let why = world.refused[0].1;
     for (nth, more) in [(2, 0), (3, 8)] {
         let again = world.ask(text(10, 20, 0, 16)).unwrap();

@@ -4,7 +4,7 @@ use std::{future::Future, pin::pin, time::Duration};
 
 use serde::Serialize;
 use surety_chain_client::{
-    AccountId, Call, Chain, ChainError, Funds, Refusal, StakeInfo, Until, When, address,
+    AccountId, Call, Chain, ChainError, Funds, Refusal, Signer, StakeInfo, Until, When, address,
 };
 use surety_types::stake::Role;
 
@@ -14,7 +14,7 @@ use crate::{
     args::{AccountCommand, AgentCommand, RoleArg},
     error::{CliError, Result},
     keys::{self, KeyError, parse_account},
-    output::table,
+    output::{Output, table},
 };
 
 pub(super) async fn run(context: &Context, command: AccountCommand) -> Result<()> {
@@ -99,9 +99,18 @@ pub(super) struct Submitted {
     /// Who signed it.
     signer: String,
     /// Block that carried it out, final.
-    block: u32,
+    pub(super) block: u32,
     block_hash: String,
     extrinsic: String,
+    /// The block, for whoever asks about its state.
+    #[serde(skip)]
+    pub(super) at: When,
+}
+
+impl Submitted {
+    pub(super) fn text(&self) -> String {
+        format!("{} by {}: final in block {}", self.call, self.signer, self.block)
+    }
 }
 
 /// How long nothing is said of what is waited for: several times what a block needs to become final.
@@ -122,33 +131,34 @@ async fn saying<T>(outcome: impl Future<Output = T>, silence: Duration, say: imp
 pub(super) async fn submit(context: &Context, call: Call) -> Result<()> {
     let key = context.key()?;
     let chain = context.chain().await?;
+    let submitted = send(context.out, &*chain, &key.signer, call).await?;
+    context.out.result(&submitted, || submitted.text())
+}
+
+/// Signs and submits one call, and waits until it is final.
+pub(super) async fn send(out: Output, chain: &dyn Chain, signer: &Signer, call: Call) -> Result<Submitted> {
     let name = format!("{}.{}", call.name().pallet, call.name().call);
-    let waiting = context.out.spinner();
+    let waiting = out.spinner();
     waiting.set_message(format!("{name}: waiting until it is final"));
-    let submitted = chain.submit(&key.signer, call, Until::Finalized.into());
+    let submitted = chain.submit(signer, call, Until::Finalized.into());
     let included = saying(submitted, SILENCE_MAX, || {
-        context.out.step(&format!(
+        out.step(&format!(
             "{name}: still waiting until it is final. If the chain's finality stands still, this takes as long as that"
         ));
     })
     .await;
     let included = match included {
         Ok(included) => included,
-        Err(error) => return Err(explained(&*chain, key.signer.account(), error).await),
+        Err(error) => return Err(explained(chain, signer.account(), error).await),
     };
     waiting.finish_and_clear();
-    let submitted = Submitted {
+    Ok(Submitted {
         call: name,
-        signer: address(key.signer.account()),
+        signer: address(signer.account()),
         block: included.block.number,
         block_hash: format!("{:?}", included.block.hash),
         extrinsic: format!("{:?}", included.extrinsic),
-    };
-    context.out.result(&submitted, || {
-        format!(
-            "{} by {}: final in block {}",
-            submitted.call, submitted.signer, submitted.block
-        )
+        at: When::At(included.block.hash),
     })
 }
 
@@ -274,7 +284,7 @@ impl AccountView {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use surety_chain_client::{DispatchFault, FakeChain, Signer};
+    use surety_chain_client::{DispatchFault, FakeChain};
 
     use super::*;
     use crate::SURE;

@@ -3,7 +3,9 @@
 mod desk;
 mod keys;
 
-use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroU64, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap, net::SocketAddr, num::NonZeroU64, path::PathBuf, sync::Arc, time::Duration,
+};
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Chain, ChainError, RegisteredModel, Signer, When, address};

@@ -165,7 +165,7 @@ async fn reached(context: &Context, chain: &dyn Chain) -> Vec<Reach> {
 }
 
 /// The key in a file; a new one where there is no file.
-fn key(context: &Context, path: &Path, whose: &str) -> Result<Key> {
+pub(super) fn key(context: &Context, path: &Path, whose: &str) -> Result<Key> {
     if !path.exists() {
         let account = keys::create(path)?;
         context.out.step(&format!(

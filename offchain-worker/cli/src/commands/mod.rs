@@ -1,6 +1,7 @@
 //! One module per command.
 
 mod account;
+mod ask;
 mod bond;
 mod calls;
 mod channel;
@@ -20,8 +21,10 @@ mod provider;
 mod provider_status;
 mod reach;
 mod serve;
+mod stake;
 mod task;
 mod train;
+mod validator;
 mod verifier;
 mod worker;
 
@@ -162,6 +165,8 @@ async fn dispatch(context: &Context, command: Command) -> Result<()> {
     match command {
         Command::Provider(command) => provider::run(context, command).await,
         Command::Verifier(command) => verifier::run(context, command).await,
+        Command::Validator(command) => validator::run(context, command).await,
+        Command::Stake(command) => stake::run(context, command).await,
         Command::Dispute(command) => dispute::run(context, command).await,
         Command::Task(command) => task::run(context, command).await,
         Command::Quote(args) => task::quote::run(context, &args).await,

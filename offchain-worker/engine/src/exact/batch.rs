@@ -201,19 +201,16 @@ impl ExactLlama {
     /// The same again, if there is memory for it.
     pub(crate) fn copy(&self, computed: &Computed) -> Option<Computed> {
         Some(Computed {
-            kv: self.runs.copy(&computed.kv).ok()?,
+            kv: self.runs_of(&computed.kv).copy(&computed.kv).ok()?,
             trace: computed.trace.clone(),
         })
     }
 
-    /// Holds some of a generation that is over against the processor, if it is its turn to be.
+    /// Holds some of a generation that is over against the processor, if a device has computed it.
     ///
     /// # Errors
     /// [`EngineError::DeviceDiffers`]; those of the device.
     pub(crate) fn recheck_served(&self, generating: &Generating) -> Result<(), EngineError> {
-        if !self.is_rechecked() {
-            return Ok(());
-        }
         let (fed, computed) = generating.computed();
         let found = (&computed.trace, &generating.tokens[..]);
         self.recheck(&generating.task, &computed.kv, &fed, found)
@@ -223,7 +220,7 @@ impl ExactLlama {
     pub(crate) fn begin(&self, request: Request, prefix: Option<Computed>) -> Generating {
         // What others go on from has room for them: memory is taken as positions come.
         let empty = || Computed {
-            kv: self.runs.kv(self.model.context()),
+            kv: self.runs().kv(self.model.context()),
             trace: TopLevel::new(self.model.trace_shape()),
         };
         Generating {
@@ -277,8 +274,11 @@ impl ExactLlama {
         let mut trace = TopLevel::new(self.model.trace_shape());
         let mut pieces: Vec<_> = turns.iter_mut().map(|turn| turn.piece()).collect();
         let lengths: Vec<usize> = pieces.iter().map(|piece| piece.tokens.len()).collect();
-        self.runs
-            .forward_together(&mut pieces, &mut memory.workspace, &mut trace)?;
+        // Where they are not all in one place, each is taken alone.
+        let on = pieces
+            .first()
+            .map_or_else(|| self.runs(), |first| self.runs_of(first.kv));
+        on.forward_together(&mut pieces, &mut memory.workspace, &mut trace)?;
         let (mut end, width) = (0, self.model.width());
         for (turn, rows) in turns.iter_mut().zip(lengths) {
             let own: Range<usize> = end..end + rows;
@@ -299,7 +299,7 @@ impl ExactLlama {
         states: &[f32],
         logits: &mut Vec<f32>,
     ) -> Vec<Result<u32, Fault>> {
-        match self.runs.logits(states, logits) {
+        match self.runs().logits(states, logits) {
             Ok(()) => logits
                 .par_chunks(self.model.vocabulary())
                 .zip(generating)

@@ -19,7 +19,7 @@ use surety_types::{
 };
 
 use super::{
-    backend::{Device, Encoder, Fault},
+    backend::{Device, Encoder, Fault, Trust},
     bert::{BertModel, Scratch},
     dispute::{EmbedWork, OwnTrace},
     probe::Probe,
@@ -42,10 +42,9 @@ pub struct ExactBert {
     manifest: ModelManifest,
     architecture: Architecture,
     model: Arc<BertModel>,
-    /// What its passes run on: the model itself, or a device.
-    runs: Arc<dyn Encoder>,
-    /// Whether it is one.
-    on_device: bool,
+    /// On a device, where there is one.
+    device: Option<Arc<dyn Encoder>>,
+    trust: Trust,
 }
 
 /// An item of the input, with its index.
@@ -84,9 +83,9 @@ impl ExactBert {
         Ok(Self {
             manifest,
             architecture,
-            runs: model.clone(),
             model,
-            on_device: false,
+            device: None,
+            trust: Trust::default(),
         })
     }
 
@@ -95,16 +94,25 @@ impl ExactBert {
     /// # Errors
     /// [`EngineError::Device`], [`EngineError::DeviceDiffers`].
     pub fn on(self, device: &Device) -> Result<Self, EngineError> {
-        let runs = device.backend.encoder(&self.model)?;
-        let on_device = device.backend.is_device();
-        if on_device {
-            test_encoder(&self.model, &*runs)?;
+        if !device.backend.is_device() {
+            return Ok(self);
         }
+        let there = device.backend.encoder(&self.model)?;
+        test_encoder(&self.model, &*there)?;
         Ok(Self {
-            runs,
-            on_device,
+            device: Some(there),
+            trust: device.trust.clone(),
             ..self
         })
+    }
+
+    /// The device, where one is to be used.
+    fn trusted(&self) -> Option<&dyn Encoder> {
+        self.device.as_deref().filter(|_| !self.trust.is_lost())
+    }
+
+    fn runs(&self) -> &dyn Encoder {
+        self.trusted().unwrap_or(&*self.model)
     }
 
     /// Everything about a job.
@@ -137,30 +145,31 @@ impl ExactBert {
             .max(1);
         let mut embedded = Vec::new();
         report(sink, 0, total)?;
+        let on = self.runs();
         for start in (0..total).step_by(wave) {
             let items = start..start.saturating_add(count(wave)).min(total);
             let items = items.map(|index| Item {
                 index,
                 ids: input.item(index),
             });
-            embedded.extend(self.wave(&items.collect::<Vec<_>>())?);
+            embedded.extend(self.wave(on, &items.collect::<Vec<_>>())?);
             report(sink, count(embedded.len()), total)?;
         }
         let item = random_below(embedded.len());
         if let Some(found) = embedded.get(item) {
             let index = count(item);
             let ids = input.item(index);
-            self.recheck(&Item { index, ids }, found)?;
+            self.recheck(on, &Item { index, ids }, found)?;
         }
         Ok(embedded)
     }
 
-    /// Computes an item of a device's results again.
+    /// Computes an item of a device's results again. Once it differs, the device is not used any more.
     ///
     /// # Errors
-    /// [`EngineError::DeviceDiffers`].
-    fn recheck(&self, item: &Item, found: &Embedded) -> Result<(), EngineError> {
-        if !self.on_device {
+    /// [`EngineError::DeviceDiffers`], also where the device was found out meanwhile.
+    fn recheck(&self, on: &dyn Encoder, item: &Item, found: &Embedded) -> Result<(), EngineError> {
+        if on.is_processor() {
             return Ok(());
         }
         let item = std::slice::from_ref(item);
@@ -168,8 +177,8 @@ impl ExactBert {
         let bits = |row: &[f32]| -> Vec<u32> { row.iter().map(|value| value.to_bits()).collect() };
         let same = |own: &Embedded| bits(&own.row) == bits(&found.row) && own.leaves == found.leaves;
         match own {
-            Ok(own) if own.iter().all(same) => Ok(()),
-            _ => Err(EngineError::DeviceDiffers),
+            Ok(own) if own.iter().all(same) && !self.trust.is_lost() => Ok(()),
+            _ => Err(self.differs()),
         }
     }
 
@@ -183,7 +192,7 @@ impl ExactBert {
     ) -> Result<(), EngineError> {
         report(sink, 0, 1)?;
         let ids = self.reader(job).item(item);
-        self.runs
+        self.runs()
             .embed(&[&ids], &mut Scratch::default(), probe)
             .map_err(|fault| failed(item, fault))?;
         Ok(())
@@ -234,18 +243,17 @@ impl ExactBert {
         Ok(Layout::new(&self.architecture, facts)?)
     }
 
-    fn batches<'i>(&self, items: &'i [Item]) -> Vec<&'i [Item]> {
-        batches(items, self.runs.batch_rows())
+    /// The device has computed something else than the processor.
+    fn differs(&self) -> EngineError {
+        self.trust.lose();
+        EngineError::DeviceDiffers
     }
 
     /// Some items' results, in their order.
-    fn wave(&self, items: &[Item]) -> Result<Vec<Embedded>, EngineError> {
-        let results: Vec<_> = self
-            .batches(items)
+    fn wave(&self, on: &dyn Encoder, items: &[Item]) -> Result<Vec<Embedded>, EngineError> {
+        let results: Vec<_> = batches(items, on.batch_rows())
             .into_par_iter()
-            .map_init(Scratch::default, |scratch, batch| {
-                self.batch(&*self.runs, batch, scratch)
-            })
+            .map_init(Scratch::default, |scratch, batch| self.batch(on, batch, scratch))
             .collect();
         let mut embedded = Vec::with_capacity(items.len());
         for result in results {
@@ -265,6 +273,11 @@ impl ExactBert {
         let pooled = match (on.embed(&sequences, scratch, &mut trace), items) {
             (Ok(pooled), _) => pooled,
             (Err(fault @ Fault::Device(_)), _) => return Err(failed(0, fault)),
+            // That it has no result is told once the processor has none either.
+            (Err(_), [_]) if !on.is_processor() => {
+                let own = self.batch(&*self.model, items, scratch);
+                return own.and_then(|_| Err(self.differs()));
+            }
             (Err(fault), [item]) => return Err(failed(item.index, fault)),
             // Which of them it was is found one by one; the first is told.
             (Err(_), _) => {

@@ -1,9 +1,6 @@
 //! Text generation on the exact tier, and its audit.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
 use surety_exact::ArithmeticError;
 use surety_model_trace::{Layout, TaskFacts};
@@ -17,9 +14,9 @@ use surety_types::{
 };
 
 use super::{
-    backend::{Decoder, Device, Fault},
+    backend::{Decoder, Device, Fault, Trust},
     dispute::{GenerateWork, OwnTrace},
-    kv::Piece,
+    kv::{KvCache, Piece},
     llama::{LlamaModel, Sequence},
     probe::Probe,
     recheck::test_decoder,
@@ -33,18 +30,14 @@ use crate::{
     trace::claim,
 };
 
-/// Of so many served generations one is held against the processor.
-const RECHECK_EACH: usize = 16;
-
 /// A decoder of the exact tier.
 pub struct ExactLlama {
     manifest: ModelManifest,
     architecture: Architecture,
     pub(super) model: Arc<LlamaModel>,
-    /// What its passes run on: the model itself, or a device.
-    pub(super) runs: Arc<dyn Decoder>,
-    /// Generations that were served, of which some are computed again.
-    served: AtomicUsize,
+    /// On a device, where there is one.
+    device: Option<Arc<dyn Decoder>>,
+    pub(super) trust: Trust,
 }
 
 /// A request, read.
@@ -89,9 +82,9 @@ impl ExactLlama {
         Ok(Self {
             architecture,
             manifest,
-            runs: model.clone(),
             model,
-            served: AtomicUsize::new(0),
+            device: None,
+            trust: Trust::default(),
         })
     }
 
@@ -100,24 +93,44 @@ impl ExactLlama {
     /// # Errors
     /// [`EngineError::Device`], [`EngineError::DeviceDiffers`].
     pub fn on(self, device: &Device) -> Result<Self, EngineError> {
-        let runs = device.backend.decoder(&self.model)?;
-        if device.backend.is_device() {
-            test_decoder(&self.model, &*runs)?;
+        if !device.backend.is_device() {
+            return Ok(self);
         }
-        Ok(Self { runs, ..self })
+        let there = device.backend.decoder(&self.model)?;
+        test_decoder(&self.model, &*there)?;
+        Ok(Self {
+            device: Some(there),
+            trust: device.trust.clone(),
+            ..self
+        })
     }
 
-    /// An empty sequence with room for so many positions.
-    pub(super) fn sequence(&self, positions: usize) -> Sequence {
-        Sequence::behind(&self.model, self.runs.kv(positions))
+    /// What new sequences run on.
+    pub(super) fn runs(&self) -> &dyn Decoder {
+        match &self.device {
+            Some(device) if !self.trust.is_lost() => &**device,
+            _ => &*self.model,
+        }
     }
 
-    /// Whether the processor is to compute some of a served generation again: to do so for all would leave a
-    /// device waiting for it.
-    pub(super) fn is_rechecked(&self) -> bool {
-        self.served
-            .fetch_add(1, Ordering::Relaxed)
-            .is_multiple_of(RECHECK_EACH)
+    /// What a sequence with these keys and values runs on: it stays where it began.
+    pub(super) fn runs_of(&self, kv: &KvCache) -> &dyn Decoder {
+        match &self.device {
+            Some(device) if kv.on_processor().is_none() => &**device,
+            _ => &*self.model,
+        }
+    }
+
+    /// Computes something with new sequences. That a device has no result for it is told once the processor
+    /// has none either.
+    pub(super) fn computed<T>(
+        &self,
+        mut compute: impl FnMut(&dyn Decoder) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        match compute(self.runs()) {
+            Err(EngineError::NotFinite { .. }) if self.device.is_some() => compute(&*self.model),
+            result => result,
+        }
     }
 
     /// Reads a job's input. Every provider refuses the same ones, and no chain takes them.
@@ -165,13 +178,13 @@ impl ExactLlama {
     }
 
     /// Runs the prompt, then token after token.
-    fn generate(&self, task: &Task, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
+    fn generate(&self, on: &dyn Decoder, task: &Task, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
         let prompt = count(task.prompt.len());
         let total = prompt.saturating_add(task.most());
-        let mut sequence = self.sequence(total as usize);
+        let mut sequence = Sequence::behind(&self.model, on.kv(total as usize));
         let mut trace = TopLevel::new(self.model.trace_shape());
         report(sink, 0, total)?;
-        for chunk in task.prompt.chunks(self.runs.chunk_rows()) {
+        for chunk in task.prompt.chunks(on.chunk_rows()) {
             self.forward(&mut sequence, chunk, &mut trace)?;
             report(sink, count(sequence.len()), total)?;
         }
@@ -183,8 +196,7 @@ impl ExactLlama {
                 .rchunks(self.model.width())
                 .next()
                 .unwrap_or_default();
-            self.runs
-                .logits(last, &mut logits)
+            on.logits(last, &mut logits)
                 .map_err(|fault| failed(prompt, fault))?;
             let token = sampler
                 .token(index, &logits, &mut order)
@@ -220,9 +232,9 @@ impl ExactLlama {
         probe: &mut impl Probe,
     ) -> Result<(), EngineError> {
         let first = count(sequence.len());
+        let on = self.runs_of(sequence.kv());
         let (kv, workspace) = sequence.parts();
-        self.runs
-            .forward_together(&mut [Piece { kv, tokens }], workspace, probe)
+        on.forward_together(&mut [Piece { kv, tokens }], workspace, probe)
             .map_err(|fault| failed(first, fault))
     }
 }
@@ -234,7 +246,7 @@ impl Engine for ExactLlama {
 
     fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
         let task = self.task(job)?;
-        self.generate(&task, sink)
+        self.computed(|on| self.generate(on, &task, sink))
     }
 
     fn audit(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<ResultClaim, EngineError> {
@@ -263,8 +275,19 @@ impl Engine for ExactLlama {
         Ok(OwnTrace::new(layout, Box::new(work), sink, leaves))
     }
 
+    /// On the processor: tokens over channels are signed one by one, before what a device gave can be held
+    /// against anything.
     fn decoder(self: Arc<Self>) -> Option<Arc<ExactLlama>> {
-        Some(self)
+        if self.device.is_none() {
+            return Some(self);
+        }
+        Some(Arc::new(Self {
+            manifest: self.manifest.clone(),
+            architecture: self.architecture.clone(),
+            model: self.model.clone(),
+            device: None,
+            trust: Trust::default(),
+        }))
     }
 }
 

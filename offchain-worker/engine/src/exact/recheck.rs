@@ -109,11 +109,31 @@ pub(super) fn test_decoder(model: &LlamaModel, device: &dyn Decoder) -> Result<(
 impl ExactLlama {
     /// Computes some random positions of a device's generation again, behind the keys and values that it has
     /// of those before: their leaves, and the last token that was chosen there. Nothing where the processor
-    /// has computed them already.
+    /// has computed them already. Once they differ, the device is not used any more.
     ///
     /// # Errors
-    /// [`EngineError::DeviceDiffers`]; those of the device.
+    /// [`EngineError::DeviceDiffers`], also where the device was found out meanwhile; those of the device.
     pub(super) fn recheck(
+        &self,
+        task: &Task,
+        kv: &KvCache,
+        fed: &[u32],
+        found: (&TopLevel, &[u32]),
+    ) -> Result<(), EngineError> {
+        if kv.on_processor().is_some() {
+            return Ok(());
+        }
+        if self.trust.is_lost() {
+            return Err(EngineError::DeviceDiffers);
+        }
+        let result = self.rechecked(task, kv, fed, found);
+        if matches!(result, Err(EngineError::DeviceDiffers)) {
+            self.trust.lose();
+        }
+        result
+    }
+
+    fn rechecked(
         &self,
         task: &Task,
         kv: &KvCache,
@@ -126,7 +146,7 @@ impl ExactLlama {
         let start = random_below(fed.len().div_ceil(ROWS)) * ROWS;
         let rows = start..fed.len().min(start + ROWS);
         let Some(mut kept) = self
-            .runs
+            .runs_of(kv)
             .to_processor(kv, start)
             .map_err(|fault| failed(0, fault))?
         else {

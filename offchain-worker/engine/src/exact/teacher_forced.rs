@@ -9,7 +9,9 @@ use surety_proofs::content_hash;
 use surety_types::ContentHash;
 
 use super::{
+    backend::Decoder,
     generate::{ExactLlama, Task, count, failed},
+    llama::Sequence,
     sampler::Sampler,
     trace::{GenerationLeaves, TopLevel},
 };
@@ -47,8 +49,11 @@ impl ExactLlama {
     ) -> Result<TeacherForced, EngineError> {
         let claimed = claimed(task, output, units);
         let fed = self.fed(task, &claimed.tokens);
-        let mut trace = TopLevel::new(self.model.trace_shape());
-        let chosen = self.choices(task, &fed, &mut trace, sink)?;
+        let (trace, chosen) = self.computed(|on| {
+            let mut trace = TopLevel::new(self.model.trace_shape());
+            let chosen = self.choices(on, (task, &fed[..]), &mut trace, sink)?;
+            Ok((trace, chosen))
+        })?;
         let units = count(task.prompt.len() + claimed.tokens.len());
         let own = self.own_output(task, &claimed, &chosen);
         let output_hash = content_hash(&own);
@@ -81,23 +86,23 @@ impl ExactLlama {
     /// on.
     fn choices(
         &self,
-        task: &Task,
-        fed: &[u32],
+        on: &dyn Decoder,
+        (task, fed): (&Task, &[u32]),
         trace: &mut TopLevel,
         sink: &mut dyn Sink,
     ) -> Result<Vec<u32>, EngineError> {
         let total = count(fed.len());
-        let mut sequence = self.sequence(fed.len());
+        let mut sequence = Sequence::behind(&self.model, on.kv(fed.len()));
         let sampler = Sampler::new(task);
         let mut chosen = Vec::new();
         report(sink, 0, total)?;
-        for chunk in fed.chunks(self.runs.chunk_rows()) {
+        for chunk in fed.chunks(on.chunk_rows()) {
             let first = sequence.len();
             self.forward(&mut sequence, chunk, trace)?;
             // The first token was chosen at the prompt's last position.
             let from = task.prompt.len().saturating_sub(1).max(first) - first;
             let states = sequence.states().get(from * self.model.width()..);
-            self.choose(states.unwrap_or_default(), &sampler, &mut chosen)?;
+            self.choose(on, states.unwrap_or_default(), &sampler, &mut chosen)?;
             report(sink, count(sequence.len()), total)?;
         }
         self.recheck(task, sequence.kv(), fed, (&*trace, &chosen[..]))?;
@@ -105,12 +110,17 @@ impl ExactLlama {
     }
 
     /// Adds the tokens that these states lead to.
-    fn choose(&self, states: &[f32], sampler: &Sampler, chosen: &mut Vec<u32>) -> Result<(), EngineError> {
+    fn choose(
+        &self,
+        on: &dyn Decoder,
+        states: &[f32],
+        sampler: &Sampler,
+        chosen: &mut Vec<u32>,
+    ) -> Result<(), EngineError> {
         let (mut logits, mut order) = (Vec::new(), Vec::new());
         for states in states.chunks(LOGIT_ROWS * self.model.width()) {
             let index = count(chosen.len());
-            self.runs
-                .logits(states, &mut logits)
+            on.logits(states, &mut logits)
                 .map_err(|fault| failed(index, fault))?;
             for row in logits.chunks(self.model.vocabulary()) {
                 let index = count(chosen.len());

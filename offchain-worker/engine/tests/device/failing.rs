@@ -10,6 +10,7 @@ use surety_cuda::{Argument, Error, GpuBackend, Product, Shape};
 /// How it fails.
 #[derive(Clone, Copy, Debug)]
 pub enum Fails {
+    /// Not at all.
     Nothing,
     /// What is read from it has another bit.
     FlipsBits,

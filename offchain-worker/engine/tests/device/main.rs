@@ -1,5 +1,5 @@
-//! Exact models whole on a CUDA device, played by a C++ program with the kernels in it: outputs, traces, faults
-//! and views of disputes are those of the processor, bit by bit.
+//! Exact models whole on a CUDA device, played by a C++ program with the kernels in it: outputs, traces,
+//! faults and views of disputes are those of the processor, bit by bit.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ use common::{
     trace::check_leaves,
 };
 use emulator::{Emulator, Order};
-use failing::{Failing, Fails};
+use failing::{Failing, Fails, Switch};
 use surety_cuda::{Capped, Error};
 use surety_engine::{
     Choice, Claimed, Device, Engine, EngineError, Job,
@@ -146,48 +146,57 @@ fn what_has_no_result_has_none_on_a_device() {
     );
 }
 
-#[test]
-fn a_device_that_computes_something_else_is_not_believed() {
-    let (failing, fails) = Failing::new(Emulator::start(Order::Forwards));
-    let device = Device::on(failing, "one that fails").unwrap();
+/// A device that fails when it is told to, and models on it.
+fn failing(weights: &LlamaWeights) -> (Device, ExactBert, ExactLlama, Switch) {
+    let (machine, fails) = Failing::new(Emulator::start(Order::Forwards));
+    let device = Device::on(machine, "one that fails").unwrap();
     let encoder = encoder(2, Pooling::Mean).on(&device).unwrap();
-    let weights = short(synthetic::llama(4, true));
-    let decoder = decoder(&weights).on(&device).unwrap();
-    let (embed, generate) = (embed_job("a b c"), job(&request("once", 8)));
-    let right = decoder.run(&generate, &mut quiet).unwrap();
-
-    fails.set(Fails::FlipsBits);
-    for result in [
-        encoder.run(&embed, &mut quiet).map(drop),
-        encoder.audit_items(&embed, &[0], &mut quiet).map(drop),
-        decoder.run(&generate, &mut quiet).map(drop),
-        decoder.audit(&generate, &right.output, &mut quiet).map(drop),
-    ] {
-        assert!(matches!(result, Err(EngineError::DeviceDiffers)), "{result:?}");
-    }
-    // It is found out before anything is loaded onto it as well.
-    let refused = super_encoder(&device);
-    assert!(matches!(refused, Err(EngineError::DeviceDiffers)));
-
-    fails.set(Fails::Vanishes);
-    let result = decoder.run(&generate, &mut quiet);
-    assert!(
-        matches!(result, Err(EngineError::Device(Error::Lost(_)))),
-        "{result:?}"
-    );
-    let result = encoder.run(&embed, &mut quiet);
-    assert!(
-        matches!(result, Err(EngineError::Device(Error::Lost(_)))),
-        "{result:?}"
-    );
-
-    // Nothing of it is left behind.
-    fails.set(Fails::Nothing);
-    assert_eq!(decoder.run(&generate, &mut quiet).unwrap(), right);
+    let decoder = decoder(weights).on(&device).unwrap();
+    (device, encoder, decoder, fails)
 }
 
-fn super_encoder(device: &Device) -> Result<(), EngineError> {
-    encoder(3, Pooling::Mean).on(device).map(drop)
+/// The first job that shows it ends; the processor goes on alone.
+#[test]
+fn a_device_that_computes_something_else_is_believed_no_more() {
+    let weights = short(synthetic::llama(4, true));
+    let (embed, generate) = (embed_job("a b c"), job(&request("once", 8)));
+    let embedded = encoder(2, Pooling::Mean).run(&embed, &mut quiet).unwrap();
+    let generated = decoder(&weights).run(&generate, &mut quiet).unwrap();
+    type Run<'a> = &'a dyn Fn(&ExactBert, &ExactLlama) -> Result<(), EngineError>;
+    let runs: [Run<'_>; 4] = [
+        &|encoder, _| encoder.run(&embed, &mut quiet).map(drop),
+        &|encoder, _| encoder.audit_items(&embed, &[0], &mut quiet).map(drop),
+        &|_, decoder| decoder.run(&generate, &mut quiet).map(drop),
+        &|_, decoder| decoder.audit(&generate, &generated.output, &mut quiet).map(drop),
+    ];
+    for run in runs {
+        let (device, encoder, decoder, fails) = failing(&weights);
+        fails.set(Fails::FlipsBits);
+        let found = run(&encoder, &decoder);
+        assert!(matches!(found, Err(EngineError::DeviceDiffers)), "{found:?}");
+        assert_eq!(encoder.run(&embed, &mut quiet).unwrap(), embedded);
+        assert_eq!(decoder.run(&generate, &mut quiet).unwrap(), generated);
+        // Nor does it get another model.
+        let refused = self::encoder(3, Pooling::Mean).on(&device).map(drop);
+        assert!(matches!(refused, Err(EngineError::DeviceDiffers)), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_device_that_vanishes_ends_a_job_and_the_processor_goes_on() {
+    let weights = short(synthetic::llama(4, true));
+    let (embed, generate) = (embed_job("a b c"), job(&request("once", 8)));
+    let embedded = encoder(2, Pooling::Mean).run(&embed, &mut quiet).unwrap();
+    let generated = decoder(&weights).run(&generate, &mut quiet).unwrap();
+    let (_, encoder, decoder, fails) = failing(&weights);
+    fails.set(Fails::Vanishes);
+    let found = decoder.run(&generate, &mut quiet);
+    assert!(
+        matches!(found, Err(EngineError::Device(Error::Lost(_)))),
+        "{found:?}"
+    );
+    assert_eq!(encoder.run(&embed, &mut quiet).unwrap(), embedded);
+    assert_eq!(decoder.run(&generate, &mut quiet).unwrap(), generated);
 }
 
 #[test]

@@ -328,16 +328,18 @@ impl Task {
                     return false;
                 }
             };
+            // A request that is refused may show that others were never taken.
             let is_end = |effect: &PayerEffect| {
-                matches!(effect, PayerEffect::Done { .. } | PayerEffect::Broken { .. })
+                !matches!(
+                    effect,
+                    PayerEffect::Send { .. } | PayerEffect::Said { .. } | PayerEffect::Taken { .. }
+                )
             };
             self.recounts |= effects.iter().any(is_end);
             self.publish();
             step = Step::default();
-            // Their places are given back once what they have cost is known.
-            let mut over = Vec::new();
             for effect in effects {
-                step.join(self.act(effect, &mut over));
+                step.join(self.act(effect));
             }
         }
         true
@@ -354,7 +356,7 @@ impl Task {
     }
 
     /// Does one thing. What follows from it is still to be written.
-    fn act(&mut self, effect: PayerEffect, over: &mut Vec<Place>) -> Step<PayerEffect> {
+    fn act(&mut self, effect: PayerEffect) -> Step<PayerEffect> {
         match effect {
             PayerEffect::Send { nonce, message } => {
                 let call = self.calls.get(&nonce);
@@ -384,26 +386,26 @@ impl Task {
                 let paid = self.payer.spent_on(nonce);
                 let paid = paid.unwrap_or(receipt.statement.price);
                 let signed = receipt;
-                self.end(nonce, Ended::Receipt { signed, paid }, over);
+                self.end(nonce, Ended::Receipt { signed, paid });
             }
             PayerEffect::Refused {
                 nonce,
                 why,
                 is_worth_retry,
                 written_off,
-            } => self.refused(nonce, (why, is_worth_retry, written_off), over),
+            } => self.refused(nonce, (why, is_worth_retry, written_off)),
             PayerEffect::Broken {
                 nonce,
                 why,
                 spent,
                 evidence,
-            } => self.broken(nonce, (why, spent), evidence, over),
+            } => self.broken(nonce, (why, spent), evidence),
         }
         Step::default()
     }
 
     /// Whoever waits for the answer is told; its stream is closed, after a receipt once its provider does.
-    fn end(&mut self, nonce: Nonce, how: Ended, over: &mut Vec<Place>) {
+    fn end(&mut self, nonce: Nonce, how: Ended) {
         self.asking.take_if(|(asked, _)| *asked == nonce);
         let Some(call) = self.calls.remove(&nonce) else {
             return;
@@ -414,24 +416,20 @@ impl Task {
                 self.ended.pop_front();
             }
         }
+        // What it has cost is known: whoever asks next has its place.
+        drop(call.place);
         if let Some(ended) = call.ended {
             ended.send(how).ok();
         }
-        over.push(call.place);
     }
 
-    fn refused(
-        &mut self,
-        nonce: Nonce,
-        (why, is_worth_retry, written_off): (Refusal, bool, u128),
-        over: &mut Vec<Place>,
-    ) {
+    fn refused(&mut self, nonce: Nonce, (why, is_worth_retry, written_off): (Refusal, bool, u128)) {
         let Some(call) = self.calls.get_mut(&nonce) else {
             return;
         };
         if let Some(taken) = call.taken.take() {
             self.asking.take_if(|(asked, _)| *asked == nonce);
-            over.extend(self.calls.remove(&nonce).map(|call| call.place));
+            self.calls.remove(&nonce);
             let untaken = Untaken::Refused {
                 why,
                 is_worth_retry,
@@ -450,13 +448,7 @@ impl Task {
         }
     }
 
-    fn broken(
-        &mut self,
-        nonce: Nonce,
-        (why, spent): (Broken, u128),
-        evidence: Option<Evidence>,
-        over: &mut Vec<Place>,
-    ) {
+    fn broken(&mut self, nonce: Nonce, (why, spent): (Broken, u128), evidence: Option<Evidence>) {
         let channel = self.payer.channel();
         match evidence {
             Some(Evidence::Equivocation(shown)) => self.handle.status().evidence = Some(shown),
@@ -470,7 +462,7 @@ impl Task {
         if let Some(taken) = taken {
             taken.send(Err(Untaken::Broken { why, spent })).ok();
         }
-        self.end(nonce, Ended::Broken { why, spent }, over);
+        self.end(nonce, Ended::Broken { why, spent });
     }
 }
 

@@ -1,5 +1,7 @@
 //! How much is asked of one provider.
 
+use std::time::Duration;
+
 use surety_chain_client::{ChannelView, Signer};
 use surety_channels::Purse;
 use surety_gateway::{Receipt, UpstreamError};
@@ -19,19 +21,22 @@ impl World {
         self.chain.change(|state| {
             let standing = state.channels.standings.get_mut(&provider.stash).unwrap();
             standing.cap = cap;
+            // Its batches take nothing of that for long.
+            state.channels.rules.batch_window = 1;
         });
         self.chain.finalize();
     }
 
-    /// A final batch is counted with an answer, and with all before it.
-    async fn counts(&self, receipt: &Receipt) {
+    /// All that a provider has answered is in a final batch, and that was counted up to an answer.
+    async fn counts(&self, provider: &Provider, receipt: &Receipt) {
+        provider.batch().await;
         self.chain.change(|state| {
             let channel = state.channels.open.get_mut(&receipt.channel).unwrap();
             let purse = &mut channel.purse;
             purse.next = receipt.nonce + 1;
             purse.counted = u128::from(purse.next) * ANSWER;
         });
-        self.blocks(3).await;
+        self.blocks(10).await;
     }
 }
 
@@ -48,19 +53,18 @@ async fn no_more_is_asked_of_a_provider_than_its_lock_covers_and_others_are_aske
     let dear = world.provider("dear", 2 * PRICE, Fault::None);
     world.stands_for(&cheap, 2 * ANSWER + 1);
     let payer = world.payer().await;
-    let (cheap, dear) = (cheap.name(), dear.name());
     let mut receipts = Vec::new();
     for provider in [&cheap, &cheap, &dear, &dear] {
         receipts.push(answered(&payer).await);
-        assert_eq!(&receipts.last().unwrap().provider, provider);
+        assert_eq!(receipts.last().unwrap().provider, provider.name());
     }
     // It stands behind as much again as is final, also after a start.
-    world.counts(&receipts[0]).await;
+    world.counts(&cheap, &receipts[0]).await;
     drop(payer);
     let store = world.until(|| world.try_store()).await;
     let payer = Providers::start(world.config(store, SPENDING)).await.unwrap();
     for provider in [&cheap, &dear] {
-        assert_eq!(&answered(&payer).await.provider, provider);
+        assert_eq!(answered(&payer).await.provider, provider.name());
     }
 }
 
@@ -82,7 +86,7 @@ async fn where_nobody_stands_behind_more_nothing_is_asked_before_a_batch_is_fina
     }
     assert_eq!(refused, [UpstreamError::Uncovered, UpstreamError::Uncovered]);
     assert_eq!((receipts.len(), provider.state().asked), (2, 2));
-    world.counts(&receipts[0]).await;
+    world.counts(&provider, &receipts[0]).await;
     answered(&payer).await;
 }
 
@@ -114,6 +118,24 @@ async fn what_others_have_deposited_lessens_what_is_asked() {
         purse.counted = SPENDING.deposit;
     });
     world.blocks(20).await;
+    answered(&payer).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_lost_before_its_first_word_takes_nothing_of_what_a_lock_covers() {
+    let world = World::new();
+    let provider = world.provider("one", PRICE, Fault::Waits);
+    world.stands_for(&provider, ANSWER + PRICE);
+    let mut config = world.config(world.store(), SPENDING);
+    config.patience.words = Duration::from_millis(500);
+    let payer = Providers::start(config).await.unwrap();
+    let lost = ask(&payer, &text(10, 50, 1)).await.unwrap_err();
+    assert!(
+        matches!(lost.1, UpstreamError::Failed { spent: 1.., .. }),
+        "{}",
+        lost.1
+    );
+    provider.state().go_on();
     answered(&payer).await;
 }
 

@@ -195,3 +195,26 @@ async fn who_confirms_too_late_is_counted_with_all_that_it_may_be_paid() {
     let prices: Vec<u128> = done.receipts.iter().map(|receipt| receipt.price).collect();
     assert_eq!((prices, done.spent), (vec![40 * PRICE], 5 * 2 * PRICE));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_better_one_that_cannot_be_asked_keeps_nobody_from_confirming() {
+    let mut world = World::new();
+    let one = world.provider("one", PRICE, Fault::None);
+    let three = world.provider("three", PRICE + 2, Fault::None);
+    let payer = racing(&world, 2, &[&one, &three]).await;
+    // It is cheaper than both, and no block opens a channel to it.
+    let _two = world.provider("two", PRICE / 2, Fault::None);
+    world.blocks(20).await;
+    world.stop_blocks().await;
+    let items: Vec<Vec<u32>> = (1..=8u32).map(|item| vec![item, 1]).collect();
+    let done = payer
+        .embed("talker", &items, 2 * 8 * 2 * PRICE, &[])
+        .await
+        .unwrap();
+    let by: Vec<&str> = done
+        .receipts
+        .iter()
+        .map(|receipt| receipt.provider.as_str())
+        .collect();
+    assert_eq!(by, [one.name(), three.name()]);
+}

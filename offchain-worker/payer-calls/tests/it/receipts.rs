@@ -148,13 +148,15 @@ async fn a_receipt_is_final_once_a_final_batch_is_counted_with_it() {
 async fn a_provider_that_shows_what_it_is_asked_for_is_demanded_nothing() {
     let world = World::new();
     let provider = world.provider("one", PRICE, Fault::None);
-    let payer = payer(&world).await;
+    let mut config = world.config(world.store(), SPENDING);
+    config.patience.batched = 100;
+    let payer = Providers::start(config).await.unwrap();
     let mut receipts = Vec::new();
     for _ in 0..3 {
         receipts.push(ask(&payer, &text(10, 20, 1)).await.unwrap().1);
     }
     provider.batch().await;
-    world.blocks(60).await;
+    world.blocks(140).await;
     for receipt in &receipts {
         becomes(&payer, receipt, Verdict::Challengeable).await;
     }

@@ -14,6 +14,5 @@ mod defense;
 mod holds;
 mod lives;
 mod places;
-mod shares;
 mod shown;
 mod world;

@@ -201,3 +201,44 @@ fn a_freeze_on_the_clients_account_does_not_withhold_pay() {
         assert_eq!(on_hold(CLIENT), 0);
     });
 }
+
+#[test]
+fn each_providers_work_is_told_with_the_part_of_the_fee_that_its_price_has_paid() {
+    TestExt::new().execute_with(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        let audits = [audit(BOB, GHOST)];
+        assert_ok!(Billing::settle(
+            0,
+            &[payment(ALICE, 1_000), payment(BOB, 2_000)],
+            &audits
+        ));
+        // Of 150, whatever an auditor gets of the price.
+        assert_eq!(NotedWork::take(), [(ALICE, 50), (BOB, 100)]);
+        // What does not divide is nobody's, and the least fee is shared like any.
+        assert_ok!(Billing::open(1, &CLIENT, 1_000));
+        assert_ok!(Billing::settle(1, &[payment(ALICE, 1), payment(BOB, 2)], &[]));
+        assert_eq!(NotedWork::take(), [(ALICE, 3), (BOB, 6)]);
+    });
+}
+
+#[test]
+fn work_that_paid_no_fee_is_not_told() {
+    TestExt::new().execute_with(|| {
+        FeeRate::set(Permill::zero());
+        FeeMin::set(0);
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 1_000)], &[]));
+        FeeMin::set(10);
+        assert_ok!(Billing::open(1, &CLIENT, 5_000));
+        assert_ok!(Billing::open(2, &CLIENT, 5_000));
+        assert_ok!(Billing::refund(1));
+        assert_ok!(Billing::forfeit(2, &[ALICE]));
+        // Nor is what could not be settled.
+        assert_ok!(Billing::open(3, &CLIENT, 1_000));
+        assert_noop!(
+            Billing::settle(3, &[payment(ALICE, 1_001)], &[]),
+            Error::<Test>::PaymentsExceedEscrow
+        );
+        assert_eq!(NotedWork::take(), []);
+    });
+}

@@ -3,7 +3,10 @@
 use frame_support::{assert_noop, assert_ok};
 use sp_runtime::{DispatchError, Permill, TokenError};
 use surety_pallet_test_kit::MockStake;
-use surety_types::{stake::Role, traits::PoolLedger};
+use surety_types::{
+    stake::Role,
+    traits::{PoolLedger, PoolStakes},
+};
 
 use crate::{DELEGATIONS_MAX, DELEGATORS_MAX, Error, Event, POOLS_MAX, Pools, Stakes, Totals, mock::*};
 

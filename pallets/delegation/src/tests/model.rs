@@ -40,11 +40,14 @@ pub(super) struct Chunk {
     pub(super) available_at: u64,
 }
 
-/// Slashes of an operator that wait: first and last day, and how many.
+/// Slashes of an operator that wait.
 pub(super) struct Waiting {
+    /// Day of each offence.
+    pub(super) offences: Vec<u32>,
+    /// The first of all that have waited since none did.
     pub(super) since: u32,
+    /// Who leaves leaves as of this day.
     pub(super) until: u32,
-    pub(super) count: u32,
 }
 
 #[derive(Default)]
@@ -187,35 +190,41 @@ impl Model {
         }
     }
 
-    pub(super) fn convict(&mut self, operator: AccountId, since: u32) {
-        let until = (Session::get() + 2) / DAY;
+    /// Convicts an operator of what it did on a day. Says whether an earlier slash has waited for so long
+    /// that its days are not all in reach of one that ends now.
+    pub(super) fn convict(&mut self, operator: AccountId, since: u32) -> bool {
+        let last = (Session::get() + 2) / DAY;
         let waiting = self.waiting.entry(operator).or_insert(Waiting {
+            offences: Vec::new(),
             since,
-            until,
-            count: 0,
+            until: last,
         });
+        waiting.offences.push(since);
         waiting.since = waiting.since.min(since);
-        waiting.until = waiting.until.max(until);
-        waiting.count += 1;
+        let reached = waiting.since + 3;
+        waiting.until = waiting.until.max(last.min(reached));
+        last > reached
     }
 
-    pub(super) fn decide(&mut self, operator: AccountId) {
+    /// Takes one of the offences that wait out. Returns its day.
+    pub(super) fn decide(&mut self, operator: AccountId, at: usize) -> u32 {
         let waiting = self.waiting.get_mut(&operator).unwrap();
-        waiting.count -= 1;
-        if waiting.count == 0 {
+        let since = waiting.offences.remove(at % waiting.offences.len());
+        if waiting.offences.is_empty() {
             self.waiting.remove(&operator);
         }
+        since
     }
 
-    /// Everybody behind an operator since a day loses so many thousandths.
-    pub(super) fn slash(&mut self, operator: AccountId, thousandths: u128, since: u32) {
-        let until = self.waiting.get(&operator).unwrap().until;
+    /// Everybody who was behind an operator on a day or later loses so many thousandths, however long ago
+    /// that is. Who left after `until`, while a slash waited, left as of that day.
+    pub(super) fn slash(&mut self, operator: AccountId, thousandths: u128, since: u32, until: u32) {
         let holdings = self.pools.get_mut(&operator).into_iter();
         let stakes = holdings.flat_map(|pool| pool.holdings.values_mut().map(|holding| &mut holding.stake));
         let chunks = self
             .chunks
             .iter_mut()
-            .filter(|((_, of, day), _)| *of == operator && *day >= since && *day <= until);
+            .filter(|((_, of, day), _)| *of == operator && *day >= since.min(until));
         for amount in stakes.chain(chunks.map(|(_, chunk)| &mut chunk.amount)) {
             let lost = scaled(*amount, thousandths, 1_000);
             *amount -= lost;

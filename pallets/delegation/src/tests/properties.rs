@@ -40,7 +40,7 @@ enum Step {
     /// So many sessions after the offence.
     Convict(u64, u32),
     Spare(u64),
-    /// Thousandths, and so many sessions ago. Convicts, too, where nothing waits.
+    /// Thousandths, and which of those that wait. Convicts of what is so many sessions ago where none does.
     Slash(u64, u64, u32),
     PassBlocks(u64),
     PassSessions(u32),
@@ -61,10 +61,9 @@ fn steps() -> impl Strategy<Value = Vec<(AccountId, Step)>> {
         5 => (1..=ACTORS, operator()).prop_map(|(who, operator)| Step::Settle(who, operator)),
         1 => (0..200_000u32).prop_map(Step::SetCommission),
         4 => (operator(), 1..100u128).prop_map(|(operator, part)| Step::Reward(operator, part)),
-        1 => (operator(), 0..DAY).prop_map(|(operator, ago)| Step::Convict(operator, ago)),
+        3 => (operator(), 0..DAY).prop_map(|(operator, ago)| Step::Convict(operator, ago)),
         1 => operator().prop_map(Step::Spare),
-        4 => (operator(), lost(), 0..3 * DAY)
-            .prop_map(|(operator, part, ago)| Step::Slash(operator, part, ago)),
+        4 => (operator(), lost(), 0..DAY).prop_map(|(operator, part, at)| Step::Slash(operator, part, at)),
         3 => (1..2 * PERIOD).prop_map(Step::PassBlocks),
         5 => (1..3 * DAY).prop_map(Step::PassSessions),
     ];
@@ -181,34 +180,36 @@ impl Both {
                     model.reward(operator, amount);
                 }
             }
-            Step::Convict(operator, ago) => {
-                let since = Session::get().saturating_sub(ago);
-                Delegation::note_pending(&operator, since);
-                model.convict(operator, since / DAY);
-            }
+            Step::Convict(operator, ago) => self.convict(operator, ago),
             Step::Spare(operator) => {
                 Delegation::spare(&operator);
                 if model.waiting.contains_key(&operator) {
                     self.happened.insert("spared");
-                    model.decide(operator);
+                    model.decide(operator, 0);
                 }
             }
-            Step::Slash(operator, thousandths, ago) => {
-                let since = Session::get().saturating_sub(ago);
+            Step::Slash(operator, thousandths, at) => {
                 if !model.waiting.contains_key(&operator) {
-                    Delegation::note_pending(&operator, since);
-                    model.convict(operator, since / DAY);
+                    self.convict(operator, at);
                 }
-                let earliest = model.waiting[&operator].until.saturating_sub(3);
-                let since = since.max(earliest * DAY);
+                let until = self.model.leaving_day(operator);
+                let since = self.model.decide(operator, at as usize);
                 let part = Perquintill::from_rational(thousandths, 1_000u64);
-                Delegation::slash(&operator, part, since);
-                model.slash(operator, thousandths.into(), since / DAY);
-                model.decide(operator);
+                Delegation::slash(&operator, part, since * DAY);
+                self.model.slash(operator, thousandths.into(), since, until);
                 self.happened.insert("slashed");
             }
             Step::PassBlocks(blocks) => pass_blocks(blocks),
             Step::PassSessions(sessions) => Session::set(Session::get() + sessions),
+        }
+    }
+
+    /// Convicts an operator of what it did so many sessions ago.
+    fn convict(&mut self, operator: AccountId, ago: u32) {
+        let since = Session::get().saturating_sub(ago);
+        Delegation::note_pending(&operator, since);
+        if self.model.convict(operator, since / DAY) {
+            self.happened.insert("waited long");
         }
     }
 
@@ -325,7 +326,7 @@ fn transactional(call: impl FnOnce() -> sp_runtime::DispatchResult) -> bool {
 }
 
 /// Everything that has to happen at least once, or the test says nothing of it.
-const HAPPENS: [&str; 14] = [
+const HAPPENS: [&str; 15] = [
     "came back",
     "claimed",
     "delegated",
@@ -339,6 +340,7 @@ const HAPPENS: [&str; 14] = [
     "settled",
     "slashed",
     "spared",
+    "waited long",
     "withdrawn",
 ];
 

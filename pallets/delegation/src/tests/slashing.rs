@@ -256,6 +256,61 @@ fn a_slash_takes_from_four_days_whatever_it_is_asked_for() {
         });
 }
 
+/// The operator is kept a validator for want of others, and convicted again four days later.
+#[test]
+fn who_left_on_the_first_offences_day_is_slashed_however_often_its_operator_is_convicted_again() {
+    let ext = TestExt::new()
+        .pool(1, 1_000)
+        .delegation(2, 1, 500)
+        .delegation(3, 1, 500);
+    ext.execute_with(|| {
+        pass_days(1);
+        let first = Session::get();
+        assert_ok!(Delegation::undelegate(signed(2), 1, 500));
+        Delegation::note_pending(&1, first);
+        pass_days(6);
+        Delegation::note_pending(&1, Session::get());
+        assert_ok!(Delegation::undelegate(signed(3), 1, 500));
+        assert_eq!(Delegation::slash(&1, percent(10), first), 200);
+        pass_blocks(PERIOD);
+        for who in [2, 3] {
+            assert_noop!(Delegation::withdraw(signed(who)), Error::<Test>::SlashPending);
+        }
+        Delegation::spare(&1);
+        for who in [2, 3] {
+            assert_ok!(Delegation::withdraw(signed(who)));
+        }
+        assert_eq!([2, 3].map(spendable), [450, 450]);
+    });
+}
+
+#[test]
+fn who_leaves_once_its_operator_is_convicted_again_answers_for_that_too() {
+    let ext = TestExt::new()
+        .pool(1, 1_000)
+        .delegation(2, 1, 500)
+        .delegation(3, 1, 500);
+    ext.execute_with(|| {
+        assert_ok!(Delegation::undelegate(signed(2), 1, 500));
+        pass_days(1);
+        Delegation::note_pending(&1, Session::get());
+        Delegation::note_pending(&1, Session::get());
+        pass_days(6);
+        let last = Session::get();
+        Delegation::note_pending(&1, last);
+        pass_days(1);
+        assert_ok!(Delegation::undelegate(signed(3), 1, 500));
+        Delegation::spare(&1);
+        Delegation::spare(&1);
+        assert_eq!(Delegation::slash(&1, percent(10), last), 150);
+        pass_blocks(PERIOD);
+        for who in [2, 3] {
+            assert_ok!(Delegation::withdraw(signed(who)));
+        }
+        assert_eq!([2, 3].map(spendable), [500, 450]);
+    });
+}
+
 #[test]
 fn free_settling_of_what_did_not_divide_is_not_for_free() {
     TestExt::new()

@@ -181,7 +181,7 @@ fn pool_5_notices_totals_that_do_not_add_up() {
 
 #[test]
 fn pool_6_notices_slashes_that_cannot_wait() {
-    let complaint = "POOL-6: slashes wait that are none, or of no days";
+    let complaint = "POOL-6: slashes wait that are none, of no days or of too many";
     let edit = |change: fn(&mut PendingSlashes)| {
         Pending::<Test>::mutate(2, |pending| change(pending.as_mut().unwrap()));
     };

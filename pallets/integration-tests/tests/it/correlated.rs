@@ -2,7 +2,11 @@
 
 use frame_support::assert_ok;
 use surety_pallet_test_kit::MockStake;
-use surety_types::{limits::CONVICTIONS_MAX, stake::Role, trust::FaultKind};
+use surety_types::{
+    limits::CONVICTIONS_MAX,
+    stake::Role,
+    trust::{FaultKind, SlashCause},
+};
 
 use surety_pallet_integration_tests::*;
 
@@ -12,7 +16,7 @@ const RING: std::ops::RangeInclusive<AccountId> = 1..=15;
 /// Convicts a stash of a fault that costs more than its lock. Returns its slash.
 fn convict(offender: AccountId) -> u32 {
     let offence = Offence {
-        task: TASK,
+        cause: SlashCause::Task(TASK),
         offender,
         kind: FaultKind::Equivocation,
         lock: 0,

@@ -24,6 +24,7 @@ mod items;
 mod late;
 mod leaves;
 mod machine;
+mod migrations;
 mod open;
 mod openings;
 mod pursuit;

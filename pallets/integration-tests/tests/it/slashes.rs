@@ -7,7 +7,7 @@ use surety_types::{
     limits::JAIL_TERMS_MAX,
     stake::Role,
     traits::{Jail, StashClosed},
-    trust::FaultKind,
+    trust::{FaultKind, SlashCause},
 };
 
 use super::after;
@@ -137,7 +137,7 @@ fn offenders_get_no_work_for_a_while() {
 fn convict(kind: FaultKind) -> u32 {
     let slash = NextSlashId::<Test>::get();
     TrustLock::convict(Offence {
-        task: TASK,
+        cause: SlashCause::Task(TASK),
         offender: 3,
         kind,
         lock: 0,

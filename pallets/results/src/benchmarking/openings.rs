@@ -10,7 +10,7 @@ use surety_types::{
     limits::{AUDIT_ITEMS_MAX, AUDITS_MAX, FINDERS_MAX, REDUNDANCY_MAX},
     model::Operation,
     task::{MemberProgress, ResultClaim, RoundPhase},
-    trust::{Audit, AuditAnswer, AuditState, FaultKind, ItemFound, ItemsFound, ItemsOpened},
+    trust::{Audit, AuditAnswer, AuditState, FaultKind, ItemFound, ItemsFound, ItemsOpened, SlashCause},
 };
 
 use super::{
@@ -88,7 +88,7 @@ pub(super) fn differing_audit<T: Config>() -> Call<T> {
     if let Some(member) = round.members.iter_mut().next() {
         member.fault = Some(FaultKind::WrongResult);
         member.slash = TrustLock::<T>::convict(Offence {
-            task: TASK,
+            cause: SlashCause::Task(TASK),
             offender: provider.clone(),
             kind: FaultKind::WrongResult,
             lock: One::one(),

@@ -48,6 +48,18 @@ fn a_stash_has_one_role() {
 }
 
 #[test]
+fn who_backs_a_validator_bonds_nothing() {
+    TestExt::new().endow(1, 300).execute_with(|| {
+        Delegators::set(vec![1]);
+        for role in [Role::Provider, Role::Verifier] {
+            assert_noop!(Staking::bond(signed(1), role, 100), Error::<Test>::WrongRole);
+        }
+        Delegators::take();
+        assert_ok!(Staking::bond(signed(1), Role::Provider, 100));
+    });
+}
+
+#[test]
 fn a_stash_that_left_may_come_back_in_the_other_role() {
     TestExt::new().provider(1, 100).execute_with(|| {
         assert_ok!(Staking::unbond(signed(1), 100));

@@ -106,3 +106,11 @@ fn stake_7_notices_an_agent_without_account() {
         "STAKE-7: an account is kept for an agent that is none, or not for one that is",
     );
 }
+
+#[test]
+fn stake_8_notices_who_backs_a_validator_beside() {
+    damaged(
+        || Delegators::set(vec![2]),
+        "STAKE-8: a stash has stake behind a validator, too",
+    );
+}

@@ -2,7 +2,7 @@
 
 use frame_support::{assert_noop, assert_ok};
 use sp_runtime::DispatchError;
-use surety_types::traits::StashClosed;
+use surety_types::traits::{StashClosed, ValidatorService};
 
 use crate::{Candidates, ChillReason, Error, Event, mock::*};
 
@@ -92,5 +92,64 @@ fn there_are_as_many_candidates_as_there_may_be_and_a_closed_pool_leaves_room() 
         assert_ok!(validate(7));
         pass_sessions(2);
         assert_eq!(Session::validators(), [1, 2, 7]);
+    });
+}
+
+#[test]
+fn who_has_taken_its_own_stake_out_keeps_no_place_from_others() {
+    TestExt::new(2).execute_with(|| {
+        CandidatesMost::set(3);
+        join(3, BACKING);
+        set_keys(7, key(7));
+        set_stake(7, SELF_BOND, BACKING);
+        // A friend's little stake keeps its pool.
+        set_stake(3, 0, 10);
+        assert_noop!(validate(7), Error::<Test>::TooManyCandidates);
+        pass_sessions(1);
+        assert_eq!(Candidates::<Test>::get(3), None);
+        System::assert_has_event(
+            Event::Chilled {
+                operator: 3,
+                reason: ChillReason::NoBond,
+            }
+            .into(),
+        );
+        assert_ok!(validate(7));
+        pass_sessions(2);
+        assert_eq!(Session::validators(), [1, 2, 7]);
+    });
+}
+
+#[test]
+fn who_has_taken_its_own_stake_out_keeps_its_place_while_nobody_needs_it() {
+    TestExt::new(2).execute_with(|| {
+        join(3, BACKING);
+        set_stake(3, 0, 10);
+        pass_sessions(3);
+        assert!(Candidates::<Test>::contains_key(3));
+        assert_eq!(Session::validators(), [1, 2]);
+    });
+}
+
+#[test]
+fn who_works_still_or_was_not_paid_yet_keeps_its_place_until_then() {
+    TestExt::new(3).execute_with(|| {
+        CandidatesMost::set(3);
+        set_keys(7, key(7));
+        set_stake(7, SELF_BOND, BACKING);
+        pass_sessions(1);
+        set_stake(3, 0, 10);
+        for validators in [3, 2] {
+            pass_sessions(1);
+            assert_eq!(Session::validators().len(), validators);
+            assert_noop!(validate(7), Error::<Test>::TooManyCandidates);
+        }
+        let owed = Validators::take_services();
+        assert!(
+            owed.iter()
+                .any(|(operator, service)| *operator == 3 && service.owed > 0)
+        );
+        pass_sessions(1);
+        assert_ok!(validate(7));
     });
 }

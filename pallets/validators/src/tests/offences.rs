@@ -190,6 +190,26 @@ fn what_was_punished_is_forgotten_when_nothing_can_be_reported_any_more() {
     });
 }
 
+#[test]
+fn all_who_were_punished_are_forgotten_though_there_may_be_fewer_candidates_by_then() {
+    let mut ext = TestExt::new(10).build();
+    ext.execute_with(|| {
+        for offender in 2..=6 {
+            assert_ok!(report(offender, 5));
+        }
+    });
+    // As a block ends: a limit would count what is in the database alone.
+    assert_ok!(ext.commit_all());
+    ext.execute_with(|| {
+        CandidatesMost::set(3);
+        assert_eq!(Punished::<Test>::iter_prefix(0).count(), 5);
+        pass_sessions(2 * SessionsKept::get() + 1);
+        assert_eq!(Punished::<Test>::iter_prefix(0).count(), 0);
+        CandidatesMost::set(10);
+        assert_ok!(Validators::do_try_state());
+    });
+}
+
 proptest! {
     /// What two slashes take one after the other is what one would have taken, rounded up.
     #[test]

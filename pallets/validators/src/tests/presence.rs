@@ -1,6 +1,6 @@
 //! Who made its blocks.
 
-use frame_support::assert_ok;
+use frame_support::{assert_ok, traits::Hooks, weights::Weight};
 use proptest::prelude::*;
 use surety_types::traits::{MILLIONTHS, ValidatorService};
 
@@ -192,4 +192,13 @@ proptest! {
             assert!(expected <= made * MILLIONTHS && expected + 3 * count > made * MILLIONTHS);
         });
     }
+}
+
+#[test]
+#[should_panic(expected = "in which a day is paid has to fit into a block")]
+fn a_session_that_ends_a_day_has_to_fit_into_a_block() {
+    TestExt::new(1).execute_with(|| {
+        DayWeight::set(Weight::MAX);
+        Validators::integrity_test();
+    });
 }

@@ -1,6 +1,6 @@
 //! Glue about pools of delegated stake.
 
-use sp_runtime::Perquintill;
+use sp_runtime::{Perquintill, Weight};
 
 /// Sessions are numbered as pallet-session does.
 pub type SessionIndex = u32;
@@ -12,9 +12,6 @@ pub trait PoolLedger<AccountId, Balance> {
 
     /// The part of [`Self::backing`] that is the operator's own.
     fn own(operator: &AccountId) -> Balance;
-
-    /// Whether `who` has stake in any pool, or on its way out of one.
-    fn is_staked(who: &AccountId) -> bool;
 
     /// Whether a slash of `operator` waits to be carried out.
     fn is_pending(operator: &AccountId) -> bool;
@@ -30,7 +27,8 @@ pub trait PoolLedger<AccountId, Balance> {
     fn reward(operator: &AccountId, amount: Balance) -> Balance;
 
     /// `operator` is convicted, now, of what it did in session `since`. Until [`Self::spare`] or
-    /// [`Self::slash`] is called for that, its pool takes no stake, and stake that left it since then stays.
+    /// [`Self::slash`] is called for that, its pool takes no stake, and stake that left it since then stays,
+    /// whatever it is convicted of beside.
     fn note_pending(operator: &AccountId, since: SessionIndex);
 
     /// A slash that was noted is vetoed.
@@ -41,9 +39,25 @@ pub trait PoolLedger<AccountId, Balance> {
     /// before they can move what is left.
     fn slash(operator: &AccountId, part: Perquintill, since: SessionIndex) -> Balance;
 
+    /// The most that [`Self::slash`] weighs.
+    fn slash_weight() -> Weight;
+
     /// Opens a pool in which the operator has `own`, or the least that it needs.
     #[cfg(feature = "runtime-benchmarks")]
     fn open_for_benchmark(operator: &AccountId, own: Balance);
+}
+
+/// Who has stake in pools. Provided by delegation.
+pub trait PoolStakes<AccountId> {
+    /// Whether `who` has stake in any pool, or on its way out of one.
+    fn is_staked(who: &AccountId) -> bool;
+}
+
+/// There are no pools.
+impl<AccountId> PoolStakes<AccountId> for () {
+    fn is_staked(_: &AccountId) -> bool {
+        false
+    }
 }
 
 /// Which session runs. Provided by the runtime.

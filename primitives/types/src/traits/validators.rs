@@ -3,15 +3,16 @@
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_runtime::Perbill;
+use sp_runtime::{Perbill, Weight};
 
+use super::SessionIndex;
 use crate::trust::SlashId;
 
 /// What validators lose for what they sign, and for being absent. Provided by trust-lock.
 pub trait ValidatorPenalties<AccountId> {
     /// `operator` has signed two of a kind in `session`: jails it, and has its pool lose `part` of what was
     /// behind it then, once the time for a veto is over.
-    fn convict(operator: &AccountId, session: u32, part: Perbill) -> SlashId;
+    fn convict(operator: &AccountId, session: SessionIndex, part: Perbill) -> SlashId;
 
     /// Has a slash that waits take `part` in place of less. Says whether it could: not once it is carried
     /// out.
@@ -28,7 +29,12 @@ pub trait ValidatorPenalties<AccountId> {
 /// Hears of vetoes. Provided by validators.
 pub trait EquivocationSpared<AccountId> {
     /// A slash of `operator` for what it signed in `session` was vetoed: it is asked for nothing more.
-    fn spared(operator: &AccountId, session: u32);
+    fn spared(operator: &AccountId, session: SessionIndex);
+}
+
+/// There are no validators that stake.
+impl<AccountId> EquivocationSpared<AccountId> for () {
+    fn spared(_: &AccountId, _: SessionIndex) {}
 }
 
 /// Blocks have no halves, but what is expected of a validator does.
@@ -63,7 +69,10 @@ pub trait ServicePay<Balance> {
     fn session_pay(backing: Balance) -> Balance;
 
     /// What `session` was worth is counted. Pays, where a day is over.
-    fn session_ended(session: u32);
+    fn session_ended(session: SessionIndex);
+
+    /// The most that [`Self::session_ended`] weighs.
+    fn session_ended_weight() -> Weight;
 }
 
 /// Nobody is paid.
@@ -72,5 +81,9 @@ impl<Balance: Default> ServicePay<Balance> for () {
         Balance::default()
     }
 
-    fn session_ended(_: u32) {}
+    fn session_ended(_: SessionIndex) {}
+
+    fn session_ended_weight() -> Weight {
+        Weight::zero()
+    }
 }

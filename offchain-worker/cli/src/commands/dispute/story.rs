@@ -333,8 +333,11 @@ impl Story {
 
     /// Faults and slashes of the same task.
     fn punished(&mut self, block: BlockNumber, event: &ChainEvent) {
-        if event.task().is_some_and(|task| task != self.task) {
-            return;
+        match event.task() {
+            Some(task) if task != self.task => return,
+            // Of something else than a task. Others say no cause, and are told by the slash's number.
+            None if event.name == "SlashDeferred" => return,
+            _ => {}
         }
         let offender = event.field::<AccountId>("offender");
         let text = match (event.name.as_str(), &offender) {

@@ -11,16 +11,18 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use async_trait::async_trait;
 use codec::Decode;
-use serde_json::{Value, json};
+use serde_json::json;
 use sp_crypto_hashing::twox_128;
 use surety_chain_client::{AccountId, address};
 use surety_chain_rpc::{NodeFault, NodeRpc};
 use surety_host::machine;
 
 use super::{Checks, Context};
-use crate::args::DoctorArgs;
+use crate::{
+    args::DoctorArgs,
+    commands::ask::{Ask, host_and_port, is_loopback},
+};
 
 /// The database of a chain grows: with less free it is soon full.
 const FREE_BYTES_MIN: u64 = 1 << 30;
@@ -32,19 +34,6 @@ const LOOKS: u32 = 30;
 const CLOCK_MILLIS_MAX: u64 = 10_000;
 /// How long connecting to this machine may take.
 const CONNECT: Duration = Duration::from_secs(1);
-
-/// Who is asked.
-#[async_trait]
-trait Ask: Sync {
-    async fn ask(&self, method: &str, params: Vec<Value>) -> Result<Value, NodeFault>;
-}
-
-#[async_trait]
-impl Ask for NodeRpc {
-    async fn ask(&self, method: &str, params: Vec<Value>) -> Result<Value, NodeFault> {
-        NodeRpc::ask(self, method, params).await
-    }
-}
 
 pub(super) async fn check(context: &Context, args: &DoctorArgs, checks: &mut Checks) {
     let url = context.config.rpc.first().cloned().unwrap_or_default();
@@ -130,8 +119,8 @@ async fn check_session_keys(node: &dyn Ask, checks: &mut Checks) {
         ),
         Ok(None) => checks.fail(
             "session keys",
-            "it has those of no validator: put them into its keystore with surety-node key insert, or have it make new ones \
-             with author_rotateKeysWithOwner and sign session.setKeys with the validator's account",
+            "it has those of no validator: surety validator init has it make some, and surety validator join sets them; those of \
+             the chain spec are put into its keystore with surety-node key insert",
         ),
         Err(e) => unasked("session keys", &e, checks),
     }
@@ -292,16 +281,6 @@ fn check_key_files(base: &Path, checks: &mut Checks) {
     }
 }
 
-/// Host and port of a WebSocket address.
-fn host_and_port(url: &str) -> Option<(&str, u16)> {
-    let (scheme, rest) = url.split_once("://")?;
-    let at = rest.split(['/', '?']).next()?;
-    match at.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => Some((host, port.parse().ok()?)),
-        _ => Some((at, if scheme == "wss" { 443 } else { 80 })),
-    }
-}
-
 /// An address of this machine that others may reach. Nothing is sent for it.
 fn outward() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
@@ -330,12 +309,7 @@ async fn check_exposed(url: &str, checks: &mut Checks) {
             format!("{url} is no address: name one as ws://HOST:PORT with --rpc"),
         );
     };
-    let is_local = host == "localhost"
-        || host
-            .trim_matches(['[', ']'])
-            .parse()
-            .is_ok_and(|ip: IpAddr| ip.is_loopback());
-    let from_elsewhere = match (is_local, outward()) {
+    let from_elsewhere = match (is_loopback(host), outward()) {
         (false, _) => Some(url.to_owned()),
         (true, Some(ip)) if TcpStream::connect_timeout(&(ip, port).into(), CONNECT).is_ok() => {
             Some(format!("ws://{ip}:{port}"))

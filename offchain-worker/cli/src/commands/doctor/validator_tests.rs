@@ -4,7 +4,9 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use async_trait::async_trait;
 use codec::Encode;
+use serde_json::Value;
 
 use super::{super::Grade, *};
 

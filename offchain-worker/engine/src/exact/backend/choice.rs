@@ -1,6 +1,13 @@
 //! Which backend a program takes, and what a person calls it.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use super::{Backend, CpuBackend, CudaBackend, cuda::Machine};
 use crate::error::EngineError;
@@ -47,10 +54,28 @@ impl fmt::Display for Choice {
     }
 }
 
+/// Whether a device is used at all: once it has vanished, or has computed something else than the processor,
+/// the processor goes on alone until the program is started again.
+#[derive(Clone, Default)]
+pub(in crate::exact) struct Trust(Arc<AtomicBool>);
+
+impl Trust {
+    /// Whether it was lost.
+    pub(in crate::exact) fn is_lost(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Of all models on the device.
+    pub(in crate::exact) fn lose(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// What exact models run on, once it is open. The processor if nobody says otherwise.
 #[derive(Clone)]
 pub struct Device {
     pub(in crate::exact) backend: Arc<dyn Backend>,
+    pub(in crate::exact) trust: Trust,
     name: String,
     /// Bytes of memory, where it has its own.
     memory_bytes: Option<u64>,
@@ -60,6 +85,7 @@ impl Default for Device {
     fn default() -> Self {
         Self {
             backend: Arc::new(CpuBackend),
+            trust: Trust::default(),
             name: "cpu".into(),
             memory_bytes: None,
         }
@@ -67,8 +93,8 @@ impl Default for Device {
 }
 
 impl Device {
-    /// Opens what was chosen. No more than `memory_bytes_max` of a device's own memory is taken, where that is
-    /// said.
+    /// Opens what was chosen. No more than `memory_bytes_max` of a device's own memory is taken, where that
+    /// is said.
     ///
     /// # Errors
     /// [`EngineError::Device`], which says what is missing: with [`Choice::Auto`] never.
@@ -103,8 +129,10 @@ impl Device {
     /// # Errors
     /// [`EngineError::Device`] when it has no memory at all.
     pub fn on(machine: impl Machine, name: &str) -> Result<Self, EngineError> {
+        let trust = Trust::default();
         Ok(Self {
-            backend: Arc::new(CudaBackend::new(machine)?),
+            backend: Arc::new(CudaBackend::new(machine, trust.clone())?),
+            trust,
             name: name.to_owned(),
             memory_bytes: None,
         })

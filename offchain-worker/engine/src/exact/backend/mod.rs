@@ -17,6 +17,7 @@ use super::{
     probe::Probe,
 };
 
+pub(super) use choice::Trust;
 pub use choice::{Choice, ChoiceError, Device};
 pub(super) use cuda::CudaBackend;
 
@@ -60,6 +61,11 @@ pub(super) trait Backend: Send + Sync {
 
 /// The passes of an encoder.
 pub(super) trait Encoder: Send + Sync {
+    /// Whether it is what others are held against.
+    fn is_processor(&self) -> bool {
+        false
+    }
+
     /// Rows that are worth a pass: more are cut, at sequences.
     fn batch_rows(&self) -> usize;
 
@@ -119,6 +125,10 @@ impl Backend for CpuBackend {
 const BATCH_ROWS: usize = 96;
 
 impl Encoder for BertModel {
+    fn is_processor(&self) -> bool {
+        true
+    }
+
     fn batch_rows(&self) -> usize {
         BATCH_ROWS
     }

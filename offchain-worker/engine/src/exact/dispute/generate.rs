@@ -13,6 +13,7 @@ use crate::{
     error::EngineError,
     exact::{
         generate::{ExactLlama, Task, count},
+        llama::Sequence,
         teacher_forced::{TeacherForced, claimed},
     },
 };
@@ -67,14 +68,16 @@ impl GenerateWork {
         let model = &self.engine.model;
         let rows = self.fed.len().min(chunks as usize * CHUNK_ROWS as usize);
         let fed = self.fed.get(..rows).unwrap_or_default();
-        let mut capture = Capture::new(model.trace_shape(), wanted);
-        let mut sequence = self.engine.sequence(rows);
-        for chunk in fed.chunks(self.engine.runs.chunk_rows()) {
-            report(sink, count(sequence.len()), count(rows))?;
-            capture.start_at(count(sequence.len()));
-            self.engine.forward(&mut sequence, chunk, &mut capture)?;
-        }
-        Ok(capture)
+        self.engine.computed(|on| {
+            let mut capture = Capture::new(model.trace_shape(), wanted.clone());
+            let mut sequence = Sequence::behind(model, on.kv(rows));
+            for chunk in fed.chunks(on.chunk_rows()) {
+                report(sink, count(sequence.len()), count(rows))?;
+                capture.start_at(count(sequence.len()));
+                self.engine.forward(&mut sequence, chunk, &mut capture)?;
+            }
+            Ok(capture)
+        })
     }
 
     fn choices(&mut self, chunk: u32, sink: &mut dyn Sink) -> Result<Option<Rows>, EngineError> {

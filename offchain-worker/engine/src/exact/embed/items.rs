@@ -11,7 +11,7 @@ use surety_types::{
     trust::{ItemFound, ItemLeaves, ItemsFound},
 };
 
-use super::{Embedded, ExactBert, Item, Scratch, count, random_below};
+use super::{Embedded, ExactBert, Item, Scratch, batches, count, random_below};
 use crate::{
     engine::{ItemParts, Job, Sink, View, report},
     error::EngineError,
@@ -46,13 +46,14 @@ impl ExactBert {
         let own: Vec<Item> = own.collect();
         let mut found = Vec::with_capacity(own.len());
         let mut scratch = Scratch::default();
-        for batch in self.batches(&own) {
+        let on = self.runs();
+        for batch in batches(&own, on.batch_rows()) {
             report(sink, count(found.len()), count(own.len()))?;
-            found.extend(self.batch(&*self.runs, batch, &mut scratch)?);
+            found.extend(self.batch(on, batch, &mut scratch)?);
         }
         let item = random_below(own.len());
         if let (Some(own), Some(found)) = (own.get(item), found.get(item)) {
-            self.recheck(own, found)?;
+            self.recheck(on, own, found)?;
         }
         Ok(found)
     }

@@ -11,7 +11,7 @@ use surety_types::model::Pooling;
 
 use super::{
     super::{Encoder, Fault},
-    Machine, NormThere, linear, locked, pass, product,
+    Machine, NormThere, Shared, linear, locked, pass, product,
     shown::{Left, Looking, Shown},
     smoothing, table,
 };
@@ -84,7 +84,7 @@ struct Model<M: GpuBackend> {
 
 /// An encoder on a device.
 pub(super) struct CudaBert<M: GpuBackend> {
-    kernels: Arc<Mutex<Kernels<M>>>,
+    kernels: Arc<Shared<M>>,
     model: Mutex<Model<M>>,
     width: usize,
     heads: usize,
@@ -93,7 +93,7 @@ pub(super) struct CudaBert<M: GpuBackend> {
 }
 
 impl<M: Machine> CudaBert<M> {
-    pub(super) fn new(kernels: Arc<Mutex<Kernels<M>>>, model: &BertModel) -> Result<Self, Fault> {
+    pub(super) fn new(kernels: Arc<Shared<M>>, model: &BertModel) -> Result<Self, Fault> {
         let weights = model.weights();
         let there = pass(&kernels, |kernels| {
             Ok(Model {

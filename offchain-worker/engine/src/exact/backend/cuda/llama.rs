@@ -16,7 +16,7 @@ use surety_model_trace::Op;
 
 use super::{
     super::{Decoder, Fault},
-    Machine, NormThere, linear, locked, pass, product,
+    Machine, NormThere, Shared, linear, locked, pass, product,
     shown::{Left, Looking, Shown},
     table,
 };
@@ -71,13 +71,13 @@ struct Placed<M: GpuBackend> {
 
 /// A decoder on a device.
 pub(super) struct CudaLlama<M: GpuBackend> {
-    kernels: Arc<Mutex<Kernels<M>>>,
+    kernels: Arc<Shared<M>>,
     model: Mutex<Model<M>>,
     here: Arc<LlamaModel>,
 }
 
 impl<M: Machine> CudaLlama<M> {
-    pub(super) fn new(kernels: Arc<Mutex<Kernels<M>>>, model: &Arc<LlamaModel>) -> Result<Self, Fault> {
+    pub(super) fn new(kernels: Arc<Shared<M>>, model: &Arc<LlamaModel>) -> Result<Self, Fault> {
         let weights = model.weights();
         let head = model.head()?;
         let there = pass(&kernels, |kernels| {

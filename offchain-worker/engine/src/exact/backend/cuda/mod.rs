@@ -14,7 +14,7 @@ use surety_kernels::{
     weights::{Norm, Quanta as QuantaHere, Table},
 };
 
-use super::{Backend, Decoder, Encoder, Fault};
+use super::{Backend, Decoder, Encoder, Fault, Trust};
 use crate::exact::{bert::BertModel, llama::LlamaModel};
 use bert::CudaBert;
 use llama::CudaLlama;
@@ -25,12 +25,19 @@ pub trait Machine: GpuBackend<Memory: Send + Sync> + Send + 'static {}
 impl<M: GpuBackend<Memory: Send + Sync> + Send + 'static> Machine for M {}
 
 /// One device. Its models take turns, a pass at a time.
-pub(in crate::exact) struct CudaBackend<M: GpuBackend>(Arc<Mutex<Kernels<M>>>);
+pub(in crate::exact) struct CudaBackend<M: GpuBackend>(Arc<Shared<M>>);
+
+/// What the models of a device share.
+struct Shared<M: GpuBackend> {
+    kernels: Mutex<Kernels<M>>,
+    trust: Trust,
+}
 
 impl<M: Machine> CudaBackend<M> {
     /// Of a machine that is ready.
-    pub(in crate::exact) fn new(machine: M) -> Result<Self, Fault> {
-        Ok(Self(Arc::new(Mutex::new(Kernels::new(machine)?))))
+    pub(in crate::exact) fn new(machine: M, trust: Trust) -> Result<Self, Fault> {
+        let kernels = Mutex::new(Kernels::new(machine)?);
+        Ok(Self(Arc::new(Shared { kernels, trust })))
     }
 }
 
@@ -55,11 +62,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Runs a pass. After one that failed, the device has nothing to say of it any more.
 fn pass<M: GpuBackend, T>(
-    kernels: &Mutex<Kernels<M>>,
+    shared: &Shared<M>,
     run: impl FnOnce(&mut Kernels<M>) -> Result<T, surety_cuda::Error>,
 ) -> Result<T, Fault> {
-    let mut kernels = locked(kernels);
+    let mut kernels = locked(&shared.kernels);
     let result = run(&mut kernels);
+    if matches!(result, Err(surety_cuda::Error::Lost(_))) {
+        shared.trust.lose();
+    }
     if result.is_err() {
         // A fault of the numbers is forgotten; one of the machine comes again by itself.
         kernels.check().ok();

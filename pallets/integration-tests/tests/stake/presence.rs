@@ -1,0 +1,54 @@
+//! Who makes no blocks.
+
+use frame_support::{assert_noop, assert_ok};
+use surety_pallet_trust_lock::Records;
+use surety_types::traits::{Jail, Reliability};
+
+use crate::chain::*;
+
+/// Sessions until one of the four has missed thirty blocks: ten are made in each.
+const ABSENCE: u32 = 12;
+
+#[test]
+fn an_absent_operator_is_suspended_for_longer_each_time_and_its_pool_loses_nothing() {
+    on_chain(|| {
+        assert_ok!(Delegation::delegate(signed(11), 2, 4_000 * SURE));
+        for time in 1..=3u32 {
+            Absent::set([2].into());
+            pass_sessions(ABSENCE);
+            while can_be_elected(2) {
+                pass(1);
+            }
+            assert_eq!(TrustLock::missed(&2), time);
+            let until = Records::<Test>::get(2).suspended_until.unwrap();
+            assert_eq!(until - System::block_number(), SUSPENSION << (time - 1));
+            assert_noop!(Validators::validate(signed(2)), ValidatorsError::Jailed);
+            Absent::take();
+            // What it has missed is remembered beyond that.
+            pass(until - System::block_number() + 50);
+            assert!(!TrustLock::is_jailed(&2));
+            assert_ok!(Validators::validate(signed(2)));
+        }
+        assert_eq!(backing(2), OWN + 4_000 * SURE);
+        assert_ok!(Delegation::undelegate(signed(11), 2, 4_000 * SURE));
+        pass(UNBONDING);
+        assert_ok!(Delegation::withdraw(signed(11)));
+        assert!(Balances::free_balance(11) >= MONEY);
+    });
+}
+
+#[test]
+fn who_takes_all_stake_out_of_a_pool_leaves_nothing_behind() {
+    on_chain(|| {
+        Absent::set([2].into());
+        while can_be_elected(2) {
+            pass(1);
+        }
+        assert_ok!(Delegation::undelegate(signed(2), 2, OWN));
+        // The pool is gone; that its operator is suspended is remembered until it is not.
+        assert!(!surety_pallet_validators::Candidates::<Test>::contains_key(2));
+        assert!(TrustLock::is_suspended(&2));
+        pass(SUSPENSION + 10);
+        assert!(!Records::<Test>::contains_key(2));
+    });
+}

@@ -1,0 +1,89 @@
+//! Stake behind validators: who backs whom, who is elected by that, and what SURE is minted for.
+
+use frame_support::{PalletId, parameter_types, traits::Get};
+use sp_staking::SessionIndex;
+use surety_pallet_delegation::POOLS_MAX;
+use surety_pallet_emission::OPERATORS_MAX;
+use surety_types::traits::Sessions;
+
+use super::{
+    compute::ValidatorPot,
+    consensus::{RunningClock, SESSIONS_KEPT, VALIDATORS_MAX},
+};
+use crate::{
+    Balance, Balances, Delegation, Emission, Runtime, RuntimeHoldReason, Session, Staking, TrustLock,
+    Validators, params::dynamic, weights,
+};
+
+// Each pool may be a candidate, each candidate a validator, and each validator is paid.
+const _: () = assert!(POOLS_MAX == VALIDATORS_MAX && POOLS_MAX == OPERATORS_MAX);
+
+parameter_types! {
+    /// Where rewards of pools wait until they are claimed.
+    pub const PoolsPot: PalletId = PalletId(*b"sur/pool");
+    /// As many as there may be pools.
+    pub const CandidatesMax: u32 = POOLS_MAX;
+    /// Sessions for which it can be proved who held which keys.
+    pub const SessionsKept: SessionIndex = SESSIONS_KEPT;
+    /// Whatever is set, consensus has room for them.
+    pub ValidatorsMax: u32 = dynamic::validators::ValidatorsMax::get().clamp(1, VALIDATORS_MAX);
+    /// Whatever is set, as many can be elected.
+    pub ValidatorsMin: u32 = dynamic::validators::ValidatorsMin::get().clamp(1, ValidatorsMax::get());
+}
+
+/// The session that runs.
+pub struct RunningSession;
+
+impl Sessions for RunningSession {
+    fn current() -> SessionIndex {
+        Session::current_index()
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn set_for_benchmark(session: SessionIndex) {
+        pallet_session::CurrentIndex::<Runtime>::put(session);
+    }
+}
+
+impl surety_pallet_delegation::Config for Runtime {
+    type Currency = Balances;
+    type RuntimeHoldReason = RuntimeHoldReason;
+    type Ledgers = Staking;
+    type Sessions = RunningSession;
+    type SessionsKept = SessionsKept;
+    type BlockNumberProvider = RunningClock;
+    type UnbondingPeriod = dynamic::delegation::UnbondingPeriod;
+    type MinSelfBond = dynamic::delegation::MinSelfBond;
+    type MinDelegation = dynamic::delegation::MinDelegation;
+    type PotId = PoolsPot;
+    type OnClosed = (Validators, TrustLock);
+    type WeightInfo = weights::surety_pallet_delegation::WeightInfo<Runtime>;
+}
+
+impl surety_pallet_validators::Config for Runtime {
+    type Balance = Balance;
+    type Pools = Delegation;
+    type Penalties = TrustLock;
+    type Jail = TrustLock;
+    type Pay = Emission;
+    type BlockNumberProvider = RunningClock;
+    type MinSelfBond = dynamic::delegation::MinSelfBond;
+    type ValidatorsMin = ValidatorsMin;
+    type ValidatorsMax = ValidatorsMax;
+    type CandidatesMax = CandidatesMax;
+    type SessionsKept = SessionsKept;
+    type WeightInfo = weights::surety_pallet_validators::WeightInfo<Runtime>;
+}
+
+impl surety_pallet_emission::Config for Runtime {
+    type Balance = Balance;
+    type Currency = Balances;
+    type Pools = Delegation;
+    type Services = Validators;
+    type Stake = Staking;
+    type Reliability = TrustLock;
+    type ValidatorPot = ValidatorPot;
+    type ValidatorShare = dynamic::billing::ValidatorShare;
+    type RewardSessions = dynamic::emission::RewardSessions;
+    type WeightInfo = weights::surety_pallet_emission::WeightInfo<Runtime>;
+}
