@@ -177,6 +177,13 @@ fn short_windows() -> Overrides {
             closing_period: Some(330),
             ..Default::default()
         },
+        ..short_sessions()
+    }
+}
+
+/// Stake behind validators, and days, whose end a developer sees.
+fn short_sessions() -> Overrides {
+    Overrides {
         delegation: genesis_parameters::Delegation {
             min_self_bond: Some(1_000 * SURE),
             // Who stops validating works for two sessions more, and a slash for that waits for a veto.

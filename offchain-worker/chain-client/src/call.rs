@@ -4,6 +4,7 @@ pub mod argument;
 pub mod name;
 pub mod stake;
 
+use crate::{Balance, ChannelOpenings, ReceiptAtPoint, ReceiptSource, StakeCall};
 use sp_core::{H256, crypto::AccountId32};
 use surety_channels::{
     BatchEvidence, BatchNumber, BatchRoot, Batched, ChannelId, ChannelOpening, Equivocation, PointsFound,
@@ -17,8 +18,6 @@ use surety_types::trust::{
     AuditAnswer, AuditProof, Content, DemandedParts, DisputeId, ItemsFound, Refutation, SlashId,
 };
 use surety_types::{ModelId, TaskId, multiaddr::Endpoints, provider::DeviceProfile, stake::Role};
-
-use crate::{Balance, ChannelOpenings, ReceiptAtPoint, ReceiptSource, StakeCall};
 
 /// A call, with its arguments as the pallet takes them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,7 +26,8 @@ use crate::{
     market::{Need, NoWay, Shared, Way, named},
 };
 
-/// How often one provider is asked the same, with another number, sum, price or chunk each time.
+/// How often one provider is asked the same, with another number, sum, price or chunk each time: as often as
+/// it takes until what a payee misses is written off, and once more.
 const TRIES: usize = 4;
 
 /// A request, but for what a unit costs at whoever takes it.

@@ -39,7 +39,7 @@ pub(crate) struct Cover {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Promised {
     pub deposited: u128,
-    /// What requests that are over have cost, or may have.
+    /// What the provider has signed of requests that are over.
     pub over: u128,
     /// Most that those cost which are open.
     pub open: u128,

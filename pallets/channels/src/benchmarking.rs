@@ -444,7 +444,7 @@ mod benchmarks {
         #[extrinsic_call]
         _(origin, id.0, id.1, u128::MAX, PLACES_MAX, region);
 
-        assert_eq!(Offers::<T>::get(stash, id).and_then(|offer| offer.region), region);
+        assert_eq!(Offers::<T>::get(stash, id).and_then(|found| found.region), region);
         assert!(Pools::<T>::get(id).is_some_and(|pool| pool.offers == POOL_OFFERS_MAX));
     }
 

@@ -40,7 +40,7 @@ pub trait SignedBytes<AccountId> {
 /// What is remembered of a provider's faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// How often it was found at fault lately.
+    /// How often it was found at fault lately, so gravely that it cost more than a lock.
     pub lately: u32,
     /// Deadlines that it has missed, less those that it has made good for.
     pub missed: u32,

@@ -29,16 +29,12 @@ fn fund<T: Config>(who: &T::AccountId, amount: u128) -> Result<(), BenchmarkErro
 }
 
 /// Opens a pool of which its operator can take much out.
-fn open<T: Config>(operator: &T::AccountId) {
+fn open_pool<T: Config>(operator: &T::AccountId) {
     let own = T::MinSelfBond::get().saturating_add(large::<T>());
     Pallet::<T>::open_for_benchmark(operator, own);
 }
 
-fn delegate<T: Config>(
-    who: &T::AccountId,
-    operator: &T::AccountId,
-    amount: u128,
-) -> Result<(), BenchmarkError> {
+fn back<T: Config>(who: &T::AccountId, operator: &T::AccountId, amount: u128) -> Result<(), BenchmarkError> {
     fund::<T>(who, amount)?;
     Ok(Pallet::<T>::do_delegate(who.clone(), operator.clone(), amount)?)
 }
@@ -46,11 +42,11 @@ fn delegate<T: Config>(
 /// A pool with as many delegators as there may be, `who` the smallest of them.
 fn full<T: Config>(who: &T::AccountId) -> Result<T::AccountId, BenchmarkError> {
     let operator = operator::<T>();
-    open::<T>(&operator);
-    delegate::<T>(who, &operator, large::<T>())?;
+    open_pool::<T>(&operator);
+    back::<T>(who, &operator, large::<T>())?;
     for index in 1..DELEGATORS_MAX {
         let other = account("delegator", index, 0);
-        delegate::<T>(&other, &operator, large::<T>().saturating_mul(2))?;
+        back::<T>(&other, &operator, large::<T>().saturating_mul(2))?;
     }
     Ok(operator)
 }
@@ -103,9 +99,9 @@ fn spread<T: Config>(who: &T::AccountId, operators: u32) -> Result<(), Benchmark
     for index in 0..operators {
         let other: T::AccountId = account("other", index, 0);
         if !Pools::<T>::contains_key(&other) {
-            open::<T>(&other);
+            open_pool::<T>(&other);
         }
-        delegate::<T>(who, &other, large::<T>())?;
+        back::<T>(who, &other, large::<T>())?;
     }
     Ok(())
 }
@@ -185,7 +181,7 @@ mod benches {
         spread::<T>(&who, DELEGATIONS_MAX.saturating_sub(1))?;
         let from: T::AccountId = account("other", 0, 0);
         let amount = large::<T>().saturating_mul(4);
-        delegate::<T>(&who, &from, amount)?;
+        back::<T>(&who, &from, amount)?;
         leave_on::<T>(&who, &from, amount, 0)?;
         burden::<T>(&who, &from, 1, 1)?;
         T::Sessions::set_for_benchmark(T::SessionsKept::get().saturating_mul(2));

@@ -104,14 +104,28 @@ impl<T: Config> Pallet<T> {
         Slashes::<T>::insert(id, slash);
     }
 
+    /// How often a stash was at fault within the time in which that makes others' faults dearer.
+    pub fn faults_lately(stash: &T::AccountId) -> u32 {
+        let convictions = Convictions::<T>::get();
+        let known = convictions.iter().find(|known| known.offender == *stash);
+        known
+            .filter(|known| Self::is_late(known))
+            .map_or(0, |known| known.faults)
+    }
+
+    /// Whether an offender may still make others' faults dearer.
+    fn is_late(known: &ConvictionOf<T>) -> bool {
+        let kept = T::CorrelationWindow::get().saturating_add(T::SlashDeferral::get());
+        known.last.saturating_add(kept) >= Self::now()
+    }
+
     /// Remembers a provider that was at fault. However often it is, it takes one place, and none of somebody
     /// with as much stake: faults cost nobody less than they would alone.
     fn note_conviction(provider: &T::AccountId) {
         let now = Self::now();
         let stake = T::Stake::stake(provider);
-        let kept = T::CorrelationWindow::get().saturating_add(T::SlashDeferral::get());
         Convictions::<T>::mutate(|convictions| {
-            convictions.retain(|known| known.last.saturating_add(kept) >= now);
+            convictions.retain(Self::is_late);
             let mut all = convictions.iter_mut();
             if let Some(known) = all.find(|known| known.offender == *provider) {
                 known.stake = known.stake.max(stake);
@@ -142,7 +156,7 @@ impl<T: Config> Pallet<T> {
     /// After a veto: the fault no longer makes those of others dearer, unless its offender was at fault
     /// again.
     pub(crate) fn forget_conviction(slash: &SlashOf<T>) {
-        if !slash.kind.is_grave() || Self::is_of_pool(slash) {
+        if !slash.kind.is_grave() {
             return;
         }
         Convictions::<T>::mutate(|convictions| {

@@ -13,7 +13,7 @@ use frame_support::{
     weights::{Weight, WeightMeter},
 };
 use sp_runtime::{
-    Permill, Perquintill,
+    PerThing, Perquintill,
     traits::{Saturating, Zero},
 };
 use surety_audit_economics::{SlashSplit, correlated_fraction};
@@ -124,11 +124,6 @@ impl<T: Config> Pallet<T> {
         T::WeightInfo::carry_out_slash().max(of_pool)
     }
 
-    /// Whether a pool loses by it, and no bond of a provider or verifier.
-    pub(crate) fn is_of_pool(slash: &SlashOf<T>) -> bool {
-        matches!(slash.cause, SlashCause::Equivocation(_))
-    }
-
     fn carry_out(id: SlashId, slash: SlashOf<T>) {
         Slashes::<T>::remove(id);
         match slash.cause {
@@ -196,7 +191,6 @@ impl<T: Config> Pallet<T> {
 }
 
 /// The same part in finer units.
-pub fn quintillionths(part: Permill) -> Perquintill {
-    const FINER: u64 = 1_000_000_000_000;
-    Perquintill::from_parts(u64::from(part.deconstruct()).saturating_mul(FINER))
+pub fn quintillionths<P: PerThing<Inner = u32>>(part: P) -> Perquintill {
+    Perquintill::from_rational(u64::from(part.deconstruct()), u64::from(P::ACCURACY))
 }

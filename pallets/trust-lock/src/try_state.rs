@@ -2,7 +2,7 @@
 
 use frame_support::ensure;
 use sp_runtime::{TryRuntimeError, traits::Zero};
-use surety_types::traits::PoolLedger;
+use surety_types::{traits::PoolLedger, trust::SlashCause};
 
 use crate::{Config, Convictions, JailedFor, NextSlashId, Pallet, Records, Slashes, SlashesSweptTo};
 
@@ -64,7 +64,9 @@ fn trust_3_who_was_convicted_lately_is_kept_once<T: Config>() -> Result<(), TryR
 }
 
 fn trust_4_pools_know_what_waits<T: Config>() -> Result<(), TryRuntimeError> {
-    for slash in Slashes::<T>::iter_values().filter(|slash| Pallet::<T>::is_of_pool(slash)) {
+    for slash in
+        Slashes::<T>::iter_values().filter(|slash| matches!(slash.cause, SlashCause::Equivocation(_)))
+    {
         ensure!(
             T::Pools::is_pending(&slash.offender),
             "TRUST-4: a slash of a pool that lets stake go"

@@ -3,7 +3,7 @@
 
 use frame_support::traits::Get;
 use sp_runtime::{
-    PerThing, Perbill, Perquintill,
+    Perbill,
     traits::{Saturating, Zero},
 };
 use surety_types::{
@@ -11,7 +11,7 @@ use surety_types::{
     trust::{FaultKind, Slash, SlashCause, SlashId},
 };
 
-use crate::{Config, Pallet, Records};
+use crate::{Config, Pallet, Records, quintillionths};
 
 impl<T: Config> ValidatorPenalties<T::AccountId> for Pallet<T> {
     fn convict(operator: &T::AccountId, session: SessionIndex, part: Perbill) -> SlashId {
@@ -24,7 +24,7 @@ impl<T: Config> ValidatorPenalties<T::AccountId> for Pallet<T> {
             offender: operator.clone(),
             kind: FaultKind::Equivocation,
             lock: Zero::zero(),
-            part: finer(part),
+            part: quintillionths(part),
             finders: Default::default(),
             finder: None,
             client: None,
@@ -36,7 +36,7 @@ impl<T: Config> ValidatorPenalties<T::AccountId> for Pallet<T> {
     }
 
     fn raise(slash: SlashId, part: Perbill) -> bool {
-        Self::raise_to(slash, |slash| slash.part = slash.part.max(finer(part)))
+        Self::raise_to(slash, |slash| slash.part = slash.part.max(quintillionths(part)))
     }
 
     fn is_in_jail(operator: &T::AccountId) -> bool {
@@ -52,9 +52,4 @@ impl<T: Config> Reliability<T::AccountId> for Pallet<T> {
     fn missed(stash: &T::AccountId) -> u32 {
         Records::<T>::get(stash).missed
     }
-}
-
-/// The same part in finer units.
-fn finer(part: Perbill) -> Perquintill {
-    Perquintill::from_rational(u64::from(part.deconstruct()), u64::from(Perbill::ACCURACY))
 }

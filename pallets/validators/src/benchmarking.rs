@@ -35,7 +35,7 @@ fn operator<T: Config>(index: u32) -> Result<T::AccountId, BenchmarkError> {
 /// Makes there be as many candidates as there may be but `fewer`.
 fn candidates<T: Config>(fewer: u32) -> Result<Vec<T::AccountId>, BenchmarkError> {
     let count = T::CandidatesMax::get().saturating_sub(fewer);
-    Candidates::<T>::remove_all();
+    let _ = Candidates::<T>::clear(u32::MAX, None);
     (0..count)
         .map(|index| {
             let operator = operator::<T>(index)?;

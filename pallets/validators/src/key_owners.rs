@@ -74,6 +74,7 @@ impl<T: Config> KeyOwners<T> {
     }
 
     /// What the root of a session, the running one or the next, has to be, and of how many validators.
+    #[cfg(any(feature = "std", feature = "try-runtime"))]
     pub(crate) fn root_of(session: SessionIndex) -> Option<(T::Hash, u32)> {
         let keyed = Self::keys_of(session)?;
         Some((KeyTrie::<T>::new(&keyed)?.root, u32::try_from(keyed.len()).ok()?))

@@ -77,7 +77,8 @@ pub struct TrackRecord {
     pub batches: u32,
     /// Whether it was ever found at fault over channels.
     pub was_convicted: bool,
-    /// How often it was found at fault lately, over tasks or channels.
+    /// How often it was found at fault lately, over tasks or channels, so gravely that it cost more than a
+    /// lock. Of more than 256 offenders those with most stake are known.
     pub faults: u32,
     /// Deadlines of tasks that it has missed, less those that it has made good for.
     pub missed: u32,

@@ -13,17 +13,17 @@ use sp_runtime::{
 use surety_audit_economics::{AuditPay, AuditPolicy, AuditRates, channels::PointRates};
 use surety_channels::Request;
 use surety_pallet_channels::{
-    ClaimedReceipt, Convictions, DISPUTED_MAX, DisputedReceipts, Faults, OFFERS_MAX, ReceiptDisputes,
-    ReceiptReferee, SignedBytes, Standings, UNFINISHED_MAX, WeightInfo,
+    ClaimedReceipt, Convictions, DisputedReceipts, Faults, OFFERS_MAX, ReceiptDisputes, ReceiptReferee,
+    SignedBytes, Standings, UNFINISHED_MAX, WeightInfo,
 };
 use surety_pallet_results::{Claimed, DisputeReferee, Error as ResultsError};
-use surety_pallet_trust_lock::{self as trust_lock, Offence, quintillionths};
+use surety_pallet_trust_lock::{Offence, quintillionths};
 #[cfg(feature = "runtime-benchmarks")]
 use surety_types::trust::AuditProof;
 use surety_types::{
     ContentHash, TaskId,
     task::{Assignment, AuditTerms, ResultClaim, Verdict},
-    traits::{ModelCatalog, TaskIds, TaskOutcome},
+    traits::{ModelCatalog, Reliability, TaskIds, TaskOutcome},
     trust::{AuditToPay, FaultKind, ItemLeaves, SlashCause},
 };
 
@@ -161,17 +161,9 @@ impl Convictions<AccountId> for FaultsOverChannels {
     }
 
     fn remembered(stash: &AccountId) -> Faults {
-        // What is older than any fault that it makes dearer is removed with the next one.
-        let kept = dynamic::trust_lock::CorrelationWindow::get()
-            .saturating_add(dynamic::trust_lock::SlashDeferral::get());
-        let now = TrustLock::now();
-        let convictions = trust_lock::Convictions::<Runtime>::get();
-        let lately = convictions
-            .iter()
-            .find(|known| known.offender == *stash && known.last.saturating_add(kept) >= now);
         Faults {
-            lately: lately.map_or(0, |known| known.faults),
-            missed: trust_lock::Records::<Runtime>::get(stash).missed,
+            lately: TrustLock::faults_lately(stash),
+            missed: TrustLock::missed(stash),
         }
     }
 
@@ -290,15 +282,13 @@ impl TaskOutcome<AccountId, Balance> for TaskOrReceipt {
 }
 
 /// What disputing a receipt of whoever stands with the most puts on hold, where neither the receipt's price
-/// nor a committee makes it more: the formula is that of `challenge_bond` of disputes.
+/// nor a committee makes it more.
 pub(crate) fn dispute_bond() -> Balance {
     let locks = Standings::<Runtime>::iter_values().map(|provider| provider.lock);
     let Some(lock) = locks.max().filter(|lock| *lock > 0) else {
         return 0;
     };
-    let burned = Policy::get().burned.mul_ceil(lock);
-    let of_lock = burned.saturating_mul(2).div_ceil(DISPUTED_MAX.into());
-    of_lock.max(dynamic::disputes::DefenseCost::get().saturating_mul(2))
+    Disputes::least_bond(Policy::get().burned.mul_ceil(lock))
 }
 
 /// Most that it costs to write all batches of a provider that are not final, with what leads to them, and to

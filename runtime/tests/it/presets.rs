@@ -41,6 +41,8 @@ fn every_preset_builds_a_chain_that_holds_together() {
             for pot in [
                 surety_runtime::configs::compute::TreasuryAccount::get(),
                 surety_runtime::configs::compute::ValidatorPot::get(),
+                surety_runtime::configs::trust::InsurancePool::get(),
+                surety_runtime::configs::channels::LevyPot::get(),
                 Delegation::pot(),
             ] {
                 assert_eq!(Balances::free_balance(pot), EXISTENTIAL_DEPOSIT, "{name}");

@@ -317,14 +317,16 @@ pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
             with(Chain::AS_IT_IS, long()),
         ),
     ];
-    let played = plays.map(|(rule, cheat, offer)| {
-        let found = play(cheat, &offer, 0, seed, cheat.lives(lives));
-        json!({
-            "rule": rule,
-            "cheat": cheat.name,
-            "profit_in_sure": found.profit,
-            "error": found.error,
-        })
-    });
-    played.into()
+    plays.map(|of| under(of, seed, lives)).into()
+}
+
+/// What a cheat wins under a rule.
+fn under((rule, cheat, offer): (&str, &Cheat, Offer), seed: u64, lives: u64) -> Value {
+    let found = play(cheat, &offer, 0, seed, cheat.lives(lives));
+    json!({
+        "rule": rule,
+        "cheat": cheat.name,
+        "profit_in_sure": found.profit,
+        "error": found.error,
+    })
 }

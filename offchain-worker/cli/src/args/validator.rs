@@ -55,7 +55,7 @@ pub struct JoinArgs {
 }
 
 /// An operator.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 pub struct OperatorArg {
     /// The operator's account [default: that of the key in the key file]
     #[arg(value_name = "OPERATOR")]

@@ -94,10 +94,10 @@ impl ExactBert {
     /// # Errors
     /// [`EngineError::Device`], [`EngineError::DeviceDiffers`].
     pub fn on(self, device: &Device) -> Result<Self, EngineError> {
-        if !device.backend.is_device() {
+        let Some(backend) = &device.backend else {
             return Ok(self);
-        }
-        let there = device.backend.encoder(&self.model)?;
+        };
+        let there = backend.encoder(&self.model)?;
         test_encoder(&self.model, &*there)?;
         Ok(Self {
             device: Some(there),
@@ -106,13 +106,11 @@ impl ExactBert {
         })
     }
 
-    /// The device, where one is to be used.
-    fn trusted(&self) -> Option<&dyn Encoder> {
-        self.device.as_deref().filter(|_| !self.trust.is_lost())
-    }
-
     fn runs(&self) -> &dyn Encoder {
-        self.trusted().unwrap_or(&*self.model)
+        match &self.device {
+            Some(device) if !self.trust.is_lost() => &**device,
+            _ => &*self.model,
+        }
     }
 
     /// Everything about a job.

@@ -93,10 +93,10 @@ impl ExactLlama {
     /// # Errors
     /// [`EngineError::Device`], [`EngineError::DeviceDiffers`].
     pub fn on(self, device: &Device) -> Result<Self, EngineError> {
-        if !device.backend.is_device() {
+        let Some(backend) = &device.backend else {
             return Ok(self);
-        }
-        let there = device.backend.decoder(&self.model)?;
+        };
+        let there = backend.decoder(&self.model)?;
         test_decoder(&self.model, &*there)?;
         Ok(Self {
             device: Some(there),
@@ -127,8 +127,9 @@ impl ExactLlama {
         &self,
         mut compute: impl FnMut(&dyn Decoder) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
+        let on_device = self.device.is_some() && !self.trust.is_lost();
         match compute(self.runs()) {
-            Err(EngineError::NotFinite { .. }) if self.device.is_some() => compute(&*self.model),
+            Err(EngineError::NotFinite { .. }) if on_device => compute(&*self.model),
             result => result,
         }
     }

@@ -131,7 +131,7 @@ pub(crate) struct Status {
     pub signed: u128,
     /// What requests that are over have cost, or may have, in plancks.
     pub settled: u128,
-    /// That of those which no final batch has, in plancks.
+    /// What the provider has signed of those that no final batch has, in plancks.
     uncounted: u128,
     /// Most that those cost which are asked or answered, in plancks, and how many there are.
     reserved: u128,
@@ -142,7 +142,7 @@ pub(crate) struct Status {
     pub now: Time,
     /// When something was asked last, on the chain's clock.
     pub used_at: Time,
-    /// The oldest statements that no batch has in time, as many as are asked for at once.
+    /// The oldest statements that no batch has in time, as many as are asked for one after the other.
     pub due: Vec<SignedChunkStatement<AccountId>>,
     /// What shows that the provider has said two things, until it is reported.
     pub evidence: Option<Box<Equivocation<AccountId>>>,

@@ -24,14 +24,19 @@ impl<T: Config> Pallet<T> {
         let prices = round.members.iter().map(|member| member.price);
         let price = prices.max().unwrap_or_default();
         let of_price = price.saturating_mul(T::ChallengeBondMultiple::get().into());
-        let of_cost = T::DefenseCost::get().saturating_mul(2u32.into());
         let of_round = Results::<T>::burned_lock(price, &round.security, &round.terms);
         let beside = T::Outcome::at_stake(task).unwrap_or_default();
         let burned = of_round.max(Results::<T>::burned_part(beside, &round.terms));
-        let of_lock = burned.saturating_mul(2).div_ceil(limits::CHALLENGES_MAX.into());
         let of_committee = Self::committee_bond(task, round, (claim, price));
-        let bond = of_price.max(of_cost).max(of_lock.into());
+        let bond = of_price.max(Self::least_bond(burned));
         (bond.saturating_add(of_committee), of_committee)
+    }
+
+    /// What a challenge puts on hold at least where the dearest lock burns so much.
+    pub fn least_bond(burned: u128) -> T::Balance {
+        let of_lock = burned.saturating_mul(2).div_ceil(limits::CHALLENGES_MAX.into());
+        let of_cost = T::DefenseCost::get().saturating_mul(2u32.into());
+        of_cost.max(of_lock.into())
     }
 
     /// Has `challenger` dispute what a provider of the round says, with its own bond.

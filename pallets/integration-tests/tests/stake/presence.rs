@@ -9,6 +9,15 @@ use crate::chain::*;
 /// Sessions until one of the four has missed thirty blocks: ten are made in each.
 const ABSENCE: u32 = 12;
 
+fn pass_until_chilled(operator: AccountId) {
+    let mut left = u64::from(2 * ABSENCE) * SESSION;
+    while can_be_elected(operator) {
+        assert!(left > 0, "{operator} is not chilled");
+        left -= 1;
+        pass(1);
+    }
+}
+
 #[test]
 fn an_absent_operator_is_suspended_for_longer_each_time_and_its_pool_loses_nothing() {
     on_chain(|| {
@@ -16,9 +25,7 @@ fn an_absent_operator_is_suspended_for_longer_each_time_and_its_pool_loses_nothi
         for time in 1..=3u32 {
             Absent::set([2].into());
             pass_sessions(ABSENCE);
-            while can_be_elected(2) {
-                pass(1);
-            }
+            pass_until_chilled(2);
             assert_eq!(TrustLock::missed(&2), time);
             let until = Records::<Test>::get(2).suspended_until.unwrap();
             assert_eq!(until - System::block_number(), SUSPENSION << (time - 1));
@@ -41,9 +48,7 @@ fn an_absent_operator_is_suspended_for_longer_each_time_and_its_pool_loses_nothi
 fn who_takes_all_stake_out_of_a_pool_leaves_nothing_behind() {
     on_chain(|| {
         Absent::set([2].into());
-        while can_be_elected(2) {
-            pass(1);
-        }
+        pass_until_chilled(2);
         assert_ok!(Delegation::undelegate(signed(2), 2, OWN));
         // The pool is gone; that its operator is suspended is remembered until it is not.
         assert!(!surety_pallet_validators::Candidates::<Test>::contains_key(2));

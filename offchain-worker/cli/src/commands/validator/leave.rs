@@ -102,7 +102,7 @@ async fn take_out<C: Chain + StakeChain>(out: Output, chain: &C, signer: &Signer
         1 => calls.remove(0),
         _ => Call::Batch(calls),
     };
-    out.step(&format!("taking {} out, and its session keys back", Amount(own)));
+    out.step("taking out what is left of its stake and its keys");
     account::send(out, chain, signer, call).await.map(drop)
 }
 

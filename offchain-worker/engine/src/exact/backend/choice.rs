@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use super::{Backend, CpuBackend, CudaBackend, cuda::Machine};
+use super::{Backend, CudaBackend, cuda::Machine};
 use crate::error::EngineError;
 
 /// What a person chooses: `auto`, `cpu`, or `cuda:N`.
@@ -74,7 +74,8 @@ impl Trust {
 /// What exact models run on, once it is open. The processor if nobody says otherwise.
 #[derive(Clone)]
 pub struct Device {
-    pub(in crate::exact) backend: Arc<dyn Backend>,
+    /// Of the processor there is none: models run there as they are.
+    pub(in crate::exact) backend: Option<Arc<dyn Backend>>,
     pub(in crate::exact) trust: Trust,
     name: String,
     /// Bytes of memory, where it has its own.
@@ -84,7 +85,7 @@ pub struct Device {
 impl Default for Device {
     fn default() -> Self {
         Self {
-            backend: Arc::new(CpuBackend),
+            backend: None,
             trust: Trust::default(),
             name: "cpu".into(),
             memory_bytes: None,
@@ -131,7 +132,7 @@ impl Device {
     pub fn on(machine: impl Machine, name: &str) -> Result<Self, EngineError> {
         let trust = Trust::default();
         Ok(Self {
-            backend: Arc::new(CudaBackend::new(machine, trust.clone())?),
+            backend: Some(Arc::new(CudaBackend::new(machine, trust.clone())?)),
             trust,
             name: name.to_owned(),
             memory_bytes: None,

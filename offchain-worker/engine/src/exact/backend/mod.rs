@@ -49,9 +49,6 @@ impl From<surety_cuda::Error> for Fault {
 
 /// Where the weights of exact models are, and what their passes run on.
 pub(super) trait Backend: Send + Sync {
-    /// Whether what it computes is held against the processor.
-    fn is_device(&self) -> bool;
-
     /// An encoder, its weights uploaded.
     fn encoder(&self, model: &Arc<BertModel>) -> Result<Arc<dyn Encoder>, Fault>;
 
@@ -102,23 +99,6 @@ pub(super) trait Decoder: Send + Sync {
 
     /// Those of so many first positions, as the processor has them; nothing where it has them already.
     fn to_processor(&self, kv: &KvCache, positions: usize) -> Result<Option<KvCache>, Fault>;
-}
-
-/// The processor, with the best instructions that it has.
-pub(super) struct CpuBackend;
-
-impl Backend for CpuBackend {
-    fn is_device(&self) -> bool {
-        false
-    }
-
-    fn encoder(&self, model: &Arc<BertModel>) -> Result<Arc<dyn Encoder>, Fault> {
-        Ok(model.clone())
-    }
-
-    fn decoder(&self, model: &Arc<LlamaModel>) -> Result<Arc<dyn Decoder>, Fault> {
-        Ok(model.clone())
-    }
 }
 
 /// Enough rows to read each weight seldom, few enough to stay in a processor's cache.

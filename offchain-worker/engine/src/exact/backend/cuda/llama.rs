@@ -4,7 +4,6 @@
 mod layer;
 
 use std::{
-    mem,
     ops::Range,
     sync::{Arc, Mutex},
 };
@@ -63,7 +62,7 @@ struct Sequence<M: GpuBackend> {
     most: usize,
 }
 
-/// Which rows of a pass are whose, and at which positions.
+/// The positions of a pass's rows, and how many those are.
 struct Placed<M: GpuBackend> {
     positions: surety_cuda::Numbers<M>,
     count: usize,
@@ -247,19 +246,7 @@ impl<M: Machine> CudaLlama<M> {
             let out = product(kernels, (rows, placed.count), by, out)?;
             shown.real(kernels, looking, (op, out, width))?;
         }
-        if let Some([of_queries, of_keys]) = &layer.head_norms {
-            let parts = [
-                (Op::NormQuery, of_queries, &mut *query, queries),
-                (Op::NormKey, of_keys, &mut *key, keys),
-            ];
-            for (op, norm, rows, width) in parts {
-                let from = rows.as_ref().ok_or(ArithmeticError::Shape)?;
-                let into = kernels.sized(spare, from.len())?;
-                norm.rms(kernels, from, into)?;
-                shown.real(kernels, looking, (op, into, width))?;
-                mem::swap(rows, spare);
-            }
-        }
+        layer.norm_heads(kernels, [&mut *query, &mut *key], spare, (&mut *shown, looking))?;
         let parts = [
             (
                 Op::RotateQuery,

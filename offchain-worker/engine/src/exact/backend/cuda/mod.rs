@@ -42,10 +42,6 @@ impl<M: Machine> CudaBackend<M> {
 }
 
 impl<M: Machine> Backend for CudaBackend<M> {
-    fn is_device(&self) -> bool {
-        true
-    }
-
     fn encoder(&self, model: &Arc<BertModel>) -> Result<Arc<dyn Encoder>, Fault> {
         Ok(Arc::new(CudaBert::new(self.0.clone(), model)?))
     }

@@ -1,10 +1,18 @@
 //! A decoder's layer in a device's memory.
 
+use std::mem;
+
 use surety_cuda::{Floats, GpuBackend, Kernels, Packed};
+use surety_exact::ArithmeticError;
 use surety_kernels::Packed as PackedHere;
+use surety_model_trace::Op;
 use surety_models::weights::LlamaLayer;
 
-use super::super::{NormThere, linear, smoothing};
+use super::super::{
+    NormThere, linear,
+    shown::{Looking, Shown},
+    smoothing,
+};
 
 /// As [`LlamaLayer`].
 pub(super) struct Layer<M: GpuBackend> {
@@ -53,5 +61,30 @@ impl<M: GpuBackend> Layer<M> {
             down_smoothing: smoothing(kernels, layer.down_smoothing.as_ref())?,
             down: linear(kernels, &layer.down)?,
         })
+    }
+
+    /// Norms each head of queries and of keys, where the model does. `spare` is written over.
+    pub(super) fn norm_heads(
+        &self,
+        kernels: &mut Kernels<M>,
+        [query, key]: [&mut Option<Floats<M>>; 2],
+        spare: &mut Option<Floats<M>>,
+        (shown, looking): (&mut Shown<M>, Looking<'_>),
+    ) -> Result<(), surety_cuda::Error> {
+        let Some([of_queries, of_keys]) = &self.head_norms else {
+            return Ok(());
+        };
+        let parts = [
+            (Op::NormQuery, of_queries, query, self.query.outputs()),
+            (Op::NormKey, of_keys, key, self.key.outputs()),
+        ];
+        for (op, norm, rows, width) in parts {
+            let from = rows.as_ref().ok_or(ArithmeticError::Shape)?;
+            let into = kernels.sized(spare, from.len())?;
+            norm.rms(kernels, from, into)?;
+            shown.real(kernels, looking, (op, into, width))?;
+            mem::swap(rows, spare);
+        }
+        Ok(())
     }
 }
