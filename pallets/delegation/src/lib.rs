@@ -55,7 +55,7 @@ pub const STAKES_MAX: u32 = surety_types::limits::UNLOCKING_MAX + DELEGATIONS_MA
 /// for a day, and one more in which the convict may be in the set still.
 pub const SLASHED_DAYS_MAX: u32 = 4;
 
-/// Sessions for which somebody may still be a validator that is chilled now.
+/// Sessions for which somebody may still be a validator that is chilled now, or whose stake leaves.
 pub const SESSIONS_TO_LEAVE: u32 = 2;
 
 /// Most that a commission may be raised by, and once a day.

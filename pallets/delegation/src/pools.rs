@@ -51,7 +51,7 @@ impl<T: Config> PoolLedger<T::AccountId, u128> for Pallet<T> {
     }
 
     fn note_pending(operator: &T::AccountId, since: SessionIndex) {
-        let last = Self::last_day_of_convict();
+        let last = Self::last_day_to_leave();
         let before = Pending::<T>::get(operator);
         // Where a convict stays a validator for want of others, its last day moves on as it is convicted
         // again. Who leaves leaves as of an earlier one then, so that the first slash still takes from
@@ -90,7 +90,7 @@ impl<T: Config> PoolLedger<T::AccountId, u128> for Pallet<T> {
 
     fn slash(operator: &T::AccountId, part: Perquintill, since: SessionIndex) -> u128 {
         let pending = Pending::<T>::get(operator);
-        let until = pending.map_or_else(Self::last_day_of_convict, |pending| pending.until);
+        let until = pending.map_or_else(Self::last_day_to_leave, |pending| pending.until);
         // Not that a report could be of an earlier day: no caller makes this take longer. And who left after
         // a later one left as of the last that there is.
         let earliest = until.saturating_sub(DAYS_AFTER);

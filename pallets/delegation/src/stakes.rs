@@ -27,14 +27,15 @@ impl<T: Config> Pallet<T> {
         Self::day_of(T::Sessions::current())
     }
 
-    /// Last day in which somebody who is convicted now may be a validator still.
-    pub(crate) fn last_day_of_convict() -> Day {
+    /// Last day in which somebody who is convicted now, or has no stake any more, may be a validator still.
+    pub(crate) fn last_day_to_leave() -> Day {
         Self::day_of(T::Sessions::current().saturating_add(SESSIONS_TO_LEAVE))
     }
 
-    /// As of which day stake leaves an operator now.
+    /// As of which day stake leaves an operator now: the last in which the operator may be a validator by
+    /// that stake, as the set of the next session is made already.
     pub(crate) fn leaving_day(operator: &T::AccountId) -> Day {
-        Pending::<T>::get(operator).map_or_else(Self::today, |pending| pending.until)
+        Pending::<T>::get(operator).map_or_else(Self::last_day_to_leave, |pending| pending.until)
     }
 
     /// Whether a slash that waits may take from stake that left an operator on a day.

@@ -105,7 +105,8 @@ pub struct Delegation<AccountId> {
 pub struct Chunk<AccountId, BlockNumber> {
     /// Whose pool it was in.
     pub operator: AccountId,
-    /// It answers for what the operator did up to this day.
+    /// It answers for what the operator did up to this day, the last in which it may have been a validator by
+    /// that stake.
     pub day: Day,
     /// Shares of that day's fund.
     pub shares: u128,

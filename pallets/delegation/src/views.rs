@@ -49,7 +49,7 @@ pub struct DelegationView<AccountId> {
 pub struct ChunkView<AccountId, BlockNumber> {
     /// Whose pool it was in.
     pub operator: AccountId,
-    /// Day that it left on: its name in `redelegate`.
+    /// Day as of which it left: its name in `redelegate`.
     pub day: Day,
     /// What it is worth, in plancks.
     pub worth: u128,

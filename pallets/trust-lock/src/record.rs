@@ -2,9 +2,9 @@
 
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
-use sp_runtime::traits::Saturating;
+use sp_runtime::traits::{Saturating, Zero};
 use surety_types::{
-    traits::{Jail, StashClosed},
+    traits::{Jail, PoolLedger, StakeLedger, StashClosed},
     trust::{JailTerm, SlashId},
 };
 
@@ -24,16 +24,23 @@ impl<T: Config> Jail<T::AccountId> for Pallet<T> {
 }
 
 impl<T: Config> StashClosed<T::AccountId> for Pallet<T> {
-    /// Who is in jail or suspended is remembered until that is over: leaving does not shorten it.
     fn closed(stash: &T::AccountId) {
-        if !Self::is_jailed(stash) {
-            Records::<T>::remove(stash);
-            JailedFor::<T>::remove(stash);
-        }
+        Self::forget_if_gone(stash);
     }
 }
 
 impl<T: Config> Pallet<T> {
+    /// Forgets who has neither stake nor a pool: a pool may close that its operator left long ago, and who is
+    /// a provider by now. Who is in jail or suspended is remembered until that is over: leaving does not
+    /// shorten it.
+    pub(crate) fn forget_if_gone(stash: &T::AccountId) {
+        let is_gone = T::Stake::stake(stash).is_zero() && T::Pools::backing(stash).is_zero();
+        if is_gone && !Self::is_jailed(stash) {
+            Records::<T>::remove(stash);
+            JailedFor::<T>::remove(stash);
+        }
+    }
+
     fn lasts(until: Option<BlockNumberFor<T>>) -> bool {
         until.is_some_and(|until| !Self::has_passed(until))
     }

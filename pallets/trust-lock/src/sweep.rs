@@ -2,10 +2,8 @@
 
 use alloc::vec::Vec;
 use frame_support::{traits::Get, weights::Weight};
-use sp_runtime::traits::Zero;
-use surety_types::traits::{Jail, PoolLedger, StakeLedger};
 
-use crate::{Config, JailedFor, Pallet, Records, RecordsSweptTo};
+use crate::{Config, Pallet, Records, RecordsSweptTo};
 
 /// Records that an idle block looks at.
 const RECORDS_AT_ONCE: u64 = 4;
@@ -37,11 +35,7 @@ impl<T: Config> Pallet<T> {
         };
         let stashes: Vec<_> = records.take(most).collect();
         for stash in &stashes {
-            let is_gone = T::Stake::stake(stash).is_zero() && T::Pools::backing(stash).is_zero();
-            if is_gone && !Self::is_jailed(stash) {
-                Records::<T>::remove(stash);
-                JailedFor::<T>::remove(stash);
-            }
+            Self::forget_if_gone(stash);
         }
         let last = stashes.last().filter(|_| stashes.len() == most).cloned();
         if last != from {

@@ -46,6 +46,13 @@ impl<T: Config> ValidatorPenalties<T::AccountId> for Pallet<T> {
     fn note_missed(operator: &T::AccountId) {
         Self::note_missed(operator);
     }
+
+    fn note_present(operator: &T::AccountId) {
+        // Who has missed nothing needs no record.
+        if Self::missed(operator) > 0 {
+            Self::note_presence(operator);
+        }
+    }
 }
 
 impl<T: Config> Reliability<T::AccountId> for Pallet<T> {

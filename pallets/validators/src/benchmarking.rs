@@ -42,6 +42,7 @@ fn candidates<T: Config>(fewer: u32) -> Result<Vec<T::AccountId>, BenchmarkError
             let candidate = Candidate {
                 wants_to: true,
                 missed_millionths: 0,
+                proven: true,
             };
             Candidates::<T>::insert(&operator, candidate);
             Ok(operator)
@@ -97,6 +98,8 @@ mod benches {
     fn change_session() -> Result<(), BenchmarkError> {
         let all = candidates::<T>(0)?;
         let punishment = Punishment {
+            session: 0,
+            until: 0,
             slash: None,
             before: Perbill::zero(),
             part: Perbill::one(),
@@ -108,12 +111,13 @@ mod benches {
                     Candidate {
                         wants_to: true,
                         missed_millionths: u64::MAX,
+                        proven: true,
                     },
                 );
             } else {
                 Authored::<T>::insert(operator, 1);
             }
-            Punished::<T>::insert(0, operator, punishment);
+            Punished::<T>::insert(operator, punishment);
         }
         Validators::<T>::put(all.clone());
         QueuedKeys::<T>::kill();
@@ -136,7 +140,7 @@ mod benches {
                 .and_then(Candidates::<T>::get)
                 .is_some_and(|candidate| !candidate.wants_to)
         );
-        assert!(Punished::<T>::iter_prefix(0).next().is_none());
+        assert!(Punished::<T>::iter().next().is_none());
         assert!(planned.is_some());
         Ok(())
     }
@@ -157,7 +161,7 @@ mod benches {
             Pallet::<T>::on_offence(&[offence], &[Perbill::one()], 0);
         }
 
-        assert!(Punished::<T>::contains_key(0, &operator));
+        assert!(Punished::<T>::contains_key(&operator));
         Ok(())
     }
 

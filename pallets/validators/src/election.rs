@@ -9,11 +9,22 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use frame_support::traits::Get;
 use pallet_session::{NextKeys, Pallet as Session, historical};
-use sp_runtime::traits::BlockNumberProvider;
+use sp_runtime::{
+    Permill,
+    traits::{BlockNumberProvider, Zero},
+};
 use sp_staking::SessionIndex;
 use surety_types::traits::{Jail, PoolLedger, ServicePay};
 
 use crate::{BeganAt, Candidates, ChillReason, Config, Event, Pallet, RunningKeys, Services, StoodStill};
+
+/// One unproven candidate for so many proven ones at most, and one at least. Finality can do without
+/// `(n - 1) / 3` of n, so that from three proven ones on no number of names that are never there stops it.
+const UNPROVEN_PART: usize = 10;
+
+/// Each time somebody joins or leaves a pool after a slash, the others' stake may be worth a planck less: who
+/// has had `MinSelfBond` stays a candidate down to so much of it.
+const KEPT_PART: Permill = Permill::from_parts(999_000);
 
 /// Validators and the keys that they sign with.
 type Keyed<T> = Vec<(
@@ -21,26 +32,56 @@ type Keyed<T> = Vec<(
     <T as pallet_session::Config>::Keys,
 )>;
 
+fn validators_max<T: Config>() -> usize {
+    usize::try_from(T::ValidatorsMax::get()).unwrap_or(usize::MAX)
+}
+
+fn take_one(room: &mut usize) -> bool {
+    let left = room.checked_sub(1);
+    *room = left.unwrap_or_default();
+    left.is_some()
+}
+
+fn sort<AccountId: Ord, Keys>(keyed: &mut [(AccountId, Keys)]) {
+    keyed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+}
+
 impl<T: Config> Pallet<T> {
     /// The candidates with most stake behind them that can work, in the order of their accounts. Of two with
-    /// as much the one with the lower account comes first.
+    /// as much the one with the lower account comes first. Of those that have made no block yet, or were
+    /// absent since, few are taken at once.
     pub(crate) fn elect() -> Keyed<T> {
-        let least = T::MinSelfBond::get();
         let mut ranked: Vec<_> = Candidates::<T>::iter()
-            .filter(|(operator, candidate)| candidate.wants_to && T::Pools::own(operator) >= least)
-            .map(|(operator, _)| (Reverse(T::Pools::backing(&operator)), operator))
+            .filter(|(operator, candidate)| candidate.wants_to && Self::has_bond(operator))
+            .map(|(operator, candidate)| (Reverse(T::Pools::backing(&operator)), operator, candidate.proven))
             .collect();
         ranked.sort_unstable();
-        let most = usize::try_from(T::ValidatorsMax::get()).unwrap_or(usize::MAX);
-        let mut elected: Keyed<T> = ranked
+        let able: Vec<_> = ranked
             .into_iter()
-            .filter(|(_, operator)| !T::Jail::is_jailed(operator))
-            .filter_map(|(_, operator)| Session::<T>::load_keys(&operator).map(|keys| (operator, keys)))
+            .filter(|(_, operator, _)| !T::Jail::is_jailed(operator))
+            .filter_map(|(_, operator, proven)| Some((Session::<T>::load_keys(&operator)?, operator, proven)))
+            .collect();
+        let most = validators_max::<T>();
+        // Those alone that can be elected: names without keys would make room for others.
+        let proven = able.iter().filter(|(_, _, proven)| *proven).count().min(most);
+        let mut room = proven.checked_div(UNPROVEN_PART).unwrap_or_default().max(1);
+        let mut elected: Keyed<T> = able
+            .into_iter()
+            .filter(|(_, _, proven)| *proven || take_one(&mut room))
+            .map(|(keys, operator, _)| (operator, keys))
             .take(most)
             .collect();
         // Whose stake moves within the set changes nothing.
-        elected.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        sort(&mut elected);
         elected
+    }
+
+    fn has_bond(operator: &T::AccountId) -> bool {
+        T::Pools::own(operator) >= KEPT_PART.mul_ceil(T::MinSelfBond::get())
+    }
+
+    fn is_proven(operator: &T::AccountId) -> bool {
+        Candidates::<T>::get(operator).is_some_and(|candidate| candidate.proven)
     }
 
     /// Where there are as many candidates as there may be, those with less of their own than `MinSelfBond`
@@ -50,11 +91,10 @@ impl<T: Config> Pallet<T> {
         if Candidates::<T>::count() < T::CandidatesMax::get() {
             return;
         }
-        let least = T::MinSelfBond::get();
         let running = RunningKeys::<T>::get();
         let works = |operator: &T::AccountId| running.iter().any(|(other, _)| other == operator);
         let idle: Vec<_> = Candidates::<T>::iter_keys()
-            .filter(|operator| T::Pools::own(operator) < least)
+            .filter(|operator| !Self::has_bond(operator))
             .filter(|operator| !Services::<T>::contains_key(operator) && !works(operator))
             .collect();
         for operator in idle {
@@ -71,15 +111,41 @@ impl<T: Config> Pallet<T> {
             .collect()
     }
 
+    /// The elected, who are too few, with those who are planned already. Of these go, as far as finality can
+    /// do without them, the unproven ones, if one is elected for them to make room for, and those that have
+    /// nothing to lose.
+    fn with_planned(mut elected: Keyed<T>) -> Keyed<T> {
+        let mut planned = Self::same_again();
+        let newcomer = elected.iter().any(|(operator, _)| !Self::is_proven(operator));
+        let mut going: Vec<_> = planned
+            .iter()
+            .filter(|planned| !elected.contains(planned))
+            .map(|(operator, _)| (Self::is_proven(operator), operator.clone()))
+            .filter(|(proven, operator)| (newcomer && !proven) || T::Pools::own(operator).is_zero())
+            .collect();
+        going.sort_unstable();
+        going.truncate(planned.len().saturating_sub(1).checked_div(3).unwrap_or_default());
+        planned
+            .retain(|planned| !elected.contains(planned) && going.iter().all(|(_, one)| *one != planned.0));
+        elected.append(&mut planned);
+        elected.truncate(validators_max::<T>());
+        sort(&mut elected);
+        elected
+    }
+
     /// The validators of the session `index`, if they or their keys are not those of the session before it.
     pub(crate) fn plan(index: SessionIndex) -> Option<Vec<(T::AccountId, ())>> {
         Self::make_room();
-        let elected = (!StoodStill::<T>::get()).then(Self::elect).unwrap_or_default();
         let least = usize::try_from(T::ValidatorsMin::get().max(1)).unwrap_or(usize::MAX);
-        let next = if elected.len() < least {
+        let next = if StoodStill::<T>::get() {
             Self::same_again()
         } else {
-            elected
+            let elected = Self::elect();
+            if elected.len() < least {
+                Self::with_planned(elected)
+            } else {
+                elected
+            }
         };
         // While the next session is planned, Session has the keys of the one that begins there.
         if next == Session::<T>::queued_keys() {
@@ -103,7 +169,7 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn close_session(index: SessionIndex) {
         Self::count_session();
         Self::forget_punished(index);
-        historical::Pallet::<T>::prune_up_to(index.saturating_sub(T::SessionsKept::get()));
+        historical::Pallet::<T>::prune_up_to(index.saturating_add(1).saturating_sub(T::SessionsKept::get()));
     }
 
     fn finish_session(index: SessionIndex) {

@@ -85,7 +85,7 @@ pub mod pallet {
         /// Stake of its own that an operator has to have, in plancks.
         type MinSelfBond: Get<Self::Balance>;
 
-        /// Fewer validators than that are not elected: the set stays as it is.
+        /// Where fewer validators than that are elected, those before them stay beside them.
         type ValidatorsMin: Get<u32>;
 
         /// More validators than that are not elected.
@@ -129,10 +129,10 @@ pub mod pallet {
     #[pallet::storage]
     pub type StoodStill<T: Config> = StorageValue<_, bool, ValueQuery>;
 
-    /// What operators lose for what they signed in a session, until nobody can report anything of it.
+    /// What operators lose for what they signed twice, until nobody can report any more of it. They cannot
+    /// have their stake back by then, so that there are no more of them than stake is enough for.
     #[pallet::storage]
-    pub type Punished<T: Config> =
-        StorageDoubleMap<_, Twox64Concat, SessionIndex, Blake2_128Concat, T::AccountId, Punishment>;
+    pub type Punished<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, Punishment>;
 
     #[pallet::hooks]
     impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
@@ -167,7 +167,7 @@ pub mod pallet {
     #[pallet::genesis_config]
     #[derive(frame_support::DefaultNoBound)]
     pub struct GenesisConfig<T: Config> {
-        /// Operators with keys, and a pool with `MinSelfBond` of their own.
+        /// Operators with keys, and a pool with `MinSelfBond` of their own, whose nodes are there.
         pub candidates: Vec<T::AccountId>,
     }
 
@@ -177,6 +177,11 @@ pub mod pallet {
             for operator in &self.candidates {
                 let known = Pallet::<T>::do_validate(operator.clone());
                 assert!(known.is_ok(), "{operator:?} is no candidate: {known:?}");
+                Candidates::<T>::mutate_exists(operator, |kept| {
+                    if let Some(candidate) = kept {
+                        candidate.proven = true;
+                    }
+                });
             }
         }
     }
@@ -201,7 +206,7 @@ pub mod pallet {
         Equivocated {
             /// Operator's account.
             operator: T::AccountId,
-            /// Session in which it did.
+            /// Session that the first report of its offence named.
             session: SessionIndex,
             /// Part of what was behind it then that is lost, unless that is vetoed.
             part: Perbill,
@@ -237,8 +242,9 @@ pub mod pallet {
 
     #[pallet::call]
     impl<T: Config> Pallet<T> {
-        /// Has an operator elected from the next session on, if its pool is among the largest. It works two
-        /// sessions later. Its place is its own while it has `MinSelfBond` in its pool.
+        /// Has an operator elected from the next session on, if its pool is among the largest, and few others
+        /// that have made no block yet come before it. It works two sessions later. Its place is its own
+        /// while it has `MinSelfBond` in its pool.
         ///
         /// # Errors
         /// `AlreadyCandidate`, `NoKeys`, `OwnBondTooLow`, `Jailed`, `SlashPending`, `TooManyCandidates`.

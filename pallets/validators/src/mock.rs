@@ -85,6 +85,7 @@ parameter_types! {
     pub static Stakes: BTreeMap<AccountId, (u128, u128)> = BTreeMap::new();
     pub static Jailed: BTreeSet<AccountId> = BTreeSet::new();
     pub static Suspended: BTreeSet<AccountId> = BTreeSet::new();
+    pub static Present: Vec<AccountId> = Vec::new();
     /// By their id.
     pub static Slashes: Vec<Convicted> = Vec::new();
     pub static RunningClock: u64 = 0;
@@ -263,6 +264,10 @@ impl ValidatorPenalties<AccountId> for Penalties {
     fn note_missed(operator: &AccountId) {
         Suspended::mutate(|suspended| suspended.insert(*operator));
     }
+
+    fn note_present(operator: &AccountId) {
+        Present::mutate(|present| present.push(*operator));
+    }
 }
 
 impl Jail<AccountId> for Penalties {
@@ -308,9 +313,7 @@ impl BlockNumberProvider for Clock {
 }
 
 /// A test on a chain of its own: the validators of genesis have pools of `BACKING` and are candidates.
-pub(crate) struct TestExt {
-    validators: u64,
-}
+pub(crate) struct TestExt(u64);
 
 impl TestExt {
     /// Validators 1, 2, ... `validators`.
@@ -322,6 +325,7 @@ impl TestExt {
         Stakes::take();
         Jailed::take();
         Suspended::take();
+        Present::take();
         Slashes::take();
         RunningClock::take();
         Finalizes::set(true);
@@ -329,7 +333,7 @@ impl TestExt {
         Absent::take();
         EndedSessions::take();
         DayWeight::take();
-        Self { validators }
+        Self(validators)
     }
 
     pub(crate) fn session_blocks(self, blocks: u64) -> Self {
@@ -344,25 +348,23 @@ impl TestExt {
     }
 
     pub(crate) fn build(self) -> sp_io::TestExternalities {
-        let keys = (1..=self.validators)
-            .map(|validator| (validator, validator, key(validator)))
-            .collect();
+        let candidates: Vec<_> = (1..=self.0).collect();
+        let with_pool = |&operator: &u64| {
+            set_stake(operator, SELF_BOND, BACKING);
+            (operator, operator, key(operator))
+        };
+        let keys = candidates.iter().map(with_pool).collect();
         let storage = RuntimeGenesisConfig {
             session: pallet_session::GenesisConfig {
                 keys,
                 ..Default::default()
             },
+            validators: pallet_validators::GenesisConfig { candidates },
             ..Default::default()
         }
         .build_storage();
         let mut ext = sp_io::TestExternalities::new(storage.expect("the genesis is valid"));
-        ext.execute_with(|| {
-            pass_block();
-            for validator in 1..=self.validators {
-                set_stake(validator, SELF_BOND, BACKING);
-                assert_ok!(Validators::validate(RuntimeOrigin::signed(validator)));
-            }
-        });
+        ext.execute_with(pass_block);
         ext
     }
 
@@ -388,11 +390,8 @@ pub(crate) fn set_keys(operator: AccountId, keys: UintAuthorityId) {
     if System::providers(&operator) == 0 {
         System::inc_providers(&operator);
     }
-    assert_ok!(Session::set_keys(
-        RuntimeOrigin::signed(operator),
-        keys,
-        Vec::new()
-    ));
+    let origin = RuntimeOrigin::signed(operator);
+    assert_ok!(Session::set_keys(origin, keys, Vec::new()));
 }
 
 /// A candidate with keys, `MinSelfBond` of its own, and so much behind it.

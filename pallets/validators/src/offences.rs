@@ -1,8 +1,11 @@
 //! Who signed two of a kind: disabled and chilled at once, convicted by trust-lock.
 //!
 //! `pallet-offences` names earlier offenders again when others did the same at the same time, with the larger
-//! part that all of them lose then. All that an operator signed twice in one session is one offence, of the
-//! largest part.
+//! part that all of them lose then.
+//!
+//! All that can be reported of an operator when it is convicted, and for as long after, is one offence, of
+//! the largest part. A vote for finality does not say in which session it was cast: who reports it chooses
+//! one of all that its set has lasted for, maybe a day of them, and would else choose how often it is punished.
 
 use alloc::vec::Vec;
 use frame_support::{traits::Get, weights::Weight};
@@ -37,11 +40,14 @@ impl<T: Config> OnOffenceHandler<T::AccountId, IdentificationTuple<T>, Weight> f
 
 impl<T: Config> Pallet<T> {
     fn punish(operator: &T::AccountId, session: SessionIndex, part: Perbill) {
-        let known = Punished::<T>::get(session, operator);
+        let known = Punished::<T>::get(operator).filter(|known| session <= known.until);
         let punishment = match known {
             None => {
                 let slash = Self::convict(operator, session, part, part);
+                let running = Session::<T>::current_index();
                 Punishment {
+                    session,
+                    until: running.saturating_add(T::SessionsKept::get()),
                     slash: Some(slash),
                     before: Perbill::zero(),
                     part,
@@ -55,19 +61,21 @@ impl<T: Config> Pallet<T> {
                     Punishment { part, ..known }
                 } else {
                     // It is carried out already: what is missing takes a slash of its own.
-                    let slash = Self::convict(operator, session, missing(known.part, part), part);
+                    let more = missing(known.part, part);
+                    let slash = Self::convict(operator, known.session, more, part);
                     Punishment {
                         slash: Some(slash),
                         before: known.part,
                         part,
+                        ..known
                     }
                 }
             }
         };
-        Punished::<T>::insert(session, operator, punishment);
+        Punished::<T>::insert(operator, punishment);
         Self::deposit_event(Event::Equivocated {
             operator: operator.clone(),
-            session,
+            session: punishment.session,
             part,
         });
     }
@@ -99,22 +107,29 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Drops what is kept of a session that nothing can be reported of any more: its root went as long ago as
-    /// it had been kept.
+    /// As the session `index` ends: drops what is kept of offences that nobody can report any more of, as
+    /// the roots of their sessions go.
     pub(crate) fn forget_punished(index: SessionIndex) {
-        let kept = T::SessionsKept::get().saturating_mul(2);
-        if let Some(over) = index.checked_sub(kept) {
-            // No more are there than validators were in it.
-            Punished::<T>::drain_prefix(over).for_each(drop);
+        let kept = T::SessionsKept::get();
+        let is_over = |punishment: &Punishment| punishment.until.saturating_add(kept) <= index;
+        let over: Vec<_> = Punished::<T>::iter()
+            .filter(|(_, punishment)| is_over(punishment))
+            .map(|(operator, _)| operator)
+            .collect();
+        for operator in over {
+            Punished::<T>::remove(operator);
         }
     }
 }
 
 impl<T: Config> EquivocationSpared<T::AccountId> for Pallet<T> {
     fn spared(operator: &T::AccountId, session: u32) {
-        Punished::<T>::mutate_exists(session, operator, |kept| {
-            if let Some(punishment) = kept {
+        Punished::<T>::mutate_exists(operator, |kept| {
+            if let Some(punishment) = kept.as_mut().filter(|punishment| punishment.session == session) {
                 punishment.slash = None;
+                // What it signs from now on was not forgiven.
+                let running = Session::<T>::current_index().max(session);
+                punishment.until = punishment.until.min(running);
             }
         });
     }

@@ -5,7 +5,10 @@ use core::cmp::Reverse;
 use frame_system::pallet_prelude::BlockNumberFor;
 use pallet_authorship::EventHandler;
 use pallet_session::Pallet as Session;
-use sp_runtime::traits::{BlockNumberProvider, Saturating};
+use sp_runtime::{
+    Permill,
+    traits::{BlockNumberProvider, Saturating},
+};
 use surety_types::traits::{
     MILLIONTHS, PoolLedger, Service, ServicePay, ValidatorPenalties, ValidatorService,
 };
@@ -20,6 +23,9 @@ pub const ABSENT_BLOCKS: u64 = 30;
 /// One of so many validators at most, and one at least, is chilled in a session, so that no partition empties
 /// the set.
 const CHILLED_PART: usize = 10;
+
+/// Who has made so much of what was expected of it was there.
+const PRESENT_PART: Permill = Permill::from_percent(90);
 
 impl<T: Config> EventHandler<T::AccountId, BlockNumberFor<T>> for Pallet<T> {
     fn note_author(author: T::AccountId) {
@@ -57,10 +63,12 @@ impl<T: Config> Pallet<T> {
             let made = made.get(validator).copied().unwrap_or_default();
             let counted = Candidates::<T>::mutate_exists(validator, |kept| {
                 let candidate = kept.as_mut()?;
-                candidate.missed_millionths = match made {
-                    0 => candidate.missed_millionths.saturating_add(expected),
-                    _ => 0,
-                };
+                if made > 0 {
+                    candidate.missed_millionths = 0;
+                    candidate.proven = true;
+                } else {
+                    candidate.missed_millionths = candidate.missed_millionths.saturating_add(expected);
+                }
                 Some(*candidate)
             });
             let Some(candidate) = counted else { continue };
@@ -91,10 +99,11 @@ impl<T: Config> Pallet<T> {
     }
 
     fn chill_absent(validator: &T::AccountId) {
-        // It is suspended for that. When it comes back, it begins anew.
+        // It is suspended for that. When it comes back, it begins anew, and has to show that it is there.
         Candidates::<T>::mutate_exists(validator, |kept| {
             if let Some(candidate) = kept {
                 candidate.missed_millionths = 0;
+                candidate.proven = false;
             }
         });
         Self::stop(validator, ChillReason::Absent);
@@ -104,7 +113,15 @@ impl<T: Config> Pallet<T> {
 
 impl<T: Config> ValidatorService<T::AccountId, T::Balance> for Pallet<T> {
     fn take_services() -> Vec<(T::AccountId, Service<T::Balance>)> {
-        Services::<T>::drain().collect()
+        let services: Vec<_> = Services::<T>::drain().collect();
+        for (operator, service) in &services {
+            let made = u64::from(service.made).saturating_mul(MILLIONTHS);
+            // As much as is paid in full: one block a day makes good for nothing.
+            if made >= PRESENT_PART.mul_ceil(service.expected_millionths) {
+                T::Penalties::note_present(operator);
+            }
+        }
+        services
     }
 
     #[cfg(feature = "runtime-benchmarks")]

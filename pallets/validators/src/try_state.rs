@@ -73,7 +73,7 @@ fn validator_5_validators_alone_make_blocks<T: Config>() -> Result<(), TryRuntim
 }
 
 fn validator_6_parts_only_rise<T: Config>() -> Result<(), TryRuntimeError> {
-    for (_, _, punishment) in Punished::<T>::iter() {
+    for (_, punishment) in Punished::<T>::iter() {
         ensure!(
             punishment.before <= punishment.part,
             "VALIDATOR-6: less is lost in all than before"

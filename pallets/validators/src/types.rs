@@ -3,6 +3,7 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_runtime::{PerThing, Perbill, Rounding, Saturating};
+use sp_staking::SessionIndex;
 use surety_types::trust::SlashId;
 
 /// An operator that validates, has validated, or wants to.
@@ -15,6 +16,8 @@ pub struct Candidate {
     /// What was expected of it in sessions in which it made nothing, since it last made a block: in
     /// millionths of a block.
     pub missed_millionths: u64,
+    /// Whether it has made a block in a session that counted, and was not absent since. Those of genesis are.
+    pub proven: bool,
 }
 
 /// Why an operator is no candidate any longer.
@@ -32,11 +35,15 @@ pub enum ChillReason {
     NoBond,
 }
 
-/// What an operator loses for all that it signed twice in one session.
+/// What an operator loses for all that it signed twice up to a session: that is one offence.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
 pub struct Punishment {
+    /// Session that the first report named.
+    pub session: SessionIndex,
+    /// Last session of which reports are of this offence.
+    pub until: SessionIndex,
     /// The slash that was written down last; none once one was vetoed, and nothing more is asked for.
     pub slash: Option<SlashId>,
     /// Part of its stake that is lost by slashes before that one.

@@ -7,7 +7,7 @@ use frame_support::{
     dispatch::DispatchClass,
     parameter_types,
     traits::{
-        ConstU8, ConstU32, ConstU64, ConstU128, OnUnbalanced, VariantCountOf,
+        ConstU8, ConstU32, ConstU64, ConstU128, Contains, OnUnbalanced, VariantCountOf,
         fungible::{Balanced, Credit},
     },
     weights::{
@@ -71,8 +71,24 @@ parameter_types! {
 /// Blocks whose hashes are kept, and so the longest life of a mortal extrinsic: a little over two hours.
 pub const BLOCK_HASH_COUNT: u32 = 4_096;
 
+/// All calls but signed reports of what validators signed twice. They are free when they are valid, and who
+/// has been convicted could make any number of them, each kept for good. Nodes send unsigned ones, which get
+/// into a block only by the node of its author.
+pub struct NoSignedReports;
+
+impl Contains<RuntimeCall> for NoSignedReports {
+    fn contains(call: &RuntimeCall) -> bool {
+        !matches!(
+            call,
+            RuntimeCall::Babe(pallet_babe::Call::report_equivocation { .. })
+                | RuntimeCall::Grandpa(pallet_grandpa::Call::report_equivocation { .. })
+        )
+    }
+}
+
 #[derive_impl(frame_system::config_preludes::SolochainDefaultConfig)]
 impl frame_system::Config for Runtime {
+    type BaseCallFilter = NoSignedReports;
     type AccountId = AccountId;
     type Lookup = AccountIdLookup<AccountId, ()>;
     type Nonce = Nonce;

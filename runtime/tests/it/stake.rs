@@ -9,7 +9,7 @@ use sp_runtime::Permill;
 use sp_session::runtime_decl_for_session_keys::SessionKeys as SessionKeysApi;
 use surety_pallet_delegation::{Call as Pools, Error as PoolError};
 use surety_pallet_staking::{Call as Staking, Error as StakingError};
-use surety_pallet_trust_lock::Slashes;
+use surety_pallet_trust_lock::{Records, Slashes};
 use surety_pallet_validators::{Authored, Call, Candidates, Error};
 use surety_runtime::{
     Balance, Balances, Delegation, Emission, Runtime, RuntimeCall, RuntimeEvent, Session, SessionKeys,
@@ -246,6 +246,46 @@ fn a_day_pays_each_pool_what_its_stake_earns_and_a_part_of_the_fees() {
         _ => None,
     });
     assert_eq!(claimed, Some(due));
+}
+
+#[test]
+fn who_is_a_provider_by_now_keeps_its_record_when_the_pool_closes_that_it_left() {
+    let mut chain = Chain::new("local_testnet");
+    let (bond, backed, commission) = (2_000 * SURE, 100 * SURE, Permill::from_percent(5));
+    chain.call(Dave, Pools::open { bond, commission });
+    let operator = account(Dave);
+    chain.call(
+        Eve,
+        Pools::delegate {
+            operator: operator.clone(),
+            amount: backed,
+        },
+    );
+    chain.call(
+        Dave,
+        Pools::undelegate {
+            operator: operator.clone(),
+            amount: bond,
+        },
+    );
+    let period = chain.query(UnbondingPeriod::get);
+    chain.run_to(chain.number() + period + 2);
+    chain.call(Dave, Pools::withdraw {});
+    let (role, amount) = (Role::Provider, BOND);
+    chain.call(Dave, Staking::bond { role, amount });
+    chain.query(|| TrustLock::note_clean_task(&account(Dave)));
+    let done = |chain: &mut Chain| chain.query(|| Records::<Runtime>::get(account(Dave)).clean_tasks);
+    assert_eq!(done(&mut chain), 1);
+
+    chain.call(
+        Eve,
+        Pools::undelegate {
+            operator,
+            amount: backed,
+        },
+    );
+    assert_eq!(chain.query(|| Delegation::pool(account(Dave))), None);
+    assert_eq!(done(&mut chain), 1);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use sp_core::U256;
 
-use crate::mock::*;
+use crate::{SESSIONS_TO_LEAVE, mock::*};
 
 /// Parts of a planck that the model counts in.
 pub(super) const UNIT: u128 = 1_000_000_000;
@@ -106,9 +106,10 @@ impl Model {
     }
 
     pub(super) fn leaving_day(&self, operator: AccountId) -> u32 {
-        self.waiting
-            .get(&operator)
-            .map_or_else(today, |waiting| waiting.until)
+        self.waiting.get(&operator).map_or_else(
+            || (Session::get() + SESSIONS_TO_LEAVE) / DAY,
+            |waiting| waiting.until,
+        )
     }
 
     /// Takes so many plancks out, or all.

@@ -97,6 +97,30 @@ fn who_left_since_the_offence_is_slashed_and_who_left_before_is_not() {
 }
 
 #[test]
+fn who_leaves_in_a_days_last_session_answers_for_the_next_one_in_which_its_operator_works_still() {
+    TestExt::new()
+        .pool(1, 1_000)
+        .delegation(2, 1, 500)
+        .execute_with(|| {
+            Session::set(2 * DAY - 1);
+            assert_ok!(Delegation::undelegate(signed(2), 1, 500));
+            assert_ok!(Delegation::undelegate(signed(1), 1, 1_000));
+            let next = 2 * DAY;
+            Session::set(next);
+            Delegation::note_pending(&1, next);
+            pass_blocks(PERIOD);
+            for who in [1, 2] {
+                assert_noop!(Delegation::withdraw(signed(who)), Error::<Test>::SlashPending);
+            }
+            assert_eq!(Delegation::slash(&1, percent(50), next), 750);
+            for who in [1, 2] {
+                assert_ok!(Delegation::withdraw(signed(who)));
+            }
+            assert_eq!([1, 2].map(spendable), [500, 250]);
+        });
+}
+
+#[test]
 fn what_leaves_while_one_slash_waits_answers_for_the_next_one_too() {
     TestExt::new()
         .pool(1, 1_000)

@@ -101,8 +101,10 @@ fn a_veto_spares_a_pool_and_its_operator_and_nothing_more_is_asked_for() {
 fn a_veto_of_one_slash_leaves_the_others_of_the_same_operator() {
     on_chain(|| {
         pass_sessions(1);
+        pass(SESSION - 2);
         equivocate(2);
-        pass_sessions(1);
+        // Sooner it would be the same offence. The first slash waits still.
+        pass_sessions(DAY + 1);
         equivocate(2);
         veto(1);
         assert!(TrustLock::is_jailed(&2) && Delegation::is_pending(&2) && !can_be_elected(2));

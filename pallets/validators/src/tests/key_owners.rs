@@ -28,7 +28,7 @@ fn keys_can_be_proved_from_the_first_session_on_and_for_as_long_as_roots_are_kep
     TestExt::new(5).execute_with(|| {
         let proof = prove(key(3)).unwrap();
         assert_eq!((proof.session, proof.validator_count), (0, 5));
-        for _ in 0..SessionsKept::get() + 2 {
+        for _ in 0..SessionsKept::get() + 1 {
             assert_eq!(check(key(3), &proof), Some(3));
             pass_sessions(1);
         }

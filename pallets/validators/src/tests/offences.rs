@@ -64,12 +64,57 @@ fn who_signs_twice_is_convicted_once_and_works_and_earns_no_more() {
 }
 
 #[test]
-fn another_session_is_another_offence() {
+fn all_that_can_be_reported_within_a_day_is_one_offence_whatever_session_reports_name() {
     TestExt::new(10).execute_with(|| {
+        let once = (2, 3, part(1, 10));
+        // It takes the place of the convict.
+        join(11, BACKING);
         pass_sessions(3);
         assert_ok!(report(2, 50));
-        assert_ok!(report_in(2, 2, 20));
-        assert_eq!(parts(), [(2, 3, part(1, 10)), (2, 2, part(1, 10))]);
+        for session in [0, 1, 2, 3, 4] {
+            assert_ok!(report_in(session, 2, 100 + u64::from(session)));
+        }
+        assert_eq!(parts(), [once]);
+        Slashes::mutate(|slashes| slashes[0].carried_out = true);
+        pass_sessions(SessionsKept::get());
+        assert_ok!(report(2, 200));
+        assert_eq!(parts(), [once]);
+        // It has come back since.
+        pass_sessions(1);
+        assert_ok!(report(2, 300));
+        assert_eq!(parts(), [once, (2, 10, part(1, 10))]);
+        // Older ones are no offences of their own either.
+        assert_ok!(report_in(5, 2, 400));
+        assert_eq!(parts().len(), 2);
+    });
+}
+
+#[test]
+fn who_is_named_again_in_the_report_of_another_session_is_not_convicted_again() {
+    TestExt::new(10).execute_with(|| {
+        assert_ok!(report(2, 5));
+        pass_sessions(1);
+        assert_ok!(report(3, 5));
+        assert_eq!(parts(), [(2, 0, part(2, 10)), (3, 1, part(2, 10))]);
+    });
+}
+
+#[test]
+fn what_is_signed_after_a_veto_was_not_forgiven() {
+    TestExt::new(10).execute_with(|| {
+        assert_ok!(report(2, 5));
+        Validators::spared(&2, 0);
+        Slashes::mutate(|slashes| slashes[0].carried_out = true);
+        Jailed::take();
+        assert_ok!(report(2, 6));
+        assert_eq!(parts().len(), 1);
+        pass_sessions(1);
+        assert_ok!(report(2, 7));
+        assert_eq!(parts(), [(2, 0, part(1, 10)), (2, 1, part(1, 10))]);
+        // A veto of the first one comes too late to spare it the second.
+        Validators::spared(&2, 0);
+        assert_ok!(report(3, 7));
+        assert_eq!(parts()[1..], [(2, 1, part(2, 10)), (3, 1, part(2, 10))]);
     });
 }
 
@@ -184,9 +229,9 @@ fn what_was_punished_is_forgotten_when_nothing_can_be_reported_any_more() {
     TestExt::new(10).execute_with(|| {
         assert_ok!(report(2, 5));
         pass_sessions(2 * SessionsKept::get());
-        assert!(Punished::<Test>::contains_key(0, 2));
+        assert!(Punished::<Test>::contains_key(2));
         pass_sessions(1);
-        assert!(!Punished::<Test>::contains_key(0, 2));
+        assert!(!Punished::<Test>::contains_key(2));
     });
 }
 
@@ -202,9 +247,9 @@ fn all_who_were_punished_are_forgotten_though_there_may_be_fewer_candidates_by_t
     assert_ok!(ext.commit_all());
     ext.execute_with(|| {
         CandidatesMost::set(3);
-        assert_eq!(Punished::<Test>::iter_prefix(0).count(), 5);
+        assert_eq!(Punished::<Test>::iter().count(), 5);
         pass_sessions(2 * SessionsKept::get() + 1);
-        assert_eq!(Punished::<Test>::iter_prefix(0).count(), 0);
+        assert_eq!(Punished::<Test>::iter().count(), 0);
         CandidatesMost::set(10);
         assert_ok!(Validators::do_try_state());
     });

@@ -152,6 +152,24 @@ fn service_is_counted_once_and_taken_once() {
 }
 
 #[test]
+fn that_it_was_there_is_to_the_credit_of_who_made_nine_tenths_of_what_was_expected() {
+    TestExt::new(4).session_blocks(100).execute_with(|| {
+        Absent::set([4].into());
+        pass_sessions(1);
+        Validators::take_services();
+        let mut present = Present::take();
+        present.sort_unstable();
+        assert_eq!(present, [1, 2, 3]);
+        // One block is not enough.
+        pass_block();
+        Absent::set([2, 3, 4].into());
+        pass_sessions(1);
+        Validators::take_services();
+        assert_eq!(Present::take(), [1]);
+    });
+}
+
+#[test]
 fn who_has_no_pool_is_owed_nothing() {
     TestExt::new(3).execute_with(|| {
         Candidates::<Test>::remove(2);

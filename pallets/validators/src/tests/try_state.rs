@@ -49,11 +49,13 @@ fn every_invariant_is_checked() {
     complains(
         || {
             let punishment = Punishment {
+                session: 0,
+                until: 6,
                 slash: None,
                 before: Perbill::from_percent(2),
                 part: Perbill::from_percent(1),
             };
-            Punished::<Test>::insert(0, 2, punishment);
+            Punished::<Test>::insert(2, punishment);
         },
         "VALIDATOR-6: less is lost in all than before",
     );

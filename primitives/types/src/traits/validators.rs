@@ -24,6 +24,9 @@ pub trait ValidatorPenalties<AccountId> {
     /// `operator` was absent for so long that it is no accident: it gets no work for a while, and loses no
     /// stake.
     fn note_missed(operator: &AccountId);
+
+    /// `operator` was there for a day: that makes good for one time that it was absent.
+    fn note_present(operator: &AccountId);
 }
 
 /// Hears of vetoes. Provided by validators.
