@@ -8,6 +8,7 @@ use sc_service::{Configuration, TaskManager};
 use surety_runtime::opaque::Block;
 
 use crate::{
+    chain_spec,
     cli::{Cli, Subcommand},
     service::{self, Backend, Client, PartialNode},
 };
@@ -37,6 +38,7 @@ pub fn run() -> Result<()> {
 
 /// Starts the node on the network backend that the operator chose.
 fn start(config: Configuration, cli: &Cli) -> Result<TaskManager> {
+    chain_spec::use_addresses_of(&*config.chain_spec);
     let storage_monitor = cli.storage_monitor.clone();
     let task_manager = match config.network.network_backend {
         NetworkBackendType::Libp2p => {

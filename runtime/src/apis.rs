@@ -161,6 +161,10 @@ impl_runtime_apis! {
             equivocation_proof: sp_consensus_babe::EquivocationProof<<Block as BlockT>::Header>,
             key_owner_proof: sp_consensus_babe::OpaqueKeyOwnershipProof,
         ) -> Option<()> {
+            // The SDK's node makes some of headers without their seals: they would fail in their blocks.
+            if !sp_consensus_babe::check_equivocation_proof(equivocation_proof.clone()) {
+                return None;
+            }
             Babe::submit_unsigned_equivocation_report(equivocation_proof, key_owner_proof.decode()?)
         }
     }
@@ -372,7 +376,8 @@ impl_runtime_apis! {
 
     impl sp_genesis_builder::GenesisBuilder<Block> for Runtime {
         fn build_state(config: Vec<u8>) -> sp_genesis_builder::Result {
-            build_state::<RuntimeGenesisConfig>(config)
+            build_state::<RuntimeGenesisConfig>(config)?;
+            crate::genesis_config_presets::check()
         }
 
         fn get_preset(id: &Option<sp_genesis_builder::PresetId>) -> Option<Vec<u8>> {

@@ -1,8 +1,13 @@
 //! What `surety-node benchmark pallet` can measure.
 
+// Without pallet_treasury, whose benchmarks want a queue of approvals with some room: ours has none.
 frame_benchmarking::define_benchmarks!(
     [frame_system, SystemBench::<Runtime>]
     [pallet_balances, Balances]
+    [pallet_referenda, Referenda]
+    [pallet_conviction_voting, ConvictionVoting]
+    [pallet_collective, TechnicalCommittee]
+    [pallet_whitelist, Whitelist]
     [surety_pallet_staking, Staking]
     [surety_pallet_finality_clock, FinalityClock]
     [surety_pallet_block_entropy, BlockEntropy]

@@ -1,29 +1,28 @@
-//! Genesis presets. `chain-spec/` holds them as JSON.
+//! Genesis presets, and what any genesis has to have. `chain-spec/` holds the presets as JSON.
 
 #![warn(missing_docs)]
 
 use alloc::{format, string::String, vec, vec::Vec};
 use frame_support::build_struct_json_patch;
 use serde_json::Value;
-use sp_core::{crypto::get_public_from_string_or_panic, ed25519, sr25519};
+use sp_core::{
+    crypto::{Ss58Codec, get_public_from_string_or_panic},
+    ed25519, sr25519,
+};
 use sp_genesis_builder::{DEV_RUNTIME_PRESET, LOCAL_TESTNET_RUNTIME_PRESET, PresetId};
 use sp_keyring::Sr25519Keyring;
 use sp_runtime::{
     FixedU128, Permill,
     traits::{IdentifyAccount, Verify},
 };
-use surety_types::traits::PoolLedger;
 
 use crate::{
-    AccountId, BabeConfig, Balance, BalancesConfig, Delegation, DelegationConfig, GenesisParametersConfig,
-    RuntimeGenesisConfig, SessionConfig, SessionKeys, Signature, SudoConfig, ValidatorsConfig,
-    configs::{
-        channels::LevyPot,
-        compute::{TreasuryAccount, ValidatorPot},
-        consensus::BABE_GENESIS_EPOCH_CONFIG,
-        trust::InsurancePool,
-    },
+    AccountId, BabeConfig, Balance, BalancesConfig, DelegationConfig, GenesisParametersConfig, Runtime,
+    RuntimeGenesisConfig, SessionConfig, SessionKeys, Signature, SudoConfig, TechnicalCommitteeConfig,
+    ValidatorsConfig,
+    configs::consensus::BABE_GENESIS_EPOCH_CONFIG,
     genesis_parameters::{self, Overrides},
+    pots,
     units::{EXISTENTIAL_DEPOSIT, MILLI_SURE, SURE},
 };
 
@@ -47,23 +46,15 @@ struct Genesis {
     validators: Vec<String>,
     endowments: Vec<(AccountId, Balance)>,
     sudo: Option<AccountId>,
+    /// Who may whitelist what referenda have root do.
+    committee: Vec<AccountId>,
     overrides: Overrides,
 }
 
 impl Genesis {
     fn into_patch(self) -> Value {
         let mut balances = self.endowments;
-        // Fees are smaller than the existential deposit, so these accounts have to exist before the first
-        // one.
-        for account in [
-            TreasuryAccount::get(),
-            ValidatorPot::get(),
-            InsurancePool::get(),
-            LevyPot::get(),
-            Delegation::pot(),
-        ] {
-            balances.push((account, EXISTENTIAL_DEPOSIT));
-        }
+        balances.extend(pots::all().map(|pot| (pot, EXISTENTIAL_DEPOSIT)));
         let candidates: Vec<_> = self.validators.iter().map(|uri| account(uri)).collect();
         let keys = self
             .validators
@@ -83,6 +74,9 @@ impl Genesis {
             delegation: DelegationConfig { pools },
             validators: ValidatorsConfig { candidates },
             sudo: SudoConfig { key: self.sudo },
+            technical_committee: TechnicalCommitteeConfig {
+                members: self.committee
+            },
             genesis_parameters: GenesisParametersConfig {
                 overrides: self.overrides
             },
@@ -109,6 +103,10 @@ fn well_known_endowments() -> Vec<(AccountId, Balance)> {
         .collect()
 }
 
+fn well_known_committee() -> Vec<AccountId> {
+    ["Alice", "Bob", "Charlie", "Dave"].map(account).to_vec()
+}
+
 /// A task without disputes from post to settlement in under four minutes, and locks that a small stake can
 /// bear.
 fn short_windows() -> Overrides {
@@ -116,9 +114,11 @@ fn short_windows() -> Overrides {
         staking: genesis_parameters::Staking {
             min_bond: Some(100 * SURE),
             unbonding_period: Some(10_000),
+            ..Default::default()
         },
         provider_registry: genesis_parameters::ProviderRegistry {
             heartbeat_window: Some(60),
+            ..Default::default()
         },
         auction: genesis_parameters::Auction {
             bid_window: Some(8),
@@ -197,6 +197,9 @@ fn short_sessions() -> Overrides {
         emission: genesis_parameters::Emission {
             reward_sessions: Some(1),
         },
+        governance: genesis_parameters::Governance {
+            governance_unit: Some(10),
+        },
         ..Default::default()
     }
 }
@@ -206,6 +209,7 @@ fn dev() -> Value {
         validators: vec!["Alice".into()],
         endowments: well_known_endowments(),
         sudo: Some(Sr25519Keyring::Alice.to_account_id()),
+        committee: well_known_committee(),
         overrides: short_windows(),
     }
     .into_patch()
@@ -216,6 +220,7 @@ fn local() -> Value {
         validators: vec!["Alice".into(), "Bob".into(), "Charlie".into()],
         endowments: well_known_endowments(),
         sudo: None,
+        committee: well_known_committee(),
         overrides: short_windows(),
     }
     .into_patch()
@@ -228,6 +233,7 @@ fn testnet() -> Value {
             .iter()
             .map(|uri| (account(uri), TESTNET_ENDOWMENT))
             .collect(),
+        committee: validators.iter().map(|uri| account(uri)).collect(),
         validators,
         sudo: None,
         overrides: Overrides::default(),
@@ -244,6 +250,28 @@ pub fn get_preset(id: &PresetId) -> Option<Vec<u8>> {
         _ => return None,
     };
     serde_json::to_vec(&patch).ok()
+}
+
+/// Looks for what no specification may have, once its genesis is in the state.
+///
+/// # Errors
+/// A sentence that says what to change.
+pub fn check() -> Result<(), String> {
+    if let Some(pot) = pots::without_deposit().next() {
+        let pot = pot.to_ss58check();
+        return Err(format!(
+            "{pot} is a pot without an existential deposit: put [\"{pot}\", {EXISTENTIAL_DEPOSIT}] into \
+             `balances`"
+        ));
+    }
+    // Agents alone have accounts without money (STAKE-7).
+    let mut assets = pallet_assets::Asset::<Runtime>::iter();
+    if let Some((asset, _)) = assets.find(|(_, details)| details.is_sufficient) {
+        return Err(format!(
+            "asset {asset} keeps accounts: say `false` for it in `assets.assets`"
+        ));
+    }
+    Ok(())
 }
 
 /// The names that [`get_preset`] knows.

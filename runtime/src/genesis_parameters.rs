@@ -14,9 +14,10 @@ pub use pallet::*;
 pub mod pallet {
     use frame_support::{DefaultNoBound, pallet_prelude::*, traits::dynamic_params::AggregatedKeyValue};
 
-    use crate::{RuntimeParameters, genesis_parameters::Overrides};
+    use crate::{RuntimeParameters, genesis_parameters::Overrides, next_version::STORAGE_VERSION};
 
     #[pallet::pallet]
+    #[pallet::storage_version(STORAGE_VERSION)]
     pub struct Pallet<T>(_);
 
     /// Needs the parameters' store.
@@ -52,7 +53,10 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sp_runtime::{FixedU128, Permill};
 
-use crate::{Balance, BlockNumber, RuntimeParameters, params::dynamic};
+use crate::{
+    Balance, BlockNumber, RuntimeParameters,
+    params::{AssetId, dynamic},
+};
 
 /// Makes, for each parameter, an optional genesis field that is named like it.
 macro_rules! overrides {
@@ -102,9 +106,11 @@ overrides! {
     staking: Staking {
         min_bond: MinBond(Balance),
         unbonding_period: UnbondingPeriod(BlockNumber),
+        collateral: Collateral(Option<(AssetId, Balance)>),
     }
     provider_registry: ProviderRegistry {
         heartbeat_window: HeartbeatWindow(BlockNumber),
+        identity_required: IdentityRequired(bool),
     }
     model_registry: ModelRegistry {
         model_deposit: ModelDeposit(Balance),
@@ -195,5 +201,8 @@ overrides! {
     }
     emission: Emission {
         reward_sessions: RewardSessions(u32),
+    }
+    governance: Governance {
+        governance_unit: GovernanceUnit(BlockNumber),
     }
 }

@@ -17,8 +17,10 @@
 
 extern crate alloc;
 
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(feature = "next-version")))]
 include!(concat!(env!("OUT_DIR"), "/wasm_binary.rs"));
+#[cfg(all(feature = "std", feature = "next-version"))]
+include!(concat!(env!("OUT_DIR"), "/next_version"));
 
 pub mod apis;
 #[cfg(feature = "runtime-benchmarks")]
@@ -26,7 +28,9 @@ mod benchmarks;
 pub mod configs;
 pub mod genesis_config_presets;
 pub mod genesis_parameters;
+pub mod next_version;
 pub mod params;
+pub mod pots;
 pub mod units;
 pub mod weights;
 
@@ -80,18 +84,29 @@ impl_opaque_keys! {
     }
 }
 
-/// What this runtime is.
-#[sp_version::runtime_version]
-pub const VERSION: RuntimeVersion = RuntimeVersion {
-    spec_name: alloc::borrow::Cow::Borrowed("surety"),
-    impl_name: alloc::borrow::Cow::Borrowed("surety"),
-    authoring_version: 1,
-    spec_version: 101,
-    impl_version: 1,
-    apis: apis::RUNTIME_API_VERSIONS,
-    transaction_version: 1,
-    system_version: 1,
-};
+// A macro, as `runtime_version` takes nothing but literals.
+macro_rules! version {
+    ($spec_version:tt) => {
+        /// What this runtime is.
+        #[sp_version::runtime_version]
+        pub const VERSION: RuntimeVersion = RuntimeVersion {
+            spec_name: alloc::borrow::Cow::Borrowed("surety"),
+            impl_name: alloc::borrow::Cow::Borrowed("surety"),
+            authoring_version: 1,
+            spec_version: $spec_version,
+            impl_version: 1,
+            apis: apis::RUNTIME_API_VERSIONS,
+            transaction_version: 1,
+            system_version: 1,
+        };
+    };
+}
+
+#[cfg(not(feature = "next-version"))]
+version!(101);
+// Later than any that is released.
+#[cfg(feature = "next-version")]
+version!(1_000_000);
 
 /// What an extrinsic carries and is checked by, in order.
 pub type TxExtension = (
@@ -192,6 +207,29 @@ mod runtime {
     // just gone.
     #[runtime::pallet_index(22)]
     pub type Authorship = pallet_authorship;
+
+    // Who decides, and what is paid out of the treasury.
+    #[runtime::pallet_index(30)]
+    pub type Origins = crate::configs::origins;
+    #[runtime::pallet_index(31)]
+    pub type Referenda = pallet_referenda;
+    #[runtime::pallet_index(32)]
+    pub type ConvictionVoting = pallet_conviction_voting;
+    #[runtime::pallet_index(33)]
+    pub type TechnicalCommittee = pallet_collective;
+    #[runtime::pallet_index(34)]
+    pub type Whitelist = pallet_whitelist;
+    #[runtime::pallet_index(35)]
+    pub type Treasury = pallet_treasury;
+    // At genesis after balances, and before anything of them is put on hold.
+    #[runtime::pallet_index(36)]
+    pub type Vesting = pallet_vesting;
+
+    // What providers may have to put on hold beside SURE.
+    #[runtime::pallet_index(37)]
+    pub type Assets = pallet_assets;
+    #[runtime::pallet_index(38)]
+    pub type AssetsHolder = pallet_assets_holder;
 
     #[runtime::pallet_index(50)]
     pub type Staking = surety_pallet_staking;

@@ -18,6 +18,9 @@ use crate::{
     units::{DAYS, EPOCH_SLOTS, HOURS, MILLI_SURE, MINUTES, SURE},
 };
 
+/// Names an asset beside SURE.
+pub type AssetId = u32;
+
 #[dynamic_params(RuntimeParameters, pallet_parameters::Parameters::<Runtime>)]
 pub mod dynamic {
     use super::*;
@@ -34,6 +37,11 @@ pub mod dynamic {
         /// and disputed.
         #[codec(index = 1)]
         pub static UnbondingPeriod: BlockNumber = 7 * DAYS;
+
+        /// An asset, and how much of it in its smallest unit each provider that bonds has to put on hold
+        /// beside its stake: nothing unless governance says so.
+        #[codec(index = 2)]
+        pub static Collateral: Option<(AssetId, Balance)> = None;
     }
 
     /// Parameters of provider-registry.
@@ -43,6 +51,11 @@ pub mod dynamic {
         /// Blocks of the chain since its last heartbeat for which a provider counts as available.
         #[codec(index = 0)]
         pub static HeartbeatWindow: BlockNumber = 10 * MINUTES;
+
+        /// Whether only those provide whose identity a registrar has judged to be right. Where it is set,
+        /// those that provide without get no tasks from then on.
+        #[codec(index = 1)]
+        pub static IdentityRequired: bool = false;
     }
 
     /// Parameters of model-registry.
@@ -100,7 +113,9 @@ pub mod dynamic {
         #[codec(index = 0)]
         pub static ProbationTasks: u32 = 200;
 
-        /// Blocks for which a slash can be vetoed before it is carried out.
+        /// Blocks for which a slash can be vetoed before it is carried out: at least 15, and 30 days of them
+        /// or half of staking's `UnbondingPeriod` at most, whatever this says. A veto takes two thirds of it,
+        /// and slashes that wait keep theirs: raise it by half at a time.
         #[codec(index = 1)]
         pub static SlashDeferral: BlockNumber = DAYS;
 
@@ -346,8 +361,8 @@ pub mod dynamic {
         #[codec(index = 12)]
         pub static MaxLife: BlockNumber = 7 * DAYS;
 
-        /// Blocks for which a final batch can be redeemed from: longer than a channel lives that is not
-        /// extended, and closes.
+        /// Blocks for which a final batch is kept. It is counted for four supply windows less: longer than a
+        /// channel lives that is not extended, and closes.
         #[codec(index = 13)]
         pub static RedeemBy: BlockNumber = 9 * DAYS;
     }
@@ -391,15 +406,27 @@ pub mod dynamic {
         #[codec(index = 0)]
         pub static RewardSessions: u32 = DAYS / EPOCH_SLOTS as u32;
     }
+
+    /// Parameters of governance.
+    #[dynamic_pallet_params]
+    #[codec(index = 12)]
+    pub mod governance {
+        /// What periods of referenda are parts and multiples of, in blocks of the chain: at least 10, and 7
+        /// days of them at most, whatever this says, or nobody could soon set it again. Referenda and votes
+        /// that there are count by it, too: with one seven times as long they are locked for seven times as
+        /// long.
+        #[codec(index = 0)]
+        pub static GovernanceUnit: BlockNumber = DAYS;
+    }
 }
 
 /// What `set_parameter` is benchmarked with: the longest key and value.
 #[cfg(feature = "runtime-benchmarks")]
 impl Default for RuntimeParameters {
     fn default() -> Self {
-        RuntimeParameters::Staking(dynamic::staking::Parameters::MinBond(
-            dynamic::staking::MinBond,
-            Some(1_000 * SURE),
+        RuntimeParameters::Staking(dynamic::staking::Parameters::Collateral(
+            dynamic::staking::Collateral,
+            Some(Some((1, 1_000))),
         ))
     }
 }

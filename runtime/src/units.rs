@@ -11,6 +11,10 @@ pub const MILLI_SURE: Balance = SURE / 1_000;
 /// A millionth of a SURE.
 pub const MICRO_SURE: Balance = SURE / 1_000_000;
 
+/// What an address begins with where SURE is worth something: free in ss58-registry 1.51.0. The
+/// specifications of `dev` and `local` tell wallets 42, as any chain's that is for trying out.
+pub const SS58_PREFIX: u16 = 7_373;
+
 /// What an account has to hold to exist.
 pub const EXISTENTIAL_DEPOSIT: Balance = 10 * MILLI_SURE;
 

@@ -83,6 +83,14 @@ CHEATS = {
             ("Equivocation",),
             answered=False,
         ),
+        CallCheat(
+            "says-other",
+            PROVIDER,
+            "signs what it says, and batches something else under the same number",
+            ("WithheldData",),
+            # Its payer asks for what it holds, counted or not.
+            flags=("--demand-after", "30"),
+        ),
         CallCheat("voucher-replay", PROVIDER, "redeems vouchers of other channels, and of another chain"),
         CallCheat("early-close", PAYER, "closes its channel before anything is redeemed"),
         CallCheat("unpaid-last-chunk", PAYER, "signs no voucher after the first", answered=False),
@@ -388,7 +396,8 @@ def problems(play, found, is_alone):
         wrong.append(f"a fault was found: {found['faults']}")
     if cheat.disputed and not found["disputed_cell"]:
         wrong.append("no dispute came to a cell")
-    if cheat.faults and found["paid"]:
+    # What it has batched is right: that may be counted, and paid, before it is missed what was signed.
+    if cheat.faults and found["paid"] and play.kind != "says-other":
         wrong.append("whoever was convicted was paid")
     if play.payee.name == HONEST and found["paid"] < found["receipts"]:
         wrong.append("the honest provider was not paid for all")

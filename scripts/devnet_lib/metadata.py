@@ -43,10 +43,10 @@ class Metadata:
         if reader.take(4) != MAGIC or reader.u8() != VERSION:
             raise ValueError("metadata of another version")
         self.types = dict(reader.list(lambda: _portable(reader)))
-        self.storage, self.calls, self.pallets = {}, {}, {}
-        for name, prefix, items, calls, index in reader.list(lambda: _pallet(reader)):
+        self.storage, self.calls, self.pallets, self.constants = {}, {}, {}, {}
+        for name, prefix, items, calls, constants, index in reader.list(lambda: _pallet(reader)):
             self.pallets[name] = index
-            self.calls[name] = calls
+            self.calls[name], self.constants[name] = calls, constants
             self.storage[name] = (prefix, items)
         reader.compact(), reader.u8()
         # What a signed extrinsic carries beside its call, in order: name, type, and type of what is only signed.
@@ -57,6 +57,10 @@ class Metadata:
     def item(self, pallet, name):
         """A storage item, or nothing when this runtime has none of that name."""
         return self.storage.get(pallet, (None, {}))[1].get(name)
+
+    def constant(self, pallet, name):
+        """What a pallet is configured with."""
+        return self.decode(*self.constants[pallet][name])
 
     def call_index(self, pallet, name):
         """The two bytes that a call begins with."""
@@ -259,11 +263,17 @@ def _item(r):
     return name, Item(hashers, key, value, default if has_default else None)
 
 
+def _constant(r):
+    name, of, value = _text(r), r.compact(), r.bytes()
+    _texts(r)
+    return name, (of, value)
+
+
 def _pallet(r):
     name = _text(r)
     prefix, items = r.option(lambda: (_text(r), dict(r.list(lambda: _item(r))))) or (name, {})
     calls = r.option(r.compact)
     r.option(r.compact)  # events
-    r.list(lambda: (_text(r), r.compact(), r.bytes(), _texts(r)))  # constants
+    constants = dict(r.list(lambda: _constant(r)))
     r.option(r.compact)  # errors
-    return name, prefix, items, calls, r.u8()
+    return name, prefix, items, calls, constants, r.u8()

@@ -126,7 +126,11 @@ class Validators:
     def address(self, index, websocket=False):
         """A validator's network address."""
         front = f"{self.ports.p2p_ws(index)}/ws" if websocket else f"{self.ports.p2p(index)}"
-        return f"/ip4/127.0.0.1/tcp/{front}/p2p/{self.all[index].peer_id}"
+        return f"/ip4/{self.host(index)}/tcp/{front}/p2p/{self.all[index].peer_id}"
+
+    def host(self, index):
+        """Where a validator is found by the others."""
+        return "127.0.0.1"
 
     def start(self, index, env=None):
         """Starts a validator, for the first time or again."""
@@ -135,8 +139,8 @@ class Validators:
         argv = [self.binary, "--chain", self.spec, "--validator", "--base-path", validator.base_path]
         argv += [f"--{validator.name}"] if validator.name in DEV_NAMES else ["--name", validator.name]
         argv += ["--node-key-file", validator.node_key]
-        argv += ["--listen-addr", f"/ip4/127.0.0.1/tcp/{self.ports.p2p(index)}"]
-        argv += ["--listen-addr", f"/ip4/127.0.0.1/tcp/{self.ports.p2p_ws(index)}/ws"]
+        argv += ["--listen-addr", f"/ip4/{self.host(index)}/tcp/{self.ports.p2p(index)}"]
+        argv += ["--listen-addr", f"/ip4/{self.host(index)}/tcp/{self.ports.p2p_ws(index)}/ws"]
         argv += ["--rpc-port", self.ports.rpc(index), "--rpc-cors", "all"]
         argv += ["--prometheus-port", self.ports.prometheus(index)]
         # Found by address, on this machine alone.

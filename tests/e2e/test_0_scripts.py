@@ -9,6 +9,7 @@ import unittest
 from pathlib import Path
 
 import support
+from bench_lib import finality
 from devnet_lib import processes, scale, wait
 from devnet_lib.chain import sure
 from devnet_lib.errors import CommandFailed, DevnetError
@@ -49,6 +50,44 @@ class ReadingChains(unittest.TestCase):
         self.assertEqual(sure(0), "0 SURE")
         self.assertEqual(sure(1_234_500_000_000_000), "1,234.5 SURE")
         self.assertEqual(sure(1), "0.000000000001 SURE")
+
+
+def header(number, parent, slot):
+    babe = b"\2" + bytes(4) + slot.to_bytes(8, "little")
+    log = b"\6BABE" + bytes([len(babe) << 2]) + babe
+    nothing = "0x" + bytes(32).hex()
+    roots = {"parentHash": parent, "stateRoot": nothing, "extrinsicsRoot": nothing}
+    return {"number": hex(number), "digest": {"logs": ["0x" + log.hex()]}, **roots}
+
+
+class Followed:
+    """What one node was seen to do."""
+
+    def __init__(self, had, final):
+        self.had, self.final = had, final
+
+
+class Finality(unittest.TestCase):
+    """What `scripts/bench staking` makes of what nodes say."""
+
+    def test_a_block_is_final_with_its_descendants_and_counts_where_all_nodes_said_so(self):
+        first = header(1, "0x" + bytes(32).hex(), 10)
+        name = finality.header_hash(first)
+        second, beside = header(2, name, 11), header(2, name, 12)
+        third = header(3, finality.header_hash(second), 13)
+        author = Followed(
+            [(20.0, first), (22.0, second), (24.2, beside), (26.0, third)], [(25.0, second), (29.0, third)]
+        )
+        other = Followed(
+            [(20.5, first), (22.5, second), (24.0, beside), (26.5, third)], [(24.0, first), (26.0, second)]
+        )
+        found = finality.times([author, other])
+        # The first after 5 s and 4 s, the second after 3 s and 4 s; the third is not final for the other one yet.
+        self.assertEqual((found["blocks"], found["p50_s"], found["max_s"]), (2, 4.0, 5.0))
+        # Slots of two seconds.
+        self.assertEqual(found["from_slot_p50_s"], 4.0)
+        self.assertEqual(found["blocks_not_of_the_chain"], 1)
+        self.assertEqual(found["import_elsewhere_p50_s"], 0.5)
 
 
 class Limits(unittest.TestCase):

@@ -53,6 +53,9 @@ class CallCheats(unittest.TestCase):
     def test_who_signs_two_things_is_reported_by_whoever_pays(self):
         self.assertEqual(self.of("double-receipt")["faults"], ["Equivocation"])
 
+    def test_who_says_one_thing_and_batches_another_has_what_it_said_demanded(self):
+        self.assertEqual(self.of("says-other")["faults"], ["WithheldData"])
+
     def test_no_voucher_is_good_elsewhere(self):
         found = self.of("voucher-replay")
         self.assertEqual(len(found["tried"]), call_cheats.REPLAYS)

@@ -115,9 +115,10 @@ pub struct ChainInfo {
 /// An account's money.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Funds {
-    /// What is not held: fees and new holds come out of it.
+    /// What is not held: fees, new holds and what is paid in advance come out of it.
     pub free: Balance,
-    /// What is held: stake, deposits, escrow.
+    /// What is held: stake, bonds, deposits for storage. Escrow and what is in channels is not on the
+    /// account.
     pub held: Balance,
 }
 

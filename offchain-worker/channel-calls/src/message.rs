@@ -200,7 +200,7 @@ pub struct AtPoint {
 /// a verifier begins with its byte.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
 pub enum FromHolder {
-    /// It wants to see where this receipt is in a batch.
+    /// It wants to see where this receipt is in a batch, or that of an answer of which it has this.
     #[codec(index = 18)]
     Show(ChunkStatement<AccountId>),
 }
@@ -226,6 +226,8 @@ pub struct InBatch {
     pub opening: ReceiptOpening,
     /// What it answers.
     pub request: Request,
+    /// It, where somebody who holds less has asked.
+    pub receipt: Option<ChunkStatement<AccountId>>,
 }
 
 /// Why a receipt is not shown.

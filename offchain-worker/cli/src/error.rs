@@ -173,7 +173,7 @@ pub enum CliError {
         account: String,
         /// What it has.
         free: Amount,
-        /// The cap, and what is on hold beside it.
+        /// The cap, and what is locked beside it.
         needed: Amount,
     },
     /// This machine has no room for a model.

@@ -37,7 +37,7 @@ use crate::{
     receipts,
     runner::BatchRunner,
     text::ModelText,
-    upstream::{Offered, Upstream, Verdict},
+    upstream::{Upstream, UpstreamError, Verdict},
 };
 
 /// Longest body.
@@ -378,9 +378,23 @@ pub(crate) fn tell_receipt(headers: &mut HeaderMap, receipt: &str, verdict: Opti
     }
 }
 
-pub(crate) fn price(units: u32, model: &Offered) -> Result<u128, ApiError> {
-    let price = u128::from(units).checked_mul(model.unit_price_max);
-    price.ok_or_else(|| ApiError::invalid("model", "the model's price is no sum that can be paid"))
+/// What is asked of a model, as far as its price goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Priced {
+    pub model: String,
+    pub generates: bool,
+    pub units: u32,
+}
+
+impl Priced {
+    /// Most that it may cost now, in plancks, where none of the providers in `avoid` answers it.
+    pub fn now(&self, shared: &Shared, avoid: &[String]) -> Result<u128, ApiError> {
+        let upstream = &shared.upstream;
+        let unit_price = upstream.unit_price_max(&self.model, self.generates, self.units, avoid);
+        let unit_price = unit_price.ok_or(UpstreamError::NoProvider)?;
+        let price = u128::from(self.units).checked_mul(unit_price);
+        price.ok_or_else(|| ApiError::invalid("model", "the model's price is no sum that can be paid"))
+    }
 }
 
 /// Seconds since 1970.

@@ -7,7 +7,7 @@ use surety_models::tokens::TextStream;
 use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
-    api::Shared,
+    api::{Priced, Shared},
     error::ApiError,
     metrics::Metrics,
     stop::StopFilter,
@@ -15,7 +15,7 @@ use crate::{
     upstream::{Finish, Generating, GenerationAsk, Receipt, Step, UpstreamError},
 };
 
-/// Providers that are asked for one answer.
+/// Providers that are asked for one answer, and how often it is priced where nobody takes it.
 pub(crate) const ATTEMPTS_MAX: usize = 3;
 
 /// What a client is told.
@@ -33,6 +33,7 @@ pub(crate) enum Event {
 pub(crate) struct Job {
     pub call: u64,
     pub ask: GenerationAsk,
+    pub priced: Priced,
     pub text: Arc<dyn ModelText>,
     pub stops: Vec<String>,
 }
@@ -58,6 +59,8 @@ enum Broken {
         name: String,
         error: UpstreamError,
     },
+    /// Nobody has taken it for what it may cost. Another may for more.
+    Untaken(UpstreamError),
     Failed(ApiError),
     /// Nobody waits for it.
     Gone,
@@ -72,7 +75,7 @@ struct Said {
 }
 
 /// Answers, closes the call, and tells the end last. Goes on to the settlement when nobody listens any more.
-pub(crate) async fn drive(shared: Arc<Shared>, job: Job, tell: mpsc::Sender<Event>) {
+pub(crate) async fn drive(shared: Arc<Shared>, mut job: Job, tell: mpsc::Sender<Event>) {
     Metrics::count(&shared.metrics.calls);
     let mut paid = Paid::default();
     let mut said = Said {
@@ -81,7 +84,7 @@ pub(crate) async fn drive(shared: Arc<Shared>, job: Job, tell: mpsc::Sender<Even
         filter: StopFilter::new(job.stops.clone()),
         pending: Vec::new(),
     };
-    let ended = attempts(&shared, &job, &mut said, &mut paid, &tell).await;
+    let ended = attempts(&shared, &mut job, &mut said, &mut paid, &tell).await;
     let tokens = u32::try_from(said.ids.len()).unwrap_or(u32::MAX);
     let (call, Paid { sum, receipts }) = (job.call, paid);
     let closed = shared
@@ -94,7 +97,7 @@ pub(crate) async fn drive(shared: Arc<Shared>, job: Job, tell: mpsc::Sender<Even
             return;
         }
         (Err(Broken::Failed(error)), _) => Event::Failed(error),
-        (Err(Broken::Provider { error, .. }), _) => Event::Failed(error.into()),
+        (Err(Broken::Provider { error, .. } | Broken::Untaken(error)), _) => Event::Failed(error.into()),
         (Ok(finish), _) => Event::End { finish, tokens },
     };
     if matches!(last, Event::Failed(_)) {
@@ -106,14 +109,15 @@ pub(crate) async fn drive(shared: Arc<Shared>, job: Job, tell: mpsc::Sender<Even
 
 async fn attempts(
     shared: &Shared,
-    job: &Job,
+    job: &mut Job,
     said: &mut Said,
     paid: &mut Paid,
     tell: &mpsc::Sender<Event>,
 ) -> Result<Finish, Broken> {
-    let mut avoid = Vec::new();
+    let (mut avoid, mut untaken) = (Vec::new(), 0usize);
     loop {
-        match attempt(shared, job, &avoid, said, paid, tell).await {
+        let before = job.ask.price_max;
+        let more = match attempt(shared, job, &avoid, said, paid, tell).await {
             Err(Broken::Provider { name, error }) => {
                 tracing::warn!(call = job.call, %error, "a provider failed");
                 avoid.push(name);
@@ -121,12 +125,23 @@ async fn attempts(
                     return Err(Broken::Failed(error.into()));
                 }
                 Metrics::count(&shared.metrics.retried);
-                let (call, most) = (job.call, job.ask.price_max);
-                let more = shared.ledger(move |ledger| ledger.reserve_more(call, most)).await;
-                more.map_err(Broken::Failed)?;
+                // Whoever answers instead may be dearer.
+                job.ask.price_max = job.priced.now(shared, &avoid).unwrap_or(before);
+                job.ask.price_max
+            }
+            Err(Broken::Untaken(error)) => {
+                untaken = untaken.saturating_add(1);
+                match job.priced.now(shared, &avoid) {
+                    Ok(most) if most > before && untaken < ATTEMPTS_MAX => job.ask.price_max = most,
+                    _ => return Err(Broken::Untaken(error)),
+                }
+                job.ask.price_max.saturating_sub(before)
             }
             ended => return ended,
-        }
+        };
+        let call = job.call;
+        let more = shared.ledger(move |ledger| ledger.reserve_more(call, more)).await;
+        more.map_err(Broken::Failed)?;
     }
 }
 
@@ -290,7 +305,7 @@ fn broken(error: UpstreamError, paid: &mut Paid) -> Broken {
                 error,
             }
         }
-        _ => Broken::Failed(error.into()),
+        _ => Broken::Untaken(error),
     }
 }
 

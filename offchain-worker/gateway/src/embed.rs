@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::{
     answer::{self, EmbeddingList, receipt_id},
-    api::{Answer, Shared, blocking, broke, key_of, label, open, price, whole_body},
+    api::{Answer, Priced, Shared, blocking, broke, key_of, label, open, whole_body},
     drive::ATTEMPTS_MAX,
     error::ApiError,
     metrics::Metrics,
@@ -46,14 +46,18 @@ pub(crate) async fn embeddings(State(shared): State<Arc<Shared>>, request: Reque
     let count = |sum: u32, ids: &Vec<u32>| sum.saturating_add(u32::try_from(ids.len()).unwrap_or(u32::MAX));
     let tokens = items.iter().fold(0, count);
     let left = shared.take_tokens(&key, tokens)?;
-    let most = price(u32::try_from(items.len()).unwrap_or(u32::MAX), &model)?;
-    let name = model.name.clone();
+    let priced = Priced {
+        model: model.name.clone(),
+        generates: false,
+        units: u32::try_from(items.len()).unwrap_or(u32::MAX),
+    };
+    let most = priced.now(&shared, &[])?;
     let working = shared.clone();
     // On its own, so that it is settled when the client hangs up.
     let work = tokio::spawn(async move {
-        let call = open(&working, &key, &name, most).await?;
+        let call = open(&working, &key, &priced.model, most).await?;
         Metrics::count(&working.metrics.calls);
-        let done = embed_and_close(&working, call, &name, &items, most).await;
+        let done = embed_and_close(&working, call, &priced, &items, most).await;
         drop(place);
         done.map(|vectors| (call, vectors, items))
     });
@@ -69,18 +73,19 @@ pub(crate) async fn embeddings(State(shared): State<Arc<Shared>>, request: Reque
 async fn embed_and_close(
     shared: &Shared,
     call: u64,
-    model: &str,
+    priced: &Priced,
     items: &[Vec<u32>],
-    most: u128,
+    mut most: u128,
 ) -> Result<Vec<Vec<f32>>, ApiError> {
     let (mut avoid, mut spent, mut receipts) = (Vec::new(), 0u128, Vec::new());
+    let mut untaken = 0usize;
     let done = loop {
         let asked = timeout(
             shared.settings.token_time,
-            shared.upstream.embed(model, items, most, &avoid),
+            shared.upstream.embed(&priced.model, items, most, &avoid),
         )
         .await;
-        match asked {
+        let more = match asked {
             Err(_) => {
                 // It may hold a voucher for all of it.
                 spent = spent.saturating_add(most);
@@ -113,11 +118,23 @@ async fn embed_and_close(
                     break Err(error.into());
                 }
                 Metrics::count(&shared.metrics.retried);
-                if let Err(error) = shared.ledger(move |ledger| ledger.reserve_more(call, most)).await {
-                    break Err(error);
-                }
+                // Whoever answers instead may be dearer.
+                most = priced.now(shared, &avoid).unwrap_or(most);
+                most
             }
-            Ok(Err(error)) => break Err(error.into()),
+            // Nobody has taken it for what it may cost. Another may for more.
+            Ok(Err(error)) => {
+                untaken = untaken.saturating_add(1);
+                let before = most;
+                match priced.now(shared, &avoid) {
+                    Ok(now) if now > before && untaken < ATTEMPTS_MAX => most = now,
+                    _ => break Err(error.into()),
+                }
+                most.saturating_sub(before)
+            }
+        };
+        if let Err(error) = shared.ledger(move |ledger| ledger.reserve_more(call, more)).await {
+            break Err(error);
         }
     };
     let prices = receipts.iter().map(|receipt: &Receipt| receipt.price);

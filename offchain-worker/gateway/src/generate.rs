@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     answer::{ChatChunk, ChatCompletion, Head, TextCompletion, receipt_id},
-    api::{Answer, Shared, blocking, broke, key_of, label, now, open, price, whole_body},
+    api::{Answer, Priced, Shared, blocking, broke, key_of, label, now, open, whole_body},
     drive::{Event, Job, drive},
     models::offered,
     prompt::encoded,
@@ -88,9 +88,14 @@ async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answe
     let made = blocking(move || encoded(prompt, asked.settings, &*coder)).await??;
     let (units, prompt_tokens, settings) = (made.units_max(), made.prompt_tokens(), made.settings);
     let left = shared.take_tokens(&key, units)?;
-    let ask = GenerationAsk {
-        price_max: price(units, &model)?,
+    let priced = Priced {
         model: model.name,
+        generates: true,
+        units,
+    };
+    let ask = GenerationAsk {
+        price_max: priced.now(&shared, &[])?,
+        model: priced.model.clone(),
         prompt: made.ids,
         settings,
     };
@@ -107,6 +112,7 @@ async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answe
                 let job = Job {
                     call,
                     ask,
+                    priced,
                     text,
                     stops,
                 };

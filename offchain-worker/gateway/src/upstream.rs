@@ -214,6 +214,10 @@ pub trait Upstream: Send + Sync {
     /// What is offered now.
     fn models(&self) -> Vec<Offered>;
 
+    /// Most that a unit of a model may cost now, in plancks, of a request for so many that none of the
+    /// providers in `avoid` answers. Nothing where nobody offers it.
+    fn unit_price_max(&self, model: &str, generates: bool, units: u32, avoid: &[String]) -> Option<u128>;
+
     /// Begins an answer, by none of the providers in `avoid`.
     ///
     /// # Errors
@@ -254,6 +258,10 @@ pub struct NoProviders;
 impl Upstream for NoProviders {
     fn models(&self) -> Vec<Offered> {
         Vec::new()
+    }
+
+    fn unit_price_max(&self, _: &str, _: bool, _: u32, _: &[String]) -> Option<u128> {
+        None
     }
 
     async fn generate(&self, _: &GenerationAsk, _: &[String]) -> Result<Box<dyn Generating>, UpstreamError> {

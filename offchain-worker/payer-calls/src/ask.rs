@@ -6,7 +6,6 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use surety_chain_client::parse_address;
 use surety_channel_calls::{
     Refusal,
     payer::{AskError, Wanted},
@@ -24,6 +23,7 @@ use crate::{
     AccountId,
     channel::{Asking, CallId, Ended, Handle, Message, PieceReceiver, Untaken, pieces},
     market::{Need, NoWay, Shared, Way, named},
+    upstream::accounts,
 };
 
 /// How often one provider is asked the same, with another number, sum, price or chunk each time: as often as
@@ -78,6 +78,8 @@ impl Call {
 pub(crate) enum Failure {
     /// Another one may, or this one in a while.
     Next,
+    /// It may for more than it was ranked by.
+    Dearer,
     /// It may have been paid for something.
     Lost(UpstreamError),
 }
@@ -108,7 +110,7 @@ impl Reasons {
         match why {
             NoWay::Uncovered => self.is_uncovered = true,
             NoWay::Exhausted => self.is_exhausted = true,
-            NoWay::Full | NoWay::NoChannel | NoWay::Covering => self.is_busy = true,
+            NoWay::Full | NoWay::NoChannel | NoWay::NoRoom | NoWay::Covering => self.is_busy = true,
         }
         !matches!(why, NoWay::Uncovered)
     }
@@ -124,10 +126,12 @@ impl Shared {
         let until = Instant::now().checked_add(self.config.patience.place);
         let until = until.unwrap_or_else(Instant::now);
         let mut changed = self.changed.subscribe();
-        let mut refused: BTreeSet<AccountId> = avoid.iter().filter_map(|name| parse_address(name)).collect();
+        let mut refused = accounts(avoid);
         let mut has_refused = false;
+        // Those that wanted more than they were ranked by: once for a request.
+        let mut dearer = BTreeSet::new();
         let draw = self.draw();
-        loop {
+        'ranked: loop {
             changed.mark_unchanged();
             let (candidates, are_busy) = self.candidates(&asked.need, &refused);
             let mut reasons = Reasons {
@@ -145,14 +149,18 @@ impl Shared {
                     Err(why) => {
                         waits |= reasons.add(why);
                         // The next best has a channel opened for it.
-                        best |= matches!(why, NoWay::Covering | NoWay::Uncovered);
+                        best |= matches!(why, NoWay::Covering | NoWay::Uncovered | NoWay::NoRoom);
                         continue;
                     }
                 };
                 match self.ask(asked, way, candidate.unit_price).await {
                     Ok(call) => return Ok(call),
                     Err(Failure::Lost(error)) => return Err(error),
-                    Err(Failure::Next) => {
+                    Err(Failure::Dearer) if dearer.insert(provider.clone()) => {
+                        has_refused = true;
+                        continue 'ranked;
+                    }
+                    Err(Failure::Next | Failure::Dearer) => {
                         (has_refused, reasons.is_busy) = (true, true);
                         refused.insert(provider);
                     }
@@ -175,6 +183,7 @@ impl Shared {
         let mut first = Some(way);
         // What it was written off for this request, in plancks: no more than once.
         let mut written_off = 0u128;
+        let mut failure = Failure::Next;
         for _ in 0..TRIES {
             let price = asked.need.price(asked.wanted.request.unit_price);
             let way = match first.take() {
@@ -204,15 +213,20 @@ impl Shared {
                     break;
                 }
             }
-            if !self.goes_on(&handle, &mut asked, why)? {
-                break;
+            match self.goes_on(&handle, &mut asked, why)? {
+                Next::Again => {}
+                Next::No => break,
+                Next::Dearer => {
+                    failure = Failure::Dearer;
+                    break;
+                }
             }
         }
         if written_off > 0 {
             let why = "it says that it has served more than it has a receipt for, and takes nothing";
             return Err(Failure::Lost(lost(&provider, why, written_off)));
         }
-        Err(Failure::Next)
+        Err(failure)
     }
 
     /// Has a channel's task ask, and waits until the request is taken or not.
@@ -268,9 +282,9 @@ impl Shared {
     }
 
     /// Whether the same provider is asked once more, with what it has said.
-    fn goes_on(&self, handle: &Handle, asked: &mut Asked, why: Untaken) -> Result<bool, Failure> {
+    fn goes_on(&self, handle: &Handle, asked: &mut Asked, why: Untaken) -> Result<Next, Failure> {
         let provider = &handle.payee;
-        let request: &mut Request = &mut asked.wanted.request;
+        let request: &Request = &asked.wanted.request;
         let (why, is_worth_retry) = match why {
             Untaken::Refused {
                 why, is_worth_retry, ..
@@ -282,39 +296,58 @@ impl Shared {
             Untaken::Cannot(AskError::Exhausted { missing }) => {
                 handle.lacks(missing);
                 self.wanted.notify_one();
-                return Ok(false);
+                return Ok(Next::No);
             }
             Untaken::Cannot(AskError::Unfit(unfit)) => {
                 tracing::warn!(%unfit, "a request is none");
-                return Ok(false);
+                return Ok(Next::No);
             }
-            Untaken::Cannot(_) => return Ok(false),
+            Untaken::Cannot(_) => return Ok(Next::No),
         };
         tracing::debug!(provider = named(provider), %why, is_worth_retry, "a provider does not take a request");
         match why {
-            _ if is_worth_retry => return Ok(true),
-            Refusal::Price { unit_price } if unit_price <= asked.need.unit_price_max => {
-                let is_more = unit_price > request.unit_price;
-                request.unit_price = unit_price;
-                return Ok(is_more);
+            _ if is_worth_retry => return Ok(Next::Again),
+            // It is ranked by that from now on, and asked where it still is the best. Who wants more each
+            // time takes nothing.
+            Refusal::Price { unit_price } if unit_price > request.unit_price => {
+                let of = (asked.need.model, asked.need.operation);
+                if self.wants_more(provider, of, unit_price) {
+                    return Ok(Next::Dearer);
+                }
+                self.refused(provider, self.market().says_free(provider, &asked.need));
             }
             // Smaller ones alone: a chunk is what may be lost.
             Refusal::ChunkUnits { most, .. } if most < asked.wanted.chunk_units => {
                 asked.wanted.chunk_units = most;
-                return Ok(true);
+                return Ok(Next::Again);
             }
-            Refusal::Busy => self.busy(provider),
             // It has another journal than this channel's, or this end has.
             Refusal::Closing
             | Refusal::Forgotten
             | Refusal::BadSignature
             | Refusal::Voucher(VoucherRefusal::NotLarger { .. } | VoucherRefusal::OtherNonce { .. })
-            | Refusal::Unpaid { .. } => handle.give_up(why.to_string()),
-            // It sees another block, or sells something else now.
-            _ => self.busy(provider),
+            | Refusal::Unpaid { .. } => {
+                // A channel is a deposit.
+                self.refused(provider, true);
+                handle.give_up(why.to_string());
+            }
+            // What is asked is too much for it, which is no fault of its own.
+            Refusal::TooDear { price_max } if price_max < asked.need.price(request.unit_price) => {
+                self.sells_no_more(provider, price_max);
+            }
+            // It is busy, sees another block, or sells something else now.
+            _ => self.refused(provider, self.market().says_free(provider, &asked.need)),
         }
-        Ok(false)
+        Ok(Next::No)
     }
+}
+
+/// Whether a provider is asked once more that has not taken a request.
+enum Next {
+    Again,
+    No,
+    /// It wants more than it was ranked by.
+    Dearer,
 }
 
 /// A provider that may have been paid for something.

@@ -5,19 +5,13 @@ use std::num::NonZeroU64;
 
 use surety_channels::view::TrackRecord;
 
-use crate::AccountId;
+use crate::{
+    AccountId,
+    record::{FAILURE, is_failure},
+};
 
 /// What a provider that nobody has asked yet is taken to need for its first words.
 const LATENCY_UNKNOWN_MS: u32 = 1_000;
-
-/// A failure counts half as much after so long.
-const HALF_LIFE_MS: u64 = 300_000;
-
-/// A failure, in thousandths.
-const FAILURE: u32 = 1_000;
-
-/// More of them than this say nothing more.
-const FAILURES_MAX: u32 = 16 * FAILURE;
 
 /// Whoever has sold so many units, at its own price, in its newest batches is known by that. Selling to
 /// oneself costs their levy, which is a percent or two.
@@ -86,10 +80,6 @@ impl Candidate {
     }
 }
 
-const fn is_failure(failures: u32) -> bool {
-    failures >= FAILURE / 2
-}
-
 /// What weighs against a provider that asks so much for a unit by what the chain remembers of it, in
 /// thousandths.
 fn against(record: &TrackRecord, unit_price: u128) -> u32 {
@@ -118,9 +108,19 @@ pub fn rank(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     candidates
 }
 
+/// Those of the ranked that may be asked for another reason than being the best: not ten times worse, with a
+/// place, and they have not failed.
+pub fn fit(ranked: &[Candidate]) -> impl Iterator<Item = &Candidate> {
+    let most = ranked.first().map(|best| best.score().saturating_mul(WORSE_MAX));
+    ranked.iter().filter(move |candidate| {
+        let is_free = candidate.has_place && !candidate.has_failed();
+        is_free && most.is_some_and(|most| candidate.score() <= most)
+    })
+}
+
 /// Which of those that are ranked is chosen: the best, but for one time in so many (`tries`). Then it is any
-/// that is not ten times worse and has not failed, all equally often: nobody is known who is never asked. Of
-/// those to whom no channel is open only where one `may_open`.
+/// that is [`fit`], all equally often: nobody is known who is never asked. Of those to whom no channel is
+/// open only where one `may_open`.
 pub fn chosen(
     ranked: &[Candidate],
     tries: Option<NonZeroU64>,
@@ -132,12 +132,9 @@ pub fn chosen(
         Some(tries) if draw.checked_rem(tries.get()) == Some(0) => tries,
         _ => return Some(best),
     };
-    let most = best.score().saturating_mul(WORSE_MAX);
-    let is_fit = |candidate: &&Candidate| {
-        let is_free = candidate.has_place && !candidate.has_failed();
-        is_free && (candidate.has_channel || may_open) && candidate.score() <= most
-    };
-    let fit: Vec<&Candidate> = ranked.iter().filter(is_fit).collect();
+    let fit: Vec<&Candidate> = fit(ranked)
+        .filter(|candidate| candidate.has_channel || may_open)
+        .collect();
     let count = u64::try_from(fit.len()).unwrap_or(u64::MAX);
     let place = draw
         .checked_div(tries.get())
@@ -147,51 +144,12 @@ pub fn chosen(
     Some(tried.unwrap_or(best))
 }
 
-/// What is remembered of a provider while this program runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Record {
-    latency_ms: Option<u32>,
-    failures: u32,
-    failed_at_ms: u64,
-}
-
-impl Record {
-    /// How long it has needed for its first words, the latest counting for a quarter.
-    pub const fn latency_ms(&self) -> Option<u32> {
-        self.latency_ms
-    }
-
-    /// How often it has failed of late, in thousandths. `now_ms` is of a clock that does not go back.
-    pub fn failures(&self, now_ms: u64) -> u32 {
-        let halvings = now_ms.saturating_sub(self.failed_at_ms).checked_div(HALF_LIFE_MS);
-        let halvings = u32::try_from(halvings.unwrap_or_default()).unwrap_or(u32::MAX);
-        self.failures.checked_shr(halvings).unwrap_or_default()
-    }
-
-    /// Whether it has failed in the last ten minutes, or more than once in longer.
-    pub fn has_failed(&self, now_ms: u64) -> bool {
-        is_failure(self.failures(now_ms))
-    }
-
-    /// It has said its first words.
-    pub fn answered(&mut self, latency_ms: u32) {
-        let before = self.latency_ms.unwrap_or(latency_ms);
-        let mean = before.saturating_sub(before / 4).saturating_add(latency_ms / 4);
-        self.latency_ms = Some(mean);
-    }
-
-    /// It has failed.
-    pub fn failed(&mut self, now_ms: u64) {
-        self.failures = self.failures(now_ms).saturating_add(FAILURE).min(FAILURES_MAX);
-        self.failed_at_ms = now_ms;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::record::{FAILURES_MAX, HALF_LIFE_MS, Record};
     use proptest::prelude::*;
     use surety_channels::Sums;
 
@@ -412,14 +370,5 @@ mod tests {
             [tried(0, true), tried(16, false), tried(16, true), tried(1, true)],
             [0, 0, 2, 32]
         );
-    }
-
-    #[test]
-    fn what_was_measured_counts_more_than_what_is_taken_for_granted() {
-        let mut record = Record::default();
-        record.answered(200);
-        assert_eq!(record.latency_ms(), Some(200));
-        record.answered(1_000);
-        assert_eq!(record.latency_ms(), Some(400));
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Vectors are one chunk, paid ahead as a whole: a race over them would cost as many times their price as
 //! there are racers. A sample costs its own, and whoever alters a share `x` of the items is found by each
-//! that confirms with `1 - (1 - x)^m`, of `m` items.
+//! that confirms with `1 - (1 - x)^m`, of `m` items. Who confirms is drawn among all that are fit: were it
+//! the next best, two names that are cheap would confirm each other.
 
 use std::{
     collections::BTreeSet,
@@ -75,12 +76,17 @@ pub(crate) struct Outcome {
 }
 
 impl Confirmations {
-    /// Asks `most` providers at most, none of those that are refused.
+    /// Asks `most` providers at most, none of those that are refused: any that are fit, so that whoever sells
+    /// is not confirmed by its own second name alone.
     pub fn begin(shared: &Arc<Shared>, sample: Sample, refused: &BTreeSet<AccountId>, most: usize) -> Self {
         let (mut asked, mut owed) = (JoinSet::new(), 0u128);
         // Whoever asks more than the chain said may cost as much.
         let price = sample.asked.need.price(sample.asked.need.unit_price_max);
-        for (way, unit_price) in shared.ways(&sample.asked.need, refused, most) {
+        let ways = shared.drawn_ways(&sample.asked.need, refused, most);
+        if ways.is_empty() {
+            tracing::warn!("nobody confirms an answer: no other provider can be asked now");
+        }
+        for (way, unit_price) in ways {
             let (shared, sample) = (shared.clone(), sample.asked.clone());
             owed = owed.saturating_add(price);
             asked.spawn(async move { (price, confirm(shared, &sample, way, unit_price).await) });
@@ -152,7 +158,7 @@ async fn confirm(
     let call = shared.ask(asked, way, unit_price).await;
     let call = call.map_err(|failure| match failure {
         Failure::Lost(error) => error,
-        Failure::Next => UpstreamError::Busy,
+        Failure::Next | Failure::Dearer => UpstreamError::Busy,
     })?;
     let mut run = Run::new(shared, call);
     let (bytes, receipt) = run.all().await?;

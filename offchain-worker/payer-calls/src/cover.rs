@@ -3,26 +3,34 @@
 //! A wrong answer that no batch has meets no point, and costs its provider nothing before somebody demands
 //! it. So what clients have asked of a provider, and no final batch has, must be worth less to it than the
 //! lock that it loses then. That lock is for a cap `E`, and larger than `v E / b`: whatever is wrong of
-//! answers that cost `E` is a loss.
+//! answers that cost `E` is a loss. Nor is what was counted settled before it was shown to be what was
+//! signed.
 //!
 //! What others have asked nobody here sees. What they have deposited, less what final batches have of it, is
-//! at least as much. Where all deposits together are beyond the cap each payer keeps to its part of it, by
-//! what it has deposited: so all whose deposits are there are within the cap together.
+//! at least as much, also where their provider has given it back. So whatever all that leaves of the cap may
+//! be asked. Where it leaves less, each payer keeps to its part of the cap, by what it has deposited.
 //!
-//! **Not more than that.** What earlier payers have asked is not taken back when others come: of `n` that
-//! come one after the other with equal deposits, each having asked its part by then, all together have asked
-//! `1 + 1/2 + ... + 1/n` caps; with growing deposits nearly one each. What came within [`KEPT`] blocks is not
-//! seen, nor what a provider has given back. And what is counted is taken to be what was signed: no payer
-//! compares the two.
+//! What earlier payers have asked is not taken back when others come, or deposit more: so a deposit counts
+//! in full only once it has stood for a [`season`], in which whatever was asked before it is shown, or
+//! demanded and withheld. Before that an eighth of it does ([`NEW_PART`]). So with `n` that come one after
+//! the other meanwhile, and whatever each deposits, all together have asked `1 + n/8` caps at most, and
+//! `1 + (1 + ln g)/8` where all deposits together grow `g`-fold: with 185 equal ones 1.8 caps, with seven of
+//! which each deposits ten times as much as all before it, 1.9. By the simulation lies pay from some six on.
 
 use sp_core::U256;
-use surety_chain_client::{BlockRef, ChainError, When};
-use surety_channels::{ChannelId, Purse};
+use surety_chain_client::{BlockRef, ChainError, ChannelRules, When};
+use surety_channels::{ChannelId, Purse, Time};
 
-use crate::{AccountId, config::Config};
+use crate::{
+    AccountId,
+    config::{Config, Patience},
+};
 
 /// Blocks after which it is looked again what others have deposited.
 const KEPT: u32 = 10;
+
+/// What is new of a deposit counts for so much less.
+const NEW_PART: u128 = 8;
 
 /// What a provider stands behind, and whom it stands behind that for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +39,10 @@ pub(crate) struct Cover {
     pub cap: u128,
     /// What others have deposited to it, and no final batch has, in plancks.
     pub others: u128,
+    /// What this payer has had deposited for so long that all of it counts, in plancks.
+    pub seasoned: u128,
+    /// The first channel after its last conviction.
+    pub since: ChannelId,
     /// The block that says so.
     pub block: u32,
 }
@@ -58,13 +70,15 @@ impl Promised {
 impl Cover {
     /// What one may ask for that has deposited so much, in plancks.
     fn part(&self, deposited: u128) -> u128 {
+        let left = self.cap.saturating_sub(self.others);
         let all = self.others.saturating_add(deposited);
-        if all <= self.cap {
-            return self.cap;
-        }
-        let whole = U256::from(self.cap).checked_mul(U256::from(deposited));
+        let seasoned = self.seasoned.min(deposited);
+        let new = deposited.saturating_sub(seasoned);
+        let counts = seasoned.saturating_add(new.checked_div(NEW_PART).unwrap_or(0));
+        let whole = U256::from(self.cap).checked_mul(U256::from(counts));
         let part = whole.and_then(|whole| whole.checked_div(U256::from(all)));
-        part.and_then(|part| u128::try_from(part).ok()).unwrap_or(0)
+        let part = part.and_then(|part| u128::try_from(part).ok()).unwrap_or(0);
+        left.max(part)
     }
 
     /// What may be asked for still, in plancks: now, and once what is open has cost nothing.
@@ -79,8 +93,43 @@ impl Cover {
     }
 }
 
-/// What no final batch has of a deposit, in plancks.
-pub(crate) const fn uncounted(purse: &Purse) -> u128 {
+/// For so long a deposit counts in part. What was asked before is shown by then: it is counted just before
+/// its payer asks for it, demanded as late again, and has to be shown within the chain's window.
+pub(crate) const fn season(patience: &Patience, rules: &ChannelRules) -> Time {
+    let asked = patience.batched.saturating_mul(2);
+    asked.saturating_add(rules.supply_window)
+}
+
+/// The least that this payer has had deposited with a provider for a season, in plancks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Season {
+    begun: Time,
+    /// In the season before.
+    before: u128,
+    /// In this one.
+    now: u128,
+}
+
+impl Season {
+    /// Of what stood `before` this program began, or of nothing.
+    pub const fn new(begun: Time, before: u128) -> Self {
+        let now = u128::MAX;
+        Self { begun, before, now }
+    }
+
+    /// What counts in full, once so much is there by a block.
+    pub fn see(&mut self, now: Time, deposited: u128, season: Time) -> u128 {
+        if now >= self.begun.saturating_add(season) {
+            (self.begun, self.before) = (now, self.now);
+            self.now = deposited;
+        }
+        self.now = self.now.min(deposited);
+        self.before.min(self.now)
+    }
+}
+
+/// What no final batch has of a deposit that is there, in plancks.
+pub(crate) const fn deposited(purse: &Purse) -> u128 {
     purse.deposit.saturating_sub(purse.counted)
 }
 
@@ -102,18 +151,43 @@ pub(crate) async fn read(
         channel.channel >= since && !is_own
     });
     let others = others.fold(0u128, |sum, channel| {
-        sum.saturating_add(uncounted(&channel.purse))
+        sum.saturating_add(channel.purse.uncounted())
     });
-    let block = block.number;
-    Ok(Cover { cap, others, block })
+    Ok(Cover {
+        cap,
+        others,
+        seasoned: 0,
+        since,
+        block: block.number,
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::arithmetic_side_effects)]
+    #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
     use super::*;
     use proptest::{collection::vec, prelude::*};
+
+    /// Of one that nobody else has anything with.
+    fn cover(cap: u128, others: u128, seasoned: u128) -> Cover {
+        Cover {
+            cap,
+            others,
+            seasoned,
+            since: 0,
+            block: 0,
+        }
+    }
+
+    fn asks(cover: Cover, deposited: u128) -> u128 {
+        let promised = Promised {
+            deposited,
+            ..Promised::default()
+        };
+        // No more is signed than was deposited.
+        cover.left(promised).0.min(deposited)
+    }
 
     proptest! {
         #[test]
@@ -123,10 +197,7 @@ mod tests {
         ) {
             let all: u128 = deposits.iter().sum();
             let asked = deposits.iter().map(|deposited| {
-                let cover = Cover { cap, others: all - deposited, block: 0 };
-                let (left, _) = cover.left(Promised { deposited: *deposited, ..Promised::default() });
-                // No more is signed than was deposited.
-                left.min(*deposited)
+                asks(cover(cap, all - deposited, *deposited), *deposited)
             });
             let asked: u128 = asked.sum();
             prop_assert!(asked <= cap);
@@ -135,11 +206,58 @@ mod tests {
         }
 
         #[test]
+        fn payers_that_come_one_after_the_other_ask_little_more_than_what_a_lock_covers(
+            cap in 1u128 << 40..1 << 50,
+            first in 1u128..1 << 60,
+            // What each deposits, in hundredths of all before it.
+            grows in vec(0u128..100_000, 1..40),
+        ) {
+            let (mut all, mut asked) = (0u128, 0u128);
+            for (at, grows) in grows.iter().enumerate() {
+                let more = (all / 100).saturating_mul(*grows).min(1 << 100);
+                let deposited = if at == 0 { first } else { more };
+                asked += asks(cover(cap, all, 0), deposited);
+                all += deposited;
+            }
+            prop_assert!(asked <= cap + grows.len() as u128 * cap / 8);
+            let folds = (all as f64 / first as f64).ln() + 1.0;
+            prop_assert!(asked as f64 <= cap as f64 * (1.0 + folds / 8.0) * 1.000_001);
+        }
+
+        #[test]
+        fn whoever_tops_up_or_comes_again_asks_no_more_at_once_than_whoever_is_new(
+            steps in vec((0usize..6, 1u128..1_000, 0u32..60), 1..40),
+        ) {
+            const SEASON: Time = 100;
+            let mut deposits = [0u128; 6];
+            let mut seasons = [Season::new(0, 0); 6];
+            // What was asked and when: a season later it is shown, or its provider was convicted.
+            let mut asked: Vec<(usize, Time, u128)> = Vec::new();
+            let (cap, mut now) = (1_000u128, 0);
+            for (who, more, later) in steps {
+                now += later;
+                deposits[who] += more;
+                asked.retain(|(_, at, _)| now <= at + SEASON);
+                for payer in 0..6 {
+                    let deposited = deposits[payer];
+                    let seasoned = seasons[payer].see(now, deposited, SEASON);
+                    let others = deposits.iter().sum::<u128>() - deposited;
+                    let own: u128 = asked.iter().filter(|(of, ..)| *of == payer).map(|(.., sum)| sum).sum();
+                    let part = asks(cover(cap, others, seasoned), deposited);
+                    asked.push((payer, now, part.saturating_sub(own)));
+                }
+                let all: u128 = asked.iter().map(|(.., sum)| sum).sum();
+                let folds = (deposits.iter().sum::<u128>() as f64).ln() + 1.0;
+                prop_assert!(all as f64 <= cap as f64 * (1.0 + folds / 8.0), "{all}");
+            }
+        }
+
+        #[test]
         fn what_was_asked_and_is_not_final_takes_of_it(
             (cap, others) in (0u128..1_000, 0u128..1_000),
             (deposited, over, open) in (1u128..1_000, 0u128..1_000, 0u128..1_000),
         ) {
-            let cover = Cover { cap, others, block: 0 };
+            let cover = cover(cap, others, deposited);
             let none = Promised { deposited, ..Promised::default() };
             let (now, later) = cover.left(Promised { deposited, over, open });
             let (most, _) = cover.left(none);
@@ -150,20 +268,25 @@ mod tests {
 
     #[test]
     fn whoever_locks_up_more_leaves_others_less_and_never_more_than_the_cap() {
-        let cover = |others| Cover {
-            cap: 100,
-            others,
-            block: 0,
-        };
-        let left = |others| {
-            let deposited = 50;
-            cover(others)
-                .left(Promised {
-                    deposited,
-                    ..Promised::default()
-                })
-                .0
-        };
-        assert_eq!([left(0), left(50), left(150), left(950)], [100, 100, 25, 5]);
+        let left = |others| asks(cover(100, others, 50), 50);
+        assert_eq!([left(0), left(50), left(150), left(950)], [50, 50, 25, 5]);
+    }
+
+    #[test]
+    fn a_deposit_counts_in_full_once_it_has_stood_for_a_season() {
+        let mut season = Season::new(1_000, 0);
+        let mut counts = |now, deposited| season.see(now, deposited, 100);
+        assert_eq!(
+            [counts(1_000, 80), counts(1_099, 80), counts(1_100, 80)],
+            [0, 0, 80]
+        );
+        // So does what is added to it, and what was taken away is new when it comes again.
+        assert_eq!(
+            [counts(1_150, 90), counts(1_200, 90), counts(1_300, 90)],
+            [80, 80, 90]
+        );
+        assert_eq!([counts(1_350, 40), counts(1_360, 90)], [40, 40]);
+        // What was there before this program began is nothing new.
+        assert_eq!(Season::new(5, 70).see(6, 75, 100), 70);
     }
 }

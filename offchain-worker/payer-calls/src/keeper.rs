@@ -7,7 +7,7 @@ use std::{
 };
 
 use surety_chain_client::{
-    Call, ChainError, ChannelView, ErrorClass, Included, Until, When, is_message_signed,
+    Call, ChainError, ChannelView, ErrorClass, Included, Remedy, Until, When, is_message_signed,
 };
 use surety_channel_calls::{LoadError, Payer, PayerConfig, Row, payer};
 use surety_channels::{ChannelId, Purse};
@@ -22,9 +22,10 @@ use crate::{
     AccountId, Running, StartError,
     channel::{HELD_MAX, Handle, Message, Seen},
     config::Config,
+    cover::{self, Season},
     demands::{Demands, demanded_by},
     evidence,
-    funds::{Funded, Funds, channel_of, deposited},
+    funds::{Funded, Funds, asked_until, channel_of, deposited},
     journal,
     market::{Market, Shared},
     read::{Read, is_gone, read},
@@ -102,6 +103,8 @@ pub(crate) struct Keeper {
     /// What is not tried again before.
     paused: BTreeMap<About, Instant>,
     demands: Demands,
+    /// By provider: the least that was deposited with it for a season. Nothing before the first block.
+    seasons: Option<BTreeMap<AccountId, Season>>,
 }
 
 impl Keeper {
@@ -136,6 +139,7 @@ impl Keeper {
             before,
             paused: BTreeMap::new(),
             demands: Demands::default(),
+            seasons: None,
         };
         let mut seen = keeper.see(read, &rows).await;
         while is_gone(&seen) && begun.elapsed() < START_TIME {
@@ -194,6 +198,7 @@ impl Keeper {
                     }
                 }
             }
+            self.shared.look_at_wanted().await;
             self.act();
         }
     }
@@ -233,6 +238,7 @@ impl Keeper {
                 signers: signers.get(&channel.payee).cloned().unwrap_or_default(),
                 now: market.now,
                 demanded_by: demanded_by(channel, &market.rules),
+                counted: market.rules.supply_window / 3,
             };
             if channel.key != *self.shared.config.signer.account() {
                 continue;
@@ -246,6 +252,9 @@ impl Keeper {
             if let Some(kept) = self.kept.get_mut(&channel.channel) {
                 kept.purse = seen.purse;
                 kept.handle.see(seen);
+                if market.now > asked_until(channel.demanded_until, &market.rules) {
+                    kept.handle.counts_nothing();
+                }
             }
         }
         let over: Vec<ChannelId> = self.kept.keys().filter(|id| !ids.contains(id)).copied().collect();
@@ -260,6 +269,13 @@ impl Keeper {
                 kept.running.detach();
             }
         }
+        self.season(&channels, &mut market);
+        for (id, kept) in &self.kept {
+            let cover = market.covers.get(&kept.handle.payee);
+            if cover.is_some_and(|cover| *id < cover.since) {
+                kept.handle.is_before_a_fault();
+            }
+        }
         market.channels = self
             .kept
             .iter()
@@ -269,12 +285,39 @@ impl Keeper {
         let market = self.shared.market();
         let demands = self
             .demands
-            .look(&self.shared, When::At(block.hash), &market)
+            .look(&self.shared, (When::At(block.hash), block.number), &market)
             .await;
         for call in demands? {
             self.submit(call);
         }
         Ok(())
+    }
+
+    /// What of this account's deposits counts in full. What is there when this program begins does.
+    fn season(&mut self, channels: &[ChannelView], market: &mut Market) {
+        let config = &self.shared.config;
+        let season = cover::season(&config.patience, &market.rules);
+        let mut deposits = BTreeMap::<&AccountId, u128>::new();
+        for channel in channels
+            .iter()
+            .filter(|channel| channel.key == *config.signer.account())
+        {
+            let sum = deposits.entry(&channel.payee).or_default();
+            *sum = sum.saturating_add(cover::deposited(&channel.purse));
+        }
+        let is_first = self.seasons.is_none();
+        let seasons = self.seasons.get_or_insert_default();
+        seasons.retain(|provider, _| deposits.contains_key(provider));
+        for (provider, deposited) in deposits {
+            let before = if is_first { deposited } else { 0 };
+            let known = seasons
+                .entry(provider.clone())
+                .or_insert(Season::new(market.now, before));
+            let seasoned = known.see(market.now, deposited, season);
+            if let Some(cover) = market.covers.get_mut(provider) {
+                cover.seasoned = seasoned;
+            }
+        }
     }
 
     /// Agents whose statements bind those that are paid.
@@ -347,7 +390,7 @@ impl Keeper {
             _ => None,
         });
         let opening: BTreeSet<AccountId> = opening.collect();
-        let wants = self.shared.wants().clone();
+        let wants = self.shared.covered_wants();
         let under_way = self
             .sent
             .values()
@@ -364,6 +407,7 @@ impl Keeper {
             committed: committed.fold(unknown, |sum, more| sum.saturating_add(*more)),
             opening: &opening,
         };
+        self.shared.may_deposit(funds.left());
         for call in funds.plan(self.shared.config.signer.account()) {
             self.submit(call);
         }
@@ -416,6 +460,15 @@ impl Keeper {
         if error.class() == ErrorClass::Failed && matches!(call, Call::ReportChunkEquivocation { .. }) {
             // Somebody else was first, or it is too late.
             self.reported(&about);
+        }
+        if let Call::DemandReceipt { held } = &call
+            && matches!(error.remedy(), Some(Remedy::Look | Remedy::Never))
+        {
+            self.demands.refused(held);
+            if let Some(kept) = self.kept.get(&held.statement.channel) {
+                kept.handle
+                    .give_up("what its provider has said cannot be demanded any more".into());
+            }
         }
         if let Some(until) = Instant::now().checked_add(AGAIN) {
             self.paused.insert(about, until);

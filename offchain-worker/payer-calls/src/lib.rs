@@ -19,10 +19,13 @@ mod evidence;
 mod funds;
 mod journal;
 mod keeper;
+mod known;
 mod market;
+mod opening;
 mod proof;
 mod race;
 mod read;
+mod record;
 mod run;
 mod upstream;
 

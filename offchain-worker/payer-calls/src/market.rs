@@ -4,10 +4,9 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     hash::{BuildHasher, RandomState},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    time::Duration,
 };
 
 use surety_chain_client::{ChannelRules, OfferView, address};
@@ -18,21 +17,12 @@ use tokio::{sync::watch, time::Instant};
 use crate::{
     AccountId,
     channel::{CallId, Handle, NoPlace, Place},
-    choose::{Candidate, Record, chosen, rank},
+    choose::{Candidate, chosen, fit, rank},
     config::Config,
     cover::{Cover, Promised},
     funds::Want,
+    known::Memory,
 };
-
-/// A provider that had no place is not asked again for so long.
-const BUSY: Duration = Duration::from_secs(2);
-
-/// One of two that have signed different answers to the same is not asked again for so long: nobody here
-/// knows which of them has lied.
-const SUSPECT: Duration = Duration::from_secs(600);
-
-/// Channels that are wanted: whoever wants more waits for these first.
-const WANTS_MAX: usize = 64;
 
 /// What a finalised block says.
 #[derive(Clone)]
@@ -43,29 +33,22 @@ pub(crate) struct Market {
     pub offers: Vec<OfferView>,
     /// Where providers answer; nothing of those that are not registered.
     pub endpoints: BTreeMap<AccountId, Vec<Endpoint>>,
-    /// What those stand behind that this payer has channels to.
+    /// What those stand behind that this payer has channels to, and those that it wanted one to lately.
     pub covers: BTreeMap<AccountId, Cover>,
     /// This payer's channels.
     pub channels: BTreeMap<ChannelId, Arc<Handle>>,
-}
-
-/// What is known of a provider beside what the chain says.
-#[derive(Clone, Copy, Debug, Default)]
-struct Known {
-    record: Record,
-    busy_until: Option<Instant>,
-    suspect_until: Option<Instant>,
 }
 
 /// What all parts share.
 pub(crate) struct Shared {
     pub config: Config,
     market: RwLock<Arc<Market>>,
-    known: Mutex<BTreeMap<AccountId, Known>>,
-    wants: Mutex<Vec<Want>>,
+    pub known: Memory,
+    pub wants: Mutex<Vec<Want>>,
+    /// What may be deposited still, in plancks.
+    pub free: Mutex<u128>,
     /// Held while it is looked whether a provider's lock covers a request, and until that has its place.
     placing: Mutex<()>,
-    begun: Instant,
     calls: AtomicU64,
     /// Told whenever somebody may be answered who could not be before.
     pub changed: watch::Sender<u64>,
@@ -109,6 +92,9 @@ pub(crate) enum NoWay {
     /// There is no channel to it.
     #[error("there is no channel to it")]
     NoChannel,
+    /// There is no channel to it, nor room for one.
+    #[error("there is no channel to it, and others have all that there may be, or the money for them")]
+    NoRoom,
     /// Its lock covers no more, until what is open has ended.
     #[error("its lock covers no more than what is being answered may cost")]
     Covering,
@@ -120,12 +106,12 @@ pub(crate) enum NoWay {
 impl Shared {
     pub fn new(config: Config, market: Market, changed: watch::Sender<u64>) -> Self {
         Self {
+            free: Mutex::new(config.spending.budget),
             config,
             market: RwLock::new(Arc::new(market)),
-            known: Mutex::default(),
+            known: Memory::default(),
             wants: Mutex::default(),
             placing: Mutex::default(),
-            begun: Instant::now(),
             calls: AtomicU64::new(0),
             changed,
             wanted: tokio::sync::Notify::new(),
@@ -142,111 +128,47 @@ impl Shared {
 
     /// A finalised block says something else.
     pub fn see(&self, market: Market) {
-        let offered: BTreeSet<_> = market.offers.iter().map(|offer| offer.provider.clone()).collect();
-        self.known().retain(|provider, _| offered.contains(provider));
+        self.known.see(&market.offers);
         // What is still wanted is wanted again.
         self.wants().clear();
-        *self.market.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(market);
+        self.replace(Arc::new(market));
+    }
+
+    /// More is known of what a finalised block says. By the keeper alone.
+    pub fn replace(&self, market: Arc<Market>) {
+        *self.market.write().unwrap_or_else(PoisonError::into_inner) = market;
         self.changed.send_modify(|times| *times = times.wrapping_add(1));
-    }
-
-    pub fn wants(&self) -> MutexGuard<'_, Vec<Want>> {
-        self.wants.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn known(&self) -> MutexGuard<'_, BTreeMap<AccountId, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn now_ms(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-
-    /// Changes what is remembered of a provider.
-    fn note(&self, provider: &AccountId, note: impl FnOnce(&mut Known, u64)) {
-        let now = self.now_ms();
-        note(self.known().entry(provider.clone()).or_default(), now);
-    }
-
-    pub fn failed(&self, provider: &AccountId) {
-        self.note(provider, |known, now| known.record.failed(now));
-    }
-
-    pub fn answered(&self, provider: &AccountId, after: Duration) {
-        let latency = u32::try_from(after.as_millis()).unwrap_or(u32::MAX);
-        self.note(provider, |known, _| known.record.answered(latency));
-    }
-
-    pub fn busy(&self, provider: &AccountId) {
-        let until = Instant::now().checked_add(BUSY);
-        self.note(provider, |known, _| known.busy_until = until);
-    }
-
-    /// Two have signed different answers to the same.
-    pub fn suspect(&self, one: &AccountId, other: &AccountId) {
-        let until = Instant::now().checked_add(SUSPECT);
-        let (first, second) = (named(one), named(other));
-        tracing::error!(
-            first,
-            second,
-            "two providers have signed different answers to the same: one of them lies"
-        );
-        for provider in [one, other] {
-            self.failed(provider);
-            self.note(provider, |known, _| known.suspect_until = until);
-        }
-    }
-
-    /// Somebody waits for a channel to a provider.
-    pub fn want(&self, payee: &AccountId, price: u128) {
-        let mut wants = self.wants();
-        let has_room = wants.len() < WANTS_MAX;
-        match wants.iter_mut().find(|want| want.payee == *payee) {
-            Some(want) => want.price = want.price.max(price),
-            None if has_room => wants.push(Want {
-                payee: payee.clone(),
-                price,
-            }),
-            None => return,
-        }
-        drop(wants);
-        self.wanted.notify_one();
     }
 
     /// Who could be asked now: with an address, for no more than it may cost, none who were `refused`, who
     /// have sold all that their lock is for, or who have lied. And whether there are others, who had no
     /// place a moment ago.
     pub fn candidates(&self, need: &Need, refused: &BTreeSet<AccountId>) -> (Vec<Candidate>, bool) {
-        let (market, now, clock) = (self.market(), self.now_ms(), Instant::now());
-        let liars = market.liars();
+        let (market, now, clock) = (self.market(), self.known.now_ms(), Instant::now());
         let region = self.config.region;
         let (mut candidates, mut are_busy) = (Vec::new(), false);
-        for offer in &market.offers {
+        for offer in market.sellers(need.model, need.operation, refused) {
             let provider = &offer.provider;
-            let is_right = offer.model == need.model && offer.operation == need.operation;
-            let is_sold = offer.places > 0 && offer.room >= need.price(offer.unit_price);
-            let is_fit = is_right && is_sold && offer.unit_price <= need.unit_price_max;
-            let can_be_asked = market.is_reachable(provider) && !liars.contains(provider);
-            if !is_fit || !can_be_asked || refused.contains(provider) {
+            let known = self.known.of(provider);
+            let unit_price = known.unit_price(offer, clock);
+            let price = need.price(unit_price);
+            let is_fit = unit_price <= need.unit_price_max && known.can_sell(offer, price, clock);
+            if !is_fit || known.is_suspect(clock) {
                 continue;
             }
-            let known = self.known().get(provider).copied().unwrap_or_default();
-            if known.suspect_until.is_some_and(|until| clock < until) {
-                continue;
-            }
-            if known.busy_until.is_some_and(|until| clock < until) {
+            if known.is_busy(clock) {
                 are_busy = true;
                 continue;
             }
             candidates.push(Candidate {
                 provider: provider.clone(),
-                unit_price: offer.unit_price,
+                unit_price,
                 latency_ms: known.record.latency_ms(),
                 failures: known.record.failures(now),
                 record: offer.record,
                 is_near: region.is_none_or(|region| offer.region == Some(region)),
                 has_channel: market.channels_to(provider).next().is_some(),
-                has_place: offer.busy < offer.places,
+                has_place: has_place(offer),
             });
         }
         (candidates, are_busy)
@@ -256,10 +178,8 @@ impl Shared {
     /// One that is tried and has none gets one for the next time.
     pub fn order(&self, need: &Need, candidates: Vec<Candidate>, draw: u64) -> Vec<Candidate> {
         let mut ranked = rank(candidates);
-        let config = &self.config;
-        // The other half is left to those that are best.
-        let may_open = self.market().channels.len() < config.spending.channels_max / 2;
-        let Some(tried) = chosen(&ranked, config.tries, may_open, draw).cloned() else {
+        let may_open = self.may_try(&self.market());
+        let Some(tried) = chosen(&ranked, self.config.tries, may_open, draw).cloned() else {
             return ranked;
         };
         if tried.has_channel {
@@ -276,19 +196,46 @@ impl Shared {
         RandomState::new().hash_one(self.next_call())
     }
 
-    /// What a unit of a model costs at the cheapest provider that can be asked, in plancks: of those that
-    /// have not failed lately, where there are any. What everybody may cost follows it, so that one that is
-    /// cheap, and does not answer, would keep out all others.
-    pub fn cheapest(&self, model: ModelId, operation: Operation) -> Option<u128> {
-        let (market, now) = (self.market(), self.now_ms());
-        let has_failed = |offer: &OfferView| {
-            let known = self.known().get(&offer.provider).copied();
-            known.is_some_and(|known| known.record.has_failed(now))
-        };
-        let sellers = market.sellers(model, operation);
-        // Those that have not come first.
-        let cheapest = sellers.map(|offer| (has_failed(offer), offer.unit_price)).min();
-        cheapest.map(|(_, unit_price)| unit_price)
+    /// What a unit costs at the cheapest provider that could take a request for so many now, in plancks, of
+    /// those that were not `refused`. What everybody may cost follows it, so that whoever is cheap and takes
+    /// nothing would keep out all others: those come last to whom there is no channel yet, then those that
+    /// are busy, and then those that have failed lately, sold all that their lock is for, or been asked for
+    /// it, and those that no channel is for.
+    pub fn cheapest(
+        &self,
+        (model, operation): (ModelId, Operation),
+        units: u32,
+        refused: &BTreeSet<AccountId>,
+    ) -> Option<u128> {
+        let (market, now, clock) = (self.market(), self.known.now_ms(), Instant::now());
+        let priced = market.sellers(model, operation, refused).map(|offer| {
+            let known = self.known.of(&offer.provider);
+            let unit_price = known.unit_price(offer, clock);
+            let price = unit_price.saturating_mul(units.into());
+            let is_sound = !known.record.has_failed(now) && !known.is_suspect(clock);
+            let can_sell = known.can_sell(offer, price, clock);
+            let is_ready = is_sound && can_sell && self.has_way(&market, &offer.provider, price);
+            let is_busy = known.is_busy(clock) || !has_place(offer);
+            let has_channel = market.channels_to(&offer.provider).next().is_some();
+            (!is_ready, is_busy, !has_channel, unit_price)
+        });
+        let may_cost = self.config.spending.unit_price_max;
+        let cheapest = priced.filter(|(.., unit_price)| *unit_price <= may_cost).min();
+        cheapest.map(|(.., unit_price)| unit_price)
+    }
+
+    /// Whether a request that costs so much could have its place at a provider soon.
+    fn has_way(&self, market: &Market, provider: &AccountId, price: u128) -> bool {
+        let mut channels = market.channels_to(provider).peekable();
+        let has_channel = channels.peek().is_some();
+        let is_known = has_channel || market.covers.contains_key(provider);
+        if is_known && self.check_cover(market, provider, price) == Err(NoWay::Uncovered) {
+            return false;
+        }
+        match has_channel {
+            true => channels.any(|handle| handle.status().left() >= price) || self.free() >= price,
+            false => self.may_open(market, provider, price),
+        }
     }
 
     /// Ways to the best that can be asked now, to `most` of them at most, with what a unit costs there. Of
@@ -298,17 +245,33 @@ impl Shared {
         let (candidates, _) = self.candidates(need, refused);
         let ordered = self.order(need, candidates, self.draw()).into_iter().enumerate();
         let fit = ordered.filter(|(at, candidate)| *at == 0 || !candidate.has_failed());
-        let mut ways = Vec::new();
-        for (at, (_, candidate)) in fit.enumerate() {
-            if ways.len() >= most {
-                break;
-            }
-            let price = need.price(candidate.unit_price);
-            if let Ok(way) = self.way(&candidate.provider, price, at < most) {
-                ways.push((way, candidate.unit_price));
-            }
+        let fit = fit.map(|(_, candidate)| candidate).enumerate();
+        let ways = fit.filter_map(|(at, candidate)| self.way_to(need, &candidate, at < most));
+        ways.take(most).collect()
+    }
+
+    /// The same to any that are fit, all equally often: those that are cheapest may be one and the same.
+    pub fn drawn_ways(&self, need: &Need, refused: &BTreeSet<AccountId>, most: usize) -> Vec<(Way, u128)> {
+        let (candidates, _) = self.candidates(need, refused);
+        let ranked = rank(candidates);
+        let mut fit: Vec<&Candidate> = fit(&ranked).collect();
+        let best = fit.iter().take(most);
+        for candidate in best.filter(|candidate| !candidate.has_channel) {
+            self.want(&candidate.provider, need.price(candidate.unit_price));
         }
-        ways
+        let secret = RandomState::new();
+        fit.sort_by_cached_key(|candidate| secret.hash_one(&candidate.provider));
+        let ways = fit
+            .into_iter()
+            .filter_map(|candidate| self.way_to(need, candidate, false));
+        ways.take(most).collect()
+    }
+
+    /// A way to one of them, with what a unit costs there.
+    fn way_to(&self, need: &Need, candidate: &Candidate, is_wanted: bool) -> Option<(Way, u128)> {
+        let unit_price = candidate.unit_price;
+        let way = self.way(&candidate.provider, need.price(unit_price), is_wanted);
+        Some((way.ok()?, unit_price))
     }
 
     /// A place in a channel to a provider for a request that may cost so much. Where there is none, money is
@@ -316,8 +279,9 @@ impl Shared {
     pub fn way(&self, provider: &AccountId, price: u128, is_wanted: bool) -> Result<Way, NoWay> {
         let market = self.market();
         let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
-        if market.channels_to(provider).next().is_some()
-            && let Err(why) = market.check_cover(provider, price)
+        let has_channel = market.channels_to(provider).next().is_some();
+        if (has_channel || market.covers.contains_key(provider))
+            && let Err(why) = self.check_cover(&market, provider, price)
         {
             tracing::debug!(provider = named(provider), price, %why, "a provider is not asked");
             return Err(why);
@@ -340,11 +304,36 @@ impl Shared {
             }
         }
         match why {
-            NoWay::Full | NoWay::NoChannel if is_wanted => self.want(provider, price),
-            NoWay::Full | NoWay::NoChannel | NoWay::Covering | NoWay::Uncovered => {}
             NoWay::Exhausted => self.wanted.notify_one(),
+            NoWay::Full | NoWay::NoChannel if is_wanted && !self.want(provider, price) => {
+                return Err(NoWay::NoRoom);
+            }
+            _ => {}
         }
         Err(why)
+    }
+
+    /// Whether what a provider stands behind covers another request of so much, over whatever channel, or
+    /// over the first.
+    pub fn check_cover(&self, market: &Market, provider: &AccountId, price: u128) -> Result<(), NoWay> {
+        let cover = market.covers.get(provider).ok_or(NoWay::Uncovered)?;
+        // Also over those that are being closed: it answers for what it said there.
+        let to = market
+            .channels
+            .values()
+            .filter(|handle| handle.payee == *provider);
+        let mut promised = to.fold(Promised::default(), |sum, handle| {
+            sum.and(handle.status().promised())
+        });
+        if market.channels_to(provider).next().is_none() {
+            promised.deposited = promised.deposited.saturating_add(self.deposit(price));
+        }
+        let (now, later) = cover.left(promised);
+        match price {
+            price if price <= now => Ok(()),
+            price if price <= later => Err(NoWay::Covering),
+            _ => Err(NoWay::Uncovered),
+        }
     }
 }
 
@@ -356,22 +345,6 @@ impl Market {
             .values()
             .filter(move |handle| handle.payee == *provider);
         to.filter(|handle| !handle.status().is_useless())
-    }
-
-    /// Whether what a provider stands behind covers another request of so much, over whatever channel.
-    fn check_cover(&self, provider: &AccountId, price: u128) -> Result<(), NoWay> {
-        let cover = self.covers.get(provider).ok_or(NoWay::Uncovered)?;
-        // Also over those that are being closed: it answers for what it said there.
-        let to = self.channels.values().filter(|handle| handle.payee == *provider);
-        let promised = to.fold(Promised::default(), |sum, handle| {
-            sum.and(handle.status().promised())
-        });
-        let (now, later) = cover.left(promised);
-        match price {
-            price if price <= now => Ok(()),
-            price if price <= later => Err(NoWay::Covering),
-            _ => Err(NoWay::Uncovered),
-        }
     }
 
     /// Whether it is known where a provider answers.
@@ -389,15 +362,34 @@ impl Market {
         liars.map(|handle| handle.payee.clone()).collect()
     }
 
-    /// Who offers a model and can be asked.
-    fn sellers(&self, model: ModelId, operation: Operation) -> impl Iterator<Item = &OfferView> {
+    /// Who offers a model and can be asked, but for those who were `refused`.
+    fn sellers(
+        &self,
+        model: ModelId,
+        operation: Operation,
+        refused: &BTreeSet<AccountId>,
+    ) -> impl Iterator<Item = &OfferView> {
         let liars = self.liars();
         self.offers.iter().filter(move |offer| {
             let is_right = offer.model == model && offer.operation == operation && offer.places > 0;
             let can_be_asked = self.is_reachable(&offer.provider) && offer.record.faults == 0;
-            is_right && can_be_asked && !liars.contains(&offer.provider)
+            let is_out = refused.contains(&offer.provider) || liars.contains(&offer.provider);
+            is_right && can_be_asked && !is_out
         })
     }
+
+    /// Whether a provider says that it has a place for such a request.
+    pub fn says_free(&self, provider: &AccountId, need: &Need) -> bool {
+        let mut offers = self.offers.iter();
+        offers.any(|offer| {
+            let is_right = offer.model == need.model && offer.operation == need.operation;
+            is_right && offer.provider == *provider && has_place(offer)
+        })
+    }
+}
+
+const fn has_place(offer: &OfferView) -> bool {
+    offer.busy < offer.places
 }
 
 /// A provider's account, for people.

@@ -1,9 +1,13 @@
 //! Where a receipt is in a batch: its provider is asked, and what it shows is held against the chain.
 
+use std::collections::BTreeMap;
+
 use codec::{DecodeAll, Encode};
 use surety_chain_client::When;
 use surety_channel_calls::message::{self, FromHolder, InBatch, Message as _, NotShown, ToHolder};
-use surety_channels::{BatchNumber, BatchRoot, Batched, ChunkStatement, End, Request, SignedChunkStatement};
+use surety_channels::{
+    BatchNumber, BatchRoot, Batched, ChunkStatement, End, Request, SignedChunkStatement, incompatible,
+};
 use surety_gateway::{NoProof, Proof, Receipt, Says};
 use surety_types::model::Operation;
 use tokio::time::timeout;
@@ -40,7 +44,7 @@ impl Providers {
     pub(crate) async fn proof_of(&self, receipt: &Receipt) -> Result<Proof, NoProof> {
         let signed = SignedChunkStatement::<AccountId>::decode_all(&mut &*receipt.signed);
         let signed = signed.map_err(|_| NoProof::NotKept)?;
-        let shown = self.shared.look_for(&signed.statement).await?;
+        let shown = self.shared.look_for(&signed.statement, &mut Roots::new()).await?;
         let genesis = self.shared.config.chain.info().genesis;
         let proof = Proof {
             genesis: format!("{genesis:?}"),
@@ -58,24 +62,36 @@ impl Providers {
     }
 }
 
+/// What a provider has committed, as far as it was read. Nothing of that ever changes.
+pub(crate) type Roots = BTreeMap<BatchNumber, BatchRoot>;
+
 impl Shared {
     /// Asks a provider where a receipt of its is, and holds what it shows against the chain.
-    pub async fn look_for(&self, held: &ChunkStatement<AccountId>) -> Result<Shown, NoProof> {
+    pub async fn look_for(
+        &self,
+        held: &ChunkStatement<AccountId>,
+        roots: &mut Roots,
+    ) -> Result<Shown, NoProof> {
         let asked = timeout(self.config.patience.taken, self.ask_where(held)).await;
         let InBatch {
             batch,
             opening,
             request,
+            receipt,
         } = asked.map_err(|_| unshown("it does not answer in time"))??;
-        let root = self.root(&held.payee, batch).await?;
-        let statement = held.clone();
-        let batched = Batched { opening, statement };
+        if !roots.contains_key(&batch) {
+            *roots = self.roots(&held.payee).await?;
+        }
+        let root = roots.get(&batch).copied();
+        let root = root.ok_or_else(|| unshown("it names a batch that the chain does not have"))?;
+        // Of an answer that was lost on the way its provider shows the receipt that goes on from there.
+        let receipt = receipt.filter(|receipt| held.end.is_none() && receipt.covers(held));
+        let statement = receipt.unwrap_or_else(|| held.clone());
         // What has no end is no receipt, whatever batch has it.
-        let is_there = held.end.is_some()
-            && batched
-                .place_in(&self.config.chain.info().genesis, &root)
-                .is_some();
-        if !is_there || request.hash() != held.request {
+        let is_it = statement.end.is_some() && incompatible(held, &statement, None).is_none();
+        let batched = Batched { opening, statement };
+        let place = batched.place_in(&self.config.chain.info().genesis, &root);
+        if !is_it || place.is_none() || request.hash() != batched.statement.request {
             return Err(unshown("what it shows is not in the batch that the chain has"));
         }
         Ok(Shown {
@@ -113,17 +129,17 @@ impl Shared {
     }
 
     /// What a provider has committed, by the newest finalised block.
-    async fn root(&self, provider: &AccountId, batch: u32) -> Result<BatchRoot, NoProof> {
+    async fn roots(&self, provider: &AccountId) -> Result<Roots, NoProof> {
         let batches = self
             .config
             .channels
             .batches(When::Finalized, provider)
             .await
             .map_err(unshown)?;
-        let found = batches.into_iter().find(|view| view.batch == batch);
-        found
-            .map(|view| view.window.root)
-            .ok_or_else(|| unshown("it names a batch that the chain does not have"))
+        Ok(batches
+            .into_iter()
+            .map(|view| (view.batch, view.window.root))
+            .collect())
     }
 }
 

@@ -5,7 +5,6 @@
 //! signed different ids one has lied, and nobody here knows which.
 
 use std::{
-    collections::BTreeSet,
     future::poll_fn,
     mem,
     sync::Arc,
@@ -14,7 +13,6 @@ use std::{
 };
 
 use async_trait::async_trait;
-use surety_chain_client::parse_address;
 use surety_gateway::{Beside, Generating, Receipt, Step, UpstreamError};
 use tokio::{
     task::JoinSet,
@@ -26,6 +24,7 @@ use crate::{
     ask::{Asked, Call, Failure, lost},
     market::{Shared, named},
     run::{Piece, Run, ids},
+    upstream::accounts,
 };
 
 /// For so long the end of an answer waits for what the others have cost. Nearly all of them have ended
@@ -72,9 +71,9 @@ impl Race {
         avoid: &[String],
         most: usize,
     ) -> Result<Option<Self>, UpstreamError> {
-        let refused: BTreeSet<AccountId> = avoid.iter().filter_map(|name| parse_address(name)).collect();
-        let ways = shared.ways(&asked.need, &refused, most);
+        let ways = shared.ways(&asked.need, &accounts(avoid), most);
         if ways.len() < 2 {
+            tracing::warn!("an answer is asked of one provider alone: no other can be asked now");
             return Ok(None);
         }
         let mut race = Self {
@@ -126,7 +125,7 @@ impl Race {
             match asked {
                 Ok(Ok(call)) => self.runs.push(Run::new(self.shared.clone(), call)),
                 Ok(Err(Failure::Lost(error))) => self.fails(error),
-                Ok(Err(Failure::Next)) => {}
+                Ok(Err(Failure::Next | Failure::Dearer)) => {}
                 Err(error) => tracing::error!(%error, "a provider cannot be asked"),
             }
         }
@@ -190,7 +189,7 @@ impl Race {
                 match asked {
                     Ok(Ok(call)) => drop(losing.spawn(lose(Run::new(shared.clone(), call)))),
                     Ok(Err(Failure::Lost(error))) => beside.spend(spent(&error)),
-                    Ok(Err(Failure::Next)) | Err(_) => {}
+                    Ok(Err(Failure::Next | Failure::Dearer)) | Err(_) => {}
                 }
             }
             let mut losers = Vec::new();

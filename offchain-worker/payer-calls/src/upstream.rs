@@ -12,6 +12,7 @@ use surety_gateway::{
 use surety_journal::CallStore;
 use surety_proofs::content_hash;
 use surety_types::{
+    ModelId,
     input::{encode_items, encode_prompt},
     model::Operation,
 };
@@ -35,6 +36,17 @@ const CHUNK_TOKENS: u32 = 16;
 const ITEMS_MAX: u32 = 128;
 
 impl Providers {
+    /// What a unit may cost of a request for so many, of all together that are asked the same, by none of
+    /// those to `avoid`.
+    fn quoted(&self, of: (ModelId, Operation), units: u32, avoid: &[String]) -> Option<u128> {
+        let spending = &self.shared.config.spending;
+        let cheapest = self.shared.cheapest(of, units, &accounts(avoid))?;
+        let slack = u128::from(spending.slack_percent).saturating_add(100);
+        let one = cheapest.saturating_mul(slack).div_ceil(100);
+        let racers = u128::try_from(self.shared.config.race.max(1)).unwrap_or(u128::MAX);
+        Some(one.min(spending.unit_price_max).saturating_mul(racers))
+    }
+
     /// What one of those may cost that are asked the same.
     fn share(&self, price_max: u128) -> u128 {
         let racers = u128::try_from(self.shared.config.race.max(1)).unwrap_or(u128::MAX);
@@ -142,11 +154,22 @@ impl Providers {
             .filter_map(|place| items.get(*place).cloned())
             .collect();
         let asked = Self::asked_items(sold, &some, price_max)?;
-        let mut refused: BTreeSet<AccountId> = avoid.iter().filter_map(|name| parse_address(name)).collect();
+        let mut refused = accounts(avoid);
         refused.insert(provider.clone());
         let sample = Sample { places, asked };
         Ok(Some(Confirmations::begin(&self.shared, sample, &refused, most)))
     }
+}
+
+/// Those that are named.
+pub(crate) fn accounts(names: &[String]) -> BTreeSet<AccountId> {
+    names.iter().filter_map(|name| parse_address(name)).collect()
+}
+
+/// Items that one request for vectors has at most.
+fn items_at_once(sold: &Sold) -> u32 {
+    let at_once = CHUNK_BYTES_MAX.checked_div(sold.facts.item_bytes);
+    at_once.unwrap_or_default().clamp(1, ITEMS_MAX)
 }
 
 /// Vectors of numbers of 32 bits, little-endian, one after the other. A payer takes whole ones alone.
@@ -168,26 +191,31 @@ fn malformed(fault: &dyn std::fmt::Display) -> UpstreamError {
 #[async_trait]
 impl Upstream for Providers {
     fn models(&self) -> Vec<Offered> {
-        let spending = &self.shared.config.spending;
-        let racers = u128::try_from(self.shared.config.race.max(1)).unwrap_or(u128::MAX);
         let mut offered = Vec::new();
         for (name, sold) in &self.shared.config.models {
             for operation in &sold.operations {
-                let cheapest = self.shared.cheapest(sold.model, *operation);
-                let Some(cheapest) = cheapest.filter(|price| *price <= spending.unit_price_max) else {
-                    continue;
-                };
-                let slack = u128::from(spending.slack_percent).saturating_add(100);
-                let unit_price_max = cheapest.saturating_mul(slack).div_ceil(100);
-                offered.push(Offered {
+                let unit_price_max = self.quoted((sold.model, *operation), 1, &[]);
+                offered.extend(unit_price_max.map(|unit_price_max| Offered {
                     name: name.clone(),
                     generates: *operation == Operation::Generate,
-                    // Of all that are asked the same.
-                    unit_price_max: unit_price_max.min(spending.unit_price_max).saturating_mul(racers),
-                });
+                    unit_price_max,
+                }));
             }
         }
         offered
+    }
+
+    fn unit_price_max(&self, model: &str, generates: bool, units: u32, avoid: &[String]) -> Option<u128> {
+        let operation = match generates {
+            true => Operation::Generate,
+            false => Operation::Embed,
+        };
+        let sold = self.sold(model, operation).ok()?;
+        let units = match operation {
+            Operation::Generate => units,
+            Operation::Embed => units.min(items_at_once(sold)),
+        };
+        self.quoted((sold.model, operation), units, avoid)
     }
 
     async fn generate(
@@ -225,9 +253,7 @@ impl Upstream for Providers {
         avoid: &[String],
     ) -> Result<Embedded, UpstreamError> {
         let sold = self.sold(model, Operation::Embed)?;
-        let at_once = CHUNK_BYTES_MAX.checked_div(sold.facts.item_bytes);
-        let at_once = at_once.unwrap_or_default().clamp(1, ITEMS_MAX);
-        let at_once = usize::try_from(at_once).unwrap_or(usize::MAX);
+        let at_once = usize::try_from(items_at_once(sold)).unwrap_or(usize::MAX);
         let price = self.share(price_max);
         let price = price
             .checked_div(items.len().try_into().unwrap_or(u128::MAX))
@@ -299,12 +325,12 @@ impl Providers {
             // Nothing of a channel that has ended is paid or disputed any more.
             return Verdict::Final;
         };
-        if receipt.nonce < handle.status().purse.next {
-            return Verdict::Final;
-        }
+        let is_counted = receipt.nonce < handle.status().purse.next;
         match handle.holds(receipt.nonce).await {
-            Some(false) => Verdict::Challengeable,
+            // What was counted may be another receipt of that number, until its provider has shown it.
             Some(true) | None => Verdict::Unbatched,
+            Some(false) if is_counted => Verdict::Final,
+            Some(false) => Verdict::Challengeable,
         }
     }
 

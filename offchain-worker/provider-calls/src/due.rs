@@ -6,7 +6,7 @@ use surety_channel_calls::{
     message::NotShown,
     payee::{Duty, RedeemPolicy, Shown},
 };
-use surety_channels::{BatchNumber, ChunkStatement, End, view::Wanted};
+use surety_channels::{BatchNumber, ChunkStatement, End, counted_for, view::Wanted};
 
 use crate::{
     desk::Desk,
@@ -103,10 +103,15 @@ impl Desk {
         }
     }
 
-    /// Where a receipt is that somebody holds: it says all that it says, which nobody else knows.
+    /// Where a receipt is that somebody holds, all or the first part of it: it says what was asked, which
+    /// nobody else knows.
     fn receipt_of(&self, said: &ChunkStatement<AccountId>) -> Result<Shown, NotShown> {
+        let is_it = |receipt: &ChunkStatement<AccountId>| {
+            let is_longer = said.end.is_none() && said.bytes > 0 && receipt.covers(said);
+            receipt == said || (is_longer && receipt.request == said.request)
+        };
         match self.payee.open_receipt(said.channel, said.nonce) {
-            Some(shown) if shown.batched.statement == *said => Ok(shown),
+            Some(shown) if is_it(&shown.batched.statement) => Ok(shown),
             None if self.payee.request(said.channel, said.nonce).is_some() => Err(NotShown::NoBatch),
             Some(_) | None => Err(NotShown::Lost),
         }
@@ -131,7 +136,7 @@ impl Desk {
                 false => 1,
             },
             margin: self.parts.config.margin,
-            redeem_by: sight.rules.redeem_by,
+            redeem_by: counted_for(sight.rules.redeem_by, sight.rules.supply_window),
         };
         let windows = sight.windows();
         let mut is_urgent = false;

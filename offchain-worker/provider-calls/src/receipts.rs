@@ -11,13 +11,14 @@ use crate::points::{Points, Question};
 impl Points {
     /// Answers whoever holds a receipt. It costs no more than a look at what is in memory.
     pub(crate) async fn answer_holder(&self, held: Box<ChunkStatement<AccountId>>) -> ToHolder {
-        let (channel, nonce) = (held.channel, held.nonce);
+        let (channel, nonce, is_whole) = (held.channel, held.nonce, held.end.is_some());
         let shown = self.ask_desk(|back| Question::Receipt(held, back)).await;
         match shown.unwrap_or(Err(NotShown::NoBatch)) {
             Ok(shown) => ToHolder::Receipt(InBatch {
                 batch: shown.batch,
                 opening: shown.batched.opening,
                 request: shown.request,
+                receipt: (!is_whole).then_some(shown.batched.statement),
             }),
             Err(why) => {
                 tracing::debug!(channel, nonce, %why, "whoever holds a receipt is shown nothing");

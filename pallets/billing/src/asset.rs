@@ -1,16 +1,8 @@
-//! The only user of the currency.
+//! The only user of the currency. Escrow is in a pot: its records say whose it is.
 
-#[cfg(any(feature = "std", feature = "try-runtime"))]
-use alloc::collections::BTreeMap;
-use frame_support::{
-    dispatch::DispatchResult,
-    traits::{
-        fungible::MutateHold,
-        tokens::{Fortitude, Precision},
-    },
-};
-use sp_runtime::{DispatchError, traits::Zero};
-use surety_pallet_holds::{can_take, hand_over};
+use frame_support::{dispatch::DispatchResult, traits::Get};
+use sp_runtime::{DispatchError, traits::AccountIdConversion};
+use surety_pallet_holds::pot;
 
 use crate::{BalanceOf, Config, HoldReason};
 
@@ -23,62 +15,58 @@ pub(crate) enum Delivery {
     Burned,
 }
 
-/// Holds `amount` on the client's account.
-pub(crate) fn hold<T: Config>(client: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
-    T::Currency::hold(&HoldReason::Escrow.into(), client, amount)
+/// Where escrow is.
+pub(crate) fn pot<T: Config>() -> T::AccountId {
+    T::PotId::get().into_account_truncating()
 }
 
-/// Whether what every account has on hold is what is recorded of it.
-#[cfg(any(feature = "std", feature = "try-runtime"))]
-pub(crate) fn are_recorded<T: Config>(recorded: &BTreeMap<T::AccountId, BalanceOf<T>>) -> bool {
-    surety_pallet_holds::are_recorded::<T, T::Currency>(&HoldReason::Escrow.into(), recorded)
+/// Takes `amount` from the client: not what is frozen on its account, nor what keeps that.
+pub(crate) fn take<T: Config>(client: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
+    pot::put::<_, T::Currency>(&pot::<T>(), client, amount)
 }
 
-/// Moves `amount` of the client's escrow to `payee`, or burns it when `payee` cannot take it.
+/// Pays `amount` of what is in escrow to `payee`, or burns it when `payee` cannot take it.
 pub(crate) fn deliver<T: Config>(
-    client: &T::AccountId,
     payee: &T::AccountId,
     amount: BalanceOf<T>,
 ) -> Result<Delivery, DispatchError> {
-    if hand_over::<_, T::Currency>(&HoldReason::Escrow.into(), client, payee, amount)? {
+    if pot::pay::<_, T::Currency>(&pot::<T>(), payee, amount)? {
         return Ok(Delivery::Arrived);
     }
-    burn::<T>(client, amount)?;
+    burn::<T>(amount)?;
     Ok(Delivery::Burned)
 }
 
-/// Returns `amount` of its escrow to the client, or burns it when the client's account cannot take it.
-pub(crate) fn release<T: Config>(
-    client: &T::AccountId,
-    amount: BalanceOf<T>,
-) -> Result<Delivery, DispatchError> {
-    if !can_take::<_, T::Currency>(client, amount) {
-        burn::<T>(client, amount)?;
-        return Ok(Delivery::Burned);
-    }
-    T::Currency::release(&HoldReason::Escrow.into(), client, amount, Precision::Exact)?;
-    Ok(Delivery::Arrived)
+/// Burns `amount` of what is in escrow.
+pub(crate) fn burn<T: Config>(amount: BalanceOf<T>) -> DispatchResult {
+    pot::burn::<_, T::Currency>(&pot::<T>(), amount)
 }
 
-/// Burns `amount` of the client's escrow.
-pub(crate) fn burn<T: Config>(client: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
-    if !amount.is_zero() {
-        T::Currency::burn_held(
-            &HoldReason::Escrow.into(),
-            client,
-            amount,
-            Precision::Exact,
-            Fortitude::Force,
-        )?;
-    }
-    Ok(())
+/// Whether all that is recorded can be paid.
+#[cfg(any(feature = "std", feature = "try-runtime"))]
+pub(crate) fn covers<T: Config>(recorded: BalanceOf<T>) -> bool {
+    pot::covers::<_, T::Currency>(&pot::<T>(), recorded)
 }
 
-/// Gives `who` so much that `amount` can be held on its account.
+/// Whether nothing is on hold any more, as escrow was.
+#[cfg(any(feature = "std", feature = "try-runtime"))]
+pub(crate) fn is_nothing_on_hold<T: Config>() -> bool {
+    let nothing = Default::default();
+    surety_pallet_holds::are_recorded::<T, T::Currency>(&HoldReason::Escrow.into(), &nothing)
+}
+
+/// For the migration: moves what a client has on hold into the pot.
+pub(crate) fn move_hold<T: Config>(client: &T::AccountId, amount: BalanceOf<T>) -> bool {
+    pot::move_hold::<_, T::Currency>(&HoldReason::Escrow.into(), &pot::<T>(), client, amount)
+}
+
+/// Gives `who` so much that `amount` can be taken from its account, and the pot its own.
 #[cfg(feature = "runtime-benchmarks")]
 pub(crate) fn endow<T: Config>(who: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
     use frame_support::traits::fungible::{Inspect, Mutate};
     use sp_runtime::Saturating;
-    T::Currency::mint_into(who, amount.saturating_add(T::Currency::minimum_balance()))?;
+    let least = T::Currency::minimum_balance();
+    T::Currency::mint_into(&pot::<T>(), least)?;
+    T::Currency::mint_into(who, amount.saturating_add(least))?;
     Ok(())
 }

@@ -25,7 +25,6 @@ impl<T: Config> Pallet<T> {
     /// Pays a provider's auditors out of what it is paid, or would have been. Returns what is left of that.
     pub(crate) fn pay_auditors(
         task: TaskId,
-        client: &T::AccountId,
         payment: &Assignment<T::AccountId, BalanceOf<T>>,
         audits: &[AuditToPay<T::AccountId>],
     ) -> Result<Assignment<T::AccountId, BalanceOf<T>>, DispatchError> {
@@ -35,7 +34,7 @@ impl<T: Config> Pallet<T> {
         for audit in of_provider() {
             let each = AuditPay::of(audit.share, payment.price, count);
             left = left.saturating_sub(each);
-            Self::pay_auditor(task, client, audit, each)?;
+            Self::pay_auditor(task, audit, each)?;
         }
         Ok(Assignment {
             provider: payment.provider.clone(),
@@ -43,19 +42,14 @@ impl<T: Config> Pallet<T> {
         })
     }
 
-    fn pay_auditor(
-        task: TaskId,
-        client: &T::AccountId,
-        audit: &AuditToPay<T::AccountId>,
-        amount: BalanceOf<T>,
-    ) -> DispatchResult {
+    fn pay_auditor(task: TaskId, audit: &AuditToPay<T::AccountId>, amount: BalanceOf<T>) -> DispatchResult {
         if amount.is_zero() {
             return Ok(());
         }
         let AuditToPay {
             provider, verifier, ..
         } = audit.clone();
-        match asset::deliver::<T>(client, &verifier, amount)? {
+        match asset::deliver::<T>(&verifier, amount)? {
             Delivery::Arrived => {
                 Self::add_to_totals(|totals| &mut totals.paid, amount)?;
                 Self::deposit_event(Event::AuditorPaid {

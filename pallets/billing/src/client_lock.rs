@@ -1,4 +1,4 @@
-//! The client's own lock: a part of its task's cap, on hold beside the escrow, that only a proven fault of
+//! The client's own lock: a part of its task's cap, in the pot beside the escrow, that only a proven fault of
 //! its own takes.
 //!
 //! It goes back whole at settlement, at a refund and at a cancellation, whoever else was at fault. What a
@@ -28,12 +28,12 @@ impl<T: Config> Pallet<T> {
         T::ClientLock::get().mul_ceil(cap)
     }
 
-    /// Puts the lock on hold beside the cap.
+    /// Takes the lock beside the cap.
     pub(crate) fn take_lock(task: TaskId, client: &T::AccountId, lock: BalanceOf<T>) -> DispatchResult {
         if lock.is_zero() {
             return Ok(());
         }
-        asset::hold::<T>(client, lock)?;
+        asset::take::<T>(client, lock)?;
         Self::add_to_totals(|totals| &mut totals.opened, lock)?;
         let (client, amount) = (client.clone(), lock);
         Self::deposit_event(Event::ClientLocked { task, client, amount });
@@ -55,12 +55,12 @@ impl<T: Config> Pallet<T> {
         let share = half.checked_div(&count).unwrap_or_else(Zero::zero);
         let mut shared = BalanceOf::<T>::zero();
         for provider in providers {
-            shared = shared.saturating_add(Self::hand_over_share(task, client, provider, share)?);
+            shared = shared.saturating_add(Self::compensate(task, provider, share)?);
         }
         let burned = lock.saturating_sub(shared);
         // What a provider's account could not take is burned already.
         let unasked = lock.saturating_sub(share.saturating_mul(count));
-        asset::burn::<T>(client, unasked)?;
+        asset::burn::<T>(unasked)?;
         Self::add_to_totals(|totals| &mut totals.paid, shared)?;
         Self::add_to_totals(|totals| &mut totals.burned, burned)?;
         let client = client.clone();
@@ -74,13 +74,12 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Returns how much of `share` arrived: all or nothing of it.
-    fn hand_over_share(
+    fn compensate(
         task: TaskId,
-        client: &T::AccountId,
         provider: &T::AccountId,
         share: BalanceOf<T>,
     ) -> Result<BalanceOf<T>, DispatchError> {
-        let amount = Self::deliver_share(client, provider, share)?;
+        let amount = Self::deliver_share(provider, share)?;
         if !amount.is_zero() {
             let provider = provider.clone();
             Self::deposit_event(Event::ProviderCompensated {
@@ -98,7 +97,7 @@ impl<T: Config> Pallet<T> {
             return Ok(());
         }
         let (client, amount) = (client.clone(), lock);
-        match asset::release::<T>(&client, amount)? {
+        match asset::deliver::<T>(&client, amount)? {
             Delivery::Arrived => {
                 Self::add_to_totals(|totals| &mut totals.refunded, amount)?;
                 Self::deposit_event(Event::ClientUnlocked { task, client, amount });

@@ -14,9 +14,9 @@ use surety_types::{
 };
 
 use crate::{
-    BalanceOf, Config, Error, EscrowRecord, Escrows, Event, Pallet, Totals, TotalsOf,
+    BalanceOf, Config, Error, EscrowRecord, Escrows, Event, FeeTerms, Pallet, Totals, TotalsOf,
     asset::{self, Delivery},
-    split::{FeeSplit, FeeTerms, split},
+    split::{FeeSplit, split},
 };
 
 impl<T: Config> Escrow<T::AccountId, BalanceOf<T>> for Pallet<T> {
@@ -68,7 +68,7 @@ impl<T: Config> Escrow<T::AccountId, BalanceOf<T>> for Pallet<T> {
 }
 
 impl<T: Config> Pallet<T> {
-    fn fee_terms() -> FeeTerms<BalanceOf<T>> {
+    pub(crate) fn fee_terms() -> FeeTerms<BalanceOf<T>> {
         FeeTerms {
             rate: T::FeeRate::get(),
             minimum: T::FeeMin::get(),
@@ -78,7 +78,7 @@ impl<T: Config> Pallet<T> {
     fn do_open(task: TaskId, client: &T::AccountId, cap: BalanceOf<T>) -> DispatchResult {
         ensure!(!cap.is_zero(), Error::<T>::CapBelowFee);
         ensure!(!Escrows::<T>::contains_key(task), Error::<T>::EscrowExists);
-        asset::hold::<T>(client, cap)?;
+        asset::take::<T>(client, cap)?;
         let lock = Self::client_lock(cap);
         Escrows::<T>::insert(
             task,
@@ -86,6 +86,7 @@ impl<T: Config> Pallet<T> {
                 client: client.clone(),
                 held: cap,
                 lock,
+                fee: Self::fee_terms(),
             },
         );
         Self::add_to_totals(|totals| &mut totals.opened, cap)?;
@@ -113,15 +114,15 @@ impl<T: Config> Pallet<T> {
             .held
             .checked_sub(&paid)
             .ok_or(Error::<T>::PaymentsExceedEscrow)?;
-        // The fee may have been raised since the prices were limited: it takes what is left at most.
-        let fee = Self::fee_terms().fee(paid).min(left);
+        // The fee may have been lower when the prices were limited: it takes what is left at most.
+        let fee = escrow.fee.fee(paid).min(left);
         let refund = left.saturating_sub(fee);
 
         for payment in payments {
-            let rest = Self::pay_auditors(task, &escrow.client, payment, audits)?;
-            Self::pay(task, &escrow.client, rest)?;
+            let rest = Self::pay_auditors(task, payment, audits)?;
+            Self::pay(task, rest)?;
         }
-        Self::take_fee(task, &escrow.client, fee)?;
+        Self::take_fee(task, fee)?;
         Self::give_back(task, &escrow.client, refund)?;
         Self::return_lock(task, &escrow.client, escrow.lock)?;
         Self::note_work(payments, paid, fee);
@@ -150,7 +151,7 @@ impl<T: Config> Pallet<T> {
         let mut paid = BalanceOf::<T>::zero();
         for provider in unpaid {
             ensure!(provider.price <= escrow.held, Error::<T>::PaymentsExceedEscrow);
-            let rest = Self::pay_auditors(task, &escrow.client, provider, audits)?.price;
+            let rest = Self::pay_auditors(task, provider, audits)?.price;
             let of_audits = provider.price.saturating_sub(rest);
             escrow.held = escrow.held.saturating_sub(of_audits);
             paid = paid.saturating_add(of_audits);
@@ -171,11 +172,7 @@ impl<T: Config> Pallet<T> {
         Self::lose_lock(task, &escrow.client, escrow.lock, providers)
     }
 
-    fn pay(
-        task: TaskId,
-        client: &T::AccountId,
-        payment: Assignment<T::AccountId, BalanceOf<T>>,
-    ) -> DispatchResult {
+    fn pay(task: TaskId, payment: Assignment<T::AccountId, BalanceOf<T>>) -> DispatchResult {
         let Assignment {
             provider,
             price: amount,
@@ -183,7 +180,7 @@ impl<T: Config> Pallet<T> {
         if amount.is_zero() {
             return Ok(());
         }
-        match asset::deliver::<T>(client, &provider, amount)? {
+        match asset::deliver::<T>(&provider, amount)? {
             Delivery::Arrived => {
                 Self::add_to_totals(|totals| &mut totals.paid, amount)?;
                 Self::deposit_event(Event::ProviderPaid {
@@ -197,7 +194,7 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    fn take_fee(task: TaskId, client: &T::AccountId, fee: BalanceOf<T>) -> DispatchResult {
+    fn take_fee(task: TaskId, fee: BalanceOf<T>) -> DispatchResult {
         if fee.is_zero() {
             return Ok(());
         }
@@ -206,9 +203,9 @@ impl<T: Config> Pallet<T> {
             validators,
             burned,
         } = split(fee, T::TreasuryShare::get(), T::ValidatorShare::get());
-        asset::burn::<T>(client, burned)?;
-        let treasury = Self::deliver_share(client, &T::TreasuryAccount::get(), treasury)?;
-        let validators = Self::deliver_share(client, &T::ValidatorPot::get(), validators)?;
+        asset::burn::<T>(burned)?;
+        let treasury = Self::deliver_share(&T::TreasuryAccount::get(), treasury)?;
+        let validators = Self::deliver_share(&T::ValidatorPot::get(), validators)?;
 
         let delivered = treasury.saturating_add(validators);
         let burned = fee.saturating_sub(delivered);
@@ -225,14 +222,13 @@ impl<T: Config> Pallet<T> {
 
     /// Returns how much of `share` arrived: all or nothing of it.
     pub(crate) fn deliver_share(
-        client: &T::AccountId,
         payee: &T::AccountId,
         share: BalanceOf<T>,
     ) -> Result<BalanceOf<T>, DispatchError> {
         if share.is_zero() {
             return Ok(share);
         }
-        Ok(match asset::deliver::<T>(client, payee, share)? {
+        Ok(match asset::deliver::<T>(payee, share)? {
             Delivery::Arrived => share,
             Delivery::Burned => Zero::zero(),
         })
@@ -243,7 +239,7 @@ impl<T: Config> Pallet<T> {
             return Ok(());
         }
         let client = client.clone();
-        match asset::release::<T>(&client, amount)? {
+        match asset::deliver::<T>(&client, amount)? {
             Delivery::Arrived => {
                 Self::add_to_totals(|totals| &mut totals.refunded, amount)?;
                 Self::deposit_event(Event::EscrowRefunded { task, client, amount });

@@ -15,6 +15,7 @@ mod asset;
 mod audit_pay;
 mod client_lock;
 mod escrow;
+pub mod migrations;
 #[cfg(test)]
 mod mock;
 mod split;
@@ -26,7 +27,7 @@ mod types;
 mod view;
 
 pub use pallet::*;
-pub use types::EscrowRecord;
+pub use types::{EscrowRecord, FeeTerms};
 
 use frame_support::traits::fungible::Inspect;
 
@@ -39,8 +40,9 @@ pub type TotalsOf<T> = types::Totals<BalanceOf<T>>;
 #[frame_support::pallet]
 #[allow(unused_qualifications)] // In what the macro writes.
 pub mod pallet {
-    use super::{BalanceOf, EscrowRecord, TotalsOf};
+    use super::{BalanceOf, EscrowRecord, TotalsOf, asset};
     use frame_support::{
+        PalletId,
         pallet_prelude::*,
         traits::fungible::{Mutate, MutateHold},
     };
@@ -52,7 +54,7 @@ pub mod pallet {
         traits::WorkPay,
     };
 
-    const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
+    const STORAGE_VERSION: StorageVersion = StorageVersion::new(2);
 
     /// Escrow of all tasks.
     #[pallet::pallet]
@@ -62,17 +64,21 @@ pub mod pallet {
     /// What the runtime provides.
     #[pallet::config]
     pub trait Config: frame_system::Config<RuntimeEvent: From<Event<Self>>> {
-        /// The runtime's reasons for holds.
+        /// The runtime's reasons for holds: escrow was on hold until version 2.
         type RuntimeHoldReason: From<HoldReason>;
 
         /// SURE.
         type Currency: Mutate<Self::AccountId>
             + MutateHold<Self::AccountId, Reason = <Self as Config>::RuntimeHoldReason>;
 
-        /// Protocol fee, as a part of what providers are paid.
+        /// Where escrow is. The runtime sees to it that its account exists.
+        #[pallet::constant]
+        type PotId: Get<PalletId>;
+
+        /// Protocol fee, as a part of what providers are paid. A task's is what it was posted with.
         type FeeRate: Get<Permill>;
 
-        /// The least protocol fee of a settled task, in plancks.
+        /// The least protocol fee of a settled task, in plancks. A task's is what it was posted with.
         type FeeMin: Get<BalanceOf<Self>>;
 
         /// Part of the fee that goes to the treasury.
@@ -97,10 +103,10 @@ pub mod pallet {
         type Tasks: TaskHistory<Self::AccountId, BalanceOf<Self>>;
     }
 
-    /// Why money is held.
+    /// Why money was on hold.
     #[pallet::composite_enum]
     pub enum HoldReason {
-        /// For tasks that are not settled yet.
+        /// Escrow, until version 2: nothing is on hold for it any more.
         Escrow,
     }
 
@@ -178,7 +184,7 @@ pub mod pallet {
             /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
-        /// A client's own lock was put on hold beside its escrow.
+        /// A client's own lock was taken beside its escrow.
         ClientLocked {
             /// Task id.
             task: TaskId,
@@ -231,6 +237,13 @@ pub mod pallet {
         /// Payments come to more than is in escrow. This is a fault of the runtime: please report it with the
         /// task's number.
         PaymentsExceedEscrow,
+    }
+
+    impl<T: Config> Pallet<T> {
+        /// The account that escrow is in.
+        pub fn pot() -> T::AccountId {
+            asset::pot::<T>()
+        }
     }
 
     #[pallet::hooks]

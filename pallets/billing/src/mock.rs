@@ -3,16 +3,13 @@
 #![allow(clippy::unwrap_used)]
 
 use frame_support::{
-    construct_runtime, derive_impl, parameter_types,
-    traits::{
-        ConstU32, ConstU128,
-        fungible::{Inspect, InspectHold},
-    },
+    PalletId, construct_runtime, derive_impl, parameter_types,
+    traits::{ConstU32, ConstU128, fungible::Inspect},
 };
 use sp_runtime::{BuildStorage, Perbill, Permill, traits::IdentityLookup};
 use surety_types::{task::Assignment, traits::WorkPay, trust::AuditToPay};
 
-use crate::{self as billing, Event, HoldReason, Pallet};
+use crate::{self as billing, Event, Pallet};
 
 pub type AccountId = u64;
 pub type Balance = u128;
@@ -62,6 +59,7 @@ parameter_types! {
     pub static ClientLock: Permill = Permill::zero();
     pub const TreasuryAccount: AccountId = TREASURY;
     pub const ValidatorPot: AccountId = POT;
+    pub const PotId: PalletId = PalletId(*b"sur/escr");
     /// For whose work which part of a fee was taken.
     pub static NotedWork: Vec<(AccountId, Balance)> = Vec::new();
 }
@@ -78,6 +76,7 @@ impl WorkPay<AccountId, Balance> for Notes {
 impl billing::Config for Test {
     type RuntimeHoldReason = RuntimeHoldReason;
     type Currency = Balances;
+    type PotId = PotId;
     type FeeRate = FeeRate;
     type FeeMin = FeeMin;
     type TreasuryShare = TreasuryShare;
@@ -97,7 +96,7 @@ pub struct TestExt {
 impl TestExt {
     pub fn new() -> Self {
         let clients = [CLIENT, OTHER_CLIENT].map(|who| (who, 1_000_000));
-        let others = [ALICE, BOB, TREASURY, POT].map(|who| (who, ED));
+        let others = [ALICE, BOB, TREASURY, POT, Billing::pot()].map(|who| (who, ED));
         Self {
             balances: clients.into_iter().chain(others).collect(),
         }
@@ -161,8 +160,9 @@ pub fn free(who: AccountId) -> Balance {
     Balances::balance(&who)
 }
 
-pub fn on_hold(who: AccountId) -> Balance {
-    Balances::balance_on_hold(&HoldReason::Escrow.into(), &who)
+/// What is in the pot beside what keeps its account.
+pub fn in_pot() -> Balance {
+    free(Billing::pot()) - ED
 }
 
 pub fn issuance() -> Balance {

@@ -2,14 +2,7 @@
 
 use sp_runtime::{Permill, traits::AtLeast32BitUnsigned};
 
-/// How the protocol fee is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FeeTerms<Balance> {
-    /// Part of what providers are paid.
-    pub rate: Permill,
-    /// The least a task pays, in plancks.
-    pub minimum: Balance,
-}
+use crate::FeeTerms;
 
 /// Where a fee goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +17,7 @@ pub(crate) struct FeeSplit<Balance> {
 
 impl<Balance: AtLeast32BitUnsigned + Copy> FeeTerms<Balance> {
     /// Fee on top of `paid`.
-    pub fn fee(&self, paid: Balance) -> Balance {
+    pub(crate) fn fee(&self, paid: Balance) -> Balance {
         self.rate.mul_floor(paid).max(self.minimum)
     }
 
@@ -42,7 +35,7 @@ impl<Balance: AtLeast32BitUnsigned + Copy> FeeTerms<Balance> {
     /// Looks for it by halving: the cost never falls as the price rises, so that this holds for any rounding
     /// of the fee, in at most as many steps as a balance has bits.
     #[allow(clippy::arithmetic_side_effects, reason = "the divisor is two")]
-    pub fn price_limit(&self, cap: Balance, redundancy: u32) -> Option<Balance> {
+    pub(crate) fn price_limit(&self, cap: Balance, redundancy: u32) -> Option<Balance> {
         let one = Balance::one();
         let two = one.saturating_add(one);
         if redundancy == 0 || !self.affordable(one, redundancy, cap) {

@@ -2,16 +2,28 @@
 
 use codec::{Decode, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
+use sp_runtime::Permill;
 
-/// A client's money, held for one task.
+/// A client's money, kept for one task.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen, TypeInfo)]
 pub struct EscrowRecord<AccountId, Balance> {
-    /// On whose account it is held.
+    /// Whose it is: what is left goes back to it.
     pub client: AccountId,
     /// What it pays out of, in plancks.
     pub held: Balance,
-    /// Its own lock, held beside that, in plancks.
+    /// Its own lock, beside that, in plancks.
     pub lock: Balance,
+    /// The fee as it was when the client agreed to it.
+    pub fee: FeeTerms<Balance>,
+}
+
+/// How the protocol fee is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen, TypeInfo)]
+pub struct FeeTerms<Balance> {
+    /// Part of what providers are paid.
+    pub rate: Permill,
+    /// The least a task pays, in plancks.
+    pub minimum: Balance,
 }
 
 /// Where all escrow since genesis went, in plancks. What is neither of the last four is still open.

@@ -17,6 +17,7 @@ use points::*;
 use receipts::*;
 use setup::*;
 use sp_core::H256;
+use surety_channels::view::Says;
 use surety_types::traits::{BlockEntropy, StakeLedger};
 
 use crate::*;
@@ -251,6 +252,7 @@ mod benchmarks {
         let held = signed::<T>();
         let key = rich::<T>("key");
         channel::<T>(key.clone(), late::<T>());
+        fill_batches::<T>(late::<T>());
         demand::<T>(&key, &key, points(BATCH, DEMANDS_MAX - 1), late::<T>());
 
         #[extrinsic_call]
@@ -285,7 +287,8 @@ mod benchmarks {
         let wanted = Wanted::Receipt {
             channel: CHANNEL,
             nonce: statement.nonce,
-            bytes: statement.bytes,
+            says: Says::of(&statement, &T::Genesis::get()),
+            counted: Some((BATCH, BATCH)),
         };
         let all = points(BATCH, DEMANDS_MAX - 1).chain([wanted]);
         demand::<T>(&key, &key, all, late::<T>());

@@ -21,10 +21,12 @@ pub use types::{
 };
 pub use weights::WeightInfo;
 
+mod asset;
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmarking;
 mod calls;
 mod hooks;
+pub mod migrations;
 #[cfg(test)]
 mod mock;
 mod pool;
@@ -75,7 +77,7 @@ pub const SIGNERS_MAX: u32 = 8;
 pub mod pallet {
     use alloc::boxed::Box;
 
-    use frame_support::{pallet_prelude::*, traits::fungible};
+    use frame_support::{PalletId, pallet_prelude::*, traits::fungible};
     use frame_system::pallet_prelude::*;
     use sp_core::H256;
     use sp_runtime::{FixedU128, traits::BlockNumberProvider};
@@ -94,7 +96,7 @@ pub mod pallet {
 
     use super::*;
 
-    const STORAGE_VERSION: StorageVersion = StorageVersion::new(0);
+    const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
 
     /// Batches with what a channel has in each, in the order of its requests.
     pub type Openings = BoundedVec<(BatchNumber, ChannelOpening), ConstU32<REDEEMED_MAX>>;
@@ -111,7 +113,7 @@ pub mod pallet {
         type Currency: fungible::Mutate<Self::AccountId, Balance = u128>
             + fungible::hold::Mutate<Self::AccountId, Reason = Self::RuntimeHoldReason>;
 
-        /// The runtime's reasons for holds.
+        /// The runtime's reasons for holds: deposits were on hold until version 1.
         type RuntimeHoldReason: From<HoldReason>;
 
         /// Where standing locks are.
@@ -195,6 +197,10 @@ pub mod pallet {
         /// What a verifier locks for each of its points, in plancks.
         type PointBond: Get<u128>;
 
+        /// Where deposits and the prices of demands are. The runtime sees to it that its account exists.
+        #[pallet::constant]
+        type PotId: Get<PalletId>;
+
         /// Keeps levies, and pays points. The runtime sees to it that the account exists.
         type LevyPot: Get<Self::AccountId>;
 
@@ -219,7 +225,8 @@ pub mod pallet {
         /// Time after a batch's window in which what was opened can be refuted.
         type RefuteWindow: Get<Time>;
 
-        /// Time for which a final batch is kept to be redeemed from.
+        /// Time for which a final batch is kept. It is redeemed from until four `SupplyWindow`s before that,
+        /// and demanded from until one.
         type RedeemBy: Get<Time>;
 
         /// Longest time from now to a channel's expiry.
@@ -233,12 +240,12 @@ pub mod pallet {
         type WeightInfo: WeightInfo;
     }
 
-    /// Why funds are on hold.
+    /// Why funds were on hold, until version 1: nothing is any more.
     #[pallet::composite_enum]
     pub enum HoldReason {
-        /// They are deposited in channels.
+        /// They were deposited in channels.
         Channel,
-        /// For what a provider has to show.
+        /// For what a provider had to show.
         Demand,
     }
 
@@ -350,7 +357,8 @@ pub mod pallet {
         ClosedByPayee {
             /// Channel id.
             channel: ChannelId,
-            /// What went back to the payer, in plancks.
+            /// What went back to the payer, in plancks: nothing where it is burned, too little for an account
+            /// that is gone.
             refund: u128,
             /// The payee's last time.
             until: Time,
@@ -359,7 +367,8 @@ pub mod pallet {
         Ended {
             /// Channel id.
             channel: ChannelId,
-            /// What went back to the payer now, in plancks.
+            /// What went back to the payer now, in plancks: nothing where it is burned, too little for an
+            /// account that is gone.
             refund: u128,
         },
         /// A provider stands behind its offer with this, or no longer (0).
@@ -569,8 +578,8 @@ pub mod pallet {
         NoBatch,
         /// An opening does not fit the batch's root. Make it again from the batch of that number.
         BadOpening,
-        /// The batch is not final, is not the channel's next one, or is of another channel. Count batches in
-        /// their order, when they are final.
+        /// The batch is not final, is not the channel's next one, is of another channel, or may be removed
+        /// within four supply windows. Count batches in their order, when they are final, and in time.
         NotCounted,
         /// The batch holds nothing back: it is final, was counted, is of another channel, or was committed
         /// when this one was over. Redeem it if it is final.
@@ -619,7 +628,8 @@ pub mod pallet {
         /// it has added.
         UnknownSigner,
         /// It is about what the provider was convicted for, about an offer that it no longer stands behind,
-        /// or about what is final: there is nothing to lose for it. Nothing can be done.
+        /// about what is final, or about what may be gone before it can be shown: there is nothing to lose
+        /// for it. Nothing can be done.
         TooLate,
         /// The receipt cannot be disputed: it says nothing, is not paid any more, or does not follow from its
         /// request. Report it in the last case.
@@ -634,7 +644,8 @@ pub mod pallet {
         AlreadyDemanded,
         /// The caller has demanded as much of the provider as may be at once. Wait until some was shown.
         TooManyDemands,
-        /// Batches that were counted have the receipt. Nothing has to be shown.
+        /// Batches that were counted have a receipt of that number: it cannot be disputed any more, or they
+        /// may be gone before they can be shown. Nothing has to be.
         AlreadyCounted,
         /// Nobody has demanded that, or it is something else. Show what the demand names.
         NotDemanded,
@@ -662,6 +673,13 @@ pub mod pallet {
         /// The receipt says what the verifier found, or the point is not in it; or the batch is not paid.
         /// Refute a point that differs.
         NothingRefuted,
+    }
+
+    impl<T: Config> Pallet<T> {
+        /// The account that deposits, and what demands cost, are in.
+        pub fn pot() -> T::AccountId {
+            asset::pot::<T>()
+        }
     }
 
     #[pallet::hooks]
@@ -800,7 +818,8 @@ pub mod pallet {
         }
 
         /// Demands a batch with the receipt of a request of which the caller, the channel's payer or its key,
-        /// holds a signed statement. The price is put on hold; half of it is the provider's when it is shown.
+        /// holds a signed statement. The price is paid now; half of it is the provider's when it is shown,
+        /// and the rest comes back.
         #[pallet::call_index(18)]
         pub fn demand_receipt(
             origin: OriginFor<T>,

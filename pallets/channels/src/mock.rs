@@ -1,6 +1,6 @@
 //! A runtime of System, Balances, staking and this pallet, with real sr25519 keys.
 
-use frame_support::{assert_ok, derive_impl, parameter_types, traits::Hooks};
+use frame_support::{PalletId, assert_ok, derive_impl, parameter_types, traits::Hooks};
 use sp_core::{H256, Pair, sr25519};
 use sp_runtime::{
     AccountId32, BuildStorage, DispatchError, DispatchResult, FixedU128, Perquintill,
@@ -99,6 +99,7 @@ parameter_types! {
     pub const PointCost: u128 = SURE / 100;
     pub Pay: AuditPay = AuditPay::default();
     pub Pot: AccountId32 = AccountId32::new([9; 32]);
+    pub const PotId: PalletId = PalletId(*b"sur/chan");
     pub Rates: PointRates = PointRates {
         usual: PointRate::get(),
         newcomer: PointRate::get(),
@@ -264,6 +265,8 @@ impl pallet_balances::Config for Test {
 }
 
 impl surety_pallet_staking::Config for Test {
+    type Admission = ();
+    type Collateral = ();
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
     type MinBond = MinBond;
@@ -306,6 +309,7 @@ impl pallet_channels::Config for Test {
     type AtRisk = AtRisk;
     type Pay = Pay;
     type PointCost = PointCost;
+    type PotId = PotId;
     type LevyPot = Pot;
     type MinDeposit = MinDeposit;
     type BatchWindowLength = BatchWindowLength;
@@ -385,6 +389,7 @@ pub(crate) fn run_unchecked(test: impl FnOnce()) {
                 (verifier(), START),
                 (verifier_agent(), START),
                 (Pot::get(), SURE),
+                (ChannelsPallet::pot(), ExistentialDeposit::get()),
             ],
             ..Default::default()
         },

@@ -5,6 +5,8 @@ mod disputes;
 mod lives;
 mod offers;
 mod points;
+mod pot;
+mod pruned;
 mod records;
 mod refused;
 mod reports;
@@ -12,10 +14,7 @@ mod terms;
 mod try_state;
 mod views;
 
-use frame_support::{
-    assert_noop, assert_ok,
-    traits::fungible::{Inspect, InspectHold},
-};
+use frame_support::{assert_noop, assert_ok, traits::fungible::Inspect};
 use proptest::prelude::*;
 use sp_core::{H256, Pair, sr25519};
 use sp_runtime::AccountId32;
@@ -29,7 +28,7 @@ use surety_channels::{
 };
 use surety_types::{model::Operation, traits::DrawVerifier};
 
-use crate::{Batches, Channels, Error, HoldReason, Openings, Standings, mock::*};
+use crate::{Batches, Channels, Demands, Error, HoldReason, Openings, Standings, mock::*};
 
 fn free(who: &AccountId32) -> u128 {
     Balances::free_balance(who)
@@ -122,8 +121,17 @@ fn whole(who: &AccountId32) -> u128 {
     Balances::total_balance(who)
 }
 
+/// What is in the pot beside what keeps its account.
+fn in_pot() -> u128 {
+    free(&ChannelsPallet::pot()) - ExistentialDeposit::get()
+}
+
+/// What is in it that was not paid for demands.
 fn held() -> u128 {
-    Balances::balance_on_hold(&HoldReason::Channel.into(), &payer())
+    let prices = Demands::<Test>::iter_values()
+        .flatten()
+        .map(|demand| demand.price);
+    in_pot() - prices.sum::<u128>()
 }
 
 fn openings(channel: ChannelId, batches: &[(BatchNumber, Batch)]) -> Openings {

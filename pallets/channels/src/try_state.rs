@@ -5,13 +5,12 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use frame_support::ensure;
 use sp_runtime::TryRuntimeError;
 use surety_channels::BatchNumber;
-use surety_pallet_holds::are_recorded;
 use surety_types::traits::SoldModels;
 
 use crate::{
-    Batches, Channels, Config, DISPUTED_MAX, Demand, Demands, DisputeRounds, DisputedReceipts, HoldReason,
-    OFFERS_MAX, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pallet, Payers, PointsAudits, PoolId, Pools, Provider,
-    Standings, Wanted, calls::disputes::FROZEN,
+    Batches, Channels, Config, DISPUTED_MAX, Demand, Demands, DisputeRounds, DisputedReceipts, OFFERS_MAX,
+    Offers, PLACES_MAX, POOL_OFFERS_MAX, Pallet, Payers, PointsAudits, PoolId, Pools, Provider, Standings,
+    Wanted, asset, calls::disputes::FROZEN,
 };
 
 /// How much, or how many, there is of somebody's.
@@ -20,29 +19,30 @@ type Of<Key, Value> = BTreeMap<Key, Value>;
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
     pub fn do_try_state() -> Result<(), TryRuntimeError> {
-        Self::chan_1_deposits_are_on_hold()?;
+        Self::chan_1_the_pot_has_what_is_recorded()?;
         Self::chan_2_purses_are_sound()?;
         Self::chan_3_who_is_paid_stands()?;
         Self::chan_4_channels_are_counted()?;
         Self::chan_5_batches_are_counted()?;
         Self::chan_6_audits_are_of_batches()?;
         Self::chan_7_disputes_are_counted()?;
-        Self::chan_8_demands_are_counted_and_on_hold()?;
+        Self::chan_8_demands_are_counted()?;
         Self::chan_9_offers_are_stood_behind()?;
         Self::chan_10_pools_are_counted()?;
         Self::chan_11_models_of_offers_and_rounds_stay()
     }
 
-    fn chan_1_deposits_are_on_hold() -> Result<(), TryRuntimeError> {
-        let mut held = Of::<T::AccountId, u128>::new();
-        for channel in Channels::<T>::iter_values() {
-            let amount = channel.held();
-            let of_payer = held.entry(channel.payer).or_default();
-            *of_payer = of_payer.saturating_add(amount);
-        }
+    fn chan_1_the_pot_has_what_is_recorded() -> Result<(), TryRuntimeError> {
+        let deposits = Channels::<T>::iter_values().map(|channel| channel.held());
+        let prices = Demands::<T>::iter_values().flatten().map(|demand| demand.price);
+        let recorded = deposits.chain(prices).fold(0, u128::saturating_add);
         ensure!(
-            are_recorded::<T, T::Currency>(&HoldReason::Channel.into(), &held),
-            "CHAN-1: money is on hold that channels do not explain"
+            asset::covers::<T>(recorded),
+            "CHAN-1: less is in the pot than channels and demands have"
+        );
+        ensure!(
+            asset::is_nothing_on_hold::<T>(),
+            "CHAN-1: money is on hold on an account"
         );
         Ok(())
     }
@@ -175,8 +175,7 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    fn chan_8_demands_are_counted_and_on_hold() -> Result<(), TryRuntimeError> {
-        let mut prices = Of::<T::AccountId, u128>::new();
+    fn chan_8_demands_are_counted() -> Result<(), TryRuntimeError> {
         let mut demanded = Of::<T::AccountId, u32>::new();
         for (stash, _, demands) in Demands::<T>::iter() {
             ensure!(!demands.is_empty(), "CHAN-8: nothing is demanded, and kept");
@@ -186,16 +185,8 @@ impl<T: Config> Pallet<T> {
                 "CHAN-8: somebody demands two receipts at once"
             );
             let count = demanded.entry(stash).or_default();
-            for demand in demands {
-                *count = count.saturating_add(1);
-                let price = prices.entry(demand.by).or_default();
-                *price = price.saturating_add(demand.price);
-            }
+            *count = count.saturating_add(u32::try_from(demands.len()).unwrap_or(u32::MAX));
         }
-        ensure!(
-            are_recorded::<T, T::Currency>(&HoldReason::Demand.into(), &prices),
-            "CHAN-8: money is on hold that demands do not explain"
-        );
         ensure!(
             Self::has_each(&demanded, |provider| provider.demands),
             "CHAN-8: a provider's demands are miscounted"

@@ -9,8 +9,8 @@ use sp_core::{ConstU32, H256, bounded::BoundedVec};
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_audit_economics::channels::points_drawn;
 use surety_channels::{
-    BatchNumber, BatchWindow, Batched, ChannelId, ChannelTerms, Nonce, PointsFound, Purse, Region, Request,
-    SignedChunkStatement, Standing, Struck, Time, view::Wanted,
+    BatchNumber, BatchWindow, Batched, ChannelId, ChannelTerms, Counted, Nonce, PointsFound, Purse, Region,
+    Request, SignedChunkStatement, Standing, Struck, Time, view::Wanted,
 };
 #[cfg(feature = "runtime-benchmarks")]
 use surety_types::trust::AuditProof;
@@ -138,7 +138,7 @@ impl<AccountId> Disputed<AccountId> {
 pub struct Demand<AccountId> {
     /// What is to be shown.
     pub wanted: Wanted,
-    /// Whose money is on hold for it.
+    /// Who has paid for it.
     pub by: AccountId,
     /// How much, in plancks. Half of it is the provider's when it is shown.
     pub price: u128,
@@ -249,6 +249,8 @@ pub struct Channel<AccountId> {
     pub expiry: Time,
     /// What was not counted yet is in this batch of the payee, or in later ones.
     pub batch: BatchNumber,
+    /// What is known of the batches that have what was counted.
+    pub counted: Counted,
     /// Its money.
     pub purse: Purse,
 }
@@ -265,7 +267,7 @@ impl<AccountId: Clone> Channel<AccountId> {
         }
     }
 
-    /// What is on hold for it, in plancks.
+    /// What is in the pot for it, in plancks.
     pub const fn held(&self) -> u128 {
         self.purse.deposit.saturating_sub(self.purse.paid)
     }

@@ -28,14 +28,14 @@ type BatchViewOf<T> = BatchView<<T as frame_system::Config>::AccountId, BlockNum
 impl<T: Config> Pallet<T> {
     /// A channel that was not ended.
     pub fn channel(id: ChannelId) -> Option<ChannelView<T::AccountId>> {
-        Channels::<T>::get(id).map(channel_view)
+        Channels::<T>::get(id).map(Self::channel_view)
     }
 
     /// The channels that pay a provider.
     pub fn channels_of(payee: &T::AccountId) -> Vec<ChannelView<T::AccountId>> {
         let all = Channels::<T>::iter_values();
         all.filter(|channel| channel.payee == *payee)
-            .map(channel_view)
+            .map(Self::channel_view)
             .collect()
     }
 
@@ -43,8 +43,20 @@ impl<T: Config> Pallet<T> {
     pub fn channels_by(payer: &T::AccountId) -> Vec<ChannelView<T::AccountId>> {
         let all = Channels::<T>::iter_values();
         all.filter(|channel| channel.payer == *payer)
-            .map(channel_view)
+            .map(Self::channel_view)
             .collect()
+    }
+
+    fn channel_view(channel: Channel<T::AccountId>) -> ChannelView<T::AccountId> {
+        ChannelView {
+            channel: channel.purse.channel,
+            demanded_until: Self::demanded_until(&channel.payee, channel.batch),
+            payer: channel.payer,
+            payee: channel.payee,
+            key: channel.key,
+            expiry: channel.expiry,
+            purse: channel.purse,
+        }
     }
 
     /// All offers, but for those of providers that are in jail, or stand by old terms.
@@ -267,16 +279,5 @@ impl<T: Config> Pallet<T> {
     /// The time on the chain's clock.
     pub fn time() -> Time {
         Self::now()
-    }
-}
-
-fn channel_view<AccountId>(channel: Channel<AccountId>) -> ChannelView<AccountId> {
-    ChannelView {
-        channel: channel.purse.channel,
-        payer: channel.payer,
-        payee: channel.payee,
-        key: channel.key,
-        expiry: channel.expiry,
-        purse: channel.purse,
     }
 }

@@ -166,6 +166,8 @@ impl pallet_balances::Config for Test {
 }
 
 impl surety_pallet_staking::Config for Test {
+    type Admission = ();
+    type Collateral = ();
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
     type MinBond = MinBond;

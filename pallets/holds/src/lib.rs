@@ -1,8 +1,9 @@
-//! What the pallets that hold money need beside the currency's own traits: to hand it to somebody else, and
-//! to see that none is on hold that no record explains.
+//! What the pallets that keep money need beside the currency's own traits: to hand what is on hold to
+//! somebody else, to see that none is on hold that no record explains, and to pay out of pots.
 //!
-//! No pallet: it has no storage and no calls. Staking, billing and results put money on hold for reasons of
-//! their own, and decide themselves what becomes of what a payee cannot take.
+//! No pallet: it has no storage and no calls. What can be lost is on hold on its owner's account, and votes;
+//! what is paid in advance is in a [`pot`]. Pallets decide themselves what becomes of what a payee cannot
+//! take.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
@@ -15,6 +16,8 @@
 )]
 
 extern crate alloc;
+
+pub mod pot;
 
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 use alloc::collections::BTreeMap;

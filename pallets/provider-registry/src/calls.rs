@@ -6,7 +6,7 @@ use surety_types::{
     multiaddr::{self, Endpoints},
     provider::{DeviceProfile, Provider},
     stake::Role,
-    traits::StakeLedger,
+    traits::{Admission, StakeLedger},
 };
 
 use crate::{Config, Error, Event, Pallet, Providers};
@@ -18,6 +18,7 @@ impl<T: Config> Pallet<T> {
         endpoints: Endpoints,
     ) -> DispatchResult {
         let provider = Self::provider_of(&agent)?;
+        ensure!(T::Admission::is_admitted(&provider), Error::<T>::NotAdmitted);
         ensure!(!endpoints.is_empty(), Error::<T>::NoEndpoints);
         for endpoint in &endpoints {
             multiaddr::check(endpoint).map_err(Error::<T>::from)?;

@@ -2,7 +2,7 @@
 
 use frame_support::traits::Get;
 use sp_runtime::traits::Saturating;
-use surety_types::traits::{Jail, ProviderDirectory, StashClosed};
+use surety_types::traits::{Admission, Jail, ProviderDirectory, StashClosed};
 
 use crate::{Config, Event, Pallet, ProviderOf, Providers};
 
@@ -15,7 +15,9 @@ impl<T: Config> ProviderDirectory<T::AccountId> for Pallet<T> {
         let heard_of = |provider: ProviderOf<T>| {
             now <= provider.last_heartbeat.saturating_add(T::HeartbeatWindow::get())
         };
-        Providers::<T>::get(stash).is_some_and(heard_of) && !T::Jail::is_jailed(stash)
+        Providers::<T>::get(stash).is_some_and(heard_of)
+            && !T::Jail::is_jailed(stash)
+            && T::Admission::is_admitted(stash)
     }
 
     fn weight(_stash: &T::AccountId) -> u32 {
@@ -24,6 +26,7 @@ impl<T: Config> ProviderDirectory<T::AccountId> for Pallet<T> {
 
     #[cfg(feature = "runtime-benchmarks")]
     fn register_for_benchmark(stash: &T::AccountId) {
+        T::Admission::admit_for_benchmark(stash);
         Providers::<T>::insert(stash, crate::benchmarking::largest::<T>());
     }
 }

@@ -48,7 +48,7 @@ pub mod pallet {
         history::{Page, TaskHistory},
         multiaddr::{Endpoints, MultiaddrFault},
         provider::DeviceProfile,
-        traits::{Jail, StakeLedger},
+        traits::{Admission, Jail, StakeLedger},
     };
 
     use super::*;
@@ -71,6 +71,9 @@ pub mod pallet {
 
         /// Blocks for which a sign of life counts.
         type HeartbeatWindow: Get<BlockNumberFor<Self>>;
+
+        /// Who may provide.
+        type Admission: Admission<Self::AccountId>;
 
         /// Who gets no work because it was at fault.
         type Jail: Jail<Self::AccountId>;
@@ -134,6 +137,9 @@ pub mod pallet {
         /// An endpoint does not end in `p2p/PEER-ID`. Add the peer id, so that whoever answers can be
         /// authenticated.
         MultiaddrPeerId,
+        /// Providers have to have an identity that a registrar has judged, and the stash has none. Set one by
+        /// `Identity.set_identity`, ask for a judgement, and register once it is `Reasonable` or `KnownGood`.
+        NotAdmitted,
     }
 
     impl<T> From<MultiaddrFault> for Error<T> {

@@ -8,7 +8,7 @@ use surety_types::{
     multiaddr::{Endpoint, Endpoints},
     provider::{DeviceKind, DeviceProfile},
     stake::Role,
-    traits::Jail,
+    traits::{Admission, Jail},
 };
 
 use crate as pallet_provider_registry;
@@ -52,6 +52,19 @@ impl frame_system::Config for Test {
 
 parameter_types! {
     pub static JailedStashes: Vec<AccountId> = Vec::new();
+    pub static Refused: Vec<AccountId> = Vec::new();
+}
+
+/// Refuses whom a test names.
+pub struct Admitted;
+
+impl Admission<AccountId> for Admitted {
+    fn is_admitted(stash: &AccountId) -> bool {
+        !Refused::get().contains(stash)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn admit_for_benchmark(_: &AccountId) {}
 }
 
 /// Jails whom a test says.
@@ -71,6 +84,7 @@ impl pallet_provider_registry::Config for Test {
     type Balance = Balance;
     type Stake = MockStake;
     type HeartbeatWindow = HeartbeatWindow;
+    type Admission = Admitted;
     type Jail = Jailed;
     type Tasks = ();
     type WeightInfo = ();
@@ -84,6 +98,7 @@ pub(crate) struct TestExt {
 impl TestExt {
     pub(crate) fn new() -> Self {
         surety_pallet_test_kit::reset();
+        Refused::take();
         let registered = Vec::new();
         Self { registered }
     }

@@ -9,7 +9,7 @@ use sp_runtime::{
 };
 use surety_types::{limits::UNLOCKING_MAX, stake::Role, traits::StakeLedger};
 
-use crate::{Agents, BalanceOf, Call, Config, Ledgers, Pallet, PendingAgents, asset};
+use crate::{Agents, BalanceOf, Call, Collateral, Config, Ledgers, Pallet, PendingAgents, asset};
 
 /// A stash that the account "agent" acts for, with `chunks` chunks of one planck on their way out and
 /// `MinBond` bonded.
@@ -40,9 +40,11 @@ fn pass_blocks<T: Config>(blocks: BlockNumberFor<T>) {
 mod benches {
     use super::*;
 
+    /// Collateral in one asset makes way for that in another.
     #[benchmark]
     fn bond() -> Result<(), BenchmarkError> {
         let stash = bonded::<T>(UNLOCKING_MAX)?;
+        T::Collateral::demand_for_benchmark(&stash);
         let amount: BalanceOf<T> = One::one();
         asset::endow::<T>(&stash, amount)?;
         let before = Pallet::<T>::unlocked_stake(&stash);
@@ -67,7 +69,7 @@ mod benches {
         Ok(())
     }
 
-    /// Everything leaves, so that the ledger, the agent and a nomination go too.
+    /// Everything leaves, so that the ledger, the agent, a nomination and the collateral go too.
     #[benchmark]
     fn withdraw_unbonded() -> Result<(), BenchmarkError> {
         let stash = bonded::<T>(UNLOCKING_MAX.saturating_sub(1))?;
@@ -82,9 +84,11 @@ mod benches {
         Ok(())
     }
 
+    /// As `bond`.
     #[benchmark]
     fn rebond() -> Result<(), BenchmarkError> {
         let stash = bonded::<T>(UNLOCKING_MAX)?;
+        T::Collateral::demand_for_benchmark(&stash);
         let all = BalanceOf::<T>::from(UNLOCKING_MAX);
 
         #[extrinsic_call]

@@ -7,10 +7,13 @@ use sp_runtime::{
 };
 use surety_types::{
     stake::{Role, UnlockChunk},
-    traits::{Jail, PoolStakes},
+    traits::{Admission, Jail, PoolStakes},
 };
 
-use crate::{Agents, BalanceOf, Config, Error, Event, LedgerOf, Ledgers, Pallet, agents, asset, ledger};
+use crate::{
+    Agents, BalanceOf, Collaterals, Config, Error, Event, LedgerOf, Ledgers, Pallet, agents, asset,
+    collateral, ledger,
+};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_bond(stash: T::AccountId, role: Role, amount: BalanceOf<T>) -> DispatchResult {
@@ -20,7 +23,11 @@ impl<T: Config> Pallet<T> {
             ledger.role == role && !T::Pools::is_staked(&stash),
             Error::<T>::WrongRole
         );
-        Self::add_bonded(&mut ledger, amount)?;
+        ensure!(
+            role != Role::Provider || T::Admission::is_admitted(&stash),
+            Error::<T>::NotAdmitted
+        );
+        Self::add_bonded(&stash, &mut ledger, amount)?;
         asset::hold::<T>(&stash, amount)?;
         ledger::write::<T>(&stash, ledger);
         Self::deposit_event(Event::Bonded { stash, role, amount });
@@ -60,13 +67,25 @@ impl<T: Config> Pallet<T> {
     }
 
     pub(crate) fn do_withdraw_unbonded(stash: T::AccountId) -> DispatchResult {
-        let mut ledger = ledger::read::<T>(&stash)?;
+        let ledger = Ledgers::<T>::get(&stash);
+        let is_provider = ledger
+            .as_ref()
+            .is_some_and(|ledger| ledger.role == Role::Provider);
+        // Its account could not take it when the last of a provider's stake went. What is due of other stake
+        // does not wait for that.
+        let is_kept = !is_provider && Collaterals::<T>::contains_key(&stash);
+        let given_back = is_kept.then(|| collateral::give_back::<T>(&stash));
+        let Some(mut ledger) = ledger else {
+            return given_back.unwrap_or_else(|| Err(Error::<T>::NotBonded.into()));
+        };
         let now = T::BlockNumberProvider::current_block_number();
         let before = ledger::unlocking::<T>(&ledger);
         // Not only from the front: the period may have been shortened in between.
         ledger.unlocking.retain(|chunk| chunk.available_at > now);
         let amount = before.saturating_sub(ledger::unlocking::<T>(&ledger));
-        ensure!(!amount.is_zero(), Error::<T>::NothingToWithdraw);
+        if amount.is_zero() {
+            return given_back.unwrap_or_else(|| Err(Error::<T>::NothingToWithdraw.into()));
+        }
         asset::release::<T>(&stash, amount)?;
         Self::deposit_event(Event::Withdrawn {
             stash: stash.clone(),
@@ -84,7 +103,7 @@ impl<T: Config> Pallet<T> {
             Error::<T>::NotEnoughUnlocking
         );
         let taken = ledger::take_youngest::<T>(&mut ledger, amount);
-        Self::add_bonded(&mut ledger, taken)?;
+        Self::add_bonded(&stash, &mut ledger, taken)?;
         ledger::write::<T>(&stash, ledger);
         Self::deposit_event(Event::Rebonded { stash, amount: taken });
         Ok(())
@@ -125,12 +144,15 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    fn add_bonded(ledger: &mut LedgerOf<T>, amount: BalanceOf<T>) -> DispatchResult {
+    fn add_bonded(stash: &T::AccountId, ledger: &mut LedgerOf<T>, amount: BalanceOf<T>) -> DispatchResult {
         ledger.bonded = ledger
             .bonded
             .checked_add(&amount)
             .ok_or(ArithmeticError::Overflow)?;
         ensure!(ledger.bonded >= T::MinBond::get(), Error::<T>::BelowMinimum);
-        Ok(())
+        match ledger.role {
+            Role::Provider => collateral::secure::<T>(stash),
+            Role::Verifier => Ok(()),
+        }
     }
 }

@@ -13,7 +13,7 @@ use surety_types::{
     traits::StashClosed,
 };
 
-use crate::{BalanceOf, BondedInAll, Config, Error, Event, LedgerOf, Ledgers, Pallet, agents};
+use crate::{BalanceOf, BondedInAll, Config, Error, Event, LedgerOf, Ledgers, Pallet, agents, collateral};
 
 /// A ledger without stake; not to be stored like that.
 pub(crate) fn new<T: Config>(role: Role) -> LedgerOf<T> {
@@ -48,6 +48,12 @@ pub(crate) fn write<T: Config>(stash: &T::AccountId, mut ledger: LedgerOf<T>) {
     agents::forget_nomination::<T>(stash);
     if let Some(agent) = &ledger.agent {
         agents::dismiss::<T>(agent);
+    }
+    // Whoever administers the asset may have blocked the account. That is no reason to keep the stake: what
+    // cannot be given back stays on hold and on record, and the stash asks for it again.
+    if collateral::give_back::<T>(stash).is_err() {
+        let stash = stash.clone();
+        Pallet::<T>::deposit_event(Event::CollateralKept { stash });
     }
     T::OnClosed::closed(stash);
     Pallet::<T>::deposit_event(Event::Closed { stash: stash.clone() });

@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+pub use collateral::{AssetCollateral, Collateral, CollateralTerms, HeldCollateral};
 pub use pallet::*;
 pub use weights::WeightInfo;
 
@@ -19,6 +20,7 @@ mod asset;
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmarking;
 mod calls;
+mod collateral;
 mod ledger;
 #[cfg(test)]
 mod mock;
@@ -40,6 +42,12 @@ pub type BalanceOf<T> =
 /// The stake of one stash.
 pub type LedgerOf<T> = StakeRecord<<T as frame_system::Config>::AccountId, BalanceOf<T>, BlockNumberFor<T>>;
 
+/// What a stash has on hold beside its stake.
+pub type CollateralOf<T> = HeldCollateral<
+    <<T as Config>::Collateral as Collateral<<T as frame_system::Config>::AccountId, BalanceOf<T>>>::AssetId,
+    BalanceOf<T>,
+>;
+
 /// The pallet itself; see the crate's documentation.
 // The pallet macro turns its own attributes into paths that this lint finds too long.
 #[allow(unused_qualifications)]
@@ -50,7 +58,7 @@ pub mod pallet {
     use sp_runtime::traits::BlockNumberProvider;
     use surety_types::{
         stake::{Role, RoleTotal},
-        traits::{Jail, PoolStakes},
+        traits::{Admission, Jail, PoolStakes},
     };
 
     use super::*;
@@ -84,6 +92,12 @@ pub mod pallet {
         /// Blocks of the clock from `unbond` until the chunk can be withdrawn.
         type UnbondingPeriod: Get<BlockNumberFor<Self>>;
 
+        /// Who may bond as a provider.
+        type Admission: Admission<Self::AccountId>;
+
+        /// What a provider has to have on hold of another asset beside its stake, and where that is kept.
+        type Collateral: Collateral<Self::AccountId, BalanceOf<Self>>;
+
         /// Who backs validators: it has no stake here.
         type Pools: PoolStakes<Self::AccountId>;
 
@@ -99,11 +113,18 @@ pub mod pallet {
     pub enum HoldReason {
         /// They are bonded, or were and are on their way out.
         Stake,
+        /// They are of another asset, and go with the stake of a provider.
+        Collateral,
     }
 
     /// The stake of each stash.
     #[pallet::storage]
     pub type Ledgers<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, LedgerOf<T>>;
+
+    /// What providers have on hold of another asset. It stays when the ledger closes only where the account
+    /// cannot take it.
+    #[pallet::storage]
+    pub type Collaterals<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, CollateralOf<T>>;
 
     /// Stake bonded in each role, of all stashes together, and how many they are.
     #[pallet::storage]
@@ -209,6 +230,12 @@ pub mod pallet {
             /// Stash account.
             stash: T::AccountId,
         },
+        /// The last stake went, and the account could not take its collateral: it stays on hold until the
+        /// stash calls `withdraw_unbonded` again.
+        CollateralKept {
+            /// Stash account.
+            stash: T::AccountId,
+        },
     }
 
     /// Why a call was refused.
@@ -246,6 +273,13 @@ pub mod pallet {
         NotNominated,
         /// There is neither an agent nor a nomination. Nothing has to be removed.
         NoAgent,
+        /// Providers have to have an identity that a registrar has judged, and the account has none. Set one
+        /// by `Identity.set_identity`, ask for a judgement, and bond once it is `Reasonable` or `KnownGood`.
+        NotAdmitted,
+        /// Providers have to put another asset on hold beside their stake, and the account has not enough of
+        /// it free. Get as much as the parameter `Staking.Collateral` says, and the asset's least balance on
+        /// top of it.
+        NotEnoughCollateral,
     }
 
     #[pallet::hooks]
@@ -263,13 +297,18 @@ pub mod pallet {
         pub fn ledger(stash: T::AccountId) -> Option<LedgerOf<T>> {
             Ledgers::<T>::get(stash)
         }
+
+        /// What a stash has on hold of another asset beside its stake. Nothing when it has none.
+        pub fn collateral(stash: T::AccountId) -> Option<CollateralOf<T>> {
+            Collaterals::<T>::get(stash)
+        }
     }
 
     /// Calls; each is an origin check and a `do_*`.
     #[pallet::call(weight = <T as Config>::WeightInfo)]
     impl<T: Config> Pallet<T> {
         /// Bonds `amount` plancks of the caller's free balance in `role`, or adds it to what is bonded
-        /// already.
+        /// already. A provider's collateral is put on hold with it, as far as it is not.
         #[pallet::call_index(0)]
         pub fn bond(origin: OriginFor<T>, role: Role, amount: BalanceOf<T>) -> DispatchResult {
             let stash = ensure_signed(origin)?;
@@ -284,7 +323,7 @@ pub mod pallet {
             Self::do_unbond(stash, amount)
         }
 
-        /// Releases the caller's chunks whose time has come.
+        /// Releases the caller's chunks whose time has come, and its collateral with the last of its stake.
         #[pallet::call_index(2)]
         pub fn withdraw_unbonded(origin: OriginFor<T>) -> DispatchResult {
             let stash = ensure_signed(origin)?;

@@ -1,22 +1,33 @@
-//! A runtime of System, Balances and this pallet, and a fluent way to set it up.
+//! A runtime of System, Balances, Assets and this pallet, and a fluent way to set it up.
 
-use frame_support::{assert_ok, derive_impl, parameter_types, traits::fungible::InspectHold};
+use frame_support::{
+    assert_ok, derive_impl, parameter_types,
+    traits::{AsEnsureOriginWithArg, fungible::InspectHold, fungibles::InspectHold as _},
+};
+use frame_system::{EnsureRoot, EnsureSigned};
 use sp_runtime::BuildStorage;
 use surety_types::{
     stake::Role,
-    traits::{Jail, PoolStakes, StashClosed},
+    traits::{Admission, Jail, PoolStakes, StashClosed},
 };
 
 use crate as pallet_staking;
-use crate::{HoldReason, LedgerOf, Ledgers};
+use crate::{AssetCollateral, CollateralTerms, HoldReason, LedgerOf, Ledgers};
 
 pub(crate) type AccountId = u64;
 pub(crate) type Balance = u128;
+pub(crate) type AssetId = u32;
 type Block = frame_system::mocking::MockBlock<Test>;
 
 pub(crate) const EXISTENTIAL_DEPOSIT: Balance = 5;
 pub(crate) const MINIMUM: Balance = 100;
 pub(crate) const PERIOD: u64 = 10;
+/// Two assets, and who administers them.
+pub(crate) const GOLD: AssetId = 1;
+pub(crate) const SILVER: AssetId = 2;
+pub(crate) const ADMIN: AccountId = 99;
+/// The least of each that an account has, or it has none.
+pub(crate) const ASSET_MINIMUM: Balance = 2;
 
 #[frame_support::runtime]
 mod runtime {
@@ -40,6 +51,10 @@ mod runtime {
     pub type Balances = pallet_balances;
     #[runtime::pallet_index(2)]
     pub type Staking = pallet_staking;
+    #[runtime::pallet_index(3)]
+    pub type Assets = pallet_assets;
+    #[runtime::pallet_index(4)]
+    pub type AssetsHolder = pallet_assets_holder;
 }
 
 parameter_types! {
@@ -49,6 +64,44 @@ parameter_types! {
     pub static SuspendedStashes: Vec<AccountId> = Vec::new();
     pub static ClosedStashes: Vec<AccountId> = Vec::new();
     pub static Delegators: Vec<AccountId> = Vec::new();
+    pub static Required: Option<(AssetId, Balance)> = None;
+    pub static Refused: Vec<AccountId> = Vec::new();
+}
+
+/// What a test asks for.
+pub struct Terms;
+
+impl CollateralTerms<AccountId, AssetId, Balance> for Terms {
+    fn required() -> Option<(AssetId, Balance)> {
+        Required::get()
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn demand_for_benchmark(who: &AccountId) {
+        let asset = Required::get().map_or(SILVER, |(asset, _)| asset) + 1;
+        let signed = || RuntimeOrigin::signed(ADMIN);
+        assert_ok!(Assets::force_create(
+            RuntimeOrigin::root(),
+            asset,
+            ADMIN,
+            false,
+            1
+        ));
+        assert_ok!(Assets::mint(signed(), asset, *who, MINIMUM + 1));
+        Required::set(Some((asset, MINIMUM)));
+    }
+}
+
+/// Refuses whom a test names.
+pub struct Admitted;
+
+impl Admission<AccountId> for Admitted {
+    fn is_admitted(stash: &AccountId) -> bool {
+        !Refused::get().contains(stash)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn admit_for_benchmark(_: &AccountId) {}
 }
 
 /// Those whom a test names have stake behind validators.
@@ -95,7 +148,23 @@ impl pallet_balances::Config for Test {
     type AccountStore = System;
 }
 
+#[derive_impl(pallet_assets::config_preludes::TestDefaultConfig)]
+impl pallet_assets::Config for Test {
+    type Balance = Balance;
+    type Currency = Balances;
+    type CreateOrigin = AsEnsureOriginWithArg<EnsureSigned<AccountId>>;
+    type ForceOrigin = EnsureRoot<AccountId>;
+    type Holder = AssetsHolder;
+}
+
+impl pallet_assets_holder::Config for Test {
+    type RuntimeEvent = RuntimeEvent;
+    type RuntimeHoldReason = RuntimeHoldReason;
+}
+
 impl pallet_staking::Config for Test {
+    type Admission = Admitted;
+    type Collateral = AssetCollateral<AssetsHolder, Terms>;
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
     type MinBond = MinBond;
@@ -112,6 +181,7 @@ pub(crate) struct TestExt {
     balances: Vec<(AccountId, Balance)>,
     bonds: Vec<(AccountId, Role, Balance)>,
     agents: Vec<(AccountId, AccountId)>,
+    assets: Vec<(AssetId, AccountId, Balance)>,
 }
 
 impl TestExt {
@@ -121,10 +191,13 @@ impl TestExt {
         ClosedStashes::take();
         SuspendedStashes::take();
         Delegators::take();
+        Required::take();
+        Refused::take();
         Self {
             balances: Vec::new(),
             bonds: Vec::new(),
             agents: Vec::new(),
+            assets: Vec::new(),
         }
     }
 
@@ -141,6 +214,18 @@ impl TestExt {
         this
     }
 
+    /// Gives `who` so much of an asset that `amount` can be put on hold.
+    pub(crate) fn owns(mut self, who: AccountId, asset: AssetId, amount: Balance) -> Self {
+        self.assets.push((asset, who, amount + ASSET_MINIMUM));
+        self
+    }
+
+    /// Asks providers for collateral.
+    pub(crate) fn requires(self, asset: AssetId, amount: Balance) -> Self {
+        Required::set(Some((asset, amount)));
+        self
+    }
+
     /// Lets `agent` act for `stash`.
     pub(crate) fn agent(mut self, stash: AccountId, agent: AccountId) -> Self {
         self.agents.push((stash, agent));
@@ -151,6 +236,13 @@ impl TestExt {
         let storage = RuntimeGenesisConfig {
             balances: pallet_balances::GenesisConfig {
                 balances: self.balances,
+                ..Default::default()
+            },
+            assets: pallet_assets::GenesisConfig {
+                assets: [GOLD, SILVER]
+                    .map(|asset| (asset, ADMIN, false, ASSET_MINIMUM))
+                    .to_vec(),
+                accounts: self.assets,
                 ..Default::default()
             },
             ..Default::default()
@@ -191,6 +283,12 @@ pub(crate) fn spendable(who: AccountId) -> Balance {
 
 pub(crate) fn held(who: AccountId) -> Balance {
     Balances::balance_on_hold(&HoldReason::Stake.into(), &who)
+}
+
+/// What somebody has on hold of an asset, and free beyond the least of it.
+pub(crate) fn collateral(who: AccountId, asset: AssetId) -> (Balance, Balance) {
+    let held = AssetsHolder::balance_on_hold(asset, &HoldReason::Collateral.into(), &who);
+    (held, Assets::balance(asset, who) - ASSET_MINIMUM)
 }
 
 pub(crate) fn pass_blocks(blocks: u64) {

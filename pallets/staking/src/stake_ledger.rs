@@ -7,7 +7,10 @@ use sp_runtime::{
 };
 use surety_types::{stake::Role, traits::StakeLedger};
 
-use crate::{Agents, BalanceOf, BondedInAll, Config, Error, Event, Ledgers, Pallet, asset, ledger};
+use crate::{
+    Agents, BalanceOf, BondedInAll, Config, Error, Event, LedgerOf, Ledgers, Pallet, asset, collateral,
+    ledger,
+};
 
 impl<T: Config> StakeLedger<T::AccountId, BalanceOf<T>> for Pallet<T> {
     fn stash_of(agent: &T::AccountId, role: Role) -> Option<T::AccountId> {
@@ -66,11 +69,7 @@ impl<T: Config> StakeLedger<T::AccountId, BalanceOf<T>> for Pallet<T> {
         // The ledger follows what was really burned, so that it cannot come to differ from the hold.
         let burned = asset::burn::<T>(stash, wanted);
         ledger::take_stake::<T>(&mut ledger, burned);
-        Self::deposit_event(Event::Slashed {
-            stash: stash.clone(),
-            amount: burned,
-        });
-        ledger::write::<T>(stash, ledger);
+        Self::end_slash(stash, ledger, burned, burned);
         burned
     }
 
@@ -130,20 +129,21 @@ impl<T: Config> StakeLedger<T::AccountId, BalanceOf<T>> for Pallet<T> {
             locked.min(taken),
             taken.saturating_sub(locked.min(taken)),
         );
-        Self::deposit_event(Event::Slashed {
-            stash: stash.clone(),
-            amount: burned,
-        });
-        ledger::write::<T>(stash, ledger);
+        Self::end_slash(stash, ledger, taken, burned);
         taken
     }
 
     #[cfg(feature = "runtime-benchmarks")]
     fn endow(stash: &T::AccountId, agent: &T::AccountId, role: Role, amount: BalanceOf<T>) {
         use frame_support::{assert_ok, traits::Get};
+        use surety_types::traits::Admission;
+
+        use crate::Collateral;
 
         let amount = amount.max(T::MinBond::get());
         assert_ok!(asset::endow::<T>(stash, amount));
+        T::Admission::admit_for_benchmark(stash);
+        T::Collateral::demand_for_benchmark(stash);
         assert_ok!(Self::do_bond(stash.clone(), role, amount));
         if Agents::<T>::get(agent).as_ref() != Some(stash) {
             assert_ok!(Self::do_set_agent(stash.clone(), agent.clone()));
@@ -152,5 +152,21 @@ impl<T: Config> StakeLedger<T::AccountId, BalanceOf<T>> for Pallet<T> {
             let nominated = frame_benchmarking::account("nominated", 0, 0);
             assert_ok!(Self::do_set_agent(stash.clone(), nominated));
         }
+    }
+}
+
+impl<T: Config> Pallet<T> {
+    /// What every slash ends with: `taken` has left the ledger, `burned` of it for good. A provider's
+    /// collateral loses the same part of what there was; what is kept of a verifier's earlier work does not.
+    fn end_slash(stash: &T::AccountId, ledger: LedgerOf<T>, taken: BalanceOf<T>, burned: BalanceOf<T>) {
+        if ledger.role == Role::Provider {
+            let before = ledger::total::<T>(&ledger).saturating_add(taken);
+            collateral::slash::<T>(stash, taken, before);
+        }
+        Self::deposit_event(Event::Slashed {
+            stash: stash.clone(),
+            amount: burned,
+        });
+        ledger::write::<T>(stash, ledger);
     }
 }

@@ -11,7 +11,10 @@ use surety_types::{
     traits::PoolStakes,
 };
 
-use crate::{Agents, BalanceOf, BondedInAll, Config, Ledgers, Pallet, PendingAgents, asset, ledger};
+use crate::{
+    Agents, BalanceOf, BondedInAll, Collateral, Collaterals, Config, Ledgers, Pallet, PendingAgents, asset,
+    ledger,
+};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
@@ -23,7 +26,8 @@ impl<T: Config> Pallet<T> {
         Self::stake_5_nominations_have_ledgers()?;
         Self::stake_6_the_sums_add_up()?;
         Self::stake_7_agents_have_accounts()?;
-        Self::stake_8_nobody_backs_validators_beside()
+        Self::stake_8_nobody_backs_validators_beside()?;
+        Self::stake_9_collateral_is_recorded()
     }
 
     fn stake_1_holds_are_ledgers() -> Result<(), TryRuntimeError> {
@@ -126,6 +130,24 @@ impl<T: Config> Pallet<T> {
             !Ledgers::<T>::iter_keys().any(|stash| T::Pools::is_staked(&stash)),
             "STAKE-8: a stash has stake behind a validator, too"
         );
+        Ok(())
+    }
+
+    fn stake_9_collateral_is_recorded() -> Result<(), TryRuntimeError> {
+        for (stash, held) in Collaterals::<T>::iter() {
+            ensure!(
+                !held.amount.is_zero() && T::Collateral::held(&held.asset, &stash) == held.amount,
+                "STAKE-9: the hold of another asset differs from what is recorded"
+            );
+        }
+        if let Some((asset, _)) = T::Collateral::required() {
+            for who in frame_system::Account::<T>::iter_keys() {
+                ensure!(
+                    Collaterals::<T>::contains_key(&who) || T::Collateral::held(&asset, &who).is_zero(),
+                    "STAKE-9: another asset is on hold, and nothing is recorded"
+                );
+            }
+        }
         Ok(())
     }
 }

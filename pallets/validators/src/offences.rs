@@ -5,7 +5,8 @@
 //!
 //! All that can be reported of an operator when it is convicted, and for as long after, is one offence, of
 //! the largest part. A vote for finality does not say in which session it was cast: who reports it chooses
-//! one of all that its set has lasted for, maybe a day of them, and would else choose how often it is punished.
+//! one of all that its set has lasted for, maybe a day of them, and would else choose how often it is
+//! punished.
 
 use alloc::vec::Vec;
 use frame_support::{traits::Get, weights::Weight};

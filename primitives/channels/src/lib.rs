@@ -12,6 +12,7 @@
 extern crate alloc;
 
 pub mod batch;
+pub mod counted;
 pub mod equivocation;
 pub mod fault;
 pub mod points;
@@ -28,6 +29,7 @@ pub use batch::{
     Absence, Batch, BatchEntry, BatchRoot, ChannelOpening, ProvenChannel, ProvenReceipt, ReceiptLeaf,
     ReceiptOpening, Unbatchable,
 };
+pub use counted::{Counted, counted_for, demandable_for};
 pub use equivocation::{Clash, Equivocation, extends, incompatible};
 pub use fault::{BatchEvidence, BatchFault, Batched, Committed, Said, SumFlaw};
 pub use points::{POINTS_MAX, PointsFound, points_seal};

@@ -9,7 +9,9 @@ use sp_arithmetic::FixedU128;
 use sp_core::H256;
 use surety_types::{ModelId, TaskId, model::Operation, task::AuditDraw};
 
-use crate::{BatchNumber, BatchWindow, ChannelId, ChannelTerms, Nonce, Purse, Region, Sums, Time};
+use crate::{
+    BatchNumber, BatchWindow, ChannelId, ChannelTerms, ChunkStatement, Nonce, Purse, Region, Sums, Time,
+};
 
 /// A channel.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
@@ -26,6 +28,8 @@ pub struct ChannelView<AccountId> {
     pub expiry: Time,
     /// Its money.
     pub purse: Purse,
+    /// Last time at which receipts can be demanded whose numbers were not counted.
+    pub demanded_until: Time,
 }
 
 impl<AccountId: Clone> ChannelView<AccountId> {
@@ -166,14 +170,16 @@ pub struct BatchView<AccountId, BlockNumber> {
 /// What a provider has to show.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub enum Wanted {
-    /// A batch with a receipt of this request that says at least so many bytes.
+    /// A batch with the receipt of this request.
     Receipt {
         /// Channel id.
         channel: ChannelId,
         /// Number of the request.
         nonce: Nonce,
-        /// So many bytes were signed for.
-        bytes: u32,
+        /// What it has to say.
+        says: Says,
+        /// Where a final batch was counted with its number: the first and the last that can have it.
+        counted: Option<(BatchNumber, BatchNumber)>,
     },
     /// The receipt that a point is in.
     Point {
@@ -182,6 +188,71 @@ pub enum Wanted {
         /// Where on the line of its price, in plancks.
         point: u128,
     },
+}
+
+/// What a receipt has to say.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub enum Says {
+    /// What was signed with an end, by the hash that is signed: nothing else is its receipt.
+    This(H256),
+    /// So many bytes at least, which were signed for; where it has no more, with this output.
+    AtLeast {
+        /// How many.
+        bytes: u32,
+        /// Their content hash.
+        output: H256,
+    },
+}
+
+impl Says {
+    /// What the receipt has to say of an answer of which this was signed.
+    pub fn of<AccountId: Encode>(held: &ChunkStatement<AccountId>, genesis: &H256) -> Self {
+        match held.end {
+            Some(_) => Self::This(H256(held.message(genesis))),
+            None => Self::AtLeast {
+                bytes: held.bytes,
+                output: held.output,
+            },
+        }
+    }
+
+    /// Whether a statement is that receipt.
+    pub fn is_met_by<AccountId: Encode>(&self, said: &ChunkStatement<AccountId>, genesis: &H256) -> bool {
+        let says = match self {
+            Self::This(hash) => said.message(genesis) == hash.0,
+            Self::AtLeast { bytes, output } => {
+                *bytes < said.bytes || (*bytes == said.bytes && *output == said.output)
+            }
+        };
+        said.end.is_some() && says
+    }
+}
+
+impl Wanted {
+    /// Whether that is a receipt in a batch.
+    pub fn is_met_by<AccountId: Encode>(
+        &self,
+        batch: BatchNumber,
+        said: &ChunkStatement<AccountId>,
+        genesis: &H256,
+    ) -> bool {
+        match self {
+            Self::Receipt {
+                channel,
+                nonce,
+                says,
+                counted,
+            } => {
+                let is_of_it = (said.channel, said.nonce) == (*channel, *nonce);
+                // What was batched after the number was counted is not what was counted.
+                let is_in_time = counted.is_none_or(|(_, last)| batch <= last);
+                is_of_it && is_in_time && says.is_met_by(said, genesis)
+            }
+            Self::Point { .. } => false,
+        }
+    }
 }
 
 /// What somebody demands of a provider.
@@ -242,7 +313,7 @@ pub struct ChannelRules {
     pub announce_window: Time,
     /// Time after a batch's window in which what was opened can be refuted.
     pub refute_window: Time,
-    /// Time for which a final batch is kept to be redeemed from.
+    /// Time for which a final batch is kept. It is counted for less ([`counted_for`](crate::counted_for)).
     pub redeem_by: Time,
     /// Time in which a provider shows what was demanded.
     pub supply_window: Time,

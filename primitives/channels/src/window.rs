@@ -11,7 +11,9 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::{ConstU32, bounded::BoundedVec};
 
-use crate::{BatchRoot, ChannelId, Nonce, ProvenChannel, ProvenReceipt, Sums, Time};
+#[cfg(doc)]
+use crate::demandable_for;
+use crate::{BatchRoot, ChannelId, Nonce, ProvenChannel, ProvenReceipt, Sums, Time, counted_for};
 
 /// Most receipts of a batch that are struck out one by one. With more of them nothing of it is paid.
 pub const STRUCK_MAX: u32 = 32;
@@ -69,6 +71,18 @@ impl BatchWindow {
     /// Whether nothing can change any more what it pays.
     pub const fn is_final(&self, now: Time) -> bool {
         self.until < now && self.disputes == 0
+    }
+
+    /// Last time at which it may be counted, where it is kept for `redeem_by` after its window, and what is
+    /// demanded is shown within `supply`: all that is counted after it for [`demandable_for`] can be demanded
+    /// for as long, and shown.
+    pub const fn counted_until(&self, redeem_by: Time, supply: Time) -> Time {
+        self.until.saturating_add(counted_for(redeem_by, supply))
+    }
+
+    /// Last time at which a receipt is demanded that may be in it: it is kept until that has to be shown.
+    pub const fn demanded_until(&self, redeem_by: Time, supply: Time) -> Time {
+        self.until.saturating_add(redeem_by).saturating_sub(supply)
     }
 
     /// A receipt was found wrong: it is not paid. With more than [`STRUCK_MAX`] of them nothing is.
@@ -234,7 +248,7 @@ impl fmt::Display for Closed {
 
 impl core::error::Error for Closed {}
 
-/// The money of a channel. In each state `paid <= counted` and `paid <= deposit`; what is on hold for it is
+/// The money of a channel. In each state `paid <= counted` and `paid <= deposit`; what there is for it is
 /// `deposit - paid`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
@@ -244,6 +258,8 @@ pub struct Purse {
     pub channel: ChannelId,
     /// All that was ever deposited, in plancks; without what the payee has given back.
     pub deposit: u128,
+    /// What it has given back, in plancks: it may have been asked for as much.
+    pub returned: u128,
     /// What final batches have of it, in plancks.
     pub counted: u128,
     /// The first request that they do not have.
@@ -262,6 +278,7 @@ impl Purse {
         Self {
             channel,
             deposit,
+            returned: 0,
             counted: 0,
             next: 0,
             paid: 0,
@@ -336,7 +353,15 @@ impl Purse {
         self.close(until);
         let refund = self.deposit.saturating_sub(self.paid);
         self.deposit = self.paid;
+        self.returned = self.returned.saturating_add(refund);
         refund
+    }
+
+    /// What may have been asked for over the channel and no final batch has, in plancks: all that was
+    /// deposited, also where the payee has given it back.
+    pub const fn uncounted(&self) -> u128 {
+        let all = self.deposit.saturating_add(self.returned);
+        all.saturating_sub(self.counted)
     }
 
     /// A batch with something of it is not final yet, because it is disputed or was committed late: nothing

@@ -117,6 +117,26 @@ impl<AccountId> Jail<AccountId> for () {
     }
 }
 
+/// Whom the chain lets provide, of those who have the stake for it. Provided by the runtime.
+pub trait Admission<AccountId> {
+    /// Whether `stash` may become a provider, and be given work as one, now.
+    fn is_admitted(stash: &AccountId) -> bool;
+
+    /// Asks as much of everybody as can be asked, and lets `stash` have it, for benchmarks.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn admit_for_benchmark(stash: &AccountId);
+}
+
+/// Everybody may.
+impl<AccountId> Admission<AccountId> for () {
+    fn is_admitted(_: &AccountId) -> bool {
+        true
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn admit_for_benchmark(_: &AccountId) {}
+}
+
 /// Blocks without entropy after which nobody waits for it any longer. Every block of the chain has some: so
 /// many without mean that something is broken.
 pub const ENTROPY_PATIENCE_BLOCKS: u32 = 100;
@@ -243,7 +263,10 @@ pub trait Escrow<AccountId, Balance> {
     /// When `cap` does not even cover the smallest fee and one planck for each provider.
     fn price_limit(cap: Balance, redundancy: u32) -> Result<Balance, DispatchError>;
 
-    /// Holds `cap` on the client's account for `task`, and the client's own lock beside it.
+    /// Takes `cap` from the client for `task`, and the client's own lock beside it.
+    ///
+    /// # Errors
+    /// When it has not as much that is free, beside what keeps its account; nothing changes then.
     fn open(task: TaskId, client: &AccountId, cap: Balance) -> DispatchResult;
 
     /// Gives the client its lock back. Pays providers and, out of what each of them earns, its auditors;

@@ -48,6 +48,8 @@ pub const SWEPT_PER_BLOCK: u32 = 4;
 parameter_types! {
     /// Keeps what providers pay for audits of their receipts, until the verifiers get it.
     pub LevyPot: AccountId = PalletId(*b"sur/levy").into_account_truncating();
+    /// Where deposits of channels are, and what demands cost.
+    pub const DepositPot: PalletId = PalletId(*b"sur/chan");
     /// What vouchers and statements name the chain by.
     pub Genesis: H256 = Results::genesis();
     /// The storage of a channel.
@@ -106,6 +108,7 @@ impl surety_pallet_channels::Config for Runtime {
     type DemandPrice = dynamic::channels::DemandPrice;
     type SupplyWindow = dynamic::channels::SupplyWindow;
     type PointBond = dynamic::channels::PointBond;
+    type PotId = DepositPot;
     type LevyPot = LevyPot;
     type MinDeposit = MinDeposit;
     type BatchWindowLength = dynamic::channels::BatchWindow;

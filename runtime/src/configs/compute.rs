@@ -3,16 +3,23 @@
 use frame_support::{PalletId, parameter_types, traits::Get, weights::Weight};
 use frame_system::EnsureRoot;
 use sp_runtime::traits::AccountIdConversion;
+use surety_pallet_staking::AssetCollateral;
 use surety_types::{
     TaskId,
     traits::Escrow,
     view::{ProviderTerms, TaskView},
 };
 
-use super::{consensus::RunningClock, history::PostedTasks, trust::ExactReferee};
+use super::{
+    consensus::RunningClock,
+    history::PostedTasks,
+    providers::{Collateral, JudgedIdentity},
+    trust::ExactReferee,
+};
 use crate::{
-    AccountId, Balance, Balances, Billing, BlockEntropy, BlockNumber, Delegation, Emission, ModelRegistry,
-    ProviderRegistry, Results, Runtime, RuntimeHoldReason, Staking, TrustLock, params::dynamic, weights,
+    AccountId, AssetsHolder, Balance, Balances, Billing, BlockEntropy, BlockNumber, Delegation, Emission,
+    ModelRegistry, ProviderRegistry, Results, Runtime, RuntimeHoldReason, Staking, TrustLock,
+    params::dynamic, weights,
 };
 
 parameter_types! {
@@ -20,6 +27,8 @@ parameter_types! {
     pub TreasuryAccount: AccountId = PalletId(*b"sur/trsy").into_account_truncating();
     /// Where validators' part of the protocol fees waits until a day is paid.
     pub ValidatorPot: AccountId = PalletId(*b"sur/vpot").into_account_truncating();
+    /// Where escrow of tasks is.
+    pub const EscrowPot: PalletId = PalletId(*b"sur/escr");
     /// A round's dearest step. What the auction adds for its own part is more than what channels do for
     /// theirs.
     pub TrustWeight: Weight = Results::advance_weight();
@@ -32,6 +41,8 @@ impl surety_pallet_staking::Config for Runtime {
     type BlockNumberProvider = RunningClock;
     type Jail = TrustLock;
     type UnbondingPeriod = dynamic::staking::UnbondingPeriod;
+    type Admission = JudgedIdentity;
+    type Collateral = AssetCollateral<AssetsHolder, Collateral>;
     type Pools = Delegation;
     type OnClosed = (ProviderRegistry, TrustLock, Emission);
     type WeightInfo = weights::surety_pallet_staking::WeightInfo<Runtime>;
@@ -41,6 +52,7 @@ impl surety_pallet_provider_registry::Config for Runtime {
     type Balance = Balance;
     type Stake = Staking;
     type HeartbeatWindow = dynamic::provider_registry::HeartbeatWindow;
+    type Admission = JudgedIdentity;
     type Jail = TrustLock;
     type Tasks = PostedTasks;
     type WeightInfo = weights::surety_pallet_provider_registry::WeightInfo<Runtime>;
@@ -52,6 +64,7 @@ impl surety_pallet_model_registry::Config for Runtime {
     type ModelDeposit = dynamic::model_registry::ModelDeposit;
     type Referee = ExactReferee;
     type Stake = Staking;
+    // Audits have as long, and cost as much, as it says.
     type SpeedOrigin = EnsureRoot<AccountId>;
     type WeightInfo = weights::surety_pallet_model_registry::WeightInfo<Runtime>;
 }
@@ -81,6 +94,7 @@ impl surety_pallet_task_auction::Config for Runtime {
 impl surety_pallet_billing::Config for Runtime {
     type RuntimeHoldReason = RuntimeHoldReason;
     type Currency = Balances;
+    type PotId = EscrowPot;
     type FeeRate = dynamic::billing::FeeRate;
     type FeeMin = dynamic::billing::FeeMin;
     type TreasuryShare = dynamic::billing::TreasuryShare;

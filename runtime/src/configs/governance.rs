@@ -6,7 +6,7 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use frame_support::{
     parameter_types,
     traits::{
-        AsEnsureOriginWithArg, ConstU32, ConstU128, EqualPrivilegeOnly, InstanceFilter, LinearStoragePrice,
+        ConstU32, ConstU128, EqualPrivilegeOnly, InstanceFilter, LinearStoragePrice,
         fungible::HoldConsideration,
     },
     weights::Weight,
@@ -18,7 +18,7 @@ use sp_runtime::{
     traits::{BlakeTwo256, Verify},
 };
 
-use super::system::RuntimeBlockWeights;
+use super::{origins::ParameterOrigin, system::RuntimeBlockWeights};
 use crate::{
     AccountId, Balance, Balances, OriginCaller, Preimage, Runtime, RuntimeCall, RuntimeEvent,
     RuntimeHoldReason, RuntimeOrigin, RuntimeParameters, Signature, System,
@@ -63,10 +63,13 @@ pub enum ProxyType {
     /// Everything.
     #[default]
     Any,
-    /// What gives no money away: no transfers, and no tasks, which pay others.
+    /// What gives no money away: no transfers, and no tasks, which pay others. Nor votes, which lock it for
+    /// months, and referenda, which cost some.
     NonTransfer,
     /// Working on tasks and over channels, and offering models, for a machine that holds no other key.
     Compute,
+    /// Referenda and votes, for a stash whose key is kept offline.
+    Governance,
 }
 
 impl InstanceFilter<RuntimeCall> for ProxyType {
@@ -107,6 +110,15 @@ impl InstanceFilter<RuntimeCall> for ProxyType {
                         | RuntimeCall::TaskAuction(Auction::bid { .. } | Auction::advance { .. })
                 ),
             },
+            ProxyType::Governance => matches!(
+                call,
+                RuntimeCall::Utility(..)
+                    | RuntimeCall::Preimage(..)
+                    | RuntimeCall::Referenda(..)
+                    | RuntimeCall::ConvictionVoting(..)
+                    | RuntimeCall::TechnicalCommittee(..)
+                    | RuntimeCall::Whitelist(..)
+            ),
         }
     }
 
@@ -131,14 +143,19 @@ impl pallet_proxy::Config for Runtime {
     type BlockNumberProvider = System;
 }
 
+/// Most sub-accounts of an identity.
+const SUB_ACCOUNTS_MAX: u32 = 32;
+
 impl pallet_identity::Config for Runtime {
     type RuntimeEvent = RuntimeEvent;
     type Currency = Balances;
-    type BasicDeposit = ConstU128<{ deposit(1, 258) }>;
+    // With that of all sub-accounts: one of their own would be given away, past what votes and vesting have
+    // locked, to a sub-account that leaves.
+    type BasicDeposit = ConstU128<{ deposit(1 + SUB_ACCOUNTS_MAX, 258 + 53 * SUB_ACCOUNTS_MAX) }>;
     type ByteDeposit = ConstU128<{ deposit(0, 1) }>;
     type UsernameDeposit = ConstU128<{ deposit(1, 32) }>;
-    type SubAccountDeposit = ConstU128<{ deposit(1, 53) }>;
-    type MaxSubAccounts = ConstU32<100>;
+    type SubAccountDeposit = ConstU128<0>;
+    type MaxSubAccounts = ConstU32<SUB_ACCOUNTS_MAX>;
     type IdentityInformation = pallet_identity::legacy::IdentityInfo<ConstU32<16>>;
     type MaxRegistrars = ConstU32<20>;
     // Burned.
@@ -190,7 +207,8 @@ impl pallet_scheduler::Config for Runtime {
     type MaximumWeight = SchedulerWeight;
     type ScheduleOrigin = EnsureRoot<AccountId>;
     type OriginPrivilegeCmp = EqualPrivilegeOnly;
-    type MaxScheduledPerBlock = ConstU32<50>;
+    // What the weights were measured with. Whoever fills agendas delays referenda: see `FirstRoom`.
+    type MaxScheduledPerBlock = ConstU32<512>;
     type WeightInfo = pallet_scheduler::weights::SubstrateWeight<Runtime>;
     type Preimages = Preimage;
     type BlockNumberProvider = System;
@@ -199,7 +217,7 @@ impl pallet_scheduler::Config for Runtime {
 impl pallet_parameters::Config for Runtime {
     type RuntimeEvent = RuntimeEvent;
     type RuntimeParameters = RuntimeParameters;
-    type AdminOrigin = AsEnsureOriginWithArg<EnsureRoot<AccountId>>;
+    type AdminOrigin = ParameterOrigin;
     type WeightInfo = ();
 }
 

@@ -7,7 +7,7 @@ use frame_support::{
     dispatch::DispatchClass,
     parameter_types,
     traits::{
-        ConstU8, ConstU32, ConstU64, ConstU128, Contains, OnUnbalanced, VariantCountOf,
+        ConstU8, ConstU16, ConstU32, ConstU64, ConstU128, Contains, OnUnbalanced, VariantCountOf,
         fungible::{Balanced, Credit},
     },
     weights::{
@@ -23,10 +23,11 @@ use sp_runtime::{
 };
 use sp_version::RuntimeVersion;
 
+use super::referenda::is_veto;
 use crate::{
     AccountId, Authorship, Babe, Balance, Balances, Block, Hash, Nonce, PalletInfo, Runtime, RuntimeCall,
     RuntimeEvent, RuntimeFreezeReason, RuntimeHoldReason, RuntimeOrigin, RuntimeTask, System, VERSION,
-    units::{EXISTENTIAL_DEPOSIT, MICRO_SURE, MILLI_SURE, SLOT_MS},
+    units::{EXISTENTIAL_DEPOSIT, MICRO_SURE, MILLI_SURE, SLOT_MS, SS58_PREFIX},
 };
 
 /// What users' extrinsics may fill of a block. The rest is kept for operational calls and for hooks, so that
@@ -71,24 +72,29 @@ parameter_types! {
 /// Blocks whose hashes are kept, and so the longest life of a mortal extrinsic: a little over two hours.
 pub const BLOCK_HASH_COUNT: u32 = 4_096;
 
-/// All calls but signed reports of what validators signed twice. They are free when they are valid, and who
-/// has been convicted could make any number of them, each kept for good. Nodes send unsigned ones, which get
-/// into a block only by the node of its author.
-pub struct NoSignedReports;
+/// All calls but these, which root alone may make:
+///
+/// - Signed reports of what validators signed twice. They are free when they are valid, and who has been
+///   convicted could make any number of them, each kept for good. Nodes send unsigned ones, which get into a
+///   block only by the node of its author.
+/// - Ending a referendum on a veto. Who wants it would have a few hours to see that and vote against it; who
+///   does not can vote against the veto.
+pub struct CallFilter;
 
-impl Contains<RuntimeCall> for NoSignedReports {
+impl Contains<RuntimeCall> for CallFilter {
     fn contains(call: &RuntimeCall) -> bool {
-        !matches!(
-            call,
+        match call {
             RuntimeCall::Babe(pallet_babe::Call::report_equivocation { .. })
-                | RuntimeCall::Grandpa(pallet_grandpa::Call::report_equivocation { .. })
-        )
+            | RuntimeCall::Grandpa(pallet_grandpa::Call::report_equivocation { .. }) => false,
+            RuntimeCall::Referenda(pallet_referenda::Call::cancel { index }) => !is_veto(*index),
+            _ => true,
+        }
     }
 }
 
 #[derive_impl(frame_system::config_preludes::SolochainDefaultConfig)]
 impl frame_system::Config for Runtime {
-    type BaseCallFilter = NoSignedReports;
+    type BaseCallFilter = CallFilter;
     type AccountId = AccountId;
     type Lookup = AccountIdLookup<AccountId, ()>;
     type Nonce = Nonce;
@@ -103,13 +109,25 @@ impl frame_system::Config for Runtime {
     type AccountData = pallet_balances::AccountData<Balance>;
     type SystemWeightInfo = frame_system::weights::SubstrateWeight<Runtime>;
     type ExtensionsWeightInfo = frame_system::SubstrateExtensionsWeight<Runtime>;
-    type SS58Prefix = frame_support::traits::ConstU16<42>;
+    type SS58Prefix = ConstU16<SS58_PREFIX>;
     type MaxConsumers = ConstU32<16>;
     type SingleBlockMigrations = Migrations;
 }
 
 /// What an upgrade changes of the state, in order.
-pub type Migrations = (surety_pallet_trust_lock::migrations::CauseOfSlashes<Runtime>,);
+#[cfg(not(feature = "next-version"))]
+pub type Migrations = Released;
+/// What an upgrade changes of the state, in order.
+#[cfg(feature = "next-version")]
+pub type Migrations = (Released, crate::next_version::WriteAnew);
+
+/// Those of this version and of all before it.
+pub type Released = (
+    crate::pots::Endow,
+    surety_pallet_trust_lock::migrations::CauseOfSlashes<Runtime>,
+    surety_pallet_billing::migrations::EscrowIntoPot<Runtime>,
+    surety_pallet_channels::migrations::DepositsIntoPot<Runtime>,
+);
 
 impl pallet_timestamp::Config for Runtime {
     type Moment = u64;

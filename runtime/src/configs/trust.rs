@@ -28,7 +28,12 @@ use surety_types::{
     trust::{AuditProof, ItemLeaves},
 };
 
-use super::{channels::TaskOrReceipt, consensus::RunningClock};
+use super::{
+    channels::TaskOrReceipt,
+    consensus::RunningClock,
+    origins::{RootOr, SlashVetoer},
+    tracks::SlashDeferral,
+};
 use crate::{
     AccountId, Balance, Balances, BlockEntropy, Delegation, Disputes, Results, Runtime, RuntimeHoldReason,
     Staking, TaskAuction, Validators, params::dynamic, weights,
@@ -53,9 +58,8 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type Validators = Validators;
     type BlockNumberProvider = RunningClock;
     type InsurancePool = InsurancePool;
-    // Governance, once there is one: until then nobody but the dev chain's sudo.
-    type VetoOrigin = EnsureRoot<AccountId>;
-    type SlashDeferral = dynamic::trust_lock::SlashDeferral;
+    type VetoOrigin = RootOr<SlashVetoer>;
+    type SlashDeferral = SlashDeferral;
     type StakePart = dynamic::trust_lock::StakePart;
     type FinderShare = dynamic::trust_lock::FinderShare;
     type ClientShare = dynamic::trust_lock::ClientShare;
@@ -106,7 +110,8 @@ impl surety_pallet_results::Config for Runtime {
 }
 
 impl surety_pallet_disputes::Config for Runtime {
-    // As for vetoes.
+    // No referendum is over within `DecisionWindow`: but on the dev chain, what no committee decides stays
+    // undecided.
     type DecideOrigin = EnsureRoot<AccountId>;
     type ChallengeBondMultiple = dynamic::disputes::ChallengeBondMultiple;
     type DefenseCost = dynamic::disputes::DefenseCost;

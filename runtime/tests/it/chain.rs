@@ -8,7 +8,11 @@ use sp_consensus_babe::{
     digests::{CompatibleDigestItem, PreDigest, SecondaryVRFPreDigest},
     make_vrf_sign_data,
 };
-use sp_core::{Pair, crypto::VrfSecret};
+use sp_core::{
+    Pair,
+    crypto::VrfSecret,
+    traits::{ReadRuntimeVersion, ReadRuntimeVersionExt},
+};
 use sp_genesis_builder::PresetId;
 use sp_io::TestExternalities;
 use sp_keyring::Sr25519Keyring;
@@ -104,7 +108,8 @@ impl Chain {
         Self::with_genesis(config)
     }
 
-    fn with_genesis(config: RuntimeGenesisConfig) -> Self {
+    /// The chain of a genesis whose validators are well-known keys.
+    pub fn with_genesis(config: RuntimeGenesisConfig) -> Self {
         Self {
             ext: TestExternalities::new(config.build_storage().unwrap()),
             number: 0,
@@ -128,8 +133,16 @@ impl Chain {
         self.number
     }
 
-    /// A block of calls, signed where they have to be. Returns how each of them went.
+    /// A block of calls, signed where they have to be. Returns how each of them went. The first block of a
+    /// session has no room for any: it passes before that.
     pub fn block(&mut self, calls: Vec<(Sr25519Keyring, RuntimeCall)>) -> Vec<Result<(), DispatchError>> {
+        let slot = self.slot + 1;
+        let begins_session = |chain: &mut Self| {
+            chain.number > 0 && slot >= chain.query(|| *Babe::current_epoch_start()) + EPOCH_SLOTS
+        };
+        if !calls.is_empty() && begins_session(self) {
+            self.block_with(|| ());
+        }
         self.block_with(|| {
             calls
                 .into_iter()
@@ -253,6 +266,11 @@ impl Chain {
             self.block(Vec::new());
         }
         panic!("nothing came of it within {limit} blocks");
+    }
+
+    /// Has the host read this way which version a code is of.
+    pub fn read_versions(&mut self, how: impl ReadRuntimeVersion + 'static) {
+        self.ext.register_extension(ReadRuntimeVersionExt::new(how));
     }
 
     /// What happened in the last block.

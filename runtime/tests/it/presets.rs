@@ -3,15 +3,18 @@
 use codec::Decode;
 use frame_support::{
     assert_ok,
-    traits::{Get, IntegrityTest},
+    traits::{Get, IntegrityTest, OnRuntimeUpgrade, fungible::Mutate},
 };
+use sp_genesis_builder::runtime_decl_for_genesis_builder::GenesisBuilder;
+use sp_keyring::Sr25519Keyring::Alice;
 use sp_runtime::BuildStorage;
 use surety_pallet_delegation::SESSIONS_TO_LEAVE;
 use surety_pallet_validators::Candidates;
 use surety_runtime::{
-    AllPalletsWithSystem, Balances, Delegation, Emission, Parameters, Runtime, RuntimeParameters, Session,
-    System, UncheckedExtrinsic, VERSION, apis,
+    AllPalletsWithSystem, Balances, Delegation, Emission, Parameters, Runtime, RuntimeGenesisConfig,
+    RuntimeParameters, Session, System, UncheckedExtrinsic, VERSION, apis,
     configs::{
+        compute::TreasuryAccount,
         consensus::{SESSIONS_KEPT, VALIDATORS_MAX},
         stake::{ValidatorsMax, ValidatorsMin},
     },
@@ -19,13 +22,14 @@ use surety_runtime::{
     params::dynamic::{
         auction, billing, delegation, disputes, emission, results, staking, trust_lock, validators,
     },
+    pots,
     units::{EPOCH_SLOTS, EXISTENTIAL_DEPOSIT, HOURS, MINUTES, SLOT_MS, SURE},
 };
-use surety_types::traits::PoolLedger;
 
-use crate::chain::{Chain, genesis};
+use crate::chain::{Chain, account, genesis};
 
-fn preset<R>(name: &str, read: impl FnOnce() -> R) -> R {
+/// Reads what a preset's chain starts with.
+pub fn preset<R>(name: &str, read: impl FnOnce() -> R) -> R {
     let storage = genesis(name).build_storage().unwrap();
     sp_io::TestExternalities::new(storage).execute_with(read)
 }
@@ -38,18 +42,68 @@ fn every_preset_builds_a_chain_that_holds_together() {
         preset(&name, || {
             // The relations that pallets ask of their configuration, with the windows of this preset.
             AllPalletsWithSystem::integrity_test();
-            for pot in [
-                surety_runtime::configs::compute::TreasuryAccount::get(),
-                surety_runtime::configs::compute::ValidatorPot::get(),
-                surety_runtime::configs::trust::InsurancePool::get(),
-                surety_runtime::configs::channels::LevyPot::get(),
-                Delegation::pot(),
-            ] {
+            for pot in pots::all() {
                 assert_eq!(Balances::free_balance(pot), EXISTENTIAL_DEPOSIT, "{name}");
             }
         });
     }
     assert_eq!(genesis_config_presets::get_preset(&"unknown".into()), None);
+}
+
+/// Builds a chain of a specification, as nodes do.
+fn build(change: impl FnOnce(&mut RuntimeGenesisConfig)) -> Result<(), String> {
+    let mut config = genesis("testnet");
+    change(&mut config);
+    let config = serde_json::to_vec(&config).unwrap();
+    sp_io::TestExternalities::default().execute_with(|| Runtime::build_state(config))
+}
+
+#[test]
+fn a_specification_that_leaves_a_pot_without_its_deposit_is_refused() {
+    assert_eq!(build(|_| ()), Ok(()));
+    // The treasury gives itself one.
+    for pot in pots::all()
+        .into_iter()
+        .filter(|pot| *pot != TreasuryAccount::get())
+    {
+        let refusal = build(|config| config.balances.balances.retain(|(who, _)| *who != pot)).unwrap_err();
+        assert!(refusal.contains(&pot.to_string()), "{refusal}");
+    }
+}
+
+#[test]
+fn a_specification_with_an_asset_that_keeps_accounts_is_refused() {
+    let with = |keeps_accounts| {
+        build(move |config| config.assets.assets = vec![(7, account(Alice), keeps_accounts, 1)])
+    };
+    assert_eq!(with(false), Ok(()));
+    assert!(with(true).unwrap_err().contains("asset 7"));
+}
+
+#[test]
+fn an_upgrade_gives_each_pot_that_lacks_it_its_deposit_out_of_the_treasury() {
+    type Upgrade = <Runtime as frame_system::Config>::SingleBlockMigrations;
+
+    preset("testnet", || {
+        let treasury = TreasuryAccount::get();
+        for pot in pots::all() {
+            Balances::set_balance(&pot, 0);
+        }
+        // It keeps its own.
+        Balances::set_balance(&treasury, 3 * EXISTENTIAL_DEPOSIT + 1);
+        let issued = Balances::total_issuance();
+        Upgrade::on_runtime_upgrade();
+        assert_eq!(pots::without_deposit().count(), 4);
+        assert_eq!(Balances::free_balance(&treasury), EXISTENTIAL_DEPOSIT + 1);
+        assert_eq!(Balances::total_issuance(), issued);
+
+        Balances::set_balance(&treasury, SURE);
+        for _ in 0..2 {
+            Upgrade::on_runtime_upgrade();
+            assert_eq!(pots::without_deposit().count(), 0);
+            assert_eq!(Balances::free_balance(&treasury), SURE - 4 * EXISTENTIAL_DEPOSIT);
+        }
+    });
 }
 
 #[test]
@@ -244,7 +298,9 @@ fn an_unknown_parameter_is_an_error_and_not_ignored() {
 #[test]
 fn metadata_can_be_read_and_names_every_pallet_at_its_index() {
     let indices: Vec<(String, u8)> = {
-        let metadata = Runtime::metadata_at_version(15).expect("version 15 is what tools read");
+        // Tracks are a constant of it, and made of parameters.
+        let metadata = preset("testnet", || Runtime::metadata_at_version(15));
+        let metadata = metadata.expect("version 15 is what tools read");
         let bytes: &[u8] = &metadata;
         let decoded = frame_metadata::RuntimeMetadataPrefixed::decode(&mut &*bytes).unwrap();
         let frame_metadata::RuntimeMetadata::V15(metadata) = decoded.1 else {
@@ -267,6 +323,15 @@ fn metadata_can_be_read_and_names_every_pallet_at_its_index() {
         ("FinalityClock", 20),
         ("BlockEntropy", 21),
         ("Authorship", 22),
+        ("Origins", 30),
+        ("Referenda", 31),
+        ("ConvictionVoting", 32),
+        ("TechnicalCommittee", 33),
+        ("Whitelist", 34),
+        ("Treasury", 35),
+        ("Vesting", 36),
+        ("Assets", 37),
+        ("AssetsHolder", 38),
         ("Staking", 50),
         ("ProviderRegistry", 51),
         ("ModelRegistry", 52),
@@ -314,4 +379,12 @@ fn the_runtime_answers_what_the_worker_asks() {
     });
     // The smallest extrinsic is no extrinsic.
     assert!(UncheckedExtrinsic::decode(&mut &[0u8][..]).is_err());
+}
+
+#[test]
+fn addresses_are_the_chains_own() {
+    let prefix = <Runtime as frame_system::Config>::SS58Prefix::get();
+    assert_eq!(prefix, 7_373);
+    // No other chain has registered it.
+    assert!(sp_core::crypto::Ss58AddressFormat::custom(prefix).is_custom());
 }

@@ -99,7 +99,8 @@ fn who_wants_its_money_back_waits_for_the_longest_dispute_about_what_was_batched
         assert!(channels::ClosingPeriod::get() >= least, "{name}: {least}");
         // What was batched is there until every channel that it can pay has closed.
         let longest = channels::MaxLife::get() + channels::ClosingPeriod::get();
-        assert!(channels::RedeemBy::get() >= longest, "{name}: {longest}");
+        let counted = surety_channels::counted_for(channels::RedeemBy::get(), channels::SupplyWindow::get());
+        assert!(counted >= longest, "{name}: {longest}");
         assert!(
             channels::ClosingPeriod::get() < channels::MaxLife::get(),
             "{name}"

@@ -75,6 +75,8 @@ pub enum Cheat {
     OmittedReceipt,
     /// Provider: sign a receipt that contradicts what was said before.
     DoubleReceipt,
+    /// Provider: say and sign something else than what is kept and batched, over payment channels.
+    SaysOther,
     /// Provider: redeem vouchers of other channels and of other chains.
     VoucherReplay,
     /// Verifier: dispute a receipt that is right.

@@ -13,16 +13,22 @@ use surety_host::Tools;
 use surety_network::{
     CallError, CallListener, CallReceiver, CallSender, CallStream, DataPlane, memory::MemoryNet,
 };
+use surety_proofs::content_hash;
 use surety_types::multiaddr::Endpoint;
 
 /// Whose key everybody has: the account that pays for the answers of a development network.
 const PAYER: &str = "//Two";
+
+/// Bytes of a token.
+const WORD_BYTES: usize = 4;
 
 /// What is done on a line.
 #[derive(Clone)]
 pub enum Standing {
     /// A receipt that contradicts what was signed before goes out in place of the right one.
     DoubleReceipt(Box<Signer>, Hash),
+    /// Other tokens go out than are kept and batched, and what is signed is about those.
+    SaysOther(Box<Signer>, Hash),
     /// Vouchers are tried at other channels, and such as were signed for other chains.
     VoucherReplay(Arc<Replays>),
     /// No voucher goes out but the one that comes with the question.
@@ -34,6 +40,8 @@ struct Line {
     standing: Standing,
     /// The last that was said of an answer, without its end.
     last: Mutex<Option<SignedChunkStatement<AccountId>>>,
+    /// What a peer was told of an answer that is another one, from the word before its tokens on.
+    told: Mutex<Vec<u8>>,
 }
 
 impl Standing {
@@ -77,6 +85,7 @@ async fn pass_on(standing: Standing, ours: CallStream, peer: CallStream) {
     let line = Line {
         standing,
         last: Mutex::default(),
+        told: Mutex::new(vec![0; WORD_BYTES]),
     };
     tokio::join!(
         one_way(from_peer, to_us, |frame| line.inward(frame)),
@@ -118,6 +127,7 @@ impl Line {
     fn outward(&self, frame: Vec<u8>) -> Option<Vec<u8>> {
         match &self.standing {
             Standing::DoubleReceipt(signer, genesis) => Some(self.doubled(signer, genesis, frame)),
+            Standing::SaysOther(signer, genesis) => Some(self.other(signer, genesis, frame)),
             Standing::UnpaidLastChunk if is_payment(&frame) => {
                 tracing::error!("a voucher is kept back, as --cheat demands");
                 None
@@ -149,6 +159,36 @@ impl Line {
             "a receipt that contradicts what was said before is signed, as --cheat demands"
         );
         let statement = other;
+        FromPayee::Chunk { bytes, statement }.encode()
+    }
+}
+
+impl Line {
+    /// Another token is the first of each chunk that has several.
+    fn other(&self, signer: &Signer, genesis: &Hash, frame: Vec<u8>) -> Vec<u8> {
+        let Ok(FromPayee::Chunk { bytes, mut statement }) = message::read::<FromPayee>(&frame) else {
+            return frame;
+        };
+        let mut bytes = bytes.into_inner();
+        if bytes.len() > WORD_BYTES
+            && let Some(first) = bytes.first_mut()
+        {
+            *first ^= 1;
+        }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.extend(&bytes);
+        let said = &mut statement.statement;
+        said.output = content_hash(&told);
+        statement.signature = signer.sign_hash(&said.message(genesis));
+        if said.end.is_some() {
+            tracing::error!(
+                channel = said.channel,
+                nonce = said.nonce,
+                "a receipt is signed for what will not be batched, as --cheat demands"
+            );
+        }
+        // As long as before.
+        let Ok(bytes) = bytes.try_into() else { return frame };
         FromPayee::Chunk { bytes, statement }.encode()
     }
 }

@@ -32,7 +32,7 @@ fn said(bytes: u32, end: Option<Ending>) -> Vec<u8> {
         agent: agent.account().clone(),
         statement,
     };
-    let bytes = vec![0; 4].try_into().unwrap();
+    let bytes = vec![0; 8].try_into().unwrap();
     FromPayee::Chunk { bytes, statement }.encode()
 }
 
@@ -47,6 +47,7 @@ fn line(standing: Standing) -> Line {
     Line {
         standing,
         last: Mutex::default(),
+        told: Mutex::new(vec![0; WORD_BYTES]),
     }
 }
 
@@ -72,6 +73,33 @@ fn a_second_receipt_and_what_was_said_before_it_convict_who_signed_both() {
     // An answer of one piece has nothing before it.
     let alone = said(12, Some(end));
     assert_eq!(line.outward(alone.clone()), Some(alone));
+}
+
+#[test]
+fn who_says_one_thing_and_keeps_another_signs_what_it_says() {
+    let line = line(Standing::SaysOther(Box::new(signer("//Agent")), Hash::zero()));
+    let end = Ending {
+        how: End::Length,
+        trace_root: Hash::repeat_byte(3),
+    };
+    let kept = [said(12, None), said(20, Some(end))];
+    let told = kept.clone().map(|frame| line.outward(frame).unwrap());
+    let mut all = vec![0; 4];
+    for (kept, told) in kept.iter().zip(&told) {
+        let FromPayee::Chunk {
+            bytes,
+            statement: says,
+        } = message::read(told).unwrap()
+        else {
+            unreachable!("it was a chunk");
+        };
+        all.extend(&bytes);
+        assert_eq!(bytes[..], [1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(says.statement.output, content_hash(&all));
+        assert_eq!(says.statement.bytes as usize, all.len());
+        assert!(says.is_signed(&Hash::zero(), &*message_verifier()));
+        assert_eq!(says.statement.price, statement(kept).statement.price);
+    }
 }
 
 fn voucher(sum: u128) -> SignedVoucher<AccountId> {

@@ -42,6 +42,7 @@ impl BadWorker {
             | Cheat::WrongToken
             | Cheat::OmittedReceipt
             | Cheat::DoubleReceipt
+            | Cheat::SaysOther
             | Cheat::VoucherReplay
             | Cheat::FalseDispute
             | Cheat::UnpaidLastChunk => return None,
@@ -79,6 +80,10 @@ impl Assembly for BadWorker {
         let tools = &mut parts.tools;
         let lines = match self.cheat {
             Some(Cheat::DoubleReceipt) => Some(Standing::DoubleReceipt(
+                Box::new(tools.signer.clone()),
+                tools.chain.info().genesis,
+            )),
+            Some(Cheat::SaysOther) => Some(Standing::SaysOther(
                 Box::new(tools.signer.clone()),
                 tools.chain.info().genesis,
             )),

@@ -11,7 +11,10 @@ mod offer;
 mod trade;
 
 pub use cheats::{CHEATS, Cheat};
-pub use hours::{BATCHES_NOTHING, BATCHES_NOTHING_OF_MANY, FILLS_CAP_FOR_LONG};
+pub use hours::{
+    BATCHES_ANOTHER, BATCHES_ANOTHER_AND_STALLS, BATCHES_ANOTHER_ONCE, BATCHES_NOTHING,
+    BATCHES_NOTHING_OF_LATER_ONES, BATCHES_NOTHING_OF_MANY, FILLS_CAP_FOR_LONG,
+};
 pub use offer::{Bound, CHUNK, Chain, Offer, RECEIPTS, Voided, WORK_PERCENT};
 pub use trade::Trade;
 
@@ -247,13 +250,26 @@ const UNBOUNDED: Chain = Chain {
     bound: Bound::None,
     ..Chain::AS_IT_IS
 };
+const BY_DEPOSITS: Chain = Chain {
+    bound: Bound::All,
+    ..Chain::AS_IT_IS
+};
+const UNCOMPARED: Chain = Chain {
+    compares: false,
+    ..Chain::AS_IT_IS
+};
+const DRAWN_OF_ASKED: Chain = Chain {
+    draws_of_all: false,
+    ..Chain::AS_IT_IS
+};
 const EACH_BOUNDED: Chain = Chain {
     bound: Bound::Each,
     ..Chain::AS_IT_IS
 };
 
 /// What cheats would win under other rules, nobody being corrupt: why these are as they are. Where it says
-/// "as it is", they lose.
+/// "as it is", they lose. The last three are what is left, a cap of answers that were paid before they were
+/// missed, and that whoever shows nothing has no more of it.
 pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
     let with = |chain, offer: Offer| Offer { chain, ..offer };
     let (long, usual) = (Offer::by_the_hour, Offer::usual);
@@ -264,7 +280,7 @@ pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
     let sham = cheats::named("sham disputes until the payee's time is over");
     let gives_back = cheats::named("deposit given back before anybody looks");
     let splits = cheats::named("wrong, split over many batches");
-    let plays: [(&str, &Cheat, Offer); 11] = [
+    let plays: [(&str, &Cheat, Offer); 18] = [
         (
             "a conviction voids all that is open",
             splits,
@@ -314,6 +330,41 @@ pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
         (
             "as it is: all clients together do",
             &BATCHES_NOTHING_OF_MANY,
+            with(Chain::AS_IT_IS, long()),
+        ),
+        (
+            "new deposits count as old ones do, and clients come one after the other",
+            &BATCHES_NOTHING_OF_LATER_ONES,
+            with(BY_DEPOSITS, long()),
+        ),
+        (
+            "as it is: new deposits count in part, and clients come one after the other",
+            &BATCHES_NOTHING_OF_LATER_ONES,
+            with(Chain::AS_IT_IS, long()),
+        ),
+        (
+            "what is counted is taken for what was signed",
+            &BATCHES_ANOTHER,
+            with(UNCOMPARED, long()),
+        ),
+        (
+            "as it is: what is counted is compared with what was signed",
+            &BATCHES_ANOTHER,
+            with(Chain::AS_IT_IS, long()),
+        ),
+        (
+            "the same by whoever does not care for its trade",
+            &BATCHES_ANOTHER_ONCE,
+            with(Chain::AS_IT_IS, long()),
+        ),
+        (
+            "what is demanded is drawn of what was asked for, and nothing of that is shown",
+            &BATCHES_ANOTHER_AND_STALLS,
+            with(DRAWN_OF_ASKED, long()),
+        ),
+        (
+            "it is drawn of all, and nothing is shown",
+            &BATCHES_ANOTHER_AND_STALLS,
             with(Chain::AS_IT_IS, long()),
         ),
     ];

@@ -4,8 +4,9 @@
 
 use surety_simulation::{
     channels::{
-        BATCHES_NOTHING, BATCHES_NOTHING_OF_MANY, Bound, CHEATS, Chain, Cheat, FILLS_CAP_FOR_LONG, Found,
-        Offer, Voided, break_even, detection, play,
+        BATCHES_ANOTHER, BATCHES_ANOTHER_AND_STALLS, BATCHES_NOTHING, BATCHES_NOTHING_OF_LATER_ONES,
+        BATCHES_NOTHING_OF_MANY, Bound, CHEATS, Chain, Cheat, FILLS_CAP_FOR_LONG, Found, Offer, Voided,
+        break_even, detection, play,
     },
     report::CORRUPT,
 };
@@ -139,10 +140,70 @@ fn what_is_never_batched_pays_unless_all_clients_together_ask_within_what_the_lo
         let profit = with(cheat, bound);
         assert!(profit > 5.0, "{}, {bound:?}: {profit}", cheat.name);
     }
-    for (cheat, bound) in [(one, Bound::Each), (one, Bound::All), (many, Bound::All)] {
+    let bounded = [(one, Bound::Each), (one, Bound::All), (many, Bound::All)];
+    let seasoned = [(one, Bound::Seasoned), (many, Bound::Seasoned)];
+    for (cheat, bound) in bounded.into_iter().chain(seasoned) {
         let profit = with(cheat, bound);
         assert!(profit < 0.0, "{}, {bound:?}: {profit}", cheat.name);
     }
+}
+
+/// What a cheat of hours wins, in SURE.
+fn over_hours(cheat: &Cheat, chain: Chain) -> f64 {
+    let offer = Offer {
+        chain,
+        ..Offer::by_the_hour()
+    };
+    play(cheat, &offer, 0, 7, 2).profit
+}
+
+#[test]
+fn lies_to_clients_that_come_one_after_the_other_pay_unless_new_deposits_count_in_part() {
+    let before = Chain {
+        bound: Bound::All,
+        ..Chain::AS_IT_IS
+    };
+    let cheat = &BATCHES_NOTHING_OF_LATER_ONES;
+    let (pays, loses) = (over_hours(cheat, before), over_hours(cheat, Chain::AS_IT_IS));
+    assert!(pays > 5.0 && loses < -50.0, "{pays}, {loses}");
+}
+
+#[test]
+fn saying_one_thing_and_batching_another_pays_unless_what_is_counted_is_compared() {
+    let before = Chain {
+        compares: false,
+        ..Chain::AS_IT_IS
+    };
+    let (pays, loses) = (
+        over_hours(&BATCHES_ANOTHER, before),
+        over_hours(&BATCHES_ANOTHER, Chain::AS_IT_IS),
+    );
+    assert!(pays > 5.0 && loses < -50.0, "{pays}, {loses}");
+}
+
+#[test]
+fn whoever_shows_nothing_that_it_is_asked_for_loses_its_lock_as_what_is_demanded_is_drawn_of_all() {
+    const LIVES: u64 = 20;
+    let under = |draws_of_all| {
+        let chain = Chain {
+            draws_of_all,
+            ..Chain::AS_IT_IS
+        };
+        let offer = Offer {
+            chain,
+            ..Offer::by_the_hour()
+        };
+        play(&BATCHES_ANOTHER_AND_STALLS, &offer, 0, 7, LIVES)
+    };
+    let (before, is) = (under(false), under(true));
+    assert_eq!((before.convicted, is.convicted), (0, LIVES));
+    // What is burned of its lock. Of what it was paid before it was missed it has no more than others.
+    assert!(
+        is.profit < before.profit - 20.0,
+        "{}, {}",
+        is.profit,
+        before.profit
+    );
 }
 
 #[test]

@@ -21,7 +21,7 @@ use codec::Encode;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
 use surety_channels::{
-    BatchNumber, BatchWindow, ChannelId, PointsFound, Region, Struck, Time, view::TrackRecord,
+    BatchNumber, BatchWindow, ChannelId, Counted, PointsFound, Region, Struck, Time, view::TrackRecord,
 };
 use surety_types::{ModelId, TaskId, model::Operation, trust::FaultKind};
 
@@ -80,6 +80,8 @@ pub struct FakeChannels {
     pub unserved: BTreeSet<TaskId>,
     /// The last batch that was counted for a channel, or the first that could be.
     counted: BTreeMap<ChannelId, BatchNumber>,
+    /// What is known of the batches that have what was counted.
+    marks: BTreeMap<ChannelId, Counted>,
 }
 
 impl Default for FakeChannels {
@@ -100,6 +102,7 @@ impl Default for FakeChannels {
             disputed: BTreeMap::new(),
             unserved: BTreeSet::new(),
             counted: BTreeMap::new(),
+            marks: BTreeMap::new(),
         }
     }
 }
@@ -124,7 +127,7 @@ pub struct FakeOffer {
 pub struct FakeDemand {
     /// What everybody sees of it.
     pub view: DemandView,
-    /// Whose money is on hold for it.
+    /// Who has paid for it.
     pub by: AccountId32,
 }
 
@@ -264,20 +267,9 @@ impl FakeState {
         }
     }
 
-    /// Gives back what was on hold.
-    fn release(&mut self, who: &AccountId32, amount: Balance) {
-        if let Some(funds) = self.funds.get_mut(who) {
-            funds.held = funds.held.saturating_sub(amount);
-            funds.free = funds.free.saturating_add(amount);
-        }
-    }
-
-    /// Pays out of what was on hold.
-    fn pay_held(&mut self, from: &AccountId32, to: &AccountId32, amount: Balance) {
-        if let Some(funds) = self.funds.get_mut(from) {
-            funds.held = funds.held.saturating_sub(amount);
-        }
-        if let Some(funds) = self.funds.get_mut(to) {
+    /// Pays out of what channels and demands have taken, where it is known how much the payee has.
+    fn pay(&mut self, payee: &AccountId32, amount: Balance) {
+        if let Some(funds) = self.funds.get_mut(payee) {
             funds.free = funds.free.saturating_add(amount);
         }
     }

@@ -372,6 +372,15 @@ impl FakeState {
 
     /// Holds money back, where it is known how much there is.
     pub(super) fn hold(&mut self, who: &AccountId32, amount: Balance) -> Result<(), ChainError> {
+        self.take(who, amount)?;
+        if let Some(funds) = self.funds.get_mut(who) {
+            funds.held = funds.held.saturating_add(amount);
+        }
+        Ok(())
+    }
+
+    /// Takes money, where it is known how much there is.
+    pub(super) fn take(&mut self, who: &AccountId32, amount: Balance) -> Result<(), ChainError> {
         let Some(funds) = self.funds.get_mut(who) else {
             return Ok(());
         };
@@ -383,7 +392,6 @@ impl FakeState {
                 docs: "Funds are unavailable".into(),
             })
         })?;
-        funds.held = funds.held.saturating_add(amount);
         Ok(())
     }
 }

@@ -252,11 +252,13 @@ mod views {
             key: AccountId32::new([8; 32]),
             expiry: 5,
             purse: Purse {
+                returned: 3,
                 counted: 6,
                 paid: 5,
                 closing: Some(4),
                 ..Purse::new(CHANNEL, 9)
             },
+            demanded_until: 6,
         }
     }
 
@@ -336,7 +338,11 @@ mod views {
         let receipt = view::Wanted::Receipt {
             channel: CHANNEL,
             nonce: 0,
-            bytes: 4,
+            says: view::Says::AtLeast {
+                bytes: 4,
+                output: HASH,
+            },
+            counted: Some((1, 2)),
         };
         let point = view::Wanted::Point { batch: 1, point: 2 };
         let demand = |wanted| DemandView {

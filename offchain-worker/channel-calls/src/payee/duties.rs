@@ -16,8 +16,8 @@ pub struct RedeemPolicy {
     pub amount_min: u128,
     /// So long before the payee's last time everything is done: for calls that fail at first.
     pub margin: Time,
-    /// For so long the chain keeps a batch that is final. In the second half of that it is counted, whatever
-    /// it pays: once it is gone, nothing that comes after it is ever paid.
+    /// For so long the chain counts a batch that is final. In the second half of that it is counted, whatever
+    /// it pays: later neither it nor anything that comes after it is ever paid.
     pub redeem_by: Time,
 }
 
@@ -104,7 +104,9 @@ impl Payee {
                 }
                 break;
             }
-            if openings.len() >= REDEEMED_MAX as usize || purse.count(window, &shown, now).is_err() {
+            let is_over = window.until.saturating_add(policy.redeem_by) < now;
+            let is_full = openings.len() >= REDEEMED_MAX as usize;
+            if is_over || is_full || purse.count(window, &shown, now).is_err() {
                 break;
             }
             is_leaving |= window.until.saturating_add(policy.redeem_by / 2) <= now;

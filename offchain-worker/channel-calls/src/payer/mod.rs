@@ -156,6 +156,8 @@ pub enum HeldState {
     Covered(BatchNumber),
     /// A batch has its receipt: its payee has shown that on the chain.
     Shown,
+    /// A final batch was counted with its number. Whether that has its receipt nobody has shown yet.
+    Counted,
 }
 
 /// What is kept of a request.
@@ -246,8 +248,8 @@ impl Payer {
     }
 
     /// What the payee has signed of those which are kept, in plancks: no final batch has them, for all that
-    /// was said ([`Payer::forget`]). It is bound by nothing of an answer that was lost before its first
-    /// words.
+    /// was said or shown ([`Payer::counted`], [`Payer::settled_in`]). It is bound by nothing of an answer
+    /// that was lost before its first words.
     pub fn uncounted(&self) -> u128 {
         let over = self.calls.values().filter(|call| call.live.is_none());
         let said = over.filter_map(|call| call.row.statement.as_ref());
@@ -269,6 +271,11 @@ impl Payer {
     pub fn held(&self) -> impl Iterator<Item = (Nonce, HeldState, Option<&SignedChunkStatement<AccountId>>)> {
         let calls = self.calls.iter();
         calls.map(|(nonce, call)| (*nonce, call.row.state, call.row.statement.as_ref()))
+    }
+
+    /// How many requests are kept.
+    pub fn kept(&self) -> usize {
+        self.calls.len()
     }
 
     /// Whether the payee was found to have lied: nothing more is asked over this channel.
@@ -360,6 +367,12 @@ impl Payer {
 }
 
 impl Held {
+    /// Whether its payee has signed something that it is to be paid for.
+    fn says_something(&self) -> bool {
+        let said = self.statement.as_ref();
+        said.is_some_and(|signed| !signed.statement.is_void())
+    }
+
     /// What was said after more was no longer wanted is not paid beyond what was signed for it.
     fn spent(&self) -> u128 {
         let receipt = self

@@ -183,7 +183,7 @@ fn thirty_two_answers_stream_at_once_over_one_channel_and_are_paid_in_the_order_
     assert_eq!(world.redeem(), 0);
     // The payer sees each of its receipts in the batch.
     world.see_payer();
-    assert_eq!(world.payer.demands(5, u32::MAX).len(), 32);
+    assert_eq!(world.payer.demands((5, 5), u32::MAX).count(), 32);
     for nonce in 0..32 {
         let shown = world.shown(nonce);
         assert_eq!(shown.batched.statement, world.done[&nonce].statement);
@@ -191,7 +191,7 @@ fn thirty_two_answers_stream_at_once_over_one_channel_and_are_paid_in_the_order_
         let covered = world.payer.cover(shown.batch, &root, &shown.batched).unwrap();
         world.payer_does(|_| covered);
     }
-    assert_eq!(world.payer.demands(5, 0), []);
+    assert_eq!(world.payer.demands((5, 5), 0).count(), 0);
     let mut held = world.payer.held();
     assert!(held.all(|(_, state, _)| state == HeldState::Covered(0)));
 }
@@ -220,7 +220,7 @@ fn what_was_shown_to_be_in_a_batch_is_demanded_no_more_and_counts_until_it_is_fi
     world.clock = 100;
     world.see_payer();
     let demanded = |world: &World| -> Vec<Nonce> {
-        let demands = world.payer.demands(5, u32::MAX).into_iter();
+        let demands = world.payer.demands((5, 5), u32::MAX);
         demands.map(|held| held.statement.nonce).collect()
     };
     assert_eq!(demanded(&world), [0, 1, 2]);
@@ -251,7 +251,8 @@ fn what_no_batch_has_is_demanded_after_a_while_and_before_its_channel_ends() {
     let mut demands = |after: u32, patience, latest| {
         world.clock = at + after;
         world.see_payer();
-        world.payer.demands(patience, latest)
+        let late = world.payer.demands((patience, 1), latest);
+        late.cloned().collect::<Vec<_>>()
     };
     assert_eq!(demands(5, 5, u32::MAX), []);
     assert_eq!(demands(6, 5, u32::MAX), std::slice::from_ref(&receipt));

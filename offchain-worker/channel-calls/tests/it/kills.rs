@@ -82,7 +82,7 @@ fn check(world: &mut World) {
         let covered = world.payer.cover(shown.batch, &root, &shown.batched).unwrap();
         world.payer_does(|_| covered);
     }
-    assert_eq!(world.payer.demands(0, 100), []);
+    assert_eq!(world.payer.demands((0, 0), 100).count(), 0);
     assert!(!world.payer.is_distrusted());
     assert!(world.payer.spent() <= world.payer.signed());
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod calls;
+mod counted;
 mod kills;
 mod lies;
 mod lives;

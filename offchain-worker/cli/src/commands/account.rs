@@ -208,10 +208,7 @@ struct Unlocking {
 }
 
 async fn show(context: &Context, who: Option<&str>) -> Result<()> {
-    let account = match who {
-        Some(text) => parse_account(text)?,
-        None => context.key()?.signer.account().clone(),
-    };
+    let account = context.account(who)?;
     let chain = context.chain().await?;
     let view = view(&*chain, &account).await?;
     context.out.result(&view, || view.text())

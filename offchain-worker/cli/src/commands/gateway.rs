@@ -49,7 +49,7 @@ const SLACK_PERCENT: u32 = 25;
 /// One request in so many is asked of another provider than the best.
 const TRIES: u64 = 16;
 /// Demands of receipts at once.
-const DEMANDS: usize = 4;
+const DEMANDS: usize = 16;
 /// Of whoever needs no key, a minute.
 const REQUESTS_WITHOUT_KEY: u32 = 600;
 

@@ -35,7 +35,7 @@ use std::{
     time::Duration,
 };
 
-use surety_chain_client::Chain;
+use surety_chain_client::{AccountId, Chain};
 use surety_chain_rpc::{RpcChain, RpcConfig};
 use surety_models::ModelStore;
 use surety_network::{BlobStore, Limits, NetworkConfig, Node};
@@ -98,6 +98,14 @@ impl Context {
     /// The key that signs.
     fn key(&self) -> Result<Key> {
         Ok(keys::load(&self.config.key_file)?)
+    }
+
+    /// Whom a command is about: who is named, or else the key's account.
+    fn account(&self, named: Option<&str>) -> Result<AccountId> {
+        match named {
+            Some(text) => Ok(keys::parse_account(text)?),
+            None => Ok(self.key()?.signer.account().clone()),
+        }
     }
 
     /// The home folder, for a command that writes there.

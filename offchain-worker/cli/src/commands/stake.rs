@@ -35,10 +35,7 @@ pub(super) async fn run(context: &Context, command: StakeCommand) -> Result<()> 
         StakeCommand::Withdraw => StakeCall::WithdrawDelegated,
         StakeCommand::Claim { operator } => return claim(context, operator.as_deref()).await,
         StakeCommand::Settle { operator, delegator } => StakeCall::Settle {
-            delegator: match delegator {
-                Some(delegator) => parse_account(&delegator)?,
-                None => context.key()?.signer.account().clone(),
-            },
+            delegator: context.account(delegator.as_deref())?,
             operator: parse_account(&operator)?,
         },
     };
@@ -47,7 +44,7 @@ pub(super) async fn run(context: &Context, command: StakeCommand) -> Result<()> 
 
 /// An operator, as it is listed. Amounts are in plancks, as text.
 #[derive(Debug, PartialEq, Serialize)]
-struct Operator {
+pub(super) struct Operator {
     operator: String,
     backing: Plancks,
     own: Plancks,
@@ -55,9 +52,9 @@ struct Operator {
     /// Whether it makes blocks now.
     validates: bool,
     /// Whether it can be elected.
-    is_candidate: bool,
+    pub(super) is_candidate: bool,
     #[serde(skip)]
-    account: AccountId,
+    pub(super) account: AccountId,
 }
 
 async fn operators(context: &Context) -> Result<()> {
@@ -84,8 +81,8 @@ async fn operators(context: &Context) -> Result<()> {
     })
 }
 
-/// All operators, those with most stake first.
-async fn listed(chain: &dyn StakeChain, at: When) -> Result<Vec<Operator>> {
+/// All operators, those with most stake first, and of as much the lower account, as the chain sorts them.
+pub(super) async fn listed(chain: &dyn StakeChain, at: When) -> Result<Vec<Operator>> {
     let present = chain.validator_sets(at).await?.present;
     let candidates = chain.candidates(at).await?;
     let wants_to = |operator: &AccountId| {
@@ -146,10 +143,7 @@ struct Leaving {
 }
 
 async fn show(context: &Context, who: Option<&str>) -> Result<()> {
-    let account = match who {
-        Some(text) => parse_account(text)?,
-        None => context.key()?.signer.account().clone(),
-    };
+    let account = context.account(who)?;
     let chain = context.rpc().await?;
     let shown = Shown::new(&*chain, &account).await?;
     context.out.result(&shown, || shown.text())

@@ -5,8 +5,11 @@ use std::{fs, ops::ControlFlow, path::Path, path::PathBuf, sync::Arc, time::Inst
 use serde::Deserialize;
 use serde_json::json;
 use surety_engine::{Engine, Event, Job, Outcome, open};
-use surety_models::ModelStore;
-use surety_types::model::Operation;
+use surety_models::{
+    ModelStore,
+    tokens::{TextCodec, TextFiles},
+};
+use surety_types::{input::encode_items, model::Operation};
 
 use crate::{
     Result,
@@ -28,6 +31,7 @@ pub fn run(home: &Path, model: &str, sentences: &Path, count: usize) -> Result<(
     let begun = Instant::now();
     let pool = threads(count)?;
     let files = ModelStore::new(home).by_name(model)?.read()?;
+    let codec = TextCodec::new(&TextFiles::from(&files))?;
     let engine = pool.install(|| open(files))?;
     say(&json!({"ready": true, "load_seconds": begun.elapsed().as_secs_f64()}))?;
     answer(|command| {
@@ -38,7 +42,7 @@ pub fn run(home: &Path, model: &str, sentences: &Path, count: usize) -> Result<(
         let chosen: Vec<&str> = sentences.iter().copied().step_by(stride.max(1)).collect();
         let mut output = Vec::new();
         let answer = measured(|| {
-            output = pool.install(|| embed(&engine, &chosen))?.output;
+            output = pool.install(|| embed(&engine, &codec, &chosen))?.output;
             Ok(chosen.len())
         })?;
         if let Some(path) = vectors {
@@ -48,10 +52,12 @@ pub fn run(home: &Path, model: &str, sentences: &Path, count: usize) -> Result<(
     })
 }
 
-fn embed(engine: &Arc<dyn Engine>, sentences: &[&str]) -> Result<Outcome> {
+fn embed(engine: &Arc<dyn Engine>, codec: &TextCodec, sentences: &[&str]) -> Result<Outcome> {
+    let items = sentences.iter().map(|sentence| codec.encode(sentence));
+    let items: Vec<Vec<u32>> = items.collect::<std::result::Result<_, _>>()?;
     let job = Job {
         operation: Operation::Embed,
-        input: sentences.join("\n").into_bytes(),
+        input: encode_items(&items, &codec.bounds())?,
         units_max: u32::try_from(sentences.len())?,
     };
     Ok(engine.run(&job, &mut |_: Event| ControlFlow::Continue(()))?)

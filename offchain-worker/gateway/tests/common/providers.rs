@@ -114,6 +114,12 @@ impl Upstream for Providers {
             .into()
     }
 
+    fn unit_price_max(&self, model: &str, generates: bool, _: u32, _: &[String]) -> Option<u128> {
+        let mut models = self.models().into_iter();
+        let model = models.find(|one| one.name == model && one.generates == generates)?;
+        Some(model.unit_price_max)
+    }
+
     async fn generate(
         &self,
         ask: &GenerationAsk,

@@ -1,11 +1,15 @@
 //! One channel: a task owns its state machine and writes down what that decides before it is done. Whoever
 //! asks has a [`Handle`].
 
+mod draw;
 mod line;
 mod pieces;
 mod task;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use surety_chain_client::ChannelRules;
 use surety_channel_calls::{
@@ -27,6 +31,7 @@ use crate::{
     funds::{Funded, asked_until},
 };
 
+pub(crate) use draw::Drawn;
 pub(crate) use line::CallId;
 pub(crate) use pieces::{PieceReceiver, PieceSender, pieces};
 
@@ -43,6 +48,12 @@ const DUE_MAX: usize = 64;
 /// Statements of a channel that are kept: 600 bytes each.
 pub(crate) const HELD_MAX: usize = 4_096;
 
+/// With so many it takes nothing more: another channel is opened. Those that are asked have room.
+const HELD_FULL: usize = HELD_MAX - CALLS_MAX;
+
+/// What is written off over a channel is less than this part of its deposit, or was so only once.
+const WRITTEN_OFF_PART: u128 = 8;
+
 /// What a finalised block says of a channel.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
@@ -53,6 +64,8 @@ pub(crate) struct Seen {
     pub now: Time,
     /// After this time all statements are demanded that no batch has: later it may be too late.
     pub demanded_by: Time,
+    /// What was counted waits no longer than this, once it is seen.
+    pub counted: Time,
 }
 
 /// A request and its stream.
@@ -116,7 +129,9 @@ pub(crate) enum Message {
     Shown(Nonce),
     /// The provider has shown where in a batch a receipt is.
     Covered(Box<(BatchNumber, BatchRoot, Batched<AccountId>)>),
-    /// Whether the receipt of a request waits for a final batch, and was shown in none.
+    /// These batches are final.
+    Final(Arc<BTreeSet<BatchNumber>>),
+    /// Whether the receipt of a request is kept here, and was shown in no batch.
     Holds(Nonce, oneshot::Sender<bool>),
     /// No finalised block has the channel any more.
     Over,
@@ -131,8 +146,10 @@ pub(crate) struct Status {
     pub signed: u128,
     /// What requests that are over have cost, or may have, in plancks.
     pub settled: u128,
-    /// What the provider has signed of those that no final batch has, in plancks.
-    uncounted: u128,
+    /// What the provider has signed of those that no final batch has, as far as it has shown, in plancks.
+    pub uncounted: u128,
+    /// How many requests are kept.
+    held: usize,
     /// Most that those cost which are asked or answered, in plancks, and how many there are.
     reserved: u128,
     places: usize,
@@ -142,12 +159,22 @@ pub(crate) struct Status {
     pub now: Time,
     /// When something was asked last, on the chain's clock.
     pub used_at: Time,
-    /// The oldest statements that no batch has in time, as many as are asked for one after the other.
-    pub due: Vec<SignedChunkStatement<AccountId>>,
+    /// Statements that were shown in no batch in time, drawn by price: as many as are asked for one after the
+    /// other.
+    pub due: Vec<Drawn>,
+    /// Others whose numbers were counted, or whose batch nobody knows: there is still time.
+    pub uncompared: Vec<SignedChunkStatement<AccountId>>,
+    /// All that were shown in no batch, drawn likewise: one of them is demanded of whoever has not shown
+    /// something in time.
+    pub unshown: Vec<Drawn>,
+    /// Batches in which receipts were shown to be.
+    pub covered: BTreeSet<BatchNumber>,
     /// What shows that the provider has said two things, until it is reported.
     pub evidence: Option<Box<Equivocation<AccountId>>>,
     /// The provider has lied.
     pub is_distrusted: bool,
+    /// It is older than the provider's last conviction: nothing stands behind what is said over it.
+    is_uncovered: bool,
     /// Nothing can be asked over it any more, and why.
     pub useless: Option<String>,
 }
@@ -160,12 +187,20 @@ impl Status {
     }
 
     /// What was deposited and asked that no final batch has.
-    pub const fn promised(&self) -> Promised {
+    pub fn promised(&self) -> Promised {
+        if self.is_uncovered {
+            return Promised::default();
+        }
         Promised {
-            deposited: cover::uncounted(&self.purse),
+            deposited: cover::deposited(&self.purse),
             over: self.uncounted,
             open: self.reserved,
         }
+    }
+
+    /// Whether no more requests have a place.
+    const fn is_full(&self) -> bool {
+        self.places >= CALLS_MAX || self.held >= HELD_FULL
     }
 
     /// Whether nothing is asked or answered.
@@ -206,10 +241,31 @@ impl Drop for Place {
     }
 }
 
+/// What was written off over a channel.
+#[derive(Default)]
+struct WriteOffs {
+    /// In plancks.
+    sum: u128,
+    times: u32,
+}
+
+impl WriteOffs {
+    /// So much more was. Whether its provider has said again that it has served what nobody has heard, and
+    /// that has come to more than a part of the deposit: nothing more is asked over the channel then.
+    const fn add(&mut self, more: u128, deposit: u128) -> bool {
+        if more == 0 {
+            return false;
+        }
+        self.sum = self.sum.saturating_add(more);
+        self.times = self.times.saturating_add(1);
+        self.times > 1 && self.sum.saturating_mul(WRITTEN_OFF_PART) > deposit
+    }
+}
+
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoPlace {
-    /// As many requests are open as may be.
+    /// As many requests are open, or receipts kept, as may be.
     Full,
     /// It lacks money; it is asked for.
     Exhausted,
@@ -233,14 +289,19 @@ impl Handle {
             signed: payer.signed(),
             settled: payer.settled(),
             uncounted: payer.uncounted(),
+            held: payer.kept(),
             reserved: 0,
             places: 0,
             wanted: 0,
             now: seen.now,
             used_at: seen.now,
             due: Vec::new(),
+            uncompared: Vec::new(),
+            unshown: Vec::new(),
+            covered: BTreeSet::new(),
             evidence: None,
             is_distrusted: payer.is_distrusted(),
+            is_uncovered: false,
             useless: None,
         };
         let handle = Arc::new(Self {
@@ -268,7 +329,7 @@ impl Handle {
         if status.is_useless() || status.now > asked_until(status.terms.expiry, rules) {
             return Err(NoPlace::Closed);
         }
-        if status.places >= CALLS_MAX {
+        if status.is_full() {
             return Err(NoPlace::Full);
         }
         if status.left() < price {
@@ -295,7 +356,7 @@ impl Handle {
             wanted: status.wanted,
             is_used: status.signed > 0,
             is_quiet: status.is_quiet(),
-            is_full: status.places >= CALLS_MAX,
+            is_full: status.is_full(),
             used_at: status.used_at,
             is_useless: status.is_useless(),
         }
@@ -311,6 +372,21 @@ impl Handle {
     pub fn give_up(&self, why: String) {
         tracing::warn!(channel = self.id(), why, "nothing more is asked over a channel");
         self.status().useless.get_or_insert(why);
+    }
+
+    /// What is said over it can soon be demanded no more, as its provider counts nothing.
+    pub fn counts_nothing(&self) {
+        if !self.status().is_useless() {
+            self.give_up("its provider counts nothing: soon nothing that it says can be demanded".into());
+        }
+    }
+
+    /// Its provider was convicted since it was opened: nothing that is said over it can be demanded any more.
+    pub fn is_before_a_fault(&self) {
+        let was_before = std::mem::replace(&mut self.status().is_uncovered, true);
+        if !was_before {
+            self.give_up("its provider was convicted, and answers for nothing that it says over it".into());
+        }
     }
 
     /// Tells its task something; waits for room. Nothing happens where it has stopped.
@@ -341,8 +417,8 @@ impl Handle {
         }
     }
 
-    /// Whether the receipt of a request waits for a final batch, and was shown in none; nothing where its
-    /// task has stopped.
+    /// Whether the receipt of a request is kept here, and was shown in no batch; nothing where its task has
+    /// stopped.
     pub async fn holds(&self, nonce: Nonce) -> Option<bool> {
         let (reply, answer) = oneshot::channel();
         self.inbox.send(Message::Holds(nonce, reply)).await.ok()?;
@@ -355,6 +431,16 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn a_channel_is_given_up_once_a_part_of_it_was_written_off_for_several_requests() {
+        let mut once = WriteOffs::default();
+        assert!(!once.add(50, 80) && !once.add(0, 80));
+        assert!(once.add(1, 80));
+        let mut little = WriteOffs::default();
+        let given_up: Vec<bool> = [4, 4, 2, 1].map(|more| little.add(more, 80)).into();
+        assert_eq!(given_up, [false, false, false, true]);
+    }
 
     #[test]
     fn money_that_a_final_block_has_counts_though_the_channels_task_is_behind() {
@@ -373,14 +459,19 @@ mod tests {
             signed: 90,
             settled: 90,
             uncounted: 90,
+            held: 0,
             reserved: 0,
             places: 0,
             wanted: 60,
             now: 1,
             used_at: 1,
             due: Vec::new(),
+            uncompared: Vec::new(),
+            unshown: Vec::new(),
+            covered: BTreeSet::new(),
             evidence: None,
             is_distrusted: false,
+            is_uncovered: false,
             useless: None,
         };
         let handle = Handle {
@@ -396,6 +487,7 @@ mod tests {
             signers: Vec::new(),
             now: 2,
             demanded_by: 9,
+            counted: 9,
         });
         let funded = handle.funded(purse);
         // It is not topped up a second time for that, nor for somebody who may have gone.

@@ -11,7 +11,7 @@ use surety_channel_calls::{
     Payer, PayerEffect, Refusal, Step,
     payer::{Broken, Evidence, HeldState},
 };
-use surety_channels::{BatchNumber, BatchRoot, Batched, Nonce};
+use surety_channels::{BatchNumber, BatchRoot, Batched, Nonce, SignedChunkStatement};
 use surety_journal::CallStore;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -19,7 +19,8 @@ use tokio::{
 };
 
 use super::{
-    Asking, CALLS_MAX, CallId, DUE_MAX, Ended, Handle, Message, PieceSender, Place, Seen, Untaken,
+    Asking, CALLS_MAX, CallId, Ended, Handle, Message, PieceSender, Place, Seen, Untaken, WriteOffs,
+    draw::draw_all,
     line::{Heard, Line},
 };
 use crate::{AccountId, config::Patience};
@@ -70,6 +71,9 @@ pub(super) struct Task {
     ended: VecDeque<(Instant, Nonce, CallId, Line)>,
     /// What no final batch has is to be counted again.
     recounts: bool,
+    written_off: WriteOffs,
+    /// It has seen no block yet.
+    is_new: bool,
     is_over: bool,
 }
 
@@ -85,7 +89,9 @@ impl Task {
             asking: None,
             again: VecDeque::new(),
             ended: VecDeque::new(),
-            recounts: false,
+            recounts: true,
+            written_off: WriteOffs::default(),
+            is_new: true,
             is_over: false,
         }
     }
@@ -129,8 +135,13 @@ impl Task {
             Message::Read => self.resume(),
             Message::See(seen) => self.see(*seen),
             Message::Shown(nonce) => {
+                self.recounts = true;
                 self.is_not_due(nonce);
                 self.payer.shown(nonce)
+            }
+            Message::Final(batches) => {
+                self.recounts = true;
+                self.payer.settled_in(&batches)
             }
             Message::Covered(shown) => self.covered(&shown),
             Message::Holds(nonce, reply) => {
@@ -142,7 +153,7 @@ impl Task {
             }
             Message::Over => {
                 self.is_over = true;
-                self.forget(None)
+                self.forget_all()
             }
         }
     }
@@ -193,18 +204,25 @@ impl Task {
 
     fn see(&mut self, seen: Seen) -> Step<PayerEffect> {
         self.payer.see(seen.terms, seen.signers, seen.now);
-        // What a final batch has is counted, and nothing is expected of it any more.
-        let step = self.forget(Some(seen.purse.next));
-        let mut due = self.payer.demands(self.patience.batched, seen.demanded_by);
-        due.truncate(DUE_MAX);
-        self.handle.status().due = due;
+        let step = match std::mem::take(&mut self.is_new) {
+            true => self.payer.counted_before(seen.purse.next),
+            false => self.payer.counted(seen.purse.next),
+        };
+        self.recounts |= !step.is_empty();
+        let waits = (self.patience.batched, seen.counted);
+        let drawn = draw_all(&self.payer, waits, seen.demanded_by);
+        let mut status = self.handle.status();
+        (status.due, status.uncompared, status.unshown) = drawn;
         step
     }
 
     /// It is not asked for again before the next block says what is.
     fn is_not_due(&self, nonce: Nonce) {
         let mut status = self.handle.status();
-        status.due.retain(|held| held.statement.nonce != nonce);
+        let is_other = |held: &SignedChunkStatement<AccountId>| held.statement.nonce != nonce;
+        status.due.retain(|drawn| is_other(&drawn.held));
+        status.unshown.retain(|drawn| is_other(&drawn.held));
+        status.uncompared.retain(is_other);
     }
 
     /// A receipt that is forgotten, or was shown before, is covered no more than it is.
@@ -221,17 +239,13 @@ impl Task {
         })
     }
 
-    /// All requests below this one that are over; all where nothing is said.
-    fn forget(&mut self, below: Option<Nonce>) -> Step<PayerEffect> {
-        let is_one = |(nonce, state, _): &(Nonce, HeldState, Option<&_>)| {
-            *state != HeldState::Open && below.is_none_or(|below| *nonce < below)
-        };
-        let over: Vec<Nonce> = self
+    /// All requests that are over.
+    fn forget_all(&mut self) -> Step<PayerEffect> {
+        let over = self
             .payer
             .held()
-            .filter(is_one)
-            .map(|(nonce, ..)| nonce)
-            .collect();
+            .filter(|(_, state, _)| *state != HeldState::Open);
+        let over: Vec<Nonce> = over.map(|(nonce, ..)| nonce).collect();
         let mut step = Step::default();
         self.recounts |= !over.is_empty();
         for nonce in over {
@@ -347,9 +361,15 @@ impl Task {
 
     /// What is durable is what others go by, before they hear of it.
     fn publish(&mut self) {
-        let recounted = std::mem::take(&mut self.recounts).then(|| self.payer.uncounted());
+        let recounted = std::mem::take(&mut self.recounts).then(|| {
+            let covered = self.payer.covering().collect();
+            (self.payer.uncounted(), covered)
+        });
         let mut status = self.handle.status();
-        status.uncounted = recounted.unwrap_or(status.uncounted);
+        if let Some(recounted) = recounted {
+            (status.uncounted, status.covered) = recounted;
+        }
+        status.held = self.payer.kept();
         status.signed = self.payer.signed();
         status.settled = self.payer.settled();
         status.is_distrusted = self.payer.is_distrusted();
@@ -430,6 +450,12 @@ impl Task {
         if let Some(taken) = call.taken.take() {
             self.asking.take_if(|(asked, _)| *asked == nonce);
             self.calls.remove(&nonce);
+            if self
+                .written_off
+                .add(written_off, self.handle.status().terms.deposit)
+            {
+                self.handle.give_up(why.to_string());
+            }
             let untaken = Untaken::Refused {
                 why,
                 is_worth_retry,

@@ -36,7 +36,8 @@ impl World {
             purse.next = receipt.nonce + 1;
             purse.counted = u128::from(purse.next) * ANSWER;
         });
-        self.blocks(10).await;
+        // It is asked for them, shows them, and it is seen which batches are final.
+        self.blocks(40).await;
     }
 }
 
@@ -75,10 +76,11 @@ async fn where_nobody_stands_behind_more_nothing_is_asked_before_a_batch_is_fina
     world.stands_for(&provider, 2 * ANSWER);
     let payer = world.payer().await;
     // At once, so that all of them look before any has cost something.
-    let asked: Vec<_> = (0..4).map(|_| text(10, 50, 1)).collect();
-    let asked = asked.iter().map(|asked| ask(&payer, asked));
+    let asked = text(10, 50, 1);
+    let one = || ask(&payer, &asked);
+    let (first, second, third, fourth) = tokio::join!(one(), one(), one(), one());
     let (mut receipts, mut refused) = (Vec::new(), Vec::new());
-    for asked in futures_of(asked).await {
+    for asked in [first, second, third, fourth] {
         match asked {
             Ok((_, receipt)) => receipts.push(receipt),
             Err((_, error)) => refused.push(error),
@@ -104,6 +106,7 @@ async fn what_others_have_deposited_lessens_what_is_asked() {
         key: other,
         expiry: 1_000_000,
         purse: Purse::new(1_000, SPENDING.deposit),
+        demanded_until: u32::MAX,
     };
     world
         .chain
@@ -137,25 +140,4 @@ async fn what_is_lost_before_its_first_word_takes_nothing_of_what_a_lock_covers(
     );
     provider.state().go_on();
     answered(&payer).await;
-}
-
-/// What comes of all of them, which go on beside each other.
-async fn futures_of<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut all: Vec<_> = all.map(Box::pin).collect();
-    let mut done: Vec<Option<F::Output>> = all.iter().map(|_| None).collect();
-    std::future::poll_fn(|cx| {
-        for (one, done) in all.iter_mut().zip(&mut done) {
-            if done.is_none()
-                && let std::task::Poll::Ready(output) = one.as_mut().poll(cx)
-            {
-                *done = Some(output);
-            }
-        }
-        match done.iter().all(Option::is_some) {
-            true => std::task::Poll::Ready(()),
-            false => std::task::Poll::Pending,
-        }
-    })
-    .await;
-    done.into_iter().flatten().collect()
 }

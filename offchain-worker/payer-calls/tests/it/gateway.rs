@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    provider::{Fault, tokens},
+    provider::{Fault, Provider, tokens},
     race::{channel, racing},
     world::{BOUNDS, PRICE, World},
 };
@@ -170,5 +170,53 @@ async fn an_answer_that_one_provider_breaks_off_is_gone_on_with_by_another() {
     );
     // Three chunks and one ahead from the first, and all of it from the second.
     assert_eq!(spent(&ledger), (2 + 64) * PRICE + 102 * (PRICE + 1));
+    assert_eq!((dying.state().asked, other.state().asked), (1, 1));
+}
+
+/// What both are asked by a gateway that asks for `body`, and whether it was answered.
+async fn asked(body: (&str, &str), providers: [&Provider; 2], world: &World) -> [usize; 2] {
+    let home = tempfile::tempdir().unwrap();
+    let (address, ledger) = serving(world.payer().await, home.path()).await;
+    let answer = post(address, body.0, body.1).await;
+    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    let of_keys = ledger.keys().unwrap();
+    assert!(of_keys.iter().all(|key| key.reserved == 0));
+    let served = providers.map(|one| {
+        let was_asked = !one.state().sums.is_empty();
+        if was_asked { one.served(channel(one)) } else { 0 }
+    });
+    assert_eq!(spent(&ledger), served.iter().sum::<u128>());
+    providers.map(|one| one.state().asked)
+}
+
+const TEXT: (&str, &str) = (
+    "/v1/completions",
+    r#"{"model": "talker", "prompt": "hello", "max_tokens": 100, "temperature": 0, "seed": 1}"#,
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_the_cheapest_refuses_is_answered_by_one_that_is_twice_as_dear() {
+    let vectors = ("/v1/embeddings", r#"{"model": "talker", "input": ["hello"]}"#);
+    for (body, fault, times) in [
+        (TEXT, Fault::Busy, 1),
+        (vectors, Fault::Busy, 1),
+        (TEXT, Fault::Haggles, 2),
+    ] {
+        let world = World::new();
+        let refuses = world.provider("refuses", PRICE, fault);
+        let other = world.provider("other", 2 * PRICE, Fault::None);
+        assert_eq!(asked(body, [&refuses, &other], &world).await, [times, 1]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_breaks_off_is_gone_on_with_by_one_that_is_twice_as_dear() {
+    let world = World::new();
+    let dying = world.provider("dying", PRICE, Fault::Dies(0));
+    let other = world.provider("other", 2 * PRICE, Fault::None);
+    let home = tempfile::tempdir().unwrap();
+    let (address, _) = serving(world.payer().await, home.path()).await;
+    let answer = post(address, TEXT.0, TEXT.1).await;
+    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
     assert_eq!((dying.state().asked, other.state().asked), (1, 1));
 }

@@ -5,6 +5,7 @@
 
 mod answers;
 mod choice;
+mod compared;
 mod cover;
 mod drawn_out;
 mod engine;

@@ -11,7 +11,8 @@ use std::{
 use codec::Encode;
 use sp_core::H256;
 use surety_chain_client::{
-    AccountId, Call, Chain, ChannelChain, FakeChain, Signer, Until, When, address, is_message_signed,
+    AccountId, Call, Chain, ChainError, ChannelChain, FakeChain, Signer, Until, When, address,
+    is_message_signed,
 };
 use surety_channel_calls::{
     FromPayee, Payee, PayeeConfig, PayeeEffect, ReceiptSalts, Refusal, Row, Step, Store, ToPayee,
@@ -26,6 +27,7 @@ use surety_types::{input::WORD_BYTES, model::Operation};
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use crate::{
+    compared::say_other,
     drawn_out::{another_receipt, refuse, trickle},
     engine::{answer, unit_bytes},
     world::{facts, model},
@@ -48,6 +50,8 @@ pub enum Fault {
     EndsTwice,
     /// It has no place.
     Busy,
+    /// Whatever it is asked for, it wants a planck more for each unit.
+    Haggles,
     /// It computes nothing until it is told to.
     Waits,
     /// It takes nothing, and says each time that it has served a planck more than is known.
@@ -58,6 +62,8 @@ pub enum Fault {
     Trickles(Duration),
     /// It shows something else than what is in its batches.
     ShowsOther,
+    /// It says something else than it keeps and batches: of answers of one chunk.
+    SaysOther,
     /// Its engine makes something else, from the second token or number on.
     Errs,
 }
@@ -213,18 +219,16 @@ impl Provider {
         }
     }
 
-    /// Shows the receipt that somebody demands, in a final block.
-    pub async fn show(&self, demander: &AccountId, channel: ChannelId, nonce: Nonce) {
+    /// Shows what it has batched for a request that somebody demands, in a final block.
+    pub async fn show(&self, to: &AccountId, channel: ChannelId, nonce: Nonce) -> Result<(), ChainError> {
         let shown = self.state().payee.open_receipt(channel, nonce).unwrap();
         let call = Call::ShowReceipt {
-            demander: demander.clone(),
+            demander: to.clone(),
             batch: shown.batch,
             receipt: Box::new(shown.batched),
         };
-        self.chain
-            .submit(&self.agent, call, Until::Finalized.into())
-            .await
-            .unwrap();
+        let submitted = self.chain.submit(&self.agent, call, Until::Finalized.into());
+        submitted.await.map(drop)
     }
 
     /// What was served over a channel, in plancks.
@@ -292,6 +296,7 @@ impl State {
             batch: shown.batch,
             opening,
             request: shown.request,
+            receipt: held.end.is_none().then_some(shown.batched.statement),
         })
     }
 
@@ -315,6 +320,9 @@ impl State {
         let refusal = match self.fault {
             Fault::Dies(upto) if self.chunks >= upto => return false,
             Fault::Busy => Some(Refusal::Busy),
+            Fault::Haggles => Some(Refusal::Price {
+                unit_price: request.unit_price + 1,
+            }),
             Fault::Ratchets => Some(Refusal::Unpaid { sum: voucher.sum + 1 }),
             _ => None,
         };
@@ -410,6 +418,9 @@ impl State {
                     let mut other = bytes.to_vec();
                     other[0] ^= 1;
                     *bytes = other.try_into().unwrap();
+                }
+                Fault::SaysOther => {
+                    say_other(bytes, statement, self.last.as_ref(), (&self.agent, self.genesis));
                 }
                 Fault::Twice(which) if at == which => {
                     let before = self.last.clone().unwrap().statement;

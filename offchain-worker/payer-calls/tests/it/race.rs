@@ -1,5 +1,7 @@
 //! Several providers that are asked the same.
 
+use std::collections::BTreeSet;
+
 use surety_channels::ChannelId;
 use surety_gateway::{Finish, Receipt, Step, Upstream, UpstreamError};
 use surety_payer_calls::{Config, Providers};
@@ -217,4 +219,27 @@ async fn a_better_one_that_cannot_be_asked_keeps_nobody_from_confirming() {
         .map(|receipt| receipt.provider.as_str())
         .collect();
     assert_eq!(by, [one.name(), three.name()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_confirms_is_drawn_among_all_that_are_fit() {
+    let world = World::new();
+    let one = world.provider("one", PRICE / 2, Fault::None);
+    let two = world.provider("two", PRICE, Fault::None);
+    let three = world.provider("three", PRICE + 2, Fault::None);
+    let payer = racing(&world, 2, &[&one, &two, &three]).await;
+    let (mut asked, mut confirmed) = (0, BTreeSet::new());
+    while confirmed.len() < 2 {
+        asked += 1;
+        assert!(asked < 100, "{confirmed:?}");
+        let done = payer.embed("talker", &[vec![1]], 4 * PRICE, &[]).await.unwrap();
+        let by: Vec<_> = done
+            .receipts
+            .into_iter()
+            .map(|receipt| receipt.provider)
+            .collect();
+        assert_eq!((&by[0], by.len()), (&one.name(), 2));
+        confirmed.extend(by.into_iter().nth(1));
+    }
+    assert_eq!(confirmed, [two.name(), three.name()].into());
 }

@@ -147,6 +147,13 @@ impl World {
         Provider::start((stash, agent), price, fault, &self.chain, plane)
     }
 
+    /// A provider that cannot be reached.
+    pub fn dead(&self, name: &str, price: u128) -> Provider {
+        let provider = self.provider(name, price, Fault::None);
+        self.net.set_down(&endpoint(name), true);
+        provider
+    }
+
     pub fn store(&self) -> Arc<CallStore> {
         Arc::new(CallStore::open(&self.dir.path().join("channels.redb")).unwrap())
     }

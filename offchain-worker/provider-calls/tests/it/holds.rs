@@ -4,7 +4,11 @@ use std::{fs, process::Command, sync::atomic::Ordering, time::Duration};
 
 use surety_chain_client::{DemandView, FakeDemand};
 use surety_channel_calls::Refusal;
-use surety_channels::{End, view::Wanted};
+use surety_channels::{
+    End,
+    view::{Says, Wanted},
+};
+use surety_proofs::content_hash;
 use surety_provider_calls::Owed;
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -12,6 +16,11 @@ use tokio::{
 };
 
 use crate::world::{TOKEN, World};
+
+fn at_least_nothing() -> Says {
+    let (bytes, output) = (0, content_hash(&[]));
+    Says::AtLeast { bytes, output }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_more_is_answered_than_batches_have_room_for() {
@@ -110,7 +119,8 @@ async fn a_receipt_of_nothing_is_batched_and_shown_where_it_is_demanded() {
             wanted: Wanted::Receipt {
                 channel,
                 nonce: 0,
-                bytes: 0,
+                says: at_least_nothing(),
+                counted: None,
             },
             until: state.clock + 1_000,
         };
@@ -180,7 +190,8 @@ async fn what_several_demand_takes_one_place_where_hardly_any_is_left() {
                 wanted: Wanted::Receipt {
                     channel,
                     nonce,
-                    bytes: 0,
+                    says: at_least_nothing(),
+                    counted: None,
                 },
                 until: state.clock + 200,
             };

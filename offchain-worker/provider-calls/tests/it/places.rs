@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use surety_chain_client::{DemandView, FakeDemand, FixedU128};
+use surety_chain_client::{Chain, DemandView, FakeDemand, FixedU128};
 use surety_channel_calls::Refusal;
-use surety_channels::view::Wanted;
+use surety_channels::view::{Says, Wanted};
 
 use crate::world::{ITEM, TOKEN, World};
 
@@ -86,6 +86,7 @@ async fn what_is_demanded_is_in_the_next_batch_whatever_else_waits() {
     let call = other.finish(other.ask(world.items(50)).await).await;
     let receipt = call.receipt.unwrap().statement;
     let (stash, key) = (world.stash.account().clone(), world.key.account().clone());
+    let genesis = world.chain.info().genesis;
     world.chain.change(|state| {
         let view = DemandView {
             provider: stash.clone(),
@@ -93,7 +94,8 @@ async fn what_is_demanded_is_in_the_next_batch_whatever_else_waits() {
             wanted: Wanted::Receipt {
                 channel: receipt.channel,
                 nonce: receipt.nonce,
-                bytes: receipt.bytes,
+                says: Says::of(&receipt, &genesis),
+                counted: None,
             },
             until: state.clock + 1_000,
         };

@@ -19,7 +19,7 @@ fn a_quarter_of_the_cap_is_locked_beside_it() {
     locking(|| {
         assert_ok!(Billing::open(0, &CLIENT, 5_001));
         // Rounded up.
-        assert_eq!((Billing::held(0), on_hold(CLIENT)), (5_001, 5_001 + 1_251));
+        assert_eq!((Billing::held(0), in_pot()), (5_001, 5_001 + 1_251));
         let locked = Event::ClientLocked {
             task: 0,
             client: CLIENT,
@@ -36,7 +36,7 @@ fn it_goes_back_at_settlement_and_pays_nobody() {
         events();
         let settlement = Billing::settle(0, &[payment(ALICE, 4_000)], &[]).unwrap();
         assert_eq!(settlement.refund, 800);
-        assert_eq!((free(CLIENT), on_hold(CLIENT)), (1_000_000 - 4_200, 0));
+        assert_eq!((free(CLIENT), in_pot()), (1_000_000 - 4_200, 0));
         let unlocked = Event::ClientUnlocked {
             task: 0,
             client: CLIENT,
@@ -51,7 +51,7 @@ fn it_goes_back_when_a_task_fails_or_is_cancelled() {
     locking(|| {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
         assert_ok!(Billing::refund(0));
-        assert_eq!((free(CLIENT), on_hold(CLIENT)), (1_000_000, 0));
+        assert_eq!((free(CLIENT), in_pot()), (1_000_000, 0));
     });
 }
 
@@ -61,7 +61,7 @@ fn what_is_locked_was_fixed_when_the_task_was_posted() {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
         ClientLock::set(Permill::one());
         assert_ok!(Billing::refund(0));
-        assert_eq!((free(CLIENT), on_hold(CLIENT)), (1_000_000, 0));
+        assert_eq!((free(CLIENT), in_pot()), (1_000_000, 0));
     });
 }
 
@@ -78,7 +78,7 @@ fn payments_cannot_eat_into_it() {
 fn who_has_the_cap_and_not_the_lock_posts_nothing() {
     locking(|| {
         assert_noop!(Billing::open(0, &CLIENT, 900_000), TokenError::FundsUnavailable);
-        assert_eq!(on_hold(CLIENT), 0);
+        assert_eq!(in_pot(), 0);
     });
 }
 
@@ -92,7 +92,7 @@ fn half_of_a_lost_lock_is_shared_and_half_is_burned() {
         assert_ok!(Billing::forfeit(0, &[ALICE, BOB, TREASURY]));
         // 625 for three: 208 each, and what is left over is burned, too.
         assert_eq!((free(ALICE), free(BOB)), (alice + 208, bob + 208));
-        assert_eq!((free(CLIENT), on_hold(CLIENT)), (1_000_000 - 1_250, 0));
+        assert_eq!((free(CLIENT), in_pot()), (1_000_000 - 1_250, 0));
         assert_eq!(issuance(), issued - 626);
         let totals = Totals::<Test>::get();
         assert_eq!(
@@ -138,7 +138,7 @@ fn a_share_that_cannot_be_taken_and_a_lock_that_nobody_waited_for_are_burned() {
         assert_eq!((free(GHOST), issuance()), (0, issued - 19));
         assert_ok!(Billing::forfeit(1, &[]));
         assert_eq!(issuance(), issued - 19 - 25);
-        assert_eq!(on_hold(CLIENT), 0);
+        assert_eq!(in_pot(), 0);
     });
 }
 
@@ -147,7 +147,7 @@ fn a_client_that_is_its_own_provider_loses_by_withholding() {
     locking(|| {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
         assert_ok!(Billing::forfeit(0, &[CLIENT]));
-        assert_eq!((free(CLIENT), on_hold(CLIENT)), (1_000_000 - 625, 0));
+        assert_eq!((free(CLIENT), in_pot()), (1_000_000 - 625, 0));
     });
 }
 

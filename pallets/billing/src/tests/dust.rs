@@ -126,22 +126,25 @@ fn a_large_share_opens_the_treasurys_account() {
     });
 }
 
-/// Something else may keep an account alive without money of its own, as session keys do. All of its money
-/// can then be in escrow, and too little comes back to open a balance.
+/// Escrow keeps nobody's account: a client may send away all else it has.
 #[test]
-fn a_refund_too_small_for_an_empty_account_is_burned() {
+fn a_refund_too_small_for_an_account_that_is_gone_is_burned() {
     TestExt::new().execute_with(|| {
-        System::inc_providers(&CLIENT);
-        assert_ok!(Billing::open(0, &CLIENT, 1_000_000));
-        assert_eq!(free(CLIENT), 0);
+        assert_ok!(Billing::open(0, &CLIENT, 10_051));
+        assert_ok!(Balances::transfer_all(
+            RuntimeOrigin::signed(CLIENT),
+            OTHER_CLIENT,
+            false
+        ));
+        assert!(!System::account_exists(&CLIENT));
         events();
 
-        let settlement = Billing::settle(0, &[payment(ALICE, 952_333)], &[]).unwrap();
+        let settlement = Billing::settle(0, &[payment(ALICE, 9_524)], &[]).unwrap();
         assert_eq!(
             settlement,
             Settlement {
-                paid: 952_333,
-                fee: 47_616,
+                paid: 9_524,
+                fee: 476,
                 refund: 51
             }
         );
@@ -153,6 +156,17 @@ fn a_refund_too_small_for_an_empty_account_is_burned() {
                 amount: 51
             }
         );
-        assert_eq!((free(CLIENT), on_hold(CLIENT)), (0, 0));
+        assert_eq!((free(CLIENT), in_pot()), (0, 0));
+    });
+}
+
+#[test]
+fn a_refund_opens_an_account_that_is_gone() {
+    TestExt::new().execute_with(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        let all = RuntimeOrigin::signed(CLIENT);
+        assert_ok!(Balances::transfer_all(all, OTHER_CLIENT, false));
+        assert_ok!(Billing::refund(0));
+        assert_eq!((free(CLIENT), in_pot()), (5_000, 0));
     });
 }

@@ -5,6 +5,7 @@ mod client_lock;
 mod conservation;
 mod dust;
 mod limit;
+mod migration;
 mod open;
 mod refund;
 mod settle;

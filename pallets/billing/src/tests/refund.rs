@@ -12,7 +12,7 @@ fn the_client_gets_everything_back() {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
         events();
         assert_ok!(Billing::refund(0));
-        assert_eq!((free(CLIENT), on_hold(CLIENT)), (1_000_000, 0));
+        assert_eq!((free(CLIENT), in_pot()), (1_000_000, 0));
         assert_eq!(issuance(), issued);
         assert_eq!(
             events(),

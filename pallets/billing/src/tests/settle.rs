@@ -30,7 +30,7 @@ fn providers_protocol_and_client_get_their_parts() {
         assert_eq!(free(TREASURY), ED + 60);
         assert_eq!(free(POT), ED + 60);
         assert_eq!(free(CLIENT), 1_000_000 - 3_150);
-        assert_eq!(on_hold(CLIENT), 0);
+        assert_eq!(in_pot(), 0);
         assert_eq!(issuance(), issued - 30);
         assert!(!Escrows::<Test>::contains_key(0));
         assert_eq!(
@@ -137,12 +137,35 @@ fn a_task_is_settled_once() {
     });
 }
 
+/// What a client put up beyond what it pays is its own, whoever sets parameters afterwards.
 #[test]
-fn a_fee_raised_since_the_draw_takes_no_more_than_is_left() {
+fn the_fee_is_the_one_that_the_task_was_posted_with() {
     TestExt::new().execute_with(|| {
-        assert_ok!(Billing::open(0, &CLIENT, 1_050));
-        let price = Billing::price_limit(1_050, 1).unwrap();
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        assert_ok!(Billing::open(1, &CLIENT, 5_000));
         FeeRate::set(Permill::from_percent(50));
+        FeeMin::set(4_000);
+        ValidatorShare::set(Permill::from_percent(60));
+        let fee = |task, price| {
+            let settlement = Billing::settle(task, &[payment(ALICE, price)], &[]);
+            settlement.map(|settlement| (settlement.fee, settlement.refund))
+        };
+        assert_eq!(fee(0, 1_000), Ok((50, 3_950)));
+        assert_ok!(Billing::open(2, &CLIENT, 5_000));
+        FeeRate::set(Permill::zero());
+        FeeMin::set(0);
+        assert_eq!(fee(1, 20), Ok((10, 4_970)));
+        assert_eq!(fee(2, 500), Ok((4_000, 500)));
+    });
+}
+
+#[test]
+fn a_fee_lowered_before_the_draw_takes_no_more_than_is_left() {
+    TestExt::new().execute_with(|| {
+        FeeRate::set(Permill::from_percent(50));
+        assert_ok!(Billing::open(0, &CLIENT, 1_050));
+        FeeRate::set(Permill::from_percent(5));
+        let price = Billing::price_limit(1_050, 1).unwrap();
         let settlement = Billing::settle(0, &[payment(ALICE, price)], &[]).unwrap();
         assert_eq!(
             settlement,
@@ -183,7 +206,7 @@ fn one_settlement_leaves_other_escrows_alone() {
         assert_ok!(Billing::open(2, &OTHER_CLIENT, 3_000));
         assert_ok!(Billing::settle(0, &[payment(ALICE, 4_000)], &[]));
         assert_eq!((Billing::held(1), Billing::held(2)), (4_000, 3_000));
-        assert_eq!((on_hold(CLIENT), on_hold(OTHER_CLIENT)), (4_000, 3_000));
+        assert_eq!(in_pot(), 7_000);
     });
 }
 
@@ -198,7 +221,7 @@ fn a_freeze_on_the_clients_account_does_not_withhold_pay() {
         ));
         assert_ok!(Billing::settle(0, &[payment(ALICE, 800_000)], &[]));
         assert_eq!(free(ALICE), ED + 800_000);
-        assert_eq!(on_hold(CLIENT), 0);
+        assert_eq!(in_pot(), 0);
     });
 }
 

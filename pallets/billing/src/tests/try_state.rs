@@ -3,13 +3,13 @@
 use frame_support::{
     assert_ok,
     traits::{
-        fungible::MutateHold,
-        tokens::{Fortitude, Precision},
+        fungible::{Mutate, MutateHold},
+        tokens::{Fortitude, Precision, Preservation},
     },
 };
 use surety_types::traits::Escrow;
 
-use crate::{EscrowRecord, Escrows, HoldReason, Pallet, Totals, mock::*};
+use crate::{Escrows, HoldReason, Pallet, Totals, mock::*};
 
 #[track_caller]
 fn assert_noticed(id: &str, corrupt: impl FnOnce()) {
@@ -42,21 +42,26 @@ fn a_lost_escrow_is_noticed() {
 }
 
 #[test]
-fn a_hold_that_somebody_else_took_is_noticed() {
+fn money_that_somebody_took_out_of_the_pot_is_noticed() {
     assert_noticed("BILL-2", || {
-        let (exact, force) = (Precision::Exact, Fortitude::Force);
-        assert_ok!(Balances::burn_held(
-            &HoldReason::Escrow.into(),
-            &CLIENT,
-            1,
-            exact,
-            force
-        ));
+        let (all, exact, force) = (Preservation::Expendable, Precision::Exact, Fortitude::Force);
+        assert_ok!(Balances::burn_from(&Billing::pot(), 1, all, exact, force));
     });
 }
 
 #[test]
-fn a_hold_that_no_escrow_explains_is_noticed() {
+fn whatever_anybody_gives_the_pot_breaks_nothing() {
+    TestExt::new().execute_with(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        let gift = RuntimeOrigin::signed(OTHER_CLIENT);
+        assert_ok!(Balances::transfer_allow_death(gift, Billing::pot(), 7));
+        assert_ok!(Billing::refund(0));
+        assert_eq!(in_pot(), 7);
+    });
+}
+
+#[test]
+fn escrow_that_is_still_on_hold_is_noticed() {
     assert_noticed("BILL-2", || {
         assert_ok!(Balances::hold(&HoldReason::Escrow.into(), &OTHER_CLIENT, 1));
     });
@@ -73,22 +78,10 @@ fn a_lock_that_is_forgotten_is_noticed() {
 }
 
 #[test]
-fn an_escrow_on_the_wrong_account_is_noticed() {
-    assert_noticed("BILL-2", || {
-        Escrows::<Test>::mutate(0, |escrow| escrow.as_mut().unwrap().client = OTHER_CLIENT);
-    });
-}
-
-#[test]
 fn an_empty_escrow_is_noticed() {
     assert_noticed("BILL-3", || {
-        Escrows::<Test>::insert(
-            9,
-            EscrowRecord {
-                client: OTHER_CLIENT,
-                held: 0,
-                lock: 0,
-            },
-        );
+        assert_ok!(Billing::open(2, &CLIENT, 1_000));
+        Escrows::<Test>::mutate(2, |escrow| escrow.as_mut().unwrap().held = 0);
+        Totals::<Test>::mutate(|totals| totals.opened -= 1_000);
     });
 }

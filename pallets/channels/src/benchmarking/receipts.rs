@@ -211,7 +211,7 @@ pub(super) fn redeemable<T: Config>() -> (SignedVoucher<T::AccountId>, Openings)
     let open = |batch: u32| {
         let first = batch.saturating_mul(RECEIPTS_MAX);
         let (root, opening) = deepest(first, H256::zero(), 1_000, 0);
-        let mut record = record::<T>(root, 0);
+        let mut record = record::<T>(root, expiry.saturating_sub(1));
         for struck in &mut record.window.struck {
             struck.nonce = struck.nonce.saturating_add(first);
         }

@@ -5,17 +5,15 @@ use alloc::vec::Vec;
 use frame_benchmarking::v2::account;
 use frame_support::{
     BoundedVec, assert_ok,
-    traits::{
-        Get,
-        fungible::{Mutate, MutateHold},
-    },
+    traits::{Get, fungible::Mutate},
 };
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::{FixedU128, traits::BlockNumberProvider};
 use surety_audit_economics::channels::SURE;
 use surety_channels::{
-    BatchNumber, BatchRoot, BatchWindow, ChannelId, Purse, Standing, Struck, Sums, Time, window::STRUCK_MAX,
+    BatchNumber, BatchRoot, BatchWindow, ChannelId, Counted, Purse, Standing, Struck, Sums, Time,
+    window::STRUCK_MAX,
 };
 use surety_types::{
     model::Operation,
@@ -25,9 +23,9 @@ use surety_types::{
 };
 
 use crate::{
-    BatchRecord, Batches, CHANNELS_MAX, Channel, Channels, Config, Convictions, Demand, Demands, HoldReason,
-    NextChannel, OFFERS_MAX, Offer, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pallet, Payer, Payers, Pool, PoolId,
-    Pools, Provider, SIGNERS_MAX, Standings, UNFINISHED_MAX, Wanted,
+    BatchRecord, Batches, CHANNELS_MAX, Channel, Channels, Config, Convictions, Demand, Demands, NextChannel,
+    OFFERS_MAX, Offer, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pallet, Payer, Payers, Pool, PoolId, Pools,
+    Provider, SIGNERS_MAX, Standings, UNFINISHED_MAX, Wanted, asset,
 };
 
 /// The channel of all benchmarks.
@@ -89,6 +87,7 @@ pub(super) fn provider<T: Config>() -> (T::AccountId, T::AccountId) {
     let lock = Pallet::<T>::needed_lock(CAP).expect("there are verifiers");
     assert_ok!(T::Stake::lock(&stash, lock));
     endow::<T>(&stash);
+    endow::<T>(&Pallet::<T>::pot());
     let signer = |place| account("signer", place, 0);
     let provider = Provider {
         lock,
@@ -116,13 +115,14 @@ pub(super) fn sign_by<T: Config>(key: &T::AccountId) {
 /// A channel to the provider, of a payer with as many as there can be. Returns the payer.
 pub(super) fn channel<T: Config>(key: T::AccountId, expiry: Time) -> T::AccountId {
     let payer = rich::<T>("payer");
-    assert_ok!(T::Currency::hold(&HoldReason::Channel.into(), &payer, DEPOSIT));
+    assert_ok!(asset::put::<T>(&payer, DEPOSIT));
     let channel = Channel {
         payer: payer.clone(),
         payee: stash::<T>(),
         key,
         expiry,
         batch: 0,
+        counted: Counted::new(0),
         purse: Purse::new(CHANNEL, DEPOSIT),
     };
     Channels::<T>::insert(CHANNEL, channel);
@@ -250,7 +250,7 @@ pub(super) fn demand<T: Config>(
     let price = T::DemandPrice::get();
     endow::<T>(by);
     let demand = |wanted| {
-        assert_ok!(T::Currency::hold(&HoldReason::Demand.into(), by, price));
+        assert_ok!(asset::put::<T>(by, price));
         Demand {
             wanted,
             by: by.clone(),

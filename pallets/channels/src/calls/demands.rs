@@ -2,18 +2,10 @@
 
 use alloc::vec::Vec;
 
-use frame_support::{
-    BoundedVec, ensure,
-    traits::{
-        Get,
-        fungible::{InspectHold, MutateHold},
-        tokens::Precision,
-    },
-};
+use frame_support::{BoundedVec, ensure, traits::Get};
 use sp_runtime::{DispatchResult, TokenError};
 use surety_audit_economics::channels::drawn_points;
-use surety_channels::{BatchNumber, Batched, Request, SignedChunkStatement, Struck};
-use surety_pallet_holds::hand_over;
+use surety_channels::{BatchNumber, Batched, Request, SignedChunkStatement, Struck, Time, view::Says};
 use surety_proofs::SegmentOpening;
 use surety_types::{
     stake::Role,
@@ -23,8 +15,8 @@ use surety_types::{
 
 use super::disputes::By;
 use crate::{
-    Batches, Channels, Config, Demand, Demands, Error, Event, HoldReason, Pallet, Provider, SignedBytes,
-    Standings, Wanted,
+    Batches, Channels, Config, Demand, Demands, Error, Event, Pallet, Provider, SignedBytes, Standings,
+    Wanted, asset,
 };
 
 impl<T: Config> Pallet<T> {
@@ -41,17 +33,23 @@ impl<T: Config> Pallet<T> {
         ensure!(is_of_it, Error::<T>::TooLate);
         let is_payer = by == channel.payer || by == channel.key;
         ensure!(is_payer, Error::<T>::MayNotDemand);
-        let is_counted = statement.nonce < channel.purse.next;
-        ensure!(!is_counted, Error::<T>::AlreadyCounted);
-        // What was batched long ago cannot be shown any more.
-        ensure!(provider.oldest <= channel.batch, Error::<T>::TooLate);
+        // What was batched long ago may be gone before it has to be shown.
+        let is_in_time = |first: &BatchNumber| Self::now() <= Self::demanded_until(&channel.payee, *first);
+        let counted = if statement.nonce < channel.purse.next {
+            let first = channel.counted.oldest(statement.nonce).filter(is_in_time);
+            Some((first.ok_or(Error::<T>::AlreadyCounted)?, channel.batch))
+        } else {
+            ensure!(is_in_time(&channel.batch), Error::<T>::TooLate);
+            None
+        };
         Self::ensure_signer(&provider, held)?;
         let is_signed = held.is_signed(&T::Genesis::get(), T::Signatures::is_signed);
         ensure!(is_signed, Error::<T>::BadSignature);
         let wanted = Wanted::Receipt {
             channel: statement.channel,
             nonce: statement.nonce,
-            bytes: statement.bytes,
+            says: Says::of(statement, &T::Genesis::get()),
+            counted,
         };
         Self::demand((&statement.payee, &by), &[&by], wanted)
     }
@@ -81,7 +79,7 @@ impl<T: Config> Pallet<T> {
         )
     }
 
-    /// Puts the price on hold with the first that has it. It is due at once, whatever the provider has open:
+    /// Has the first pay the price that can. It is due at once, whatever the provider has open:
     /// it signs no more than its cap has room for.
     fn demand(
         (provider, demander): (&T::AccountId, &T::AccountId),
@@ -94,11 +92,12 @@ impl<T: Config> Pallet<T> {
             Wanted::Receipt { .. } => matches!(wanted, Wanted::Receipt { .. }),
         });
         ensure!(!is_known, Error::<T>::AlreadyDemanded);
-        let (reason, price) = (HoldReason::Demand.into(), T::DemandPrice::get());
-        let mut payers = payers.iter();
-        let by = payers.find(|payer| T::Currency::can_hold(&reason, payer, price));
-        let by = (*by.ok_or(TokenError::FundsUnavailable)?).clone();
-        T::Currency::hold(&reason, &by, price)?;
+        let price = T::DemandPrice::get();
+        let by = payers.iter().find(|payer| asset::can_put::<T>(payer, price));
+        // Where none can, the first is told why.
+        let by = by.or(payers.first()).ok_or(TokenError::FundsUnavailable)?;
+        let by = (*by).clone();
+        asset::put::<T>(&by, price)?;
         let until = Self::now().saturating_add(T::SupplyWindow::get());
         let demand = Demand {
             wanted: wanted.clone(),
@@ -128,14 +127,9 @@ impl<T: Config> Pallet<T> {
     ) -> DispatchResult {
         let provider = T::Stake::stash_of(agent, Role::Provider).ok_or(Error::<T>::NotAgent)?;
         Self::ensure_batched(&provider, batch, receipt)?;
-        let said = &receipt.statement;
-        Self::show(&provider, demander, |wanted| match *wanted {
-            Wanted::Receipt {
-                channel,
-                nonce,
-                bytes,
-            } => (said.channel, said.nonce) == (channel, nonce) && said.end.is_some() && bytes <= said.bytes,
-            Wanted::Point { .. } => false,
+        let genesis = T::Genesis::get();
+        Self::show(&provider, demander, |wanted| {
+            wanted.is_met_by(batch, &receipt.statement, &genesis)
         })
     }
 
@@ -196,22 +190,30 @@ impl<T: Config> Pallet<T> {
         }
         Self::keep_demands(&provider, demander, left);
         for demand in over {
-            Self::meet(&provider, demander, demand, false)?;
+            Self::meet(&provider, demander, demand, false);
         }
         Ok(())
     }
 
-    /// Whether a provider loses its present lock for what it does not show.
+    /// Last time at which a receipt is demanded that may be in this batch of a provider, or in a later one:
+    /// all of them are kept until it has to be shown. That one may be yet to come.
+    pub(crate) fn demanded_until(provider: &T::AccountId, first: BatchNumber) -> Time {
+        if let Some(record) = Batches::<T>::get(provider, first) {
+            return record
+                .window
+                .demanded_until(T::RedeemBy::get(), T::SupplyWindow::get());
+        }
+        let next = Standings::<T>::get(provider).map_or(0, |provider| provider.next);
+        if next <= first { Time::MAX } else { 0 }
+    }
+
+    /// Whether a provider loses its present lock for what it does not show. Nothing that was demanded of it
+    /// was removed since.
     fn is_owed(standing: &Provider<T::AccountId>, wanted: &Wanted) -> bool {
         standing.lock > 0
             && match wanted {
                 Wanted::Point { batch, .. } => standing.since.batch <= *batch,
-                Wanted::Receipt { channel, .. } => {
-                    // Meanwhile it may have been batched too long ago.
-                    let there = Channels::<T>::get(channel);
-                    let is_there = there.is_none_or(|channel| standing.oldest <= channel.batch);
-                    standing.since.channel <= *channel && is_there
-                }
+                Wanted::Receipt { channel, .. } => standing.since.channel <= *channel,
             }
     }
 
@@ -237,7 +239,7 @@ impl<T: Config> Pallet<T> {
         ensure!(!shown.is_empty(), refusal);
         Self::keep_demands(provider, demander, left);
         for demand in shown {
-            Self::meet(provider, demander, demand, true)?;
+            Self::meet(provider, demander, demand, true);
         }
         Ok(())
     }
@@ -265,18 +267,9 @@ impl<T: Config> Pallet<T> {
 
     /// Ends a demand that is not kept any more. When it was shown, half of its price is the provider's, if
     /// its account can take that.
-    fn meet(
-        provider: &T::AccountId,
-        demander: &T::AccountId,
-        demand: Demand<T::AccountId>,
-        is_shown: bool,
-    ) -> DispatchResult {
-        let reason = HoldReason::Demand.into();
+    fn meet(provider: &T::AccountId, demander: &T::AccountId, demand: Demand<T::AccountId>, is_shown: bool) {
         let borne = if is_shown { demand.price / 2 } else { 0 };
-        let is_paid =
-            borne > 0 && hand_over::<T::AccountId, T::Currency>(&reason, &demand.by, provider, borne)?;
-        let left = demand.price.saturating_sub(if is_paid { borne } else { 0 });
-        T::Currency::release(&reason, &demand.by, left, Precision::Exact)?;
+        asset::pay_out_price::<T>(provider, borne, &demand.by, demand.price);
         Standings::<T>::mutate_extant(provider, |provider| {
             provider.demands = provider.demands.saturating_sub(1);
         });
@@ -290,6 +283,5 @@ impl<T: Config> Pallet<T> {
             demander: demander.clone(),
             wanted: demand.wanted,
         });
-        Ok(())
     }
 }

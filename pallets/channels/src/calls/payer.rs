@@ -1,14 +1,11 @@
 //! What a payer does with its channel, and how channels end.
 
-use frame_support::{
-    ensure,
-    traits::{Get, fungible::MutateHold, tokens::Precision},
-};
+use frame_support::{ensure, traits::Get};
 use sp_runtime::{ArithmeticError, DispatchError, DispatchResult};
-use surety_channels::{ChannelId, Purse, Time};
+use surety_channels::{ChannelId, Counted, Purse, Time};
 
 use crate::{
-    CHANNELS_MAX, Channel, Channels, Config, Error, Event, HoldReason, NextChannel, Pallet, Payers, Standings,
+    CHANNELS_MAX, Channel, Channels, Config, Error, Event, NextChannel, Pallet, Payers, Standings, asset,
 };
 
 impl<T: Config> Pallet<T> {
@@ -35,13 +32,14 @@ impl<T: Config> Pallet<T> {
             .ok_or(ArithmeticError::Overflow)?;
         let id = NextChannel::<T>::get();
         NextChannel::<T>::put(id.checked_add(1).ok_or(ArithmeticError::Overflow)?);
-        T::Currency::hold(&HoldReason::Channel.into(), &payer, deposit)?;
+        asset::put::<T>(&payer, deposit)?;
         let channel = Channel {
             payer: payer.clone(),
             payee: payee.clone(),
             key,
             expiry,
             batch: provider.next,
+            counted: Counted::new(provider.next),
             purse: Purse::new(id, deposit),
         };
         Channels::<T>::insert(id, channel);
@@ -62,7 +60,7 @@ impl<T: Config> Pallet<T> {
         let is_present = Self::stands_by_present_terms(&provider);
         ensure!(is_present, Error::<T>::OldTerms);
         channel.purse.top_up(amount).map_err(|_| Error::<T>::Closing)?;
-        T::Currency::hold(&HoldReason::Channel.into(), &payer, amount)?;
+        asset::put::<T>(&payer, amount)?;
         Channels::<T>::insert(id, channel);
         Self::deposit_event(Event::Changed { channel: id });
         Ok(())
@@ -99,7 +97,7 @@ impl<T: Config> Pallet<T> {
         let refund = channel
             .purse
             .give_back(Self::now().saturating_add(T::ClosingPeriod::get()));
-        Self::pay_back(&channel.payer, refund)?;
+        let refund = asset::pay_back::<T>(&channel.payer, refund)?;
         let until = channel.purse.last(channel.expiry);
         Channels::<T>::insert(id, channel);
         Self::deposit_event(Event::ClosedByPayee {
@@ -115,7 +113,7 @@ impl<T: Config> Pallet<T> {
         let channel = Channels::<T>::get(id).ok_or(Error::<T>::NoChannel)?;
         let refund = channel.purse.refund(Self::now(), channel.expiry);
         let refund = refund.ok_or(Error::<T>::NotOver)?;
-        Self::pay_back(&channel.payer, refund)?;
+        let refund = asset::pay_back::<T>(&channel.payer, refund)?;
         Channels::<T>::remove(id);
         Payers::<T>::mutate_exists(&channel.payer, |payer| {
             let mut left = payer.take().unwrap_or_default();
@@ -126,12 +124,6 @@ impl<T: Config> Pallet<T> {
             provider.channels = provider.channels.saturating_sub(1);
         });
         Self::deposit_event(Event::Ended { channel: id, refund });
-        Ok(())
-    }
-
-    fn pay_back(payer: &T::AccountId, refund: u128) -> DispatchResult {
-        let reason = HoldReason::Channel.into();
-        T::Currency::release(&reason, payer, refund, Precision::Exact)?;
         Ok(())
     }
 

@@ -3,13 +3,12 @@
 use frame_support::{ensure, traits::Get};
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{DispatchError, DispatchResult};
-use surety_channels::{BatchNumber, ChannelId, ChannelOpening, ProvenChannel, SignedVoucher};
-use surety_pallet_holds::hand_over;
+use surety_channels::{BatchNumber, ChannelId, ChannelOpening, ProvenChannel, SignedVoucher, demandable_for};
 use surety_types::{stake::Role, traits::StakeLedger};
 
 use crate::{
-    BatchRecord, Batches, Channel, Channels, Config, Error, Event, HoldReason, Openings, Pallet, SignedBytes,
-    Standings,
+    BatchRecord, Batches, Channel, Channels, Config, Error, Event, Openings, Pallet, SignedBytes, Standings,
+    asset,
 };
 
 impl<T: Config> Pallet<T> {
@@ -30,16 +29,18 @@ impl<T: Config> Pallet<T> {
         ensure!(is_signed, Error::<T>::BadSignature);
         for (batch, opening) in batches {
             let (record, shown) = Self::shown(&channel, batch, &opening)?;
-            let window = record.window;
+            let (window, next, supply) = (record.window, channel.purse.next, T::SupplyWindow::get());
             let counted = channel.purse.count(&window, &shown, now);
             counted.map_err(|_| Error::<T>::NotCounted)?;
+            let is_in_time = now <= window.counted_until(T::RedeemBy::get(), supply);
+            ensure!(is_in_time, Error::<T>::NotCounted);
+            // Who holds something else has longer to ask for it than its provider to show it.
+            channel.counted.note(now, next, batch, demandable_for(supply));
             channel.batch = channel.batch.max(batch);
         }
         let amount = channel.purse.redeem(signed.voucher.sum);
         if amount > 0 {
-            let reason = HoldReason::Channel.into();
-            let paid =
-                hand_over::<T::AccountId, T::Currency>(&reason, &channel.payer, &channel.payee, amount)?;
+            let paid = asset::pay::<T>(&channel.payee, amount)?;
             ensure!(paid, Error::<T>::PayeeCannotTake);
         }
         Channels::<T>::insert(id, channel);

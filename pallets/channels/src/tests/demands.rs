@@ -1,20 +1,20 @@
 //! What is not served or not batched, and who pays for having it shown.
 
-use frame_support::traits::fungible::Mutate;
+use frame_support::traits::{LockableCurrency, WithdrawReasons, fungible::Mutate};
 use sp_runtime::{DispatchResult, TokenError};
 use surety_channels::{End, Ending};
 use surety_proofs::content_hash;
 use surety_types::trust::FaultKind;
 
 use super::*;
-use crate::{DEMANDS_MAX, Demands, DisputedReceipts, ReceiptSource};
+use crate::{DEMANDS_MAX, DisputedReceipts, ReceiptSource};
 
 fn request() -> Request {
     generation(100, CAP / 24)
 }
 
 /// Two tokens beyond a prompt of ten.
-fn receipt(channel: ChannelId, nonce: u32, is_over: bool) -> ChunkStatement<AccountId32> {
+pub(super) fn receipt(channel: ChannelId, nonce: u32, is_over: bool) -> ChunkStatement<AccountId32> {
     ChunkStatement {
         channel,
         payee: stash(),
@@ -32,16 +32,19 @@ fn receipt(channel: ChannelId, nonce: u32, is_over: bool) -> ChunkStatement<Acco
 }
 
 /// A batch of receipts, whose seed is known.
-fn committed(receipts: &[ChunkStatement<AccountId32>]) -> (BatchNumber, Batch) {
+pub(super) fn committed(receipts: &[ChunkStatement<AccountId32>]) -> (BatchNumber, Batch) {
     let batch = batch_of(receipts);
     (commit_seeded(&batch), batch)
 }
 
-fn demand_receipt(by: AccountId32, held: ChunkStatement<AccountId32>) -> DispatchResult {
+pub(super) fn demand_receipt(by: AccountId32, held: ChunkStatement<AccountId32>) -> DispatchResult {
     ChannelsPallet::demand_receipt(signed(by), Box::new(signed_one(held)))
 }
 
-fn show_receipt(made: &(BatchNumber, Batch), statement: &ChunkStatement<AccountId32>) -> DispatchResult {
+pub(super) fn show_receipt(
+    made: &(BatchNumber, Batch),
+    statement: &ChunkStatement<AccountId32>,
+) -> DispatchResult {
     let shown = Box::new(batched(&made.1, statement.clone()));
     ChannelsPallet::show_receipt(signed(agent()), payer(), made.0, shown)
 }
@@ -72,7 +75,7 @@ fn show_asked(
     )
 }
 
-fn end(demander: AccountId32) -> DispatchResult {
+pub(super) fn end(demander: AccountId32) -> DispatchResult {
     ChannelsPallet::end_demand(signed(reporter()), stash(), demander)
 }
 
@@ -137,8 +140,53 @@ fn another_receipt_or_one_that_says_less_does_not_meet_a_demand() {
     });
 }
 
+/// What a provider might put in a batch instead of what it has signed: as long, as dear, and right.
+pub(super) fn instead_of(receipt: &ChunkStatement<AccountId32>) -> ChunkStatement<AccountId32> {
+    ChunkStatement {
+        output: content_hash(&[8; 12]),
+        ..receipt.clone()
+    }
+}
+
 #[test]
-fn nobody_demands_receipts_of_others_or_such_as_are_counted_or_for_nothing() {
+fn what_was_signed_is_shown_and_nothing_else_of_its_number() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let (first, second) = (receipt(channel, 0, true), receipt(channel, 1, false));
+        let others = [instead_of(&first), instead_of(&receipt(channel, 1, true))];
+        let made = committed(&others);
+        for (held, other) in [(first, &others[0]), (second, &others[1])] {
+            assert_ok!(demand_receipt(payer(), held.clone()));
+            assert_noop!(show_receipt(&made, other), Error::<Test>::NotDemanded);
+            let whole = receipt(channel, held.nonce, true);
+            // There is room again.
+            pass(WINDOW + 1);
+            let also = committed(std::slice::from_ref(&whole));
+            assert_ok!(show_receipt(&also, &whole));
+        }
+    });
+}
+
+#[test]
+fn what_was_signed_is_demanded_after_something_else_was_counted_with_its_number() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let held = receipt(channel, 0, true);
+        let made = committed(&[instead_of(&held)]);
+        pass(WINDOW + 1);
+        assert_ok!(redeem(channel, 5 * SURE, &[made]));
+        assert_ok!(demand_receipt(payer(), held.clone()));
+        // It could have batched that before: what was counted is what a batch has had by then.
+        let late = committed(std::slice::from_ref(&held));
+        assert_noop!(show_receipt(&late, &held), Error::<Test>::NotDemanded);
+        pass(SUPPLY + 1);
+        assert_ok!(end(payer()));
+        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+    });
+}
+
+#[test]
+fn nobody_demands_receipts_of_others_or_for_nothing() {
     run(|| {
         let channel = open(5 * SURE);
         let one = receipt(channel, 0, true);
@@ -159,10 +207,12 @@ fn nobody_demands_receipts_of_others_or_such_as_are_counted_or_for_nothing() {
             ..receipt(channel, 0, false)
         };
         assert_noop!(demand_receipt(payer(), nothing), Error::<Test>::MayNotDemand);
-        let made = committed(std::slice::from_ref(&one));
-        pass(WINDOW + 1);
-        assert_ok!(redeem(channel, 5 * SURE, &[made]));
-        assert_noop!(demand_receipt(payer(), one), Error::<Test>::AlreadyCounted);
+        Balances::set_lock(*b"pyconvot", &payer(), START, WithdrawReasons::all());
+        assert_noop!(
+            demand_receipt(payer(), receipt(channel, 1, true)),
+            TokenError::Frozen
+        );
+        Balances::remove_lock(*b"pyconvot", &payer());
         let free = free(&payer());
         assert_ok!(Balances::burn_from(
             &payer(),
@@ -336,7 +386,11 @@ fn a_verifier_demands_all_its_points_at_once_and_one_showing_meets_those_in_one_
         assert_eq!(view.len(), owed as usize);
         assert_ok!(show_point(&one, &all[0]));
         assert_eq!(standing().demands, counts[1]);
-        assert_eq!(whole(&verifier_agent()), before - u128::from(counts[0]) * 500);
+        let open = u128::from(counts[0]) * 500 + u128::from(counts[1]) * 1_000;
+        assert_eq!(
+            (whole(&verifier_agent()), in_pot() - held()),
+            (before - open, u128::from(counts[1]) * 1_000)
+        );
         assert_noop!(show_point(&one, &all[0]), Error::<Test>::NotDemanded);
         // What was not shown of the other is withheld, and all of it is over with that.
         pass(SUPPLY + 1);
@@ -393,25 +447,5 @@ fn a_point_of_a_model_that_is_gone_is_shown_and_its_receipt_is_not_paid() {
         pass(WINDOW + 1);
         assert_ok!(redeem(channel, 5 * SURE, &[made]));
         assert_eq!(held(), 5 * SURE - other.price);
-    });
-}
-
-#[test]
-fn nobody_is_convicted_for_what_was_batched_too_long_ago_to_be_shown() {
-    run(|| {
-        let channel = open(5 * SURE);
-        let one = receipt(channel, 0, true);
-        committed(std::slice::from_ref(&one));
-        for _ in 0..3 {
-            let expiry = ChannelsPallet::time() + LIFE;
-            assert_ok!(ChannelsPallet::extend(signed(payer()), channel, expiry));
-            pass(LIFE - 100);
-        }
-        assert_ok!(demand_receipt(payer(), one.clone()));
-        commit(&batch(channel, 1, &[1]));
-        assert!(Batches::<Test>::get(stash(), 0).is_none());
-        assert_ok!(end(payer()));
-        assert!(Convicted::get().is_empty());
-        assert_noop!(demand_receipt(payer(), one), Error::<Test>::TooLate);
     });
 }

@@ -2,13 +2,13 @@
 
 use frame_support::{assert_err, traits::fungible::MutateHold};
 use sp_runtime::FixedU128;
-use surety_channels::{Purse, Struck};
+use surety_channels::{Purse, Struck, view::Says};
 use surety_types::traits::SoldModels;
 
 use super::*;
 use crate::{
-    Demand, Demands, DemandsOf, DisputeRounds, DisputedReceipts, Offers, Payer, Payers, PointsAudit,
-    PointsAudits, PointsState, Pools, Provider, Wanted,
+    Demand, DemandsOf, DisputeRounds, DisputedReceipts, Offers, Payer, Payers, PointsAudit, PointsAudits,
+    PointsState, Pools, Provider, Wanted,
 };
 
 /// Does `damage` to a sound state with a channel, a batch and an offer, and expects the checker to say
@@ -41,14 +41,24 @@ fn purse(channel: ChannelId, change: impl FnOnce(&mut Purse)) {
 }
 
 #[test]
-fn chan_1_notices_money_that_channels_do_not_explain() {
-    let complaint = "CHAN-1: money is on hold that channels do not explain";
-    let hold = |_| {
-        let reason = HoldReason::Channel.into();
-        assert_ok!(Balances::hold(&reason, &payer(), SURE));
-    };
-    damaged(hold, complaint);
+fn chan_1_notices_money_that_is_not_in_the_pot() {
+    let complaint = "CHAN-1: money is on hold on an account";
+    for reason in [HoldReason::Channel, HoldReason::Demand] {
+        let hold = |_| {
+            assert_ok!(Balances::hold(&reason.into(), &payer(), SURE));
+        };
+        damaged(hold, complaint);
+    }
+    let complaint = "CHAN-1: less is in the pot than channels and demands have";
     damaged(|channel| purse(channel, |purse| purse.deposit += 1), complaint);
+    let demand = Demand {
+        wanted: Wanted::Point { batch: 0, point: 0 },
+        by: payer(),
+        price: 1,
+        until: 9,
+    };
+    let put = |_| Demands::<Test>::insert(stash(), payer(), DemandsOf::truncate_from(vec![demand.clone()]));
+    damaged(put, complaint);
 }
 
 #[test]
@@ -171,7 +181,7 @@ fn chan_7_notices_disputes_that_are_miscounted() {
 }
 
 #[test]
-fn chan_8_notices_demands_that_are_miscounted_or_that_nothing_is_on_hold_for() {
+fn chan_8_notices_demands_that_are_miscounted() {
     damaged(
         |_| provider(|provider| provider.demands = 1),
         "CHAN-8: a provider's demands are miscounted",
@@ -180,20 +190,18 @@ fn chan_8_notices_demands_that_are_miscounted_or_that_nothing_is_on_hold_for() {
         wanted: Wanted::Receipt {
             channel: 0,
             nonce,
-            bytes: 1,
+            says: Says::This(H256::zero()),
+            counted: None,
         },
         by: payer(),
-        price: 5,
+        price: 0,
         until: 9,
     };
     let put = |nonces: std::ops::Range<u32>| {
         let demands = nonces.map(demand).collect::<Vec<_>>();
         Demands::<Test>::insert(stash(), payer(), DemandsOf::truncate_from(demands));
     };
-    damaged(
-        |_| put(0..1),
-        "CHAN-8: money is on hold that demands do not explain",
-    );
+    damaged(|_| put(0..1), "CHAN-8: a provider's demands are miscounted");
     damaged(|_| put(0..2), "CHAN-8: somebody demands two receipts at once");
     damaged(|_| put(0..0), "CHAN-8: nothing is demanded, and kept");
 }

@@ -2,7 +2,7 @@
 
 use surety_channels::{
     End, Ending,
-    view::{DemandView, DisputedView, Wanted},
+    view::{DemandView, DisputedView, Says, Wanted},
 };
 
 use super::*;
@@ -106,6 +106,7 @@ fn a_provider_finds_what_is_demanded_of_it_and_until_when() {
                 trace_root: H256::repeat_byte(3),
             }),
         };
+        let says = Says::of(&held, &GENESIS);
         let demanded = ChannelsPallet::demand_receipt(signed(payer()), Box::new(signed_one(held)));
         assert_ok!(demanded);
         let view = DemandView {
@@ -114,7 +115,8 @@ fn a_provider_finds_what_is_demanded_of_it_and_until_when() {
             wanted: Wanted::Receipt {
                 channel,
                 nonce: 3,
-                bytes: 12,
+                says,
+                counted: None,
             },
             until: ChannelsPallet::time() + ChannelsPallet::rules().supply_window,
         };

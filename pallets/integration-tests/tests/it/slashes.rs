@@ -234,6 +234,7 @@ fn leaving_does_not_shorten_it() {
         TrustLock::closed(&3);
         assert!(TrustLock::is_jailed(&3));
         pass_unattended(JAIL + 1);
+        MockStake::remove(3);
         TrustLock::closed(&3);
         assert!(!Records::<Test>::contains_key(3));
         assert!(!JailedFor::<Test>::contains_key(3));

@@ -117,6 +117,8 @@ parameter_types! {
     pub const ValidatorShare: Permill = Permill::from_percent(40);
     pub const ClientLock: Permill = Permill::zero();
     pub const PotId: PalletId = PalletId(*b"sur/pool");
+    // Another account than that, of the four letters that fit beside what all pots have.
+    pub const EscrowPot: PalletId = PalletId(*b"escr/sur");
     pub const SessionsKept: SessionIndex = DAY;
     pub const RewardSessions: u32 = DAY;
     pub const ValidatorsMin: u32 = 1;
@@ -205,6 +207,8 @@ impl pallet_offences::Config for Test {
 }
 
 impl surety_pallet_staking::Config for Test {
+    type Admission = ();
+    type Collateral = ();
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
     type MinBond = MinBond;
@@ -241,6 +245,7 @@ impl surety_pallet_trust_lock::Config for Test {
 impl surety_pallet_billing::Config for Test {
     type RuntimeHoldReason = RuntimeHoldReason;
     type Currency = Balances;
+    type PotId = EscrowPot;
     type FeeRate = FeeRate;
     type FeeMin = FeeMin;
     type TreasuryShare = TreasuryShare;
@@ -313,7 +318,7 @@ pub fn on_chain(test: impl FnOnce()) {
     CandidatesMax::set(1_000);
     Absent::take();
     let operators = 1..=OPERATORS;
-    let pots = [Delegation::pot(), TREASURY, FEES, INSURANCE].map(|pot| (pot, ED));
+    let pots = [Delegation::pot(), Billing::pot(), TREASURY, FEES, INSURANCE].map(|pot| (pot, ED));
     let storage = RuntimeGenesisConfig {
         balances: pallet_balances::GenesisConfig {
             balances: (1..=ACCOUNTS).map(|who| (who, MONEY)).chain(pots).collect(),

@@ -71,3 +71,19 @@ fn a_jailed_provider_is_not_available_however_alive_it_is() {
         assert!(ProviderRegistry::is_available(&1));
     });
 }
+
+#[test]
+fn who_is_not_admitted_neither_registers_nor_is_given_work_but_can_leave() {
+    TestExt::new().bond(1, 11).register(11).execute_with(|| {
+        Refused::set(vec![1]);
+        assert_noop!(
+            ProviderRegistry::register(signed(11), device("cpu"), endpoints(&[ENDPOINT])),
+            Error::<Test>::NotAdmitted
+        );
+        assert!(!ProviderRegistry::is_available(&1));
+        Refused::set(Vec::new());
+        assert!(ProviderRegistry::is_available(&1));
+        Refused::set(vec![1]);
+        assert_ok!(ProviderRegistry::deregister(signed(11)));
+    });
+}

@@ -3,6 +3,7 @@
 
 mod agents;
 mod bonding;
+mod collateral;
 mod locking;
 mod properties;
 mod slashing;

@@ -1,4 +1,6 @@
-//! Whatever is done in whatever order, no planck appears or vanishes.
+//! Whatever is done in whatever order, no planck appears or vanishes, and nothing of any other asset.
+
+use std::collections::BTreeMap;
 
 use frame_support::assert_ok;
 use proptest::prelude::*;
@@ -8,6 +10,9 @@ use crate::{Ledgers, mock::*};
 
 const STASHES: u64 = 3;
 const ENDOWMENT: Balance = 1_000;
+/// What each has of each other asset.
+const WEALTH: Balance = 300;
+const ASSETS: [AssetId; 2] = [GOLD, SILVER];
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -21,6 +26,8 @@ enum Step {
     Lock(Balance),
     Unlock(Balance),
     Slash(Balance),
+    Seize(Balance, Balance),
+    Require(Option<(AssetId, Balance)>),
     Pass(u64),
     SetMinBond(Balance),
     SetPeriod(u64),
@@ -41,6 +48,8 @@ fn steps() -> impl Strategy<Value = Vec<(AccountId, Step)>> {
         3 => amount().prop_map(Step::Lock),
         2 => amount().prop_map(Step::Unlock),
         2 => amount().prop_map(Step::Slash),
+        1 => (amount(), amount()).prop_map(|(locked, more)| Step::Seize(locked, more)),
+        2 => prop::option::weighted(0.8, (GOLD..=SILVER, 0..200u128)).prop_map(Step::Require),
         3 => (1..8u64).prop_map(Step::Pass),
         1 => (1..200u128).prop_map(Step::SetMinBond),
         1 => (0..12u64).prop_map(Step::SetPeriod),
@@ -69,6 +78,11 @@ fn take(stash: AccountId, step: Step) -> Balance {
             assert!(slashed <= amount);
             return slashed;
         }
+        Step::Seize(locked, more) => return Staking::seize(&stash, locked, more, &[]),
+        Step::Require(terms) => {
+            Required::set(terms);
+            Ok(())
+        }
         Step::Pass(blocks) => {
             pass_blocks(blocks);
             Ok(())
@@ -90,18 +104,39 @@ proptest! {
 
     #[test]
     fn money_is_conserved_in_every_sequence_of_steps(steps in steps()) {
-        let everybody = (1..=STASHES).fold(TestExt::new(), |ext, stash| ext.endow(stash, ENDOWMENT));
+        let everybody = (1..=STASHES).fold(TestExt::new(), |ext, stash| {
+            ASSETS.iter().fold(ext.endow(stash, ENDOWMENT), |ext, asset| ext.owns(stash, *asset, WEALTH))
+        });
         everybody.execute_with(|| {
             let issued = Balances::total_issuance();
             let mut burned = [0; STASHES as usize + 1];
+            let mut lost = BTreeMap::new();
             for (stash, step) in steps {
-                burned[stash as usize] += take(stash, step);
+                let (stake, collateral_of) = (Staking::stake(&stash), Staking::collateral(stash));
+                let slashed = take(stash, step);
+                burned[stash as usize] += slashed;
+                if let Some(held) = collateral_of.filter(|_| slashed > 0) {
+                    let part = (held.amount * slashed).div_ceil(stake);
+                    *lost.entry((held.asset, stash)).or_insert(0) += part;
+                }
                 assert_ok!(Staking::do_try_state());
                 for stash in 1..=STASHES {
                     let left = ENDOWMENT - burned[stash as usize];
                     assert_eq!(held(stash) + spendable(stash), left);
                     // STAKE-1 says this for stashes with a ledger.
                     assert!(held(stash) == 0 || Ledgers::<Test>::contains_key(stash));
+                    for asset in ASSETS {
+                        let (on_hold, free) = collateral(stash, asset);
+                        let left = WEALTH - lost.get(&(asset, stash)).unwrap_or(&0);
+                        assert_eq!(on_hold + free, left);
+                        assert!(on_hold == 0 || Ledgers::<Test>::contains_key(stash));
+                    }
+                }
+                for asset in ASSETS {
+                    let of_asset = lost.iter().filter(|((of, _), _)| *of == asset);
+                    let all = Balance::from(STASHES) * (WEALTH + ASSET_MINIMUM);
+                    let gone: Balance = of_asset.map(|(_, part)| part).sum();
+                    assert_eq!(Assets::total_supply(asset), all - gone);
                 }
                 assert_eq!(Balances::total_issuance(), issued - burned.iter().sum::<Balance>());
             }

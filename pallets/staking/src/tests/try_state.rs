@@ -4,7 +4,10 @@ use frame_support::{assert_err, assert_ok, traits::fungible::Mutate};
 use frame_system::{DecRefStatus, IncRefStatus};
 use surety_types::stake::{Role, UnlockChunk};
 
-use crate::{Agents, BondedInAll, LedgerOf, Ledgers, PendingAgents, asset, mock::*};
+use crate::{
+    Agents, BondedInAll, Collateral, Collaterals, Config, HeldCollateral, LedgerOf, Ledgers, PendingAgents,
+    asset, mock::*,
+};
 
 /// Does `damage` to a sound state of two providers, and expects the checker to say `complaint`.
 #[track_caller]
@@ -13,7 +16,8 @@ fn damaged(damage: impl FnOnce(), complaint: &'static str) {
         .provider(1, 300)
         .provider(2, 300)
         .agent(1, 11)
-        .agent(2, 12);
+        .agent(2, 12)
+        .owns(1, GOLD, 50);
     sound.build().execute_with(|| {
         assert_ok!(Staking::unbond(signed(1), 50));
         assert_ok!(Staking::do_try_state());
@@ -113,4 +117,21 @@ fn stake_8_notices_who_backs_a_validator_beside() {
         || Delegators::set(vec![2]),
         "STAKE-8: a stash has stake behind a validator, too",
     );
+}
+
+#[test]
+fn stake_9_notices_collateral_that_is_not_recorded_or_not_there() {
+    let record = || {
+        let (asset, amount) = (GOLD, 1);
+        Collaterals::<Test>::insert(1, HeldCollateral { asset, amount });
+    };
+    damaged(
+        record,
+        "STAKE-9: the hold of another asset differs from what is recorded",
+    );
+    let hold = || {
+        Required::set(Some((GOLD, 50)));
+        assert_ok!(<Test as Config>::Collateral::hold(&GOLD, &1, 50));
+    };
+    damaged(hold, "STAKE-9: another asset is on hold, and nothing is recorded");
 }

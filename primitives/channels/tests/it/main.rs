@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod batches;
+mod counted;
 mod draws;
 mod faults;
 mod lives;

@@ -148,6 +148,8 @@ fn what_the_payee_gives_back_goes_back_at_once_and_the_channel_ends_no_sooner() 
     assert_eq!(purse.redeem(20), 20);
     assert_eq!(purse.give_back(500), 30);
     assert_eq!((purse.redeemable(50), purse.give_back(900)), (0, 0));
+    // It may have been asked for all of it: others see that it is not counted.
+    assert_eq!((purse.deposit, purse.uncounted()), (20, 20));
     assert_eq!(purse.top_up(5), Err(Closed));
     assert_eq!(
         (purse.refund(500, 1_000), purse.refund(501, 1_000)),

@@ -132,6 +132,8 @@ pub const CHEATS: &[Cheat] = &[
     },
     hours::BATCHES_NOTHING,
     hours::BATCHES_NOTHING_OF_MANY,
+    hours::BATCHES_NOTHING_OF_LATER_ONES,
+    hours::BATCHES_ANOTHER,
     hours::FILLS_CAP,
     Cheat {
         takes_hours: true,

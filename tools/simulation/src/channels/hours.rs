@@ -34,6 +34,42 @@ pub const BATCHES_NOTHING_OF_MANY: Cheat = Cheat {
     })
 };
 
+/// The same with clients that come one after the other, each with as much as all before it.
+pub const BATCHES_NOTHING_OF_LATER_ONES: Cheat = Cheat {
+    takes_hours: true,
+    baseline: |trade| honest_hours(trade, CLIENTS),
+    ..liar("wrong for whoever comes next, and never batched", one_by_one)
+};
+
+/// Answers everybody wrong, and batches something else under the same numbers, which is right.
+pub const BATCHES_ANOTHER: Cheat = Cheat {
+    takes_hours: true,
+    baseline: |trade| honest_hours(trade, 1),
+    ..liar("says one thing and batches another", |trade| {
+        batches_another(trade, HOURS)
+    })
+};
+
+/// The same for an hour, beside an hour's honest trade: what it gives up for that is nothing to it.
+pub const BATCHES_ANOTHER_ONCE: Cheat = Cheat {
+    takes_hours: true,
+    baseline: honest_hour,
+    ..liar("says one thing and batches another, once", |trade| {
+        batches_another(trade, 1)
+    })
+};
+
+/// The same, and it shows nothing when it is asked: not what was right and comes first, either. That it shows
+/// once it is demanded.
+pub const BATCHES_ANOTHER_AND_STALLS: Cheat = Cheat {
+    takes_hours: true,
+    baseline: honest_hour,
+    ..liar(
+        "says one thing, batches another, and shows nothing that it is asked for",
+        stalls,
+    )
+};
+
 /// Answers an hour wrong, and fills its cap with what it has sold to itself, so that there is no room for
 /// what is demanded.
 pub const FILLS_CAP: Cheat = Cheat {
@@ -104,6 +140,72 @@ fn batches_nothing(trade: &mut Trade, count: u32) {
         an_hour(trade, &channels, false, false);
     }
     withholds(trade, true);
+}
+
+/// Clients that come before the first can have demanded anything.
+const LATER_ONES: u32 = 2 * HOURS;
+
+fn one_by_one(trade: &mut Trade) {
+    let mut deposit = AN_HOUR;
+    for _ in 0..LATER_ONES {
+        let channel = trade.open(Role::Client, deposit);
+        if trade.now > 0 {
+            deposit *= 2;
+        }
+        while trade.may_ask(channel) && trade.answer(channel, false) {}
+        trade.now += WINDOW / 2;
+    }
+    withholds(trade, true);
+}
+
+/// Right answers of such a cheat, and how often something is demanded before it is too late.
+const STALLED: u32 = 10;
+const DEMANDED: u32 = 2;
+
+fn stalls(trade: &mut Trade) {
+    let channels = clients(trade, 1, 1);
+    for answer in 0..AN_HOUR {
+        if trade.may_ask(channels[0]) {
+            trade.answer(channels[0], answer < STALLED);
+        }
+    }
+    trade.swap(channels[0]);
+    let said = trade.channels[0].said.len() as u32;
+    if let Some(number) = trade.commit(&[(channels[0], 0..said)]) {
+        trade.audit(number);
+    }
+    trade.wait();
+    trade.redeem(channels[0]);
+    for shown in 0..DEMANDED {
+        let others = CHUNK * u128::from(STALLED - shown);
+        if trade.demands_swapped(others) {
+            return withholds(trade, true);
+        }
+        let price = trade.offer.transaction;
+        trade.books.pay(Role::Client, Role::World, price);
+    }
+}
+
+fn batches_another(trade: &mut Trade, hours: u32) {
+    let channels = clients(trade, 1, hours);
+    for _ in 0..hours {
+        let first = trade.channels[0].said.len() as u32;
+        for _ in 0..AN_HOUR {
+            if trade.may_ask(channels[0]) {
+                trade.answer(channels[0], false);
+            }
+        }
+        trade.swap(channels[0]);
+        let said = trade.channels[0].said.len() as u32;
+        if let Some(number) = trade.commit(&[(channels[0], first..said)]) {
+            trade.audit(number);
+        }
+        trade.wait();
+        trade.redeem(channels[0]);
+    }
+    if trade.offer.chain.compares && trade.has_swapped() {
+        withholds(trade, true);
+    }
 }
 
 fn fills_cap(trade: &mut Trade, wrong: u32) {

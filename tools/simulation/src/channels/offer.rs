@@ -41,6 +41,8 @@ pub enum Bound {
     Each,
     /// All together as much as its lock covers, each in proportion to what it has deposited.
     All,
+    /// The same, but that a deposit counts in part until it has stood for a season.
+    Seasoned,
 }
 
 /// What bounds cheats that take hours. [`Chain::AS_IT_IS`] is how it is; the others show why.
@@ -56,6 +58,11 @@ pub struct Chain {
     pub record_stays: bool,
     /// How clients bound what they ask of a provider and no final batch has.
     pub bound: Bound,
+    /// Clients compare what is counted with what was signed, and can demand it then.
+    pub compares: bool,
+    /// What they demand they draw by its price, of all that was not shown, and not of what they have asked
+    /// for.
+    pub draws_of_all: bool,
 }
 
 impl Chain {
@@ -65,7 +72,9 @@ impl Chain {
         holds_last: true,
         due_at_once: true,
         record_stays: true,
-        bound: Bound::All,
+        bound: Bound::Seasoned,
+        compares: true,
+        draws_of_all: true,
     };
 }
 

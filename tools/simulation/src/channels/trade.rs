@@ -30,6 +30,9 @@ pub const CLOSING: Time = 24 * WINDOW;
 /// Last time of a channel: in a week.
 pub const EXPIRY: Time = 7 * 24 * WINDOW;
 
+/// What is new of a deposit counts for so much less, as `surety-payer-calls` has it.
+const NEW_PART: u128 = 8;
+
 type Account = H256;
 
 /// A channel, on the chain and as its payee keeps it.
@@ -42,6 +45,10 @@ pub struct Channel {
     pub tally: Tally<Account>,
     /// What was said, by request.
     pub said: Vec<ChunkStatement<Account>>,
+    /// When it was opened.
+    opened: Time,
+    /// What was signed and something else was batched for, in plancks.
+    swapped: u128,
 }
 
 /// A batch on the chain, and what its provider has of it.
@@ -141,6 +148,8 @@ impl<'a> Trade<'a> {
             purse: Purse::new(channel, deposit),
             tally: Tally::new(terms),
             said: Vec::new(),
+            opened: self.now,
+            swapped: 0,
         });
         channel
     }
@@ -380,13 +389,47 @@ impl<'a> Trade<'a> {
         });
     }
 
+    /// Puts something else in the place of all wrong answers of a channel, for batches: as dear, made up for
+    /// next to nothing, and right.
+    pub fn swap(&mut self, channel: ChannelId) {
+        let wrong = (channel, 0)..=(channel, Nonce::MAX);
+        let wrong: Vec<_> = self.wrong.range(wrong).copied().collect();
+        let Some(of) = self.channels.get_mut(channel as usize) else {
+            return;
+        };
+        for call in wrong {
+            self.wrong.remove(&call);
+            if let Some(said) = of.said.get_mut(call.1 as usize) {
+                of.swapped += said.price;
+                said.output = content_hash(&(call, "made up").encode());
+            }
+        }
+    }
+
+    /// Whether a client that is shown nothing of its channels demands something that no batch has, where it
+    /// was asked for so much else before.
+    pub fn demands_swapped(&mut self, others: u128) -> bool {
+        let swapped: u128 = self.channels.iter().map(|of| of.swapped).sum();
+        let found = swapped as f64 / (swapped + others).max(1) as f64;
+        let is_drawn = self.offer.chain.draws_of_all || others == 0;
+        is_drawn && self.dice.chance(found)
+    }
+
+    /// Whether somebody holds what no batch has, though one was counted with its number.
+    pub fn has_swapped(&self) -> bool {
+        self.channels.iter().any(|of| of.swapped > 0)
+    }
+
     /// Whether a client asks for one more over a channel of its own: of what is deposited and not counted it
     /// keeps to its part of what the lock covers, where anybody looks at that.
     pub fn may_ask(&self, channel: ChannelId) -> bool {
         let Some(of) = self.channels.get(channel as usize) else {
             return false;
         };
-        let asked = of.tally.served().saturating_sub(of.purse.counted) + CHUNK;
+        let mut asked = of.tally.served().saturating_sub(of.purse.counted) + CHUNK;
+        if self.offer.chain.compares {
+            asked += of.swapped;
+        }
         let deposited = |of: &Channel| of.purse.deposit.saturating_sub(of.purse.counted);
         let all: u128 = self.channels.iter().map(deposited).sum();
         let cap = self.offer.cap;
@@ -395,6 +438,12 @@ impl<'a> Trade<'a> {
             Bound::Each => asked <= cap,
             Bound::All if all <= cap => true,
             Bound::All => asked * all <= cap * deposited(of),
+            // What was there before the life begins has stood for a season.
+            Bound::Seasoned => {
+                let own = deposited(of);
+                let counts = if of.opened == 0 { own } else { own / NEW_PART };
+                asked <= cap.saturating_sub(all - own) || asked * all <= cap * counts
+            }
         }
     }
 

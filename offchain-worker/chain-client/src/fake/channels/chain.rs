@@ -13,7 +13,10 @@ use crate::{
 #[async_trait]
 impl ChannelChain for FakeChain {
     async fn channel(&self, when: When, id: ChannelId) -> Result<Option<ChannelView>, ChainError> {
-        self.read(when, |state| state.channels.open.get(&id).cloned())
+        self.read(when, |state| {
+            let channel = state.channels.open.get(&id)?;
+            Some(state.seen_now(channel))
+        })
     }
 
     async fn channels_of(&self, when: When, payee: &AccountId32) -> Result<Vec<ChannelView>, ChainError> {
@@ -119,7 +122,8 @@ impl ChannelChain for FakeChain {
 impl FakeState {
     fn open_where(&self, matching: impl Fn(&ChannelView) -> bool) -> Vec<ChannelView> {
         let channels = self.channels.open.values();
-        channels.filter(|channel| matching(channel)).cloned().collect()
+        let matching = channels.filter(|channel| matching(channel));
+        matching.map(|channel| self.seen_now(channel)).collect()
     }
 
     fn batches_where(&self, matching: impl Fn(&BatchView) -> bool) -> Vec<BatchView> {

@@ -1,7 +1,10 @@
 //! What is demanded of providers, shown by them, or withheld.
 
 use sp_core::crypto::AccountId32;
-use surety_channels::{BatchNumber, Batched, ChannelId, Request, SignedChunkStatement, view::Wanted};
+use surety_channels::{
+    BatchNumber, Batched, Request, SignedChunkStatement, Time,
+    view::{Says, Wanted},
+};
 use surety_proofs::SegmentOpening;
 use surety_types::{stake::Role, trust::FaultKind};
 
@@ -12,7 +15,7 @@ use super::{
     },
     FakeDemand, event, field, refused, verify,
 };
-use crate::{ChainError, ChainEvent, DemandView, EventField, StandingView};
+use crate::{ChainError, ChainEvent, ChannelView, DemandView, EventField, StandingView};
 
 /// Most that somebody demands of a provider at once.
 const DEMANDS_MAX: usize = 32;
@@ -36,12 +39,18 @@ impl FakeState {
         if *by != channel.payer && *by != channel.key {
             return Err(refused("MayNotDemand"));
         }
-        if said.nonce < channel.purse.next {
-            return Err(refused("AlreadyCounted"));
-        }
-        if !self.is_kept(standing, said.channel) {
+        let counted = if said.nonce < channel.purse.next {
+            let marks = self.channels.marks.get(&said.channel);
+            let first = marks.and_then(|marks| marks.oldest(said.nonce));
+            let first = first.filter(|first| self.clock <= self.demanded_until(&said.payee, *first));
+            let first = first.ok_or_else(|| refused("AlreadyCounted"))?;
+            let last = self.channels.counted.get(&said.channel).copied();
+            Some((first, last.unwrap_or_default()))
+        } else if self.clock <= self.seen_now(&channel).demanded_until {
+            None
+        } else {
             return Err(refused("TooLate"));
-        }
+        };
         self.ensure_signer(held)?;
         if !held.is_signed(&genesis(), verify) {
             return Err(refused("BadSignature"));
@@ -49,12 +58,13 @@ impl FakeState {
         let wanted = Wanted::Receipt {
             channel: said.channel,
             nonce: said.nonce,
-            bytes: said.bytes,
+            says: Says::of(said, &genesis()),
+            counted,
         };
         self.demand_of((&said.payee, by), [by, by], wanted)
     }
 
-    /// Puts the price on hold with the first that has it.
+    /// Has the first pay the price that can.
     pub(super) fn demand_of(
         &mut self,
         (provider, demander): (&AccountId32, &AccountId32),
@@ -80,7 +90,7 @@ impl FakeState {
         };
         let [first, _] = payers;
         let by = payers.into_iter().find(can_pay).unwrap_or(first).clone();
-        self.hold(&by, price)?;
+        self.take(&by, price)?;
         self.change_standing(provider, |standing| {
             standing.demands = standing.demands.saturating_add(1);
         });
@@ -97,10 +107,27 @@ impl FakeState {
         Ok(vec![event("Demanded", fields)])
     }
 
-    /// Whether batches with what was not counted of a channel are kept.
-    fn is_kept(&self, standing: &StandingView, channel: ChannelId) -> bool {
-        let counted = self.channels.counted.get(&channel);
-        counted.is_none_or(|batch| standing.oldest <= *batch)
+    /// A channel as the chain tells it: how long something is demanded of it follows from what is kept.
+    pub(super) fn seen_now(&self, channel: &ChannelView) -> ChannelView {
+        let counted = self.channels.counted.get(&channel.channel);
+        let demanded_until = counted.map_or(Time::MAX, |batch| self.demanded_until(&channel.payee, *batch));
+        ChannelView {
+            demanded_until,
+            ..channel.clone()
+        }
+    }
+
+    /// Last time at which a receipt is demanded that may be in this batch of a provider, or in a later one.
+    fn demanded_until(&self, provider: &AccountId32, first: BatchNumber) -> Time {
+        let rules = self.channels.rules;
+        match self.channels.batches.get(&(provider.clone(), first)) {
+            Some(view) => view.window.demanded_until(rules.redeem_by, rules.supply_window),
+            None => {
+                let standing = self.channels.standings.get(provider);
+                let is_to_come = standing.is_none_or(|standing| standing.next <= first);
+                if is_to_come { Time::MAX } else { 0 }
+            }
+        }
     }
 
     pub(super) fn show_receipt(
@@ -111,14 +138,8 @@ impl FakeState {
     ) -> Applied {
         let provider = self.agents_provider(agent)?;
         self.start_in_batch(&provider, batch, receipt)?;
-        let said = &receipt.statement;
-        self.show(&provider, demander, |wanted| match *wanted {
-            Wanted::Receipt {
-                channel,
-                nonce,
-                bytes,
-            } => (said.channel, said.nonce) == (channel, nonce) && said.end.is_some() && bytes <= said.bytes,
-            Wanted::Point { .. } => false,
+        self.show(&provider, demander, |wanted| {
+            wanted.is_met_by(batch, &receipt.statement, &genesis())
         })
     }
 
@@ -161,7 +182,7 @@ impl FakeState {
         let demands = self.channels.demands.get(&key).cloned();
         let demands = demands.ok_or_else(|| refused("NotDemanded"))?;
         let standing = self.standing(provider)?;
-        let is_owed = |demand: &FakeDemand| self.is_owed(standing, &demand.view.wanted);
+        let is_owed = |demand: &FakeDemand| is_owed(standing, &demand.view.wanted);
         let mut late = demands.iter().filter(|demand| demand.view.until < self.clock);
         let is_withheld = late.any(is_owed);
         let (over, left): (Vec<_>, Vec<_>) = demands
@@ -177,17 +198,6 @@ impl FakeState {
         self.keep_demands(key, left);
         events.extend(over.iter().map(|demand| self.meet(demand, false)));
         Ok(events)
-    }
-
-    /// Whether a provider loses its present lock for what it does not show.
-    fn is_owed(&self, standing: &StandingView, wanted: &Wanted) -> bool {
-        let is_of_it = match wanted {
-            Wanted::Point { batch, .. } => standing.since_batch <= *batch,
-            Wanted::Receipt { channel, .. } => {
-                standing.since_channel <= *channel && self.is_kept(standing, *channel)
-            }
-        };
-        standing.lock > 0 && is_of_it
     }
 
     fn agents_provider(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
@@ -243,8 +253,8 @@ impl FakeState {
         let provider = &demand.view.provider;
         let price = self.channels.rules.demand_price;
         let borne = if is_shown { price / 2 } else { 0 };
-        self.pay_held(&demand.by, provider, borne);
-        self.release(&demand.by, price.saturating_sub(borne));
+        self.pay(provider, borne);
+        self.pay(&demand.by, price.saturating_sub(borne));
         self.change_standing(provider, |standing| {
             standing.demands = standing.demands.saturating_sub(1);
         });
@@ -255,6 +265,15 @@ impl FakeState {
         }
         event("DemandOver", of_demand(&demand.view))
     }
+}
+
+/// Whether a provider loses its present lock for what it does not show.
+fn is_owed(standing: &StandingView, wanted: &Wanted) -> bool {
+    let is_of_it = match wanted {
+        Wanted::Point { batch, .. } => standing.since_batch <= *batch,
+        Wanted::Receipt { channel, .. } => standing.since_channel <= *channel,
+    };
+    standing.lock > 0 && is_of_it
 }
 
 fn of_demand(view: &DemandView) -> Vec<EventField> {

@@ -1,7 +1,10 @@
 //! What becomes of a channel's money.
 
 use sp_core::crypto::AccountId32;
-use surety_channels::{BatchNumber, ChannelId, ChannelOpening, ProvenChannel, Purse, SignedVoucher, Time};
+use surety_channels::{
+    BatchNumber, ChannelId, ChannelOpening, Counted, ProvenChannel, Purse, SignedVoucher, Time,
+    demandable_for,
+};
 use surety_types::stake::Role;
 
 use super::{
@@ -41,7 +44,7 @@ impl FakeState {
         if of_payer.filter(|channel| channel.payer == *payer).count() >= CHANNELS_MAX {
             return Err(refused("TooManyChannels"));
         }
-        self.hold(payer, deposit)?;
+        self.take(payer, deposit)?;
         let channel = self.channels.next;
         self.channels.next = channel.saturating_add(1);
         let view = ChannelView {
@@ -51,9 +54,11 @@ impl FakeState {
             key: key.clone(),
             expiry,
             purse: Purse::new(channel, deposit),
+            demanded_until: Time::MAX,
         };
         self.channels.open.insert(channel, view);
         self.channels.counted.insert(channel, next_batch);
+        self.channels.marks.insert(channel, Counted::new(next_batch));
         self.change_standing(payee, |standing| {
             standing.channels = standing.channels.saturating_add(1);
         });
@@ -73,7 +78,7 @@ impl FakeState {
         }
         self.ensure_present_terms(standing)?;
         channel.purse.top_up(amount).map_err(|_| refused("Closing"))?;
-        self.hold(payer, amount)?;
+        self.take(payer, amount)?;
         self.channels.open.insert(id, channel);
         Ok(vec![event("Changed", vec![field("channel", &id)])])
     }
@@ -108,7 +113,7 @@ impl FakeState {
         self.ensure_payee(who, &channel.payee)?;
         let until = self.clock.saturating_add(self.channels.rules.closing_period);
         let refund = channel.purse.give_back(until);
-        self.release(&channel.payer, refund);
+        self.pay(&channel.payer, refund);
         let until = channel.purse.last(channel.expiry);
         self.channels.open.insert(id, channel);
         let fields = vec![
@@ -123,9 +128,10 @@ impl FakeState {
         let channel = self.channel_of(id)?;
         let refund = channel.purse.refund(self.clock, channel.expiry);
         let refund = refund.ok_or_else(|| refused("NotOver"))?;
-        self.release(&channel.payer, refund);
+        self.pay(&channel.payer, refund);
         self.channels.open.remove(&id);
         self.channels.counted.remove(&id);
+        self.channels.marks.remove(&id);
         self.change_standing(&channel.payee, |standing| {
             standing.channels = standing.channels.saturating_sub(1);
         });
@@ -152,13 +158,21 @@ impl FakeState {
         }
         for (batch, opening) in batches {
             let (view, shown) = self.shown(&channel, *batch, opening)?;
+            let next = channel.purse.next;
             let counted = channel.purse.count(&view.window, &shown, now);
             counted.map_err(|_| refused("NotCounted"))?;
+            let rules = self.channels.rules;
+            if now > view.window.counted_until(rules.redeem_by, rules.supply_window) {
+                return Err(refused("NotCounted"));
+            }
             let last = self.channels.counted.entry(id).or_default();
             *last = (*last).max(*batch);
+            if let Some(marks) = self.channels.marks.get_mut(&id) {
+                marks.note(now, next, *batch, demandable_for(rules.supply_window));
+            }
         }
         let paid = channel.purse.redeem(signed.voucher.sum);
-        self.pay_held(&channel.payer, &channel.payee, paid);
+        self.pay(&channel.payee, paid);
         self.channels.open.insert(id, channel);
         let fields = vec![field("channel", &id), field("paid", &paid)];
         Ok(vec![event("Redeemed", fields)])

@@ -14,7 +14,7 @@ use world::*;
 #[tokio::test]
 async fn a_payee_is_paid_what_final_batches_have_and_the_rest_goes_back() {
     let world = World::new(10).await;
-    assert_eq!(world.funds(&world.payer).await, Funds { free: 500, held: 500 });
+    assert_eq!(world.funds(&world.payer).await, Funds { free: 500, held: 0 });
     let channels = world.chain.channels_by(When::Best, world.payer.account()).await;
     let channels = channels.unwrap();
     assert_eq!(channels.len(), 1);
@@ -187,7 +187,7 @@ async fn a_receipt_that_is_demanded_is_shown_or_costs_the_lock() {
     assert_eq!(refused(by_another), "MayNotDemand");
     world.submit(&world.payer, demand()).await.unwrap();
     let price = world.chain.rules(When::Best).await.unwrap().demand_price;
-    assert_eq!(world.funds(&world.payer).await.held, 500 + price);
+    assert_eq!(world.funds(&world.payer).await.free, 500 - price);
 
     let (batch, batched) = world.batch(&receipt);
     world.commit(&batch).await.unwrap();
@@ -198,7 +198,7 @@ async fn a_receipt_that_is_demanded_is_shown_or_costs_the_lock() {
     };
     world.submit(&world.agent, show.clone()).await.unwrap();
     assert_eq!(refused(world.submit(&world.agent, show).await), "NotDemanded");
-    assert_eq!(world.funds(&world.payer).await.held, 500);
+    assert_eq!(world.funds(&world.payer).await.free, 500 - price / 2);
     assert_eq!(world.funds(&world.stash).await.free, price / 2);
 
     world.submit(&world.payer, demand()).await.unwrap();

@@ -146,7 +146,7 @@ impl Quote {
         };
         format!(
             "{} units for {} providers, {from}, {} a unit: a cap of {} leaves room, {likely}; a quarter of the cap is \
-             on hold beside it until the task is over; with less than {} it cannot be posted",
+             locked beside it until the task is over; with less than {} it cannot be posted",
             self.units,
             self.redundancy,
             Amount(self.price_per_unit.0),

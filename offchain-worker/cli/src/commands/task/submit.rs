@@ -213,7 +213,7 @@ fn check_operation(operation: Operation, model: &RegisteredModel) -> Result<()> 
     Ok(())
 }
 
-/// What a client has on hold beside a cap, as one part of so many, unless governance has set it otherwise.
+/// What a client locks beside a cap, as one part of so many, unless governance has set it otherwise.
 const LOCK_PART: Balance = 4;
 
 /// The chain would say the same in fewer words, and take a fee for it.

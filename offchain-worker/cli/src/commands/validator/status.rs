@@ -12,9 +12,8 @@ use super::{keys, percent};
 use crate::{
     amount::{Amount, Plancks},
     args::OperatorArg,
-    commands::Context,
+    commands::{Context, stake::listed},
     error::Result,
-    keys::parse_account,
     output::table,
 };
 
@@ -66,11 +65,7 @@ struct Pending {
 }
 
 pub(super) async fn run(context: &Context, args: &OperatorArg) -> Result<()> {
-    let own = context.key().map(|key| key.signer.account().clone());
-    let operator = match &args.operator {
-        Some(text) => parse_account(text)?,
-        None => own?,
-    };
+    let operator = context.account(args.operator.as_deref())?;
     let is_own = context.key().is_ok_and(|key| *key.signer.account() == operator);
     let chain = context.rpc().await?;
     let set = chain.session_keys(When::Finalized, &operator).await?;
@@ -106,7 +101,8 @@ impl Status {
             let shared = own.map_or(0, |own| pool.due(own));
             pool.earned.saturating_add(shared)
         };
-        let ranked = ranked(chain, at).await?;
+        let mut ranked = listed(chain, at).await?;
+        ranked.retain(|one| one.is_candidate);
         let mut status = Self {
             operator: address(operator),
             session: sets.session,
@@ -119,7 +115,7 @@ impl Status {
             delegators: chain.delegators(at, operator).await?,
             rank: ranked
                 .iter()
-                .position(|one| one == operator)
+                .position(|one| one.account == *operator)
                 .map(|place| place.saturating_add(1)),
             candidates: ranked.len(),
             made_now: chain.authored(at, operator).await?,
@@ -218,20 +214,6 @@ impl Status {
         }
         rows.to_string()
     }
-}
-
-/// Those who can be elected, most stake first, and of as much the lower account, as the chain sorts them.
-async fn ranked<C: StakeChain>(chain: &C, at: When) -> Result<Vec<AccountId>> {
-    let candidates = chain.candidates(at).await?.into_iter();
-    let wanting: Vec<_> = candidates.filter(|(_, candidate)| candidate.wants_to).collect();
-    let pools = chain.operators(at).await?;
-    let mut ranked: Vec<_> = pools
-        .into_iter()
-        .filter(|(operator, _)| wanting.iter().any(|(one, _)| one == operator))
-        .map(|(operator, pool)| (std::cmp::Reverse(pool.fund.amount), operator))
-        .collect();
-    ranked.sort_unstable();
-    Ok(ranked.into_iter().map(|(_, operator)| operator).collect())
 }
 
 async fn slashes<C: Chain>(chain: &C, at: When, operator: &AccountId) -> Result<Vec<Pending>> {
