@@ -1,6 +1,7 @@
 //! The node's parts, from the database up to the import queue. [`full`] adds the network and what runs on it.
 
 mod consensus;
+mod equivocations;
 mod full;
 
 use std::sync::Arc;
@@ -163,7 +164,11 @@ pub fn new_partial(config: &Configuration) -> Result<(PartialNode, ImportQueue),
     let (import_queue, babe_handle) =
         sc_consensus_babe::import_queue(sc_consensus_babe::ImportQueueParams {
             link: babe_link.clone(),
-            block_import: block_import.clone(),
+            block_import: equivocations::ReportingImport::new(
+                block_import.clone(),
+                client.clone(),
+                OffchainTransactionPoolFactory::new(transaction_pool.clone()),
+            ),
             justification_import: Some(Box::new(grandpa_import)),
             client: client.clone(),
             slot_duration,

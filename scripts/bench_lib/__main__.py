@@ -36,11 +36,15 @@ def arguments():
         metavar="M",
         help="soak: how long it may take [default: 60]; chaos, burst: post no longer than that [default: 60, 10]",
     )
+    parts = "; ".join(f"{name}: {', '.join(bench.parts)}" for name, bench in BENCHES.items() if bench.parts)
+    parser.add_argument("--only", metavar="PART", help=f"one part of a bench that has some ({parts})")
     chaos.arguments(parser)
     soak = parser.add_argument_group("soak")
-    soak.add_argument("--only", choices=("properties", "e2e"), help="one of its two parts, with all of the time")
     soak.add_argument("--match", default="", metavar="TEXT", help="properties with this in `PACKAGE NAME`")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.only and options.only not in BENCHES[options.name].parts:
+        parser.error(f"{options.name} has no part {options.only}; there are {parts}")
+    return options
 
 
 def main():

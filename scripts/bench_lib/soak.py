@@ -21,6 +21,7 @@ from . import machine, properties
 from .errors import BenchError
 from .report import table
 
+PARTS = ("properties", "e2e")
 MINUTES = 60.0
 # Of each property, while there is time.
 CASES = 10_000
