@@ -31,18 +31,12 @@ use surety_runtime::{
     AccountId, Babe, Balance, BalancesConfig, BlockNumber, Delegation, DelegationConfig, Executive,
     GenesisParametersConfig, Hash, Header, Runtime, RuntimeGenesisConfig, Session, SessionConfig,
     SessionKeys, UncheckedExtrinsic, ValidatorsConfig, WASM_BINARY,
-    configs::{
-        channels::LevyPot,
-        compute::{TreasuryAccount, ValidatorPot},
-        consensus::BABE_GENESIS_EPOCH_CONFIG,
-        system::RuntimeBlockWeights,
-        trust::InsurancePool,
-    },
+    configs::{consensus::BABE_GENESIS_EPOCH_CONFIG, system::RuntimeBlockWeights},
     genesis_parameters::{self, Overrides},
+    pots,
     units::{EPOCH_SLOTS, EXISTENTIAL_DEPOSIT, SLOT_MS, SURE},
     weights::{surety_pallet_emission as emission_weights, surety_pallet_validators as validators_weights},
 };
-use surety_types::traits::PoolLedger;
 
 const VALIDATORS: u32 = 100;
 const CANDIDATES: u32 = 1_000;
@@ -87,17 +81,10 @@ fn session_keys(index: u32) -> SessionKeys {
 fn genesis() -> RuntimeGenesisConfig {
     let operators = || (0..CANDIDATES).map(operator);
     let delegators = (0..CANDIDATES * DELEGATORS).map(|index| account("delegator", index));
-    let pots = [
-        TreasuryAccount::get(),
-        ValidatorPot::get(),
-        InsurancePool::get(),
-        LevyPot::get(),
-        Delegation::pot(),
-    ];
     let balances = operators()
         .map(|who| (who, BOND + SURE))
         .chain(delegators.map(|who| (who, DELEGATED + SURE)))
-        .chain(pots.map(|pot| (pot, EXISTENTIAL_DEPOSIT)))
+        .chain(pots::all().map(|pot| (pot, EXISTENTIAL_DEPOSIT)))
         .chain([(account("rich", 0), 100_000 * SURE)])
         .collect();
     let keys = (0..CANDIDATES).map(|index| (operator(index), operator(index), session_keys(index)));

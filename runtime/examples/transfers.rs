@@ -11,7 +11,7 @@ use std::{
 };
 
 use codec::Encode;
-use sp_core::{Pair, crypto::Ss58Codec, sr25519};
+use sp_core::{Pair, crypto::Ss58Codec, hexdisplay::HexDisplay, sr25519};
 use sp_crypto_hashing::blake2_256;
 use sp_runtime::{MultiSignature, generic::Era};
 use surety_runtime::{
@@ -72,11 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let signature = MultiSignature::Sr25519(signature);
         let signed =
             UncheckedExtrinsic::new_signed(call, ids[place].clone().into(), signature, extension(nonce));
-        write!(out, "0x")?;
-        for byte in signed.encode() {
-            write!(out, "{byte:02x}")?;
-        }
-        writeln!(out)?;
+        writeln!(out, "0x{}", HexDisplay::from(&signed.encode()))?;
     }
     Ok(out.flush()?)
 }

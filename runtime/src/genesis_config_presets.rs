@@ -111,11 +111,6 @@ fn well_known_committee() -> Vec<AccountId> {
 /// bear.
 fn short_windows() -> Overrides {
     Overrides {
-        staking: genesis_parameters::Staking {
-            min_bond: Some(100 * SURE),
-            unbonding_period: Some(10_000),
-            ..Default::default()
-        },
         provider_registry: genesis_parameters::ProviderRegistry {
             heartbeat_window: Some(60),
             ..Default::default()
@@ -181,9 +176,14 @@ fn short_windows() -> Overrides {
     }
 }
 
-/// Stake behind validators, and days, whose end a developer sees.
+/// Stake that a developer has, and days whose end a developer sees.
 fn short_sessions() -> Overrides {
     Overrides {
+        staking: genesis_parameters::Staking {
+            min_bond: Some(100 * SURE),
+            unbonding_period: Some(10_000),
+            ..Default::default()
+        },
         delegation: genesis_parameters::Delegation {
             min_self_bond: Some(1_000 * SURE),
             // Who stops validating works for two sessions more, and a slash for that waits for a veto.

@@ -34,7 +34,7 @@ pub fn all() -> [AccountId; 7] {
     ]
 }
 
-/// Those that have no account of their own.
+/// Those that have less than an existential deposit.
 pub fn without_deposit() -> impl Iterator<Item = AccountId> {
     all()
         .into_iter()

@@ -87,32 +87,38 @@ class Follower(threading.Thread):
         self.connection = connection
         # [(time, header)]
         self.had, self.final = [], []
+        # Why it sees no more.
+        self.fault = None
         imports, finals = (connection.ask(f"chain_subscribe{heads}Heads") for heads in ("All", "Finalized"))
         # Which list is meant by an answer, and then by a subscription.
         self._asked, self._subscribed = {imports: self.had, finals: self.final}, {}
 
     def run(self):
-        while True:
-            try:
-                message = self.connection.receive()
-            except (RpcError, OSError, ValueError):
-                return
-            now = time.time()
-            if "params" in message:
-                said = message["params"]
-                self._subscribed[said["subscription"]].append((now, said["result"]))
-            else:
-                self._subscribed[message["result"]] = self._asked[message["id"]]
+        try:
+            while True:
+                self._note(self.connection.receive())
+        except (RpcError, OSError, ValueError, KeyError) as error:
+            # So it ends, too, once the connection is closed: then nobody asks any more.
+            self.fault = error
+
+    def _note(self, message):
+        now = time.time()
+        if "params" in message:
+            said = message["params"]
+            self._subscribed[said["subscription"]].append((now, said["result"]))
+        else:
+            self._subscribed[message["result"]] = self._asked[message["id"]]
 
     def final_number(self):
         """The last block that it said is final."""
+        if self.fault:
+            raise BenchError(f"a node is not followed any more: {self.fault!r}")
         return int(self.final[-1][1]["number"], 16) if self.final else 0
 
 
-def percentile(values, part):
-    """Of at least one value."""
-    ranked = sorted(values)
-    return ranked[min(len(ranked) - 1, int(part * len(ranked)))]
+def p95(values):
+    """What nineteen of twenty values are not above."""
+    return statistics.quantiles(values, n=20, method="inclusive")[-1]
 
 
 def times(followers):
@@ -138,12 +144,12 @@ def times(followers):
     return {
         "blocks": len(counted),
         "p50_s": round(statistics.median(since_had), 3),
-        "p95_s": round(percentile(since_had, 0.95), 3),
+        "p95_s": round(p95(since_had), 3),
         "max_s": round(max(since_had), 3),
         "from_slot_p50_s": round(statistics.median(since_slot), 3),
-        "from_slot_p95_s": round(percentile(since_slot, 0.95), 3),
+        "from_slot_p95_s": round(p95(since_slot), 3),
         "import_elsewhere_p50_s": round(statistics.median(arrived), 3),
-        "import_elsewhere_p95_s": round(percentile(arrived, 0.95), 3),
+        "import_elsewhere_p95_s": round(p95(arrived), 3),
         "blocks_not_of_the_chain": len(among) - len(counted),
     }
 

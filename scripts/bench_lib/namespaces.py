@@ -100,13 +100,17 @@ class Namespaces:
         except OSError as error:
             raise BenchError(f"no device for a network of our own: {error}; it needs root and /dev/net/tun") from None
         finally:
-            _LIBC.setns(self._home, CLONE_NEWNET)
+            if self._spaces:
+                self._return()
         process = multiprocessing.get_context("fork").Process(target=_pass_on, args=(taps, delay_seconds), daemon=True)
         process.start()
         self._process = process
         # The devices are there as long as that process.
         for tap in taps.values():
             os.close(tap)
+
+    def _return(self):
+        _must("a network namespace cannot be left", _LIBC.setns(self._home, CLONE_NEWNET))
 
     def address(self, place):
         """Of a namespace, for the others."""
@@ -119,7 +123,7 @@ class Namespaces:
         try:
             yield
         finally:
-            _LIBC.setns(self._home, CLONE_NEWNET)
+            self._return()
 
     def close(self):
         """Ends the network. The namespaces go with the last process in each."""

@@ -116,7 +116,7 @@ class Load:
     """Sends payments, as many as may wait."""
 
     def __init__(self, live, payments):
-        self.live, self.sent, self.refused, self.fault = live, 0, 0, None
+        self.live, self.sent, self.fault = live, 0, None
         self._payments, self._lock, self._end = payments, threading.Lock(), threading.Event()
         # What is final of it, as it was last asked.
         self.final = 0
@@ -158,8 +158,6 @@ class Load:
                 self.fault = f"payments cannot be sent: {error}"
                 return
             refused = [answer["error"] for answer in answers if "error" in answer]
-            with self._lock:
-                self.refused += len(refused)
             if refused:
                 self.fault = f"{len(refused)} payments were refused, the first for {refused[0]}"
 

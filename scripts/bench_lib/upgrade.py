@@ -1,7 +1,7 @@
 """`scripts/bench upgrade`: code with a migration passes by referendum, while a dispute is open and a task under way.
 
-Nobody has a key that could do it alone. One provider lies about a task; once it is disputed, holders of SURE vote for
-the next version, anybody brings its code, and both tasks have to end as they would have.
+Nobody has a key that could do it alone. One provider lies about a task; meanwhile holders of SURE vote for the next
+version. Once the lie is disputed anybody brings its code, and both tasks have to end as they would have.
 """
 
 import datetime
@@ -180,8 +180,6 @@ class Upgrade:
         self.send(0, self.calls.deposit(referendum))
         ongoing = lambda: (self.status(referendum) or {}).get("value", {}).get("decision_deposit")  # noqa: E731
         self.until("the referendum with its deposit", ongoing)
-        self.until("somebody to dispute the lie", self.disputes, DISPUTE_SECONDS)
-        other = pool.submit(self.generate)
         for voter in range(VOTERS):
             # What is reserved for deposits votes, too.
             self.send(voter, self.calls.vote(referendum, self.net.share - KEPT))
@@ -196,6 +194,10 @@ class Upgrade:
         authorized = self.until("its call to be made", lambda: self.chain.value("System", "AuthorizedUpgrade"))
         self.check("it authorises this code", authorized["code_hash"] == "0x" + blake2_256(self.code).hex())
         self.check("and now anybody can bring it", self.is_taken())
+        # It is kept until it is brought; a dispute is over within some twenty blocks.
+        self.until("somebody to dispute the lie", self.disputes, DISPUTE_SECONDS)
+        other = pool.submit(self.generate)
+        self.until("the other task", lambda: self.chain.next_task() > 1)
         self.chain.rpc.call("author_submitExtrinsic", "0x" + self.calls.bring(self.code).hex())
         self.until("its migration", lambda: self.chain.storage(WRITTEN))
         self.upgraded()

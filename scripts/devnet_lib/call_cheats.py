@@ -401,9 +401,8 @@ def problems(play, found, is_alone):
         wrong.append("whoever was convicted was paid")
     if play.payee.name == HONEST and found["paid"] < found["receipts"]:
         wrong.append("the honest provider was not paid for all")
-    # Its agent may have been paid for finding somebody else's lie meanwhile.
-    lost_bond = found["bond_forfeited"] or found["culprit_agent_spent"] > 0
-    if play.kind == "false-dispute" and not lost_bond:
+    # What its agent has spent says nothing: it may have been paid for finding somebody else's lie meanwhile.
+    if play.kind == "false-dispute" and not found["bond_forfeited"]:
         wrong.append("who disputed what is right lost no bond")
     if play.kind == "unpaid-last-chunk" and not found["kept_back"]:
         wrong.append("no voucher was kept back")

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import tomllib
 import unittest
 from pathlib import Path
 
@@ -88,6 +89,16 @@ class Finality(unittest.TestCase):
         self.assertEqual(found["from_slot_p50_s"], 4.0)
         self.assertEqual(found["blocks_not_of_the_chain"], 1)
         self.assertEqual(found["import_elsewhere_p50_s"], 0.5)
+
+
+class Benches(unittest.TestCase):
+    """What `scripts/bench` builds beside the workspace."""
+
+    def test_the_stock_runtime_is_of_the_libraries_that_ours_is_of(self):
+        ours = tomllib.loads((support.REPO / "Cargo.toml").read_text())["workspace"]["dependencies"]
+        stock = tomllib.loads((support.REPO / "scripts/stock-runtime/Cargo.toml").read_text())["dependencies"]
+        versions = {name: of["version"] for name, of in stock.items()}
+        self.assertEqual(versions, {name: ours[name]["version"] for name in stock})
 
 
 class Limits(unittest.TestCase):

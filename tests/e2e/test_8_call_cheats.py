@@ -45,7 +45,7 @@ class CallCheats(unittest.TestCase):
     def test_a_receipt_that_is_right_is_stood_by_and_paid(self):
         found = self.of("false-dispute")
         self.assertEqual((found["culprit_lost"], found["faults"]), (0, []))
-        self.assertGreater(found["culprit_agent_spent"], 0)
+        self.assertGreater(found["bond_forfeited"], 0)
 
     def test_a_receipt_that_is_in_no_batch_is_demanded_and_its_provider_convicted(self):
         self.assertEqual(self.of("omitted-receipt")["faults"], ["WithheldData"])

@@ -88,7 +88,10 @@ fn start_network<N: NetworkBackend<Block, Hash>>(
         metrics.clone(),
         net_config.peer_store_handle(),
     );
-    net_config.add_notification_protocol(grandpa_peers);
+    // A protocol that nobody serves ends every connection.
+    if !config.disable_grandpa {
+        net_config.add_notification_protocol(grandpa_peers);
+    }
     let warp_sync = Arc::new(grandpa::warp_proof::NetworkProvider::new(
         node.backend.clone(),
         node.grandpa_link.shared_authority_set().clone(),

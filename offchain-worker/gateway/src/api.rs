@@ -26,6 +26,7 @@ use tokio::{
 
 use crate::{
     batch::{Batches, routes as batches},
+    drive::ATTEMPTS_MAX,
     embed,
     error::ApiError,
     files, generate,
@@ -394,6 +395,19 @@ impl Priced {
         let unit_price = unit_price.ok_or(UpstreamError::NoProvider)?;
         let price = u128::from(self.units).checked_mul(unit_price);
         price.ok_or_else(|| ApiError::invalid("model", "the model's price is no sum that can be paid"))
+    }
+
+    /// The same, where nobody has taken it for what it may cost `before`, so often by now: another may for
+    /// more. Nothing where none is to be asked again.
+    pub fn raised(
+        &self,
+        shared: &Shared,
+        avoid: &[String],
+        (before, untaken): (u128, &mut usize),
+    ) -> Option<u128> {
+        *untaken = untaken.saturating_add(1);
+        let now = self.now(shared, avoid).ok()?;
+        (now > before && *untaken < ATTEMPTS_MAX).then_some(now)
     }
 }
 

@@ -130,11 +130,8 @@ async fn attempts(
                 job.ask.price_max
             }
             Err(Broken::Untaken(error)) => {
-                untaken = untaken.saturating_add(1);
-                match job.priced.now(shared, &avoid) {
-                    Ok(most) if most > before && untaken < ATTEMPTS_MAX => job.ask.price_max = most,
-                    _ => return Err(Broken::Untaken(error)),
-                }
+                let raised = job.priced.raised(shared, &avoid, (before, &mut untaken));
+                job.ask.price_max = raised.ok_or(Broken::Untaken(error))?;
                 job.ask.price_max.saturating_sub(before)
             }
             ended => return ended,

@@ -122,13 +122,11 @@ async fn embed_and_close(
                 most = priced.now(shared, &avoid).unwrap_or(most);
                 most
             }
-            // Nobody has taken it for what it may cost. Another may for more.
             Ok(Err(error)) => {
-                untaken = untaken.saturating_add(1);
                 let before = most;
-                match priced.now(shared, &avoid) {
-                    Ok(now) if now > before && untaken < ATTEMPTS_MAX => most = now,
-                    _ => break Err(error.into()),
+                match priced.raised(shared, &avoid, (before, &mut untaken)) {
+                    Some(raised) => most = raised,
+                    None => break Err(error.into()),
                 }
                 most.saturating_sub(before)
             }

@@ -99,8 +99,7 @@ async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answe
         prompt: made.ids,
         settings,
     };
-    let name = ask.model.clone();
-    let stops = asked.stops;
+    let (name, stops) = (ask.model.clone(), asked.stops);
     let (tell, mut events) = mpsc::channel(EVENTS_MAX);
     let (opened, call) = oneshot::channel();
     let driving = shared.clone();

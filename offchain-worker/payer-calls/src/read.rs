@@ -4,8 +4,14 @@ use std::collections::BTreeMap;
 
 use surety_chain_client::{BlockRef, ChainError, ChannelView, OfferView, When};
 use surety_channels::Time;
+use surety_types::multiaddr::Endpoint;
 
-use crate::{AccountId, StartError, config::Config, cover, market::Market};
+use crate::{
+    AccountId, StartError,
+    config::Config,
+    cover::{self, Cover},
+    market::Market,
+};
 
 /// Offers of a model that are looked at, the cheapest first.
 const OFFERS_MAX: usize = 256;
@@ -42,8 +48,32 @@ pub(crate) async fn read(
         looked_at(offers.into_iter().filter(|offer| {
             offer.places > 0 && is_wanted(offer) && offer.provider != *config.signer.account()
         }));
+    let endpoints = endpoints(config, when, &offers, known).await?;
+    let covers = covers(config, block, &channels, known).await?;
+    let market = Market {
+        now,
+        rules,
+        offers,
+        endpoints,
+        covers,
+        channels: BTreeMap::new(),
+    };
+    Ok(Read {
+        block,
+        channels,
+        market,
+    })
+}
+
+/// Where those answer who offer something.
+async fn endpoints(
+    config: &Config,
+    when: When,
+    offers: &[OfferView],
+    known: Option<&Market>,
+) -> Result<BTreeMap<AccountId, Vec<Endpoint>>, ChainError> {
     let mut endpoints = BTreeMap::new();
-    for offer in &offers {
+    for offer in offers {
         let provider = &offer.provider;
         if endpoints.contains_key(provider) {
             continue;
@@ -60,6 +90,16 @@ pub(crate) async fn read(
         };
         endpoints.insert(provider.clone(), of);
     }
+    Ok(endpoints)
+}
+
+/// What those stand behind to whom there is a channel, or was wanted.
+async fn covers(
+    config: &Config,
+    block: BlockRef,
+    channels: &[ChannelView],
+    known: Option<&Market>,
+) -> Result<BTreeMap<AccountId, Cover>, ChainError> {
     let mut covers = BTreeMap::new();
     // Also of those that a channel was only wanted to; once it is there it is looked again who came before.
     let is_new = |known: &Market, provider: &AccountId| {
@@ -71,14 +111,14 @@ pub(crate) async fn read(
         let kept = kept.filter(|(provider, cover)| !cover.is_old(block.number) && !is_new(known, provider));
         covers.extend(kept.map(|(provider, cover)| (provider.clone(), *cover)));
     }
-    for channel in &channels {
+    for channel in channels {
         let payee = &channel.payee;
         if covers.contains_key(payee) {
             continue;
         }
         let cover = match cover::read(config, block, payee).await {
             Ok(cover) => Some(cover),
-            Err(error @ ChainError::Pruned { .. }) => return Err(error.into()),
+            Err(error @ ChainError::Pruned { .. }) => return Err(error),
             Err(error) => {
                 tracing::warn!(%error, "cannot see what a provider stands behind");
                 known.and_then(|known| known.covers.get(payee)).copied()
@@ -88,19 +128,7 @@ pub(crate) async fn read(
             covers.insert(payee.clone(), cover);
         }
     }
-    let market = Market {
-        now,
-        rules,
-        offers,
-        endpoints,
-        covers,
-        channels: BTreeMap::new(),
-    };
-    Ok(Read {
-        block,
-        channels,
-        market,
-    })
+    Ok(covers)
 }
 
 /// So many of each kind, the cheapest first: no number of cheap ones of one kind hides another.

@@ -30,11 +30,12 @@ pub(crate) fn deliver<T: Config>(
     payee: &T::AccountId,
     amount: BalanceOf<T>,
 ) -> Result<Delivery, DispatchError> {
-    if pot::pay::<_, T::Currency>(&pot::<T>(), payee, amount)? {
-        return Ok(Delivery::Arrived);
-    }
-    burn::<T>(amount)?;
-    Ok(Delivery::Burned)
+    let arrived = pot::pay_or_burn::<_, T::Currency>(&pot::<T>(), payee, amount)?;
+    Ok(if arrived == amount {
+        Delivery::Arrived
+    } else {
+        Delivery::Burned
+    })
 }
 
 /// Burns `amount` of what is in escrow.

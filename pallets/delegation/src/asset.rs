@@ -5,7 +5,7 @@
 use alloc::collections::BTreeMap;
 use frame_support::traits::{
     Defensive, Get,
-    fungible::{Inspect as _, Mutate as _, hold::Mutate as _},
+    fungible::{Mutate as _, hold::Mutate as _},
     tokens::{Fortitude, Precision, Preservation},
 };
 use sp_runtime::{DispatchResult, traits::AccountIdConversion};
@@ -43,7 +43,7 @@ pub(crate) fn pot<T: Config>() -> T::AccountId {
 
 /// What is in the pot beside what keeps its account.
 pub(crate) fn in_pot<T: Config>() -> u128 {
-    T::Currency::reducible_balance(&pot::<T>(), Preservation::Preserve, Fortitude::Polite)
+    surety_pallet_holds::pot::payable::<_, T::Currency>(&pot::<T>())
 }
 
 /// Pays out of the pot.
@@ -66,6 +66,8 @@ pub(crate) fn burn_unpaid<T: Config>(amount: u128) -> DispatchResult {
 /// Mints `amount` and what the account needs to exist.
 #[cfg(feature = "runtime-benchmarks")]
 pub(crate) fn endow<T: Config>(who: &T::AccountId, amount: u128) -> DispatchResult {
+    use frame_support::traits::fungible::Inspect as _;
+
     let amount = amount.saturating_add(T::Currency::minimum_balance());
     T::Currency::mint_into(who, amount).map(|_| ())
 }

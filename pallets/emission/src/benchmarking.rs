@@ -1,4 +1,4 @@
-//! The benchmark: a day in which every operator has made blocks, and fees were paid.
+//! The benchmark: a day on which every operator has made its blocks, and fees were paid.
 
 use frame_benchmarking::{account, v2::*};
 use frame_support::traits::{Get, fungible::Mutate};
@@ -17,7 +17,7 @@ mod benches {
             let operator: T::AccountId = account("operator", index, 0);
             T::Pools::open_for_benchmark(&operator, SURE.into());
             let service = Service {
-                made: 1,
+                made: 2,
                 expected_millionths: 1_500_000,
                 owed: SURE.into(),
             };

@@ -129,6 +129,8 @@ impl<T: Config> ValidatorService<T::AccountId, T::Balance> for Pallet<T> {
         Candidates::<T>::mutate(operator, |kept| {
             kept.get_or_insert_default();
         });
+        // There is something that it makes good for.
+        T::Penalties::note_missed(operator);
         Services::<T>::insert(operator, service);
     }
 }

@@ -11,8 +11,6 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::{ConstU32, bounded::BoundedVec};
 
-#[cfg(doc)]
-use crate::demandable_for;
 use crate::{BatchRoot, ChannelId, Nonce, ProvenChannel, ProvenReceipt, Sums, Time, counted_for};
 
 /// Most receipts of a batch that are struck out one by one. With more of them nothing of it is paid.
@@ -74,8 +72,8 @@ impl BatchWindow {
     }
 
     /// Last time at which it may be counted, where it is kept for `redeem_by` after its window, and what is
-    /// demanded is shown within `supply`: all that is counted after it for [`demandable_for`] can be demanded
-    /// for as long, and shown.
+    /// demanded is shown within `supply`: all that is counted after it for
+    /// [`demandable_for`](crate::demandable_for) can be demanded for as long, and shown.
     pub const fn counted_until(&self, redeem_by: Time, supply: Time) -> Time {
         self.until.saturating_add(counted_for(redeem_by, supply))
     }

@@ -14,6 +14,7 @@ use super::{
     consensus::RunningClock,
     history::PostedTasks,
     providers::{Collateral, JudgedIdentity},
+    treasury::TreasuryId,
     trust::ExactReferee,
 };
 use crate::{
@@ -24,7 +25,7 @@ use crate::{
 
 parameter_types! {
     /// The treasury. Governance spends from it.
-    pub TreasuryAccount: AccountId = PalletId(*b"sur/trsy").into_account_truncating();
+    pub TreasuryAccount: AccountId = TreasuryId::get().into_account_truncating();
     /// Where validators' part of the protocol fees waits until a day is paid.
     pub ValidatorPot: AccountId = PalletId(*b"sur/vpot").into_account_truncating();
     /// Where escrow of tasks is.

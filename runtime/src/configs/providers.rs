@@ -66,7 +66,7 @@ impl CollateralTerms<AccountId, AssetId, Balance> for Collateral {
 }
 
 /// Everybody is admitted, or, where the parameter says so, whose identity a registrar has found to be right.
-/// That of an account stands for those that it has named its own, too: 100 of them.
+/// That of an account stands for those that it has named its own, too: `MaxSubAccounts` of them.
 pub struct JudgedIdentity;
 
 impl Admission<AccountId> for JudgedIdentity {

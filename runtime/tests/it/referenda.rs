@@ -134,7 +134,8 @@ pub fn enacted(chain: &mut Chain, index: ReferendumIndex) -> DispatchResult {
     panic!("referendum {index} has done nothing")
 }
 
-fn set(key_value: RuntimeParameters) -> RuntimeCall {
+/// Has a parameter set.
+pub fn set(key_value: RuntimeParameters) -> RuntimeCall {
     pallet_parameters::Call::set_parameter { key_value }.into()
 }
 

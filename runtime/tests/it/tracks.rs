@@ -22,7 +22,7 @@ use surety_runtime::{
     units::{DAYS, HOURS, MINUTES, SURE},
 };
 
-use crate::{chain::account, presets::preset};
+use crate::{chain::account, presets::preset, referenda};
 
 const ORIGINS: [Origin; 6] = [
     Origin::WhitelistedCaller,
@@ -145,6 +145,9 @@ fn a_veto_is_shorter_than_what_its_slash_waits_whatever_that_is() {
         preset(&name, || {
             let track = Tracks::info(tracks::SLASH_VETO).unwrap();
             assert!(longest(&track) + 3 < SlashDeferral::get(), "{name}");
+            // No bound changes what a preset says.
+            assert_eq!(SlashDeferral::get(), trust_lock::SlashDeferral::get(), "{name}");
+            assert_eq!(GovernanceUnit::get(), governance::GovernanceUnit::get(), "{name}");
         });
     }
 }
@@ -236,9 +239,7 @@ fn wallets_read_the_periods_of_the_chain_that_they_talk_to() {
 
 /// Calls that somebody beside root may make, or nobody, and who.
 fn guarded() -> Vec<(RuntimeCall, Vec<Origin>)> {
-    let set = |key_value: RuntimeParameters| -> RuntimeCall {
-        pallet_parameters::Call::set_parameter { key_value }.into()
-    };
+    let set = referenda::set;
     let bids = auction::Parameters::BidWindow(auction::BidWindow, Some(3));
     let computing = results::Parameters::CommitWindow(results::CommitWindow, Some(3));
     let bond = staking::Parameters::MinBond(staking::MinBond, Some(1));

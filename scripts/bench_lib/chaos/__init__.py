@@ -55,7 +55,11 @@ def arguments(parser):
     group.add_argument(
         "--faults", metavar="KIND,...", help="only these kinds: " + ", ".join(kind.kind for kind in faults.ALL)
     )
-    group.add_argument("--upgrade-wasm", metavar="FILE", help="a runtime of a higher version to upgrade to meanwhile")
+    group.add_argument(
+        "--upgrade-wasm",
+        metavar="FILE",
+        help="a runtime of a higher version to upgrade to meanwhile; `upgrade`, too, takes that one",
+    )
 
 
 def run(options, console):

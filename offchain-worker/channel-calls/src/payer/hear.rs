@@ -11,7 +11,10 @@ impl Payer {
         match message {
             FromPayee::Taken { nonce: taken } if taken == nonce => {
                 let mut step = Step::default();
-                self.taken(nonce, &mut step);
+                if self.taken(nonce, &mut step) {
+                    // Answers that ended before may have left nobody to carry what was signed for them.
+                    self.carry_on(&mut step);
+                }
                 step
             }
             FromPayee::Refused { nonce: refused, why } if refused == nonce => self.refused(nonce, why),
@@ -20,13 +23,15 @@ impl Payer {
         }
     }
 
-    fn taken(&mut self, nonce: Nonce, step: &mut Step<PayerEffect>) {
-        if self.asking == Some(nonce) {
-            self.asking = None;
+    /// Whether it was not known before.
+    fn taken(&mut self, nonce: Nonce, step: &mut Step<PayerEffect>) -> bool {
+        let is_new = self.asking.take_if(|asked| *asked == nonce).is_some();
+        if is_new {
             self.unpaid = 0;
             self.granted = self.wallet.signed;
             step.then(PayerEffect::Taken { nonce });
         }
+        is_new
     }
 
     fn chunk(

@@ -6,7 +6,7 @@
 //!
 //! All answers are paid out of one sum, so that one may wait for a voucher that another's connection was to
 //! carry. Whenever a connection ends, or a voucher is refused, the highest sum is sent again over one that
-//! lasts: what was signed is on its way for as long as anything is being answered.
+//! lasts, as soon as there is one: what was signed is on its way for as long as anything is being answered.
 
 mod ask;
 mod check;

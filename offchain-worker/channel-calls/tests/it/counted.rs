@@ -7,11 +7,7 @@ use surety_proofs::content_hash;
 
 /// Three answers, in a final batch that was counted.
 fn counted() -> World {
-    let mut world = World::new(10_000);
-    for _ in 0..3 {
-        world.ask(text(3, 5, 0, 8)).unwrap();
-        world.settle();
-    }
+    let mut world = World::answered(10_000, &text(3, 5, 0, 8), 3);
     world.batch();
     world.clock = 11;
     assert_eq!(world.redeem(), 3 * 8 * TOKEN);
@@ -60,9 +56,7 @@ fn what_was_counted_is_kept_and_counts_until_it_was_shown() {
 
 #[test]
 fn what_was_counted_before_the_first_block_that_is_seen_is_late_at_once() {
-    let mut world = World::new(10_000);
-    world.ask(text(3, 5, 0, 8)).unwrap();
-    world.settle();
+    let mut world = World::answered(10_000, &text(3, 5, 0, 8), 1);
     world.clock = 100;
     world.see_payer();
     world.payer_does(|payer| payer.counted_before(1));
@@ -77,23 +71,8 @@ fn something_else_that_was_batched_under_the_same_number_settles_nothing() {
         output: content_hash(b"something else, computed right"),
         ..held
     };
-    let leaf = ReceiptLeaf {
-        receipt: instead.message(&GENESIS).into(),
-        salt: named("salt"),
-    };
-    let (channel, nonce, price) = (CHANNEL, 1, instead.price);
-    let entry = BatchEntry {
-        channel,
-        nonce,
-        price,
-        leaf,
-    };
-    let batch = Batch::new(&[entry]).unwrap();
-    let shown = Batched {
-        opening: batch.open(CHANNEL, 1).unwrap(),
-        statement: instead,
-    };
-    let covered = world.payer.cover(0, &batch.root(), &shown);
+    let (root, shown) = batched(instead);
+    let covered = world.payer.cover(0, &root, &shown);
     assert_eq!(covered.err(), Some(NotCovered::Contradicts(Clash::Output)));
     assert_eq!(uncompared(&world), [0, 1, 2]);
     world.clock = 100;
@@ -103,11 +82,7 @@ fn something_else_that_was_batched_under_the_same_number_settles_nothing() {
 
 #[test]
 fn what_was_lost_after_some_words_is_kept_when_it_is_counted_as_receipts_are() {
-    let mut world = World::new(10_000);
-    for _ in 0..2 {
-        world.ask(text(3, 5, 0, 8)).unwrap();
-        world.settle();
-    }
+    let mut world = World::answered(10_000, &text(3, 5, 0, 8), 2);
     // Of the third something was heard, and not the end.
     let lost = world.ask(text(10, 100, 0, 16)).unwrap();
     world.tell_payee(lost);
@@ -133,11 +108,7 @@ fn what_was_lost_after_some_words_is_kept_when_it_is_counted_as_receipts_are() {
 
 #[test]
 fn what_was_shown_in_a_final_batch_is_settled_before_it_is_counted() {
-    let mut world = World::new(10_000);
-    for _ in 0..2 {
-        world.ask(text(3, 5, 0, 8)).unwrap();
-        world.settle();
-    }
+    let mut world = World::answered(10_000, &text(3, 5, 0, 8), 2);
     world.batch();
     let shown = world.shown(0);
     let covered = world.payer.cover(shown.batch, &world.roots[0], &shown.batched);

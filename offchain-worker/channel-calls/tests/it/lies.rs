@@ -292,23 +292,6 @@ fn a_batch_covers_what_was_said_or_shows_the_lie() {
     let nonce = liar.nonce;
     liar.world.payer_does(|payer| payer.lost(nonce));
     let spent = liar.world.payer.spent();
-    let batched = |statement: ChunkStatement<AccountId>| {
-        let leaf = ReceiptLeaf {
-            receipt: statement.message(&GENESIS).into(),
-            salt: named("salt"),
-        };
-        let price = statement.price;
-        let channel = CHANNEL;
-        let entry = BatchEntry {
-            channel,
-            nonce,
-            price,
-            leaf,
-        };
-        let batch = Batch::new(&[entry]).unwrap();
-        let opening = batch.open(CHANNEL, nonce).unwrap();
-        (batch.root(), Batched { opening, statement })
-    };
     let refused = |liar: &mut Liar, statement| {
         let (root, shown) = batched(statement);
         liar.world.payer.cover(0, &root, &shown).err()

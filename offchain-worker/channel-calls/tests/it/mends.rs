@@ -71,11 +71,7 @@ fn an_answer_that_no_batch_could_have_the_receipt_of_is_not_taken() {
 
 #[test]
 fn the_receipts_of_a_batch_that_is_taken_back_go_into_others() {
-    let mut world = World::new(100_000);
-    for _ in 0..3 {
-        world.ask(text(10, 20, 0, 16)).unwrap();
-        world.settle();
-    }
+    let mut world = World::answered(100_000, &text(10, 20, 0, 16), 3);
     let make = |world: &mut World, price_max| {
         let receipts_max = 100;
         let limits = BatchLimits {

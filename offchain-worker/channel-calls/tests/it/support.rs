@@ -273,3 +273,21 @@ impl Disk {
         wanted.map(row).collect()
     }
 }
+
+/// A batch of one receipt, and how that is shown.
+pub fn batched(statement: ChunkStatement<AccountId>) -> (BatchRoot, Batched<AccountId>) {
+    let (channel, nonce, price) = (statement.channel, statement.nonce, statement.price);
+    let leaf = ReceiptLeaf {
+        receipt: statement.message(&GENESIS).into(),
+        salt: named("salt"),
+    };
+    let entry = BatchEntry {
+        channel,
+        nonce,
+        price,
+        leaf,
+    };
+    let batch = Batch::new(&[entry]).unwrap();
+    let opening = batch.open(channel, nonce).unwrap();
+    (batch.root(), Batched { opening, statement })
+}

@@ -52,6 +52,23 @@ fn a_voucher_that_an_ended_answer_may_not_have_read_is_sent_again_over_one_that_
 }
 
 #[test]
+fn a_voucher_that_an_ended_answer_may_not_have_read_is_sent_again_over_one_that_is_taken_later() {
+    let mut world = World::new(10_000);
+    let one = taken(&mut world, 40);
+    let other = world.ask(text(10, 100, 0, 16)).unwrap();
+    // The payee has taken it, and the payer has not heard so.
+    assert!(world.tell_payee(other));
+    for _ in 0..3 {
+        world.compute(one, 16);
+        world.tell_payer(one);
+    }
+    assert_eq!(world.payee.account(CHANNEL), Some((52 * TOKEN, 50 * TOKEN)));
+    assert!(world.done.contains_key(&one) && !world.got.contains_key(&other));
+    world.settle();
+    is_whole(&world, other);
+}
+
+#[test]
 fn what_was_signed_for_a_request_that_was_refused_is_carried_by_the_answers_that_go_on() {
     let mut world = World::new(10_000);
     let nonce = taken(&mut world, 100);

@@ -95,6 +95,16 @@ impl World {
         (world, nonce)
     }
 
+    /// One in which this was asked so often, and answered each time.
+    pub fn answered(deposit: u128, wanted: &Wanted, times: usize) -> Self {
+        let mut world = Self::new(deposit);
+        for _ in 0..times {
+            world.ask(wanted.clone()).unwrap();
+            world.settle();
+        }
+        world
+    }
+
     /// What the payee decides is written and done, or it dies over it and starts again.
     pub fn payee_does(&mut self, act: impl FnOnce(&mut Payee) -> Step<PayeeEffect>) {
         let step = act(&mut self.payee);

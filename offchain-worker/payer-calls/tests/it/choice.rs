@@ -2,8 +2,8 @@
 
 use std::{num::NonZeroU64, time::Duration};
 
-use surety_chain_client::{Call, ChannelView, FakeOffer, Signer};
-use surety_channels::{Purse, view::TrackRecord};
+use surety_chain_client::{Call, FakeOffer};
+use surety_channels::view::TrackRecord;
 use surety_gateway::Upstream;
 use surety_payer_calls::{Config, Providers, Spending};
 use tokio::time::timeout;
@@ -337,20 +337,7 @@ async fn nobody_is_paid_a_deposit_whose_lock_covers_nothing_more() {
     let world = World::new();
     let starved = world.provider("starved", PRICE / 2, Fault::None);
     let other = world.provider("other", PRICE, Fault::None);
-    let stranger = Signer::from_uri("//Stranger").unwrap().account().clone();
-    let of_stranger = ChannelView {
-        channel: 1_000,
-        payer: stranger.clone(),
-        payee: starved.stash.clone(),
-        key: stranger,
-        expiry: 1_000_000,
-        purse: Purse::new(1_000, 1 << 60),
-        demanded_until: u32::MAX,
-    };
-    world
-        .chain
-        .change(|state| state.channels.open.insert(1_000, of_stranger));
-    world.chain.finalize();
+    world.others_deposit(&starved, 1 << 60);
     let payer = world.payer().await;
     assert_eq!(answered(&payer, 1).await, other.name());
     assert_eq!(world.opened_to(), [other.name()]);

@@ -4,16 +4,17 @@ use sp_core::H256;
 use surety_chain_client::{AccountId, Call, ChannelChain, Signer, When};
 use surety_channel_calls::message::Chunk;
 use surety_channels::SignedChunkStatement;
-use surety_gateway::{NoProof, Receipt, Upstream, Verdict};
+use surety_gateway::{NoProof, Upstream, Verdict};
 use surety_payer_calls::Providers;
 use surety_proofs::content_hash;
 
 use crate::{
-    provider::{Fault, Provider},
-    world::{PRICE, SPENDING, World, ask, becomes, text},
+    provider::Fault,
+    world::{PRICE, SPENDING, World, answered, answered_once_covered, ask, becomes, text},
 };
 
-/// What an answer of one chunk costs.
+/// Tokens of an answer of one chunk, and what it costs.
+const TOKENS: u32 = 16;
 const ANSWER: u128 = 26 * PRICE;
 
 /// Signs other tokens than were computed.
@@ -37,36 +38,11 @@ pub fn say_other(
 }
 
 impl World {
-    /// A provider's final batches are counted up to a receipt.
-    fn counted(&self, receipt: &Receipt) {
-        self.chain.change(|state| {
-            let channel = state.channels.open.get_mut(&receipt.channel).unwrap();
-            channel.purse.next = receipt.nonce + 1;
-            channel.purse.counted = u128::from(channel.purse.next) * ANSWER;
-        });
-        self.chain.finalize();
-    }
-
-    fn stands_behind(&self, provider: &Provider, cap: u128) {
-        self.chain.change(|state| {
-            state.channels.standings.get_mut(&provider.stash).unwrap().cap = cap;
-            // What is batched is final soon.
-            state.channels.rules.batch_window = 1;
-        });
-        self.chain.finalize();
-    }
-
     fn demands(&self) -> usize {
         let attempts = self.chain.attempts().into_iter();
         let demands = attempts.filter(|(_, call, _)| matches!(call, Call::DemandReceipt { .. }));
         demands.count()
     }
-}
-
-async fn answered(payer: &Providers) -> Receipt {
-    let mut asked = text(10, 16, 1);
-    asked.price_max *= 2;
-    ask(payer, &asked).await.unwrap().1
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,13 +54,13 @@ async fn whoever_says_one_thing_and_batches_another_is_asked_no_more_and_loses_i
     let mut config = world.config(world.store(), SPENDING);
     config.patience.batched = 100;
     let payer = Providers::start(config).await.unwrap();
-    let receipt = answered(&payer).await;
+    let receipt = answered(&payer, TOKENS).await;
     assert_eq!(receipt.provider, liar.name());
     liar.batch().await;
-    world.counted(&receipt);
+    world.counted(&receipt, ANSWER);
     // That it was counted frees nothing of what its lock covers.
     world.blocks(20).await;
-    assert_eq!(answered(&payer).await.provider, other.name());
+    assert_eq!(answered(&payer, TOKENS).await.provider, other.name());
     assert_eq!(payer.verdict(&receipt).await, Verdict::Unbatched);
     let shown = payer.proof(&receipt).await;
     assert!(matches!(shown, Err(NoProof::Unshown(_))), "{shown:?}");
@@ -108,16 +84,22 @@ async fn what_is_counted_is_settled_once_its_provider_has_shown_that_it_is_what_
     let world = World::new();
     let provider = world.provider("one", PRICE, Fault::None);
     world.stands_behind(&provider, 3 * ANSWER + 1);
+    // What was counted and is not shown is demanded after a third of the window: not before the start.
+    world.chain.change(|state| {
+        let rules = &mut state.channels.rules;
+        (rules.supply_window, rules.redeem_by) = (600, 3_000);
+    });
+    world.chain.finalize();
     let mut config = world.config(world.store(), SPENDING);
     config.patience.batched = 400;
     let payer = Providers::start(config).await.unwrap();
     let mut receipts = Vec::new();
     for _ in 0..3 {
-        receipts.push(answered(&payer).await);
+        receipts.push(answered(&payer, TOKENS).await);
     }
     provider.state().fault = Fault::ShowsOther;
     provider.batch().await;
-    world.counted(&receipts[2]);
+    world.counted(&receipts[2], ANSWER);
     world.blocks(20).await;
     assert_eq!(payer.verdict(&receipts[0]).await, Verdict::Unbatched);
     // After a start it is asked again: it had its reasons.
@@ -128,6 +110,9 @@ async fn what_is_counted_is_settled_once_its_provider_has_shown_that_it_is_what_
     for receipt in &receipts {
         becomes(&payer, receipt, Verdict::Final).await;
     }
+    // It stands behind as much again, over the same channel.
+    let next = answered_once_covered(&payer, TOKENS).await;
+    assert_eq!((next.channel, next.nonce), (receipts[0].channel, 3));
     assert_eq!(world.demands(), 0);
     let standing = world.chain.standing(When::Finalized, &provider.stash).await;
     assert!(standing.unwrap().unwrap().lock > 0);
@@ -139,11 +124,10 @@ async fn what_was_shown_in_a_final_batch_is_settled_whenever_it_is_counted() {
     let provider = world.provider("one", PRICE, Fault::None);
     world.stands_behind(&provider, ANSWER + 1);
     let payer = world.payer().await;
-    let receipt = answered(&payer).await;
+    let receipt = answered(&payer, TOKENS).await;
     provider.batch().await;
     payer.proof(&receipt).await.unwrap();
-    world.blocks(30).await;
-    answered(&payer).await;
+    answered_once_covered(&payer, TOKENS).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,13 +135,13 @@ async fn over_a_channel_that_is_older_than_a_conviction_nothing_is_asked() {
     let world = World::new();
     let provider = world.provider("one", PRICE, Fault::None);
     let payer = world.payer().await;
-    let first = answered(&payer).await.channel;
+    let first = answered(&payer, TOKENS).await.channel;
     world.chain.change(|state| {
         let standing = state.channels.standings.get_mut(&provider.stash).unwrap();
         standing.since_channel = first + 1;
     });
     world.blocks(20).await;
-    assert!(answered(&payer).await.channel > first);
+    assert!(answered(&payer, TOKENS).await.channel > first);
 }
 
 /// Whether a provider that shows nothing of a cheap answer which is late is demanded the dear one, which is
@@ -196,12 +180,12 @@ async fn over_a_channel_that_nothing_is_counted_of_for_long_nothing_more_is_aske
     let provider = world.provider("one", PRICE, Fault::None);
     world.stands_behind(&provider, 3 * ANSWER);
     let payer = world.payer().await;
-    let first = answered(&payer).await.channel;
+    let first = answered(&payer, TOKENS).await.channel;
     provider.batch().await;
     world.chain.change(|state| {
         let rules = &mut state.channels.rules;
         rules.redeem_by = rules.closing_period + rules.supply_window;
     });
     world.blocks(20).await;
-    assert!(answered(&payer).await.channel > first);
+    assert!(answered(&payer, TOKENS).await.channel > first);
 }

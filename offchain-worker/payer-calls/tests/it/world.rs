@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use surety_chain_client::{AccountId, Call, FakeChain, FakeOffer, Funds, Signer, StandingView};
+use surety_chain_client::{AccountId, Call, ChannelView, FakeChain, FakeOffer, Funds, Signer, StandingView};
 use surety_channel_calls::Model;
+use surety_channels::{ChannelId, Purse};
 use surety_gateway::{Generating, GenerationAsk, Receipt, Step, Upstream, UpstreamError, Verdict};
 use surety_journal::CallStore;
 use surety_network::memory::MemoryNet;
@@ -152,6 +153,44 @@ impl World {
         let provider = self.provider(name, price, Fault::None);
         self.net.set_down(&endpoint(name), true);
         provider
+    }
+
+    /// A provider's lock is for so much, of which its batches take nothing for long.
+    pub fn stands_behind(&self, provider: &Provider, cap: u128) {
+        self.chain.change(|state| {
+            state.channels.standings.get_mut(&provider.stash).unwrap().cap = cap;
+            state.channels.rules.batch_window = 1;
+        });
+        self.chain.finalize();
+    }
+
+    /// Final batches are counted up to a receipt, of answers that cost so much each.
+    pub fn counted(&self, receipt: &Receipt, answer: u128) {
+        self.chain.change(|state| {
+            let purse = &mut state.channels.open.get_mut(&receipt.channel).unwrap().purse;
+            purse.next = receipt.nonce + 1;
+            purse.counted = u128::from(purse.next) * answer;
+        });
+        self.chain.finalize();
+    }
+
+    /// Somebody else has deposited so much with a provider.
+    pub fn others_deposit(&self, provider: &Provider, deposit: u128) -> ChannelId {
+        const CHANNEL: ChannelId = 1_000;
+        let other = Signer::from_uri("//Other").unwrap().account().clone();
+        let of_other = ChannelView {
+            channel: CHANNEL,
+            payer: other.clone(),
+            payee: provider.stash.clone(),
+            key: other,
+            expiry: 1_000_000,
+            purse: Purse::new(CHANNEL, deposit),
+            demanded_until: u32::MAX,
+        };
+        self.chain
+            .change(|state| state.channels.open.insert(CHANNEL, of_other));
+        self.chain.finalize();
+        CHANNEL
     }
 
     pub fn store(&self) -> Arc<CallStore> {
@@ -333,4 +372,29 @@ pub async fn ask(
 ) -> Result<(Vec<u32>, Receipt), (Vec<u32>, UpstreamError)> {
     let begun = payer.generate(ask, &[]).await;
     read(&mut *begun.map_err(|error| (Vec::new(), error))?).await
+}
+
+/// The receipt of an answer of so many tokens to ten, for twice as much as [`text`] pays at
+/// most.
+pub async fn answered(payer: &Providers, tokens: u32) -> Receipt {
+    ask(payer, &dear(tokens)).await.unwrap().1
+}
+
+/// The same once somebody stands behind more, and nobody did.
+pub async fn answered_once_covered(payer: &Providers, tokens: u32) -> Receipt {
+    let asking = async {
+        loop {
+            match ask(payer, &dear(tokens)).await {
+                Err((_, UpstreamError::Uncovered)) => tokio::time::sleep(Duration::from_millis(5)).await,
+                asked => return asked.unwrap().1,
+            }
+        }
+    };
+    timeout(Duration::from_secs(20), asking).await.unwrap()
+}
+
+fn dear(tokens: u32) -> GenerationAsk {
+    let mut asked = text(10, tokens, 1);
+    asked.price_max *= 2;
+    asked
 }

@@ -43,12 +43,13 @@ impl<T: Config> Pallet<T> {
             None
         };
         Self::ensure_signer(&provider, held)?;
-        let is_signed = held.is_signed(&T::Genesis::get(), T::Signatures::is_signed);
+        let genesis = T::Genesis::get();
+        let is_signed = held.is_signed(&genesis, T::Signatures::is_signed);
         ensure!(is_signed, Error::<T>::BadSignature);
         let wanted = Wanted::Receipt {
             channel: statement.channel,
             nonce: statement.nonce,
-            says: Says::of(statement, &T::Genesis::get()),
+            says: Says::of(statement, &genesis),
             counted,
         };
         Self::demand((&statement.payee, &by), &[&by], wanted)

@@ -27,12 +27,13 @@ impl<T: Config> Pallet<T> {
         let genesis = T::Genesis::get();
         let is_signed = signed.is_signed(&genesis, &channel.key, T::Signatures::is_signed);
         ensure!(is_signed, Error::<T>::BadSignature);
+        let (redeem_by, supply) = (T::RedeemBy::get(), T::SupplyWindow::get());
         for (batch, opening) in batches {
             let (record, shown) = Self::shown(&channel, batch, &opening)?;
-            let (window, next, supply) = (record.window, channel.purse.next, T::SupplyWindow::get());
+            let (window, next) = (record.window, channel.purse.next);
             let counted = channel.purse.count(&window, &shown, now);
             counted.map_err(|_| Error::<T>::NotCounted)?;
-            let is_in_time = now <= window.counted_until(T::RedeemBy::get(), supply);
+            let is_in_time = now <= window.counted_until(redeem_by, supply);
             ensure!(is_in_time, Error::<T>::NotCounted);
             // Who holds something else has longer to ask for it than its provider to show it.
             channel.counted.note(now, next, batch, demandable_for(supply));

@@ -75,8 +75,15 @@ fn show_asked(
     )
 }
 
-pub(super) fn end(demander: AccountId32) -> DispatchResult {
+fn end(demander: AccountId32) -> DispatchResult {
     ChannelsPallet::end_demand(signed(reporter()), stash(), demander)
+}
+
+/// Its time is over, and the provider is convicted for what it did not show, and of nothing else.
+#[track_caller]
+pub(super) fn end_as_withheld(demander: AccountId32) {
+    assert_ok!(end(demander));
+    assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
 }
 
 #[test]
@@ -104,8 +111,7 @@ fn a_receipt_that_its_client_misses_is_batched_and_shown_or_was_withheld() {
         let late = committed(std::slice::from_ref(&other));
         assert_noop!(show_receipt(&late, &other), Error::<Test>::WrongTime);
         let before = free(&payer());
-        assert_ok!(end(payer()));
-        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+        end_as_withheld(payer());
         // Its money, and a part of the lock.
         assert_eq!(free(&payer()) - before, 1_000 + LOCK / 5);
         assert_eq!(lock(), 0);
@@ -180,8 +186,7 @@ fn what_was_signed_is_demanded_after_something_else_was_counted_with_its_number(
         let late = committed(std::slice::from_ref(&held));
         assert_noop!(show_receipt(&late, &held), Error::<Test>::NotDemanded);
         pass(SUPPLY + 1);
-        assert_ok!(end(payer()));
-        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+        end_as_withheld(payer());
     });
 }
 
@@ -271,8 +276,7 @@ fn a_point_that_is_not_shown_was_withheld() {
         assert_ok!(demand_point(made.0, 0));
         pass(SUPPLY + 1);
         assert_noop!(show_point(&made, &one), Error::<Test>::WrongTime);
-        assert_ok!(end(verifier()));
-        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+        end_as_withheld(verifier());
         assert_ok!(redeem(channel, 5 * SURE, &[made]));
         assert_eq!(held(), 5 * SURE);
     });
@@ -316,8 +320,7 @@ fn what_is_demanded_keeps_the_provider_behind_its_offer() {
         assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
         assert_noop!(ChannelsPallet::stand(signed(stash()), 0, 0), Error::<Test>::InUse);
         pass(SUPPLY + 1);
-        assert_ok!(end(payer()));
-        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+        end_as_withheld(payer());
     });
 }
 
@@ -337,8 +340,7 @@ fn a_provider_that_fills_its_own_cap_has_no_excuse() {
         pass(SUPPLY);
         assert_noop!(end(payer()), Error::<Test>::WrongTime);
         pass(1);
-        assert_ok!(end(payer()));
-        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+        end_as_withheld(payer());
     });
 }
 
@@ -394,8 +396,7 @@ fn a_verifier_demands_all_its_points_at_once_and_one_showing_meets_those_in_one_
         assert_noop!(show_point(&one, &all[0]), Error::<Test>::NotDemanded);
         // What was not shown of the other is withheld, and all of it is over with that.
         pass(SUPPLY + 1);
-        assert_ok!(end(verifier()));
-        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+        end_as_withheld(verifier());
         assert_eq!(Demands::<Test>::iter().count(), 0);
     });
 }

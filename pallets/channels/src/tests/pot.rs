@@ -8,10 +8,9 @@ use frame_support::{
     },
 };
 use sp_runtime::TokenError;
-use surety_types::trust::FaultKind;
 
 use super::{
-    demands::{committed, demand_receipt, end, receipt, show_receipt},
+    demands::{committed, demand_receipt, end_as_withheld, receipt, show_receipt},
     *,
 };
 use crate::{
@@ -101,8 +100,7 @@ fn a_pot_that_lacks_the_price_of_a_demand_stops_neither_showing_nor_convicting()
         assert_ok!(demand_receipt(payer(), receipt(channel, 1, true)));
         leave(ChannelsPallet::pot());
         pass(SUPPLY + 1);
-        assert_ok!(end(payer()));
-        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+        end_as_withheld(payer());
         assert_eq!(
             Standings::<Test>::get(stash()).map(|stands| stands.demands),
             Some(0)

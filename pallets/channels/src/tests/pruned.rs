@@ -1,9 +1,7 @@
 //! What is removed in time, and is no alibi.
 
-use surety_types::trust::FaultKind;
-
 use super::{
-    demands::{committed, demand_receipt, end, instead_of, receipt, show_receipt},
+    demands::{committed, demand_receipt, end_as_withheld, instead_of, receipt, show_receipt},
     *,
 };
 
@@ -40,8 +38,7 @@ fn pruning_is_no_alibi_for_what_was_demanded_before() {
         pass(1);
         commit(&batch(channel, 2, &[1]));
         assert!(!Batches::<Test>::contains_key(stash(), made.0));
-        assert_ok!(end(payer()));
-        assert_eq!(Convicted::get(), [FaultKind::WithheldData]);
+        end_as_withheld(payer());
     });
 }
 
