@@ -12,12 +12,13 @@ import re
 import sys
 
 CRATE = pathlib.Path(__file__).parent.parent / "offchain-worker" / "cuda"
-SOURCE = (CRATE / "src" / "kernels.cu").read_text()
+BACKEND = (CRATE / "src" / "backend.rs").read_text()
 # As backend.rs has them.
-EXACT = re.findall(r'"(--[^"]+)"', (CRATE / "src" / "backend.rs").read_text().split("OPTIONS", 1)[1].split(";")[1])
+SOURCE = "".join((CRATE / "src" / name).read_text() for name in re.findall(r'include_str!\("([^"]+)"\)', BACKEND))
+EXACT = re.findall(r'"(--[^"]+)"', BACKEND.split("OPTIONS", 1)[1].split(";")[1])
 # What the crate asks for, and what it runs on.
 TARGETS = ("75", "80", "90")
-GROUPS = (32, 64, 128)
+GROUPS = (64, 128)
 
 # Operations that round, and how they have to.
 ROUNDING = re.compile(r"^(add|sub|mul|div|sqrt)\.(.*\.)?f32$")
@@ -27,6 +28,14 @@ FORBIDDEN = re.compile(
 )
 # If these are missing, it was not the kernels that were read.
 EXPECTED = ("add.rn.f32", "sub.rn.f32", "mul.rn.f32", "div.rn.f32", "sqrt.rn.f32", "dp4a.s32.s32", "cvt.rn.f32.s32")
+# Integers on tensor cores, which wrap.
+TENSOR = {
+    "75": "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32",
+    "80": "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
+    "90": "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
+}
+# The assembler tells what it could not keep in registers.
+SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 
 
 class Failure(Exception):
@@ -52,7 +61,7 @@ class Compiler:
             raise Failure(self.library.nvrtcGetErrorString(status).decode())
 
     def compile(self, target, group, options):
-        """PTX for a virtual target (`compute_90`), machine code for a real one (`sm_90`)."""
+        """PTX for a virtual target (`compute_90`), what the assembler says for a real one (`sm_90`)."""
         program = ctypes.c_void_p()
         source, name = SOURCE.encode(), b"kernels.cu"
         self.check(self.library.nvrtcCreateProgram(ctypes.byref(program), source, name, 0, None, None))
@@ -61,7 +70,7 @@ class Compiler:
         status = self.library.nvrtcCompileProgram(program, len(words), array)
         if status != 0:
             raise Failure(self.read(program, "ProgramLog").decode())
-        result = self.read(program, "CUBIN" if target.startswith("sm_") else "PTX")
+        result = self.read(program, "ProgramLog" if target.startswith("sm_") else "PTX")
         self.check(self.library.nvrtcDestroyProgram(ctypes.byref(program)))
         return result
 
@@ -100,14 +109,17 @@ def check(compiler):
             if bad:
                 raise Failure(f"sm_{target}, groups of {group}: {', '.join(bad)}")
             entries = set(re.findall(r"\.entry (\w+)\(", ptx))
-            missing = (kernels - entries) | (set(EXPECTED) - set(instructions(ptx)))
+            missing = (kernels - entries) | ({*EXPECTED, TENSOR[target]} - set(instructions(ptx)))
             if ".extern .func" in ptx:
                 raise Failure(f"sm_{target}, groups of {group}: it calls a function that nobody gives it")
             if missing:
                 raise Failure(f"sm_{target}, groups of {group}: not found: {', '.join(sorted(missing))}")
             count += sum(1 for _ in instructions(ptx))
-            # The assembler takes it.
-            compiler.compile(f"sm_{target}", group, EXACT)
+            # The assembler takes it, and says so of each kernel.
+            said = compiler.compile(f"sm_{target}", group, ["--ptxas-options=-v", *EXACT]).decode()
+            spills = SPILLS.findall(said)
+            if len(spills) < len(kernels) or set(spills) != {("0", "0")}:
+                raise Failure(f"sm_{target}, groups of {group}: registers are spilled, or the assembler is silent")
     # The check has teeth: other options are found out.
     if not any(faults(compiler.compile("compute_80", 128, ["--ftz=true"]).decode())):
         raise Failure("flushed subnormals were not noticed")
@@ -125,7 +137,10 @@ def main():
         except Failure as failure:
             sys.exit(f"check-cuda: CUDA {compiler.version}: {failure}")
         on = ", ".join(f"sm_{target}" for target in TARGETS)
-        print(f"check-cuda: CUDA {compiler.version}: {on}: {count} instructions, none fused, flushed or approximate")
+        print(
+            f"check-cuda: CUDA {compiler.version}: {on}: {count} instructions, none fused, flushed or "
+            "approximate, no register spilled"
+        )
 
 
 if __name__ == "__main__":

@@ -21,9 +21,10 @@ READY_SECONDS = 120
 
 
 @functools.cache
-def read(name):
-    """A compose file of the checkout, as docker-compose reads it."""
-    argv = ["docker-compose", "-f", support.REPO / "docker" / name, "config"]
+def read(*names):
+    """Compose files of the checkout, each over those before it, as docker-compose reads them."""
+    files = [word for name in names for word in ("-f", support.REPO / "docker" / name)]
+    argv = ["docker-compose", *files, "config"]
     config = subprocess.run([*argv, "--format", "json"], check=False, capture_output=True, text=True).stdout
     if config.startswith("{"):
         return json.loads(config)

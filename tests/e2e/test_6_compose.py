@@ -11,6 +11,7 @@ import unittest
 from pathlib import Path
 
 import namespace
+import support
 from compose import Stack, read
 from devnet_lib import wait
 from devnet_lib.devnet import MODEL
@@ -75,6 +76,21 @@ class Compose(unittest.TestCase):
                 goes_on = service in ("node", "faucet", "provider")
                 self.assertEqual("healthcheck" in config, goes_on, f"{service} of {name}")
                 self.assertEqual(config.get("restart") == "on-failure", goes_on, f"{service} of {name}")
+
+    def test_a_provider_with_devices_is_the_same_but_for_them(self):
+        plain, cuda = read("compose.yml")["services"], read("compose.yml", "cuda.yml")["services"]
+        provider = cuda["provider"]
+        self.assertEqual({**cuda, "provider": None}, {**plain, "provider": None})
+        self.assertEqual(provider["build"]["target"], "worker-cuda")
+        dockerfile = (support.REPO / "docker" / "Dockerfile").read_text()
+        self.assertRegex(dockerfile, r"FROM nvidia/cuda:\S+-runtime-\S+ AS worker-cuda")
+        [device] = provider["deploy"]["resources"]["reservations"]["devices"]
+        self.assertEqual((device["driver"], device["capabilities"]), ("nvidia", ["gpu"]))
+        # One device is given, and the first of those is chosen.
+        self.assertEqual(len(device["device_ids"]), 1)
+        self.assertEqual(provider["command"], [*plain["provider"]["command"], "--device", "cuda:0"])
+        self.assertEqual(provider["volumes"], plain["provider"]["volumes"])
+        self.assertEqual(provider["healthcheck"], plain["provider"]["healthcheck"])
 
 
 if __name__ == "__main__":

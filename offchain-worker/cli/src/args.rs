@@ -272,10 +272,10 @@ pub struct WorkArgs {
     /// Threads that compute [default: one less than there are cores]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// What exact models run on: auto, cpu, or cuda:N [default: cpu]
+    /// What exact models run on: auto, cpu, or cuda:N[,M] [default: cpu]
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
-    /// Most MiB of the device's memory to take [default: all that is free]
+    /// Most MiB of each device's memory to take [default: all that is free]
     #[arg(long, value_name = "N")]
     pub device_memory_mib: Option<u64>,
     /// Answer there for /health and /metrics (Prometheus): IP:PORT, such as 127.0.0.1:9616 [default: nowhere]

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use surety_engine::{Device, Engine, EngineError, open_on};
+use surety_engine::{Devices, Engine, EngineError, open_on};
 use surety_host::{Core, Tools};
 use surety_journal::RecordLog;
 use surety_models::ModelFiles;
@@ -23,12 +23,12 @@ pub struct WorkerParts {
 
 /// Puts workers together.
 pub trait Assembly: Send + Sync {
-    /// The engine of a model, on a device. Called in an engine's thread.
+    /// The engine of a model, on devices. Called in an engine's thread.
     ///
     /// # Errors
-    /// When the files are not those of a model, or the device cannot have it.
-    fn engine(&self, files: ModelFiles, device: &Device) -> Result<Arc<dyn Engine>, EngineError> {
-        open_on(files, device)
+    /// When the files are not those of a model, or no device can have it.
+    fn engine(&self, files: ModelFiles, devices: &Devices) -> Result<Arc<dyn Engine>, EngineError> {
+        open_on(files, devices)
     }
 
     /// The worker, before it does anything.

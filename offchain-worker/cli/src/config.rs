@@ -85,7 +85,7 @@ pub struct WorkConfig {
     pub threads: usize,
     /// What exact models run on.
     pub device: Choice,
-    /// Most bytes of its own memory to take; nothing: all that is free.
+    /// Most bytes of each device's own memory to take; nothing: all that is free.
     pub device_memory_bytes_max: Option<u64>,
     /// Where it answers for health and metrics; nothing: nowhere.
     pub metrics_listen: Option<SocketAddr>,

@@ -7,7 +7,7 @@ use surety_exact::{ArithmeticError, HEAD_MAX, HEAD_PRECISION, blocks, rsqrt};
 use crate::{
     Error,
     backend::{Argument, GpuBackend, Shape},
-    kernels::{BLOCK, Floats, GRID_MAX, Kernels, Spans, fits, size},
+    kernels::{BLOCK, Floats, GRID_MAX, Kernels, Numbers, Spans, fits, size, warps},
 };
 
 /// Rows of queries, keys or values, quantized head by head; a buffer to be used again.
@@ -105,12 +105,15 @@ pub enum Mask<'a, M: GpuBackend> {
 }
 
 /// A mask as the kernels take it.
-struct Sight<'a, M: GpuBackend> {
-    spans: Option<&'a Spans<M>>,
-    first: u32,
-    step: u32,
+pub(crate) struct Sight<'a, M: GpuBackend> {
+    pub(crate) spans: Option<&'a Spans<M>>,
+    /// For each row of which sequence it is, and the room of that one's cache: of the first where there are
+    /// none.
+    pub(crate) places: Option<&'a Numbers<M>>,
+    pub(crate) first: u32,
+    pub(crate) step: u32,
     /// The most positions that a row sees.
-    reach: usize,
+    pub(crate) reach: usize,
 }
 
 impl<'a, M: GpuBackend> Mask<'a, M> {
@@ -132,6 +135,7 @@ impl<'a, M: GpuBackend> Mask<'a, M> {
         fits(reach > 0 && end <= cached)?;
         Ok(Sight {
             spans,
+            places: None,
             first,
             step,
             reach,
@@ -140,12 +144,23 @@ impl<'a, M: GpuBackend> Mask<'a, M> {
 }
 
 impl<M: GpuBackend> Sight<'_, M> {
-    fn arguments(&self) -> [Argument<'_, M::Memory>; 3] {
+    fn arguments(&self) -> [Argument<'_, M::Memory>; 4] {
         let spans = self
             .spans
             .map_or(Argument::Null, |spans| Argument::Memory(&spans.memory));
-        [spans, Argument::U32(self.first), Argument::U32(self.step)]
+        let places = self
+            .places
+            .map_or(Argument::Null, |places| Argument::Memory(&places.memory));
+        [spans, places, Argument::U32(self.first), Argument::U32(self.step)]
     }
+}
+
+/// A piece of the memory of each cache.
+fn table<'a, M: GpuBackend>(
+    caches: &[&'a Cache<M>],
+    piece: impl Fn(&'a Cache<M>) -> &'a M::Memory,
+) -> Argument<'a, M::Memory> {
+    Argument::Table(caches.iter().map(|cache| piece(cache)).collect())
 }
 
 /// Numbers that `softmax` says of a block.
@@ -191,18 +206,15 @@ impl<M: GpuBackend> Kernels<M> {
         Self::ensure(&mut self.machine, &mut into.scales, cells)?;
         (into.rows, into.heads, into.head_dim) = (count, heads, head_dim);
         let (q, scales) = into.memory()?;
-        let shape = Shape {
-            grid: [size(cells)?, 1, 1],
-            block: BLOCK,
-        };
         let arguments = [
             Argument::Memory(&rows.memory),
+            Argument::U32(size(cells)?),
             Argument::U32(size(head_dim)?),
             Argument::Memory(q),
             Argument::Memory(scales),
             Argument::Memory(&self.faults),
         ];
-        self.machine.launch("quantize_heads", shape, &arguments)
+        self.machine.launch("quantize_heads", warps(cells)?, &arguments)
     }
 
     /// An empty cache for `capacity` positions.
@@ -248,31 +260,56 @@ impl<M: GpuBackend> Kernels<M> {
         values: &Heads<M>,
         rows: Range<usize>,
     ) -> Result<(), Error> {
+        fits(!rows.is_empty() && rows.end <= keys.rows && rows.len() <= cache.capacity - cache.len)?;
+        // Kernels count rows from the first of all, modulo 2^32.
+        let first = size(cache.len + 1)?.wrapping_sub(size(rows.start)?);
+        let sight = Sight {
+            spans: None,
+            places: None,
+            first,
+            step: 1,
+            reach: 0,
+        };
+        self.keep(&[&*cache], keys, values, rows.clone(), &sight)?;
+        cache.len += rows.len();
+        Ok(())
+    }
+
+    /// Puts rows at the last positions that they see.
+    pub(crate) fn keep(
+        &mut self,
+        caches: &[&Cache<M>],
+        keys: &Heads<M>,
+        values: &Heads<M>,
+        rows: Range<usize>,
+        sight: &Sight<'_, M>,
+    ) -> Result<(), Error> {
+        let cache = caches.first().ok_or(ArithmeticError::Shape)?;
         let shape = |heads: &Heads<M>| (heads.rows, heads.heads, heads.head_dim);
         let expected = (keys.rows, cache.kv_heads, cache.head_dim);
         fits([shape(keys), shape(values)] == [expected; 2])?;
-        fits(!rows.is_empty() && rows.end <= keys.rows && rows.len() <= cache.capacity - cache.len)?;
         let ((key_q, key_scales), (value_q, value_scales)) = (keys.memory()?, values.memory()?);
+        let [spans, places, first, _] = sight.arguments();
         let arguments = [
             Argument::Memory(key_q),
             Argument::Memory(key_scales),
             Argument::Memory(value_q),
             Argument::Memory(value_scales),
-            Argument::Memory(&cache.keys),
-            Argument::Memory(&cache.key_scales.memory),
-            Argument::Memory(&cache.values),
-            Argument::Memory(&cache.value_scales.memory),
+            table(caches, |cache| &cache.keys),
+            table(caches, |cache| &cache.key_scales.memory),
+            table(caches, |cache| &cache.values),
+            table(caches, |cache| &cache.value_scales.memory),
+            spans,
+            places,
+            first,
             Argument::U32(size(rows.start)?),
-            Argument::U32(size(cache.len)?),
             Argument::U32(size(rows.len())?),
             Argument::U32(size(cache.kv_heads)?),
             Argument::U32(size(cache.head_dim)?),
             Argument::U32(size(cache.capacity)?),
         ];
         let threads = rows.len() * cache.kv_heads * cache.head_dim;
-        Self::each(&mut self.machine, "append", threads, &arguments)?;
-        cache.len += rows.len();
-        Ok(())
+        Self::each(&mut self.machine, "append", threads, &arguments)
     }
 
     /// `exact::attention_row` of every head of every query row, scaled by `1 / sqrt(head_dim)`.
@@ -306,11 +343,24 @@ impl<M: GpuBackend> Kernels<M> {
         mask: Mask<'_, M>,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
-        let heads = queries.heads;
         fits(!rows.is_empty() && rows.end <= queries.rows)?;
+        let sight = mask.sight(&rows, cache.len)?;
+        self.attend(queries, rows, &[cache], &sight, out)
+    }
+
+    /// Rows of one sequence, or of several.
+    pub(crate) fn attend(
+        &mut self,
+        queries: &Heads<M>,
+        rows: Range<usize>,
+        caches: &[&Cache<M>],
+        sight: &Sight<'_, M>,
+        out: &mut Floats<M>,
+    ) -> Result<(), Error> {
+        let cache = caches.first().ok_or(ArithmeticError::Shape)?;
+        let heads = queries.heads;
         fits(heads > 0 && heads.is_multiple_of(cache.kv_heads) && heads <= GRID_MAX)?;
         fits(queries.head_dim == cache.head_dim && out.len == queries.rows * heads * cache.head_dim)?;
-        let sight = mask.sight(&rows, cache.len)?;
         let cells = heads.checked_mul(sight.reach).ok_or(ArithmeticError::Shape)?;
         let most = (self.room / cells).clamp(1, GRID_MAX);
         Self::ensure(&mut self.machine, &mut self.scratch, most.min(rows.len()) * cells)?;
@@ -322,9 +372,9 @@ impl<M: GpuBackend> Kernels<M> {
                 count: most.min(rows.end - base),
                 heads,
             };
-            self.score(queries, cache, &sight, &round)?;
-            self.softmax(cache, &sight, &round)?;
-            self.mix(cache, &sight, &round, out)?;
+            self.score(queries, caches, sight, &round)?;
+            self.softmax(caches, sight, &round)?;
+            self.mix(caches, sight, &round, out)?;
         }
         Ok(())
     }
@@ -332,19 +382,21 @@ impl<M: GpuBackend> Kernels<M> {
     fn score(
         &mut self,
         queries: &Heads<M>,
-        cache: &Cache<M>,
+        caches: &[&Cache<M>],
         sight: &Sight<'_, M>,
         round: &Round,
     ) -> Result<(), Error> {
         let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let (q, scales) = queries.memory()?;
-        let [spans, first, step] = sight.arguments();
+        let cache = caches.first().ok_or(ArithmeticError::Shape)?;
+        let [spans, places, first, step] = sight.arguments();
         let arguments = [
             Argument::Memory(q),
             Argument::Memory(scales),
-            Argument::Memory(&cache.keys),
-            Argument::Memory(&cache.key_scales.memory),
+            table(caches, |cache| &cache.keys),
+            table(caches, |cache| &cache.key_scales.memory),
             spans,
+            places,
             first,
             step,
             Argument::U32(size(round.base)?),
@@ -360,14 +412,16 @@ impl<M: GpuBackend> Kernels<M> {
             .launch("score", round.shape(sight.reach)?, &arguments)
     }
 
-    fn softmax(&mut self, cache: &Cache<M>, sight: &Sight<'_, M>, round: &Round) -> Result<(), Error> {
+    fn softmax(&mut self, caches: &[&Cache<M>], sight: &Sight<'_, M>, round: &Round) -> Result<(), Error> {
         let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
-        let [spans, first, step] = sight.arguments();
+        let cache = caches.first().ok_or(ArithmeticError::Shape)?;
+        let [spans, places, first, step] = sight.arguments();
         let arguments = [
             Argument::Memory(&scores.memory),
-            Argument::Memory(&cache.value_scales.memory),
+            table(caches, |cache| &cache.value_scales.memory),
             spans,
+            places,
             first,
             step,
             Argument::U32(size(round.base)?),
@@ -384,19 +438,21 @@ impl<M: GpuBackend> Kernels<M> {
 
     fn mix(
         &mut self,
-        cache: &Cache<M>,
+        caches: &[&Cache<M>],
         sight: &Sight<'_, M>,
         round: &Round,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
         let weights = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
-        let [spans, first, step] = sight.arguments();
+        let cache = caches.first().ok_or(ArithmeticError::Shape)?;
+        let [spans, places, first, step] = sight.arguments();
         let arguments = [
             Argument::Memory(&weights.memory),
             Argument::Memory(&stats.memory),
-            Argument::Memory(&cache.values),
+            table(caches, |cache| &cache.values),
             spans,
+            places,
             first,
             step,
             Argument::U32(size(round.base)?),

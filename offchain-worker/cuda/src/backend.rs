@@ -3,7 +3,12 @@
 use crate::Error;
 
 /// The kernels, in CUDA C++.
-pub const SOURCE: &str = include_str!("kernels.cu");
+pub const SOURCE: &str = concat!(
+    include_str!("kernels/common.cu"),
+    include_str!("kernels/rows.cu"),
+    include_str!("kernels/products.cu"),
+    include_str!("kernels/attention.cu"),
+);
 
 /// How [`SOURCE`] is compiled, besides `GROUP`: nothing fused, nothing flushed, nothing approximate.
 pub const OPTIONS: [&str; 4] = [
@@ -12,6 +17,9 @@ pub const OPTIONS: [&str; 4] = [
     "--prec-div=true",
     "--prec-sqrt=true",
 ];
+
+/// Pieces of memory that a kernel chooses from. The source's `TABLE`.
+pub const TABLE: usize = 8;
 
 /// How many blocks, and how many threads in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +35,8 @@ pub struct Shape {
 pub enum Argument<'a, M> {
     /// The address of a piece of memory.
     Memory(&'a M),
+    /// The addresses of up to [`TABLE`] pieces, the others null.
+    Table(Vec<&'a M>),
     /// An absent operand.
     Null,
     /// A `u32`.

@@ -80,6 +80,9 @@ impl<M: GpuBackend> GpuBackend for Capped<M> {
             .iter()
             .map(|argument| match *argument {
                 Argument::Memory(capped) => Argument::Memory(&capped.memory),
+                Argument::Table(ref table) => {
+                    Argument::Table(table.iter().map(|capped| &capped.memory).collect())
+                }
                 Argument::Null => Argument::Null,
                 Argument::U32(value) => Argument::U32(value),
                 Argument::U64(value) => Argument::U64(value),

@@ -12,8 +12,8 @@ use cudarc::{
         sys::{cublasComputeType_t, cublasGemmAlgo_t, cublasOperation_t, cublasStatus_t, cudaDataType},
     },
     driver::{
-        self, CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DriverError,
-        LaunchConfig, PushKernelArg,
+        self, CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr,
+        DriverError, LaunchConfig, PushKernelArg,
         sys::{CUdevice_attribute, CUresult},
     },
     nvrtc::{self, CompileError, CompileOptions, Ptx},
@@ -22,19 +22,22 @@ use surety_exact::GROUP;
 
 use crate::{
     Error,
-    backend::{Argument, GpuBackend, OPTIONS, Product, SOURCE, Shape},
+    backend::{Argument, GpuBackend, OPTIONS, Product, SOURCE, Shape, TABLE},
 };
 
 /// CUDA 12.0: the oldest driver that the compilers in use write for.
 const DRIVER_MIN: i32 = 12_000;
 /// Turing: the oldest devices that current compilers know, and the first with integer tensor cores.
 const CAPABILITY_MIN: (i32, i32) = (7, 5);
-/// Newer devices take it too: the driver translates it when the kernels are loaded.
+/// What the kernels are compiled for. Newer devices take it too: the driver translates it when they are
+/// loaded.
 const TARGET: &str = "compute_75";
 const _: () = assert!(
     CAPABILITY_MIN.0 == 7 && CAPABILITY_MIN.1 == 5,
     "TARGET says the same"
 );
+/// From Ampere on one instruction of the tensor cores does what takes four on Turing.
+const TARGET_AMPERE: &str = "compute_80";
 
 /// An engine's threads hand it on.
 const _: fn() = || {
@@ -69,13 +72,16 @@ impl Device {
         }
         // SAFETY: events order the work of several streams, and there is one.
         unsafe { context.disable_event_tracking() };
-        let module = context.load_module(compile()?).map_err(|error| match error.0 {
-            CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => Error::DriverOlderThanCompiler,
-            _ => failed(error),
-        })?;
+        let target = if major >= 8 { TARGET_AMPERE } else { TARGET };
+        let module = context
+            .load_module(compile(target)?)
+            .map_err(|error| match error.0 {
+                CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => Error::DriverOlderThanCompiler,
+                _ => failed(error),
+            })?;
         let stream = context.default_stream();
-        // Without the library our own kernel does its work: slower for many rows, the same bits. SAFETY:
-        // looking for a library and loading it; what is found under these names is trusted with the machine.
+        // For measurements: our own kernels do without. SAFETY: looking for a library and loading it; what is
+        // found under these names is trusted with the machine.
         let found = unsafe { cublas::sys::is_culib_present() };
         let library = found.then(|| CudaBlas::new(stream.clone()).ok()).flatten();
         Ok(Self {
@@ -93,6 +99,15 @@ impl Device {
     /// [`Error::Device`].
     pub fn name(&self) -> Result<String, Error> {
         self.context.name().map_err(failed)
+    }
+
+    /// By what the driver's other libraries know the device.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn uuid(&self) -> Result<[u8; 16], Error> {
+        let found = self.context.uuid().map_err(failed)?;
+        Ok(found.bytes.map(|byte| byte.to_ne_bytes()[0]))
     }
 
     /// Whether the vendor's library for products was found.
@@ -117,6 +132,18 @@ impl Device {
         self.context.attribute(attribute).map_err(failed)
     }
 
+    fn addresses(&self, pieces: &[&CudaSlice<u8>]) -> Result<Addresses, Error> {
+        let mut addresses = Addresses([0; TABLE]);
+        if pieces.len() > TABLE {
+            return Err(too_large());
+        }
+        for (address, piece) in addresses.0.iter_mut().zip(pieces) {
+            // One stream: what is done to the piece keeps its order.
+            (*address, _) = piece.device_ptr(&self.stream);
+        }
+        Ok(addresses)
+    }
+
     fn function(&mut self, kernel: &str) -> Result<CudaFunction, Error> {
         if let Some(function) = self.functions.get(kernel) {
             return Ok(function.clone());
@@ -126,6 +153,14 @@ impl Device {
         Ok(function)
     }
 }
+
+/// The source's `Table`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Addresses([u64; TABLE]);
+
+// SAFETY: plain words, laid out as the kernels' structure of as many pointers.
+unsafe impl DeviceRepr for Addresses {}
 
 fn check_driver() -> Result<(), Error> {
     // SAFETY: looking for the driver and loading it.
@@ -147,7 +182,7 @@ fn check_driver() -> Result<(), Error> {
     }
 }
 
-fn compile() -> Result<Ptx, Error> {
+fn compile(target: &'static str) -> Result<Ptx, Error> {
     // SAFETY: looking for the compiler and loading it.
     if !unsafe { nvrtc::sys::is_culib_present() } {
         return Err(Error::NoCompiler);
@@ -155,7 +190,7 @@ fn compile() -> Result<Ptx, Error> {
     let mut options = vec![format!("--define-macro=GROUP={GROUP}")];
     options.extend(OPTIONS.map(str::to_owned));
     let options = CompileOptions {
-        arch: Some(TARGET),
+        arch: Some(target),
         options,
         ..CompileOptions::default()
     };
@@ -223,11 +258,22 @@ impl GpuBackend for Device {
             block_dim: (shape.block, 1, 1),
             shared_mem_bytes: 0,
         };
+        let tables: Vec<Option<Addresses>> = arguments
+            .iter()
+            .map(|argument| match argument {
+                Argument::Table(table) => self.addresses(table).map(Some),
+                _ => Ok(None),
+            })
+            .collect::<Result<_, _>>()?;
         let mut launch = self.stream.launch_builder(&function);
-        for argument in arguments {
+        for (argument, table) in arguments.iter().zip(&tables) {
+            if let Some(table) = table {
+                launch.arg(table);
+                continue;
+            }
             match argument {
                 Argument::Memory(memory) => launch.arg(*memory),
-                Argument::Null => launch.arg(&0u64),
+                Argument::Table(_) | Argument::Null => launch.arg(&0u64),
                 Argument::U32(value) => launch.arg(value),
                 Argument::U64(value) => launch.arg(value),
                 Argument::F32(value) => launch.arg(value),
@@ -310,10 +356,12 @@ mod tests {
     #[test]
     #[ignore = "needs libnvrtc"]
     fn the_kernels_compile() {
-        let ptx = compile().map(|ptx| ptx.to_src());
-        assert!(
-            ptx.is_ok_and(|ptx| ptx.contains(".entry softmax(")),
-            "no kernels came out"
-        );
+        for target in [TARGET, TARGET_AMPERE] {
+            let ptx = compile(target).map(|ptx| ptx.to_src());
+            assert!(
+                ptx.is_ok_and(|ptx| ptx.contains(".entry softmax(")),
+                "no kernels came out"
+            );
+        }
     }
 }

@@ -12,6 +12,8 @@ use crate::{
 /// Threads of a block, where the number does not matter: as many as attention's blocks have positions. The
 /// source's `BLOCK`.
 pub(crate) const BLOCK: u32 = surety_exact::BLOCK as u32;
+/// Warps of such a block. The source's `WARPS`.
+const WARPS: usize = BLOCK as usize / surety_exact::LANES;
 /// Blocks along y or z.
 pub(crate) const GRID_MAX: usize = 65_535;
 /// The source's bits of `faults`.
@@ -250,6 +252,19 @@ pub(crate) fn size(value: usize) -> Result<u32, ArithmeticError> {
         Ok(value) => Ok(value.unsigned_abs()),
         Err(_) => Err(ArithmeticError::Shape),
     }
+}
+
+/// An operand that may be absent.
+pub(crate) fn optional<M: GpuBackend>(floats: Option<&Floats<M>>) -> Argument<'_, M::Memory> {
+    floats.map_or(Argument::Null, |floats| Argument::Memory(&floats.memory))
+}
+
+/// A warp for each of so many pieces of work.
+pub(crate) fn warps(count: usize) -> Result<Shape, ArithmeticError> {
+    Ok(Shape {
+        grid: [size(count.div_ceil(WARPS))?, 1, 1],
+        block: BLOCK,
+    })
 }
 
 /// Fails unless a condition on shapes holds.

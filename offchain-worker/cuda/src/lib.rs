@@ -11,13 +11,18 @@ mod kernels;
 mod pooling;
 mod product;
 mod rows;
+mod sequences;
+mod weights;
 
 pub use attention::{Cache, Heads, Mask};
-pub use backend::{Argument, GpuBackend, OPTIONS, Product, SOURCE, Shape};
+pub use backend::{Argument, GpuBackend, OPTIONS, Product, SOURCE, Shape, TABLE};
 pub use capped::{Capped, CappedMemory};
 pub use copy::{Kept, Stage};
 #[cfg(feature = "cuda")]
 pub use device::Device;
 pub use error::Error;
 pub use kernels::{Floats, Kernels, Numbers, Spans};
-pub use product::{Packed, Path, Quanta, Rows, Weights};
+pub use product::{Packed, Path, Rows};
+pub use rows::Norm;
+pub use sequences::{SequenceRows, Sequences};
+pub use weights::{Quanta, Weights};

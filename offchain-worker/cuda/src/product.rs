@@ -3,102 +3,69 @@
 use surety_exact::{ArithmeticError, GROUP, Precision, groups};
 
 use crate::{
-    Error,
+    Error, Weights,
     backend::{Argument, GpuBackend, Product, Shape},
-    kernels::{BLOCK, Floats, GRID_MAX, Kernels, Numbers, fits, size},
+    kernels::{BLOCK, Floats, GRID_MAX, Kernels, Numbers, fits, optional, size, warps},
 };
 
-/// Outputs are padded to a multiple of this: what tensor cores ask for.
+/// Outputs are padded to a multiple of this. The source's `PIECE_OUTPUTS`.
 const OUTPUTS_STEP: usize = 16;
 /// Rows that one thread of the kernel `dots` takes. The source's `TILE`.
 const TILE: usize = 8;
-/// Most rows for which [`Path::Auto`] takes our own kernel: reading the weights is then all the work, and the
-/// library's tiles of 64 rows and more would be mostly empty. Not measured yet.
-const OWN_ROWS_MAX: usize = 16;
-
-/// Who computes the groups' dot products. No choice changes a bit: they are integers.
+/// Most rows for which [`Path::Auto`] takes the kernel for few: reading the weights is all the work then. Not
+/// measured yet.
+const FEW_ROWS_MAX: usize = 32;
+/// Products of the same rows that are one launch: queries, keys and values.
+const PARTS_MAX: usize = 3;
+/// Who computes products. No choice changes a bit: what takes another order is integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Path {
-    /// Our kernel for few rows, the library for many if there is one. Products of int12 are always our
-    /// kernel's: the library has none.
+    /// On tensor cores, by number of rows.
     #[default]
     Auto,
-    /// The vendor's library, if there is one.
+    /// Our kernel on tensor cores for few rows.
+    Few,
+    /// Our kernel on tensor cores for many rows.
+    Many,
+    /// The vendor's library, through memory, for int8 and where there is one.
     Library,
-    /// Our kernel.
-    Own,
+    /// Ordinary instructions, through memory. Every path takes it where tensor cores do not do: for numbers
+    /// of more than 14 bits, which no conversion gives and a hostile file may hold.
+    Dots,
 }
 
-/// Quantized values in the computer's memory.
-#[derive(Clone, Copy, Debug)]
-pub enum Quanta<'a> {
-    /// One byte each.
-    Int8(&'a [i8]),
-    /// Two bytes each.
-    Int12(&'a [i16]),
+/// A kernel on tensor cores.
+struct Tiles {
+    int8: &'static str,
+    int12: &'static str,
+    /// Outputs and rows of a block, and its threads. The source has the same.
+    outputs: usize,
+    rows: usize,
+    threads: u32,
 }
 
-impl Quanta<'_> {
-    /// int8 or int12.
-    pub fn precision(&self) -> Precision {
-        match self {
-            Self::Int8(_) => Precision::Int8,
-            Self::Int12(_) => Precision::Int12,
-        }
-    }
+const FEW: Tiles = Tiles {
+    int8: "product_few",
+    int12: "product_few12",
+    outputs: 16,
+    rows: 16,
+    threads: 256,
+};
 
-    fn len(&self) -> usize {
-        match self {
-            Self::Int8(q) => q.len(),
-            Self::Int12(q) => q.len(),
-        }
-    }
-
-    /// Rows of `inputs` values as bytes, each padded with zeros to `padded` values.
-    fn padded(&self, inputs: usize, padded: usize) -> Vec<u8> {
-        match self {
-            Self::Int8(q) => lay_out(q, inputs, padded, |quantum| quantum.to_le_bytes()),
-            Self::Int12(q) => lay_out(q, inputs, padded, |quantum| quantum.to_le_bytes()),
-        }
-    }
-}
-
-fn lay_out<Q: Copy, const BYTES: usize>(
-    q: &[Q],
-    inputs: usize,
-    padded: usize,
-    bytes: impl Fn(Q) -> [u8; BYTES],
-) -> Vec<u8> {
-    let mut all = vec![0; q.len() / inputs * padded * BYTES];
-    for (into, row) in all.chunks_exact_mut(padded * BYTES).zip(q.chunks_exact(inputs)) {
-        for (into, quantum) in into.chunks_exact_mut(BYTES).zip(row) {
-            into.copy_from_slice(&bytes(*quantum));
-        }
-    }
-    all
-}
+const MANY: Tiles = Tiles {
+    int8: "product_many",
+    int12: "product_many12",
+    outputs: 128,
+    rows: 64,
+    threads: 128,
+};
 
 /// The kernel of a precision.
-fn kernel(of_int8: &'static str, of_int12: &'static str, precision: Precision) -> &'static str {
+pub(crate) fn kernel(of_int8: &'static str, of_int12: &'static str, precision: Precision) -> &'static str {
     match precision {
         Precision::Int8 => of_int8,
         Precision::Int12 => of_int12,
     }
-}
-
-/// A quantized matrix or table in the computer's memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Weights<'a> {
-    /// Columns of `q`.
-    pub inputs: usize,
-    /// Rows of `q`.
-    pub outputs: usize,
-    /// `[outputs][inputs]`.
-    pub q: Quanta<'a>,
-    /// `[outputs][groups(inputs)]`.
-    pub scales: &'a [f32],
-    /// `[outputs]`.
-    pub bias: Option<&'a [f32]>,
 }
 
 /// A quantized matrix or table on the machine.
@@ -112,6 +79,7 @@ pub struct Packed<M: GpuBackend> {
     inputs: usize,
     outputs: usize,
     precision: Precision,
+    narrow: bool,
 }
 
 impl<M: GpuBackend> Packed<M> {
@@ -139,7 +107,7 @@ pub struct Rows<M: GpuBackend> {
     scales: Option<Floats<M>>,
     count: usize,
     width: usize,
-    precision: Precision,
+    pub(crate) precision: Precision,
 }
 
 impl<M: GpuBackend> Rows<M> {
@@ -156,7 +124,7 @@ impl<M: GpuBackend> Rows<M> {
 }
 
 impl<M: GpuBackend> Kernels<M> {
-    /// Who computes dot products from now on: for tests and measurements.
+    /// Who computes products from now on: for tests and measurements.
     pub fn take(&mut self, path: Path) {
         self.path = path;
     }
@@ -199,6 +167,7 @@ impl<M: GpuBackend> Kernels<M> {
             inputs,
             outputs,
             precision: q.precision(),
+            narrow: q.are_narrow(),
         })
     }
 
@@ -217,6 +186,29 @@ impl<M: GpuBackend> Kernels<M> {
     ) -> Result<(), Error> {
         let count = rows.rows(width)?;
         fits(smoothing_scale.is_none_or(|scale| scale.len == width))?;
+        let groups = self.make_room(into, count, width)?;
+        let (q, scales) = into.parts()?;
+        let arguments = [
+            Argument::Memory(&rows.memory),
+            optional(smoothing_scale),
+            Argument::U32(size(count)?),
+            Argument::U32(size(width)?),
+            Argument::U32(size(groups)?),
+            Argument::Memory(q),
+            Argument::Memory(scales),
+            Argument::Memory(&self.faults),
+        ];
+        let kernel = kernel("quantize", "quantize12", into.precision);
+        self.machine.launch(kernel, warps(count * groups)?, &arguments)
+    }
+
+    /// Room for quantized rows, which it has from now on; the answer is how many groups a row has.
+    pub(crate) fn make_room(
+        &mut self,
+        into: &mut Rows<M>,
+        count: usize,
+        width: usize,
+    ) -> Result<usize, Error> {
         let groups = groups(width);
         let bytes = count * groups * GROUP * into.precision.bytes();
         if into.q.as_ref().is_none_or(|(_, room)| *room < bytes) {
@@ -225,24 +217,7 @@ impl<M: GpuBackend> Kernels<M> {
         }
         Self::ensure(&mut self.machine, &mut into.scales, count * groups)?;
         (into.count, into.width) = (count, width);
-        let (q, scales) = into.parts()?;
-        let shape = Shape {
-            grid: [size(count * groups)?, 1, 1],
-            block: size(GROUP)?,
-        };
-        let arguments = [
-            Argument::Memory(&rows.memory),
-            smoothing_scale.map_or(Argument::Null, |smoothing_scale| {
-                Argument::Memory(&smoothing_scale.memory)
-            }),
-            Argument::U32(size(width)?),
-            Argument::U32(size(groups)?),
-            Argument::Memory(q),
-            Argument::Memory(scales),
-            Argument::Memory(&self.faults),
-        ];
-        let kernel = kernel("quantize", "quantize12", into.precision);
-        self.machine.launch(kernel, shape, &arguments)
+        Ok(groups)
     }
 
     /// `out[row][output] = exact::product_cell`.
@@ -251,8 +226,79 @@ impl<M: GpuBackend> Kernels<M> {
     /// [`ArithmeticError::Shape`] when the parts do not fit together, or the machine's own. Checked later:
     /// [`ArithmeticError::NotFinite`].
     pub fn product(&mut self, rows: &Rows<M>, weights: &Packed<M>, out: &mut Floats<M>) -> Result<(), Error> {
-        fits(rows.width == weights.inputs && rows.precision == weights.precision)?;
-        fits(out.len == rows.count * weights.outputs)?;
+        self.products(rows, &mut [(weights, out)])
+    }
+
+    /// [`Kernels::product`] of the same rows by up to three matrices: one launch where tensor cores do it.
+    ///
+    /// # Errors
+    /// Those of [`Kernels::product`].
+    pub fn products(
+        &mut self,
+        rows: &Rows<M>,
+        parts: &mut [(&Packed<M>, &mut Floats<M>)],
+    ) -> Result<(), Error> {
+        fits((1..=PARTS_MAX).contains(&parts.len()))?;
+        for (weights, out) in &*parts {
+            fits(rows.width == weights.inputs && rows.precision == weights.precision)?;
+            fits(out.len == rows.count * weights.outputs)?;
+        }
+        let narrow = parts.iter().all(|(weights, _)| weights.narrow);
+        match self.path {
+            Path::Auto if narrow && rows.count <= FEW_ROWS_MAX => self.multiply(&FEW, rows, parts),
+            Path::Few if narrow => self.multiply(&FEW, rows, parts),
+            Path::Auto | Path::Many if narrow => self.multiply(&MANY, rows, parts),
+            _ => parts
+                .iter_mut()
+                .try_for_each(|(weights, out)| self.through_memory(rows, weights, out)),
+        }
+    }
+
+    /// Products on tensor cores.
+    fn multiply(
+        &mut self,
+        tiles: &Tiles,
+        rows: &Rows<M>,
+        parts: &mut [(&Packed<M>, &mut Floats<M>)],
+    ) -> Result<(), Error> {
+        let (q, scales) = rows.parts()?;
+        let mut arguments = vec![
+            Argument::Memory(q),
+            Argument::Memory(scales),
+            Argument::U32(size(rows.count)?),
+            Argument::U32(size(groups(rows.width))?),
+        ];
+        let mut blocks = 0;
+        for (weights, out) in &*parts {
+            blocks += weights.outputs.div_ceil(tiles.outputs) * rows.count.div_ceil(tiles.rows);
+            arguments.extend([
+                Argument::Memory(&weights.q),
+                Argument::Memory(&weights.scales),
+                optional(weights.bias.as_ref()),
+                Argument::Memory(&out.memory),
+                Argument::U32(size(weights.outputs)?),
+            ]);
+        }
+        for _ in parts.len()..PARTS_MAX {
+            arguments.extend([const { Argument::Null }; 4]);
+            arguments.push(Argument::U32(0));
+        }
+        arguments.push(Argument::Memory(&self.faults));
+        let shape = Shape {
+            grid: [size(blocks)?, 1, 1],
+            block: tiles.threads,
+        };
+        let kernel = kernel(tiles.int8, tiles.int12, rows.precision);
+        self.machine.launch(kernel, shape, &arguments)
+    }
+
+    /// A product whose groups are in memory before they are added up.
+    fn through_memory(
+        &mut self,
+        rows: &Rows<M>,
+        weights: &Packed<M>,
+        out: &mut Floats<M>,
+    ) -> Result<(), Error> {
         let (groups, stride) = (groups(rows.width), weights.stride());
         let most = (self.room / (groups * stride)).clamp(1, GRID_MAX);
         Self::ensure(
@@ -273,12 +319,6 @@ impl<M: GpuBackend> Kernels<M> {
         let (q, _) = rows.parts()?;
         let out = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let (groups, stride) = (groups(rows.width), weights.stride());
-        let own = match self.path {
-            _ if weights.precision == Precision::Int12 => true,
-            Path::Auto => count <= OWN_ROWS_MAX,
-            Path::Library => false,
-            Path::Own => true,
-        };
         let step = size(GROUP)?;
         let padded = size(groups * GROUP)?;
         let product = Product {
@@ -297,7 +337,8 @@ impl<M: GpuBackend> Kernels<M> {
             c_stride: (count * stride) as u64,
             batch: size(groups)?,
         };
-        if !own && self.machine.product(&product)? {
+        let library = self.path == Path::Library && weights.precision == Precision::Int8;
+        if library && self.machine.product(&product)? {
             return Ok(());
         }
         let blocks = weights.outputs.div_ceil(BLOCK as usize);
@@ -335,12 +376,11 @@ impl<M: GpuBackend> Kernels<M> {
             grid: [size(blocks)?, size(count)?, 1],
             block: BLOCK,
         };
-        let bias = weights.bias.as_ref();
         let arguments = [
             Argument::Memory(&dots.memory),
             Argument::Memory(scales),
             Argument::Memory(&weights.scales),
-            bias.map_or(Argument::Null, |bias| Argument::Memory(&bias.memory)),
+            optional(weights.bias.as_ref()),
             Argument::U32(size(first)?),
             Argument::U32(size(count)?),
             Argument::U32(size(weights.outputs)?),
@@ -383,7 +423,7 @@ impl<M: GpuBackend> Kernels<M> {
 }
 
 impl<M: GpuBackend> Rows<M> {
-    fn parts(&self) -> Result<(&M::Memory, &M::Memory), ArithmeticError> {
+    pub(crate) fn parts(&self) -> Result<(&M::Memory, &M::Memory), ArithmeticError> {
         match (&self.q, &self.scales) {
             (Some((q, _)), Some(scales)) => Ok((q, &scales.memory)),
             _ => Err(ArithmeticError::Shape),

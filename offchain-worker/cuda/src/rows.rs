@@ -5,18 +5,91 @@ use surety_exact::Turns;
 use crate::{
     Error,
     backend::{Argument, GpuBackend, Shape},
-    kernels::{BLOCK, Floats, Kernels, Numbers, fits, size},
+    kernels::{BLOCK, Floats, Kernels, Numbers, fits, optional, size, warps},
+    product::{Rows, kernel},
 };
 
-/// Rows of one block of the normalisations, a warp each. The source's `NORM_ROWS`.
-const NORM_ROWS: usize = BLOCK as usize / surety_exact::LANES;
+/// What rows are normalized with: a layer norm where there is a bias, an RMS norm where there is none.
+#[derive(Debug)]
+pub struct Norm<'a, M: GpuBackend> {
+    /// A factor for each element of a row.
+    pub weight: &'a Floats<M>,
+    /// What is added to each then.
+    pub bias: Option<&'a Floats<M>>,
+    /// Added to the mean of the squares.
+    pub epsilon: f32,
+}
 
 impl<M: GpuBackend> Kernels<M> {
-    /// `exact::layer_norm_row` of every row, which are as long as `weight` and `bias`.
+    /// `exact::layer_norm_row` or `exact::rms_norm_row` of every row, which are as long as the weight.
     ///
     /// # Errors
     /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, or the machine's own.
     /// Checked later: not finite.
+    pub fn norm(&mut self, rows: &Floats<M>, norm: &Norm<'_, M>, out: &mut Floats<M>) -> Result<(), Error> {
+        let width = norm.weight.len;
+        let count = rows.rows(width)?;
+        fits(norm.bias.is_none_or(|bias| bias.len == width) && out.len == rows.len)?;
+        let [weight, bias, epsilon] = norm.arguments();
+        let arguments = [
+            Argument::Memory(&rows.memory),
+            weight,
+            bias,
+            epsilon,
+            Argument::U32(size(count)?),
+            Argument::U32(size(width)?),
+            Argument::Memory(&out.memory),
+            Argument::Memory(&self.faults),
+        ];
+        self.machine.launch("normalize", warps(count)?, &arguments)
+    }
+
+    /// [`Kernels::norm`], then [`Kernels::quantize`] of what it gives, in one launch. What it gives is kept
+    /// in `out`, if that is asked for.
+    ///
+    /// # Errors
+    /// Those of both.
+    pub fn norm_quantize(
+        &mut self,
+        rows: &Floats<M>,
+        norm: &Norm<'_, M>,
+        out: Option<&mut Floats<M>>,
+        smoothing_scale: Option<&Floats<M>>,
+        into: &mut Rows<M>,
+    ) -> Result<(), Error> {
+        let width = norm.weight.len;
+        let count = rows.rows(width)?;
+        fits(norm.bias.is_none_or(|bias| bias.len == width))?;
+        fits(out.as_ref().is_none_or(|out| out.len == rows.len))?;
+        fits(smoothing_scale.is_none_or(|scale| scale.len == width))?;
+        let groups = self.make_room(into, count, width)?;
+        let (q, scales) = into.parts()?;
+        let shape = Shape {
+            grid: [size(count)?, 1, 1],
+            block: BLOCK,
+        };
+        let [weight, bias, epsilon] = norm.arguments();
+        let arguments = [
+            Argument::Memory(&rows.memory),
+            weight,
+            bias,
+            epsilon,
+            optional(smoothing_scale),
+            Argument::U32(size(width)?),
+            Argument::U32(size(groups)?),
+            optional(out.as_deref()),
+            Argument::Memory(q),
+            Argument::Memory(scales),
+            Argument::Memory(&self.faults),
+        ];
+        let kernel = kernel("normalize_quantize", "normalize_quantize12", into.precision);
+        self.machine.launch(kernel, shape, &arguments)
+    }
+
+    /// `exact::layer_norm_row`: [`Kernels::norm`].
+    ///
+    /// # Errors
+    /// Those of [`Kernels::norm`].
     pub fn layer_norm(
         &mut self,
         rows: &Floats<M>,
@@ -25,27 +98,22 @@ impl<M: GpuBackend> Kernels<M> {
         epsilon: f32,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
-        let width = weight.len;
-        let count = rows.rows(width)?;
-        fits(bias.len == width && out.len == rows.len)?;
-        let arguments = [
-            Argument::Memory(&rows.memory),
-            Argument::Memory(&weight.memory),
-            Argument::Memory(&bias.memory),
-            Argument::F32(epsilon),
-            Argument::U32(size(count)?),
-            Argument::U32(size(width)?),
-            Argument::Memory(&out.memory),
-            Argument::Memory(&self.faults),
-        ];
-        self.machine.launch("layer_norm", norm_shape(count)?, &arguments)
+        let bias = Some(bias);
+        self.norm(
+            rows,
+            &Norm {
+                weight,
+                bias,
+                epsilon,
+            },
+            out,
+        )
     }
 
-    /// `exact::rms_norm_row` of every row, which are as long as `weight`.
+    /// `exact::rms_norm_row`: [`Kernels::norm`].
     ///
     /// # Errors
-    /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, or the machine's own.
-    /// Checked later: not finite.
+    /// Those of [`Kernels::norm`].
     pub fn rms_norm(
         &mut self,
         rows: &Floats<M>,
@@ -53,19 +121,16 @@ impl<M: GpuBackend> Kernels<M> {
         epsilon: f32,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
-        let width = weight.len;
-        let count = rows.rows(width)?;
-        fits(out.len == rows.len)?;
-        let arguments = [
-            Argument::Memory(&rows.memory),
-            Argument::Memory(&weight.memory),
-            Argument::F32(epsilon),
-            Argument::U32(size(count)?),
-            Argument::U32(size(width)?),
-            Argument::Memory(&out.memory),
-            Argument::Memory(&self.faults),
-        ];
-        self.machine.launch("rms_norm", norm_shape(count)?, &arguments)
+        let bias = None;
+        self.norm(
+            rows,
+            &Norm {
+                weight,
+                bias,
+                epsilon,
+            },
+            out,
+        )
     }
 
     /// `exact::gelu` in place.
@@ -203,9 +268,12 @@ impl<M: GpuBackend> Kernels<M> {
     }
 }
 
-fn norm_shape(count: usize) -> Result<Shape, Error> {
-    Ok(Shape {
-        grid: [size(count.div_ceil(NORM_ROWS))?, 1, 1],
-        block: BLOCK,
-    })
+impl<M: GpuBackend> Norm<'_, M> {
+    fn arguments(&self) -> [Argument<'_, M::Memory>; 3] {
+        [
+            Argument::Memory(&self.weight.memory),
+            optional(self.bias),
+            Argument::F32(self.epsilon),
+        ]
+    }
 }

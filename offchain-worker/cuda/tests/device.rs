@@ -17,6 +17,9 @@ fn a_device_equals_the_definition() {
     );
     let mut kernels = Kernels::new(device).unwrap();
     suite::products_equal_the_definition(&mut kernels);
+    suite::products_of_the_largest_numbers_equal_the_definition(&mut kernels);
+    suite::products_of_the_same_rows_are_one_launch(&mut kernels);
+    suite::norms_quantize_what_they_give(&mut kernels);
     suite::a_row_does_not_depend_on_its_neighbors(&mut kernels);
     suite::embedding_equals_the_definition(&mut kernels);
     suite::functions_equal_the_definition(&mut kernels);
@@ -29,6 +32,7 @@ fn a_device_equals_the_definition() {
     suite::rounds_of_queries_do_not_show(&mut kernels);
     suite::what_is_kept_can_be_copied(&mut kernels);
     suite::rows_attend_alone_as_among_others(&mut kernels);
+    suite::sequences_attend_together_as_alone(&mut kernels);
     suite::what_is_staged_leaves_in_its_order(&mut kernels);
 }
 

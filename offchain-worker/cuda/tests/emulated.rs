@@ -20,6 +20,21 @@ fn products_equal_the_definition() {
 }
 
 #[test]
+fn products_of_the_largest_numbers_equal_the_definition() {
+    both_orders(suite::products_of_the_largest_numbers_equal_the_definition);
+}
+
+#[test]
+fn products_of_the_same_rows_are_one_launch() {
+    both_orders(suite::products_of_the_same_rows_are_one_launch);
+}
+
+#[test]
+fn norms_quantize_what_they_give() {
+    both_orders(suite::norms_quantize_what_they_give);
+}
+
+#[test]
 fn a_row_does_not_depend_on_its_neighbors() {
     both_orders(suite::a_row_does_not_depend_on_its_neighbors);
 }
@@ -77,6 +92,11 @@ fn what_is_kept_can_be_copied() {
 #[test]
 fn rows_attend_alone_as_among_others() {
     both_orders(suite::rows_attend_alone_as_among_others);
+}
+
+#[test]
+fn sequences_attend_together_as_alone() {
+    both_orders(suite::sequences_attend_together_as_alone);
 }
 
 #[test]

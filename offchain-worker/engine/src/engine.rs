@@ -17,7 +17,7 @@ use surety_types::{
 use crate::{
     bert::BertEngine,
     error::EngineError,
-    exact::{self, Device, ExactLlama, OwnTrace},
+    exact::{self, Devices, ExactLlama, OwnTrace},
 };
 
 /// What is to be computed.
@@ -309,19 +309,19 @@ pub(crate) fn report(sink: &mut dyn Sink, done: u32, total: u32) -> Result<(), E
 /// [`EngineError::Model`] also where what the manifest says of text is not what its files say: whoever sends
 /// ids went by that.
 pub fn open(files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
-    open_on(files, &Device::default())
+    open_on(files, &Devices::default())
 }
 
-/// [`open`], on a device: an exact model's engine, once the device has given what the processor does. Others
-/// stay on the processor.
+/// [`open`], on devices: an exact model's engine, once each of them has given what the processor does. Who
+/// has not is used no more. Other models stay on the processor.
 ///
 /// # Errors
 /// Those of [`open`], [`EngineError::Device`], [`EngineError::DeviceDiffers`].
-pub fn open_on(files: ModelFiles, device: &Device) -> Result<Arc<dyn Engine>, EngineError> {
+pub fn open_on(files: ModelFiles, devices: &Devices) -> Result<Arc<dyn Engine>, EngineError> {
     TextCodec::new(&TextFiles::from(&files))?;
     match (files.manifest.family, files.manifest.tier) {
         (ModelFamily::Bert, Tier::HardwareClass) => Ok(Arc::new(BertEngine::load(files)?)),
-        (_, Tier::Exact) => exact::open(files, device),
+        (_, Tier::Exact) => exact::open(files, devices),
         (family, tier) => Err(EngineError::NoEngine { family, tier }),
     }
 }

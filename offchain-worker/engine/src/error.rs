@@ -59,15 +59,23 @@ pub enum EngineError {
         /// Index of the item, from 0.
         item: u32,
     },
-    /// The device cannot be used, or failed. No other machine need fail with it.
-    #[error("the device cannot be used: {0}")]
-    Device(surety_cuda::Error),
-    /// The device has computed something else than the processor does: nothing is claimed of it.
+    /// A device cannot be used, or failed. No other machine need fail with it.
+    #[error("the device {device} cannot be used: {error}")]
+    Device {
+        /// What a person knows it by.
+        device: String,
+        /// Why.
+        error: surety_cuda::Error,
+    },
+    /// A device has computed something else than the processor does: nothing is claimed of it.
     #[error(
-        "the device gives other numbers than the processor: nothing that it computes can be claimed, and the \
-         processor goes on alone. Run the checks of docs/cuda.md, and choose the device `cpu` until they pass"
+        "the device {device} gives other numbers than the processor: nothing that it computes can be claimed, \
+         and it is used no more. Run the checks of docs/cuda.md, and choose others, or `cpu`, until they pass"
     )]
-    DeviceDiffers,
+    DeviceDiffers {
+        /// What a person knows it by.
+        device: String,
+    },
     /// The tensor library refused.
     #[error("inference failed: {0}")]
     Compute(String),
@@ -93,7 +101,7 @@ impl From<Fault> for EngineError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Arithmetic(_) => Self::Compute("the model does not fit the device".into()),
-            Fault::Device(error) => Self::Device(error),
+            Fault::Device { device, error } => Self::Device { device, error },
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Runs models: inference, result roots, traces.
 //!
-//! - [`Device::open`] is what exact models run on, where it is not the processor;
+//! - [`Devices::open`] is what exact models run on, where it is not the processor;
 //! - [`open`] makes an [`Engine`] of the files that a [`surety_models::ModelStore`] hands out, the one that
 //!   the manifest's family and tier ask for;
 //! - [`EnginePool`] runs jobs on threads of its own, so that no tokio thread ever waits for inference;
@@ -45,7 +45,7 @@ mod trace;
 pub use embeddings::{Embeddings, EmbeddingsError, OUTPUT_BYTES_MAX};
 pub use engine::{Claimed, Difference, Engine, Event, ItemParts, Job, Outcome, Sink, View, open, open_on};
 pub use error::EngineError;
-pub use exact::{Choice, ChoiceError, Device};
+pub use exact::{Choice, ChoiceError, Device, Devices, Dropped};
 pub use pool::{EnginePool, JobSink, Leave, PoolConfig, Priority, Progress, Ticket};
 pub use surety_proofs::content_hash;
 pub use trace::embedding_leaf;

@@ -1,10 +1,13 @@
 //! Inference on threads of its own.
 //!
-//! One driver thread takes jobs, the most urgent first, and runs each inside a rayon pool of the configured
+//! A driver thread takes jobs, the most urgent first, and runs each inside a rayon pool of the configured
 //! size. One job at a time: a job uses all threads there are, so two at once would only make both late. What
 //! is more urgent than the job that runs does not wait for its end, though: at its next event it stands
 //! aside, and the other runs on the same threads, on top of its stack. There is one job of each [`Priority`]
 //! on the stack at most.
+//!
+//! Where exact models run on several devices there are as many drivers, so that a generation, which stays on
+//! one of them, leaves none idle. They take jobs from the same queues, and each has its share of the threads.
 
 use std::{
     any::Any,
@@ -28,7 +31,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::{
     engine::{Engine, Event, Job, Outcome, Sink, open_on},
     error::EngineError,
-    exact::Device,
+    exact::Devices,
 };
 
 /// Stack of an inference thread. A product that waits for its parts may take up another item meanwhile, on
@@ -145,47 +148,51 @@ impl Queues {
     }
 }
 
-/// Runs jobs, one after the other. Dropping it stops the one that runs at its next event and forgets the
-/// others.
+/// Runs jobs, one after the other on each device. Dropping it stops those that run at their next event and
+/// forgets the others.
 pub struct EnginePool {
     queues: Arc<Queues>,
-    device: Device,
+    devices: Devices,
 }
 
 impl EnginePool {
-    /// Starts the threads.
+    /// Starts the threads. All models run on the processor.
     pub fn new(config: PoolConfig) -> Result<Self, EngineError> {
-        let threads = threads(config.threads)?;
-        let queues = Arc::new(Queues {
-            waiting: Mutex::default(),
-            changed: Condvar::new(),
-            closing: AtomicBool::new(false),
-            limit: config.queue.max(1),
-        });
-        let driven = queues.clone();
-        thread::Builder::new()
-            .name("engine".into())
-            .spawn(move || {
-                while let Some(task) = driven.wait() {
-                    threads.install(task);
-                }
-            })
-            .map_err(|error| EngineError::Threads(error.to_string()))?;
-        Ok(Self {
-            queues,
-            device: Device::default(),
-        })
+        Self::on(config, Devices::default())
     }
 
-    /// Loads exact models onto this device from now on. Jobs stay one after the other.
-    pub fn on(mut self, device: Device) -> Self {
-        self.device = device;
-        self
+    /// Starts the threads, and loads exact models onto these devices.
+    pub fn on(config: PoolConfig, devices: Devices) -> Result<Self, EngineError> {
+        // Dropped where a driver cannot be started: those that were end then.
+        let pool = Self {
+            queues: Arc::new(Queues {
+                waiting: Mutex::default(),
+                changed: Condvar::new(),
+                closing: AtomicBool::new(false),
+                limit: config.queue.max(1),
+            }),
+            devices,
+        };
+        let drivers = pool.devices.len().max(1);
+        for driver in 0..drivers {
+            // What does not divide is for the first ones.
+            let threads = threads((config.threads + drivers - 1 - driver) / drivers)?;
+            let driven = pool.queues.clone();
+            thread::Builder::new()
+                .name(format!("engine-{driver}"))
+                .spawn(move || {
+                    while let Some(task) = driven.wait() {
+                        threads.install(task);
+                    }
+                })
+                .map_err(|error| EngineError::Threads(error.to_string()))?;
+        }
+        Ok(pool)
     }
 
     /// What exact models are loaded onto.
-    pub fn device(&self) -> &Device {
-        &self.device
+    pub fn devices(&self) -> &Devices {
+        &self.devices
     }
 
     /// Queues a job. Await the ticket for its outcome.
@@ -195,8 +202,10 @@ impl EnginePool {
 
     /// Queues the loading of a model: reading and hashing its files, and building its engine, take a while.
     pub fn load(&self, store: &ModelStore, model: ModelId) -> Result<Ticket<Arc<dyn Engine>>, EngineError> {
-        let (store, device) = (store.clone(), self.device.clone());
-        self.work(Priority::Inference, move |_| open_on(store.load(model)?, &device))
+        let (store, devices) = (store.clone(), self.devices.clone());
+        self.work(Priority::Inference, move |_| {
+            open_on(store.load(model)?, &devices)
+        })
     }
 
     /// Jobs that wait, of each priority.

@@ -1,15 +1,13 @@
 //! Loaded models, and running jobs on them.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, VecDeque},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use surety_engine::{Device, Engine, EngineError, EnginePool, Job, JobSink, Outcome, Priority, Ticket};
+use surety_engine::{Devices, Engine, EngineError, EnginePool, Job, JobSink, Outcome, Priority, Ticket};
 use surety_types::{ModelId, model::Operation, task::ResultClaim, trust::ItemsFound};
 use surety_worker_core::{Event, Failure};
 
@@ -21,9 +19,6 @@ pub struct Engines {
     loaded: BTreeMap<ModelId, Arc<dyn Engine>>,
     vitals: Arc<Vitals>,
     measured: Arc<Mutex<VecDeque<Event>>>,
-    /// Microseconds that were computed in all. What a job's own work took is the time it ran, less what was
-    /// added here meanwhile by jobs that it stood aside for.
-    computed: Arc<AtomicU64>,
 }
 
 /// Measurements that wait to be taken. The newest say most.
@@ -31,8 +26,8 @@ const MEASURED_MAX: usize = 32;
 
 impl Engines {
     /// What exact models run on.
-    pub fn device(&self) -> &Device {
-        self.pool.device()
+    pub fn devices(&self) -> &Devices {
+        self.pool.devices()
     }
 
     /// Models that are ready to run.
@@ -47,7 +42,6 @@ impl Engines {
             loaded: loaded.collect(),
             vitals,
             measured: Arc::default(),
-            computed: Arc::default(),
         }
     }
 
@@ -187,9 +181,8 @@ impl Engines {
         work: impl FnOnce(&mut JobSink) -> Result<T, EngineError> + Send + 'static,
         finish: impl FnOnce(T, Duration) -> U + Send + 'static,
     ) -> Result<Ticket<U>, ComputeError> {
-        let computed = self.computed.clone();
         let timed = move |sink: &mut JobSink| {
-            let timer = OwnTime::start(computed);
+            let timer = OwnTime::start();
             let made = work(sink);
             Ok(finish(made?, timer.end()))
         };
@@ -197,19 +190,23 @@ impl Engines {
     }
 }
 
-/// Measures what a job's own work takes, and adds it to what was computed in all when it ends, even by a
-/// panic: it is no time of the job beneath it.
+thread_local! {
+    /// Microseconds that were computed in this thread. What a job's own work took is the time it ran, less
+    /// what was added here meanwhile by jobs that it stood aside for: they run in the same thread.
+    static COMPUTED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Measures what a job's own work takes, and adds it to what was computed in its thread when it ends, even by
+/// a panic: it is no time of the job beneath it.
 struct OwnTime {
-    computed: Arc<AtomicU64>,
     before: u64,
     started: Instant,
 }
 
 impl OwnTime {
-    fn start(computed: Arc<AtomicU64>) -> Self {
+    fn start() -> Self {
         Self {
-            before: computed.load(Ordering::Relaxed),
-            computed,
+            before: COMPUTED.get(),
             started: Instant::now(),
         }
     }
@@ -222,7 +219,7 @@ impl OwnTime {
     /// One slow move while a speed is measured for the first time would keep this machine from bidding for
     /// good.
     fn so_far(&self) -> Duration {
-        let aside = self.computed.load(Ordering::Relaxed).saturating_sub(self.before);
+        let aside = COMPUTED.get().saturating_sub(self.before);
         self.started
             .elapsed()
             .saturating_sub(Duration::from_micros(aside))
@@ -232,7 +229,7 @@ impl OwnTime {
 impl Drop for OwnTime {
     fn drop(&mut self) {
         let micros = u64::try_from(self.so_far().as_micros()).unwrap_or(u64::MAX);
-        self.computed.fetch_add(micros, Ordering::Relaxed);
+        COMPUTED.set(COMPUTED.get().saturating_add(micros));
     }
 }
 
@@ -290,8 +287,8 @@ impl ComputeError {
                 EngineError::Panicked(_) | EngineError::Compute(_) | EngineError::Threads(_) => {
                     Failure::Failed
                 }
-                // Others have the device's memory; or it is used no more, and the processor is.
-                EngineError::Device(_) | EngineError::DeviceDiffers => Failure::Failed,
+                // Others have the device's memory; or it is used no more, and what is left is.
+                EngineError::Device { .. } | EngineError::DeviceDiffers { .. } => Failure::Failed,
                 _ => Failure::Permanent,
             },
         }
@@ -308,9 +305,8 @@ mod tests {
 
     #[test]
     fn what_a_job_stands_aside_for_is_no_time_of_its_own() {
-        let computed = Arc::<AtomicU64>::default();
-        let beneath = OwnTime::start(computed.clone());
-        let urgent = OwnTime::start(computed.clone());
+        let beneath = OwnTime::start();
+        let urgent = OwnTime::start();
         std::thread::sleep(SLOW);
         assert!(urgent.end() >= SLOW);
         assert!(beneath.end() < SLOW / 2);
@@ -318,10 +314,9 @@ mod tests {
 
     #[test]
     fn a_job_that_panics_leaves_its_time_to_nobody_else() {
-        let computed = Arc::<AtomicU64>::default();
-        let beneath = OwnTime::start(computed.clone());
+        let beneath = OwnTime::start();
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let _urgent = OwnTime::start(computed.clone());
+            let _urgent = OwnTime::start();
             std::thread::sleep(SLOW);
             panic!("as asked for");
         }));

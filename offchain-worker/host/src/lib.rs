@@ -9,6 +9,7 @@ mod drain;
 mod effect_error;
 mod effects;
 mod error;
+pub mod gpus;
 mod heartbeat;
 mod jobs;
 mod leaves;
@@ -56,6 +57,7 @@ pub use moves::Traces;
 pub use speeds::Speeds;
 pub use vitals::{Vitals, server::bind as bind_metrics};
 
+use gpus::Gpus;
 use jobs::Jobs;
 use outputs::Outputs;
 use retry::Backoff;
@@ -139,6 +141,7 @@ pub struct Host<C> {
     jobs: Jobs,
     outputs: Outputs,
     metrics: Option<Arc<TcpListener>>,
+    gpus: Option<Arc<Gpus>>,
     speeds: Option<Speeds>,
     block: u32,
     /// Tasks whose results the journal says that we have audited, with the outputs that we were shown.
@@ -167,6 +170,7 @@ impl<C: Core> Host<C> {
             core,
             journal,
             metrics: None,
+            gpus: None,
             speeds: None,
             block: 0,
             audited: audits::audited(records),
@@ -178,6 +182,12 @@ impl<C: Core> Host<C> {
     /// Answers there for health and metrics.
     pub fn with_metrics(mut self, listener: Option<TcpListener>) -> Self {
         self.metrics = listener.map(Arc::new);
+        self
+    }
+
+    /// Shows how its devices are, where there are any.
+    pub fn with_gpus(mut self, gpus: Gpus) -> Self {
+        self.gpus = Some(gpus).filter(|gpus| !gpus.is_empty()).map(Arc::new);
         self
     }
 
@@ -264,6 +274,9 @@ impl<C: Core> Host<C> {
                 let of = tools.clone();
                 parts.keep("offers", move || offers::keep(of.clone()));
             }
+        }
+        if let Some(gpus) = self.gpus.clone() {
+            parts.keep("gpus", move || gpus.clone().watch());
         }
         if let Some(listener) = self.metrics.clone() {
             let vitals = tools.vitals.clone();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use surety_engine::Device;
+use surety_engine::{Device, Devices};
 use surety_types::{
     model::Name,
     provider::{DeviceKind, DeviceProfile},
@@ -28,14 +28,16 @@ pub fn profile(threads: usize) -> DeviceProfile {
     }
 }
 
-/// The same with the device that exact models run on: its name and memory, where it has its own.
-pub fn profile_on(threads: usize, device: &Device) -> DeviceProfile {
+/// The same with the devices that exact models run on: their names, and the memory of the smallest, since
+/// each has every model whole.
+pub fn profile_on(threads: usize, devices: &Devices) -> DeviceProfile {
     let processor = profile(threads);
-    let Some(bytes) = device.memory_bytes() else {
+    let Some(bytes) = devices.iter().filter_map(Device::memory_bytes).min() else {
         return processor;
     };
+    let names: Vec<&str> = devices.iter().map(Device::name).collect();
     DeviceProfile {
-        name: Name::cut(device.name()),
+        name: Name::cut(&together(&names)),
         kind: DeviceKind::Cuda,
         memory_mib: u32::try_from(bytes >> 20).unwrap_or(u32::MAX),
         ..processor
@@ -62,6 +64,22 @@ pub fn free_memory_bytes() -> Option<u64> {
         _ => free,
     };
     (free > 0).then_some(free)
+}
+
+/// Several devices in one name: those of one kind are counted.
+fn together(names: &[&str]) -> String {
+    let mut kinds: Vec<(&str, usize)> = Vec::new();
+    for name in names {
+        match kinds.iter_mut().find(|(kind, _)| kind == name) {
+            Some((_, count)) => *count = count.saturating_add(1),
+            None => kinds.push((name, 1)),
+        }
+    }
+    let named = kinds.iter().map(|(kind, count)| match count {
+        1 => (*kind).to_owned(),
+        _ => format!("{count} x {kind}"),
+    });
+    named.collect::<Vec<_>>().join(", ")
 }
 
 fn bounded_name(name: &str) -> Name {
@@ -93,6 +111,12 @@ mod tests {
         assert_eq!(name.len(), 64);
         let odd = format!("x{long}");
         assert_eq!(bounded_name(&odd).len(), 63);
+    }
+
+    #[test]
+    fn devices_of_a_kind_are_counted() {
+        assert_eq!(together(&["H100"]), "H100");
+        assert_eq!(together(&["H100", "L4", "H100"]), "2 x H100, L4");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod audits;
 mod confirmations;
+mod device;
 mod drain;
 mod engine;
 mod generation;
@@ -15,7 +16,7 @@ mod served;
 mod sharing;
 mod showing;
 mod speeds;
-mod tiny;
+pub(crate) mod tiny;
 mod troubles;
 mod unserved;
 mod world;
@@ -237,6 +238,21 @@ async fn an_input_that_no_engine_can_use_is_given_up() {
     );
     assert_eq!(world.engine_runs(), 1, "tried once, and never again");
     host.stop().await;
+}
+
+/// What the processor has not confirmed is never committed to. It is computed again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_differs_ends_the_job_and_what_the_next_attempt_gives_is_committed() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(b"differ\n").await;
+    world.bid_and_assign(task).await;
+    world.until_final(|| !commits(&world).is_empty()).await;
+    assert_eq!(world.engine_runs(), 2);
+    let found = world.until_audited(task).await;
+    assert_eq!(found, surety_engine::content_hash(b"1 items"));
+    host.stop().await;
+    assert_eq!(commits(&world).len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

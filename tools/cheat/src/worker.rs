@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use surety_cli::assembly::{Assembly, WorkerParts};
-use surety_engine::{Device, Engine, EngineError, open, open_on};
+use surety_engine::{Devices, Engine, EngineError, open, open_on};
 use surety_models::ModelFiles;
 use surety_payer_calls::Config as PayerConfig;
 
@@ -51,7 +51,7 @@ impl BadWorker {
 }
 
 impl Assembly for BadWorker {
-    fn engine(&self, files: ModelFiles, device: &Device) -> Result<Arc<dyn Engine>, EngineError> {
+    fn engine(&self, files: ModelFiles, devices: &Devices) -> Result<Arc<dyn Engine>, EngineError> {
         let (alteration, of) = match self.cheat {
             Some(Cheat::ModelSwap) => return open_coarse(files),
             Some(Cheat::AlteredOutput | Cheat::WithheldOutput | Cheat::Crowding) => {
@@ -61,7 +61,7 @@ impl Assembly for BadWorker {
             Some(Cheat::AlteredToken) => (Alteration::Token, Of::All),
             Some(Cheat::WrongToken) => (Alteration::Output, Of::FullLength),
             Some(Cheat::FalseDispute) => (Alteration::Output, Of::First),
-            _ => return open_on(files, device),
+            _ => return open_on(files, devices),
         };
         Ok(Arc::new(AlteringEngine::new(open(files)?, alteration, of)))
     }

@@ -3,6 +3,7 @@
 //! Each check ends as ok, warn or fail, and says what to do. Checks do not stop at the first fault, and
 //! change nothing.
 
+mod devices;
 mod reached;
 mod validator;
 
@@ -100,6 +101,7 @@ pub(super) async fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
 async fn check_worker(context: &Context, role: DoctorRole, checks: &mut Checks) {
     let key = check_key(context, checks);
     check_machine(context, role, checks);
+    devices::check_devices(context, role, checks).await;
     if role != DoctorRole::Client {
         check_models(context, checks).await;
     }

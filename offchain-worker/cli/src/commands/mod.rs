@@ -5,6 +5,7 @@ mod ask;
 mod bond;
 mod calls;
 mod channel;
+mod devices;
 mod dispute;
 mod doctor;
 mod drain;

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use surety_access::Gate;
 use surety_chain_client::{AccountId, Call};
-use surety_engine::Device;
+use surety_engine::Devices;
 use surety_host::{Beside, Registration, Speeds, Tools, machine};
 use surety_network::{DataPlane, Node, StoreLimits};
 use surety_provider_calls::CallsConfig;
@@ -73,7 +73,7 @@ impl Role for ProviderConfig {
     }
 
     async fn enter(&self, tools: &Tools, node: &Node, stored: &[ModelManifest]) -> Result<Beside> {
-        let registration = registration(self.work.threads, tools.engines.device(), node.endpoints())?;
+        let registration = registration(self.work.threads, tools.engines.devices(), node.endpoints())?;
         worker::warn_of_unregistered(&*tools.chain, stored).await;
         let gate = Gate::of_provider(tools.chain.clone(), tools.stash.clone(), tools.outputs.clone());
         node.set_gate(Arc::new(gate));
@@ -127,7 +127,7 @@ pub(super) fn input_bytes_max(storage: &StoreLimits) -> u32 {
 }
 
 /// What the chain is told of this provider.
-fn registration(threads: usize, device: &Device, endpoints: Vec<Endpoint>) -> Result<Registration> {
+fn registration(threads: usize, devices: &Devices, endpoints: Vec<Endpoint>) -> Result<Registration> {
     let endpoints = Endpoints::try_from(endpoints)
         .map_err(|_| CliError::Internal("more endpoints than the chain takes".into()))?;
     if endpoints.is_empty() {
@@ -135,7 +135,7 @@ fn registration(threads: usize, device: &Device, endpoints: Vec<Endpoint>) -> Re
             "clients cannot reach this provider: name an address with --listen or --external".into(),
         ));
     }
-    let device = machine::profile_on(threads, device);
+    let device = machine::profile_on(threads, devices);
     Ok(Registration { device, endpoints })
 }
 

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 use serde::Serialize;
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When, address};
 use surety_chain_rpc::RpcChain;
-use surety_engine::{Choice, Device, Engine, EnginePool, PoolConfig, Priority};
+use surety_engine::{Engine, EnginePool, PoolConfig, Priority};
 use surety_host::{
     Audits, Beside, Core, Draining, Engines, Host, Speeds, Tools, Traces, Vitals, bind_metrics,
 };
@@ -26,7 +26,7 @@ use tokio::{
 use super::{
     Context,
     calls::{Calls, CallsParts},
-    drain,
+    devices, drain,
     part::Part,
     point_audits, reach,
 };
@@ -185,6 +185,7 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
         core: Box::new(core),
         journal: Arc::new(journal),
     });
+    let gpus = devices::shown(&parts.tools)?;
     // A verifier is reached by nobody.
     let telling = (!node.endpoints().is_empty())
         .then(|| tokio::spawn(reach::tell(parts.tools.chain.clone(), node.clone())));
@@ -204,6 +205,7 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
         tokio::spawn(drain::watch(context.out, (still.clone(), owed.clone()), stop));
     }
     let result = Host::new(parts.tools, beside, core, parts.journal, &records)
+        .with_gpus(gpus)
         .with_metrics(metrics)
         .with_speeds(speeds)
         .run(stopped)
@@ -442,21 +444,6 @@ pub(super) async fn check_stake(chain: &dyn Chain, stash: &AccountId, role: Stak
     }
 }
 
-/// What exact models run on. With `auto` it is the processor where no device can be used.
-fn open_device(config: &WorkConfig) -> Result<Device> {
-    let first = match config.device {
-        Choice::Auto => Choice::Cuda(0),
-        chosen => chosen,
-    };
-    match Device::open(first, config.device_memory_bytes_max) {
-        Err(reason) if config.device == Choice::Auto => {
-            tracing::info!(%reason, "no device is used");
-            Ok(Device::default())
-        }
-        opened => Ok(opened?),
-    }
-}
-
 /// Reads, checks and loads every model that is offered.
 async fn load(
     context: &Context,
@@ -464,20 +451,18 @@ async fn load(
     stored: &[ModelManifest],
     vitals: &Arc<Vitals>,
 ) -> Result<(Engines, Vec<Arc<dyn Engine>>)> {
-    let device = open_device(config)?;
-    tracing::info!(device = device.name(), "exact models run on this device");
-    let pool = EnginePool::new(PoolConfig {
+    let sizes = PoolConfig {
         threads: config.threads,
         ..PoolConfig::default()
-    })?
-    .on(device);
+    };
+    let pool = EnginePool::on(sizes, devices::open(config)?)?;
     let mut loaded = Vec::new();
     for manifest in stored {
         tracing::info!(model = models::name(manifest), "loading");
         let (store, model, assembly) = (context.models(), manifest.id(), context.assembly.clone());
-        let device = pool.device().clone();
+        let devices = pool.devices().clone();
         let engine = pool.work(Priority::Inference, move |_| {
-            assembly.engine(store.load(model)?, &device)
+            assembly.engine(store.load(model)?, &devices)
         });
         loaded.push(engine?.await?);
     }

@@ -126,7 +126,7 @@ fn every_problem_is_named_at_once() {
       rpc: "http://127.0.0.1:9944" must start with ws:// or wss://, such as ws://127.0.0.1:9944
       faucet: "faucet.example" must start with http:// or https://
       provider.threads: must be between 1 and 1024
-      provider.device: "gpu" is no device: say auto, cpu, or cuda:N, such as cuda:0
+      provider.device: "gpu" is no device: say auto, cpu, or cuda:N for one and cuda:N,M for several, each once, such as cuda:0,1
       provider.stash: "5Gnobody" is not an address (SS58, such as 5Grwva…)
       provider.price_per_unit: must be more than nothing
       provider.region: "de": write the two capital letters of a country, such as DE (ISO 3166-1 alpha-2)

@@ -4,7 +4,7 @@
 //   'A' bytes                                    allocate       -> number of the piece
 //   'W' piece length data                        write
 //   'R' piece length                             read           -> data
-//   'L' length name grid[3] block count (kind value)*          launch
+//   'L' length name grid[3] block count (kind value)*          launch; a table's value is how many pieces follow
 //   'P' a b b_from c m n k a_row a_stride b_row b_stride c_row c_stride batch      product
 // A request that is not sound ends the process with a message.
 
@@ -28,10 +28,12 @@ namespace {
 using Word = std::uint64_t;
 
 // The source's kinds of arguments, as backend.rs numbers them.
-enum Kind : Word { MEMORY = 0, NOTHING = 1, U32 = 2, U64 = 3, F32 = 4 };
+enum Kind : Word { MEMORY = 0, NOTHING = 1, U32 = 2, U64 = 3, F32 = 4, TABLE_OF = 5 };
 
 struct Argument {
   Word kind, value;
+  // Of a table: pieces of memory, `value` of them.
+  std::vector<Word> pieces;
 };
 
 struct Piece {
@@ -59,13 +61,29 @@ const Piece &piece(Word number, Word bytes) {
 }
 
 template <class T>
+T *address(Word number) {
+  unsigned char *at = piece(number, 0).at;
+  if (reinterpret_cast<std::uintptr_t>(at) % alignof(T) != 0) fail("memory is not aligned");
+  return reinterpret_cast<T *>(at);
+}
+
+template <class T>
+void convert(const Argument &argument, kernels::Table<T> &table) {
+  if (argument.kind != TABLE_OF || argument.value > TABLE) fail("another kind where the kernel takes a table");
+  table = {};
+  for (Word i = 0; i < argument.value; i++) table.at[i] = address<T>(argument.pieces[i]);
+}
+
+template <class T>
 T convert(const Argument &argument) {
-  if constexpr (std::is_pointer_v<T>) {
+  if constexpr (std::is_class_v<T>) {
+    T table;
+    convert(argument, table);
+    return table;
+  } else if constexpr (std::is_pointer_v<T>) {
     if (argument.kind == NOTHING) return nullptr;
     if (argument.kind != MEMORY) fail("a number where the kernel takes memory");
-    unsigned char *at = piece(argument.value, 0).at;
-    if (reinterpret_cast<std::uintptr_t>(at) % alignof(std::remove_pointer_t<T>) != 0) fail("memory is not aligned");
-    return reinterpret_cast<T>(at);
+    return address<std::remove_pointer_t<T>>(argument.value);
   } else if constexpr (std::is_same_v<T, float>) {
     if (argument.kind != F32) fail("another kind where the kernel takes a float");
     return __uint_as_float(static_cast<unsigned>(argument.value));
@@ -95,10 +113,12 @@ Kernel checked(void (*kernel)(T...)) {
 
 #define KERNEL(name) {#name, checked(kernels::name)}
 const std::map<std::string, Kernel> KERNELS = {
-    KERNEL(quantize), KERNEL(quantize12), KERNEL(dots),     KERNEL(dots12), KERNEL(flush),      KERNEL(embed),  KERNEL(embed12), KERNEL(layer_norm),
-    KERNEL(rms_norm), KERNEL(gelu),     KERNEL(gelu_tanh),  KERNEL(swiglu), KERNEL(accumulate),
-    KERNEL(gather),   KERNEL(rotate),   KERNEL(quantize_heads), KERNEL(append),     KERNEL(score),  KERNEL(softmax),
-    KERNEL(mix),      KERNEL(mean_pool), KERNEL(l2_normalize), KERNEL(copy),
+    KERNEL(quantize),    KERNEL(quantize12),    KERNEL(normalize),    KERNEL(normalize_quantize), KERNEL(normalize_quantize12),
+    KERNEL(product_few), KERNEL(product_few12), KERNEL(product_many), KERNEL(product_many12), KERNEL(dots),
+    KERNEL(dots12),      KERNEL(flush),         KERNEL(embed),        KERNEL(embed12),       KERNEL(gelu),
+    KERNEL(gelu_tanh),   KERNEL(swiglu),        KERNEL(accumulate),   KERNEL(gather),        KERNEL(rotate),
+    KERNEL(copy),        KERNEL(quantize_heads), KERNEL(append),      KERNEL(score),         KERNEL(softmax),
+    KERNEL(mix),         KERNEL(mean_pool),     KERNEL(l2_normalize),
 };
 
 void read_exactly(void *into, Word bytes) {
@@ -122,6 +142,8 @@ void launch(bool backwards) {
   for (Argument &argument : arguments) {
     argument.kind = word();
     argument.value = word();
+    if (argument.kind == TABLE_OF) argument.pieces.resize(argument.value);
+    for (Word &number : argument.pieces) number = word();
   }
   auto kernel = KERNELS.find(name);
   if (kernel == KERNELS.end()) fail("no such kernel");

@@ -12,11 +12,30 @@ use std::{
 use surety_cuda::{Argument, Error, GpuBackend, Product, SOURCE, Shape};
 use surety_exact::GROUP;
 
-/// In which order the threads of a block run between barriers.
+/// In which order the threads of a block run between barriers. Each has tensor cores of its own kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
+    /// As on Ampere and later.
     Forwards,
+    /// As on Turing.
     Backwards,
+}
+
+impl Order {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Forwards => "forwards",
+            Self::Backwards => "backwards",
+        }
+    }
+
+    /// What CUDA's compilers call the device.
+    fn architecture(self) -> u32 {
+        match self {
+            Self::Forwards => 800,
+            Self::Backwards => 750,
+        }
+    }
 }
 
 /// The running program.
@@ -33,12 +52,8 @@ pub struct Piece(u64);
 
 impl Emulator {
     pub fn start(order: Order) -> Self {
-        let word = match order {
-            Order::Forwards => "forwards",
-            Order::Backwards => "backwards",
-        };
-        let mut child = Command::new(program())
-            .arg(word)
+        let mut child = Command::new(program(order))
+            .arg(order.word())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -105,11 +120,15 @@ impl GpuBackend for Emulator {
         for argument in arguments {
             numbers.extend(match argument {
                 Argument::Memory(piece) => [0, piece.0],
+                Argument::Table(pieces) => [5, pieces.len() as u64],
                 Argument::Null => [1, 0],
                 Argument::U32(value) => [2, u64::from(*value)],
                 Argument::U64(value) => [3, *value],
                 Argument::F32(value) => [4, value.to_bits().into()],
             });
+            if let Argument::Table(pieces) = argument {
+                numbers.extend(pieces.iter().map(|piece| piece.0));
+            }
         }
         let mut bytes = vec![b'L'];
         bytes.extend((kernel.len() as u64).to_le_bytes());
@@ -127,13 +146,18 @@ impl GpuBackend for Emulator {
     }
 }
 
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(build)
+fn program(order: Order) -> &'static Path {
+    static FORWARDS: OnceLock<PathBuf> = OnceLock::new();
+    static BACKWARDS: OnceLock<PathBuf> = OnceLock::new();
+    let program = match order {
+        Order::Forwards => &FORWARDS,
+        Order::Backwards => &BACKWARDS,
+    };
+    program.get_or_init(|| build(order.architecture()))
 }
 
 /// Builds the program, once for one state of its sources.
-fn build() -> PathBuf {
+fn build(architecture: u32) -> PathBuf {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
     let files = [
         ("kernels.cu", SOURCE),
@@ -141,8 +165,10 @@ fn build() -> PathBuf {
         ("shim.h", include_str!("shim.h")),
     ];
     let mut hasher = DefaultHasher::new();
-    (files, &compiler, GROUP).hash(&mut hasher);
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("emulator-{:016x}", hasher.finish()));
+    (files, &compiler, GROUP, architecture).hash(&mut hasher);
+    // Only tests of a folder `tests` are given one of their own.
+    let folder = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let program = folder.join(format!("emulator-{:016x}", hasher.finish()));
     if program.exists() {
         return program;
     }
@@ -163,6 +189,7 @@ fn build() -> PathBuf {
             "-fno-math-errno",
         ])
         .arg(format!("-DGROUP={GROUP}"))
+        .arg(format!("-D__CUDA_ARCH__={architecture}"))
         .arg(sources.join("main.cpp"))
         .arg("-o")
         .arg(&own)

@@ -1,6 +1,6 @@
 //! What has no canonical result.
 
-use surety_cuda::{Error, GpuBackend, Heads, Kernels, Mask, Quanta, Rows, Weights};
+use surety_cuda::{Error, GpuBackend, Heads, Kernels, Mask, Norm, Quanta, Rows, Weights};
 use surety_exact::{ArithmeticError, Precision};
 
 use super::attention::quantized;
@@ -41,6 +41,25 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let infinite = kernels.upload(&[f32::MAX, f32::INFINITY]).unwrap();
     kernels.rms_norm(&infinite, &one, 1e-5, &mut out).unwrap();
     assert_eq!(kernels.check(), not_finite, "a norm of an infinity");
+
+    let (norm, smoothing) = (
+        Norm {
+            weight: &one,
+            bias: None,
+            epsilon: 1e-5,
+        },
+        kernels.upload(&[f32::MAX; 2]).unwrap(),
+    );
+    let mut into = Rows::new(Precision::Int8);
+    kernels
+        .norm_quantize(&infinite, &norm, None, None, &mut into)
+        .unwrap();
+    assert_eq!(kernels.check(), not_finite, "a norm of an infinity, quantized");
+    let apart = kernels.upload(&[10.0, 0.0]).unwrap();
+    kernels
+        .norm_quantize(&apart, &norm, None, Some(&smoothing), &mut into)
+        .unwrap();
+    assert_eq!(kernels.check(), not_finite, "a smoothing that overflows");
 
     // Each result would be 0.
     kernels.rms_norm(&large, &one, 1e-5, &mut out).unwrap();
@@ -135,6 +154,7 @@ fn shapes<M: GpuBackend>(kernels: &mut Kernels<M>) {
         shape,
         "a small output"
     );
+    assert_eq!(kernels.products(&rows, &mut []), shape, "a product by nothing");
 
     let numbers = kernels.numbers(&[0, 3]).unwrap();
     let mut out = kernels.floats(4).unwrap();

@@ -5,6 +5,7 @@ use surety_exact as exact;
 
 use super::{Random, assert_same, values};
 
+const PATHS: [Path; 5] = [Path::Auto, Path::Few, Path::Many, Path::Library, Path::Dots];
 const PRECISIONS: [exact::Precision; 2] = [exact::Precision::Int8, exact::Precision::Int12];
 
 struct Case {
@@ -73,6 +74,17 @@ impl Case {
         out
     }
 
+    /// On every path.
+    fn check<M: GpuBackend>(&self, kernels: &mut Kernels<M>, rows: &[f32], what: &str) {
+        let expected = self.expected(rows);
+        for path in PATHS {
+            kernels.take(path);
+            let what = format!("{:?}: {what}, {path:?}", self.precision);
+            assert_same(&self.found(kernels, rows), &expected, &what);
+        }
+        kernels.take(Path::Auto);
+    }
+
     fn found<M: GpuBackend>(&self, kernels: &mut Kernels<M>, rows: &[f32]) -> Vec<f32> {
         let count = rows.len() / self.inputs;
         let packed = kernels.pack(&self.weights()).unwrap();
@@ -127,19 +139,96 @@ pub fn products_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
         (129, 130),
         (384, 40),
         (1000, 7),
+        // More groups than a block of few rows takes at a time, twice and three times.
+        (1200, 20),
+        (2200, 5),
     ];
     for (inputs, outputs) in sizes {
-        for (count, precision) in [1, 2, 8, 9, 33]
+        for (count, precision) in [1, 2, 8, 9, 33, 70]
             .into_iter()
             .flat_map(|n| PRECISIONS.map(|p| (n, p)))
         {
             let case = Case::new(&mut random, precision, (inputs, outputs), count % 2 == 1);
             let rows = rows(&mut random, count, inputs);
-            let expected = case.expected(&rows);
-            for path in [Path::Own, Path::Library, Path::Auto] {
-                kernels.take(path);
-                let what = format!("{precision:?}: {count} rows, {inputs} to {outputs}, {path:?}");
-                assert_same(&case.found(kernels, &rows), &expected, &what);
+            case.check(kernels, &rows, &format!("{count} rows, {inputs} to {outputs}"));
+        }
+    }
+}
+
+/// Every term of a sum is as large as it can be, with one sign or two; and numbers that no conversion gives,
+/// whose sums wrap.
+pub fn products_of_the_largest_numbers_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(10);
+    let (inputs, outputs) = (300, 18);
+    let extremes: [(exact::Precision, &[i16]); 6] = [
+        (exact::Precision::Int8, &[127]),
+        (exact::Precision::Int8, &[-128]),
+        (exact::Precision::Int8, &[-128, 127, 0]),
+        (exact::Precision::Int12, &[-2047, 2047, 2047, 63, -64]),
+        (exact::Precision::Int12, &[8191, -8192]),
+        (exact::Precision::Int12, &[i16::MIN, i16::MAX]),
+    ];
+    for (precision, extremes) in extremes {
+        let mut case = Case::new(&mut random, precision, (inputs, outputs), true);
+        case.smoothing_scale = None;
+        for (i, q) in case.q.iter_mut().enumerate() {
+            *q = extremes[i % extremes.len()];
+        }
+        case.bytes = case.q.iter().map(|q| *q as i8).collect();
+        for signs in [&[1.0][..], &[-1.0], &[1.0, -1.0, -1.0], &[0.0]] {
+            let rows: Vec<f32> = signs.iter().copied().cycle().take(40 * inputs).collect();
+            case.check(
+                kernels,
+                &rows,
+                &format!("weights of {extremes:?}, rows of {signs:?}"),
+            );
+        }
+    }
+}
+
+/// Matrices of different sizes, some of several blocks, with and without a bias.
+pub fn products_of_the_same_rows_are_one_launch<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(11);
+    let inputs = 200;
+    for (outputs, precision) in [[5, 140, 17], [130, 1, 16]]
+        .into_iter()
+        .flat_map(|outputs| PRECISIONS.map(|p| (outputs, p)))
+    {
+        for count in [1, 20, 66] {
+            let rows = rows(&mut random, count, inputs);
+            let mut cases: Vec<Case> = outputs
+                .iter()
+                .map(|outputs| Case::new(&mut random, precision, (inputs, *outputs), outputs % 2 == 1))
+                .collect();
+            for case in &mut cases {
+                case.smoothing_scale = None;
+            }
+            // The last is not for tensor cores, nor are the others beside it.
+            if count == 20 && precision == exact::Precision::Int12 {
+                cases[2].q.fill(i16::MIN);
+            }
+            let on_machine = kernels.upload(&rows).unwrap();
+            let mut quantized = Rows::new(precision);
+            kernels
+                .quantize(&on_machine, inputs, None, &mut quantized)
+                .unwrap();
+            for some in [&cases[..1], &cases[..2], &cases] {
+                let mut parts: Vec<_> = some
+                    .iter()
+                    .map(|case| {
+                        let packed = kernels.pack(&case.weights()).unwrap();
+                        (packed, kernels.floats(count * case.outputs).unwrap())
+                    })
+                    .collect();
+                for path in PATHS {
+                    kernels.take(path);
+                    let mut given: Vec<_> = parts.iter_mut().map(|(packed, out)| (&*packed, out)).collect();
+                    kernels.products(&quantized, &mut given).unwrap();
+                    for (case, (_, out)) in some.iter().zip(&parts) {
+                        let what = format!("{precision:?}: {count} rows to {outputs:?}, {path:?}");
+                        assert_same(&values(kernels, out), &case.expected(&rows), &what);
+                    }
+                }
             }
         }
     }
@@ -169,7 +258,7 @@ pub fn rounds_of_rows_do_not_show<M: GpuBackend>(kernels: &mut Kernels<M>) {
     // A row takes 3 groups of 32 padded outputs.
     for room in [1, 5 * 3 * 32, 22 * 3 * 32] {
         kernels.limit(room);
-        for path in [Path::Own, Path::Library] {
+        for path in [Path::Dots, Path::Library] {
             kernels.take(path);
             assert_same(
                 &case.found(kernels, &rows),

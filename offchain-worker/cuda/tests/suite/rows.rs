@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use surety_cuda::{GpuBackend, Kernels};
+use surety_cuda::{GpuBackend, Kernels, Norm, Quanta, Rows, Weights};
 use surety_exact as exact;
 
 use super::{Random, assert_same, range, values};
@@ -89,6 +89,67 @@ pub fn norms_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
             }
             kernels.rms_norm(&on_machine, &by, epsilon, &mut out).unwrap();
             assert_same(&values(kernels, &out), &expected, &format!("rms norm, {what}"));
+        }
+    }
+}
+
+/// A norm with what quantizes in one launch is a norm, then quantizing: seen by a product of the rows.
+pub fn norms_quantize_what_they_give<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(12);
+    for (width, count) in [(1, 1), (33, 3), (128, 2), (129, 20), (1000, 5)] {
+        for precision in [exact::Precision::Int8, exact::Precision::Int12] {
+            let rows = random.activations(count * width);
+            let (weight, bias) = (random.activations(width), random.activations(width));
+            let smoothing_scale: Vec<f32> = (0..width).map(|_| 0.5 + random.unit().abs()).collect();
+            let (q, scales) = (
+                random.quanta(precision, 3 * width),
+                random.scales(3 * exact::groups(width)),
+            );
+            let bytes: Vec<i8> = q.iter().map(|q| *q as i8).collect();
+            let packed = kernels.pack(&Weights {
+                inputs: width,
+                outputs: 3,
+                q: match precision {
+                    exact::Precision::Int8 => Quanta::Int8(&bytes),
+                    exact::Precision::Int12 => Quanta::Int12(&q),
+                },
+                scales: &scales,
+                bias: None,
+            });
+            let packed = packed.unwrap();
+            let on_machine = kernels.upload(&rows).unwrap();
+            let (by, plus) = (kernels.upload(&weight).unwrap(), kernels.upload(&bias).unwrap());
+            let smoothing = kernels.upload(&smoothing_scale).unwrap();
+            for bias in [None, Some(&plus)] {
+                let norm = Norm {
+                    weight: &by,
+                    bias,
+                    epsilon: 1e-5,
+                };
+                let mut normed = kernels.floats(rows.len()).unwrap();
+                kernels.norm(&on_machine, &norm, &mut normed).unwrap();
+                let expected_normed = values(kernels, &normed);
+                for (smoothing, kept) in [(None, true), (Some(&smoothing), false), (Some(&smoothing), true)] {
+                    let what = format!("{precision:?}: {count} rows of {width}, {}", bias.is_some());
+                    let product = |kernels: &mut Kernels<M>, rows: &Rows<M>| {
+                        let mut out = kernels.floats(count * 3).unwrap();
+                        kernels.product(rows, &packed, &mut out).unwrap();
+                        values(kernels, &out)
+                    };
+                    let mut apart = Rows::new(precision);
+                    kernels.quantize(&normed, width, smoothing, &mut apart).unwrap();
+                    let expected = product(kernels, &apart);
+                    let (mut out, mut together) = (kernels.floats(rows.len()).unwrap(), Rows::new(precision));
+                    let into = kept.then_some(&mut out);
+                    kernels
+                        .norm_quantize(&on_machine, &norm, into, smoothing, &mut together)
+                        .unwrap();
+                    assert_same(&product(kernels, &together), &expected, &what);
+                    if kept {
+                        assert_same(&values(kernels, &out), &expected_normed, &what);
+                    }
+                }
+            }
         }
     }
 }

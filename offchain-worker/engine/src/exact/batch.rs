@@ -220,7 +220,7 @@ impl ExactLlama {
     pub(crate) fn begin(&self, request: Request, prefix: Option<Computed>) -> Generating {
         // What others go on from has room for them: memory is taken as positions come.
         let empty = || Computed {
-            kv: self.runs().kv(self.model.context()),
+            kv: self.runs_together().kv(self.model.context()),
             trace: TopLevel::new(self.model.trace_shape()),
         };
         Generating {
@@ -275,9 +275,9 @@ impl ExactLlama {
         let mut pieces: Vec<_> = turns.iter_mut().map(|turn| turn.piece()).collect();
         let lengths: Vec<usize> = pieces.iter().map(|piece| piece.tokens.len()).collect();
         // Where they are not all in one place, each is taken alone.
-        let on = pieces
-            .first()
-            .map_or_else(|| self.runs(), |first| self.runs_of(first.kv));
+        let Some(on) = pieces.first().map(|first| self.runs_of(first.kv)) else {
+            return Ok(());
+        };
         on.forward_together(&mut pieces, &mut memory.workspace, &mut trace)?;
         let (mut end, width) = (0, self.model.width());
         for (turn, rows) in turns.iter_mut().zip(lengths) {
@@ -299,7 +299,7 @@ impl ExactLlama {
         states: &[f32],
         logits: &mut Vec<f32>,
     ) -> Vec<Result<u32, Fault>> {
-        match self.runs().logits(states, logits) {
+        match self.runs_together().logits(states, logits) {
             Ok(()) => logits
                 .par_chunks(self.model.vocabulary())
                 .zip(generating)

@@ -19,11 +19,11 @@ use surety_types::{
 };
 
 use super::{
-    backend::{Device, Encoder, Fault, Trust},
+    backend::{Copies, Devices, Encoder, Fault, Runs, Standing},
     bert::{BertModel, Scratch},
     dispute::{EmbedWork, OwnTrace},
     probe::Probe,
-    recheck::{random_below, test_encoder},
+    recheck::{encoders, random_below},
     trace::{TopLevel, hash::blob_hash},
 };
 use crate::{
@@ -42,9 +42,8 @@ pub struct ExactBert {
     manifest: ModelManifest,
     architecture: Architecture,
     model: Arc<BertModel>,
-    /// On a device, where there is one.
-    device: Option<Arc<dyn Encoder>>,
-    trust: Trust,
+    /// On devices, where there are any.
+    copies: Copies<dyn Encoder>,
 }
 
 /// An item of the input, with its index.
@@ -64,6 +63,8 @@ pub(super) struct Own {
 struct Embedded {
     row: Vec<f32>,
     leaves: Vec<ContentHash>,
+    /// The device that has computed it, if it was one.
+    by: Option<Standing>,
 }
 
 impl ExactBert {
@@ -84,33 +85,25 @@ impl ExactBert {
             manifest,
             architecture,
             model,
-            device: None,
-            trust: Trust::default(),
+            copies: Copies::default(),
         })
     }
 
-    /// The same on a device, once that has given this model's numbers.
+    /// The same on devices: on those that give this model's numbers.
     ///
     /// # Errors
-    /// [`EngineError::Device`], [`EngineError::DeviceDiffers`].
-    pub fn on(self, device: &Device) -> Result<Self, EngineError> {
-        let Some(backend) = &device.backend else {
-            return Ok(self);
-        };
-        let there = backend.encoder(&self.model)?;
-        test_encoder(&self.model, &*there)?;
+    /// [`EngineError::Device`], [`EngineError::DeviceDiffers`], where none of them can be used, or one has
+    /// too little memory.
+    pub fn on(self, devices: &Devices) -> Result<Self, EngineError> {
         Ok(Self {
-            device: Some(there),
-            trust: device.trust.clone(),
+            copies: encoders(&self.model, devices)?,
             ..self
         })
     }
 
-    fn runs(&self) -> &dyn Encoder {
-        match &self.device {
-            Some(device) if !self.trust.is_lost() => &**device,
-            _ => &*self.model,
-        }
+    /// What others are held against.
+    fn processor(&self) -> Runs<'_, dyn Encoder> {
+        Runs::Processor(&*self.model)
     }
 
     /// Everything about a job.
@@ -143,44 +136,60 @@ impl ExactBert {
             .max(1);
         let mut embedded = Vec::new();
         report(sink, 0, total)?;
-        let on = self.runs();
         for start in (0..total).step_by(wave) {
             let items = start..start.saturating_add(count(wave)).min(total);
             let items = items.map(|index| Item {
                 index,
                 ids: input.item(index),
             });
-            embedded.extend(self.wave(on, &items.collect::<Vec<_>>())?);
+            embedded.extend(self.wave(&items.collect::<Vec<_>>())?);
             report(sink, count(embedded.len()), total)?;
         }
-        let item = random_below(embedded.len());
-        if let Some(found) = embedded.get(item) {
-            let index = count(item);
+        self.recheck(&embedded, |place| {
+            let index = count(place);
             let ids = input.item(index);
-            self.recheck(on, &Item { index, ids }, found)?;
-        }
+            Item { index, ids }
+        })?;
         Ok(embedded)
     }
 
-    /// Computes an item of a device's results again. Once it differs, the device is not used any more.
+    /// Of each device that had a part in it, computes one item again, chosen at random. Once it differs, that
+    /// device is not used any more.
     ///
     /// # Errors
-    /// [`EngineError::DeviceDiffers`], also where the device was found out meanwhile.
-    fn recheck(&self, on: &dyn Encoder, item: &Item, found: &Embedded) -> Result<(), EngineError> {
-        if on.is_processor() {
-            return Ok(());
+    /// [`EngineError::DeviceDiffers`], [`EngineError::Device`], also where a device was found out meanwhile.
+    fn recheck(&self, found: &[Embedded], item: impl Fn(usize) -> Item) -> Result<(), EngineError> {
+        let mut devices: Vec<(&Standing, Vec<usize>)> = Vec::new();
+        for (place, embedded) in found.iter().enumerate() {
+            let Some(by) = &embedded.by else { continue };
+            match devices.iter_mut().find(|(device, _)| device.is(by)) {
+                Some((_, places)) => places.push(place),
+                None => devices.push((by, vec![place])),
+            }
         }
-        let item = std::slice::from_ref(item);
-        let own = self.batch(&*self.model, item, &mut Scratch::default());
-        let bits = |row: &[f32]| -> Vec<u32> { row.iter().map(|value| value.to_bits()).collect() };
-        let same = |own: &Embedded| bits(&own.row) == bits(&found.row) && own.leaves == found.leaves;
-        match own {
-            Ok(own) if own.iter().all(same) && !self.trust.is_lost() => Ok(()),
-            _ => Err(self.differs()),
+        for (device, places) in devices {
+            let place = places.get(random_below(places.len())).copied().unwrap_or(0);
+            if let Some(found) = found.get(place) {
+                self.recheck_item(device, &item(place), found)?;
+            }
         }
+        Ok(())
     }
 
-    /// Runs one item, and lets somebody look on.
+    fn recheck_item(&self, device: &Standing, item: &Item, found: &Embedded) -> Result<(), EngineError> {
+        let item = std::slice::from_ref(item);
+        let own = self.batch(&self.processor(), item, &mut Scratch::default());
+        let bits = |row: &[f32]| -> Vec<u32> { row.iter().map(|value| value.to_bits()).collect() };
+        let same = |own: &Embedded| bits(&own.row) == bits(&found.row) && own.leaves == found.leaves;
+        if !own.is_ok_and(|own| own.iter().all(same)) {
+            return Err(device.differs());
+        }
+        // Another job may have found it out meanwhile.
+        device.dropped().map_or(Ok(()), Err)
+    }
+
+    /// Runs one item, and lets somebody look on: on the processor, since nothing is said in a dispute that
+    /// only a device has seen.
     pub(super) fn look(
         &self,
         job: &Job,
@@ -190,9 +199,9 @@ impl ExactBert {
     ) -> Result<(), EngineError> {
         report(sink, 0, 1)?;
         let ids = self.reader(job).item(item);
-        self.runs()
+        self.model
             .embed(&[&ids], &mut Scratch::default(), probe)
-            .map_err(|fault| failed(item, fault))?;
+            .map_err(|fault| failed(item, fault.into()))?;
         Ok(())
     }
 
@@ -241,17 +250,16 @@ impl ExactBert {
         Ok(Layout::new(&self.architecture, facts)?)
     }
 
-    /// The device has computed something else than the processor.
-    fn differs(&self) -> EngineError {
-        self.trust.lose();
-        EngineError::DeviceDiffers
-    }
-
-    /// Some items' results, in their order.
-    fn wave(&self, on: &dyn Encoder, items: &[Item]) -> Result<Vec<Embedded>, EngineError> {
-        let results: Vec<_> = batches(items, on.batch_rows())
+    /// Some items' results, in their order: on as many devices as there are, and with all threads.
+    fn wave(&self, items: &[Item]) -> Result<Vec<Embedded>, EngineError> {
+        let rows: usize = items.iter().map(|item| item.ids.len()).sum();
+        let devices = self.copies.count().max(1);
+        let most = self.copies.first(&*self.model).batch_rows();
+        let results: Vec<_> = batches(items, rows.div_ceil(devices).clamp(1, most))
             .into_par_iter()
-            .map_init(Scratch::default, |scratch, batch| self.batch(on, batch, scratch))
+            .map_init(Scratch::default, |scratch, batch| {
+                self.batch(&self.copies.next(&*self.model), batch, scratch)
+            })
             .collect();
         let mut embedded = Vec::with_capacity(items.len());
         for result in results {
@@ -262,23 +270,23 @@ impl ExactBert {
 
     fn batch(
         &self,
-        on: &dyn Encoder,
+        on: &Runs<'_, dyn Encoder>,
         items: &[Item],
         scratch: &mut Scratch,
     ) -> Result<Vec<Embedded>, EngineError> {
         let sequences: Vec<&[u32]> = items.iter().map(|item| &item.ids[..]).collect();
         let mut trace = TopLevel::new(self.model.trace_shape());
-        let pooled = match (on.embed(&sequences, scratch, &mut trace), items) {
-            (Ok(pooled), _) => pooled,
-            (Err(fault @ Fault::Device(_)), _) => return Err(failed(0, fault)),
+        let pooled = match (on.embed(&sequences, scratch, &mut trace), items, on.standing()) {
+            (Ok(pooled), ..) => pooled,
+            (Err(fault @ Fault::Device { .. }), ..) => return Err(failed(0, fault)),
             // That it has no result is told once the processor has none either.
-            (Err(_), [_]) if !on.is_processor() => {
-                let own = self.batch(&*self.model, items, scratch);
-                return own.and_then(|_| Err(self.differs()));
+            (Err(_), [_], Some(device)) => {
+                let own = self.batch(&self.processor(), items, scratch);
+                return own.and_then(|_| Err(device.differs()));
             }
-            (Err(fault), [item]) => return Err(failed(item.index, fault)),
+            (Err(fault), [item], None) => return Err(failed(item.index, fault)),
             // Which of them it was is found one by one; the first is told.
-            (Err(_), _) => {
+            (Err(_), ..) => {
                 let singly = items
                     .iter()
                     .map(|item| self.batch(on, std::slice::from_ref(item), scratch));
@@ -295,6 +303,7 @@ impl ExactBert {
         let embedded = results.map(|(row, leaves)| Embedded {
             row: row.to_vec(),
             leaves: leaves.concat(),
+            by: on.standing().cloned(),
         });
         Ok(embedded.collect())
     }
@@ -412,7 +421,7 @@ fn failed(item: u32, fault: Fault) -> EngineError {
         }
         Fault::Arithmetic(ArithmeticError::NotFinite) => EngineError::NotFinite { item },
         Fault::Arithmetic(ArithmeticError::ZeroNorm) => EngineError::ZeroVector { item },
-        Fault::Device(error) => EngineError::Device(error),
+        Fault::Device { device, error } => EngineError::Device { device, error },
     }
 }
 

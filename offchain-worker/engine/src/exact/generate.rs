@@ -14,12 +14,12 @@ use surety_types::{
 };
 
 use super::{
-    backend::{Decoder, Device, Fault, Trust},
+    backend::{Copies, Decoder, Devices, Fault, Runs},
     dispute::{GenerateWork, OwnTrace},
     kv::{KvCache, Piece},
     llama::{LlamaModel, Sequence},
     probe::Probe,
-    recheck::test_decoder,
+    recheck::decoders,
     sampler::Sampler,
     trace::{GenerationLeaves, TopLevel},
 };
@@ -35,9 +35,8 @@ pub struct ExactLlama {
     manifest: ModelManifest,
     architecture: Architecture,
     pub(super) model: Arc<LlamaModel>,
-    /// On a device, where there is one.
-    device: Option<Arc<dyn Decoder>>,
-    pub(super) trust: Trust,
+    /// On devices, where there are any.
+    copies: Copies<dyn Decoder>,
 }
 
 /// A request, read.
@@ -83,42 +82,36 @@ impl ExactLlama {
             architecture,
             manifest,
             model,
-            device: None,
-            trust: Trust::default(),
+            copies: Copies::default(),
         })
     }
 
-    /// The same on a device, once that has given this model's numbers.
+    /// The same on devices: on those that give this model's numbers.
     ///
     /// # Errors
-    /// [`EngineError::Device`], [`EngineError::DeviceDiffers`].
-    pub fn on(self, device: &Device) -> Result<Self, EngineError> {
-        let Some(backend) = &device.backend else {
-            return Ok(self);
-        };
-        let there = backend.decoder(&self.model)?;
-        test_decoder(&self.model, &*there)?;
+    /// [`EngineError::Device`], [`EngineError::DeviceDiffers`], where none of them can be used, or one has
+    /// too little memory.
+    pub fn on(self, devices: &Devices) -> Result<Self, EngineError> {
         Ok(Self {
-            device: Some(there),
-            trust: device.trust.clone(),
+            copies: decoders(&self.model, devices)?,
             ..self
         })
     }
 
-    /// What new sequences run on.
-    pub(super) fn runs(&self) -> &dyn Decoder {
-        match &self.device {
-            Some(device) if !self.trust.is_lost() => &**device,
-            _ => &*self.model,
-        }
+    /// What a new sequence runs on.
+    pub(super) fn runs(&self) -> Runs<'_, dyn Decoder> {
+        self.copies.next(&*self.model)
+    }
+
+    /// What those run on that share their steps.
+    pub(super) fn runs_together(&self) -> &dyn Decoder {
+        self.copies.first(&*self.model)
     }
 
     /// What a sequence with these keys and values runs on: it stays where it began.
     pub(super) fn runs_of(&self, kv: &KvCache) -> &dyn Decoder {
-        match &self.device {
-            Some(device) if kv.on_processor().is_none() => &**device,
-            _ => &*self.model,
-        }
+        let device = kv.device().and_then(|device| self.copies.on(device));
+        device.unwrap_or(&*self.model)
     }
 
     /// Computes something with new sequences. That a device has no result for it is told once the processor
@@ -127,10 +120,16 @@ impl ExactLlama {
         &self,
         mut compute: impl FnMut(&dyn Decoder) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        let on_device = self.device.is_some() && !self.trust.is_lost();
-        match compute(self.runs()) {
-            Err(EngineError::NotFinite { .. }) if on_device => compute(&*self.model),
-            result => result,
+        let on = self.runs();
+        let result = compute(&*on);
+        match (result, on.standing()) {
+            (Err(EngineError::NotFinite { .. }), Some(device)) => {
+                let own = compute(&*self.model)?;
+                // The processor has one.
+                device.differs();
+                Ok(own)
+            }
+            (result, _) => result,
         }
     }
 
@@ -279,15 +278,14 @@ impl Engine for ExactLlama {
     /// On the processor: tokens over channels are signed one by one, before what a device gave can be held
     /// against anything.
     fn decoder(self: Arc<Self>) -> Option<Arc<ExactLlama>> {
-        if self.device.is_none() {
+        if self.copies.is_empty() {
             return Some(self);
         }
         Some(Arc::new(Self {
             manifest: self.manifest.clone(),
             architecture: self.architecture.clone(),
             model: self.model.clone(),
-            device: None,
-            trust: Trust::default(),
+            copies: Copies::default(),
         }))
     }
 }
@@ -327,7 +325,7 @@ pub(super) fn failed(position: u32, fault: impl Into<Fault>) -> EngineError {
         Fault::Arithmetic(ArithmeticError::NotFinite | ArithmeticError::ZeroNorm) => {
             EngineError::NotFinite { item: position }
         }
-        Fault::Device(error) => EngineError::Device(error),
+        Fault::Device { device, error } => EngineError::Device { device, error },
     }
 }
 

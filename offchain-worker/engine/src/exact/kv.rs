@@ -4,7 +4,7 @@ use std::{any::Any, ops::Range};
 
 use surety_kernels::Cache;
 
-use super::llama::LlamaModel;
+use super::{backend::Standing, llama::LlamaModel};
 
 /// A sequence's keys and values, layer by layer.
 pub(super) struct KvCache {
@@ -15,8 +15,8 @@ pub(super) struct KvCache {
 /// Where they are.
 enum Kept {
     Processor(Vec<Cache>),
-    /// What a device's backend makes of it.
-    Device(Box<dyn Any + Send + Sync>),
+    /// What a device's backend makes of it, and whose memory that is.
+    Device(Box<dyn Any + Send + Sync>, Standing),
 }
 
 impl KvCache {
@@ -35,8 +35,8 @@ impl KvCache {
     }
 
     /// With so many positions, in a device's memory.
-    pub(super) fn of_device(layers: impl Any + Send + Sync, len: usize) -> Self {
-        let layers = Kept::Device(Box::new(layers));
+    pub(super) fn of_device(layers: impl Any + Send + Sync, device: Standing, len: usize) -> Self {
+        let layers = Kept::Device(Box::new(layers), device);
         Self { layers, len }
     }
 
@@ -44,7 +44,7 @@ impl KvCache {
     pub(super) fn on_processor(&self) -> Option<&Vec<Cache>> {
         match &self.layers {
             Kept::Processor(layers) => Some(layers),
-            Kept::Device(_) => None,
+            Kept::Device(..) => None,
         }
     }
 
@@ -52,23 +52,31 @@ impl KvCache {
     pub(super) fn processor_mut(&mut self) -> Option<&mut Vec<Cache>> {
         match &mut self.layers {
             Kept::Processor(layers) => Some(layers),
-            Kept::Device(_) => None,
+            Kept::Device(..) => None,
         }
     }
 
-    /// What a device's backend made, where it is of that kind.
-    pub(super) fn on_device<T: Any>(&self) -> Option<&T> {
+    /// The device whose memory they are in, if they are.
+    pub(super) fn device(&self) -> Option<&Standing> {
         match &self.layers {
             Kept::Processor(_) => None,
-            Kept::Device(layers) => layers.downcast_ref(),
+            Kept::Device(_, device) => Some(device),
+        }
+    }
+
+    /// What this device's backend made.
+    pub(super) fn on_device<T: Any>(&self, device: &Standing) -> Option<&T> {
+        match &self.layers {
+            Kept::Device(layers, own) if own.is(device) => layers.downcast_ref(),
+            _ => None,
         }
     }
 
     /// The same.
-    pub(super) fn device_mut<T: Any>(&mut self) -> Option<&mut T> {
+    pub(super) fn device_mut<T: Any>(&mut self, device: &Standing) -> Option<&mut T> {
         match &mut self.layers {
-            Kept::Processor(_) => None,
-            Kept::Device(layers) => layers.downcast_mut(),
+            Kept::Device(layers, own) if own.is(device) => layers.downcast_mut(),
+            _ => None,
         }
     }
 

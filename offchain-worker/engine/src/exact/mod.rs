@@ -19,7 +19,7 @@ mod teacher_forced;
 mod trace;
 
 pub(crate) use backend::Fault;
-pub use backend::{Choice, ChoiceError, Device};
+pub use backend::{Choice, ChoiceError, Device, Devices, Dropped};
 pub(crate) use batch::{Computed, Generated, Generating, Request, StepMemory, Turn};
 pub use bert::{BertModel, Scratch};
 pub use calibrate::ExactCalibrator;
@@ -40,11 +40,11 @@ use surety_models::{ModelFiles, format};
 
 use crate::{engine::Engine, error::EngineError};
 
-/// Makes the engine of a model of this tier, on a device.
-pub(crate) fn open(files: ModelFiles, device: &Device) -> Result<Arc<dyn Engine>, EngineError> {
+/// Makes the engine of a model of this tier, on devices.
+pub(crate) fn open(files: ModelFiles, devices: &Devices) -> Result<Arc<dyn Engine>, EngineError> {
     let weights = format::read(files.weights, &files.config, files.manifest.family)?;
     Ok(match weights {
-        format::Weights::Bert(weights) => Arc::new(ExactBert::new(files.manifest, weights)?.on(device)?),
-        format::Weights::Llama(weights) => Arc::new(ExactLlama::new(files.manifest, weights)?.on(device)?),
+        format::Weights::Bert(weights) => Arc::new(ExactBert::new(files.manifest, weights)?.on(devices)?),
+        format::Weights::Llama(weights) => Arc::new(ExactLlama::new(files.manifest, weights)?.on(devices)?),
     })
 }

@@ -27,6 +27,28 @@ pub trait Probe {
     fn heads(&mut self, step: Step, heads: &Heads);
 }
 
+/// Two that look on.
+impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
+    fn wants(&self, step: Step) -> bool {
+        self.0.wants(step) || self.1.wants(step)
+    }
+
+    fn real(&mut self, step: Step, rows: &[f32], width: usize) {
+        self.0.real(step, rows, width);
+        self.1.real(step, rows, width);
+    }
+
+    fn quantized(&mut self, step: Step, input: &[f32], width: usize, rows: &Rows) {
+        self.0.quantized(step, input, width, rows);
+        self.1.quantized(step, input, width, rows);
+    }
+
+    fn heads(&mut self, step: Step, heads: &Heads) {
+        self.0.heads(step, heads);
+        self.1.heads(step, heads);
+    }
+}
+
 impl<P: Probe + ?Sized> Probe for &mut P {
     fn wants(&self, step: Step) -> bool {
         (**self).wants(step)

@@ -1,12 +1,15 @@
 //! What a device computes, held against the processor: whole passes before it is trusted with anything, and a
 //! random piece of each job before anything is claimed of it.
 
-use std::hash::{BuildHasher, RandomState};
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
 
 use surety_types::ContentHash;
 
 use super::{
-    backend::{Decoder, Encoder, Fault},
+    backend::{Copies, Decoder, Devices, Encoder, Fault},
     bert::{BertModel, Scratch},
     generate::{ExactLlama, Task, count, failed},
     kv::{KvCache, Piece},
@@ -84,32 +87,48 @@ fn decoded(model: &LlamaModel, by: &dyn Decoder) -> Result<Passes, EngineError> 
     Ok(Some((found, trace.leaves(&[all.len()]))))
 }
 
-fn alike(processor: Passes, device: Passes) -> Result<(), EngineError> {
-    (processor == device)
-        .then_some(())
-        .ok_or(EngineError::DeviceDiffers)
-}
-
-/// Whether a device gives a model's vectors and traces, for short and long sequences together.
+/// A model on those devices that give its vectors and traces, for short and long sequences together.
 ///
 /// # Errors
-/// [`EngineError::DeviceDiffers`]; those of the device.
-pub(super) fn test_encoder(model: &BertModel, device: &dyn Encoder) -> Result<(), EngineError> {
-    alike(encoded(model, model)?, encoded(model, device)?)
+/// Those of [`Copies::make`].
+pub(super) fn encoders(
+    model: &Arc<BertModel>,
+    devices: &Devices,
+) -> Result<Copies<dyn Encoder>, EngineError> {
+    if devices.is_empty() {
+        return Ok(Copies::default());
+    }
+    let own = encoded(model, &**model)?;
+    Copies::make(
+        devices,
+        |backend| backend.encoder(model),
+        |there| Ok(encoded(model, there)? == own),
+    )
 }
 
-/// Whether a device gives a model's logits and traces, for a prompt and for tokens one by one.
+/// A model on those devices that give its logits and traces, for a prompt and for tokens one by one.
 ///
 /// # Errors
-/// Those of [`test_encoder`].
-pub(super) fn test_decoder(model: &LlamaModel, device: &dyn Decoder) -> Result<(), EngineError> {
-    alike(decoded(model, model)?, decoded(model, device)?)
+/// Those of [`Copies::make`].
+pub(super) fn decoders(
+    model: &Arc<LlamaModel>,
+    devices: &Devices,
+) -> Result<Copies<dyn Decoder>, EngineError> {
+    if devices.is_empty() {
+        return Ok(Copies::default());
+    }
+    let own = decoded(model, &**model)?;
+    Copies::make(
+        devices,
+        |backend| backend.decoder(model),
+        |there| Ok(decoded(model, there)? == own),
+    )
 }
 
 impl ExactLlama {
     /// Computes some random positions of a device's generation again, behind the keys and values that it has
     /// of those before: their leaves, and the last token that was chosen there. Nothing where the processor
-    /// has computed them already. Once they differ, the device is not used any more.
+    /// has computed them already. Once they differ, that device is not used any more.
     ///
     /// # Errors
     /// [`EngineError::DeviceDiffers`], also where the device was found out meanwhile; those of the device.
@@ -120,28 +139,29 @@ impl ExactLlama {
         fed: &[u32],
         found: (&TopLevel, &[u32]),
     ) -> Result<(), EngineError> {
-        if kv.on_processor().is_some() {
+        let Some(device) = kv.device() else {
             return Ok(());
+        };
+        // Another job may have found it out meanwhile.
+        if let Some(reason) = device.dropped() {
+            return Err(reason);
         }
-        if self.trust.is_lost() {
-            return Err(EngineError::DeviceDiffers);
+        if self.is_right(task, kv, fed, found)? {
+            Ok(())
+        } else {
+            Err(device.differs())
         }
-        let result = self.rechecked(task, kv, fed, found);
-        if matches!(result, Err(EngineError::DeviceDiffers)) {
-            self.trust.lose();
-        }
-        result
     }
 
-    fn rechecked(
+    fn is_right(
         &self,
         task: &Task,
         kv: &KvCache,
         fed: &[u32],
         (trace, chosen): (&TopLevel, &[u32]),
-    ) -> Result<(), EngineError> {
+    ) -> Result<bool, EngineError> {
         if fed.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let start = random_below(fed.len().div_ceil(ROWS)) * ROWS;
         let rows = start..fed.len().min(start + ROWS);
@@ -150,7 +170,7 @@ impl ExactLlama {
             .to_processor(kv, start)
             .map_err(|fault| failed(0, fault))?
         else {
-            return Ok(());
+            return Ok(true);
         };
         let mut own = TopLevel::new(self.model.trace_shape());
         let mut workspace = Workspace::new(&self.model);
@@ -158,25 +178,23 @@ impl ExactLlama {
             kv: &mut kept,
             tokens: fed.get(rows.clone()).unwrap_or_default(),
         };
-        let differs = |_| EngineError::DeviceDiffers;
-        self.model
-            .forward_together(&mut [piece], &mut workspace, &mut own)
-            .map_err(differs)?;
-        if !trace.has(&rows, &own) {
-            return Err(EngineError::DeviceDiffers);
+        let passed = self
+            .model
+            .forward_together(&mut [piece], &mut workspace, &mut own);
+        if passed.is_err() || !trace.has(&rows, &own) {
+            return Ok(false);
         }
         // The first token was chosen at the prompt's last position.
         let Some(index) = rows.end.checked_sub(task.prompt.len()) else {
-            return Ok(());
+            return Ok(true);
         };
         let last = workspace.states().rchunks(self.model.width()).next();
         let mut logits = Vec::new();
-        self.model
-            .logits(last.unwrap_or_default(), &mut logits)
-            .map_err(differs)?;
+        if self.model.logits(last.unwrap_or_default(), &mut logits).is_err() {
+            return Ok(false);
+        }
         let token = Sampler::new(task).token(count(index), &logits, &mut Vec::new());
         let said = chosen.get(index);
-        let same = said.is_none_or(|said| token.is_ok_and(|token| token == *said));
-        same.then_some(()).ok_or(EngineError::DeviceDiffers)
+        Ok(said.is_none_or(|said| token.is_ok_and(|token| token == *said)))
     }
 }

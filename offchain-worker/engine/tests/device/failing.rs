@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU8, Ordering},
+    atomic::{AtomicU8, AtomicUsize, Ordering},
 };
 
 use surety_cuda::{Argument, Error, GpuBackend, Product, Shape};
@@ -18,12 +18,21 @@ pub enum Fails {
     Vanishes,
 }
 
-/// Tells it.
-pub struct Switch(Arc<AtomicU8>);
+/// Tells it, and how much it has done.
+#[derive(Clone)]
+pub struct Switch {
+    fails: Arc<AtomicU8>,
+    launches: Arc<AtomicUsize>,
+}
 
 impl Switch {
     pub fn set(&self, fails: Fails) {
-        self.0.store(fails as u8, Ordering::Relaxed);
+        self.fails.store(fails as u8, Ordering::Relaxed);
+    }
+
+    /// Kernels that were launched since the last time that was asked.
+    pub fn take_launches(&self) -> usize {
+        self.launches.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -31,13 +40,23 @@ impl Switch {
 pub struct Failing<M> {
     machine: M,
     fails: Arc<AtomicU8>,
+    launches: Arc<AtomicUsize>,
 }
 
 impl<M> Failing<M> {
     pub fn new(machine: M) -> (Self, Switch) {
         let fails = Arc::new(AtomicU8::new(Fails::Nothing as u8));
-        let switch = Switch(fails.clone());
-        (Self { machine, fails }, switch)
+        let launches = Arc::<AtomicUsize>::default();
+        let switch = Switch {
+            fails: fails.clone(),
+            launches: launches.clone(),
+        };
+        let failing = Self {
+            machine,
+            fails,
+            launches,
+        };
+        (failing, switch)
     }
 
     fn is(&self, fails: Fails) -> bool {
@@ -83,6 +102,7 @@ impl<M: GpuBackend> GpuBackend for Failing<M> {
         arguments: &[Argument<'_, M::Memory>],
     ) -> Result<(), Error> {
         self.there()?;
+        self.launches.fetch_add(1, Ordering::Relaxed);
         self.machine.launch(kernel, shape, arguments)
     }
 

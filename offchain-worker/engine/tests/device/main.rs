@@ -10,6 +10,7 @@ mod common;
 mod emulator;
 mod failing;
 mod served;
+mod several;
 
 use std::sync::Arc;
 
@@ -23,14 +24,15 @@ use emulator::{Emulator, Order};
 use failing::{Failing, Fails, Switch};
 use surety_cuda::{Capped, Error};
 use surety_engine::{
-    Choice, Claimed, Device, Engine, EngineError, Job,
+    Choice, Claimed, Device, Devices, Engine, EngineError, Job,
     exact::{ExactBert, ExactLlama},
 };
 use surety_models::weights::{BertWeights, LlamaWeights};
 use surety_types::model::{ModelFamily, Pooling};
 
-fn emulated() -> Device {
-    Device::on(Emulator::start(Order::Forwards), "an emulator").unwrap()
+fn emulated() -> Devices {
+    let machine = Emulator::start(Order::Forwards);
+    Device::on(machine, "an emulator").unwrap().into()
 }
 
 /// A few layers, in two strides.
@@ -147,12 +149,12 @@ fn what_has_no_result_has_none_on_a_device() {
 }
 
 /// A device that fails when it is told to, and models on it.
-fn failing(weights: &LlamaWeights) -> (Device, ExactBert, ExactLlama, Switch) {
+fn failing(weights: &LlamaWeights) -> (Devices, ExactBert, ExactLlama, Switch) {
     let (machine, fails) = Failing::new(Emulator::start(Order::Forwards));
-    let device = Device::on(machine, "one that fails").unwrap();
-    let encoder = encoder(2, Pooling::Mean).on(&device).unwrap();
-    let decoder = decoder(weights).on(&device).unwrap();
-    (device, encoder, decoder, fails)
+    let devices = Device::on(machine, "one that fails").unwrap().into();
+    let encoder = encoder(2, Pooling::Mean).on(&devices).unwrap();
+    let decoder = decoder(weights).on(&devices).unwrap();
+    (devices, encoder, decoder, fails)
 }
 
 /// The first job that shows it ends; the processor goes on alone.
@@ -170,15 +172,21 @@ fn a_device_that_computes_something_else_is_believed_no_more() {
         &|_, decoder| decoder.audit(&generate, &generated.output, &mut quiet).map(drop),
     ];
     for run in runs {
-        let (device, encoder, decoder, fails) = failing(&weights);
+        let (devices, encoder, decoder, fails) = failing(&weights);
         fails.set(Fails::FlipsBits);
         let found = run(&encoder, &decoder);
-        assert!(matches!(found, Err(EngineError::DeviceDiffers)), "{found:?}");
+        assert!(
+            matches!(found, Err(EngineError::DeviceDiffers { .. })),
+            "{found:?}"
+        );
         assert_eq!(encoder.run(&embed, &mut quiet).unwrap(), embedded);
         assert_eq!(decoder.run(&generate, &mut quiet).unwrap(), generated);
         // Nor does it get another model.
-        let refused = self::encoder(3, Pooling::Mean).on(&device).map(drop);
-        assert!(matches!(refused, Err(EngineError::DeviceDiffers)), "{refused:?}");
+        let refused = self::encoder(3, Pooling::Mean).on(&devices).map(drop);
+        assert!(
+            matches!(refused, Err(EngineError::DeviceDiffers { .. })),
+            "{refused:?}"
+        );
     }
 }
 
@@ -192,7 +200,13 @@ fn a_device_that_vanishes_ends_a_job_and_the_processor_goes_on() {
     fails.set(Fails::Vanishes);
     let found = decoder.run(&generate, &mut quiet);
     assert!(
-        matches!(found, Err(EngineError::Device(Error::Lost(_)))),
+        matches!(
+            found,
+            Err(EngineError::Device {
+                error: Error::Lost(_),
+                ..
+            })
+        ),
         "{found:?}"
     );
     assert_eq!(encoder.run(&embed, &mut quiet).unwrap(), embedded);
@@ -202,12 +216,12 @@ fn a_device_that_vanishes_ends_a_job_and_the_processor_goes_on() {
 #[test]
 fn a_model_that_is_larger_than_the_cap_is_refused() {
     let machine = Capped::new(Emulator::start(Order::Forwards), 100_000);
-    let device = Device::on(machine, "a small one").unwrap();
-    let refused = encoder(2, Pooling::Mean).on(&device).map(drop).unwrap_err();
-    let capped = matches!(
-        refused,
-        EngineError::Device(Error::MemoryCap { max: 100_000, .. })
-    );
+    let devices = Device::on(machine, "a small one").unwrap().into();
+    let refused = encoder(2, Pooling::Mean).on(&devices).map(drop).unwrap_err();
+    let EngineError::Device { device, error } = &refused else {
+        panic!("{refused}");
+    };
+    let capped = device == "a small one" && matches!(error, Error::MemoryCap { max: 100_000, .. });
     assert!(capped, "{refused}");
     assert!(refused.to_string().contains("raise the memory cap"), "{refused}");
 }
@@ -217,20 +231,26 @@ fn a_choice_is_read_as_it_is_written() {
     for (text, choice) in [
         ("auto", Choice::Auto),
         ("cpu", Choice::Cpu),
-        ("cuda:0", Choice::Cuda(0)),
-        ("cuda:12", Choice::Cuda(12)),
+        ("cuda:0", Choice::Cuda(vec![0])),
+        ("cuda:12", Choice::Cuda(vec![12])),
+        ("cuda:1,0,7", Choice::Cuda(vec![1, 0, 7])),
     ] {
-        assert_eq!(text.parse(), Ok(choice));
         assert_eq!(choice.to_string(), text);
+        assert_eq!(text.parse(), Ok(choice));
     }
-    for text in ["", "cuda", "cuda:", "cuda:-1", "cuda:x", "gpu", "CPU"] {
+    for text in [
+        "", "cuda", "cuda:", "cuda:-1", "cuda:x", "cuda:0,", "cuda:0,0", "gpu", "CPU",
+    ] {
         assert!(text.parse::<Choice>().is_err(), "{text}");
     }
-    assert_eq!(Device::open(Choice::Cpu, None).unwrap().name(), "cpu");
+    assert!(Devices::open(&Choice::Cpu, None).unwrap().is_empty());
     // No machine has so many.
-    let refused = Device::open(Choice::Cuda(usize::MAX), None)
+    let refused = Devices::open(&Choice::Cuda(vec![usize::MAX]), None)
         .map(drop)
         .unwrap_err();
-    assert!(matches!(refused, EngineError::Device(_)), "{refused}");
-    assert!(Device::open(Choice::Auto, None).is_ok());
+    let EngineError::Device { device, .. } = &refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(*device, format!("cuda:{}", usize::MAX));
+    assert!(Devices::open(&Choice::Auto, None).is_ok());
 }

@@ -27,8 +27,8 @@ pub const BOUNDS: IdBounds = IdBounds {
     positions: 8,
 };
 
-/// Counts lines, and refuses inputs that say so. Goes on from a prompt by saying its tokens again, each when
-/// it is let.
+/// Counts lines, and refuses inputs that say so, or fails once as a device does. Goes on from a prompt by
+/// saying its tokens again, each when it is let.
 pub struct Puppet {
     manifest: ModelManifest,
     runs: AtomicUsize,
@@ -89,6 +89,11 @@ impl Puppet {
     fn make(&self, job: &Job, sink: &mut dyn Sink) -> Result<(Vec<u8>, u32), EngineError> {
         match job.operation {
             Operation::Embed if job.input.starts_with(b"refuse") => Err(ShapeFault::TooShort.into()),
+            Operation::Embed if job.input.starts_with(b"differ") && self.runs() == 1 => {
+                Err(EngineError::DeviceDiffers {
+                    device: "cuda:0".into(),
+                })
+            }
             Operation::Embed => {
                 let units = lines(job);
                 Ok((format!("{units} items").into_bytes(), units))

@@ -70,7 +70,7 @@ fn layer(dice: &mut SplitMix64) -> LlamaLayer {
     }
 }
 
-fn weights() -> LlamaWeights {
+pub fn weights() -> LlamaWeights {
     let dice = &mut SplitMix64::new(4);
     LlamaWeights {
         heads: 2,
@@ -90,7 +90,7 @@ fn weights() -> LlamaWeights {
     }
 }
 
-fn manifest(weights: &LlamaWeights) -> ModelManifest {
+pub fn manifest(weights: &LlamaWeights) -> ModelManifest {
     ModelManifest {
         name: b"tiny".to_vec().try_into().unwrap(),
         family: ModelFamily::Llama,

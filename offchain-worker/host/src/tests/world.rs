@@ -1,10 +1,11 @@
 //! A chain, a client, a rival and a provider, all in memory; only the journal is on disk.
 
+mod served;
 mod verifier;
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Mutex, OnceLock, Weak},
     time::Duration,
 };
 
@@ -29,7 +30,7 @@ use surety_types::{
 use surety_worker_core::{Config, LARGEST_DEMAND, PriceList, Provider, Rate, Record, SecretSalts};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
-use super::engine::{Puppet, manifest};
+use super::engine::Puppet;
 use crate::{Audits, Beside, Core, Engines, Host, Registration, Speeds, Tools, Traces, Vitals, machine};
 
 /// The most that calls are tipped with.
@@ -57,6 +58,7 @@ pub struct World {
     auditor: Signer,
     client: Signer,
     engine: Arc<Puppet>,
+    served: OnceLock<Arc<dyn Engine>>,
     /// The running provider's.
     journal: Mutex<Weak<Journal>>,
     vitals: Mutex<Option<Arc<Vitals>>>,
@@ -82,6 +84,7 @@ impl World {
             auditor: Signer::from_uri("//Auditor//agent").unwrap(),
             client: Signer::from_uri("//Client").unwrap(),
             engine: Arc::default(),
+            served: OnceLock::new(),
             journal: Mutex::default(),
             vitals: Mutex::default(),
             dir: tempfile::tempdir().unwrap(),
@@ -209,8 +212,8 @@ impl World {
             seconds_ahead: 0,
         };
         let prices = PriceList::new(100_000, 1000)
-            .with(manifest().id(), Operation::Embed, rate)
-            .with(manifest().id(), Operation::Generate, rate);
+            .with(self.served().manifest().id(), Operation::Embed, rate)
+            .with(self.served().manifest().id(), Operation::Generate, rate);
         Config::new(self.stash().clone(), prices, SecretSalts::new([7; 32]))
     }
 
@@ -230,14 +233,13 @@ impl World {
     /// What a provider works with.
     pub fn tools(&self) -> Tools {
         let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 });
-        let engine: Arc<dyn Engine> = self.engine.clone();
         let vitals = Arc::new(Vitals::new().unwrap());
         Tools {
             chain: Arc::new(self.chain.clone()),
             signer: self.agent.clone(),
             stash: self.stash().clone(),
             plane: self.provider_plane.clone(),
-            engines: Engines::new(pool.unwrap(), [engine], vitals.clone()),
+            engines: Engines::new(pool.unwrap(), [self.served()], vitals.clone()),
             traces: Traces::default(),
             audits: Audits::default(),
             outputs: Arc::default(),
@@ -267,7 +269,7 @@ impl World {
             .await
             .unwrap();
         let spec = TaskSpec {
-            model: manifest().id(),
+            model: self.served().manifest().id(),
             operation,
             input: hash,
             input_bytes: input.len() as u32,

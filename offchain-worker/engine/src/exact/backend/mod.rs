@@ -4,7 +4,9 @@
 //! processor's memory stays, whatever runs it: a device is held against it, and disputes read its weights.
 
 mod choice;
+mod copies;
 mod cuda;
+mod device;
 
 use std::sync::Arc;
 
@@ -17,9 +19,11 @@ use super::{
     probe::Probe,
 };
 
-pub(super) use choice::Trust;
-pub use choice::{Choice, ChoiceError, Device};
-pub(super) use cuda::CudaBackend;
+pub use choice::{Choice, ChoiceError};
+pub(super) use copies::{Copies, Runs};
+use cuda::CudaBackend;
+pub(super) use device::Standing;
+pub use device::{Device, Devices, Dropped};
 
 /// Why a pass gave nothing.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -27,23 +31,18 @@ pub(crate) enum Fault {
     /// The numbers have no canonical result, or do not fit together. Every honest machine finds the same.
     #[error("there is no canonical result: {0:?}")]
     Arithmetic(ArithmeticError),
-    /// The device failed. That says nothing of the task.
-    #[error(transparent)]
-    Device(surety_cuda::Error),
+    /// A device failed. That says nothing of the task.
+    #[error("{device}: {error}")]
+    Device {
+        /// What a person knows it by.
+        device: String,
+        error: surety_cuda::Error,
+    },
 }
 
 impl From<ArithmeticError> for Fault {
     fn from(fault: ArithmeticError) -> Self {
         Self::Arithmetic(fault)
-    }
-}
-
-impl From<surety_cuda::Error> for Fault {
-    fn from(error: surety_cuda::Error) -> Self {
-        match error {
-            surety_cuda::Error::Arithmetic(fault) => Self::Arithmetic(fault),
-            other => Self::Device(other),
-        }
     }
 }
 
@@ -58,11 +57,6 @@ pub(super) trait Backend: Send + Sync {
 
 /// The passes of an encoder.
 pub(super) trait Encoder: Send + Sync {
-    /// Whether it is what others are held against.
-    fn is_processor(&self) -> bool {
-        false
-    }
-
     /// Rows that are worth a pass: more are cut, at sequences.
     fn batch_rows(&self) -> usize;
 
@@ -105,10 +99,6 @@ pub(super) trait Decoder: Send + Sync {
 const BATCH_ROWS: usize = 96;
 
 impl Encoder for BertModel {
-    fn is_processor(&self) -> bool {
-        true
-    }
-
     fn batch_rows(&self) -> usize {
         BATCH_ROWS
     }

@@ -15,6 +15,7 @@ use crate::{
         generate::{ExactLlama, Task, count},
         llama::Sequence,
         teacher_forced::{TeacherForced, claimed},
+        trace::TopLevel,
     },
 };
 
@@ -70,12 +71,21 @@ impl GenerateWork {
         let fed = self.fed.get(..rows).unwrap_or_default();
         self.engine.computed(|on| {
             let mut capture = Capture::new(model.trace_shape(), wanted.clone());
+            let mut trace = TopLevel::new(model.trace_shape());
             let mut sequence = Sequence::behind(model, on.kv(rows));
             for chunk in fed.chunks(on.chunk_rows()) {
                 report(sink, count(sequence.len()), count(rows))?;
                 capture.start_at(count(sequence.len()));
-                self.engine.forward(&mut sequence, chunk, &mut capture)?;
+                if sequence.kv().device().is_some() {
+                    let both = &mut (&mut capture, &mut trace);
+                    self.engine.forward(&mut sequence, chunk, both)?;
+                } else {
+                    self.engine.forward(&mut sequence, chunk, &mut capture)?;
+                }
             }
+            // Nothing is said in a dispute that only a device has seen.
+            self.engine
+                .recheck(&self.task, sequence.kv(), fed, (&trace, &[]))?;
             Ok(capture)
         })
     }

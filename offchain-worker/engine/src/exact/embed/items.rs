@@ -11,7 +11,7 @@ use surety_types::{
     trust::{ItemFound, ItemLeaves, ItemsFound},
 };
 
-use super::{Embedded, ExactBert, Item, Scratch, batches, count, random_below};
+use super::{Embedded, ExactBert, Item, Scratch, batches, count};
 use crate::{
     engine::{ItemParts, Job, Sink, View, report},
     error::EngineError,
@@ -46,15 +46,16 @@ impl ExactBert {
         let own: Vec<Item> = own.collect();
         let mut found = Vec::with_capacity(own.len());
         let mut scratch = Scratch::default();
-        let on = self.runs();
+        let on = self.copies.next(&*self.model);
         for batch in batches(&own, on.batch_rows()) {
             report(sink, count(found.len()), count(own.len()))?;
-            found.extend(self.batch(on, batch, &mut scratch)?);
+            found.extend(self.batch(&on, batch, &mut scratch)?);
         }
-        let item = random_below(own.len());
-        if let (Some(own), Some(found)) = (own.get(item), found.get(item)) {
-            self.recheck(on, own, found)?;
-        }
+        self.recheck(&found, |place| {
+            let index = items.get(place).copied().unwrap_or_default();
+            let ids = input.item(index);
+            Item { index, ids }
+        })?;
         Ok(found)
     }
 

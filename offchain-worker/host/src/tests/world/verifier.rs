@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use surety_access::OwnOutputs;
 use surety_chain_client::Signer;
-use surety_engine::{Engine, EnginePool, PoolConfig};
+use surety_engine::{EnginePool, PoolConfig};
 use surety_journal::{Journal, RecordLog};
 use surety_types::stake::Role;
 use surety_worker_core::{Config, NoBids, Record, SecretSalts, Verifier};
@@ -47,13 +47,12 @@ impl World {
     pub fn auditor_tools(&self) -> Tools {
         let (vitals, outputs) = (Arc::new(Vitals::new().unwrap()), Arc::<OwnOutputs>::default());
         let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 });
-        let engine: Arc<dyn Engine> = self.engine.clone();
         Tools {
             chain: Arc::new(self.chain.clone()),
             signer: self.auditor.clone(),
             stash: self.auditor(),
             plane: self.auditor_plane.clone(),
-            engines: Engines::new(pool.unwrap(), [engine], vitals.clone()),
+            engines: Engines::new(pool.unwrap(), [self.served()], vitals.clone()),
             traces: Traces::default(),
             audits: Audits::default(),
             outputs,

@@ -11,7 +11,7 @@ use surety_types::model::Pooling;
 
 use super::{
     super::{Encoder, Fault},
-    Machine, NormThere, Shared, linear, locked, pass, product,
+    Machine, NormThere, Shared, linear, locked, pass, product, products,
     shown::{Left, Looking, Shown},
     smoothing, table,
 };
@@ -242,16 +242,14 @@ impl<M: Machine> CudaBert<M> {
         let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
         let count = state.len() / width;
         kernels.quantize(state, width, layer.attention_smoothing.as_ref(), rows)?;
-        let parts = [
-            (Op::Query, &layer.query, query),
-            (Op::Key, &layer.key, key),
-            (Op::Value, &layer.value, value),
-        ];
-        let mut projected = Vec::with_capacity(parts.len());
-        for (op, by, out) in parts {
-            let out = product(kernels, (rows, count), by, out)?;
+        let query = kernels.sized(query, count * width)?;
+        let key = kernels.sized(key, count * width)?;
+        let value = kernels.sized(value, count * width)?;
+        let by = [&layer.query, &layer.key, &layer.value];
+        products(kernels, rows, by, [&mut *query, &mut *key, &mut *value])?;
+        let projected = [query, key, value];
+        for (op, out) in [Op::Query, Op::Key, Op::Value].into_iter().zip(&projected) {
             shown.real(kernels, looking, (op, out, width))?;
-            projected.push(out);
         }
         let quantized = [
             (Op::QuantQuery, &mut *queries),
@@ -272,10 +270,15 @@ impl<M: Machine> CudaBert<M> {
         let sum = product(kernels, (rows, count), &layer.output, sum)?;
         shown.real(kernels, looking, (Op::Output, sum, width))?;
         kernels.add(sum, state)?;
-        layer.attention_norm.layer(kernels, sum, state)?;
+        // What comes next reads it quantized.
+        let quantized = (layer.up_smoothing.as_ref(), rows);
+        layer
+            .attention_norm
+            .quantize(kernels, sum, Some(state), quantized)?;
         shown.real(kernels, looking, (Op::AttentionSum, state, width))
     }
 
+    /// Of the states that the attention's part has quantized.
     fn mlp_part(
         &self,
         kernels: &mut Kernels<M>,
@@ -294,7 +297,6 @@ impl<M: Machine> CudaBert<M> {
         } = workspace;
         let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
         let count = state.len() / width;
-        kernels.quantize(state, width, layer.up_smoothing.as_ref(), rows)?;
         let inner = product(kernels, (rows, count), &layer.up, inner)?;
         shown.real(kernels, looking, (Op::Up, inner, inner_width))?;
         match self.activation {

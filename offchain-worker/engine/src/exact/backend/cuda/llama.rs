@@ -8,19 +8,19 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use surety_cuda::{Cache, Floats, GpuBackend, Heads, Kernels, Mask, Packed, Rows};
+use surety_cuda::{Cache, Floats, GpuBackend, Heads, Kernels, Packed, Rows, SequenceRows, Sequences};
 use surety_exact::{ArithmeticError, BLOCK};
 use surety_kernels::Heads as HeadsHere;
 use surety_model_trace::Op;
 
 use super::{
     super::{Decoder, Fault},
-    Machine, NormThere, Shared, linear, locked, pass, product,
+    Machine, NormThere, Shared, linear, locked, normed_quantized, pass, product, products,
     shown::{Left, Looking, Shown},
     table,
 };
 use crate::exact::{
-    kv::{KvCache, Piece, row_ranges},
+    kv::{KvCache, Piece},
     llama::{LlamaModel, Workspace as WorkspaceHere},
     probe::Probe,
 };
@@ -65,6 +65,7 @@ struct Sequence<M: GpuBackend> {
 /// The positions of a pass's rows, and how many those are.
 struct Placed<M: GpuBackend> {
     positions: surety_cuda::Numbers<M>,
+    sequences: Sequences<M>,
     count: usize,
 }
 
@@ -120,6 +121,12 @@ impl<M: Machine> CudaLlama<M> {
         (weights.heads * weights.head_dim, self.here.kv_width())
     }
 
+    /// The keys and values of a piece, which have to be on this device.
+    fn sequence_of<'a>(&self, piece: &'a mut Piece<'_>) -> Result<&'a mut Sequence<M>, ArithmeticError> {
+        let found = piece.kv.device_mut(&self.kernels.standing);
+        found.ok_or(ArithmeticError::Shape)
+    }
+
     /// Makes room for the rows of a pass in a sequence's caches. What they hold stays.
     fn make_room(
         &self,
@@ -168,17 +175,24 @@ impl<M: Machine> CudaLlama<M> {
             ..
         } = model;
         workspace.shown.clear();
-        let (mut tokens, mut positions) = (Vec::new(), Vec::new());
+        let (mut tokens, mut positions, mut sequences) = (Vec::new(), Vec::new(), Vec::new());
         for piece in pieces.iter_mut() {
-            let first = piece.kv.len();
-            let end = first.saturating_add(piece.tokens.len());
-            self.make_room(kernels, sequence_of(piece)?, end)?;
+            let (first, rows) = (piece.kv.len(), piece.tokens.len());
+            let sequence = self.sequence_of(piece)?;
+            self.make_room(kernels, sequence, first.saturating_add(rows))?;
+            let capacity = sequence.layers.first().map_or(0, Cache::capacity);
+            sequences.push(SequenceRows {
+                rows,
+                first,
+                capacity,
+            });
             let first = u32::try_from(first).map_err(|_| ArithmeticError::Shape)?;
             tokens.extend_from_slice(piece.tokens);
             positions.extend((first..).zip(piece.tokens).map(|(position, _)| position));
         }
         let placed = Placed {
             positions: kernels.numbers(&positions)?,
+            sequences: kernels.sequences(&sequences)?,
             count: tokens.len(),
         };
         let numbers = kernels.numbers(&tokens)?;
@@ -193,7 +207,7 @@ impl<M: Machine> CudaLlama<M> {
         for (index, layer) in layers.iter().enumerate() {
             let looking = Looking { probe, layer: index };
             self.project(kernels, layer, workspace, (turns, &placed), looking)?;
-            self.attend(kernels, workspace, pieces, looking)?;
+            self.attend(kernels, workspace, (pieces, &placed.sequences), looking)?;
             self.attention_output(kernels, layer, workspace, looking)?;
             self.mlp_part(kernels, layer, workspace, looking)?;
             let state = workspace.state.as_ref().ok_or(ArithmeticError::Shape)?;
@@ -217,7 +231,7 @@ impl<M: Machine> CudaLlama<M> {
         (turns, placed): (&Floats<M>, &Placed<M>),
         looking: Looking<'_>,
     ) -> Result<(), surety_cuda::Error> {
-        let (width, (queries, keys)) = (self.here.width(), self.widths());
+        let (queries, keys) = self.widths();
         let weights = self.here.weights();
         let (heads, kv_heads, head_dim) = (weights.heads, weights.kv_heads, weights.head_dim);
         let Workspace {
@@ -233,17 +247,24 @@ impl<M: Machine> CudaLlama<M> {
             ..
         } = workspace;
         let state = state.as_ref().ok_or(ArithmeticError::Shape)?;
-        let normed = kernels.sized(normed, state.len())?;
-        layer.attention_norm.rms(kernels, state, normed)?;
-        shown.real(kernels, looking, (Op::AttentionInput, normed, width))?;
-        kernels.quantize(normed, width, layer.attention_smoothing.as_ref(), rows)?;
-        let parts = [
-            (Op::Query, &layer.query, &mut *query, queries),
-            (Op::Key, &layer.key, &mut *key, keys),
-            (Op::Value, &layer.value, &mut *value, keys),
+        normed_quantized(
+            kernels,
+            (&layer.attention_norm, state, layer.attention_smoothing.as_ref()),
+            (normed, &mut *rows),
+            (&mut *shown, looking, Op::AttentionInput),
+        )?;
+        let out = [
+            kernels.sized(query, placed.count * queries)?,
+            kernels.sized(key, placed.count * keys)?,
+            kernels.sized(value, placed.count * keys)?,
         ];
-        for (op, by, out, width) in parts {
-            let out = product(kernels, (rows, placed.count), by, out)?;
+        products(kernels, rows, [&layer.query, &layer.key, &layer.value], out)?;
+        for (op, out, width) in [
+            (Op::Query, &*query, queries),
+            (Op::Key, &*key, keys),
+            (Op::Value, &*value, keys),
+        ] {
+            let out = out.as_ref().ok_or(ArithmeticError::Shape)?;
             shown.real(kernels, looking, (op, out, width))?;
         }
         layer.norm_heads(kernels, [&mut *query, &mut *key], spare, (&mut *shown, looking))?;
@@ -280,7 +301,7 @@ impl<M: Machine> CudaLlama<M> {
         &self,
         kernels: &mut Kernels<M>,
         workspace: &mut Workspace<M>,
-        pieces: &mut [Piece<'_>],
+        (pieces, sequences): (&mut [Piece<'_>], &Sequences<M>),
         looking: Looking<'_>,
     ) -> Result<(), surety_cuda::Error> {
         let (queries, _) = self.widths();
@@ -293,22 +314,15 @@ impl<M: Machine> CudaLlama<M> {
         } = workspace;
         let values = query.as_ref().map_or(0, Floats::len);
         let attended = kernels.sized(attended, values)?;
-        for (piece, rows) in row_ranges(pieces) {
-            let first = piece.kv.len();
-            let sequence: &mut Sequence<M> = sequence_of(piece)?;
-            let cache = sequence
-                .layers
-                .get_mut(looking.layer)
-                .ok_or(ArithmeticError::Shape)?;
-            if cache.len() == first {
-                kernels.append_rows(cache, key_heads, value_heads, rows.clone())?;
-            } else if cache.len() != first + rows.len() {
-                // All of them are there already where another sequence made a pass fail: the same bits.
-                return Err(ArithmeticError::Shape.into());
-            }
-            let mask = Mask::Causal { first };
-            kernels.attend_rows(query_heads, rows, cache, mask, attended)?;
-        }
+        let caches = pieces.iter_mut().map(|piece| {
+            let cache = self.sequence_of(piece)?.layers.get_mut(looking.layer);
+            cache.ok_or(ArithmeticError::Shape)
+        });
+        let mut caches: Vec<&mut Cache<M>> = caches.collect::<Result<_, _>>()?;
+        // Where another sequence made a pass fail they may be there already: the same bits.
+        kernels.append_sequences(sequences, &mut caches, key_heads, value_heads)?;
+        let caches: Vec<&Cache<M>> = caches.iter().map(|cache| &**cache).collect();
+        kernels.attend_sequences(sequences, query_heads, &caches, attended)?;
         shown.real(kernels, looking, (Op::Attention, attended, queries))
     }
 
@@ -359,13 +373,16 @@ impl<M: Machine> CudaLlama<M> {
         } = workspace;
         let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
         let count = state.len() / width;
-        let normed = kernels.sized(normed, state.len())?;
-        layer.mlp_norm.rms(kernels, state, normed)?;
-        shown.real(kernels, looking, (Op::MlpInput, normed, width))?;
-        kernels.quantize(normed, width, layer.mlp_smoothing.as_ref(), rows)?;
-        let gate = product(kernels, (rows, count), &layer.gate, gate)?;
+        normed_quantized(
+            kernels,
+            (&layer.mlp_norm, state, layer.mlp_smoothing.as_ref()),
+            (normed, &mut *rows),
+            (&mut *shown, looking, Op::MlpInput),
+        )?;
+        let gate = kernels.sized(gate, count * inner)?;
+        let up = kernels.sized(up, count * inner)?;
+        products(kernels, rows, [&layer.gate, &layer.up], [&mut *gate, &mut *up])?;
         shown.real(kernels, looking, (Op::Gate, gate, inner))?;
-        let up = product(kernels, (rows, count), &layer.up, up)?;
         shown.real(kernels, looking, (Op::Up, up, inner))?;
         kernels.swiglu(gate, up)?;
         shown.real(kernels, looking, (Op::Activation, gate, inner))?;
@@ -374,11 +391,6 @@ impl<M: Machine> CudaLlama<M> {
         shown.real(kernels, looking, (Op::Down, sum, width))?;
         kernels.add(state, sum)
     }
-}
-
-/// The keys and values of a piece, which have to be on a device of this kind.
-fn sequence_of<'a, M: Machine>(piece: &'a mut Piece<'_>) -> Result<&'a mut Sequence<M>, ArithmeticError> {
-    piece.kv.device_mut().ok_or(ArithmeticError::Shape)
 }
 
 impl<M: Machine> Decoder for CudaLlama<M> {
@@ -391,7 +403,7 @@ impl<M: Machine> Decoder for CudaLlama<M> {
             layers: Vec::new(),
             most: positions.min(self.here.context()),
         };
-        KvCache::of_device(sequence, 0)
+        KvCache::of_device(sequence, self.kernels.standing.clone(), 0)
     }
 
     fn forward_together(
@@ -436,17 +448,22 @@ impl<M: Machine> Decoder for CudaLlama<M> {
     }
 
     fn copy(&self, kv: &KvCache) -> Result<KvCache, Fault> {
-        let sequence: &Sequence<M> = kv.on_device().ok_or(ArithmeticError::Shape)?;
+        let sequence: &Sequence<M> = kv
+            .on_device(&self.kernels.standing)
+            .ok_or(ArithmeticError::Shape)?;
         let layers = pass(&self.kernels, |kernels| {
             let copy = |cache| kernels.copy_cache(cache, kv.len().max(1));
             sequence.layers.iter().map(copy).collect::<Result<_, _>>()
         })?;
         let most = self.here.context();
-        Ok(KvCache::of_device(Sequence { layers, most }, kv.len()))
+        let standing = self.kernels.standing.clone();
+        Ok(KvCache::of_device(Sequence { layers, most }, standing, kv.len()))
     }
 
     fn to_processor(&self, kv: &KvCache, positions: usize) -> Result<Option<KvCache>, Fault> {
-        let sequence: &Sequence<M> = kv.on_device().ok_or(ArithmeticError::Shape)?;
+        let sequence: &Sequence<M> = kv
+            .on_device(&self.kernels.standing)
+            .ok_or(ArithmeticError::Shape)?;
         let mut first = KvCache::new(&self.here, self.here.context());
         let weights = self.here.weights();
         let shape = (weights.kv_heads, weights.head_dim);

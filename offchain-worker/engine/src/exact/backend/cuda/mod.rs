@@ -7,17 +7,19 @@ mod shown;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use surety_cuda::{Floats, GpuBackend, Kernels, Packed, Quanta, Weights};
+use surety_cuda::{Floats, GpuBackend, Kernels, Packed, Quanta, Rows, Weights};
 use surety_exact::{ArithmeticError, Precision};
 use surety_kernels::{
     Packed as PackedHere,
     weights::{Norm, Quanta as QuantaHere, Table},
 };
+use surety_model_trace::Op;
 
-use super::{Backend, Decoder, Encoder, Fault, Trust};
+use super::{Backend, Decoder, Encoder, Fault, Standing};
 use crate::exact::{bert::BertModel, llama::LlamaModel};
 use bert::CudaBert;
 use llama::CudaLlama;
+use shown::{Looking, Shown};
 
 /// What a model's threads can hand on.
 pub trait Machine: GpuBackend<Memory: Send + Sync> + Send + 'static {}
@@ -25,19 +27,20 @@ pub trait Machine: GpuBackend<Memory: Send + Sync> + Send + 'static {}
 impl<M: GpuBackend<Memory: Send + Sync> + Send + 'static> Machine for M {}
 
 /// One device. Its models take turns, a pass at a time.
-pub(in crate::exact) struct CudaBackend<M: GpuBackend>(Arc<Shared<M>>);
+pub(super) struct CudaBackend<M: GpuBackend>(Arc<Shared<M>>);
 
 /// What the models of a device share.
 struct Shared<M: GpuBackend> {
     kernels: Mutex<Kernels<M>>,
-    trust: Trust,
+    standing: Standing,
 }
 
 impl<M: Machine> CudaBackend<M> {
     /// Of a machine that is ready.
-    pub(in crate::exact) fn new(machine: M, trust: Trust) -> Result<Self, Fault> {
-        let kernels = Mutex::new(Kernels::new(machine)?);
-        Ok(Self(Arc::new(Shared { kernels, trust })))
+    pub(super) fn new(machine: M, standing: Standing) -> Result<Self, Fault> {
+        let kernels = Kernels::new(machine).map_err(|error| standing.fault(error))?;
+        let kernels = Mutex::new(kernels);
+        Ok(Self(Arc::new(Shared { kernels, standing })))
     }
 }
 
@@ -56,21 +59,19 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a pass. After one that failed, the device has nothing to say of it any more.
+/// Runs a pass. After one that failed, the device has nothing to say of it any more; it is used again only if
+/// the fault was the numbers', or memory that others have.
 fn pass<M: GpuBackend, T>(
     shared: &Shared<M>,
     run: impl FnOnce(&mut Kernels<M>) -> Result<T, surety_cuda::Error>,
 ) -> Result<T, Fault> {
     let mut kernels = locked(&shared.kernels);
     let result = run(&mut kernels);
-    if matches!(result, Err(surety_cuda::Error::Lost(_))) {
-        shared.trust.lose();
-    }
     if result.is_err() {
         // A fault of the numbers is forgotten; one of the machine comes again by itself.
         kernels.check().ok();
     }
-    Ok(result?)
+    result.map_err(|error| shared.standing.fault(error))
 }
 
 /// A normalisation's weights on the device.
@@ -108,6 +109,22 @@ impl<M: GpuBackend> NormThere<M> {
         out: &mut Floats<M>,
     ) -> Result<(), surety_cuda::Error> {
         kernels.rms_norm(rows, &self.weight, self.epsilon, out)
+    }
+
+    /// Rows normalized and quantized in one launch; what is quantized is kept in `out`, if that is given.
+    fn quantize(
+        &self,
+        kernels: &mut Kernels<M>,
+        rows: &Floats<M>,
+        out: Option<&mut Floats<M>>,
+        (smoothing, into): (Option<&Floats<M>>, &mut Rows<M>),
+    ) -> Result<(), surety_cuda::Error> {
+        let norm = surety_cuda::Norm {
+            weight: &self.weight,
+            bias: self.bias.as_ref(),
+            epsilon: self.epsilon,
+        };
+        kernels.norm_quantize(rows, &norm, out, smoothing, into)
     }
 }
 
@@ -164,11 +181,37 @@ fn linear<M: GpuBackend>(
 /// A product of what was quantized last.
 fn product<'a, M: GpuBackend>(
     kernels: &mut Kernels<M>,
-    (rows, count): (&surety_cuda::Rows<M>, usize),
+    (rows, count): (&Rows<M>, usize),
     by: &Packed<M>,
     out: &'a mut Option<Floats<M>>,
 ) -> Result<&'a mut Floats<M>, surety_cuda::Error> {
     let out = kernels.sized(out, count * by.outputs())?;
     kernels.product(rows, by, out)?;
     Ok(out)
+}
+
+/// States normalized and quantized; in between they are kept, if somebody looks at them.
+fn normed_quantized<M: GpuBackend>(
+    kernels: &mut Kernels<M>,
+    (norm, state, smoothing): (&NormThere<M>, &Floats<M>, Option<&Floats<M>>),
+    (normed, rows): (&mut Option<Floats<M>>, &mut Rows<M>),
+    (shown, looking, op): (&mut Shown<M>, Looking<'_>, Op),
+) -> Result<(), surety_cuda::Error> {
+    if !looking.wants(op) {
+        return norm.quantize(kernels, state, None, (smoothing, rows));
+    }
+    let normed = kernels.sized(normed, state.len())?;
+    norm.quantize(kernels, state, Some(&mut *normed), (smoothing, rows))?;
+    shown.real(kernels, looking, (op, normed, norm.weight.len()))
+}
+
+/// Products of the same rows.
+fn products<M: GpuBackend, const N: usize>(
+    kernels: &mut Kernels<M>,
+    rows: &Rows<M>,
+    by: [&Packed<M>; N],
+    out: [&mut Floats<M>; N],
+) -> Result<(), surety_cuda::Error> {
+    let mut parts: Vec<_> = by.into_iter().zip(out).collect();
+    kernels.products(rows, &mut parts)
 }

@@ -51,6 +51,13 @@ pub(super) struct Looking<'a> {
     pub(super) layer: usize,
 }
 
+impl Looking<'_> {
+    /// Whether a step is looked at.
+    pub(super) fn wants(&self, op: Op) -> bool {
+        self.probe.wants(step(self.layer, op))
+    }
+}
+
 impl<M: GpuBackend> Shown<M> {
     /// Forgets what was gathered.
     pub(super) fn clear(&mut self) {
@@ -65,7 +72,7 @@ impl<M: GpuBackend> Shown<M> {
         looking: Looking<'_>,
         (op, rows, width): (Op, &Floats<M>, usize),
     ) -> Result<(), surety_cuda::Error> {
-        if looking.probe.wants(step(looking.layer, op)) {
+        if looking.wants(op) {
             self.needed(kernels, looking, (op, rows, width))?;
         }
         Ok(())

@@ -1,0 +1,21 @@
+//! What everybody in that world computes with.
+
+use std::sync::Arc;
+
+use surety_engine::Engine;
+
+use super::World;
+
+impl World {
+    /// With another engine than one that does what tests want to see.
+    pub async fn with(engine: Arc<dyn Engine>) -> Self {
+        let world = Self::new().await;
+        world.served.set(engine).ok();
+        world
+    }
+
+    pub(super) fn served(&self) -> Arc<dyn Engine> {
+        let other = self.served.get().cloned();
+        other.unwrap_or_else(|| self.engine.clone())
+    }
+}
