@@ -3,6 +3,7 @@
 mod consensus;
 mod equivocations;
 mod full;
+mod voting;
 
 use std::sync::Arc;
 

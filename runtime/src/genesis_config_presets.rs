@@ -15,25 +15,34 @@ use sp_runtime::{
     FixedU128, Permill,
     traits::{IdentifyAccount, Verify},
 };
+use surety_pallet_emission::genesis;
 
 use crate::{
-    AccountId, BabeConfig, Balance, BalancesConfig, DelegationConfig, GenesisParametersConfig, Runtime,
-    RuntimeGenesisConfig, SessionConfig, SessionKeys, Signature, SudoConfig, TechnicalCommitteeConfig,
-    ValidatorsConfig,
-    configs::consensus::BABE_GENESIS_EPOCH_CONFIG,
+    AccountId, BabeConfig, Balance, BalancesConfig, BlockNumber, DelegationConfig, GenesisParametersConfig,
+    Runtime, RuntimeGenesisConfig, SessionConfig, SessionKeys, Signature, SudoConfig,
+    TechnicalCommitteeConfig, ValidatorsConfig, VestingConfig,
+    configs::{compute::TreasuryAccount, consensus::BABE_GENESIS_EPOCH_CONFIG},
     genesis_parameters::{self, Overrides},
     pots,
     units::{EXISTENTIAL_DEPOSIT, MILLI_SURE, SURE},
 };
 
-/// Four validators with keys that everybody knows: whoever starts a network replaces them.
+/// Four validators, and whoever else has something at genesis, with keys that everybody knows: whoever starts
+/// a network replaces them. What there is of SURE is shared out as ADR 40 says.
 pub const TESTNET_PRESET: &str = "testnet";
+
+/// Who has the founders' part of `testnet`, and what is left for its launch, as secret URIs without `//`.
+const FOUNDERS: &str = "Surety//testnet//founders";
+const LAUNCH: &str = "Surety//testnet//launch";
 
 /// What each well-known account of `dev` and `local` starts with.
 const DEV_ENDOWMENT: Balance = 1_000_000 * SURE;
 
 /// What each validator of `testnet` starts with.
 const TESTNET_ENDOWMENT: Balance = 100_000 * SURE;
+
+/// What founders can pay fees with before anything has vested.
+const FOUNDERS_LIQUID: Balance = 10 * SURE;
 
 /// What each validator has of it in its own pool: half of that may be lost before it has to add to it.
 const SELF_BOND: Balance = 20_000 * SURE;
@@ -45,6 +54,10 @@ struct Genesis {
     /// Secret URIs of the validators, without the leading `//`.
     validators: Vec<String>,
     endowments: Vec<(AccountId, Balance)>,
+    /// What the treasury starts with.
+    treasury: Balance,
+    /// Whose endowment vests: from which block on, for how many, and how much of it does not.
+    vesting: Vec<(AccountId, BlockNumber, BlockNumber, Balance)>,
     sudo: Option<AccountId>,
     /// Who may whitelist what referenda have root do.
     committee: Vec<AccountId>,
@@ -54,7 +67,15 @@ struct Genesis {
 impl Genesis {
     fn into_patch(self) -> Value {
         let mut balances = self.endowments;
-        balances.extend(pots::all().map(|pot| (pot, EXISTENTIAL_DEPOSIT)));
+        let treasury = TreasuryAccount::get();
+        balances.extend(pots::all().map(|pot| {
+            let amount = if pot == treasury {
+                self.treasury
+            } else {
+                EXISTENTIAL_DEPOSIT
+            };
+            (pot, amount)
+        }));
         let candidates: Vec<_> = self.validators.iter().map(|uri| account(uri)).collect();
         let keys = self
             .validators
@@ -71,6 +92,9 @@ impl Genesis {
                 epoch_config: BABE_GENESIS_EPOCH_CONFIG
             },
             session: SessionConfig { keys },
+            vesting: VestingConfig {
+                vesting: self.vesting
+            },
             delegation: DelegationConfig { pools },
             validators: ValidatorsConfig { candidates },
             sudo: SudoConfig { key: self.sudo },
@@ -208,6 +232,8 @@ fn dev() -> Value {
     Genesis {
         validators: vec!["Alice".into()],
         endowments: well_known_endowments(),
+        treasury: EXISTENTIAL_DEPOSIT,
+        vesting: Vec::new(),
         sudo: Some(Sr25519Keyring::Alice.to_account_id()),
         committee: well_known_committee(),
         overrides: short_windows(),
@@ -219,6 +245,8 @@ fn local() -> Value {
     Genesis {
         validators: vec!["Alice".into(), "Bob".into(), "Charlie".into()],
         endowments: well_known_endowments(),
+        treasury: EXISTENTIAL_DEPOSIT,
+        vesting: Vec::new(),
         sudo: None,
         committee: well_known_committee(),
         overrides: short_windows(),
@@ -226,13 +254,33 @@ fn local() -> Value {
     .into_patch()
 }
 
+fn testnet_validators() -> Vec<String> {
+    (0..4).map(|i| format!("Surety//testnet//{i}")).collect()
+}
+
 fn testnet() -> Value {
-    let validators: Vec<String> = (0..4).map(|i| format!("Surety//testnet//{i}")).collect();
+    let validators = testnet_validators();
+    let mut endowments: Vec<_> = validators
+        .iter()
+        .map(|uri| (account(uri), TESTNET_ENDOWMENT))
+        .collect();
+    let founders = account(FOUNDERS);
+    endowments.push((founders.clone(), genesis::FOUNDERS));
+    // What is for the launch has given validators theirs, and pots their deposits, but for the treasury's.
+    let pots_deposits = EXISTENTIAL_DEPOSIT.saturating_mul((pots::all().len() as Balance).saturating_sub(1));
+    let launch = genesis::LAUNCH
+        .saturating_sub(TESTNET_ENDOWMENT.saturating_mul(validators.len() as Balance))
+        .saturating_sub(pots_deposits);
+    endowments.push((account(LAUNCH), launch));
     Genesis {
-        endowments: validators
-            .iter()
-            .map(|uri| (account(uri), TESTNET_ENDOWMENT))
-            .collect(),
+        endowments,
+        treasury: genesis::TREASURY,
+        vesting: vec![(
+            founders,
+            genesis::FOUNDERS_CLIFF_BLOCKS,
+            genesis::FOUNDERS_VESTING_BLOCKS,
+            FOUNDERS_LIQUID,
+        )],
         committee: validators.iter().map(|uri| account(uri)).collect(),
         validators,
         sudo: None,
@@ -271,7 +319,33 @@ pub fn check() -> Result<(), String> {
             "asset {asset} keeps accounts: say `false` for it in `assets.assets`"
         ));
     }
-    Ok(())
+    match left_to_everybody() {
+        Some(uri) => Err(format!(
+            "//{uri} has money or a seat, and everybody can sign for it: put accounts of your own in place of \
+             {}",
+            account(&uri).to_ss58check()
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Somebody of `testnet` whose key is no secret, where the validators' are others than there: then it is
+/// somebody's own network, and what is left of that one is forgotten.
+fn left_to_everybody() -> Option<String> {
+    let mut uris = testnet_validators();
+    let used = pallet_session::QueuedKeys::<Runtime>::get();
+    if uris
+        .iter()
+        .any(|uri| used.iter().any(|(_, keys)| *keys == session_keys(uri)))
+    {
+        return None;
+    }
+    uris.extend([FOUNDERS, LAUNCH].map(String::from));
+    let members = pallet_collective::Members::<Runtime>::get();
+    uris.into_iter().find(|uri| {
+        let who = account(uri);
+        members.contains(&who) || frame_system::Account::<Runtime>::contains_key(&who)
+    })
 }
 
 /// The names that [`get_preset`] knows.

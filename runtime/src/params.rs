@@ -34,7 +34,7 @@ pub mod dynamic {
         pub static MinBond: Balance = 1_000 * SURE;
 
         /// Blocks from unbonding to withdrawal. Longer than a task's result can be challenged, opened late
-        /// and disputed.
+        /// and disputed; 30 at least, whatever this says.
         #[codec(index = 1)]
         pub static UnbondingPeriod: BlockNumber = 7 * DAYS;
 
@@ -380,7 +380,8 @@ pub mod dynamic {
         pub static MinDelegation: Balance = 10 * SURE;
 
         /// Blocks until stake that has left a pool can be withdrawn. Longer than what a validator signed can
-        /// be reported, and the slash for it be vetoed.
+        /// be reported, and the slash for it be vetoed; 315 at least, whatever this says: two sessions, in
+        /// which it still works, and the shortest time for a veto.
         #[codec(index = 2)]
         pub static UnbondingPeriod: BlockNumber = 7 * DAYS;
     }

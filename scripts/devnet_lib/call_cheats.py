@@ -396,7 +396,7 @@ def problems(play, found, is_alone):
         wrong.append(f"a fault was found: {found['faults']}")
     if cheat.disputed and not found["disputed_cell"]:
         wrong.append("no dispute came to a cell")
-    # What it has batched is right: that may be counted, and paid, before it is missed what was signed.
+    # Half a minute is all that pay waits here: what was batched right may be paid before it is missed what was signed.
     if cheat.faults and found["paid"] and play.kind != "says-other":
         wrong.append("whoever was convicted was paid")
     if play.payee.name == HONEST and found["paid"] < found["receipts"]:

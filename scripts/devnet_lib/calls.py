@@ -49,8 +49,14 @@ def run(devnet, console, tokens, log):
         call, audited, batch = _followed(devnet, gateway, key, asked, log)
         if not audited:
             console.step("no verifier has drawn a point in it, which happens: the same question again")
-    channels = gateway.surety.run("channel", "list")
     receipt = call["receipts"][0]
+
+    def paid():
+        channels = gateway.surety.run("channel", "list")
+        return channels if _paid(channels) >= int(receipt["price"]) else None
+
+    # What was counted waits for whoever was told something else.
+    channels = wait.until("the receipt to be paid", paid, REDEEM_SECONDS, devnet.supervisor.check)
     return {
         "gateway": gateway.url,
         "key": key,
@@ -64,7 +70,7 @@ def run(devnet, console, tokens, log):
         "verdict": receipt["verdict"],
         "batch": batch,
         "audited": audited,
-        "redeemed": sum(int(channel["paid"]) for channel in channels),
+        "redeemed": _paid(channels),
         "channels": channels,
     }
 
@@ -90,6 +96,11 @@ def _followed(devnet, gateway, key, asked, log):
     call = wait.until("the receipt to be final", final, REDEEM_SECONDS, check)
     log.catch_up(devnet.chain.finalized_number())
     return call, audits.of(placed, _placed(proof["says"]), log), proof["batch"]
+
+
+def _paid(channels):
+    """What was paid over them, in plancks."""
+    return sum(int(channel["paid"]) for channel in channels)
 
 
 def _placed(says):

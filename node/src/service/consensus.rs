@@ -19,20 +19,11 @@ use surety_runtime::opaque::Block;
 
 use super::{
     BlockImport, Client, CreateInherentData, GrandpaLink, JUSTIFICATION_PERIOD_BLOCKS, SelectChain,
-    TransactionPool,
+    TransactionPool, voting,
 };
 
 /// Part of a slot in which a block may be built. The rest is for its way to the others, who execute it again.
 const PROPOSAL_SLOT_PORTION: f32 = 0.5;
-
-/// Validators vote for the newest block that they have, not for one two blocks before it as the SDK's do:
-/// two slots are longer than all the rest of finality (ADR 44). Where it stood still, for three quarters of
-/// what is not final.
-fn voting_rule() -> impl grandpa::VotingRule<Block, Client> + Clone + 'static {
-    grandpa::VotingRulesBuilder::new()
-        .add(grandpa::ThreeQuartersOfTheUnfinalizedChain)
-        .build()
-}
 
 /// How long a vote is expected to travel. GRANDPA waits for a few of these in each round.
 const GOSSIP_DURATION: Duration = Duration::from_millis(333);
@@ -156,7 +147,7 @@ pub(super) fn spawn_finality(
         sync: shared.sync.clone(),
         notification_service: finality.notifications,
         telemetry: shared.telemetry.clone(),
-        voting_rule: voting_rule(),
+        voting_rule: voting::rule(),
         prometheus_registry: shared.prometheus.clone(),
         shared_voter_state: finality.voter_state,
         offchain_tx_pool_factory: OffchainTransactionPoolFactory::new(shared.transaction_pool.clone()),

@@ -1,6 +1,7 @@
 //! What a receipt claims, as a dispute is about it and an engine makes it.
 
 use surety_channels::{ChunkStatement, End, Request};
+use surety_proofs::{SEGMENT_BYTES, SegmentOpening};
 use surety_types::input::WORD_BYTES;
 
 use crate::AccountId;
@@ -24,6 +25,20 @@ pub fn claimed_units_max(statement: &ChunkStatement<AccountId>, request: &Reques
         Some(End::Cut | End::Cancelled) => statement.units,
         Some(End::Stop | End::Length) | None => request.units_max,
     }
+}
+
+/// The segment of what `longer` says, which is `output`, in which `shorter` ends; nothing where it says no
+/// less.
+pub fn segment_of_end(
+    shorter: &ChunkStatement<AccountId>,
+    longer: &ChunkStatement<AccountId>,
+    output: &[u8],
+) -> Option<SegmentOpening> {
+    if shorter.bytes >= longer.bytes {
+        return None;
+    }
+    let last = shorter.bytes.checked_sub(1)?.checked_div(SEGMENT_BYTES)?;
+    SegmentOpening::new(output, last)
 }
 
 fn how(statement: &ChunkStatement<AccountId>) -> Option<End> {

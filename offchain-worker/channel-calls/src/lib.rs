@@ -17,7 +17,7 @@ pub mod payer;
 mod store;
 
 pub use answer::{CHUNK_BYTES_MAX, Model, OUTPUT_BYTES_MAX, Unfit};
-pub use claim::{claimed_output, claimed_units_max};
+pub use claim::{claimed_output, claimed_units_max, segment_of_end};
 pub use keys::{ReceiptSalts, Sign, Verify};
 pub use message::{Ask, FromPayee, Refusal, ToPayee};
 pub use payee::{Payee, PayeeConfig, PayeeEffect};

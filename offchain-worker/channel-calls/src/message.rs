@@ -11,6 +11,7 @@ use surety_channels::{
     BatchNumber, Batched, ChannelId, ChunkStatement, Nonce, ReceiptOpening, Request, SignedCancel,
     SignedChunkStatement, SignedVoucher, VoucherRefusal,
 };
+use surety_proofs::SegmentOpening;
 use surety_types::{limits::INPUT_BYTES_MAX, trust::AuditProof};
 
 use crate::{AccountId, CHUNK_BYTES_MAX, OUTPUT_BYTES_MAX, Unfit};
@@ -26,6 +27,12 @@ pub type Chunk = BoundedVec<u8, ConstU32<CHUNK_BYTES_MAX>>;
 
 /// The bytes of a whole answer.
 pub type Output = BoundedVec<u8, ConstU32<OUTPUT_BYTES_MAX>>;
+
+/// Statements that a question may have: some ten kilobytes.
+pub const ASKED_MAX: u32 = 64;
+
+/// What a question is about.
+pub type Asked = BoundedVec<ChunkStatement<AccountId>, ConstU32<ASKED_MAX>>;
 
 /// What a payer wants.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
@@ -196,16 +203,17 @@ pub struct AtPoint {
     pub output: Output,
 }
 
-/// What somebody says who holds a receipt: one question on a connection of its own. No message of a payer or
+/// What somebody says who holds receipts: one question on a connection of its own. No message of a payer or
 /// a verifier begins with its byte.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
 pub enum FromHolder {
-    /// It wants to see where this receipt is in a batch, or that of an answer of which it has this.
+    /// It wants to see where these receipts are in batches, or those of answers of which it has these. Each
+    /// is answered by a message of its own, in their order.
     #[codec(index = 18)]
-    Show(ChunkStatement<AccountId>),
+    Show(Asked),
 }
 
-/// What a provider answers to that.
+/// What a provider answers to each statement of that, or to all that are left ([`NotShown::Busy`]).
 #[allow(clippy::large_enum_variant, reason = "one at a time is made and sent")]
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, MaxEncodedLen)]
 pub enum ToHolder {
@@ -228,6 +236,9 @@ pub struct InBatch {
     pub request: Request,
     /// It, where somebody who holds less has asked.
     pub receipt: Option<ChunkStatement<AccountId>>,
+    /// Where it says more: the segment of its output in which that ends which is held. It shows that the
+    /// receipt goes on from there.
+    pub segment: Option<SegmentOpening>,
 }
 
 /// Why a receipt is not shown.
@@ -239,7 +250,8 @@ pub enum NotShown {
     /// The verifier has not drawn this point.
     #[error("the provider says that this point was not drawn")]
     NotDrawn,
-    /// Others are shown something.
+    /// Others are shown something. Whoever asks waits longer each time, and demands what is late all the
+    /// same.
     #[error("the provider shows others something: ask again in a moment")]
     Busy,
     /// The provider does not have it any more.

@@ -29,7 +29,8 @@ pub struct Spending {
     pub unit_price_max: u128,
     /// So much more than the cheapest offer a unit may cost, in hundredths: prices move while somebody asks.
     pub slack_percent: u32,
-    /// Demands of receipts that are open at once. Each costs half of what the chain says.
+    /// Providers of which receipts are demanded at once that were not counted. Each demand costs half of what
+    /// the chain says; of a provider that draws them out until the end of their time there are thirty.
     pub demands_max: usize,
 }
 
@@ -48,8 +49,8 @@ pub struct Patience {
     pub again: Duration,
     /// A channel that nobody uses for so long is closed, on the chain's clock.
     pub idle: Time,
-    /// A receipt that no final batch has after so long is asked for, and demanded where it is not shown, on
-    /// the chain's clock; sooner where its channel would have ended before it was shown.
+    /// A receipt whose number was not counted after so long is asked for, and demanded where it is not shown,
+    /// on the chain's clock; sooner where its channel would have ended before it was shown.
     pub batched: Time,
 }
 

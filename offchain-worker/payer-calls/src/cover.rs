@@ -11,20 +11,20 @@
 //! be asked. Where it leaves less, each payer keeps to its part of the cap, by what it has deposited.
 //!
 //! What earlier payers have asked is not taken back when others come, or deposit more: so a deposit counts
-//! in full only once it has stood for a [`season`], in which whatever was asked before it is shown, or
-//! demanded and withheld. Before that an eighth of it does ([`NEW_PART`]). So with `n` that come one after
-//! the other meanwhile, and whatever each deposits, all together have asked `1 + n/8` caps at most, and
-//! `1 + (1 + ln g)/8` where all deposits together grow `g`-fold: with 185 equal ones 1.8 caps, with seven of
-//! which each deposits ten times as much as all before it, 1.9. By the simulation lies pay from some six on.
+//! in full only once it has stood for [`deposit_season`], by what the chain says, in which whatever was asked
+//! before it is shown, or demanded and withheld. Before that an eighth does ([`NEW_PART`]). So with `n` that
+//! come one after the other meanwhile, and whatever each deposits, all together have asked `1 + n/8` caps at
+//! most, and `1 + (1 + ln g)/8` where all deposits together grow `g`-fold: with 185 equal ones 1.8 caps, with
+//! seven of which each deposits ten times as much as all before it, 1.9. By the simulation lies pay from some
+//! six on.
 
 use sp_core::U256;
-use surety_chain_client::{BlockRef, ChainError, ChannelRules, When};
+use surety_chain_client::{BlockRef, ChainError, When};
+#[cfg(doc)]
+use surety_channels::deposit_season;
 use surety_channels::{ChannelId, Purse, Time};
 
-use crate::{
-    AccountId,
-    config::{Config, Patience},
-};
+use crate::{AccountId, config::Config};
 
 /// Blocks after which it is looked again what others have deposited.
 const KEPT: u32 = 10;
@@ -93,44 +93,14 @@ impl Cover {
     }
 }
 
-/// For so long a deposit counts in part. What was asked before is shown by then: it is counted just before
-/// its payer asks for it, demanded as late again, and has to be shown within the chain's window.
-pub(crate) const fn season(patience: &Patience, rules: &ChannelRules) -> Time {
-    let asked = patience.batched.saturating_mul(2);
-    asked.saturating_add(rules.supply_window)
-}
-
-/// The least that this payer has had deposited with a provider for a season, in plancks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Season {
-    begun: Time,
-    /// In the season before.
-    before: u128,
-    /// In this one.
-    now: u128,
-}
-
-impl Season {
-    /// Of what stood `before` this program began, or of nothing.
-    pub const fn new(begun: Time, before: u128) -> Self {
-        let now = u128::MAX;
-        Self { begun, before, now }
-    }
-
-    /// What counts in full, once so much is there by a block.
-    pub fn see(&mut self, now: Time, deposited: u128, season: Time) -> u128 {
-        if now >= self.begun.saturating_add(season) {
-            (self.begun, self.before) = (now, self.now);
-            self.now = deposited;
-        }
-        self.now = self.now.min(deposited);
-        self.before.min(self.now)
-    }
-}
-
 /// What no final batch has of a deposit that is there, in plancks.
 pub(crate) const fn deposited(purse: &Purse) -> u128 {
     purse.deposit.saturating_sub(purse.counted)
+}
+
+/// What of that has stood for so long that all of it counts, in plancks: what is counted was deposited first.
+pub(crate) fn seasoned(purse: &Purse, now: Time, supply: Time) -> u128 {
+    purse.stood(now, supply).saturating_sub(purse.counted)
 }
 
 /// By the chain. Channels that are older than a conviction pay nothing more, and nobody is asked over them.
@@ -168,6 +138,7 @@ mod tests {
 
     use super::*;
     use proptest::{collection::vec, prelude::*};
+    use surety_channels::deposit_season;
 
     /// Of one that nobody else has anything with.
     fn cover(cap: u128, others: u128, seasoned: u128) -> Cover {
@@ -228,19 +199,20 @@ mod tests {
         fn whoever_tops_up_or_comes_again_asks_no_more_at_once_than_whoever_is_new(
             steps in vec((0usize..6, 1u128..1_000, 0u32..60), 1..40),
         ) {
-            const SEASON: Time = 100;
+            const SUPPLY: Time = 60;
             let mut deposits = [0u128; 6];
-            let mut seasons = [Season::new(0, 0); 6];
+            let mut purses = [Purse::new(0, 0, 0); 6];
             // What was asked and when: a season later it is shown, or its provider was convicted.
             let mut asked: Vec<(usize, Time, u128)> = Vec::new();
             let (cap, mut now) = (1_000u128, 0);
             for (who, more, later) in steps {
                 now += later;
                 deposits[who] += more;
-                asked.retain(|(_, at, _)| now <= at + SEASON);
+                assert_eq!(purses[who].top_up(more, now, SUPPLY), Ok(()));
+                asked.retain(|(_, at, _)| now <= at + deposit_season(SUPPLY));
                 for payer in 0..6 {
                     let deposited = deposits[payer];
-                    let seasoned = seasons[payer].see(now, deposited, SEASON);
+                    let seasoned = seasoned(&purses[payer], now, SUPPLY);
                     let others = deposits.iter().sum::<u128>() - deposited;
                     let own: u128 = asked.iter().filter(|(of, ..)| *of == payer).map(|(.., sum)| sum).sum();
                     let part = asks(cover(cap, others, seasoned), deposited);
@@ -274,19 +246,17 @@ mod tests {
 
     #[test]
     fn a_deposit_counts_in_full_once_it_has_stood_for_a_season() {
-        let mut season = Season::new(1_000, 0);
-        let mut counts = |now, deposited| season.see(now, deposited, 100);
-        assert_eq!(
-            [counts(1_000, 80), counts(1_099, 80), counts(1_100, 80)],
-            [0, 0, 80]
-        );
-        // So does what is added to it, and what was taken away is new when it comes again.
-        assert_eq!(
-            [counts(1_150, 90), counts(1_200, 90), counts(1_300, 90)],
-            [80, 80, 90]
-        );
-        assert_eq!([counts(1_350, 40), counts(1_360, 90)], [40, 40]);
-        // What was there before this program began is nothing new.
-        assert_eq!(Season::new(5, 70).see(6, 75, 100), 70);
+        const SUPPLY: Time = 60;
+        assert_eq!(deposit_season(SUPPLY), 100);
+        let mut purse = Purse::new(7, 80, 1_000);
+        let at = |purse: &Purse, now| seasoned(purse, now, SUPPLY);
+        assert_eq!([1_000, 1_099, 1_100].map(|now| at(&purse, now)), [0, 0, 80]);
+        // So does what is added to it, whenever somebody begins to look.
+        assert_eq!(purse.top_up(10, 1_150, SUPPLY), Ok(()));
+        assert_eq!([1_150, 1_249, 1_250].map(|now| at(&purse, now)), [80, 80, 90]);
+        // What is counted was deposited first.
+        purse.counted = 50;
+        assert_eq!(purse.top_up(50, 1_300, SUPPLY), Ok(()));
+        assert_eq!([1_399, 1_400].map(|now| at(&purse, now)), [40, 90]);
     }
 }

@@ -32,6 +32,8 @@ pub struct Funded {
     pub is_full: bool,
     /// When it was last not, or when this program has begun to look.
     pub used_at: Time,
+    /// It is from before a conviction of its payee: it pays nothing more.
+    pub is_void: bool,
     /// Nothing more is asked over it, whatever comes.
     pub is_useless: bool,
 }
@@ -122,7 +124,9 @@ impl Funds<'_> {
             return Some(Call::End { channel: id });
         }
         if purse.closing.is_some() {
-            return None;
+            // What is left of one that pays nothing more comes back when it is closed again.
+            let is_due = channel.is_void && purse.deposit > purse.paid;
+            return is_due.then_some(Call::Close { channel: id });
         }
         let idle = self.now.saturating_sub(channel.used_at) > self.idle;
         if channel.is_quiet && (channel.is_useless || idle) {
@@ -226,7 +230,7 @@ mod tests {
     fn channel(id: ChannelId) -> Funded {
         Funded {
             payee: payee(1),
-            purse: Purse::new(id, 100),
+            purse: Purse::new(id, 100, 0),
             expiry: 1_500,
             left: 100,
             wanted: 0,
@@ -234,6 +238,7 @@ mod tests {
             is_quiet: true,
             is_full: false,
             used_at: 500,
+            is_void: false,
             is_useless: false,
         }
     }
@@ -296,6 +301,14 @@ mod tests {
         assert_eq!(plan(&[busy], &[], 0), []);
         let closing = with(|one| one.purse.close(600));
         assert_eq!(plan(std::slice::from_ref(&closing), &[], 0), []);
+        // What is left of one that pays nothing more comes back at once.
+        let mut void = Funded {
+            is_void: true,
+            ..closing
+        };
+        assert_eq!(plan(std::slice::from_ref(&void), &[], 0), close);
+        void.purse.give_back(600);
+        assert_eq!(plan(&[void], &[], 0), []);
         let over = with(|one| one.purse.close(599));
         assert_eq!(plan(&[over], &[], 0), [Call::End { channel }]);
         assert_eq!(
@@ -333,7 +346,7 @@ mod tests {
             committed in 0u128..1_200,
         ) {
             let channels: Vec<Funded> = deposits.iter().zip(1..).map(|((deposit, left, wanted, is_used), id)| Funded {
-                purse: Purse::new(id, *deposit),
+                purse: Purse::new(id, *deposit, 0),
                 left: *left.min(deposit),
                 wanted: *wanted,
                 is_used: *is_used,

@@ -10,7 +10,7 @@ use surety_chain_client::{
     Call, ChainError, ChannelView, ErrorClass, Included, Remedy, Until, When, is_message_signed,
 };
 use surety_channel_calls::{LoadError, Payer, PayerConfig, Row, payer};
-use surety_channels::{ChannelId, Purse};
+use surety_channels::{ChannelId, Nonce, Purse};
 use surety_journal::CallStore;
 use tokio::{
     sync::watch,
@@ -22,8 +22,8 @@ use crate::{
     AccountId, Running, StartError,
     channel::{HELD_MAX, Handle, Message, Seen},
     config::Config,
-    cover::{self, Season},
-    demands::{Demands, demanded_by},
+    cover,
+    demands::{Demands, counted_wait, demanded_by},
     evidence,
     funds::{Funded, Funds, asked_until, channel_of, deposited},
     journal,
@@ -31,8 +31,9 @@ use crate::{
     read::{Read, is_gone, read},
 };
 
-/// Calls that are on their way at once.
-const CALLS_MAX: usize = 4;
+/// Calls that are on their way at once, and how many of them may be demands of receipts.
+const CALLS_MAX: usize = 8;
+const DEMANDS_SENT_MAX: usize = 4;
 
 /// For so long another block is read at the start where the state of the last was gone before it was read.
 const START_TIME: Duration = Duration::from_secs(30);
@@ -57,15 +58,19 @@ const DOUBTED: u32 = 512;
 enum About {
     Channel(ChannelId),
     Opening(AccountId),
-    Demand(AccountId),
+    Demand(ChannelId, Nonce),
+    Ending(AccountId),
     Report(ChannelId),
 }
 
 fn about(call: &Call) -> Option<About> {
     match call {
         Call::Open { payee, .. } => Some(About::Opening(payee.clone())),
-        Call::DemandReceipt { held } => Some(About::Demand(held.statement.payee.clone())),
-        Call::EndDemand { provider, .. } => Some(About::Demand(provider.clone())),
+        Call::DemandReceipt { held } => {
+            let said = &held.statement;
+            Some(About::Demand(said.channel, said.nonce))
+        }
+        Call::EndDemand { provider, .. } => Some(About::Ending(provider.clone())),
         Call::ReportChunkEquivocation { equivocation } => {
             Some(About::Report(equivocation.one.statement.channel))
         }
@@ -103,8 +108,6 @@ pub(crate) struct Keeper {
     /// What is not tried again before.
     paused: BTreeMap<About, Instant>,
     demands: Demands,
-    /// By provider: the least that was deposited with it for a season. Nothing before the first block.
-    seasons: Option<BTreeMap<AccountId, Season>>,
 }
 
 impl Keeper {
@@ -139,7 +142,6 @@ impl Keeper {
             before,
             paused: BTreeMap::new(),
             demands: Demands::default(),
-            seasons: None,
         };
         let mut seen = keeper.see(read, &rows).await;
         while is_gone(&seen) && begun.elapsed() < START_TIME {
@@ -238,7 +240,7 @@ impl Keeper {
                 signers: signers.get(&channel.payee).cloned().unwrap_or_default(),
                 now: market.now,
                 demanded_by: demanded_by(channel, &market.rules),
-                counted: market.rules.supply_window / 3,
+                counted: counted_wait(&market.rules),
             };
             if channel.key != *self.shared.config.signer.account() {
                 continue;
@@ -269,7 +271,7 @@ impl Keeper {
                 kept.running.detach();
             }
         }
-        self.season(&channels, &mut market);
+        season(&self.shared.config, &channels, &mut market);
         for (id, kept) in &self.kept {
             let cover = market.covers.get(&kept.handle.payee);
             if cover.is_some_and(|cover| *id < cover.since) {
@@ -291,33 +293,6 @@ impl Keeper {
             self.submit(call);
         }
         Ok(())
-    }
-
-    /// What of this account's deposits counts in full. What is there when this program begins does.
-    fn season(&mut self, channels: &[ChannelView], market: &mut Market) {
-        let config = &self.shared.config;
-        let season = cover::season(&config.patience, &market.rules);
-        let mut deposits = BTreeMap::<&AccountId, u128>::new();
-        for channel in channels
-            .iter()
-            .filter(|channel| channel.key == *config.signer.account())
-        {
-            let sum = deposits.entry(&channel.payee).or_default();
-            *sum = sum.saturating_add(cover::deposited(&channel.purse));
-        }
-        let is_first = self.seasons.is_none();
-        let seasons = self.seasons.get_or_insert_default();
-        seasons.retain(|provider, _| deposits.contains_key(provider));
-        for (provider, deposited) in deposits {
-            let before = if is_first { deposited } else { 0 };
-            let known = seasons
-                .entry(provider.clone())
-                .or_insert(Season::new(market.now, before));
-            let seasoned = known.see(market.now, deposited, season);
-            if let Some(cover) = market.covers.get_mut(provider) {
-                cover.seasoned = seasoned;
-            }
-        }
     }
 
     /// Agents whose statements bind those that are paid.
@@ -419,7 +394,10 @@ impl Keeper {
         let now = Instant::now();
         self.paused.retain(|_, until| *until > now);
         let is_due = !self.sent.contains_key(&about) && !self.paused.contains_key(&about);
-        if !is_due || self.calls.len() >= CALLS_MAX {
+        let is_demand = |about: &About| matches!(about, About::Demand(..));
+        let demands = self.sent.keys().filter(|about| is_demand(about)).count();
+        let is_full = is_demand(&about) && demands >= DEMANDS_SENT_MAX;
+        if !is_due || is_full || self.calls.len() >= CALLS_MAX {
             return;
         }
         let deposit = deposited(&call);
@@ -480,6 +458,23 @@ impl Keeper {
             && let Some(kept) = self.kept.get(channel)
         {
             kept.handle.status().evidence = None;
+        }
+    }
+}
+
+/// What of this account's deposits counts in full.
+fn season(config: &Config, channels: &[ChannelView], market: &mut Market) {
+    let (now, supply) = (market.now, market.rules.supply_window);
+    for cover in market.covers.values_mut() {
+        cover.seasoned = 0;
+    }
+    let own = channels
+        .iter()
+        .filter(|channel| channel.key == *config.signer.account());
+    for channel in own {
+        if let Some(cover) = market.covers.get_mut(&channel.payee) {
+            let stood = cover::seasoned(&channel.purse, now, supply);
+            cover.seasoned = cover.seasoned.saturating_add(stood);
         }
     }
 }

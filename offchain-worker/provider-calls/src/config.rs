@@ -30,6 +30,9 @@ pub struct CallsConfig {
     pub redeem_min: u128,
     /// So long before its last time everything is done, on the chain's clock.
     pub margin: Time,
+    /// While what is deposited is more than the cap, channels over which nothing was asked for so long are
+    /// given back, in finalised blocks: others see that their money asks for nothing only then.
+    pub silent_blocks: u32,
     /// What the author of a block gets on top of the fee where something is pressing, in plancks.
     pub tip_max: u128,
 }
@@ -52,6 +55,8 @@ impl Default for CallsConfig {
             // A hundredth of a SURE.
             redeem_min: 10_000_000_000,
             margin: 30,
+            // Six hours.
+            silent_blocks: 10_800,
             tip_max: 0,
         }
     }

@@ -284,6 +284,9 @@ impl Desk {
         if !sight.may_sell(&self.parts) {
             return Err(Refusal::NotOffered);
         }
+        if self.watch.silent.is_given_back(channel) {
+            return Err(Refusal::Closing);
+        }
         let places = self.watch.places(request.model, request.operation);
         if self.answering(request) >= places as usize {
             return Err(Refusal::Busy);

@@ -25,8 +25,8 @@ impl Desk {
         }
     }
 
-    /// Shows what is demanded. The receipts that a batch is needed for now, by their deadlines; none while
-    /// that has time.
+    /// Shows what is demanded, which pays what that has held back. The receipts that a batch is needed for
+    /// now, by their deadlines; none while that has time.
     pub(crate) fn meet_demands(
         &mut self,
         sight: &Sight,
@@ -34,7 +34,9 @@ impl Desk {
         due: &mut Vec<Errand>,
     ) -> Vec<CallId> {
         let (mut is_urgent, mut unbatched) = (false, Vec::new());
-        for demand in &sight.demands {
+        let mut demands: Vec<_> = sight.demands.iter().collect();
+        demands.sort_by_key(|demand| demand.until);
+        for demand in demands {
             let left = demand.until.saturating_sub(sight.time);
             let found = match demand.wanted {
                 Wanted::Receipt { channel, nonce, .. } => {
@@ -97,8 +99,9 @@ impl Desk {
             Question::Point(batch, point, back) => {
                 back.send(self.at_point(sight, batch, point)).ok();
             }
-            Question::Receipt(said, back) => {
-                back.send(self.receipt_of(&said)).ok();
+            Question::Receipts(asked, back) => {
+                back.send(asked.iter().map(|said| self.receipt_of(said)).collect())
+                    .ok();
             }
         }
     }
@@ -110,9 +113,14 @@ impl Desk {
             let is_longer = said.end.is_none() && said.bytes > 0 && receipt.covers(said);
             receipt == said || (is_longer && receipt.request == said.request)
         };
-        match self.payee.open_receipt(said.channel, said.nonce) {
-            Some(shown) if is_it(&shown.batched.statement) => Ok(shown),
-            None if self.payee.request(said.channel, said.nonce).is_some() => Err(NotShown::NoBatch),
+        let (channel, nonce) = (said.channel, said.nonce);
+        // All batches are only looked through for whoever holds it.
+        match self.payee.receipt_of(channel, nonce) {
+            Some(receipt) if is_it(receipt) => {
+                let shown = self.payee.open_receipt(channel, nonce);
+                shown.ok_or(NotShown::NoBatch)
+            }
+            None if self.payee.request(channel, nonce).is_some() => Err(NotShown::NoBatch),
             Some(_) | None => Err(NotShown::Lost),
         }
     }
@@ -136,14 +144,15 @@ impl Desk {
                 false => 1,
             },
             margin: self.parts.config.margin,
+            supply: sight.rules.supply_window,
             redeem_by: counted_for(sight.rules.redeem_by, sight.rules.supply_window),
         };
         let windows = sight.windows();
         let mut is_urgent = false;
-        for (id, seen) in &self.watch.channels {
-            for duty in self.payee.duties(seen, windows.of(*id), sight.time, &policy) {
+        for (id, seen) in self.watch.channels.range(sight.since_channel()..) {
+            for duty in self.payee.duties(seen, &windows, sight.time, &policy) {
                 match duty {
-                    Duty::Batch => is_urgent |= *id >= windows.since_channel,
+                    Duty::Batch => is_urgent = true,
                     Duty::Hold {
                         channel,
                         batch,
@@ -182,12 +191,14 @@ impl Desk {
 }
 
 fn shown_receipt(demander: AccountId, shown: Shown) -> Errand {
+    let statement = &shown.batched.statement;
+    let of = (statement.channel, statement.nonce);
     let call = Call::ShowReceipt {
         demander: demander.clone(),
         batch: shown.batch,
         receipt: Box::new(shown.batched),
     };
-    Errand::new(Purpose::Show(demander), call)
+    Errand::new(Purpose::Show(demander, of), call)
 }
 
 /// Of a generation that a stop id has ended the first segment is shown with it. All points of a demander that

@@ -30,6 +30,9 @@ use crate::{
 /// How many are on their way at once. Batches and what is demanded do not wait for that.
 const AT_ONCE: usize = 16;
 
+/// How many receipts are on their way at once that are demanded, those first that have least time.
+const SHOWN_AT_ONCE: usize = 64;
+
 /// For so long a call is tried to be brought into a block.
 const SUBMIT_TIME: Duration = Duration::from_secs(300);
 
@@ -41,14 +44,16 @@ const MORTAL: BlockNumber = 300;
 pub(crate) enum Purpose {
     /// The batch that was promised.
     Commit,
-    /// The receipt that a client demands.
-    Show(AccountId),
+    /// A receipt that a client demands.
+    Show(AccountId, CallId),
     /// The receipt that points of a verifier are in.
     ShowPoint(AccountId, BatchNumber, CallId),
     /// Money that a late batch will be paid with.
     Hold(ChannelId),
     /// What was earned over a channel.
     Redeem(ChannelId),
+    /// What is left of a deposit over which nothing is asked.
+    GiveBack(ChannelId),
     /// That this agent's statements count.
     Signer,
     /// How much there is to do: by model, and the operation's name.
@@ -65,7 +70,7 @@ impl Purpose {
     fn is_urgent(&self) -> bool {
         matches!(
             self,
-            Self::Commit | Self::Show(_) | Self::ShowPoint(..) | Self::Play(_) | Self::Supply(..)
+            Self::Commit | Self::Show(..) | Self::ShowPoint(..) | Self::Play(_) | Self::Supply(..)
         )
     }
 }
@@ -130,7 +135,11 @@ pub(crate) struct Errands {
 impl Errands {
     /// Whether a call for this purpose may be sent now, by a block of this number.
     pub(crate) fn may(&self, purpose: &Purpose, block: BlockNumber) -> bool {
-        let is_free = purpose.is_urgent() || self.away.len() < AT_ONCE;
+        let shown = self.away.keys().filter(|away| matches!(away, Purpose::Show(..)));
+        let is_free = match purpose {
+            Purpose::Show(..) => shown.count() < SHOWN_AT_ONCE,
+            purpose => purpose.is_urgent() || self.away.len() < AT_ONCE,
+        };
         let is_over = |pause: &Pause| pause.until <= block;
         is_free && !self.away.contains_key(purpose) && self.pauses.get(purpose).is_none_or(is_over)
     }
@@ -162,7 +171,7 @@ impl Errands {
         let before = self.pauses.get(&back.purpose).map_or(0, |pause| pause.failures);
         let doublings_max = match (&back.purpose, &back.outcome) {
             // Its last time comes.
-            (Purpose::Show(_) | Purpose::ShowPoint(..) | Purpose::Play(_) | Purpose::Supply(..), _) => 3,
+            (Purpose::Show(..) | Purpose::ShowPoint(..) | Purpose::Play(_) | Purpose::Supply(..), _) => 3,
             // It has cost nothing: a pool that is full, a node that is down.
             (_, Err(NotDone::Chain(error))) if error.class() == ErrorClass::Refused => 4,
             _ => 8,

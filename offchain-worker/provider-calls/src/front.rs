@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use codec::{Encode, MaxEncodedLen};
 use surety_channel_calls::{
     AccountId, Ask, FromPayee, ToPayee,
-    message::{self, FromHolder, FromVerifier, Message, PointAsk},
+    message::{self, Asked, FromHolder, FromVerifier, Message, PointAsk},
 };
-use surety_channels::{ChannelId, ChunkStatement, Nonce, SignedVoucher};
+use surety_channels::{ChannelId, Nonce, SignedVoucher};
 use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinSet,
@@ -93,9 +93,10 @@ async fn serve(line: Line, id: LineId, (events, points): (mpsc::Sender<Event>, P
             timeout(TELL_TIME, to.tell(&answer)).await.ok();
             return;
         }
-        Some(First::Receipt(held)) => {
-            let answer = points.answer_holder(held).await.encode();
-            timeout(TELL_TIME, to.tell(&answer)).await.ok();
+        Some(First::Receipts(asked)) => {
+            timeout(TELL_TIME, points.answer_holder(asked, &mut *to))
+                .await
+                .ok();
             return;
         }
         None => return,
@@ -118,7 +119,7 @@ async fn serve(line: Line, id: LineId, (events, points): (mpsc::Sender<Event>, P
 enum First {
     Ask(Box<Ask>),
     Point(PointAsk),
-    Receipt(Box<ChunkStatement<AccountId>>),
+    Receipts(Asked),
 }
 
 /// What a connection is for, which comes first.
@@ -129,8 +130,8 @@ async fn first(from: &mut dyn Hear) -> Option<First> {
     if let Ok(FromVerifier::Show(ask)) = message::read(&frame) {
         return Some(First::Point(ask));
     }
-    if let Ok(FromHolder::Show(held)) = message::read(&frame) {
-        return Some(First::Receipt(Box::new(held)));
+    if let Ok(FromHolder::Show(asked)) = message::read(&frame) {
+        return Some(First::Receipts(asked));
     }
     match message::read::<ToPayee>(&frame) {
         Ok(ToPayee::Ask(ask)) => Some(First::Ask(Box::new(ask))),

@@ -24,6 +24,7 @@ mod points;
 mod read;
 mod receipts;
 mod sight;
+mod silent;
 mod terms;
 mod trace;
 mod watch;

@@ -81,8 +81,8 @@ impl Desk {
             channels: self
                 .watch
                 .channels
-                .iter()
-                .filter(|(id, seen)| self.payee.is_owed(seen, windows.of(**id), sight.time))
+                .range(sight.since_channel()..)
+                .filter(|(_, seen)| self.payee.is_owed(seen, &windows, sight.time))
                 .count(),
         };
         self.parts.owed.send_if_modified(|told| {

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use surety_audit_economics::channels::{ReceiptsInput, drawn_points, points_mean};
 use surety_chain_client::{BatchView, ChainError, When, checked_points};
 use surety_channel_calls::{
-    AccountId,
-    message::{AtPoint, NotShown, PointAsk, ToVerifier},
+    message::{Asked, AtPoint, NotShown, PointAsk, ToVerifier},
     payee::Shown,
 };
-use surety_channels::{BatchNumber, ChunkStatement};
+use surety_channels::BatchNumber;
 use surety_types::{input::WORD_BYTES, model::Operation, stake::Role};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -19,25 +18,26 @@ use crate::{CallsError, Parts, desk::Event, read};
 /// Verifiers that are shown something at once: each takes a few MiB.
 const AT_ONCE: usize = 4;
 
+/// Holders of receipts that are answered at once.
+const HOLDERS: usize = 8;
+
 /// What is asked of the desk.
 pub(crate) enum Question {
     /// A batch, as a finalised block has it.
     Batch(BatchNumber, oneshot::Sender<Option<BatchView>>),
     /// The receipt that a point of a batch is in.
     Point(BatchNumber, u128, oneshot::Sender<Option<Shown>>),
-    /// Where a receipt is.
-    Receipt(
-        Box<ChunkStatement<AccountId>>,
-        oneshot::Sender<Result<Shown, NotShown>>,
-    ),
+    /// Where receipts are.
+    Receipts(Asked, oneshot::Sender<Vec<Result<Shown, NotShown>>>),
 }
 
 /// Shows verifiers what they have drawn.
 #[derive(Clone)]
 pub(crate) struct Points {
-    parts: Arc<Parts>,
+    pub(crate) parts: Arc<Parts>,
     events: mpsc::Sender<Event>,
     places: Arc<Semaphore>,
+    pub(crate) holders: Arc<Semaphore>,
 }
 
 /// Why something is not shown.
@@ -57,6 +57,7 @@ impl Points {
             parts,
             events,
             places: Arc::new(Semaphore::new(AT_ONCE)),
+            holders: Arc::new(Semaphore::new(HOLDERS)),
         }
     }
 

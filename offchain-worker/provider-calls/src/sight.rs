@@ -51,22 +51,6 @@ pub(crate) struct Sight {
     pub(crate) rounds: BTreeMap<TaskId, Round>,
 }
 
-/// Batches that are kept. Channels from before the last fault are paid of batches from before it alone.
-pub(crate) struct Windows {
-    pub(crate) since_channel: ChannelId,
-    all: BTreeMap<BatchNumber, BatchWindow>,
-    before: BTreeMap<BatchNumber, BatchWindow>,
-}
-
-impl Windows {
-    pub(crate) fn of(&self, channel: ChannelId) -> &BTreeMap<BatchNumber, BatchWindow> {
-        match channel < self.since_channel {
-            true => &self.before,
-            false => &self.all,
-        }
-    }
-}
-
 impl Sight {
     /// What it can lose stands behind it, and what this agent signs binds it.
     pub(crate) fn may_sell(&self, parts: &Parts) -> bool {
@@ -82,20 +66,16 @@ impl Sight {
             .is_some_and(|standing| standing.disputes > 0)
     }
 
-    /// Batches that channels can be paid of.
-    pub(crate) fn windows(&self) -> Windows {
-        let standing = self.standing.as_ref();
-        let (since_channel, since_batch) =
-            standing.map_or((0, 0), |standing| (standing.since_channel, standing.since_batch));
+    /// Batches that are kept.
+    pub(crate) fn windows(&self) -> BTreeMap<BatchNumber, BatchWindow> {
         let windows = self.batches.iter().map(|view| (view.batch, view.window.clone()));
-        let all: BTreeMap<_, _> = windows.collect();
-        let before = all.range(..since_batch);
-        let before = before.map(|(number, window)| (*number, window.clone())).collect();
-        Windows {
-            since_channel,
-            all,
-            before,
-        }
+        windows.collect()
+    }
+
+    /// The first channel that still pays: with a conviction all that was not paid is void.
+    pub(crate) fn since_channel(&self) -> ChannelId {
+        let standing = self.standing.as_ref();
+        standing.map_or(0, |standing| standing.since_channel)
     }
 
     /// So long before the last time of a channel its answers are cut, and nothing more is paid for: their

@@ -21,6 +21,7 @@ use crate::{
     errands::{Back, Errand, NotDone, Purpose},
     front::CallId,
     sight::Sight,
+    silent::Silent,
     terms::Terms,
 };
 
@@ -67,6 +68,7 @@ pub(crate) struct Watch {
     /// The batch that was refused for good, and the block by which that is sure.
     refused: Option<(BatchRoot, BlockNumber)>,
     reported: BTreeMap<Kind, BlockNumber>,
+    pub(crate) silent: Silent,
     /// Whether the lock is enough.
     pub(crate) terms: Terms,
 }
@@ -82,9 +84,10 @@ impl Watch {
 
     /// What is known of a channel; nothing where it pays nothing any more.
     pub(crate) fn channel(&self, id: ChannelId) -> Option<ChannelSeen> {
-        let standing = self.sight.as_ref()?.standing.as_ref()?;
+        let sight = self.sight.as_ref()?;
+        sight.standing.as_ref()?;
         let seen = self.channels.get(&id)?;
-        (id >= standing.since_channel).then(|| seen.clone())
+        (id >= sight.since_channel()).then(|| seen.clone())
     }
 
     /// How many requests of this kind are offered to be answered at once.
@@ -159,6 +162,7 @@ impl Desk {
         let mut due = Vec::new();
         let demanded = self.meet_demands(&sight, &mut step, &mut due);
         let is_urgent = self.do_duties(&sight, &mut due);
+        self.give_back_silent(&sight, &mut due);
         self.defend(&sight, &mut due);
         self.batch(&sight, (is_urgent, &demanded), &mut step);
         self.watch.at_risk = self.payee.at_risk();

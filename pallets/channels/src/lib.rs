@@ -50,8 +50,8 @@ pub const ANNOUNCED_MAX: u32 = 64;
 /// Most receipts of a provider that are disputed at once.
 pub const DISPUTED_MAX: u32 = 16;
 
-/// Most that somebody demands of a provider at once: more points than anybody expects to draw on all that a
-/// provider has open.
+/// Most that somebody demands of a provider at once, receipts and points: more points than anybody expects to
+/// draw on all that a provider has open.
 pub const DEMANDS_MAX: u32 = 32;
 
 /// Newest final batches of a provider that its record is made of. All offers are read in each block by
@@ -344,6 +344,9 @@ pub mod pallet {
             channel: ChannelId,
             /// The payee's last time.
             until: Time,
+            /// What went back to the payer at once, in plancks: all that there is once the payee was
+            /// convicted.
+            refund: u128,
         },
         /// Nothing goes back to the payer until a late batch is final.
         Held {
@@ -387,11 +390,11 @@ pub mod pallet {
             /// What it has paid for its audits, in plancks.
             levy: u128,
         },
-        /// A voucher was redeemed.
+        /// A voucher was redeemed, or a demand was met that had held back its pay.
         Redeemed {
             /// Channel id.
             channel: ChannelId,
-            /// What the payee got, in plancks.
+            /// What the payee got, in plancks: nothing of what is not due yet, or held back by a demand.
             paid: u128,
         },
         /// A receipt is disputed.
@@ -516,8 +519,8 @@ pub mod pallet {
             /// Price of a unit, in plancks.
             price: u128,
         },
-        /// A provider was shown to be at fault: its standing lock is lost, and no batch of it that is not
-        /// final is paid. Or a verifier: its bond is.
+        /// A provider was shown to be at fault: its standing lock is lost, and its channels pay nothing more.
+        /// Or a verifier: its bond is.
         Convicted {
             /// Stash.
             offender: T::AccountId,
@@ -627,9 +630,9 @@ pub mod pallet {
         /// The key that signed is none whose statements bind the provider. Take statements only of keys that
         /// it has added.
         UnknownSigner,
-        /// It is about what the provider was convicted for, about an offer that it no longer stands behind,
-        /// about what is final, or about what may be gone before it can be shown: there is nothing to lose
-        /// for it. Nothing can be done.
+        /// It is about what the provider was convicted for, about a channel from before that, about an offer
+        /// that it no longer stands behind, about what is final, or about what may be gone before it can be
+        /// shown: there is nothing to lose or to get for it. Nothing can be done.
         TooLate,
         /// The receipt cannot be disputed: it says nothing, is not paid any more, or does not follow from its
         /// request. Report it in the last case.
@@ -640,7 +643,7 @@ pub mod pallet {
         TooManyDisputed,
         /// The caller is not the payer or its key. Sign with one of them.
         MayNotDemand,
-        /// The caller has demanded that of the provider, or another receipt. Wait until it was shown.
+        /// The caller has demanded that of the provider. Wait until it was shown.
         AlreadyDemanded,
         /// The caller has demanded as much of the provider as may be at once. Wait until some was shown.
         TooManyDemands,
@@ -649,6 +652,9 @@ pub mod pallet {
         AlreadyCounted,
         /// Nobody has demanded that, or it is something else. Show what the demand names.
         NotDemanded,
+        /// The receipt's number was counted, and this batch is not final, or void. Show it in the one that
+        /// was counted.
+        NotSettled,
         /// The caller is not the agent of a verifier. Bond a stash as a verifier, and confirm this key as its
         /// agent.
         NotVerifierAgent,
@@ -734,7 +740,9 @@ pub mod pallet {
             Self::do_commit_batch(ensure_signed(origin)?, root)
         }
 
-        /// Counts batches, and pays the payee what they and the voucher cover. Anybody may.
+        /// Counts batches, and pays the payee what they and the voucher cover and is due: what was counted a
+        /// quarter of a `SupplyWindow` ago, or seven of them while a receipt of the channel is demanded. What
+        /// comes later is paid by a call without batches. Anybody may.
         #[pallet::call_index(5)]
         pub fn redeem(
             origin: OriginFor<T>,
@@ -756,7 +764,8 @@ pub mod pallet {
             Self::do_hold(ensure_signed(origin)?, channel, batch, opening)
         }
 
-        /// The payer wants its money back: the payee has `ClosingPeriod` from now.
+        /// The payer wants its money back: the payee has `ClosingPeriod` from now. One that was convicted
+        /// gets nothing more: all of it goes back at once.
         #[pallet::call_index(7)]
         pub fn close(origin: OriginFor<T>, channel: ChannelId) -> DispatchResult {
             Self::do_close(ensure_signed(origin)?, channel)
@@ -818,8 +827,8 @@ pub mod pallet {
         }
 
         /// Demands a batch with the receipt of a request of which the caller, the channel's payer or its key,
-        /// holds a signed statement. The price is paid now; half of it is the provider's when it is shown,
-        /// and the rest comes back.
+        /// holds a signed statement. Until it is shown the channel pays nothing that was counted lately. The
+        /// price is paid now; half of it is the provider's when it is shown, and the rest comes back.
         #[pallet::call_index(18)]
         pub fn demand_receipt(
             origin: OriginFor<T>,
@@ -843,7 +852,8 @@ pub mod pallet {
         }
 
         /// Shows the receipt that a payer has demanded, in one of the batches of the provider that the caller
-        /// is the agent of.
+        /// is the agent of: a final one where its number was counted. With the last that is demanded of the
+        /// channel what that has held back is paid.
         #[pallet::call_index(20)]
         #[pallet::weight((<T as Config>::WeightInfo::show_receipt(), DispatchClass::Operational))]
         pub fn show_receipt(

@@ -44,6 +44,8 @@ pub(crate) const ANNOUNCE: u32 = 4;
 pub(crate) const REFUTE: u32 = 5;
 pub(crate) const AGAIN: u32 = 7;
 pub(crate) const SUPPLY: u32 = 20;
+/// Until what was counted is paid.
+pub(crate) const WAIT: u32 = surety_channels::paid_after(SUPPLY);
 pub(crate) const CLOSING: u32 = 30;
 pub(crate) const REDEEM_BY: u32 = 1_000;
 pub(crate) const LIFE: u32 = 500;

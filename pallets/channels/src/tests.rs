@@ -2,6 +2,7 @@
 
 mod demands;
 mod disputes;
+mod holds;
 mod lives;
 mod offers;
 mod points;
@@ -147,6 +148,13 @@ fn redeem(channel: ChannelId, sum: u128, batches: &[(BatchNumber, Batch)]) -> sp
     )
 }
 
+/// The same, and waits until all that it has counted is paid.
+fn redeem_and_wait(channel: ChannelId, sum: u128, batches: &[(BatchNumber, Batch)]) {
+    assert_ok!(redeem(channel, sum, batches));
+    pass(WAIT);
+    assert_ok!(redeem(channel, sum, &[]));
+}
+
 #[test]
 fn a_payee_gets_what_final_batches_and_the_voucher_cover_and_pays_for_audits_beforehand() {
     run(|| {
@@ -159,7 +167,7 @@ fn a_payee_gets_what_final_batches_and_the_voucher_cover_and_pays_for_audits_bef
         pass(WINDOW);
         assert_noop!(redeem(channel, 5 * SURE, &batches), Error::<Test>::NotCounted);
         pass(1);
-        assert_ok!(redeem(channel, 5 * SURE, &batches));
+        redeem_and_wait(channel, 5 * SURE, &batches);
         assert_eq!(free(&stash()) - before, 2 * SURE - SURE / 40);
         assert_eq!(held(), 3 * SURE);
         // Not twice.
@@ -188,6 +196,8 @@ fn a_wallets_voucher_counts_and_a_changed_one_does_not() {
             voucher(channel, SURE, true),
             all
         ));
+        pass(WAIT);
+        assert_ok!(redeem(channel, SURE, &[]));
         assert_eq!(held(), 4 * SURE);
     });
 }
@@ -203,7 +213,7 @@ fn batches_of_a_channel_are_counted_in_order() {
             redeem(channel, 2 * SURE, &batches[1..]),
             Error::<Test>::NotCounted
         );
-        assert_ok!(redeem(channel, 2 * SURE, &batches));
+        redeem_and_wait(channel, 2 * SURE, &batches);
         assert_eq!(held(), 3 * SURE);
     });
 }
@@ -265,7 +275,7 @@ fn a_late_batch_is_held_for_and_paid_after_the_expiry() {
             opening
         ));
         pass(WINDOW + 1);
-        assert_ok!(redeem(channel, SURE, &batches));
+        redeem_and_wait(channel, SURE, &batches);
         assert_eq!(held(), 4 * SURE);
         pass(CLOSING);
         assert_eq!(held(), 0);
@@ -302,7 +312,7 @@ fn a_payee_that_wants_nothing_more_gives_the_money_back_and_answers_on() {
         let made = batch(channel, 0, &[SURE]);
         let batches = [(commit(&made), made)];
         pass(WINDOW + 1);
-        assert_ok!(redeem(channel, SURE, &batches));
+        redeem_and_wait(channel, SURE, &batches);
         assert_noop!(
             ChannelsPallet::close_agreed(signed(payer()), channel),
             Error::<Test>::NotPayee

@@ -4,7 +4,7 @@ use alloc::{collections::BTreeMap, vec::Vec};
 
 use frame_support::ensure;
 use sp_runtime::TryRuntimeError;
-use surety_channels::BatchNumber;
+use surety_channels::{BatchNumber, ChannelId, Time};
 use surety_types::traits::SoldModels;
 
 use crate::{
@@ -50,7 +50,11 @@ impl<T: Config> Pallet<T> {
     fn chan_2_purses_are_sound() -> Result<(), TryRuntimeError> {
         for (id, channel) in Channels::<T>::iter() {
             let purse = channel.purse;
-            let is_sound = purse.channel == id && purse.paid <= purse.counted && purse.paid <= purse.deposit;
+            let known = [purse.counts, purse.old_counts].map(|counts| counts.stood(Time::MAX, 0));
+            let is_sound = purse.channel == id
+                && purse.paid <= purse.counted.min(purse.signed)
+                && purse.paid <= purse.deposit
+                && known == [purse.counted; 2];
             ensure!(is_sound, "CHAN-2: a purse is not sound");
         }
         Ok(())
@@ -176,14 +180,20 @@ impl<T: Config> Pallet<T> {
     }
 
     fn chan_8_demands_are_counted() -> Result<(), TryRuntimeError> {
-        let mut demanded = Of::<T::AccountId, u32>::new();
+        let (mut demanded, mut held) = (Of::<T::AccountId, u32>::new(), Of::<ChannelId, u32>::new());
         for (stash, _, demands) in Demands::<T>::iter() {
             ensure!(!demands.is_empty(), "CHAN-8: nothing is demanded, and kept");
-            let is_receipt = |demand: &&Demand<_>| matches!(demand.wanted, Wanted::Receipt { .. });
-            ensure!(
-                demands.iter().filter(is_receipt).count() <= 1,
-                "CHAN-8: somebody demands two receipts at once"
-            );
+            for (place, one) in demands.iter().enumerate() {
+                let is_same = |other: &Demand<_>| other.wanted.is_about_same(&one.wanted);
+                ensure!(
+                    !demands.iter().skip(place.saturating_add(1)).any(is_same),
+                    "CHAN-8: somebody demands a receipt twice at once"
+                );
+                if let Wanted::Receipt { channel, .. } = one.wanted {
+                    let held = held.entry(channel).or_default();
+                    *held = held.saturating_add(1);
+                }
+            }
             let count = demanded.entry(stash).or_default();
             *count = count.saturating_add(u32::try_from(demands.len()).unwrap_or(u32::MAX));
         }
@@ -191,6 +201,13 @@ impl<T: Config> Pallet<T> {
             Self::has_each(&demanded, |provider| provider.demands),
             "CHAN-8: a provider's demands are miscounted"
         );
+        // Before version 1 a channel could end while something of it was demanded.
+        for (id, channel) in Channels::<T>::iter() {
+            ensure!(
+                channel.purse.demands == held.get(&id).copied().unwrap_or_default(),
+                "CHAN-8: a channel is held by other demands than those that there are"
+            );
+        }
         Ok(())
     }
 

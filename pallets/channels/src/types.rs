@@ -146,7 +146,7 @@ pub struct Demand<AccountId> {
     pub until: Time,
 }
 
-/// All that somebody demands of a provider: one receipt at most, and points.
+/// All that somebody demands of a provider: receipts and points.
 pub type DemandsOf<AccountId> = BoundedVec<Demand<AccountId>, ConstU32<DEMANDS_MAX>>;
 
 /// Where a receipt is that somebody disputes.
@@ -318,7 +318,7 @@ pub struct Provider<AccountId> {
 }
 
 /// The first channel and the first batch of a provider that its last fault does not count for. What was said
-/// over channels before that cannot be punished again; such a channel pays nothing of batches after it.
+/// over channels before that cannot be punished again; such a channel pays nothing more.
 #[derive(
     Clone, Copy, Default, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
@@ -330,9 +330,9 @@ pub struct Since {
 }
 
 impl Since {
-    /// Whether a batch can pay a channel.
-    pub const fn allows(&self, channel: ChannelId, batch: BatchNumber) -> bool {
-        channel >= self.channel || batch < self.batch
+    /// Whether a channel is from after that: otherwise it pays nothing more.
+    pub const fn pays(&self, channel: ChannelId) -> bool {
+        channel >= self.channel
     }
 
     /// Whether a fault in what a batch says, or in what was only signed, is one of the present lock.

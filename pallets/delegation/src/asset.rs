@@ -53,14 +53,7 @@ pub(crate) fn pay<T: Config>(payee: &T::AccountId, amount: u128) -> DispatchResu
 
 /// Burns what is in the pot for somebody who cannot take it.
 pub(crate) fn burn_unpaid<T: Config>(amount: u128) -> DispatchResult {
-    T::Currency::burn_from(
-        &pot::<T>(),
-        amount,
-        Preservation::Preserve,
-        Precision::Exact,
-        Fortitude::Polite,
-    )
-    .map(|_| ())
+    surety_pallet_holds::pot::burn::<_, T::Currency>(&pot::<T>(), amount)
 }
 
 /// Mints `amount` and what the account needs to exist.

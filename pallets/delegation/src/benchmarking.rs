@@ -1,6 +1,13 @@
 //! Benchmarks, each in the state that makes its call heaviest: a full pool, delegators with as much as one
 //! can have, something to pay and something to burn.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a benchmark that panics has failed"
+)]
+
 use frame_benchmarking::{account, v2::*};
 use frame_support::traits::Get;
 use frame_system::{RawOrigin, pallet_prelude::BlockNumberFor};

@@ -1,6 +1,13 @@
 //! The calls, and what time brings about, in the disputes that cost most. They need real signatures, draws
 //! and games, and run over the runtime alone (`scripts/weights`).
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a benchmark that panics has failed"
+)]
+
 mod committee;
 mod setup;
 

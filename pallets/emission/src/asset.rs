@@ -54,6 +54,6 @@ pub(crate) fn burn<T: Config>(pot: &T::AccountId, amount: u128) -> DispatchResul
     if amount.is_zero() {
         return Ok(());
     }
-    let (all, whole, force) = (Preservation::Expendable, Precision::Exact, Fortitude::Force);
-    T::Currency::burn_from(pot, amount.into(), all, whole, force).map(|_| ())
+    let (preserve, exact) = (Preservation::Preserve, Precision::Exact);
+    T::Currency::burn_from(pot, amount.into(), preserve, exact, Fortitude::Polite).map(|_| ())
 }

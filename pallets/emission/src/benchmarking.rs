@@ -1,5 +1,12 @@
 //! The benchmark: a day on which every operator has made its blocks, and fees were paid.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a benchmark that panics has failed"
+)]
+
 use frame_benchmarking::{account, v2::*};
 use frame_support::traits::{Get, fungible::Mutate};
 use surety_emission::{CAP, SURE};

@@ -12,6 +12,7 @@
 extern crate alloc;
 
 pub use pallet::*;
+pub use surety_emission::{CAP, genesis};
 pub use types::{Allowance, Supply};
 pub use weights::WeightInfo;
 

@@ -1,5 +1,12 @@
 //! Benchmarks, with as many authorities as there may be, each of whom has noted something.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a benchmark that panics has failed"
+)]
+
 use frame_benchmarking::v2::*;
 use frame_support::traits::Get;
 use frame_system::RawOrigin;

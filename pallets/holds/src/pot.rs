@@ -2,6 +2,9 @@
 //!
 //! No hold on the payer's account: what is on hold votes, and looks past votes and vesting, though it is its
 //! owner's to give away. A transfer leaves what is frozen.
+//!
+//! Whatever is paid, a pot keeps the existential deposit that it has from genesis: what others are due would
+//! be burned with its account.
 
 use frame_support::traits::{
     fungible::{Inspect, Mutate, MutateHold},
@@ -38,7 +41,7 @@ where
 /// Pays `amount` to `payee`: all of it, or nothing where its account cannot take it. Says whether it did.
 ///
 /// # Errors
-/// The currency's own, when less is in the pot than that.
+/// The currency's own, when less is in the pot than that, beside its deposit.
 pub fn pay<AccountId, Currency>(
     pot: &AccountId,
     payee: &AccountId,
@@ -54,14 +57,14 @@ where
     if !can_take::<AccountId, Currency>(payee, amount) {
         return Ok(false);
     }
-    Currency::transfer(pot, payee, amount, Preservation::Expendable)?;
+    Currency::transfer(pot, payee, amount, Preservation::Preserve)?;
     Ok(true)
 }
 
 /// Burns `amount` of a pot.
 ///
 /// # Errors
-/// The currency's own, when less is in the pot than that.
+/// The currency's own, when less is in the pot than that, beside its deposit.
 pub fn burn<AccountId, Currency>(pot: &AccountId, amount: Currency::Balance) -> DispatchResult
 where
     Currency: Mutate<AccountId>,
@@ -70,14 +73,14 @@ where
     if amount.is_zero() {
         return Ok(());
     }
-    let (expendable, exact) = (Preservation::Expendable, Precision::Exact);
-    Currency::burn_from(pot, amount, expendable, exact, Fortitude::Polite).map(|_| ())
+    let (preserve, exact) = (Preservation::Preserve, Precision::Exact);
+    Currency::burn_from(pot, amount, preserve, exact, Fortitude::Polite).map(|_| ())
 }
 
 /// Pays to `payee`, or burns where it cannot take that. Returns how much has arrived: all or nothing.
 ///
 /// # Errors
-/// The currency's own, when less is in the pot than that.
+/// The currency's own, when less is in the pot than that, beside its deposit.
 pub fn pay_or_burn<AccountId, Currency>(
     pot: &AccountId,
     payee: &AccountId,

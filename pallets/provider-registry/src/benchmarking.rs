@@ -1,5 +1,12 @@
 //! Benchmarks, each with the largest entry that fits.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a benchmark that panics has failed"
+)]
+
 use frame_benchmarking::{account, v2::*};
 use frame_system::RawOrigin;
 use sp_runtime::{SaturatedConversion, traits::One};

@@ -1,6 +1,8 @@
 //! What rounds need of others: that their disputes are opened and looked at, and somebody who knows what
 //! results are made of.
 
+#[cfg(feature = "runtime-benchmarks")]
+use alloc::vec::Vec;
 use codec::MaxEncodedLen;
 use frame_support::{Parameter, weights::Weight};
 use sp_core::H256;
@@ -83,7 +85,7 @@ pub trait DisputeReferee {
     /// A context, a claim that its referee refutes, and the moves of a game about it, for benchmarks. The
     /// last one opens such a cell, in as many bytes as are taken.
     #[cfg(feature = "runtime-benchmarks")]
-    fn for_benchmark(cell: LongCell) -> (Self::DisputeContext, ResultClaim, alloc::vec::Vec<Move>);
+    fn for_benchmark(cell: LongCell) -> (Self::DisputeContext, ResultClaim, Vec<Move>);
 }
 
 /// The cells that may take longest to compute again, of all whose opening is taken.

@@ -1,5 +1,12 @@
 //! Benchmarks, each in the state that makes its call heaviest.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a benchmark that panics has failed"
+)]
+
 use frame_benchmarking::{account, v2::*};
 use frame_support::traits::Get;
 use frame_system::{Pallet as System, RawOrigin, pallet_prelude::BlockNumberFor};

@@ -1,5 +1,12 @@
 //! Each call and each piece of the sweep, at its bounds.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a benchmark that panics has failed"
+)]
+
 use alloc::{vec, vec::Vec};
 use frame_benchmarking::v2::*;
 use frame_support::{

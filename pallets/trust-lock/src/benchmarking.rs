@@ -1,6 +1,13 @@
 //! The calls, among the most convictions that are kept. They need real signatures, draws and games, and
 //! run over the runtime alone (`scripts/weights`).
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a benchmark that panics has failed"
+)]
+
 use alloc::vec::Vec;
 use frame_benchmarking::v2::*;
 use frame_support::{

@@ -1,5 +1,12 @@
 //! Benchmarks, each with as many candidates and validators as there may be.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a benchmark that panics has failed"
+)]
+
 use alloc::vec::Vec;
 use codec::Decode;
 use frame_benchmarking::{account, v2::*};

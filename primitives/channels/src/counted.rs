@@ -21,6 +21,27 @@ pub const fn counted_for(redeem_by: Time, supply: Time) -> Time {
     redeem_by.saturating_sub(shown)
 }
 
+/// Time from when something is counted until it is paid, where what is demanded is shown within `supply`. In
+/// it whoever was told something else asks for that, and demands it: so nobody is paid before it is missed.
+pub const fn paid_after(supply: Time) -> Time {
+    supply / 4
+}
+
+/// Time from when something is counted until it is paid whatever is demanded: longer than a demand can be
+/// open that was made before it was due, with half a `supply` for having it ended. So none keeps it back for
+/// ever.
+pub const fn kept_back_for(supply: Time) -> Time {
+    paid_after(supply)
+        .saturating_add(supply)
+        .saturating_add(supply / 2)
+}
+
+/// Time after which a deposit counts as one that has always been there: whatever was asked before it was
+/// shown by then, or demanded and withheld.
+pub const fn deposit_season(supply: Time) -> Time {
+    supply.saturating_add((supply / 3).saturating_mul(2))
+}
+
 /// From which batch on requests are, that were not counted at a time.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,

@@ -18,6 +18,7 @@ pub mod fault;
 pub mod points;
 pub mod region;
 pub mod request;
+pub mod seasoned;
 pub mod statement;
 pub mod sum_tree;
 pub mod tally;
@@ -29,12 +30,13 @@ pub use batch::{
     Absence, Batch, BatchEntry, BatchRoot, ChannelOpening, ProvenChannel, ProvenReceipt, ReceiptLeaf,
     ReceiptOpening, Unbatchable,
 };
-pub use counted::{Counted, counted_for, demandable_for};
+pub use counted::{Counted, counted_for, demandable_for, deposit_season, kept_back_for, paid_after};
 pub use equivocation::{Clash, Equivocation, extends, incompatible};
 pub use fault::{BatchEvidence, BatchFault, Batched, Committed, Said, SumFlaw};
 pub use points::{POINTS_MAX, PointsFound, points_seal};
 pub use region::{NotARegion, Region};
 pub use request::Request;
+pub use seasoned::Seasoned;
 pub use statement::{ChunkStatement, End, Ending, Misstated, SignedChunkStatement};
 pub use sum_tree::{SumNode, SumPath, SumTree, Sums};
 pub use tally::{Tally, Unpaid};

@@ -231,6 +231,21 @@ impl Says {
 }
 
 impl Wanted {
+    /// Whether both are about one receipt, or one point.
+    pub fn is_about_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Receipt { channel, nonce, .. },
+                Self::Receipt {
+                    channel: of,
+                    nonce: at,
+                    ..
+                },
+            ) => (channel, nonce) == (of, at),
+            _ => self == other,
+        }
+    }
+
     /// Whether that is a receipt in a batch.
     pub fn is_met_by<AccountId: Encode>(
         &self,

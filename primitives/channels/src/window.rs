@@ -11,7 +11,10 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::{ConstU32, bounded::BoundedVec};
 
-use crate::{BatchRoot, ChannelId, Nonce, ProvenChannel, ProvenReceipt, Sums, Time, counted_for};
+use crate::{
+    BatchRoot, ChannelId, Nonce, ProvenChannel, ProvenReceipt, Seasoned, Sums, Time, counted_for,
+    deposit_season, kept_back_for, paid_after,
+};
 
 /// Most receipts of a batch that are struck out one by one. With more of them nothing of it is paid.
 pub const STRUCK_MAX: u32 = 32;
@@ -69,6 +72,11 @@ impl BatchWindow {
     /// Whether nothing can change any more what it pays.
     pub const fn is_final(&self, now: Time) -> bool {
         self.until < now && self.disputes == 0
+    }
+
+    /// Whether all that it says has stood where it could be disputed.
+    pub const fn is_settled(&self, now: Time) -> bool {
+        self.is_final(now) && !self.is_void
     }
 
     /// Last time at which it may be counted, where it is kept for `redeem_by` after its window, and what is
@@ -247,7 +255,7 @@ impl fmt::Display for Closed {
 impl core::error::Error for Closed {}
 
 /// The money of a channel. In each state `paid <= counted` and `paid <= deposit`; what there is for it is
-/// `deposit - paid`.
+/// `deposit - paid`. In all of this `supply` is the time within which what is demanded is shown.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
@@ -256,30 +264,47 @@ pub struct Purse {
     pub channel: ChannelId,
     /// All that was ever deposited, in plancks; without what the payee has given back.
     pub deposit: u128,
+    /// When that was.
+    pub deposits: Seasoned,
     /// What it has given back, in plancks: it may have been asked for as much.
     pub returned: u128,
     /// What final batches have of it, in plancks.
     pub counted: u128,
+    /// When they were counted: it is due a while later ([`paid_after`]).
+    pub counts: Seasoned,
+    /// The same: no demand keeps it back any longer than [`kept_back_for`].
+    pub old_counts: Seasoned,
     /// The first request that they do not have.
     pub next: Nonce,
+    /// The largest sum of a voucher that was redeemed, in plancks.
+    pub signed: u128,
     /// What the payee has got, in plancks.
     pub paid: u128,
+    /// Receipts of it that are demanded now. While there are any nothing is paid of what was counted lately,
+    /// and it does not end.
+    pub demands: u32,
     /// Last time for the payee, where the payer wants to close.
     pub closing: Option<Time>,
-    /// Last time for the payee, where a batch with something of the channel is late to become final.
+    /// Last time for the payee, where it had to wait: for a batch that is late to become final, for what was
+    /// counted to be due, or for a demand to be met.
     pub held_until: Time,
 }
 
 impl Purse {
-    /// Of a channel that was just opened.
-    pub const fn new(channel: ChannelId, deposit: u128) -> Self {
+    /// Of a channel that is opened `now`.
+    pub const fn new(channel: ChannelId, deposit: u128, now: Time) -> Self {
         Self {
             channel,
             deposit,
+            deposits: Seasoned::since(deposit, now),
             returned: 0,
             counted: 0,
+            counts: Seasoned::since(0, now),
+            old_counts: Seasoned::since(0, now),
             next: 0,
+            signed: 0,
             paid: 0,
+            demands: 0,
             closing: None,
             held_until: 0,
         }
@@ -289,16 +314,24 @@ impl Purse {
     ///
     /// # Errors
     /// [`Closed`] while it is being closed, or where nobody can have as much; nothing changes then.
-    pub fn top_up(&mut self, amount: u128) -> Result<(), Closed> {
+    pub fn top_up(&mut self, amount: u128, now: Time, supply: Time) -> Result<(), Closed> {
         let deposit = self
             .deposit
             .checked_add(amount)
             .filter(|_| self.closing.is_none());
         self.deposit = deposit.ok_or(Closed)?;
+        self.deposits.grow(self.deposit, now, deposit_season(supply));
         Ok(())
     }
 
-    /// Counts what a batch has of it: `channel` was shown under that batch's root.
+    /// What of the deposit has stood for [`deposit_season`], in plancks.
+    pub fn stood(&self, now: Time, supply: Time) -> u128 {
+        let stood = self.deposits.stood(now, deposit_season(supply));
+        stood.min(self.deposit)
+    }
+
+    /// Counts what a batch has of it: `channel` was shown under that batch's root. It is due a while later
+    /// ([`paid_after`]).
     ///
     /// # Errors
     /// [`NotCounted`]; nothing changes then.
@@ -307,6 +340,7 @@ impl Purse {
         window: &BatchWindow,
         channel: &ProvenChannel,
         now: Time,
+        supply: Time,
     ) -> Result<(), NotCounted> {
         if !window.is_final(now) {
             return Err(NotCounted::NotFinal);
@@ -323,20 +357,55 @@ impl Purse {
             return Err(NotCounted::Overflow);
         };
         (self.next, self.counted) = (next, counted);
+        self.counts.grow(counted, now, paid_after(supply));
+        self.old_counts.grow(counted, now, kept_back_for(supply));
         Ok(())
     }
 
-    /// What a voucher of this sum gets the payee now, in plancks. Its signature, channel and expiry were
-    /// checked.
-    pub fn redeemable(&self, sum: u128) -> u128 {
-        sum.min(self.counted).min(self.deposit).saturating_sub(self.paid)
+    /// What a voucher of this sum, or an earlier one, gets the payee now, in plancks. Its signature, channel
+    /// and expiry were checked.
+    pub fn redeemable(&self, sum: u128, now: Time, supply: Time) -> u128 {
+        let due = match self.demands {
+            0 => self.counts.stood(now, paid_after(supply)),
+            _ => self.old_counts.stood(now, kept_back_for(supply)),
+        };
+        self.covered(sum, due)
     }
 
-    /// Pays that. Returns how much it is.
-    pub fn redeem(&mut self, sum: u128) -> u128 {
-        let amount = self.redeemable(sum);
+    /// What such a voucher gets it in the end, in plancks: also what is not due yet, or held back by what is
+    /// demanded.
+    pub fn pending(&self, sum: u128) -> u128 {
+        self.covered(sum, self.counted)
+    }
+
+    fn covered(&self, sum: u128, counted: u128) -> u128 {
+        let signed = sum.max(self.signed);
+        signed.min(counted).min(self.deposit).saturating_sub(self.paid)
+    }
+
+    /// When more of what was counted is due; nothing where all is. What is demanded may hold it back.
+    pub fn due_at(&self, now: Time, supply: Time) -> Option<Time> {
+        self.counts.next(now, paid_after(supply))
+    }
+
+    /// Pays what is redeemable. Returns how much it is.
+    pub fn redeem(&mut self, sum: u128, now: Time, supply: Time) -> u128 {
+        self.signed = self.signed.max(sum);
+        let amount = self.redeemable(sum, now, supply);
         self.paid = self.paid.saturating_add(amount);
         amount
+    }
+
+    /// A receipt of it is demanded: nothing that was counted lately is paid until it is shown, or its payee
+    /// convicted. The payee has until `until` for what that keeps back.
+    pub fn demand(&mut self, until: Time) {
+        self.demands = self.demands.saturating_add(1);
+        self.wait(until);
+    }
+
+    /// One of those demands is over.
+    pub fn end_demand(&mut self) {
+        self.demands = self.demands.saturating_sub(1);
     }
 
     /// The payer wants to close: the payee has until `until` for what it has not redeemed. That is later than
@@ -384,18 +453,23 @@ impl Purse {
         if channel.first < self.next {
             return Err(NotHeld::Counted);
         }
-        self.held_until = self.held_until.max(until);
+        self.wait(until);
         Ok(())
     }
 
+    /// The payee has to wait: nothing goes back to the payer until `until`.
+    pub fn wait(&mut self, until: Time) {
+        self.held_until = self.held_until.max(until);
+    }
+
     /// What is still there for the payer when the channel ends, in plancks: once the payee's time is over, or
-    /// after its expiry. Nothing before.
+    /// after its expiry, and nothing of it is demanded. Nothing before.
     pub fn refund(&self, now: Time, expiry: Time) -> Option<u128> {
-        let is_over = self.last(expiry).max(self.held_until) < now;
+        let is_over = self.demands == 0 && self.last(expiry).max(self.held_until) < now;
         is_over.then(|| self.deposit.saturating_sub(self.paid))
     }
 
-    /// The payee's last time, but for what a late batch holds back.
+    /// The payee's last time, but for what it has to wait for.
     pub fn last(&self, expiry: Time) -> Time {
         self.closing.map_or(expiry, |until| until.min(expiry))
     }

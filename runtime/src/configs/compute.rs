@@ -14,6 +14,7 @@ use super::{
     consensus::RunningClock,
     history::PostedTasks,
     providers::{Collateral, JudgedIdentity},
+    stake::UnbondingPeriod,
     treasury::TreasuryId,
     trust::ExactReferee,
 };
@@ -41,7 +42,7 @@ impl surety_pallet_staking::Config for Runtime {
     type MinBond = dynamic::staking::MinBond;
     type BlockNumberProvider = RunningClock;
     type Jail = TrustLock;
-    type UnbondingPeriod = dynamic::staking::UnbondingPeriod;
+    type UnbondingPeriod = UnbondingPeriod;
     type Admission = JudgedIdentity;
     type Collateral = AssetCollateral<AssetsHolder, Collateral>;
     type Pools = Delegation;

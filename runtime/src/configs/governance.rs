@@ -18,7 +18,7 @@ use sp_runtime::{
     traits::{BlakeTwo256, Verify},
 };
 
-use super::{origins::ParameterOrigin, system::RuntimeBlockWeights};
+use super::{agendas::SCHEDULED_MAX, origins::ParameterOrigin, system::RuntimeBlockWeights};
 use crate::{
     AccountId, Balance, Balances, OriginCaller, Preimage, Runtime, RuntimeCall, RuntimeEvent,
     RuntimeHoldReason, RuntimeOrigin, RuntimeParameters, Signature, System,
@@ -207,8 +207,8 @@ impl pallet_scheduler::Config for Runtime {
     type MaximumWeight = SchedulerWeight;
     type ScheduleOrigin = EnsureRoot<AccountId>;
     type OriginPrivilegeCmp = EqualPrivilegeOnly;
-    // What the weights were measured with. Whoever fills agendas delays referenda: see `FirstRoom`.
-    type MaxScheduledPerBlock = ConstU32<512>;
+    // Whoever fills agendas delays referenda: see `FirstRoom`.
+    type MaxScheduledPerBlock = ConstU32<SCHEDULED_MAX>;
     type WeightInfo = pallet_scheduler::weights::SubstrateWeight<Runtime>;
     type Preimages = Preimage;
     type BlockNumberProvider = System;

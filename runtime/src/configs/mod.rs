@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+pub mod agendas;
 pub mod channels;
 pub mod compute;
 pub mod consensus;

@@ -135,7 +135,7 @@ mod benchmark {
 
         let owner = AccountId::from(BlakeTwo256::hash_of(stash).0);
         for (who, judgement) in [(stash, Judgement::OutOfDate), (&owner, Judgement::Reasonable)] {
-            let judgements: Vec<_> = (0..20).map(|registrar| (registrar, judgement.clone())).collect();
+            let judgements: Vec<_> = (0..20).map(|registrar| (registrar, judgement)).collect();
             let info = <Runtime as pallet_identity::Config>::IdentityInformation::create_identity_info();
             let registration = Registration {
                 judgements: BoundedVec::truncate_from(judgements),

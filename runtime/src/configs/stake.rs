@@ -2,23 +2,37 @@
 
 use frame_support::{PalletId, parameter_types, traits::Get};
 use sp_staking::SessionIndex;
-use surety_pallet_delegation::POOLS_MAX;
+use surety_pallet_delegation::{POOLS_MAX, SESSIONS_TO_LEAVE};
 use surety_pallet_emission::OPERATORS_MAX;
 use surety_types::traits::Sessions;
 
 use super::{
     compute::ValidatorPot,
     consensus::{RunningClock, SESSIONS_KEPT, VALIDATORS_MAX},
+    tracks::DEFERRAL_MIN,
 };
 use crate::{
-    Balance, Balances, Delegation, Emission, Runtime, RuntimeHoldReason, Session, Staking, TrustLock,
-    Validators, params::dynamic, weights,
+    Balance, Balances, BlockNumber, Delegation, Emission, Runtime, RuntimeHoldReason, Session, Staking,
+    TrustLock, Validators, params::dynamic, units::EPOCH_SLOTS, weights,
 };
 
 // Each pool may be a candidate, each candidate a validator, and each validator is paid.
 const _: () = assert!(POOLS_MAX == VALIDATORS_MAX && POOLS_MAX == OPERATORS_MAX);
 
+/// Shortest time for stake of providers and verifiers to leave: twice that for a veto.
+pub const UNBONDING_MIN: BlockNumber = 2 * DEFERRAL_MIN;
+
+/// Shortest time for stake to leave a pool: until its operator does no more work, and a veto of what that is
+/// slashed for.
+pub const POOL_UNBONDING_MIN: BlockNumber = SESSIONS_TO_LEAVE * EPOCH_SLOTS as u32 + DEFERRAL_MIN;
+
 parameter_types! {
+    /// Whatever is set, twice as long as a slash waits: who takes stake out as it is convicted, or a little
+    /// before, has it still when it is slashed.
+    pub UnbondingPeriod: BlockNumber = dynamic::staking::UnbondingPeriod::get().max(UNBONDING_MIN);
+    /// Whatever is set, who leaves a pool leaves after what its operator signs for it.
+    pub PoolUnbondingPeriod: BlockNumber =
+        dynamic::delegation::UnbondingPeriod::get().max(POOL_UNBONDING_MIN);
     /// Where rewards of pools wait until they are claimed.
     pub const PoolsPot: PalletId = PalletId(*b"sur/pool");
     /// As many as there may be pools.
@@ -52,7 +66,7 @@ impl surety_pallet_delegation::Config for Runtime {
     type Sessions = RunningSession;
     type SessionsKept = SessionsKept;
     type BlockNumberProvider = RunningClock;
-    type UnbondingPeriod = dynamic::delegation::UnbondingPeriod;
+    type UnbondingPeriod = PoolUnbondingPeriod;
     type MinSelfBond = dynamic::delegation::MinSelfBond;
     type MinDelegation = dynamic::delegation::MinDelegation;
     type PotId = PoolsPot;

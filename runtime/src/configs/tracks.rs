@@ -13,10 +13,10 @@ use frame_system::RawOrigin;
 use pallet_referenda::{Curve, Track, TrackInfo, TracksInfo};
 use sp_runtime::{Perbill, str_array};
 
-use super::origins::Origin;
+use super::{origins::Origin, stake::UnbondingPeriod};
 use crate::{
     Balance, BlockNumber, OriginCaller,
-    params::dynamic::{governance, staking, trust_lock},
+    params::dynamic::{governance, trust_lock},
     units::{DAYS, SURE},
 };
 
@@ -38,7 +38,7 @@ parameter_types! {
     /// How long slashes wait for a veto, in blocks of the running clock. Half as long as stake takes to
     /// unbond: whoever takes it out as it is convicted, or a little before, has it still when it is slashed.
     pub SlashDeferral: BlockNumber = trust_lock::SlashDeferral::get()
-        .min(staking::UnbondingPeriod::get() / 2)
+        .min(UnbondingPeriod::get() / 2)
         .clamp(DEFERRAL_MIN, DEFERRAL_MAX);
 }
 

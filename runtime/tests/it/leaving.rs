@@ -5,14 +5,15 @@ use surety_pallet_staking::{Call as StakingCall, Ledgers};
 use surety_pallet_trust_lock::Records;
 use surety_runtime::{
     BlockNumber, Parameters, Runtime, RuntimeParameters, TrustLock,
+    configs::stake::UNBONDING_MIN,
     params::dynamic::{staking, trust_lock},
 };
 use surety_types::traits::Jail;
 
 use crate::{chain::Chain, market::*};
 
-const UNBONDING: BlockNumber = 2;
-const JAIL: BlockNumber = 30;
+const UNBONDING: BlockNumber = UNBONDING_MIN;
+const JAIL: BlockNumber = 60;
 
 /// A chain that lets stake out before it lets anybody out of jail.
 fn open_early() -> Chain {

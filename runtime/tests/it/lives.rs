@@ -4,7 +4,10 @@ use frame_support::{assert_noop, assert_ok};
 use sp_keyring::Sr25519Keyring::AliceStash;
 use surety_runtime::{
     AccountId, Balance, Balances, Runtime, RuntimeEvent,
-    configs::compute::{TreasuryAccount, ValidatorPot},
+    configs::{
+        compute::{TreasuryAccount, ValidatorPot},
+        stake::UNBONDING_MIN,
+    },
     units::SURE,
 };
 use surety_types::task::{FailureReason, ResultClaim, TaskState, Verdict};
@@ -378,12 +381,16 @@ fn a_provider_without_stake_is_off_the_list() {
         surety_pallet_staking::Call::unbond { amount: BOND },
     );
     assert!(chain.query(listed));
-    let until = chain.number() + 3;
-    chain.run_to(until);
-    chain.call(
-        PROVIDERS[0].stash,
-        surety_pallet_staking::Call::withdraw_unbonded {},
+    let withdraw = surety_pallet_staking::Call::withdraw_unbonded {};
+    let from = chain.number();
+    chain.run_to(from + 3);
+    // Whatever governance says, it takes longer than a slash takes to be carried out.
+    assert_eq!(
+        chain.try_call(PROVIDERS[0].stash, withdraw.clone()),
+        Err(surety_pallet_staking::Error::<Runtime>::NothingToWithdraw.into())
     );
+    chain.run_to(from + UNBONDING_MIN + 3);
+    chain.call(PROVIDERS[0].stash, withdraw);
     assert!(!chain.query(listed));
 }
 

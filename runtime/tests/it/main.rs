@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod agendas;
 mod anything;
 mod chain;
 mod clock;

@@ -5,14 +5,16 @@ use frame_support::{
     assert_ok,
     traits::{Get, IntegrityTest, OnRuntimeUpgrade, fungible::Mutate},
 };
+use sp_core::{ed25519, sr25519};
 use sp_genesis_builder::runtime_decl_for_genesis_builder::GenesisBuilder;
 use sp_keyring::Sr25519Keyring::Alice;
 use sp_runtime::BuildStorage;
 use surety_pallet_delegation::SESSIONS_TO_LEAVE;
+use surety_pallet_emission::genesis::TREASURY;
 use surety_pallet_validators::Candidates;
 use surety_runtime::{
-    AllPalletsWithSystem, Balances, Delegation, Emission, Parameters, Runtime, RuntimeGenesisConfig,
-    RuntimeParameters, Session, System, UncheckedExtrinsic, VERSION, apis,
+    AccountId, AllPalletsWithSystem, Balances, Delegation, Emission, Parameters, Runtime,
+    RuntimeGenesisConfig, RuntimeParameters, Session, SessionKeys, System, UncheckedExtrinsic, VERSION, apis,
     configs::{
         compute::TreasuryAccount,
         consensus::{SESSIONS_KEPT, VALIDATORS_MAX},
@@ -43,7 +45,9 @@ fn every_preset_builds_a_chain_that_holds_together() {
             // The relations that pallets ask of their configuration, with the windows of this preset.
             AllPalletsWithSystem::integrity_test();
             for pot in pots::all() {
-                assert_eq!(Balances::free_balance(pot), EXISTENTIAL_DEPOSIT, "{name}");
+                let has_more = name == "testnet" && pot == TreasuryAccount::get();
+                let amount = if has_more { TREASURY } else { EXISTENTIAL_DEPOSIT };
+                assert_eq!(Balances::free_balance(pot), amount, "{name}");
             }
         });
     }
@@ -71,6 +75,65 @@ fn a_specification_that_leaves_a_pot_without_its_deposit_is_refused() {
         let refusal = built.unwrap_err();
         assert!(refusal.contains(&pot.to_string()), "{refusal}");
     }
+}
+
+/// Gives validators keys that are nobody's, and everybody but `kept` another account.
+fn make_own(config: &mut RuntimeGenesisConfig, kept: Option<&AccountId>) {
+    let rename = |who: &mut AccountId| {
+        if Some(&*who) != kept {
+            let mut bytes: [u8; 32] = who.clone().into();
+            bytes[0] ^= 1;
+            *who = bytes.into();
+        }
+    };
+    let owners = 6;
+    config
+        .balances
+        .balances
+        .iter_mut()
+        .take(owners)
+        .for_each(|(who, _)| rename(who));
+    config
+        .vesting
+        .vesting
+        .iter_mut()
+        .for_each(|(who, ..)| rename(who));
+    config
+        .delegation
+        .pools
+        .iter_mut()
+        .for_each(|(who, ..)| rename(who));
+    config.validators.candidates.iter_mut().for_each(rename);
+    config.technical_committee.members.iter_mut().for_each(rename);
+    for ((who, validator, keys), byte) in config.session.keys.iter_mut().zip(1..) {
+        rename(who);
+        rename(validator);
+        *keys = SessionKeys {
+            babe: sr25519::Public::from_raw([byte; 32]).into(),
+            grandpa: ed25519::Public::from_raw([byte; 32]).into(),
+            authority_discovery: sr25519::Public::from_raw([byte; 32]).into(),
+        };
+    }
+}
+
+#[test]
+fn a_network_of_ones_own_leaves_nothing_to_keys_that_everybody_knows() {
+    assert_eq!(build(|config| make_own(config, None)), Ok(()));
+    let balances = genesis("testnet").balances.balances;
+    let whose = ["0", "1", "2", "3", "founders", "launch"];
+    for ((kept, _), name) in balances.iter().zip(whose) {
+        let refusal = build(|config| make_own(config, Some(kept))).unwrap_err();
+        assert!(
+            refusal.starts_with(&format!("//Surety//testnet//{name} ")),
+            "{refusal}"
+        );
+    }
+    // A seat alone.
+    let refusal = build(|config| {
+        make_own(config, None);
+        config.technical_committee.members[0] = balances[2].0.clone();
+    });
+    assert!(refusal.unwrap_err().starts_with("//Surety//testnet//2 "));
 }
 
 #[test]

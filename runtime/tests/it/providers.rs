@@ -14,7 +14,7 @@ use surety_pallet_staking::{Call as Staking, Error as StakingError, HeldCollater
 use surety_pallet_task_auction::Error as AuctionError;
 use surety_runtime::{
     Assets, AssetsHolder, Balance, Balances, ProviderRegistry, Runtime, RuntimeHoldReason, RuntimeParameters,
-    configs::compute::TreasuryAccount,
+    configs::{compute::TreasuryAccount, stake::UNBONDING_MIN},
     genesis_parameters::Overrides,
     params::{AssetId, dynamic::provider_registry},
 };
@@ -34,7 +34,7 @@ fn asking() -> Chain {
     let mut config = genesis(sp_genesis_builder::DEV_RUNTIME_PRESET);
     let overrides = &mut config.genesis_parameters.overrides;
     overrides.staking.collateral = Some(Some((TOKEN, ASKED)));
-    overrides.staking.unbonding_period = Some(5);
+    overrides.staking.unbonding_period = Some(UNBONDING_MIN);
     config.assets.assets = vec![(TOKEN, account(Alice), false, 1)];
     config.assets.accounts = vec![(TOKEN, account(Bob), WEALTH)];
     Chain::with_genesis(config)
@@ -79,7 +79,7 @@ fn a_requirement_of_two_tokens_is_a_setting_of_genesis() {
 
     let amount = BOND - BOND / 4;
     chain.call(Bob, Staking::unbond { amount });
-    chain.run_to(chain.number() + 10);
+    chain.run_to(chain.number() + UNBONDING_MIN + 5);
     assert_eq!(token(&mut chain), (ASKED * 3 / 4, WEALTH - ASKED));
     chain.call(Bob, Staking::withdraw_unbonded {});
     assert_eq!(token(&mut chain), (0, WEALTH - ASKED / 4));

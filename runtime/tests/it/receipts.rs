@@ -224,7 +224,10 @@ fn a_wrong_receipt_is_found_by_the_very_cell_and_takes_the_standing_lock() {
         0
     );
     shop.wait_until_final(number);
-    assert_eq!(shop.redeem(&[(number, batch)]), 0, "nothing of it is paid");
+    let redeem = shop.redeeming(&[(number, batch)]);
+    let refused = shop.chain.try_call(PROVIDER.agent, redeem);
+    let too_late = Err(Error::<Runtime>::TooLate.into());
+    assert_eq!(refused, too_late, "nothing of it is paid");
     shop.chain.run_until(60, || !Slashes::<Runtime>::contains_key(0));
     // Rounded up, as slashes are.
     let rest = market::BOND - shop.lock;

@@ -8,7 +8,7 @@ use frame_support::{
 };
 use frame_system::RawOrigin;
 use pallet_conviction_voting::{AccountVote, Conviction, Vote};
-use pallet_referenda::{ReferendumCount, ReferendumIndex, ReferendumInfo, ReferendumInfoFor, TracksInfo};
+use pallet_referenda::{ReferendumCount, ReferendumIndex, ReferendumInfo, ReferendumInfoFor};
 use sp_keyring::Sr25519Keyring::{
     self, Alice, AliceStash, Bob, CharlieStash, DaveStash, Eve, EveStash, Ferdie, FerdieStash,
 };
@@ -18,14 +18,14 @@ use sp_runtime::{
 };
 use surety_pallet_trust_lock::Slashes;
 use surety_runtime::{
-    Balance, Balances, BlockNumber, OriginCaller, Runtime, RuntimeCall, RuntimeEvent, RuntimeOrigin,
-    RuntimeParameters, Scheduler, Sudo,
+    Balance, Balances, OriginCaller, Runtime, RuntimeCall, RuntimeEvent, RuntimeOrigin, RuntimeParameters,
+    Sudo,
     configs::{
         compute::TreasuryAccount,
         consensus::RunningClock,
         governance::ProxyType,
         origins::{Origin, SPENDER_LIMIT},
-        referenda::{LATER_MAX, is_veto},
+        referenda::is_veto,
         tracks,
     },
     params::dynamic::{auction, staking},
@@ -139,7 +139,8 @@ pub fn set(key_value: RuntimeParameters) -> RuntimeCall {
     pallet_parameters::Call::set_parameter { key_value }.into()
 }
 
-fn bid_window(blocks: u32) -> RuntimeCall {
+/// Has sealed bids be taken for so long.
+pub fn bid_window(blocks: u32) -> RuntimeCall {
     set(RuntimeParameters::Auction(auction::Parameters::BidWindow(
         auction::BidWindow,
         Some(blocks),
@@ -291,6 +292,16 @@ fn the_treasury_pays_what_was_decided_and_once() {
         Err(pallet_treasury::Error::<Runtime>::AlreadyAttempted.into())
     );
 
+    // Not what keeps its account, and what others are due of fees with it.
+    let all = chain.query(|| Balances::free_balance(TreasuryAccount::get()));
+    chain.query(|| {
+        assert_ok!(spend(all).dispatch(RuntimeOrigin::root()));
+    });
+    assert_eq!(
+        chain.try_call(Ferdie, pallet_treasury::Call::payout { index: 1 }),
+        Err(pallet_treasury::Error::<Runtime>::PayoutError.into())
+    );
+
     let twice = pallet_utility::Call::batch_all {
         calls: vec![spend(SPENDER_LIMIT); 2],
     };
@@ -338,38 +349,6 @@ fn a_referendum_on_a_veto_is_ended_by_root_alone() {
         assert_ok!(RuntimeCall::from(cancel()).dispatch(RuntimeOrigin::root()));
         assert!(!is_veto(veto));
     });
-}
-
-/// Fills the agenda of a block.
-fn crowd(block: BlockNumber) {
-    let crowd = <Runtime as pallet_scheduler::Config>::MaxScheduledPerBlock::get();
-    let remark = || RuntimeCall::from(frame_system::Call::remark { remark: Vec::new() });
-    for _ in 0..crowd {
-        assert_ok!(Scheduler::schedule(
-            RawOrigin::Root.into(),
-            block,
-            None,
-            0,
-            Box::new(remark())
-        ));
-    }
-}
-
-#[test]
-fn what_was_approved_is_done_a_little_later_where_a_blocks_agenda_is_full() {
-    let mut chain = dev();
-    let index = propose(&mut chain, Origin::ParameterAdmin.into(), bid_window(3));
-    let confirmed = || match ReferendumInfoFor::<Runtime>::get(index) {
-        Some(ReferendumInfo::Ongoing(status)) => status.deciding?.confirming,
-        _ => None,
-    };
-    chain.run_until(20, || confirmed().is_some());
-    let track = chain.query(|| tracks::Tracks::info(tracks::PARAMETERS)).unwrap();
-    let block = chain.query(confirmed).unwrap() + track.min_enactment_period;
-    chain.query(|| (block..block + LATER_MAX).for_each(crowd));
-    assert_eq!(enacted(&mut chain, index), Ok(()));
-    assert_eq!(chain.number(), block + LATER_MAX);
-    assert_eq!(chain.query(auction::BidWindow::get), 3);
 }
 
 #[test]

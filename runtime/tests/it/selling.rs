@@ -81,7 +81,10 @@ fn no_window_that_costs_money_is_shorter_than_a_line_may_be_down() {
         for (what, window) in costly_windows() {
             assert!(window >= least, "{name}: {window} blocks for {what}");
         }
-        assert!(!is_production || channels::SupplyWindow::get() >= 6 * HOURS);
+        let supply = channels::SupplyWindow::get();
+        assert!(!is_production || supply >= 6 * HOURS);
+        // In that a payer asks for what it was told, and demands it, before something else is paid.
+        assert!(!is_production || surety_channels::paid_after(supply) >= HOURS);
     });
 }
 

@@ -1,7 +1,7 @@
 //! A provider that sells the small model of [`World`](crate::disputes::World) over a channel.
 
 use codec::{Decode, Encode};
-use frame_support::assert_ok;
+use frame_support::{assert_ok, traits::Get};
 use frame_system::RawOrigin;
 use sp_core::{H256, Pair, crypto::VrfSecret, sr25519::vrf};
 use sp_runtime::{FixedU128, traits::One};
@@ -11,7 +11,7 @@ use surety_audit_economics::{
 };
 use surety_channels::{
     Batch, BatchEntry, BatchNumber, ChannelId, ChunkStatement, End, Ending, ReceiptLeaf, Request,
-    SignedChunkStatement, SignedVoucher, Voucher,
+    SignedChunkStatement, SignedVoucher, Voucher, paid_after,
 };
 use surety_pallet_channels::{Batches, Call, NextChannel, ReceiptSource};
 use surety_runtime::{
@@ -150,8 +150,22 @@ impl<'a> Shop<'a> {
         (standing.next, batch)
     }
 
-    /// Redeems as much as the deposit is from these batches. Returns what the provider got.
+    /// Counts these batches, and redeems as much as the deposit is when that is due. Returns what the
+    /// provider got.
     pub fn redeem(&mut self, made: &[(BatchNumber, Batch)]) -> Balance {
+        let count = self.redeeming(made);
+        self.chain.call(PROVIDER.agent, count);
+        let wait = paid_after(self.chain.query(channels::SupplyWindow::get));
+        let due = self.chain.query(Runtime::time) + wait;
+        self.chain.run_until(2 * wait, || due <= Runtime::time());
+        let before = self.chain.free(&PROVIDER.account());
+        let redeem = self.redeeming(&[]);
+        self.chain.call(PROVIDER.agent, redeem);
+        self.chain.free(&PROVIDER.account()) - before
+    }
+
+    /// The call for that.
+    pub fn redeeming(&mut self, made: &[(BatchNumber, Batch)]) -> Call<Runtime> {
         let view = self.chain.query(|| Runtime::channel(self.channel)).unwrap();
         let voucher = Voucher {
             channel: self.channel,
@@ -166,13 +180,10 @@ impl<'a> Shop<'a> {
         let opened = made
             .iter()
             .map(|(number, batch)| (*number, batch.open_channel(self.channel).unwrap()));
-        let before = self.chain.free(&PROVIDER.account());
-        let redeem = Call::redeem {
+        Call::redeem {
             voucher: SignedVoucher { voucher, signature },
             batches: opened.collect::<Vec<_>>().try_into().unwrap(),
-        };
-        self.chain.call(PROVIDER.agent, redeem);
-        self.chain.free(&PROVIDER.account()) - before
+        }
     }
 
     pub fn wait_until_final(&mut self, number: BatchNumber) {

@@ -13,13 +13,14 @@ use surety_runtime::{
     Balance, BlockNumber, OriginCaller, Parameters, Runtime, RuntimeCall, RuntimeOrigin, RuntimeParameters,
     configs::{
         origins::Origin,
+        stake::{POOL_UNBONDING_MIN, PoolUnbondingPeriod, UnbondingPeriod},
         tracks::{self, GovernanceUnit, SlashDeferral, Tracks, UNIT_MAX, UNIT_MIN, is_in_time, longest},
     },
     genesis_config_presets,
     params::dynamic::{
-        auction, channels, disputes, governance, provider_registry, results, staking, trust_lock,
+        auction, channels, delegation, disputes, governance, provider_registry, results, staking, trust_lock,
     },
-    units::{DAYS, HOURS, MINUTES, SURE},
+    units::{DAYS, EPOCH_SLOTS, HOURS, MINUTES, SURE},
 };
 
 use crate::{chain::account, presets::preset, referenda};
@@ -148,6 +149,12 @@ fn a_veto_is_shorter_than_what_its_slash_waits_whatever_that_is() {
             // No bound changes what a preset says.
             assert_eq!(SlashDeferral::get(), trust_lock::SlashDeferral::get(), "{name}");
             assert_eq!(GovernanceUnit::get(), governance::GovernanceUnit::get(), "{name}");
+            assert_eq!(UnbondingPeriod::get(), staking::UnbondingPeriod::get(), "{name}");
+            assert_eq!(
+                PoolUnbondingPeriod::get(),
+                delegation::UnbondingPeriod::get(),
+                "{name}"
+            );
         });
     }
 }
@@ -178,6 +185,34 @@ fn no_parameter_keeps_referenda_from_ending_or_leaves_them_no_time() {
             type Deferral = <Runtime as surety_pallet_trust_lock::Config>::SlashDeferral;
             assert_eq!(<Deferral as Get<BlockNumber>>::get(), meant);
             assert!(is_in_time(meant));
+        }
+    });
+}
+
+#[test]
+fn no_parameter_lets_stake_that_leaves_as_it_is_convicted_be_gone_when_it_is_slashed() {
+    type Stakes = <Runtime as surety_pallet_staking::Config>::UnbondingPeriod;
+    type Pools = <Runtime as surety_pallet_delegation::Config>::UnbondingPeriod;
+    type Deferral = <Runtime as surety_pallet_trust_lock::Config>::SlashDeferral;
+    let said = [0, 1, 14, 29, 30, 31, HOURS, 7 * DAYS, 60 * DAYS, u32::MAX];
+    preset("testnet", || {
+        for period in said {
+            let stakes = staking::Parameters::UnbondingPeriod(staking::UnbondingPeriod, Some(period));
+            let pools = delegation::Parameters::UnbondingPeriod(delegation::UnbondingPeriod, Some(period));
+            set(RuntimeParameters::Staking(stakes));
+            set(RuntimeParameters::Delegation(pools));
+            for veto in said {
+                set(deferral(veto));
+                let stays = <Stakes as Get<BlockNumber>>::get();
+                let waits = <Deferral as Get<BlockNumber>>::get();
+                // So has whoever takes it out as it is convicted, or a little before.
+                assert!(stays >= 2 * waits, "{period}, {veto}");
+                assert!(stays == period || period < 30);
+            }
+            let stays = <Pools as Get<BlockNumber>>::get();
+            assert_eq!(stays, period.max(POOL_UNBONDING_MIN));
+            // What is signed last is reported, and from then on it stays as long as it has to.
+            assert!(stays >= 2 * EPOCH_SLOTS as u32 + 15);
         }
     });
 }

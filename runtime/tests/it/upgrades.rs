@@ -4,7 +4,7 @@ use codec::Encode;
 use frame_support::{
     assert_ok,
     dispatch::GetDispatchInfo,
-    traits::{Get, OnRuntimeUpgrade},
+    traits::{Get, GetStorageVersion, OnRuntimeUpgrade, PalletInfoAccess, PalletsInfoAccess, StorageVersion},
 };
 use frame_system::RawOrigin;
 use sp_core::traits::{Externalities, ReadRuntimeVersion};
@@ -24,6 +24,7 @@ use crate::{
     chain::{Chain, account},
     disputes::{World, commit_all, disputes, play_out, reveal_all, verdict_of},
     market::all_ok,
+    presets::preset,
     referenda::{dev, enacted, min_bond, propose, root},
 };
 
@@ -262,4 +263,51 @@ fn the_committee_is_set_by_root_with_a_proposal_that_was_noted_first() {
     assert_eq!(enacted(&mut chain, index), Ok(()));
     let members = chain.query(pallet_collective::Members::<Runtime>::get);
     assert!(members.len() == 7 && seven.iter().all(|one| members.contains(one)));
+}
+
+/// What has no version could not be migrated: this does not compile with a pallet that says none.
+fn is_at_its_layout<P>() -> &'static str
+where
+    P: GetStorageVersion<InCodeStorageVersion = StorageVersion> + PalletInfoAccess,
+{
+    let (state, code) = (P::on_chain_storage_version(), P::in_code_storage_version());
+    assert_eq!(state, code, "{}", P::name());
+    P::module_name()
+}
+
+#[test]
+fn migrations_lead_every_pallet_of_ours_to_the_layout_of_its_code() {
+    use surety_runtime::*;
+
+    preset("testnet", || {
+        // As they were before each had its first migration. The others have none yet.
+        StorageVersion::new(1).put::<TrustLock>();
+        StorageVersion::new(1).put::<Billing>();
+        StorageVersion::new(0).put::<Channels>();
+        <<Runtime as frame_system::Config>::SingleBlockMigrations as OnRuntimeUpgrade>::on_runtime_upgrade();
+        let mut seen = vec![
+            is_at_its_layout::<FinalityClock>(),
+            is_at_its_layout::<BlockEntropy>(),
+            is_at_its_layout::<Staking>(),
+            is_at_its_layout::<ProviderRegistry>(),
+            is_at_its_layout::<ModelRegistry>(),
+            is_at_its_layout::<TaskAuction>(),
+            is_at_its_layout::<TrustLock>(),
+            is_at_its_layout::<Billing>(),
+            is_at_its_layout::<Results>(),
+            is_at_its_layout::<Disputes>(),
+            is_at_its_layout::<Channels>(),
+            is_at_its_layout::<Delegation>(),
+            is_at_its_layout::<Validators>(),
+            is_at_its_layout::<Emission>(),
+        ];
+        let mut ours: Vec<_> = AllPalletsWithSystem::infos()
+            .into_iter()
+            .map(|pallet| pallet.module_name)
+            .filter(|name| name.starts_with("surety_pallet_"))
+            .collect();
+        seen.sort_unstable();
+        ours.sort_unstable();
+        assert_eq!(seen, ours);
+    });
 }

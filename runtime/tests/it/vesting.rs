@@ -6,7 +6,8 @@ use sp_keyring::Sr25519Keyring::{self, Alice, Bob, Ferdie, Two};
 use sp_runtime::BuildStorage;
 use surety_pallet_staking::{Call as Stake, Ledgers};
 use surety_runtime::{
-    Balance, Balances, BlockNumber, Runtime, RuntimeCall, Staking, System, Vesting, configs::origins::Origin,
+    Balance, Balances, BlockNumber, Runtime, RuntimeCall, Staking, System, Vesting,
+    configs::{compute::TreasuryAccount, origins::Origin},
     units::SURE,
 };
 use surety_types::{stake::Role, traits::StakeLedger};
@@ -68,17 +69,18 @@ fn what_has_vested_is_free_once_anybody_says_so() {
     chain.call(Two, transfer(Bob, GIVEN));
 }
 
-/// As the genesis of a main net has it: a year in which nothing vests, then three in which all of it does.
+/// A year in which nothing vests, then three in which all of it does.
 #[test]
-fn founders_have_nothing_to_spend_in_the_first_year_and_everything_after_four() {
+fn founders_have_a_tenth_of_the_cap_nothing_to_spend_in_the_first_year_and_everything_after_four() {
     const YEAR: BlockNumber = 15_778_800;
-    let founder = account(Two);
-    let mut config = genesis("testnet");
-    let (all, liquid) = (2_100_000 * SURE, 10 * SURE);
-    config.balances.balances.push((founder.clone(), all));
-    config.vesting.vesting = vec![(founder.clone(), YEAR, 3 * YEAR, liquid)];
+    let config = genesis("testnet");
+    let (founder, ..) = config.vesting.vesting[0].clone();
     let storage = config.build_storage().unwrap();
     sp_io::TestExternalities::new(storage).execute_with(|| {
+        let all = Balances::free_balance(&founder);
+        assert_eq!(all, surety_pallet_emission::CAP / 10);
+        let liquid = Balances::usable_balance(&founder);
+        assert_eq!(liquid, 10 * SURE);
         let unvested = |block| {
             System::set_block_number(block);
             Vesting::vesting_balance(&founder)
@@ -88,6 +90,10 @@ fn founders_have_nothing_to_spend_in_the_first_year_and_everything_after_four() 
         let half = unvested(YEAR + 3 * YEAR / 2).unwrap();
         assert!(half.abs_diff((all - liquid) / 2) < SURE);
         assert_eq!(unvested(4 * YEAR + 1), Some(0));
-        assert_eq!(Balances::usable_balance(&founder), liquid);
+
+        // What it was shared out as is all there is: the rest is minted for work.
+        assert_eq!(Balances::total_issuance(), surety_pallet_emission::genesis::ALL);
+        let treasury = Balances::free_balance(TreasuryAccount::get());
+        assert_eq!(treasury, surety_pallet_emission::genesis::TREASURY);
     });
 }

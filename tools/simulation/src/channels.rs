@@ -9,10 +9,11 @@ mod cheats;
 mod hours;
 mod offer;
 mod trade;
+mod waits;
 
 pub use cheats::{CHEATS, Cheat};
 pub use hours::{
-    BATCHES_ANOTHER, BATCHES_ANOTHER_AND_STALLS, BATCHES_ANOTHER_ONCE, BATCHES_NOTHING,
+    BATCHES_ANOTHER, BATCHES_ANOTHER_AND_STALLS, BATCHES_ANOTHER_ONCE, BATCHES_BESIDE, BATCHES_NOTHING,
     BATCHES_NOTHING_OF_LATER_ONES, BATCHES_NOTHING_OF_MANY, FILLS_CAP_FOR_LONG,
 };
 pub use offer::{Bound, CHUNK, Chain, Offer, RECEIPTS, Voided, WORK_PERCENT};
@@ -62,6 +63,7 @@ fn play_one(cheat: &Cheat, offer: &Offer, corrupt: u32, (seed, life): (u64, u64)
     let of = |play: fn(&mut Trade)| {
         let mut trade = Trade::new(offer, corrupt, Dice::new(seed, life));
         play(&mut trade);
+        trade.finish();
         trade
     };
     let (cheated, honest) = (of(cheat.play), of(cheat.baseline));
@@ -262,14 +264,25 @@ const DRAWN_OF_ASKED: Chain = Chain {
     draws_of_all: false,
     ..Chain::AS_IT_IS
 };
+const PAID_AT_ONCE: Chain = Chain {
+    pay_waits: false,
+    ..Chain::AS_IT_IS
+};
+const PAID_AT_ONCE_AND_DRAWN_OF_ASKED: Chain = Chain {
+    pay_waits: false,
+    ..DRAWN_OF_ASKED
+};
+const SHOWN_AT_ONCE: Chain = Chain {
+    shows_final: false,
+    ..Chain::AS_IT_IS
+};
 const EACH_BOUNDED: Chain = Chain {
     bound: Bound::Each,
     ..Chain::AS_IT_IS
 };
 
 /// What cheats would win under other rules, nobody being corrupt: why these are as they are. Where it says
-/// "as it is", they lose. The last three are what is left, a cap of answers that were paid before they were
-/// missed, and that whoever shows nothing has no more of it.
+/// "as it is", they lose.
 pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
     let with = |chain, offer: Offer| Offer { chain, ..offer };
     let (long, usual) = (Offer::by_the_hour, Offer::usual);
@@ -280,7 +293,7 @@ pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
     let sham = cheats::named("sham disputes until the payee's time is over");
     let gives_back = cheats::named("deposit given back before anybody looks");
     let splits = cheats::named("wrong, split over many batches");
-    let plays: [(&str, &Cheat, Offer); 18] = [
+    let plays: [(&str, &Cheat, Offer); 23] = [
         (
             "a conviction voids all that is open",
             splits,
@@ -353,18 +366,43 @@ pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
             with(Chain::AS_IT_IS, long()),
         ),
         (
-            "the same by whoever does not care for its trade",
+            "what is counted is paid at once, to whoever does not care for its trade",
+            &BATCHES_ANOTHER_ONCE,
+            with(PAID_AT_ONCE, long()),
+        ),
+        (
+            "as it is: it is paid a while later, and not while anything is demanded",
             &BATCHES_ANOTHER_ONCE,
             with(Chain::AS_IT_IS, long()),
         ),
         (
-            "what is demanded is drawn of what was asked for, and nothing of that is shown",
+            "it is paid at once, what is demanded is drawn of what was asked for, and nothing of that is shown",
+            &BATCHES_ANOTHER_AND_STALLS,
+            with(PAID_AT_ONCE_AND_DRAWN_OF_ASKED, long()),
+        ),
+        (
+            "it is paid later, and the same",
             &BATCHES_ANOTHER_AND_STALLS,
             with(DRAWN_OF_ASKED, long()),
         ),
         (
-            "it is drawn of all, and nothing is shown",
+            "it is paid at once, what is demanded is drawn of all, and nothing is shown",
             &BATCHES_ANOTHER_AND_STALLS,
+            with(PAID_AT_ONCE, long()),
+        ),
+        (
+            "as it is: it is paid later, and drawn of all, and nothing is shown",
+            &BATCHES_ANOTHER_AND_STALLS,
+            with(Chain::AS_IT_IS, long()),
+        ),
+        (
+            "what is demanded is shown out of any batch, of what was said beside what was counted",
+            &BATCHES_BESIDE,
+            with(SHOWN_AT_ONCE, long()),
+        ),
+        (
+            "as it is: it is shown once it is final",
+            &BATCHES_BESIDE,
             with(Chain::AS_IT_IS, long()),
         ),
     ];

@@ -7,6 +7,7 @@ pub mod bytes;
 pub mod channels;
 pub mod committees;
 pub mod game;
+pub mod gpu_proofs;
 pub mod life;
 pub mod pay;
 pub mod report;

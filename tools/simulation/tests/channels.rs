@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+use surety_dispute_game::testsuite::dice::Dice;
 use surety_simulation::{
+    books::Role,
     channels::{
-        BATCHES_ANOTHER, BATCHES_ANOTHER_AND_STALLS, BATCHES_NOTHING, BATCHES_NOTHING_OF_LATER_ONES,
-        BATCHES_NOTHING_OF_MANY, Bound, CHEATS, Chain, Cheat, FILLS_CAP_FOR_LONG, Found, Offer, Voided,
-        break_even, detection, play,
+        BATCHES_ANOTHER, BATCHES_ANOTHER_AND_STALLS, BATCHES_ANOTHER_ONCE, BATCHES_BESIDE, BATCHES_NOTHING,
+        BATCHES_NOTHING_OF_LATER_ONES, BATCHES_NOTHING_OF_MANY, Bound, CHEATS, CHUNK, Chain, Cheat,
+        FILLS_CAP_FOR_LONG, Found, Offer, Trade, Voided, break_even, detection, play,
     },
     report::CORRUPT,
 };
@@ -197,13 +199,74 @@ fn whoever_shows_nothing_that_it_is_asked_for_loses_its_lock_as_what_is_demanded
     };
     let (before, is) = (under(false), under(true));
     assert_eq!((before.convicted, is.convicted), (0, LIVES));
-    // What is burned of its lock. Of what it was paid before it was missed it has no more than others.
+    // What is burned of its lock, and what it is not paid.
     assert!(
-        is.profit < before.profit - 20.0,
+        is.profit < before.profit - 50.0,
         "{}, {}",
         is.profit,
         before.profit
     );
+}
+
+#[test]
+fn saying_one_thing_and_batching_another_once_pays_unless_what_is_counted_waits_for_who_misses_it() {
+    let before = Chain {
+        pay_waits: false,
+        ..Chain::AS_IT_IS
+    };
+    for cheat in [&BATCHES_ANOTHER_ONCE, &BATCHES_ANOTHER_AND_STALLS] {
+        let (pays, loses) = (over_hours(cheat, before), over_hours(cheat, Chain::AS_IT_IS));
+        assert!(pays > 20.0 && loses < -10.0, "{}: {pays}, {loses}", cheat.name);
+    }
+}
+
+#[test]
+fn batching_what_was_said_beside_what_is_counted_pays_unless_it_is_shown_once_it_is_final() {
+    const LIVES: u64 = 20;
+    let under = |shows_final| {
+        let chain = Chain {
+            shows_final,
+            ..Chain::AS_IT_IS
+        };
+        let offer = Offer {
+            chain,
+            ..Offer::by_the_hour()
+        };
+        play(&BATCHES_BESIDE, &offer, 0, 7, LIVES)
+    };
+    let (before, is) = (under(false), under(true));
+    // It is convicted either way, but for what nobody can decide.
+    assert!(
+        before.convicted == is.convicted && is.convicted > LIVES / 2,
+        "{is:?}"
+    );
+    assert!(
+        before.profit > 20.0 && is.profit < -10.0,
+        "{}, {}",
+        before.profit,
+        is.profit
+    );
+}
+
+#[test]
+fn the_honest_are_paid_all_the_same_by_who_demands_of_them() {
+    let offer = Offer::by_the_hour();
+    let earned = |demands: bool| {
+        let mut trade = Trade::new(&offer, 0, Dice::new(7, 1));
+        let channel = trade.open(Role::Client, 100);
+        trade.answers(channel, 100);
+        if demands {
+            trade.demand(channel);
+        }
+        trade.settle(u32::MAX);
+        assert_eq!(trade.channels[0].purse.paid, 0, "it waits");
+        if demands {
+            trade.show(channel);
+        }
+        trade.finish();
+        trade.channels[0].purse.paid
+    };
+    assert_eq!((earned(true), earned(false)), (100 * CHUNK, 100 * CHUNK));
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn of_error(name: &str) -> Option<Remedy> {
         // Earlier batches become final, the clock goes on, others make room.
         "BeyondCap" | "TooManyBatches" | "OneABlock" | "NotCounted" | "NotOver" | "InUse" | "InJail"
         | "TooManyDisputed" | "AlreadyDemanded" | "TooManyDemands" | "PoolFull" | "OfferInUse"
-        | "ReportedAlready" => Remedy::Wait,
+        | "ReportedAlready" | "NotSettled" => Remedy::Wait,
         "TooDear" => Remedy::Split,
         "NotStanding" | "NotAgent" | "NotPayee" | "NotVerifierAgent" | "TooManyChannels" | "LockTooSmall"
         | "NotInsurable" | "CannotPayLevy" | "PayeeCannotTake" | "TooManySigners" | "PlacesNotCovered"

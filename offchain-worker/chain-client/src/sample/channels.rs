@@ -256,7 +256,7 @@ mod views {
                 counted: 6,
                 paid: 5,
                 closing: Some(4),
-                ..Purse::new(CHANNEL, 9)
+                ..Purse::new(CHANNEL, 9, 2)
             },
             demanded_until: 6,
         }

@@ -345,7 +345,12 @@ impl Payee {
             .map(|(_, made)| made)
     }
 
-    /// The receipt of a request, for whoever misses it.
+    /// The receipt of a request, whether a batch has it or not.
+    pub fn receipt_of(&self, channel: ChannelId, nonce: Nonce) -> Option<&ChunkStatement<AccountId>> {
+        self.row(channel, nonce)?.receipt()
+    }
+
+    /// The same in its batch, for whoever misses it.
     pub fn open_receipt(&self, channel: ChannelId, nonce: Nonce) -> Option<Shown> {
         let mut on_chain = self.on_chain();
         let found = on_chain.find_map(|(number, made)| Some((number, made.batch.open(channel, nonce)?)));

@@ -16,6 +16,8 @@ pub struct RedeemPolicy {
     pub amount_min: u128,
     /// So long before the payee's last time everything is done: for calls that fail at first.
     pub margin: Time,
+    /// What is demanded is shown within this time, and what was counted paid a part of it later.
+    pub supply: Time,
     /// For so long the chain counts a batch that is final. In the second half of that it is counted, whatever
     /// it pays: later neither it nor anything that comes after it is ever paid.
     pub redeem_by: Time,
@@ -24,13 +26,14 @@ pub struct RedeemPolicy {
 /// What has to be done about a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Duty {
-    /// Redeem its best voucher.
+    /// Redeem its best voucher: for what is due, or for what is counted with it and due later. While a
+    /// receipt of the channel is demanded nothing is; showing that pays then.
     Redeem {
         /// It.
         voucher: SignedVoucher<AccountId>,
         /// What the channel has in batches that are final and not counted, in their order.
         openings: Vec<(BatchNumber, ChannelOpening)>,
-        /// What that pays, in plancks.
+        /// What that pays at once, in plancks.
         amount: u128,
     },
     /// Keep the payer's money until a batch is final that will not be in time.
@@ -106,16 +109,21 @@ impl Payee {
             }
             let is_over = window.until.saturating_add(policy.redeem_by) < now;
             let is_full = openings.len() >= REDEEMED_MAX as usize;
-            if is_over || is_full || purse.count(window, &shown, now).is_err() {
+            if is_over || is_full || purse.count(window, &shown, now, policy.supply).is_err() {
                 break;
             }
             is_leaving |= window.until.saturating_add(policy.redeem_by / 2) <= now;
             openings.push((number, opening));
         }
-        let amount = purse.redeemable(voucher.voucher.sum);
+        let sum = voucher.voucher.sum;
+        let amount = purse.redeemable(sum, now, policy.supply);
+        let counted = purse.pending(sum).saturating_sub(seen.purse.pending(sum));
+        let is_worth = |amount: u128| amount > 0 && (is_pressing || amount >= policy.amount_min);
         // One call counts no more, and what comes after these waits for them, though they pay nothing.
         let is_full = openings.len() >= REDEEMED_MAX as usize;
-        if is_full || is_leaving || (amount > 0 && (is_pressing || amount >= policy.amount_min)) {
+        // While there is more to come what is due is paid with that: it has a fee.
+        let is_all_due = is_pressing || purse.due_at(now, policy.supply).is_none();
+        if is_full || is_leaving || is_worth(counted) || (is_all_due && is_worth(amount)) {
             let voucher = voucher.clone();
             duties.push(Duty::Redeem {
                 voucher,
@@ -156,7 +164,19 @@ impl Payee {
             purse.next = purse.next.saturating_add(sums.receipts);
             purse.counted = purse.counted.saturating_add(sums.price);
         }
-        purse.redeemable(voucher.voucher.sum) > 0
+        purse.pending(voucher.voucher.sum) > 0
+    }
+
+    /// Whether nothing is open, unbatched, uncounted, unpaid or demanded over a channel: its payee gives up
+    /// nothing with what is left of the deposit.
+    pub fn is_settled(&self, seen: &ChannelSeen) -> bool {
+        let account = self
+            .channels
+            .get(&seen.terms.channel)
+            .map(|channel| &channel.account);
+        let (next, sum) = account.map_or((0, 0), |account| (account.next, account.sum()));
+        let is_counted = seen.purse.next >= next;
+        is_counted && seen.purse.demands == 0 && seen.purse.pending(sum) == 0
     }
 }
 

@@ -1,13 +1,10 @@
 //! What a payee's statement has to be, and what shows that it is not.
 
 use codec::{Decode, Encode};
-use surety_channels::{
-    ChunkStatement, Equivocation, Misstated, Nonce, Request, SignedChunkStatement, incompatible,
-};
-use surety_proofs::{SEGMENT_BYTES, SegmentOpening};
+use surety_channels::{Equivocation, Misstated, Nonce, Request, SignedChunkStatement, incompatible};
 
 use super::{Call, Payer};
-use crate::AccountId;
+use crate::{AccountId, segment_of_end};
 
 /// Why an answer has no receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -154,17 +151,4 @@ fn contradiction(
         other: now.clone(),
         shown,
     })))
-}
-
-/// The segment of what `longer` says, which is `output`, in which `shorter` ends.
-fn segment_of_end(
-    shorter: &ChunkStatement<AccountId>,
-    longer: &ChunkStatement<AccountId>,
-    output: &[u8],
-) -> Option<SegmentOpening> {
-    if shorter.bytes >= longer.bytes {
-        return None;
-    }
-    let last = shorter.bytes.checked_sub(1)?.checked_div(SEGMENT_BYTES)?;
-    SegmentOpening::new(output, last)
 }

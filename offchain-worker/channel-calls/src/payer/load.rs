@@ -58,6 +58,7 @@ impl Payer {
             open: BTreeSet::new(),
             asking: None,
             unpaid: 0,
+            uncounted_from: 0,
         };
         let open = payer
             .calls

@@ -36,7 +36,7 @@ use crate::{
 pub use ask::AskError;
 pub use check::{Broken, Evidence};
 pub use load::signed_sums;
-pub use watch::NotCovered;
+pub use watch::{NotCovered, is_counted_one};
 
 /// What a payer is.
 #[derive(Clone)]
@@ -158,6 +158,9 @@ pub enum HeldState {
     Shown,
     /// A final batch was counted with its number. Whether that has its receipt nobody has shown yet.
     Counted,
+    /// A batch that was final when its number was counted has a receipt that says more than was heard: its
+    /// payee has shown that on the chain, and not that it goes on from there.
+    Met,
 }
 
 /// What is kept of a request.
@@ -172,7 +175,7 @@ struct Held {
     /// The last good statement of it.
     statement: Option<SignedChunkStatement<AccountId>>,
     state: HeldState,
-    /// When it was last said something, or ended.
+    /// When it was last said something, or ended; of what is counted, when that was seen.
     at: Time,
 }
 
@@ -214,6 +217,8 @@ pub struct Payer {
     granted: u128,
     /// How often in a row it has said that it was paid too little before, since it took something.
     unpaid: u32,
+    /// The first number that final batches were not counted with, as far as was seen.
+    uncounted_from: Nonce,
 }
 
 impl Payer {
@@ -371,6 +376,17 @@ impl Held {
     fn says_something(&self) -> bool {
         let said = self.statement.as_ref();
         said.is_some_and(|signed| !signed.statement.is_void())
+    }
+
+    /// Whether no more was said of it after a time, and its number is not counted.
+    fn is_over_by(&self, time: Time) -> bool {
+        self.at <= time && self.state != HeldState::Counted
+    }
+
+    /// Whether that is no receipt: the rest was not heard.
+    fn is_partial(&self) -> bool {
+        let said = self.statement.as_ref();
+        self.says_something() && said.is_some_and(|signed| signed.statement.end.is_none())
     }
 
     /// What was said after more was no longer wanted is not paid beyond what was signed for it.

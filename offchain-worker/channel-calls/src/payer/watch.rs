@@ -1,12 +1,14 @@
 //! The payer's watch: every statement that it holds is covered by a batch, or demanded. That final batches
 //! were counted with its number says nothing: they may have another receipt there. So it is kept until its
-//! payee has shown that it is the one.
+//! payee has shown that it is the one, and asked for as soon as a batch may have it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use surety_channels::{
-    BatchNumber, BatchRoot, Batched, Clash, Misstated, Nonce, SignedChunkStatement, Time, incompatible,
+    BatchNumber, BatchRoot, Batched, Clash, Misstated, Nonce, SignedChunkStatement, Time, extends,
+    incompatible,
 };
+use surety_proofs::SegmentOpening;
 
 use super::{Held, HeldState, Payer, PayerEffect};
 use crate::{AccountId, Row, Step, Table, store::call_key};
@@ -29,28 +31,34 @@ pub enum NotCovered {
     /// It does not follow from what was asked: the batch's evidence is this receipt and the request.
     #[error("the receipt is not about what was asked: {0}")]
     Misstated(Misstated),
+    /// It says more, and not that this begins with what was said.
+    #[error("it is not shown that the receipt goes on from what the provider had said before")]
+    Unproven,
+    /// It may be right, and is paid for without having met a point.
+    #[error("its number was counted, and this batch was not final by then")]
+    NotFinal,
 }
 
 impl Payer {
-    /// A payee shows the receipt of a request in a batch that a finalised block has.
-    ///
-    /// Of a longer receipt only the kilobyte in which the held statement ends shows that it goes on from it.
-    /// Who wants to see that has it shown; it is not asked for here.
+    /// A payee shows the receipt of a request in a batch that a finalised block has. Of a receipt that says
+    /// more than is held the `segment` of its output in which that ends shows that it goes on from there. The
+    /// batch is final since after `until`, where it is: what was counted stands in one that was by then.
     ///
     /// # Errors
     /// [`NotCovered`]; nothing changes then.
     pub fn cover(
         &mut self,
         batch: BatchNumber,
-        root: &BatchRoot,
+        (root, until): (&BatchRoot, Option<Time>),
         shown: &Batched<AccountId>,
+        segment: Option<&SegmentOpening>,
     ) -> Result<Step<PayerEffect>, NotCovered> {
         let nonce = shown.statement.nonce;
         let genesis = self.config.genesis;
         let call = self.calls.get_mut(&nonce).ok_or(NotCovered::NotHeld)?;
         if !matches!(
             call.row.state,
-            HeldState::Over | HeldState::Lost | HeldState::Shown | HeldState::Counted
+            HeldState::Over | HeldState::Lost | HeldState::Shown | HeldState::Counted | HeldState::Met
         ) {
             return Err(NotCovered::NotHeld);
         }
@@ -60,7 +68,7 @@ impl Payer {
             return Err(NotCovered::NotThere);
         }
         if let Some(held) = &call.row.statement {
-            if let Some(clash) = incompatible(&held.statement, said, None) {
+            if let Some(clash) = incompatible(&held.statement, said, segment) {
                 return Err(NotCovered::Contradicts(clash));
             }
             if !said.covers(&held.statement) {
@@ -68,6 +76,13 @@ impl Payer {
             }
         }
         said.check(&call.row.request).map_err(NotCovered::Misstated)?;
+        let held = call.row.statement.as_ref();
+        if held.is_some_and(|held| extends(&held.statement, said, segment) != Some(true)) {
+            return Err(NotCovered::Unproven);
+        }
+        if call.row.state == HeldState::Counted && !is_counted_one(until, call.row.at) {
+            return Err(NotCovered::NotFinal);
+        }
         // What was lost on the way has its price now: what the payee has served, or says so. It gets no more
         // for that than what was signed.
         let is_lost = call.row.statement.as_ref();
@@ -85,27 +100,33 @@ impl Payer {
         Ok(step)
     }
 
-    /// The payee has shown on the chain that a batch has the receipt of a request: it is demanded no more,
-    /// and kept until a final batch is counted with its number.
-    pub fn shown(&mut self, nonce: Nonce) -> Step<PayerEffect> {
+    /// The payee has shown on the chain that a batch has the receipt of a request. Where that was demanded of
+    /// what was counted it is what was counted, and nothing more is expected of it. Otherwise it is not
+    /// demanded again before its number is counted: that may be with something else. Of an answer of which
+    /// not all was heard the chain does not see whether its receipt goes on from that: it is kept until that
+    /// is shown, too.
+    pub fn shown(&mut self, nonce: Nonce, was_counted: bool) -> Step<PayerEffect> {
         let mut step = Step::default();
-        let state = self.calls.get(&nonce).map(|call| call.row.state);
-        if state == Some(HeldState::Counted) {
-            return self.forget(nonce);
-        }
-        let call = self.calls.get_mut(&nonce);
-        let waiting = call.filter(|call| matches!(call.row.state, HeldState::Over | HeldState::Lost));
-        if let Some(call) = waiting {
-            call.row.state = HeldState::Shown;
-            let row = call.row.clone();
-            step.put(self.held_row(nonce, &row));
-        }
+        let Some(call) = self.calls.get_mut(&nonce) else {
+            return step;
+        };
+        let is_partial = call.row.is_partial();
+        let state = match call.row.state {
+            HeldState::Counted if was_counted && !is_partial => return self.forget(nonce),
+            HeldState::Counted if was_counted => HeldState::Met,
+            HeldState::Over | HeldState::Lost => HeldState::Shown,
+            _ => return step,
+        };
+        call.row.state = state;
+        let row = call.row.clone();
+        step.put(self.held_row(nonce, &row));
         step
     }
 
-    /// Final batches are counted with all requests below `next`. What was shown on the chain, and what
-    /// nothing was said of, is expected nothing more of. What was shown over a connection is kept until its
-    /// own batch is final ([`Payer::settled_in`]), and all else until it is shown.
+    /// Final batches are counted with all requests below `next`. What nothing was said of is expected nothing
+    /// more of. What was shown over a connection is kept until its own batch is final
+    /// ([`Payer::settled_in`]), and all else until it is shown: also what was shown on the chain before, in
+    /// some batch.
     pub fn counted(&mut self, next: Nonce) -> Step<PayerEffect> {
         self.counted_at(next, self.now)
     }
@@ -120,36 +141,60 @@ impl Payer {
         let below = self.calls.range(..next);
         let over = below.filter(|(_, call)| call.live.is_none());
         let over = over.map(|(nonce, call)| (*nonce, call.row.state, call.row.says_something()));
-        for (nonce, state, says_something) in over.collect::<Vec<_>>() {
-            match (state, says_something) {
-                (HeldState::Counted | HeldState::Covered(_), _) => {}
-                (HeldState::Over | HeldState::Lost, true) => step.join(self.counted_unseen(nonce, at)),
+        let over: Vec<_> = over.collect();
+        let before = self.uncounted_from;
+        self.uncounted_from = before.max(next);
+        for (nonce, state, says_something) in over {
+            match state {
+                HeldState::Counted | HeldState::Met => {}
+                // When that was is what its batch has to be final by.
+                HeldState::Covered(_) if nonce >= before => step.join(self.counted_as(nonce, state, at)),
+                HeldState::Covered(_) => {}
+                HeldState::Over | HeldState::Lost | HeldState::Shown if says_something => {
+                    step.join(self.counted_as(nonce, HeldState::Counted, at));
+                }
                 _ => step.join(self.forget(nonce)),
             }
         }
         step
     }
 
-    fn counted_unseen(&mut self, nonce: Nonce, at: Time) -> Step<PayerEffect> {
+    fn counted_as(&mut self, nonce: Nonce, state: HeldState, at: Time) -> Step<PayerEffect> {
         let mut step = Step::default();
         if let Some(call) = self.calls.get_mut(&nonce) {
-            (call.row.state, call.row.at) = (HeldState::Counted, at);
+            (call.row.state, call.row.at) = (state, at);
             let row = call.row.clone();
             step.put(self.held_row(nonce, &row));
         }
         step
     }
 
-    /// These batches are final: the receipts that were shown to be there are settled, whatever was counted.
-    pub fn settled_in(&mut self, batches: &BTreeSet<BatchNumber>) -> Step<PayerEffect> {
-        let is_one = |state| matches!(state, HeldState::Covered(batch) if batches.contains(&batch));
-        let calls = self.calls.iter().filter(|(_, call)| is_one(call.row.state));
-        let over: Vec<Nonce> = calls.map(|(nonce, _)| *nonce).collect();
+    /// These batches are final, since after these times: the receipts that were shown to be there are
+    /// settled. But not where something was counted before that, which is something else then.
+    pub fn settled_in(&mut self, batches: &BTreeMap<BatchNumber, Time>) -> Step<PayerEffect> {
+        let covered = self
+            .calls
+            .iter()
+            .filter_map(|(nonce, call)| match call.row.state {
+                HeldState::Covered(batch) => Some((*nonce, batches.get(&batch).copied(), call.row.at)),
+                _ => None,
+            });
         let mut step = Step::default();
-        for nonce in over {
-            step.join(self.forget(nonce));
+        for (nonce, until, at) in covered.collect::<Vec<_>>() {
+            let is_counted = nonce < self.uncounted_from;
+            if is_counted && !is_counted_one(until, at) {
+                step.join(self.counted_as(nonce, HeldState::Counted, at));
+            } else if until.is_some() {
+                step.join(self.forget(nonce));
+            }
         }
         step
+    }
+
+    /// Since when a request is counted, and nobody has shown that its receipt was.
+    pub fn counted_since(&self, nonce: Nonce) -> Option<Time> {
+        let row = &self.calls.get(&nonce)?.row;
+        (row.state == HeldState::Counted).then_some(row.at)
     }
 
     /// Batches in which receipts were shown to be that are kept.
@@ -165,13 +210,25 @@ impl Payer {
     /// was shown on the chain alone, in their order.
     pub fn uncompared(&self) -> impl Iterator<Item = &SignedChunkStatement<AccountId>> {
         let calls = self.calls.values();
-        let asked = calls.filter(|call| matches!(call.row.state, HeldState::Counted | HeldState::Shown));
+        let asked = calls.filter(|call| {
+            matches!(
+                call.row.state,
+                HeldState::Counted | HeldState::Shown | HeldState::Met
+            )
+        });
         asked.filter_map(|call| call.row.statement.as_ref())
     }
 
     /// Statements of something that nobody has shown to be in a batch, in the order of their requests.
     pub fn unshown(&self) -> impl Iterator<Item = &SignedChunkStatement<AccountId>> {
         self.waiting().map(|(_, statement)| statement)
+    }
+
+    /// Those of them that were over by a time and are not counted: a batch that was committed then may have
+    /// them.
+    pub fn over_by(&self, time: Time) -> impl Iterator<Item = &SignedChunkStatement<AccountId>> {
+        let over = self.waiting().filter(move |(held, _)| held.is_over_by(time));
+        over.map(|(_, statement)| statement)
     }
 
     /// Those of them that are older than `patience`, or any once it is later than `latest`. Those that were
@@ -209,4 +266,10 @@ impl Payer {
         }
         step
     }
+}
+
+/// Whether a batch that is final since after `until` was when a number was counted, `at` that time: what was
+/// counted stands in no other. Of what was counted before anybody looked it has to be final now.
+pub fn is_counted_one(until: Option<Time>, at: Time) -> bool {
+    until.is_some_and(|until| at == 0 || until < at)
 }

@@ -187,9 +187,7 @@ fn thirty_two_answers_stream_at_once_over_one_channel_and_are_paid_in_the_order_
     for nonce in 0..32 {
         let shown = world.shown(nonce);
         assert_eq!(shown.batched.statement, world.done[&nonce].statement);
-        let root = world.roots[0];
-        let covered = world.payer.cover(shown.batch, &root, &shown.batched).unwrap();
-        world.payer_does(|_| covered);
+        world.cover(nonce).unwrap();
     }
     assert_eq!(world.payer.demands((5, 5), 0).count(), 0);
     let mut held = world.payer.held();
@@ -224,16 +222,14 @@ fn what_was_shown_to_be_in_a_batch_is_demanded_no_more_and_counts_until_it_is_fi
         demands.map(|held| held.statement.nonce).collect()
     };
     assert_eq!(demanded(&world), [0, 1, 2]);
-    world.payer_does(|payer| payer.shown(0));
+    world.payer_does(|payer| payer.shown(0, false));
     world.restart_payer();
     world.see_payer();
     assert_eq!(demanded(&world), [1, 2]);
     assert_eq!(world.payer.uncounted(), 3 * 8 * TOKEN);
     // What was shown on the chain may be shown to the payer, too.
     world.batch();
-    let shown = world.shown(0);
-    let covered = world.payer.cover(shown.batch, &world.roots[0], &shown.batched);
-    world.payer_does(|_| covered.unwrap());
+    world.cover(0).unwrap();
     assert_eq!(world.payer.uncounted(), 3 * 8 * TOKEN);
     for nonce in 0..2 {
         world.payer_does(|payer| payer.forget(nonce));
@@ -329,9 +325,7 @@ fn a_payer_whose_payee_falls_silent_loses_a_chunk() {
     world.end_all();
     world.batch();
     let shown = world.shown(nonce);
-    let root = world.roots[0];
-    let covered = world.payer.cover(0, &root, &shown.batched).unwrap();
-    world.payer_does(|_| covered);
+    world.cover(nonce).unwrap();
     assert_eq!(world.payer.spent(), shown.batched.statement.price);
     assert!(world.payer.spent() <= spent);
 }

@@ -77,10 +77,7 @@ fn check(world: &mut World) {
     world.see_payer();
     let held: Vec<Nonce> = world.payer.held().map(|(nonce, ..)| nonce).collect();
     for nonce in held {
-        let shown = &receipts[nonce as usize];
-        let root = world.roots[shown.batch as usize];
-        let covered = world.payer.cover(shown.batch, &root, &shown.batched).unwrap();
-        world.payer_does(|_| covered);
+        world.cover(nonce).unwrap();
     }
     assert_eq!(world.payer.demands((0, 0), 100).count(), 0);
     assert!(!world.payer.is_distrusted());

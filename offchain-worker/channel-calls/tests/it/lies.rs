@@ -294,7 +294,7 @@ fn a_batch_covers_what_was_said_or_shows_the_lie() {
     let spent = liar.world.payer.spent();
     let refused = |liar: &mut Liar, statement| {
         let (root, shown) = batched(statement);
-        liar.world.payer.cover(0, &root, &shown).err()
+        liar.world.payer.cover(0, (&root, Some(0)), &shown, None).err()
     };
     let unended = liar.statement(&said, None);
     assert_eq!(refused(&mut liar, unended), Some(NotCovered::SaysLess));
@@ -313,12 +313,21 @@ fn a_batch_covers_what_was_said_or_shows_the_lie() {
     // A dearer one than was signed for gets no more of this payer.
     let whole = liar.statement(&ids(990), Some(End::Cut));
     let (root, mut shown) = batched(whole.clone());
-    let covered = liar.world.payer.cover(0, &root, &shown).unwrap();
+    let output: Vec<u8> = std::iter::once(0)
+        .chain(ids(990))
+        .flat_map(u32::to_le_bytes)
+        .collect();
+    let segment = segment_of_end(&liar.statement(&said, None), &whole, &output);
+    let covered = liar
+        .world
+        .payer
+        .cover(0, (&root, None), &shown, segment.as_ref())
+        .unwrap();
     liar.world.payer_does(|_| covered);
     assert_eq!(liar.world.payer.spent(), spent);
     shown.statement.nonce = 5;
     assert_eq!(
-        liar.world.payer.cover(0, &root, &shown).err(),
+        liar.world.payer.cover(0, (&root, Some(0)), &shown, None).err(),
         Some(NotCovered::NotHeld)
     );
 }

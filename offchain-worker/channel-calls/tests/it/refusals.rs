@@ -13,7 +13,7 @@ fn payee() -> (Payee, ChannelSeen) {
     let (payee, _) = Payee::open(payee_config(), [], 0).unwrap();
     let seen = ChannelSeen {
         terms: terms(10_000),
-        purse: Purse::new(CHANNEL, 10_000),
+        purse: Purse::new(CHANNEL, 10_000, 0),
     };
     (payee, seen)
 }

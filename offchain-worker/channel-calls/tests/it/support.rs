@@ -39,6 +39,7 @@ pub const BOUNDS: IdBounds = IdBounds {
 pub const POLICY: RedeemPolicy = RedeemPolicy {
     amount_min: 1,
     margin: 5,
+    supply: 0,
     redeem_by: 1_000,
 };
 

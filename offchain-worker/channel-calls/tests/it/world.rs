@@ -67,7 +67,7 @@ impl World {
             payer_disk,
             seen: ChannelSeen {
                 terms: terms(deposit),
-                purse: Purse::new(CHANNEL, deposit),
+                purse: Purse::new(CHANNEL, deposit, 0),
             },
             now: 0,
             clock: 0,
@@ -413,15 +413,19 @@ impl World {
         for (number, opening) in openings {
             let window = &self.windows[&number];
             let shown = opening.verify(&window.root).unwrap();
-            self.seen.purse.count(window, &shown, self.clock).unwrap();
+            let purse = &mut self.seen.purse;
+            purse.count(window, &shown, self.clock, POLICY.supply).unwrap();
         }
-        assert_eq!(self.seen.purse.redeem(voucher.voucher.sum), amount);
+        let sum = voucher.voucher.sum;
+        let paid = self.seen.purse.redeem(sum, self.clock, POLICY.supply);
+        assert_eq!(paid, amount);
         // What paid nothing was only in the way.
         if amount == 0 { self.redeem() } else { amount }
     }
 
     pub fn top_up(&mut self, amount: u128) {
-        self.seen.purse.top_up(amount).unwrap();
+        let purse = &mut self.seen.purse;
+        purse.top_up(amount, self.clock, POLICY.supply).unwrap();
         self.seen.terms.deposit = self.seen.purse.deposit;
         self.see_payer();
     }

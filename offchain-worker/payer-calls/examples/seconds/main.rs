@@ -60,7 +60,7 @@ impl World {
                 .then_some(())
                 .ok_or_else(|| "a signature is wrong".into())
         })?;
-        let purse = Purse::new(CHANNEL, DEPOSIT);
+        let purse = Purse::new(CHANNEL, DEPOSIT, 0);
         let chain = each(|| {
             let mut purse = purse;
             for (voucher, openings) in &self.redeemed {

@@ -220,7 +220,7 @@ impl World {
             memory,
             seen: ChannelSeen {
                 terms,
-                purse: Purse::new(CHANNEL, DEPOSIT),
+                purse: Purse::new(CHANNEL, DEPOSIT, 0),
             },
             windows: BTreeMap::new(),
             payer_seconds: 0.0,
@@ -339,6 +339,7 @@ impl World {
         let policy = RedeemPolicy {
             amount_min: 1,
             margin: 5,
+            supply: 0,
             redeem_by: EXPIRY,
         };
         loop {
@@ -378,10 +379,10 @@ impl World {
             let window = self.windows.get(number).ok_or("no such batch")?;
             let shown = opening.verify(&window.root).ok_or("an opening is wrong")?;
             purse
-                .count(window, &shown, FINAL)
+                .count(window, &shown, FINAL, 0)
                 .map_err(|why| format!("not counted: {why:?}"))?;
         }
-        purse.redeem(voucher.voucher.sum);
+        purse.redeem(voucher.voucher.sum, FINAL, 0);
         Ok(purse)
     }
 }

@@ -18,11 +18,27 @@ type Held = SignedChunkStatement<AccountId>;
 pub(crate) struct Drawn {
     pub rank: f64,
     pub held: Held,
+    /// Since when its number is counted, where that is so.
+    pub counted: Option<Time>,
+}
+
+/// Statements of a channel that its provider is to show.
+#[derive(Default)]
+pub(super) struct Draws {
+    /// It has no more time for these.
+    pub due: Vec<Drawn>,
+    /// It has for these.
+    pub others: Vec<Drawn>,
+    /// All.
+    pub unshown: Vec<Drawn>,
 }
 
 /// As many of these as may be. Each comes before all others as likely as its part of their price, however
 /// many they are, so that nothing hides behind what is cheap.
-fn draw<'a>(all: impl Iterator<Item = &'a Held>, most: usize) -> Vec<Drawn> {
+fn draw<'a>(
+    all: impl Iterator<Item = &'a Held>,
+    counted_since: impl Fn(Nonce) -> Option<Time>,
+) -> Vec<Drawn> {
     let random = RandomState::new();
     let rank = |held: &Held| {
         let even = random.hash_one(held.statement.nonce) as f64 / u64::MAX as f64;
@@ -30,28 +46,44 @@ fn draw<'a>(all: impl Iterator<Item = &'a Held>, most: usize) -> Vec<Drawn> {
     };
     let mut ranked: Vec<(f64, &Held)> = all.map(|held| (rank(held), held)).collect();
     ranked.sort_unstable_by(|(one, _), (other, _)| one.total_cmp(other));
-    ranked.truncate(most);
+    ranked.truncate(DUE_MAX);
     let drawn = ranked.into_iter();
     drawn
         .map(|(rank, held)| Drawn {
             rank,
             held: held.clone(),
+            counted: counted_since(held.statement.nonce),
         })
         .collect()
 }
 
-/// What of a channel is late, what else is asked for, and all that was shown in no batch.
+/// What of a channel is late, what else is asked for (a batch that was `committed` then may have it, where
+/// its number is not counted), and all that was shown in no batch.
 pub(super) fn draw_all(
     payer: &Payer,
-    waits: (Time, Time),
-    latest: Time,
-) -> (Vec<Drawn>, Vec<Held>, Vec<Drawn>) {
-    let due = draw(payer.demands(waits, latest), DUE_MAX);
-    let are_due: BTreeSet<Nonce> = due.iter().map(|drawn| drawn.held.statement.nonce).collect();
-    let others = payer.uncompared();
-    let others = others.filter(|held| !are_due.contains(&held.statement.nonce));
-    let others = others.take(DUE_MAX).cloned().collect();
-    (due, others, draw(payer.unshown(), DUE_MAX))
+    (waits, latest): ((Time, Time), Time),
+    committed: Option<Time>,
+) -> Draws {
+    let due: BTreeSet<Nonce> = payer
+        .demands(waits, latest)
+        .map(|held| held.statement.nonce)
+        .collect();
+    let is_other = |held: &&Held| !due.contains(&held.statement.nonce);
+    let batched = committed.into_iter().flat_map(|time| payer.over_by(time));
+    let others = payer.uncompared().chain(batched).filter(is_other);
+    let since = |nonce| payer.counted_since(nonce);
+    let mut unshown = Vec::new();
+    for is_counted in [true, false] {
+        let of = payer
+            .unshown()
+            .filter(|held| since(held.statement.nonce).is_some() == is_counted);
+        unshown.extend(draw(of, since));
+    }
+    Draws {
+        due: draw(payer.demands(waits, latest), since),
+        others: draw(others, since),
+        unshown,
+    }
 }
 
 #[cfg(test)]
@@ -89,8 +121,8 @@ mod tests {
         let others = [held(1, 0, 400), held(1, 1, 2_400)];
         let wrong = held(1, 2, 1_100);
         let first = || {
-            let one = draw(cheap.iter(), 64);
-            let two = draw(others.iter().chain([&wrong]), 64);
+            let one = draw(cheap.iter(), |_| None);
+            let two = draw(others.iter().chain([&wrong]), |_| None);
             let all = one.into_iter().chain(two);
             all.min_by(|one, other| one.rank.total_cmp(&other.rank))
         };

@@ -5,9 +5,10 @@ mod draw;
 mod line;
 mod pieces;
 mod task;
+mod written_off;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -22,6 +23,7 @@ use surety_channels::{
 };
 use surety_journal::CallStore;
 use surety_network::CallStream;
+use surety_proofs::SegmentOpening;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
@@ -42,17 +44,14 @@ const INBOX: usize = 256;
 /// allow, so that cancelled ones which still end take nobody's place.
 pub(crate) const CALLS_MAX: usize = 32;
 
-/// Receipts of a channel that a provider is asked for one after the other.
-const DUE_MAX: usize = 64;
+/// Receipts of a channel that a provider is asked for in one go.
+const DUE_MAX: usize = 256;
 
 /// Statements of a channel that are kept: 600 bytes each.
 pub(crate) const HELD_MAX: usize = 4_096;
 
 /// With so many it takes nothing more: another channel is opened. Those that are asked have room.
 const HELD_FULL: usize = HELD_MAX - CALLS_MAX;
-
-/// What is written off over a channel is less than this part of its deposit, or was so only once.
-const WRITTEN_OFF_PART: u128 = 8;
 
 /// What a finalised block says of a channel.
 #[derive(Clone, Debug)]
@@ -114,6 +113,17 @@ pub(crate) enum Ended {
     },
 }
 
+/// A receipt in a batch that a finalised block has.
+pub(crate) struct Covered {
+    pub batch: BatchNumber,
+    pub root: BatchRoot,
+    /// It is final since after this time, where it is.
+    pub until: Option<Time>,
+    pub batched: Batched<AccountId>,
+    /// Where what is held of it ends.
+    pub segment: Option<SegmentOpening>,
+}
+
 /// What a channel's task is told.
 #[allow(clippy::large_enum_variant, reason = "a few are there at a time")]
 pub(crate) enum Message {
@@ -125,12 +135,13 @@ pub(crate) enum Message {
     /// Somebody has read on.
     Read,
     See(Box<Seen>),
-    /// The provider has shown on the chain that a batch has this receipt.
-    Shown(Nonce),
+    /// The provider has shown on the chain that a batch has this receipt, and whether that was demanded of
+    /// what was counted.
+    Shown(Nonce, bool),
     /// The provider has shown where in a batch a receipt is.
-    Covered(Box<(BatchNumber, BatchRoot, Batched<AccountId>)>),
-    /// These batches are final.
-    Final(Arc<BTreeSet<BatchNumber>>),
+    Covered(Box<Covered>),
+    /// These batches are final, since after these times.
+    Final(Arc<BTreeMap<BatchNumber, Time>>),
     /// Whether the receipt of a request is kept here, and was shown in no batch.
     Holds(Nonce, oneshot::Sender<bool>),
     /// No finalised block has the channel any more.
@@ -159,14 +170,18 @@ pub(crate) struct Status {
     pub now: Time,
     /// When something was asked last, on the chain's clock.
     pub used_at: Time,
-    /// Statements that were shown in no batch in time, drawn by price: as many as are asked for one after the
-    /// other.
+    /// When the newest batch was committed that may have some of the statements that are kept.
+    pub committed: Option<Time>,
+    /// Statements that were shown in no batch in time, drawn by price: as many as are asked for in one go.
     pub due: Vec<Drawn>,
-    /// Others whose numbers were counted, or whose batch nobody knows: there is still time.
-    pub uncompared: Vec<SignedChunkStatement<AccountId>>,
-    /// All that were shown in no batch, drawn likewise: one of them is demanded of whoever has not shown
+    /// Others whose numbers were counted, that such a batch may have, or whose batch nobody knows: there is
+    /// still time.
+    pub uncompared: Vec<Drawn>,
+    /// All that were shown in no batch, drawn likewise: some of them are demanded of whoever has not shown
     /// something in time.
     pub unshown: Vec<Drawn>,
+    /// Numbers of all of them: there may be more than are drawn.
+    pub waiting: BTreeSet<Nonce>,
     /// Batches in which receipts were shown to be.
     pub covered: BTreeSet<BatchNumber>,
     /// What shows that the provider has said two things, until it is reported.
@@ -241,27 +256,6 @@ impl Drop for Place {
     }
 }
 
-/// What was written off over a channel.
-#[derive(Default)]
-struct WriteOffs {
-    /// In plancks.
-    sum: u128,
-    times: u32,
-}
-
-impl WriteOffs {
-    /// So much more was. Whether its provider has said again that it has served what nobody has heard, and
-    /// that has come to more than a part of the deposit: nothing more is asked over the channel then.
-    const fn add(&mut self, more: u128, deposit: u128) -> bool {
-        if more == 0 {
-            return false;
-        }
-        self.sum = self.sum.saturating_add(more);
-        self.times = self.times.saturating_add(1);
-        self.times > 1 && self.sum.saturating_mul(WRITTEN_OFF_PART) > deposit
-    }
-}
-
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoPlace {
@@ -295,9 +289,11 @@ impl Handle {
             wanted: 0,
             now: seen.now,
             used_at: seen.now,
+            committed: None,
             due: Vec::new(),
             uncompared: Vec::new(),
             unshown: Vec::new(),
+            waiting: BTreeSet::new(),
             covered: BTreeSet::new(),
             evidence: None,
             is_distrusted: payer.is_distrusted(),
@@ -358,6 +354,7 @@ impl Handle {
             is_quiet: status.is_quiet(),
             is_full: status.is_full(),
             used_at: status.used_at,
+            is_void: status.is_uncovered,
             is_useless: status.is_useless(),
         }
     }
@@ -433,16 +430,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_channel_is_given_up_once_a_part_of_it_was_written_off_for_several_requests() {
-        let mut once = WriteOffs::default();
-        assert!(!once.add(50, 80) && !once.add(0, 80));
-        assert!(once.add(1, 80));
-        let mut little = WriteOffs::default();
-        let given_up: Vec<bool> = [4, 4, 2, 1].map(|more| little.add(more, 80)).into();
-        assert_eq!(given_up, [false, false, false, true]);
-    }
-
-    #[test]
     fn money_that_a_final_block_has_counts_though_the_channels_task_is_behind() {
         let terms = |deposit| ChannelTerms {
             channel: 7,
@@ -455,7 +442,7 @@ mod tests {
         inbox.try_send(Message::Read).unwrap();
         let status = Status {
             terms: terms(100),
-            purse: Purse::new(7, 100),
+            purse: Purse::new(7, 100, 0),
             signed: 90,
             settled: 90,
             uncounted: 90,
@@ -465,9 +452,11 @@ mod tests {
             wanted: 60,
             now: 1,
             used_at: 1,
+            committed: None,
             due: Vec::new(),
             uncompared: Vec::new(),
             unshown: Vec::new(),
+            waiting: BTreeSet::new(),
             covered: BTreeSet::new(),
             evidence: None,
             is_distrusted: false,
@@ -480,7 +469,7 @@ mod tests {
             status: Mutex::new(status),
             changed: watch::Sender::new(0),
         };
-        let purse = Purse::new(7, 200);
+        let purse = Purse::new(7, 200, 0);
         handle.see(Seen {
             terms: terms(200),
             purse,

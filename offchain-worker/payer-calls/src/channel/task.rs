@@ -1,5 +1,7 @@
 //! The task that owns a channel's state machine.
 
+mod receipts;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -11,7 +13,7 @@ use surety_channel_calls::{
     Payer, PayerEffect, Refusal, Step,
     payer::{Broken, Evidence, HeldState},
 };
-use surety_channels::{BatchNumber, BatchRoot, Batched, Nonce, SignedChunkStatement};
+use surety_channels::Nonce;
 use surety_journal::CallStore;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -19,11 +21,11 @@ use tokio::{
 };
 
 use super::{
-    Asking, CALLS_MAX, CallId, Ended, Handle, Message, PieceSender, Place, Seen, Untaken, WriteOffs,
-    draw::draw_all,
+    Asking, CALLS_MAX, CallId, Ended, Handle, Message, PieceSender, Place, Untaken,
     line::{Heard, Line},
+    written_off::WriteOffs,
 };
-use crate::{AccountId, config::Patience};
+use crate::config::Patience;
 
 /// Between two looks at what is late.
 const TICK: Duration = Duration::from_millis(250);
@@ -134,10 +136,10 @@ impl Task {
             Message::Cancel(call) => self.cancel(call),
             Message::Read => self.resume(),
             Message::See(seen) => self.see(*seen),
-            Message::Shown(nonce) => {
+            Message::Shown(nonce, was_counted) => {
                 self.recounts = true;
                 self.is_not_due(nonce);
-                self.payer.shown(nonce)
+                self.payer.shown(nonce, was_counted)
             }
             Message::Final(batches) => {
                 self.recounts = true;
@@ -145,7 +147,9 @@ impl Task {
             }
             Message::Covered(shown) => self.covered(&shown),
             Message::Holds(nonce, reply) => {
-                let waits = |state| !matches!(state, HeldState::Covered(_) | HeldState::Shown);
+                let is_shown =
+                    |state| matches!(state, HeldState::Covered(_) | HeldState::Shown | HeldState::Met);
+                let waits = |state| !is_shown(state);
                 let mut held = self.payer.held();
                 let holds = held.any(|(held, state, _)| held == nonce && waits(state));
                 reply.send(holds).ok();
@@ -200,58 +204,6 @@ impl Task {
                 Step::default()
             }
         }
-    }
-
-    fn see(&mut self, seen: Seen) -> Step<PayerEffect> {
-        self.payer.see(seen.terms, seen.signers, seen.now);
-        let step = match std::mem::take(&mut self.is_new) {
-            true => self.payer.counted_before(seen.purse.next),
-            false => self.payer.counted(seen.purse.next),
-        };
-        self.recounts |= !step.is_empty();
-        let waits = (self.patience.batched, seen.counted);
-        let drawn = draw_all(&self.payer, waits, seen.demanded_by);
-        let mut status = self.handle.status();
-        (status.due, status.uncompared, status.unshown) = drawn;
-        step
-    }
-
-    /// It is not asked for again before the next block says what is.
-    fn is_not_due(&self, nonce: Nonce) {
-        let mut status = self.handle.status();
-        let is_other = |held: &SignedChunkStatement<AccountId>| held.statement.nonce != nonce;
-        status.due.retain(|drawn| is_other(&drawn.held));
-        status.unshown.retain(|drawn| is_other(&drawn.held));
-        status.uncompared.retain(is_other);
-    }
-
-    /// A receipt that is forgotten, or was shown before, is covered no more than it is.
-    fn covered(
-        &mut self,
-        (batch, root, shown): &(BatchNumber, BatchRoot, Batched<AccountId>),
-    ) -> Step<PayerEffect> {
-        self.recounts = true;
-        self.is_not_due(shown.statement.nonce);
-        let covered = self.payer.cover(*batch, root, shown);
-        covered.unwrap_or_else(|why| {
-            tracing::debug!(channel = self.payer.channel(), batch, %why, "nothing is covered");
-            Step::default()
-        })
-    }
-
-    /// All requests that are over.
-    fn forget_all(&mut self) -> Step<PayerEffect> {
-        let over = self
-            .payer
-            .held()
-            .filter(|(_, state, _)| *state != HeldState::Open);
-        let over: Vec<Nonce> = over.map(|(nonce, ..)| nonce).collect();
-        let mut step = Step::default();
-        self.recounts |= !over.is_empty();
-        for nonce in over {
-            step.join(self.payer.forget(nonce));
-        }
-        step
     }
 
     fn tick(&mut self) -> Step<PayerEffect> {

@@ -16,4 +16,5 @@ mod proofs;
 mod provider;
 mod race;
 mod receipts;
+mod showing;
 mod world;

@@ -54,7 +54,6 @@ async fn a_receipt_is_proven_by_the_root_that_the_chain_has() {
 
     // What was shown can be disputed until it is final.
     becomes(&payer, receipt, Verdict::Challengeable).await;
-    assert_eq!(payer.verdict(&receipts[0]).await, Verdict::Unbatched);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,8 +80,8 @@ async fn what_is_not_in_the_batch_that_the_chain_has_proves_nothing() {
     let provider = world.provider("one", PRICE, Fault::None);
     let payer = world.payer().await;
     let (_, receipt) = ask(&payer, &text(10, 20, 1)).await.unwrap();
-    provider.batch().await;
     provider.state().fault = Fault::ShowsOther;
+    provider.batch().await;
     let lied = payer.proof(&receipt).await.unwrap_err();
     assert!(matches!(lied, NoProof::Unshown(_)), "{lied}");
     assert_eq!(payer.verdict(&receipt).await, Verdict::Unbatched);
@@ -99,9 +98,11 @@ async fn what_is_not_in_the_batch_that_the_chain_has_proves_nothing() {
 async fn a_receipt_is_proven_after_a_restart_and_once_it_is_final() {
     let world = World::new();
     let provider = world.provider("one", PRICE, Fault::None);
+    world.stands_behind(&provider, 1_000_000);
     let payer = world.payer().await;
     let (_, receipt) = ask(&payer, &text(10, 20, 1)).await.unwrap();
     provider.batch().await;
+    world.blocks(5).await;
     world
         .chain
         .change(|state| state.channels.open.get_mut(&0).unwrap().purse.next = 1);

@@ -16,7 +16,7 @@ use surety_chain_client::{
 };
 use surety_channel_calls::{
     FromPayee, Payee, PayeeConfig, PayeeEffect, ReceiptSalts, Refusal, Row, Step, Store, ToPayee,
-    message::{self, FromHolder, InBatch, Message, NotShown, ToHolder},
+    message::{self, FromHolder, Message},
     payee::{BatchLimits, ChannelSeen, Offer, PayeeLimits},
 };
 use surety_channels::{
@@ -62,6 +62,10 @@ pub enum Fault {
     Trickles(Duration),
     /// It shows something else than what is in its batches.
     ShowsOther,
+    /// It does not show where in a longer receipt that ends which was heard.
+    ShowsNoBeginning,
+    /// It shows others something, so many times more.
+    BusyShowing(usize),
     /// It says something else than it keeps and batches: of answers of one chunk.
     SaysOther,
     /// Its engine makes something else, from the second token or number on.
@@ -88,7 +92,7 @@ impl Store for Nowhere {
 }
 
 pub struct State {
-    payee: Payee,
+    pub payee: Payee,
     agent: Signer,
     genesis: H256,
     engines: BTreeMap<(ChannelId, Nonce), Engine>,
@@ -100,6 +104,10 @@ pub struct State {
     last: Option<SignedChunkStatement<AccountId>>,
     /// Requests that it was asked, taken or not.
     pub asked: usize,
+    /// Questions about receipts that it was asked.
+    pub questions: usize,
+    /// All that it would say, by channel and number.
+    pub outputs: BTreeMap<(ChannelId, Nonce), Vec<u8>>,
     /// Sums of vouchers that it was shown, by channel.
     pub sums: BTreeMap<ChannelId, Vec<u128>>,
     roots: Vec<BatchRoot>,
@@ -161,6 +169,8 @@ impl Provider {
             chunks: 0,
             last: None,
             asked: 0,
+            questions: 0,
+            outputs: BTreeMap::new(),
             sums: BTreeMap::new(),
             roots: Vec::new(),
             requests: BTreeMap::new(),
@@ -242,9 +252,11 @@ async fn serve(state: Arc<Mutex<State>>, chain: FakeChain, stream: CallStream) {
     let Ok(Some(frame)) = from.recv(ToPayee::bytes_max()).await else {
         return;
     };
-    if let Ok(FromHolder::Show(held)) = message::read(&frame) {
-        let answer = state.lock().unwrap().shown_to(&held).encode();
-        to.send(&answer).await.ok();
+    if let Ok(FromHolder::Show(asked)) = message::read(&frame) {
+        let answers = state.lock().unwrap().show(&asked);
+        for answer in answers {
+            to.send(&answer.encode()).await.ok();
+        }
         // Read before it is dropped.
         from.recv(1).await.ok();
         return;
@@ -283,23 +295,6 @@ async fn serve(state: Arc<Mutex<State>>, chain: FakeChain, stream: CallStream) {
 }
 
 impl State {
-    /// Where a receipt is in a batch.
-    fn shown_to(&self, held: &ChunkStatement<AccountId>) -> ToHolder {
-        let Some(shown) = self.payee.open_receipt(held.channel, held.nonce) else {
-            return ToHolder::NotShown(NotShown::NoBatch);
-        };
-        let mut opening = shown.batched.opening;
-        if self.fault == Fault::ShowsOther {
-            opening.price += 1;
-        }
-        ToHolder::Receipt(InBatch {
-            batch: shown.batch,
-            opening,
-            request: shown.request,
-            receipt: held.end.is_none().then_some(shown.batched.statement),
-        })
-    }
-
     /// How many requests it is answering.
     pub fn open(&self) -> usize {
         self.payee.open_calls().count()
@@ -365,7 +360,7 @@ impl State {
         self.compute();
     }
 
-    fn act(&mut self, step: Step<PayeeEffect>) {
+    pub fn act(&mut self, step: Step<PayeeEffect>) {
         for effect in step.commit(&Nowhere).unwrap() {
             match effect {
                 PayeeEffect::Send {
@@ -383,6 +378,8 @@ impl State {
                     if self.fault == Fault::Errs {
                         output[WORD_BYTES as usize] ^= 1;
                     }
+                    let all = [&[0; 4][..], &output].concat();
+                    self.outputs.insert((channel, nonce), all);
                     let engine = Engine {
                         request,
                         output,

@@ -75,17 +75,22 @@ fn endpoint(name: &str) -> Endpoint {
 }
 
 impl World {
+    /// A block every few milliseconds: what waits for one waits no longer.
     pub fn new() -> Self {
+        Self::with_blocks(Duration::from_millis(25))
+    }
+
+    /// A block each time after so long: what follows from one is done before the next.
+    pub fn with_blocks(every: Duration) -> Self {
         let chain = FakeChain::new();
         let payer = Signer::from_uri("//Payer").unwrap();
         let money = Funds { free: MONEY, held: 0 };
         chain.change(|state| state.funds.insert(payer.account().clone(), money));
         chain.finalize();
         let making = chain.clone();
-        // A block every few milliseconds: what waits for one waits no longer.
         let blocks = tokio::spawn(async move {
             loop {
-                tokio::time::sleep(Duration::from_millis(25)).await;
+                tokio::time::sleep(every).await;
                 making.finalize();
             }
         });
@@ -184,7 +189,7 @@ impl World {
             payee: provider.stash.clone(),
             key: other,
             expiry: 1_000_000,
-            purse: Purse::new(CHANNEL, deposit),
+            purse: Purse::new(CHANNEL, deposit, 0),
             demanded_until: u32::MAX,
         };
         self.chain
@@ -385,7 +390,10 @@ pub async fn answered_once_covered(payer: &Providers, tokens: u32) -> Receipt {
     let asking = async {
         loop {
             match ask(payer, &dear(tokens)).await {
-                Err((_, UpstreamError::Uncovered)) => tokio::time::sleep(Duration::from_millis(5)).await,
+                // Or while its batches are open.
+                Err((_, UpstreamError::Uncovered | UpstreamError::NoProvider)) => {
+                    tokio::time::sleep(Duration::from_millis(5)).await
+                }
                 asked => return asked.unwrap().1,
             }
         }

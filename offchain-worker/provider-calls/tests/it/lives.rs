@@ -159,7 +159,14 @@ async fn a_killed_process_contradicts_nothing_and_shows_what_is_demanded() {
         .chain
         .change(|state| state.channels.batches[&(stash.clone(), batch)].window.root);
     // The payer finds it to go on from what it holds, and to claim what an engine by itself does.
-    drop(client.payer.lock().unwrap().cover(batch, &root, &shown).unwrap());
+    drop(
+        client
+            .payer
+            .lock()
+            .unwrap()
+            .cover(batch, (&root, None), &shown, None)
+            .unwrap(),
+    );
     let receipt = surety_channels::SignedChunkStatement {
         statement: shown.statement.clone(),
         ..held

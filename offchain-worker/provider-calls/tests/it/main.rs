@@ -11,8 +11,10 @@ mod synthetic;
 
 mod client;
 mod defense;
+mod held_back;
 mod holds;
 mod lives;
 mod places;
 mod shown;
+mod silent;
 mod world;

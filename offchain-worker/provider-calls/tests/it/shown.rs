@@ -1,59 +1,121 @@
-//! Whoever holds a receipt is shown where it is in a batch, and nobody else is.
+//! Whoever holds receipts is shown where they are in batches, and nobody else is.
 
 use codec::Encode;
 use surety_chain_client::Chain;
 use surety_channel_calls::{
     AccountId,
-    message::{self, FromHolder, NotShown, ToHolder},
+    message::{self, Asked, FromHolder, InBatch, NotShown, ToHolder},
 };
-use surety_channels::{Batched, ChunkStatement};
+use surety_channels::{Batched, ChunkStatement, extends};
 
 use crate::{client::Client, world::World};
 
-/// One question, one answer.
-async fn ask(client: &Client, held: &ChunkStatement<AccountId>) -> ToHolder {
+/// One question, and all answers.
+async fn ask(client: &Client, held: &[ChunkStatement<AccountId>]) -> Vec<ToHolder> {
     let (to, mut from) = client.line().await;
-    to.send(FromHolder::Show(held.clone()).encode()).await.unwrap();
-    message::read(&from.recv().await.unwrap()).unwrap()
+    let asked = Asked::try_from(held.to_vec()).unwrap();
+    to.send(FromHolder::Show(asked).encode()).await.unwrap();
+    let mut answers = Vec::new();
+    while let Some(frame) = from.recv().await {
+        answers.push(message::read(&frame).unwrap());
+    }
+    answers
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_says_all_that_a_receipt_says_is_shown_where_it_is() {
-    let mut world = World::new(&[]).await;
-    let process = world.start().await;
-    let client = world.client(&process).await;
-    let call = client.finish(client.ask(world.text(5, 5, 20, 8)).await).await;
-    let held = call.receipt.unwrap().statement;
-    let shown = loop {
-        match ask(&client, &held).await {
-            ToHolder::Receipt(shown) => break shown,
-            ToHolder::NotShown(why) => assert_eq!(why, NotShown::NoBatch),
+/// Once all of it is in a batch.
+async fn shown(world: &World, client: &Client, held: &[ChunkStatement<AccountId>]) -> Vec<InBatch> {
+    loop {
+        let answers = ask(client, held).await;
+        assert_eq!(answers.len(), held.len());
+        let shown: Vec<_> = answers
+            .into_iter()
+            .filter_map(|answer| match answer {
+                ToHolder::Receipt(shown) => Some(shown),
+                ToHolder::NotShown(why) => {
+                    assert_eq!(why, NotShown::NoBatch);
+                    None
+                }
+            })
+            .collect();
+        if shown.len() == held.len() {
+            return shown;
         }
         world.settled().await;
-    };
-    assert_eq!(shown.request.hash(), held.request);
+    }
+}
+
+fn is_there(world: &World, shown: &InBatch, statement: &ChunkStatement<AccountId>) -> bool {
     let (stash, genesis) = (world.stash.account().clone(), world.chain.info().genesis);
     let root = world
         .chain
         .change(|state| state.channels.batches[&(stash, shown.batch)].window.root);
     let batched = Batched {
-        opening: shown.opening,
-        statement: held.clone(),
+        opening: shown.opening.clone(),
+        statement: statement.clone(),
     };
-    assert!(batched.place_in(&genesis, &root).is_some());
+    batched.place_in(&genesis, &root).is_some() && shown.request.hash() == statement.request
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_says_all_that_receipts_say_is_shown_where_they_are() {
+    let mut world = World::new(&[]).await;
+    let process = world.start().await;
+    let client = world.client(&process).await;
+    let mut all = Vec::new();
+    for seed in 5..8 {
+        let call = client.finish(client.ask(world.text(seed, 5, 20, 8)).await).await;
+        all.push(call.receipt.unwrap().statement);
+    }
+    for (shown, held) in shown(&world, &client, &all).await.iter().zip(&all) {
+        assert!(is_there(&world, shown, held));
+        assert_eq!((&shown.receipt, &shown.segment), (&None, &None));
+    }
 
     // The channel and the number are known to many; the rest to whom it was said.
-    for guessed in [
+    let held = &all[0];
+    let guessed = [
         ChunkStatement {
             units: held.units - 1,
             ..held.clone()
         },
         ChunkStatement {
-            nonce: held.nonce + 1,
+            nonce: held.nonce + 9,
             ..held.clone()
         },
-    ] {
-        assert_eq!(ask(&client, &guessed).await, ToHolder::NotShown(NotShown::Lost));
+    ];
+    let lost = ToHolder::NotShown(NotShown::Lost);
+    assert_eq!(ask(&client, &guessed).await, [lost.clone(), lost]);
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_has_heard_the_beginning_of_an_answer_is_shown_how_its_receipt_goes_on_from_there() {
+    let mut world = World::new(&[]).await;
+    let process = world.start().await;
+    let client = world.client(&process).await;
+    let mut call = client.ask(world.text(5, 5, 60, 8)).await;
+    while call.said.is_empty() {
+        assert!(client.hear(&mut call).await);
     }
+    let heard = {
+        let payer = client.payer.lock().unwrap();
+        let mut held = payer.held();
+        held.find_map(|(.., held)| held.cloned()).unwrap().statement
+    };
+    assert_eq!(heard.end, None);
+    client.finish(call).await;
+    let [shown] = &shown(&world, &client, std::slice::from_ref(&heard)).await[..] else {
+        panic!("one is asked for");
+    };
+    let receipt = shown.receipt.as_ref().unwrap();
+    assert!(receipt.bytes > heard.bytes && is_there(&world, shown, receipt));
+    assert_eq!(extends(&heard, receipt, shown.segment.as_ref()), Some(true));
+    // Who makes up what it has heard is shown nothing.
+    let made_up = ChunkStatement {
+        output: receipt.output,
+        ..heard
+    };
+    let answers = ask(&client, &[made_up]).await;
+    assert_eq!(answers, [ToHolder::NotShown(NotShown::Lost)]);
     process.stop().await;
 }

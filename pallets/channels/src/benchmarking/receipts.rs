@@ -14,7 +14,7 @@ use surety_channels::{
 use surety_proofs::{Proof, SEGMENT_BYTES, SegmentOpening, segments};
 use surety_types::input::WORD_BYTES;
 
-use super::setup::{BATCH, CHANNEL, DEPOSIT, change, channel, late, put_root, record, sign_by, stash};
+use super::setup::{BATCH, CHANNEL, DEPOSIT, change, channel, late, owe, put_root, record, sign_by, stash};
 use crate::{Batches, Config, Openings, SignedBytes};
 
 /// The last place in the largest tree.
@@ -205,7 +205,7 @@ pub(super) fn contradiction<T: Config>() -> BatchEvidence<T::AccountId> {
 }
 
 /// What the channel has in as many of the largest batches as one call takes, and a voucher that a wallet has
-/// signed for more than that.
+/// signed for more than that. What was counted before is due.
 pub(super) fn redeemable<T: Config>() -> (SignedVoucher<T::AccountId>, Openings) {
     let (payee, expiry) = (stash::<T>(), late::<T>());
     let open = |batch: u32| {
@@ -231,6 +231,7 @@ pub(super) fn redeemable<T: Config>() -> (SignedVoucher<T::AccountId>, Openings)
     let message = wallet_bytes(&voucher.message(&T::Genesis::get()));
     let (key, signatures) = T::Signatures::for_benchmark(&[&message]);
     channel::<T>(key, expiry);
+    owe::<T>(1_000);
     let signature = signatures.first().copied().expect("there is one");
     let signed = SignedVoucher { voucher, signature };
     (signed, BoundedVec::truncate_from(openings))

@@ -12,8 +12,8 @@ use sp_core::H256;
 use sp_runtime::{FixedU128, traits::BlockNumberProvider};
 use surety_audit_economics::channels::SURE;
 use surety_channels::{
-    BatchNumber, BatchRoot, BatchWindow, ChannelId, Counted, Purse, Standing, Struck, Sums, Time,
-    window::STRUCK_MAX,
+    BatchNumber, BatchRoot, BatchWindow, ChannelId, Counted, Purse, Seasoned, Standing, Struck, Sums, Time,
+    view::Says, window::STRUCK_MAX,
 };
 use surety_types::{
     model::Operation,
@@ -23,9 +23,9 @@ use surety_types::{
 };
 
 use crate::{
-    BatchRecord, Batches, CHANNELS_MAX, Channel, Channels, Config, Convictions, Demand, Demands, NextChannel,
-    OFFERS_MAX, Offer, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pallet, Payer, Payers, Pool, PoolId, Pools,
-    Provider, SIGNERS_MAX, Standings, UNFINISHED_MAX, Wanted, asset,
+    BatchRecord, Batches, CHANNELS_MAX, Channel, Channels, Config, Convictions, DEMANDS_MAX, Demand, Demands,
+    NextChannel, OFFERS_MAX, Offer, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pallet, Payer, Payers, Pool, PoolId,
+    Pools, Provider, SIGNERS_MAX, Standings, UNFINISHED_MAX, Wanted, asset,
 };
 
 /// The channel of all benchmarks.
@@ -123,7 +123,7 @@ pub(super) fn channel<T: Config>(key: T::AccountId, expiry: Time) -> T::AccountI
         expiry,
         batch: 0,
         counted: Counted::new(0),
-        purse: Purse::new(CHANNEL, DEPOSIT),
+        purse: Purse::new(CHANNEL, DEPOSIT, 0),
     };
     Channels::<T>::insert(CHANNEL, channel);
     NextChannel::<T>::put(CHANNEL + 1);
@@ -131,6 +131,19 @@ pub(super) fn channel<T: Config>(key: T::AccountId, expiry: Time) -> T::AccountI
     Payers::<T>::insert(&payer, Payer { channels });
     change::<T>(|provider| provider.channels = 1);
     payer
+}
+
+/// Its money.
+pub(super) fn purse<T: Config>() -> Purse {
+    Channels::<T>::get(CHANNEL).expect("it was opened").purse
+}
+
+/// A voucher for all of it was redeemed, and this much of what was counted is due.
+pub(super) fn owe<T: Config>(due: u128) {
+    Channels::<T>::mutate_extant(CHANNEL, |channel| {
+        let purse = &mut channel.purse;
+        (purse.counted, purse.counts, purse.signed) = (due, Seasoned::since(due, 0), DEPOSIT);
+    });
 }
 
 /// A batch of one receipt.
@@ -259,6 +272,11 @@ pub(super) fn demand<T: Config>(
         }
     };
     let demands: Vec<_> = wanted.into_iter().map(demand).collect();
+    for demand in &demands {
+        if let Wanted::Receipt { channel, .. } = demand.wanted {
+            Channels::<T>::mutate_extant(channel, |channel| channel.purse.demand(until));
+        }
+    }
     change::<T>(|provider| provider.demands = demands.len() as u32);
     Demands::<T>::insert(stash::<T>(), demander, BoundedVec::truncate_from(demands));
 }
@@ -269,6 +287,25 @@ pub(super) fn points(batch: BatchNumber, many: u32) -> impl Iterator<Item = Want
         batch,
         point: point.into(),
     })
+}
+
+/// A receipt of each of as many channels as somebody can demand at once.
+pub(super) fn of_many_channels<T: Config>() -> Vec<Wanted> {
+    let first = Channels::<T>::get(CHANNEL).expect("it was opened");
+    let wanted = |channel| {
+        let mut copy = first.clone();
+        copy.purse.channel = channel;
+        Channels::<T>::insert(channel, copy);
+        Wanted::Receipt {
+            channel,
+            nonce: 0,
+            says: Says::This(H256::zero()),
+            counted: None,
+        }
+    };
+    let all = (CHANNEL..).take(DEMANDS_MAX as usize).map(wanted).collect();
+    NextChannel::<T>::put(ChannelId::from(DEMANDS_MAX));
+    all
 }
 
 /// How much somebody demands of it.

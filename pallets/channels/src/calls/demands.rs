@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use frame_support::{BoundedVec, ensure, traits::Get};
-use sp_runtime::{DispatchResult, TokenError};
+use sp_runtime::{DispatchError, DispatchResult, TokenError};
 use surety_audit_economics::channels::drawn_points;
 use surety_channels::{BatchNumber, Batched, Request, SignedChunkStatement, Struck, Time, view::Says};
 use surety_proofs::SegmentOpening;
@@ -15,8 +15,8 @@ use surety_types::{
 
 use super::disputes::By;
 use crate::{
-    Batches, Channels, Config, Demand, Demands, Error, Event, Pallet, Provider, SignedBytes, Standings,
-    Wanted, asset,
+    BatchRecord, Batches, Channels, Config, Demand, Demands, Error, Event, Pallet, Provider, SignedBytes,
+    Standings, Wanted, asset,
 };
 
 impl<T: Config> Pallet<T> {
@@ -52,7 +52,10 @@ impl<T: Config> Pallet<T> {
             says: Says::of(statement, &genesis),
             counted,
         };
-        Self::demand((&statement.payee, &by), &[&by], wanted)
+        let until = Self::demand((&statement.payee, &by), &[&by], wanted)?;
+        let held_until = until.saturating_add(T::SupplyWindow::get());
+        Channels::<T>::mutate_extant(statement.channel, |channel| channel.purse.demand(held_until));
+        Ok(())
     }
 
     pub(crate) fn do_demand_point(
@@ -73,25 +76,20 @@ impl<T: Config> Pallet<T> {
         // Nothing of it is final before it was shown.
         record.window.disputes = record.window.disputes.saturating_add(1);
         Batches::<T>::insert(provider, batch, record);
-        Self::demand(
-            (provider, &verifier),
-            &[&agent, &verifier],
-            Wanted::Point { batch, point },
-        )
+        let wanted = Wanted::Point { batch, point };
+        Self::demand((provider, &verifier), &[&agent, &verifier], wanted)?;
+        Ok(())
     }
 
     /// Has the first pay the price that can. It is due at once, whatever the provider has open:
-    /// it signs no more than its cap has room for.
+    /// it signs no more than its cap has room for. Returns its last time.
     fn demand(
         (provider, demander): (&T::AccountId, &T::AccountId),
         payers: &[&T::AccountId],
         wanted: Wanted,
-    ) -> DispatchResult {
+    ) -> Result<Time, DispatchError> {
         let mut demands = Demands::<T>::get(provider, demander).unwrap_or_default();
-        let is_known = demands.iter().any(|demand| match demand.wanted {
-            Wanted::Point { .. } => demand.wanted == wanted,
-            Wanted::Receipt { .. } => matches!(wanted, Wanted::Receipt { .. }),
-        });
+        let is_known = demands.iter().any(|demand| demand.wanted.is_about_same(&wanted));
         ensure!(!is_known, Error::<T>::AlreadyDemanded);
         let price = T::DemandPrice::get();
         let by = payers.iter().find(|payer| asset::can_put::<T>(payer, price));
@@ -117,7 +115,7 @@ impl<T: Config> Pallet<T> {
             wanted,
             until,
         });
-        Ok(())
+        Ok(until)
     }
 
     pub(crate) fn do_show_receipt(
@@ -128,6 +126,15 @@ impl<T: Config> Pallet<T> {
     ) -> DispatchResult {
         let provider = T::Stake::stash_of(agent, Role::Provider).ok_or(Error::<T>::NotAgent)?;
         Self::ensure_batched(&provider, batch, receipt)?;
+        let said = &receipt.statement;
+        let channel = Channels::<T>::get(said.channel);
+        let is_counted = channel.is_some_and(|channel| said.nonce < channel.purse.next);
+        // Whoever batches what it has said beside what was counted has that looked at before it is paid.
+        let is_settled = |record: BatchRecord<_>| record.window.is_settled(Self::now());
+        ensure!(
+            !is_counted || Batches::<T>::get(&provider, batch).is_some_and(is_settled),
+            Error::<T>::NotSettled
+        );
         let genesis = T::Genesis::get();
         Self::show(&provider, demander, |wanted| {
             wanted.is_met_by(batch, &receipt.statement, &genesis)
@@ -274,10 +281,11 @@ impl<T: Config> Pallet<T> {
         Standings::<T>::mutate_extant(provider, |provider| {
             provider.demands = provider.demands.saturating_sub(1);
         });
-        if let Wanted::Point { batch, .. } = demand.wanted {
-            Self::change_batch(provider, batch, |record| {
+        match demand.wanted {
+            Wanted::Receipt { channel, .. } => Self::end_hold(channel, is_shown),
+            Wanted::Point { batch, .. } => Self::change_batch(provider, batch, |record| {
                 record.window.disputes = record.window.disputes.saturating_sub(1);
-            });
+            }),
         }
         Self::deposit_event(Event::DemandOver {
             provider: provider.clone(),

@@ -40,7 +40,7 @@ impl<T: Config> Pallet<T> {
             expiry,
             batch: provider.next,
             counted: Counted::new(provider.next),
-            purse: Purse::new(id, deposit),
+            purse: Purse::new(id, deposit, Self::now()),
         };
         Channels::<T>::insert(id, channel);
         Payers::<T>::insert(&payer, of_payer);
@@ -56,10 +56,11 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_top_up(payer: T::AccountId, id: ChannelId, amount: u128) -> DispatchResult {
         let mut channel = Self::own_channel(&payer, id)?;
         let provider = Standings::<T>::get(&channel.payee).ok_or(Error::<T>::NotStanding)?;
-        ensure!(provider.since.channel <= id, Error::<T>::NotStanding);
+        ensure!(provider.since.pays(id), Error::<T>::NotStanding);
         let is_present = Self::stands_by_present_terms(&provider);
         ensure!(is_present, Error::<T>::OldTerms);
-        channel.purse.top_up(amount).map_err(|_| Error::<T>::Closing)?;
+        let topped_up = channel.purse.top_up(amount, Self::now(), T::SupplyWindow::get());
+        topped_up.map_err(|_| Error::<T>::Closing)?;
         asset::put::<T>(&payer, amount)?;
         Channels::<T>::insert(id, channel);
         Self::deposit_event(Event::Changed { channel: id });
@@ -70,9 +71,10 @@ impl<T: Config> Pallet<T> {
         let mut channel = Self::own_channel(&payer, id)?;
         ensure!(channel.purse.closing.is_none(), Error::<T>::Closing);
         Self::check_expiry(expiry, channel.expiry.max(Self::now()))?;
-        // One from before a fault only pays what was batched then.
+        // One from before a fault pays nothing.
         let provider = Standings::<T>::get(&channel.payee).ok_or(Error::<T>::NotStanding)?;
-        let is_present = provider.lock == 0 || Self::stands_by_present_terms(&provider);
+        ensure!(provider.since.pays(id), Error::<T>::NotStanding);
+        let is_present = Self::stands_by_present_terms(&provider);
         ensure!(is_present, Error::<T>::OldTerms);
         channel.expiry = expiry;
         Channels::<T>::insert(id, channel);
@@ -82,12 +84,20 @@ impl<T: Config> Pallet<T> {
 
     pub(crate) fn do_close(payer: T::AccountId, id: ChannelId) -> DispatchResult {
         let mut channel = Self::own_channel(&payer, id)?;
-        channel
-            .purse
-            .close(Self::now().saturating_add(T::ClosingPeriod::get()));
+        let until = Self::now().saturating_add(T::ClosingPeriod::get());
+        channel.purse.close(until);
+        let is_void = Standings::<T>::get(&channel.payee).is_some_and(|payee| !payee.since.pays(id));
+        let refund = match is_void {
+            true => asset::pay_back::<T>(&payer, channel.purse.give_back(until))?,
+            false => 0,
+        };
         let until = channel.purse.closing.unwrap_or_default();
         Channels::<T>::insert(id, channel);
-        Self::deposit_event(Event::Closing { channel: id, until });
+        Self::deposit_event(Event::Closing {
+            channel: id,
+            until,
+            refund,
+        });
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! 0 -> 1: deposits and the prices of demands are in a pot. Until then they were on hold on their payers'
-//! accounts, and voted. And a demand names its receipt, also where a final batch was counted with its number.
+//! accounts, and voted. A demand names its receipt, also where a final batch was counted with its number, and
+//! holds back what its channel pays. What was counted and deposited until then is taken for old.
 
-#[cfg(feature = "try-runtime")]
 use alloc::vec::Vec;
 use codec::{Decode, Encode};
 use core::marker::PhantomData;
@@ -11,7 +11,7 @@ use frame_support::{
     traits::{ConstU32, Get, UncheckedOnRuntimeUpgrade},
     weights::Weight,
 };
-use surety_channels::{BatchNumber, ChannelId, Counted, Nonce, Purse, Time, view::Says};
+use surety_channels::{BatchNumber, ChannelId, Counted, Nonce, Purse, Seasoned, Time, view::Says};
 use surety_proofs::content_hash;
 
 use crate::{Channel, Channels, Config, DEMANDS_MAX, Demand, Demands, HoldReason, Pallet, Wanted, asset};
@@ -112,10 +112,15 @@ impl<AccountId> From<OldChannel<AccountId>> for Channel<AccountId> {
             purse: Purse {
                 channel,
                 deposit,
+                deposits: Seasoned::since(deposit, 0),
                 returned: 0,
                 counted,
+                counts: Seasoned::since(counted, 0),
+                old_counts: Seasoned::since(counted, 0),
                 next,
+                signed: paid,
                 paid,
+                demands: 0,
                 closing,
                 held_until,
             },
@@ -164,7 +169,7 @@ impl<T: Config> UncheckedOnRuntimeUpgrade for Unchecked<T> {
     fn on_runtime_upgrade() -> Weight {
         type OldDemands<AccountId> = BoundedVec<OldDemand<AccountId>, ConstU32<DEMANDS_MAX>>;
 
-        let mut records = 0u64;
+        let (mut records, mut held) = (0u64, Vec::new());
         Channels::<T>::translate::<OldChannel<T::AccountId>, _>(|id, old| {
             records = records.saturating_add(1);
             let channel = Channel::from(old);
@@ -177,6 +182,9 @@ impl<T: Config> UncheckedOnRuntimeUpgrade for Unchecked<T> {
             let demands = old.into_iter().map(|old| {
                 records = records.saturating_add(1);
                 let demand = Demand::from(old);
+                if let Wanted::Receipt { channel, .. } = demand.wanted {
+                    held.push((channel, demand.until));
+                }
                 if !asset::move_hold::<T>(HoldReason::Demand, &demand.by, demand.price) {
                     defensive!("the price of a demand was not on hold", provider);
                 }
@@ -184,10 +192,15 @@ impl<T: Config> UncheckedOnRuntimeUpgrade for Unchecked<T> {
             });
             Some(BoundedVec::truncate_from(demands.collect()))
         });
-        // The pot; each record with its payer's account and holds.
+        let supply = T::SupplyWindow::get();
+        for (id, until) in held {
+            let until = until.saturating_add(supply);
+            Channels::<T>::mutate_extant(id, |channel| channel.purse.demand(until));
+        }
+        // The pot; each record with its payer's account and holds, or with its channel.
         T::DbWeight::get().reads_writes(
-            records.saturating_mul(3).saturating_add(3),
-            records.saturating_mul(3).saturating_add(1),
+            records.saturating_mul(4).saturating_add(3),
+            records.saturating_mul(4).saturating_add(1),
         )
     }
 
@@ -233,10 +246,15 @@ mod tests {
             purse: Purse {
                 channel: 7,
                 deposit: 25_000_000_000_000,
+                deposits: Seasoned::since(25_000_000_000_000, 0),
                 returned: 0,
                 counted: 6_000_000_000_000,
+                counts: Seasoned::since(6_000_000_000_000, 0),
+                old_counts: Seasoned::since(6_000_000_000_000, 0),
                 next: 8,
+                signed: 4_000_000_000_000,
                 paid: 4_000_000_000_000,
+                demands: 0,
                 closing: Some(4_200),
                 held_until: 4_100,
             },

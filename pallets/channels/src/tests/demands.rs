@@ -184,8 +184,10 @@ fn what_was_signed_is_demanded_after_something_else_was_counted_with_its_number(
         assert_ok!(demand_receipt(payer(), held.clone()));
         // It could have batched that before: what was counted is what a batch has had by then.
         let late = committed(std::slice::from_ref(&held));
+        assert_noop!(show_receipt(&late, &held), Error::<Test>::NotSettled);
+        pass(WINDOW + 1);
         assert_noop!(show_receipt(&late, &held), Error::<Test>::NotDemanded);
-        pass(SUPPLY + 1);
+        pass(SUPPLY - WINDOW);
         end_as_withheld(payer());
     });
 }
@@ -277,7 +279,8 @@ fn a_point_that_is_not_shown_was_withheld() {
         pass(SUPPLY + 1);
         assert_noop!(show_point(&made, &one), Error::<Test>::WrongTime);
         end_as_withheld(verifier());
-        assert_ok!(redeem(channel, 5 * SURE, &[made]));
+        // What was not paid by then is its payer's.
+        assert_noop!(redeem(channel, 5 * SURE, &[made]), Error::<Test>::TooLate);
         assert_eq!(held(), 5 * SURE);
     });
 }
@@ -446,7 +449,7 @@ fn a_point_of_a_model_that_is_gone_is_shown_and_its_receipt_is_not_paid() {
         assert_eq!((lock(), DisputedReceipts::<Test>::iter().count()), (LOCK, 0));
         assert!(Convicted::get().is_empty());
         pass(WINDOW + 1);
-        assert_ok!(redeem(channel, 5 * SURE, &[made]));
+        redeem_and_wait(channel, 5 * SURE, &[made]);
         assert_eq!(held(), 5 * SURE - other.price);
     });
 }

@@ -85,7 +85,7 @@ fn a_disputed_receipt_keeps_its_batch_open_and_is_paid_when_it_stands() {
         let made = [made];
         assert_noop!(redeem(channel, SURE, &made), Error::<Test>::NotCounted);
         ChannelsPallet::receipt_decided(FIRST, true);
-        assert_ok!(redeem(channel, SURE, &made));
+        redeem_and_wait(channel, SURE, &made);
         assert_eq!(held(), SURE - 60);
         assert_eq!(lock(), LOCK);
         assert_noop!(dispute(in_batch(&made[0], &one)), Error::<Test>::TooLate);
@@ -157,7 +157,7 @@ fn one_that_nobody_could_decide_is_not_paid_and_its_neighbors_are() {
         assert_ok!(dispute(in_batch(&made, &one)));
         pass(WINDOW + 1);
         ChannelsPallet::receipt_decided(FIRST, false);
-        assert_ok!(redeem(channel, SURE, &[made]));
+        redeem_and_wait(channel, SURE, &[made]);
         assert_eq!(held(), SURE - 60);
         assert_eq!(lock(), LOCK);
     });
@@ -178,7 +178,7 @@ fn a_wrong_one_costs_the_standing_lock_once_and_all_that_is_not_final() {
         ChannelsPallet::receipt_decided(FIRST + 1, false);
         assert_eq!(DisputedReceipts::<Test>::iter().count(), 0);
         pass(WINDOW + 1);
-        assert_ok!(redeem(channel, SURE, &[made]));
+        assert_noop!(redeem(channel, SURE, &[made]), Error::<Test>::TooLate);
         assert_eq!(held(), SURE);
     });
 }
@@ -207,16 +207,20 @@ fn what_was_signed_and_never_batched_is_disputed_too() {
 #[test]
 fn a_provider_that_gives_all_money_back_can_still_be_held_to_what_it_signed() {
     run(|| {
-        let channel = open(SURE);
+        let (channel, other) = (open(SURE), open(SURE));
         let one = receipt(channel, 0, End::Length);
-        assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        for id in [channel, other] {
+            assert_ok!(ChannelsPallet::close_agreed(signed(agent()), id));
+        }
         pass(CLOSING);
         assert_ok!(dispute(ReceiptSource::Signed(signed_one(one.clone()))));
         assert_eq!(ChannelsPallet::receipt_client(FIRST), Some(payer()));
-        let held = Box::new(signed_one(receipt(channel, 1, End::Length)));
+        let held = Box::new(signed_one(receipt(other, 1, End::Length)));
         assert_ok!(ChannelsPallet::demand_receipt(signed(payer()), held));
         pass(1);
-        // As if the payer had closed it.
+        ignore(ChannelsPallet::end(signed(payer()), channel));
+        // What is demanded keeps the channel; otherwise it is as if the payer had closed it.
+        assert!(Channels::<Test>::contains_key(other));
         let late = dispute(ReceiptSource::Signed(signed_one(receipt(
             channel,
             2,
@@ -272,7 +276,7 @@ fn a_payer_does_not_outlast_its_payee_while_windows_stand_still() {
         assert_ok!(hold());
         pass(WINDOW.max(AGAIN) + 1);
         let before = held();
-        assert_ok!(redeem(last, SURE, &[made]));
+        redeem_and_wait(last, SURE, &[made]);
         assert_eq!(before - held(), 60);
         pass(CLOSING);
         assert!(Channels::<Test>::get(last).is_none());

@@ -2,9 +2,10 @@
 //! make sense. One provider tells the truth and does what it owes, another one lies.
 //!
 //! After each step every invariant holds, no money was made or lost, no channel has paid more than its
-//! vouchers say, and the honest have lost nothing but levies and prices of demands. In the end everything
-//! ends.
+//! vouchers say, and the honest have lost nothing but levies and prices of demands. No channel ends before
+//! who tells the truth was paid what was counted for it. In the end everything ends.
 
+mod paying;
 mod seller;
 mod steps;
 
@@ -36,6 +37,8 @@ struct Life {
     payers: BTreeMap<ChannelId, AccountId32>,
     /// What a channel has paid.
     paid: BTreeMap<ChannelId, u128>,
+    /// Channels of which something was counted that was batched too late.
+    late: BTreeSet<ChannelId>,
     /// Statements that clients hold.
     held: Vec<SignedChunkStatement<AccountId32>>,
     /// What the verifier has sealed.
@@ -70,6 +73,7 @@ impl Life {
             signed: BTreeMap::new(),
             payers: BTreeMap::new(),
             paid: BTreeMap::new(),
+            late: BTreeSet::new(),
             held: Vec::new(),
             sealed: BTreeMap::new(),
             is_verifier_honest,
@@ -276,7 +280,7 @@ proptest! {
 fn everything_that_can_happen_does_in_some_life() {
     let happens = "Opened Changed Closing ClosedByPayee Held Ended Stands BatchCommitted Redeemed Disputed DisputeOver \
         Demanded DemandOver PointsAnnounced PointsOpened PointsEnded SignerAdded Offered OfferWithdrawn BusyReported \
-        PoolPriced Convicted";
+        PoolPriced Convicted PaidAsShown HeldBack";
     let faults = "Equivocation FalseBatch WithheldData WrongResult AuditNoShow ConfirmedWrong";
     let all = happens.split_whitespace().chain(faults.split_whitespace());
     let mut missing: BTreeSet<String> = all.map(String::from).collect();

@@ -67,7 +67,7 @@ fn a_channel_outlives_its_payers_account_and_ends_all_the_same() {
         pass(WINDOW + 1);
         leave(payer());
         assert!(!System::account_exists(&payer()));
-        assert_ok!(redeem(channel, price, &batches));
+        redeem_and_wait(channel, price, &batches);
         let issued = Balances::total_issuance();
         assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
         assert_eq!(issued - Balances::total_issuance(), less_than_an_account);

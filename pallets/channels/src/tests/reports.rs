@@ -181,37 +181,59 @@ fn a_receipt_that_contradicts_what_its_client_was_told_is_an_equivocation() {
 }
 
 #[test]
-fn a_conviction_voids_all_that_is_not_final_and_nothing_else() {
+fn a_conviction_voids_all_that_is_not_paid_and_the_payer_has_the_rest_back_at_once() {
     run(|| {
-        let channel = open(5 * SURE);
-        let (first, second) = (batch(channel, 0, &[SURE]), batch(channel, 1, &[SURE]));
-        let first = (commit(&first), first);
+        let (channel, other) = (open(5 * SURE), open(5 * SURE));
+        let one = batch(channel, 0, &[SURE]);
+        let one = (commit(&one), one);
         pass(WINDOW + 1);
-        let second = (commit(&second), second);
+        redeem_and_wait(channel, 5 * SURE, &[one]);
+        let (two, three) = (batch(channel, 1, &[SURE]), batch(channel, 2, &[SURE]));
+        let two = (commit(&two), two);
+        pass(WINDOW + 1);
+        // It is counted, and not due; that of the other channel is final, and nobody has counted it.
+        assert_ok!(redeem(channel, 5 * SURE, &[two]));
+        let three = (commit(&three), three);
+        pass(WAIT);
+        assert_ok!(ChannelsPallet::close(signed(payer()), other));
         assert_ok!(report(equivocation(channel, &agent_pair())));
         pass(WINDOW + 1);
-        assert_ok!(redeem(channel, 5 * SURE, &[first, second]));
-        assert_eq!(held(), 4 * SURE);
+        let opening = three.1.open_channel(channel).expect("has it");
+        let hold = ChannelsPallet::hold(signed(agent()), channel, three.0, opening);
+        assert_eq!(hold, Err(Error::<Test>::TooLate.into()));
+        for batches in [vec![three], vec![]] {
+            assert_noop!(redeem(channel, 5 * SURE, &batches), Error::<Test>::TooLate);
+        }
+        let expiry = ChannelsPallet::time() + LIFE;
+        let extended = ChannelsPallet::extend(signed(payer()), channel, expiry);
+        assert_eq!(extended, Err(Error::<Test>::NotStanding.into()));
+        assert_eq!((held(), free(&payer())), (9 * SURE, START - 10 * SURE));
+        for of in [channel, other] {
+            assert_ok!(ChannelsPallet::close(signed(payer()), of));
+        }
+        assert_eq!((held(), free(&payer())), (0, START - SURE));
+        // What is played about it meanwhile still knows its payer.
+        assert!(Channels::<Test>::contains_key(channel));
+        pass(CLOSING + 2);
+        assert_eq!(Channels::<Test>::iter().count(), 0);
+        assert_eq!(free(&payer()), START - SURE);
     });
 }
 
 #[test]
-fn a_provider_that_has_left_with_nothing_is_paid_when_its_account_can_take_that() {
+fn a_payee_whose_account_cannot_take_its_pay_is_paid_when_it_can() {
     run(|| {
         let channel = open(5 * SURE);
         let small = batch(channel, 0, &[1]);
         let made = [(commit(&small), small)];
         pass(WINDOW + 1);
-        assert_ok!(report(equivocation(channel, &agent_pair())));
-        assert_ok!(Staking::unbond(signed(stash()), 200 * SURE - LOCK));
-        pass(101);
-        assert_ok!(Staking::withdraw_unbonded(signed(stash())));
-        assert_ok!(Balances::transfer_all(signed(stash()), reporter(), false));
-        assert_eq!(whole(&stash()), 0);
-        assert_noop!(redeem(channel, 1, &made), Error::<Test>::PayeeCannotTake);
-        assert_ok!(Balances::transfer_allow_death(signed(reporter()), stash(), 5));
         assert_ok!(redeem(channel, 1, &made));
-        assert_eq!(whole(&stash()), 6);
+        pass(WAIT);
+        frame_system::Account::<Test>::mutate(stash(), |account| account.data.free = 0);
+        assert_noop!(redeem(channel, 1, &[]), Error::<Test>::PayeeCannotTake);
+        assert_ok!(Balances::transfer_allow_death(signed(reporter()), stash(), 5));
+        assert_ok!(redeem(channel, 1, &[]));
+        assert_eq!(free(&stash()), 6);
     });
 }
 

@@ -71,6 +71,10 @@ fn chan_2_notices_a_purse_that_has_paid_what_was_not_counted() {
         },
         "CHAN-2: a purse is not sound",
     );
+    damaged(
+        |channel| purse(channel, |purse| purse.counted = 1),
+        "CHAN-2: a purse is not sound",
+    );
 }
 
 #[test]
@@ -202,7 +206,18 @@ fn chan_8_notices_demands_that_are_miscounted() {
         Demands::<Test>::insert(stash(), payer(), DemandsOf::truncate_from(demands));
     };
     damaged(|_| put(0..1), "CHAN-8: a provider's demands are miscounted");
-    damaged(|_| put(0..2), "CHAN-8: somebody demands two receipts at once");
+    let twice = |_| {
+        let demands = vec![demand(0), demand(0)];
+        Demands::<Test>::insert(stash(), payer(), DemandsOf::truncate_from(demands));
+    };
+    damaged(twice, "CHAN-8: somebody demands a receipt twice at once");
+    let complaint = "CHAN-8: a channel is held by other demands than those that there are";
+    let forgotten = |_| {
+        put(0..1);
+        provider(|provider| provider.demands = 1);
+    };
+    damaged(forgotten, complaint);
+    damaged(|channel| purse(channel, |purse| purse.demands = 1), complaint);
     damaged(|_| put(0..0), "CHAN-8: nothing is demanded, and kept");
 }
 

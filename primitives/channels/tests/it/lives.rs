@@ -17,6 +17,10 @@ const FORTUNE: u128 = 1_000;
 /// Time that a batch can be disputed, and that a payee has when its payer closes.
 const WINDOW: Time = 5;
 const CLOSING: Time = 30;
+
+/// Time to show what is demanded, and until what is counted is due.
+const SUPPLY: Time = 8;
+const DUE: Time = paid_after(SUPPLY);
 const EXPIRY: Time = 1_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +38,8 @@ enum Step {
     TopUp(u128),
     Redeem,
     OldVoucher(u128),
+    Demand,
+    Show,
     Close,
     Leave,
 }
@@ -52,6 +58,8 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => (1u128..100).prop_map(Step::TopUp),
         4 => Just(Step::Redeem),
         1 => (0u128..200).prop_map(Step::OldVoucher),
+        2 => Just(Step::Demand),
+        3 => Just(Step::Show),
         1 => Just(Step::Close),
         1 => Just(Step::Leave),
     ]
@@ -86,13 +94,15 @@ struct World {
     has_left: bool,
     /// The payee has lied about prices, or was found wrong.
     is_plain: bool,
+    /// What was counted by when.
+    counts: Vec<(Time, u128)>,
 }
 
 impl World {
     fn new(deposit: u128) -> Self {
         Self {
             now: 0,
-            purse: Purse::new(CHANNEL, deposit),
+            purse: Purse::new(CHANNEL, deposit, 0),
             standing: Standing { cap: 400, open: 0 },
             windows: Vec::new(),
             tally: Tally::new(terms(deposit)),
@@ -104,6 +114,7 @@ impl World {
             is_closed: false,
             has_left: false,
             is_plain: true,
+            counts: Vec::new(),
         }
     }
 
@@ -162,16 +173,29 @@ impl World {
                 // It says nothing of those that are final, or were counted.
                 let _ = self.purse.hold(window, &shown, self.now, self.now + CLOSING);
             }
-            let counted = self.purse.count(window, &shown, self.now);
+            let counted = self.purse.count(window, &shown, self.now, SUPPLY);
             if counted.is_ok() {
                 assert!(!*is_counted, "counted twice");
                 *is_counted = true;
                 self.standing.finish(window.root.sums.price);
             }
         }
+        self.counts.push((self.now, self.purse.counted));
         let can_redeem = voucher(0, sum).check(&self.tally.terms, self.now).is_ok();
         if can_redeem && !self.is_closed {
-            self.payees += self.purse.redeem(sum);
+            let paid = self.purse.redeem(sum, self.now, SUPPLY);
+            // But for what was counted so long ago that a demand of before it was due is over.
+            let long_ago = self.now.checked_sub(kept_back_for(SUPPLY));
+            let old = self
+                .counts
+                .iter()
+                .rfind(|(at, _)| long_ago.is_some_and(|ago| *at <= ago));
+            let is_old = self.purse.paid <= old.map_or(0, |(_, counted)| *counted);
+            assert!(
+                paid == 0 || self.purse.demands == 0 || is_old,
+                "paid past a demand"
+            );
+            self.payees += paid;
         }
     }
 
@@ -242,13 +266,23 @@ impl World {
                 *disputes = disputes.saturating_sub(1);
             }
             Step::TopUp(amount) => {
-                if amount <= self.payers && !self.is_closed && self.purse.top_up(amount).is_ok() {
+                if amount <= self.payers
+                    && !self.is_closed
+                    && self.purse.top_up(amount, self.now, SUPPLY).is_ok()
+                {
                     self.payers -= amount;
                     self.tally.terms.deposit = self.purse.deposit;
                 }
             }
             Step::Redeem => self.redeem(self.tally.sum()),
             Step::OldVoucher(sum) => self.redeem(sum.min(self.tally.sum())),
+            Step::Demand if !self.is_closed => self.purse.demand(self.now + 2 * SUPPLY),
+            Step::Demand => {}
+            // What it has kept back is paid now.
+            Step::Show => {
+                self.purse.end_demand();
+                self.redeem(0);
+            }
             Step::Close => {
                 self.purse.close(self.now + CLOSING);
                 self.refund();
@@ -316,6 +350,9 @@ proptest! {
             window.disputes = 0;
         }
         let was_closed = world.is_closed;
+        while world.purse.demands > 0 {
+            world.play(Step::Show);
+        }
         for _ in 0..2 {
             world.now += WINDOW + 1;
             world.redeem(world.tally.sum());
@@ -323,6 +360,8 @@ proptest! {
             world.check();
         }
         world.now += WINDOW + 1;
+        world.redeem(world.tally.sum());
+        world.now += DUE;
         world.redeem(world.tally.sum());
         world.check();
         // An honest payee has got all that it has served, unless its batches were beyond what it has locked.
@@ -350,6 +389,12 @@ fn a_payer_that_closes_early_pays_for_what_it_has_got() {
     world.now += CLOSING;
     world.play(Step::Close);
     assert!(!world.is_closed, "the payee's time is not over");
+    world.play(Step::Redeem);
+    // The chain waits for what it has counted now.
+    world.purse.wait(world.now + DUE);
+    world.now += DUE;
+    world.play(Step::Close);
+    assert!(!world.is_closed);
     world.play(Step::Redeem);
     assert_eq!((world.payees, world.got()), (30, 30));
     world.now += 1;
@@ -379,6 +424,8 @@ fn a_payee_that_bills_what_it_has_not_served_gets_what_was_signed() {
     world.play(Step::End(0));
     world.play(Step::Batch(90));
     world.now += WINDOW + 1;
+    world.play(Step::Redeem);
+    world.now += DUE;
     world.play(Step::Redeem);
     assert_eq!((world.got(), world.payees), (10, 20));
 }

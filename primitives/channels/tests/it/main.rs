@@ -9,6 +9,7 @@ mod faults;
 mod lives;
 mod purse;
 mod regions;
+mod seasoned;
 mod sizes;
 mod statements;
 mod sums;

@@ -2,6 +2,10 @@
 
 use super::*;
 
+/// Time to show what is demanded: what is counted is due after a quarter of it.
+const SUPPLY: Time = 40;
+const DUE: Time = paid_after(SUPPLY);
+
 fn window(batch: &Batch) -> BatchWindow {
     BatchWindow::new(batch.root(), 100)
 }
@@ -21,44 +25,37 @@ fn batch(first: Nonce, prices: &[u128]) -> Batch {
 #[test]
 fn nothing_counts_before_its_window_and_its_disputes_are_over() {
     let batch = batch(0, &[3, 4]);
-    let (mut window, mut purse) = (window(&batch), Purse::new(CHANNEL, 50));
+    let (mut window, mut purse) = (window(&batch), Purse::new(CHANNEL, 50, 0));
     assert_eq!(
-        purse.count(&window, &part(&batch), 100),
+        purse.count(&window, &part(&batch), 100, SUPPLY),
         Err(NotCounted::NotFinal)
     );
     window.disputes = 1;
     assert_eq!(
-        purse.count(&window, &part(&batch), 101),
+        purse.count(&window, &part(&batch), 101, SUPPLY),
         Err(NotCounted::NotFinal)
     );
     window.disputes = 0;
-    assert_eq!(purse.redeemable(50), 0);
-    assert_eq!(purse.count(&window, &part(&batch), 101), Ok(()));
-    assert_eq!(
-        (
-            purse.redeem(5),
-            purse.redeem(5),
-            purse.redeem(50),
-            purse.redeem(50)
-        ),
-        (5, 0, 2, 0)
-    );
+    assert_eq!(purse.redeemable(50, 101, SUPPLY), 0);
+    assert_eq!(purse.count(&window, &part(&batch), 101, SUPPLY), Ok(()));
+    let mut redeem = |sum| purse.redeem(sum, 101 + DUE, SUPPLY);
+    assert_eq!([redeem(5), redeem(5), redeem(50), redeem(50)], [5, 0, 2, 0]);
 }
 
 #[test]
 fn a_batch_counts_once_and_in_its_turn() {
     let (first, second) = (batch(0, &[3, 4]), batch(2, &[5]));
-    let mut purse = Purse::new(CHANNEL, 50);
-    let later = purse.count(&window(&second), &part(&second), 200);
+    let mut purse = Purse::new(CHANNEL, 50, 0);
+    let later = purse.count(&window(&second), &part(&second), 200, SUPPLY);
     assert_eq!(later, Err(NotCounted::OtherNonce { next: 0 }));
-    assert_eq!(purse.count(&window(&first), &part(&first), 200), Ok(()));
-    let again = purse.count(&window(&first), &part(&first), 200);
+    assert_eq!(purse.count(&window(&first), &part(&first), 200, SUPPLY), Ok(()));
+    let again = purse.count(&window(&first), &part(&first), 200, SUPPLY);
     assert_eq!(again, Err(NotCounted::OtherNonce { next: 2 }));
-    assert_eq!(purse.count(&window(&second), &part(&second), 200), Ok(()));
+    assert_eq!(purse.count(&window(&second), &part(&second), 200, SUPPLY), Ok(()));
     assert_eq!((purse.counted, purse.next), (12, 3));
     let other = second.open_channel(1).unwrap().verify(&second.root()).unwrap();
     assert_eq!(
-        purse.count(&window(&second), &other, 200),
+        purse.count(&window(&second), &other, 200, SUPPLY),
         Err(NotCounted::OtherChannel)
     );
 }
@@ -66,14 +63,14 @@ fn a_batch_counts_once_and_in_its_turn() {
 #[test]
 fn what_is_left_out_keeps_back_what_came_after_it() {
     // Requests 0 and 2: the receipt of 1 was wrong, and is not shown.
-    let mut purse = Purse::new(CHANNEL, 50);
+    let mut purse = Purse::new(CHANNEL, 50, 0);
     for (batch, counts) in [
         (batch(0, &[3]), Ok(())),
         (batch(2, &[5]), Err(NotCounted::OtherNonce { next: 1 })),
     ] {
-        assert_eq!(purse.count(&window(&batch), &part(&batch), 200), counts);
+        assert_eq!(purse.count(&window(&batch), &part(&batch), 200, SUPPLY), counts);
     }
-    assert_eq!(purse.redeemable(50), 3);
+    assert_eq!(purse.redeemable(50, 200 + DUE, SUPPLY), 3);
 }
 
 #[test]
@@ -102,10 +99,10 @@ fn wrong_receipts_are_not_paid_and_too_many_make_none_of_a_batch_paid() {
     assert_eq!(of.settled(), Sums::default());
     let mut void = window(&batch);
     void.void();
-    let mut purse = Purse::new(CHANNEL, 50);
-    assert_eq!(purse.count(&void, &part(&batch), 200), Ok(()));
+    let mut purse = Purse::new(CHANNEL, 50, 0);
+    assert_eq!(purse.count(&void, &part(&batch), 200, SUPPLY), Ok(()));
     // Its requests are over all the same.
-    assert_eq!((purse.redeemable(50), purse.next), (0, many.len() as u32));
+    assert_eq!((purse.pending(50), purse.next), (0, many.len() as u32));
 }
 
 /// As many as are struck out one by one.
@@ -127,30 +124,34 @@ fn a_standing_lock_covers_so_much_at_a_time() {
 
 #[test]
 fn nothing_goes_back_before_the_payee_has_had_its_time() {
-    let mut purse = Purse::new(CHANNEL, 50);
+    let mut purse = Purse::new(CHANNEL, 50, 0);
     assert_eq!(purse.refund(1_000, 1_000), None);
     assert_eq!(purse.refund(1_001, 1_000), Some(50));
     purse.close(500);
     purse.close(3);
     assert_eq!(purse.refund(500, 1_000), None, "asking again has moved it");
-    assert_eq!(purse.top_up(5), Err(Closed));
+    assert_eq!(purse.top_up(5, 200, SUPPLY), Err(Closed));
     let batch = batch(0, &[30]);
-    purse.count(&window(&batch), &part(&batch), 400).unwrap();
-    assert_eq!(purse.redeem(20), 20, "what is redeemed meanwhile is paid");
+    purse.count(&window(&batch), &part(&batch), 400, SUPPLY).unwrap();
+    assert_eq!(
+        purse.redeem(20, 400 + DUE, SUPPLY),
+        20,
+        "what is redeemed meanwhile is paid"
+    );
     assert_eq!(purse.refund(501, 1_000), Some(30));
 }
 
 #[test]
 fn what_the_payee_gives_back_goes_back_at_once_and_the_channel_ends_no_sooner() {
-    let mut purse = Purse::new(CHANNEL, 50);
+    let mut purse = Purse::new(CHANNEL, 50, 0);
     let batch = batch(0, &[30]);
-    purse.count(&window(&batch), &part(&batch), 400).unwrap();
-    assert_eq!(purse.redeem(20), 20);
+    purse.count(&window(&batch), &part(&batch), 400, SUPPLY).unwrap();
+    assert_eq!(purse.redeem(20, 400 + DUE, SUPPLY), 20);
     assert_eq!(purse.give_back(500), 30);
-    assert_eq!((purse.redeemable(50), purse.give_back(900)), (0, 0));
+    assert_eq!((purse.pending(50), purse.give_back(900)), (0, 0));
     // It may have been asked for all of it: others see that it is not counted.
     assert_eq!((purse.deposit, purse.uncounted()), (20, 20));
-    assert_eq!(purse.top_up(5), Err(Closed));
+    assert_eq!(purse.top_up(5, 200, SUPPLY), Err(Closed));
     assert_eq!(
         (purse.refund(500, 1_000), purse.refund(501, 1_000)),
         (None, Some(0))
@@ -160,7 +161,7 @@ fn what_the_payee_gives_back_goes_back_at_once_and_the_channel_ends_no_sooner() 
 
 #[test]
 fn a_payer_does_not_get_back_by_disputes_what_it_has_to_pay() {
-    let mut purse = Purse::new(CHANNEL, 50);
+    let mut purse = Purse::new(CHANNEL, 50, 0);
     purse.close(500);
     let batch = batch(0, &[30]);
     let mut of = window(&batch);
@@ -174,8 +175,9 @@ fn a_payer_does_not_get_back_by_disputes_what_it_has_to_pay() {
     assert_eq!((purse.refund(700, 1_000), purse.refund(700, 650)), (None, None));
     of.disputes = 0;
     assert_eq!(purse.hold(&of, &part(&batch), 699, 900), Err(NotHeld::Final));
-    purse.count(&of, &part(&batch), 699).unwrap();
-    assert_eq!((purse.redeem(30), purse.refund(701, 1_000)), (30, Some(20)));
+    purse.count(&of, &part(&batch), 699, SUPPLY).unwrap();
+    let paid = purse.redeem(30, 699 + DUE, SUPPLY);
+    assert_eq!((paid, purse.refund(701, 1_000)), (30, Some(20)));
     // Held by what is not of it, or was counted: by nothing.
     of.disputes = 1;
     assert_eq!(purse.hold(&of, &part(&batch), 699, 900), Err(NotHeld::Counted));
@@ -185,16 +187,68 @@ fn a_payer_does_not_get_back_by_disputes_what_it_has_to_pay() {
 
 #[test]
 fn sums_beyond_counting_change_nothing() {
-    let mut purse = Purse::new(CHANNEL, u128::MAX);
-    assert_eq!(purse.top_up(1), Err(Closed));
+    let mut purse = Purse::new(CHANNEL, u128::MAX, 0);
+    assert_eq!(purse.top_up(1, 200, SUPPLY), Err(Closed));
     purse.counted = u128::MAX;
     let batch = batch(0, &[1]);
     let before = purse;
     assert_eq!(
-        purse.count(&window(&batch), &part(&batch), 200),
+        purse.count(&window(&batch), &part(&batch), 200, SUPPLY),
         Err(NotCounted::Overflow)
     );
     assert_eq!(purse, before);
-    assert_eq!(purse.redeem(u128::MAX), u128::MAX);
-    assert_eq!(purse.redeem(u128::MAX), 0);
+    purse.counts = Seasoned::since(u128::MAX, 0);
+    assert_eq!(purse.redeem(u128::MAX, 200, SUPPLY), u128::MAX);
+    assert_eq!(purse.redeem(u128::MAX, 200, SUPPLY), 0);
+}
+
+#[test]
+fn what_is_counted_is_paid_a_while_later_and_not_while_anything_is_demanded() {
+    let mut purse = Purse::new(CHANNEL, 50, 0);
+    let batch = batch(0, &[30]);
+    purse.count(&window(&batch), &part(&batch), 200, SUPPLY).unwrap();
+    assert_eq!(purse.due_at(200, SUPPLY), Some(200 + DUE));
+    assert_eq!((purse.redeem(40, 199 + DUE, SUPPLY), purse.pending(0)), (0, 30));
+    purse.demand(900);
+    purse.demand(700);
+    assert_eq!(purse.redeem(40, 200 + DUE, SUPPLY), 0);
+    // Nor does it end meanwhile, nor before what was waited for.
+    assert_eq!(purse.refund(2_000, 1_000), None);
+    purse.end_demand();
+    assert_eq!(purse.redeem(40, 200 + DUE, SUPPLY), 0);
+    purse.end_demand();
+    assert_eq!((purse.refund(900, 600), purse.refund(901, 600)), (None, Some(50)));
+    // Of the best voucher that was shown.
+    assert_eq!(purse.redeem(0, 200 + DUE, SUPPLY), 30);
+    assert_eq!((purse.pending(40), purse.due_at(200 + DUE, SUPPLY)), (0, None));
+}
+
+#[test]
+fn no_demand_keeps_back_for_ever_what_was_counted() {
+    let mut purse = Purse::new(CHANNEL, 50, 0);
+    let (first, second) = (batch(0, &[30]), batch(1, &[9]));
+    purse.count(&window(&first), &part(&first), 200, SUPPLY).unwrap();
+    purse.demand(900);
+    let later = 200 + kept_back_for(SUPPLY);
+    assert_eq!(purse.redeem(50, later - 1, SUPPLY), 0);
+    purse
+        .count(&window(&second), &part(&second), later, SUPPLY)
+        .unwrap();
+    assert_eq!(purse.redeem(50, later, SUPPLY), 30);
+    assert_eq!(purse.redeem(50, later + DUE, SUPPLY), 0);
+    purse.end_demand();
+    assert_eq!(purse.redeem(50, later + DUE, SUPPLY), 9);
+}
+
+#[test]
+fn a_deposit_has_stood_for_a_season_after_one_and_what_is_given_back_has_not() {
+    let season = deposit_season(SUPPLY);
+    let mut purse = Purse::new(CHANNEL, 50, 100);
+    let stood = |purse: &Purse, now| purse.stood(now, SUPPLY);
+    assert_eq!(stood(&purse, 99 + season), 0);
+    purse.top_up(20, 100 + season, SUPPLY).unwrap();
+    assert_eq!(stood(&purse, 100 + season), 50);
+    assert_eq!(stood(&purse, 100 + 2 * season), 70);
+    purse.give_back(900);
+    assert_eq!(stood(&purse, 100 + 2 * season), 0);
 }

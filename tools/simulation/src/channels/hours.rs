@@ -70,6 +70,16 @@ pub const BATCHES_ANOTHER_AND_STALLS: Cheat = Cheat {
     )
 };
 
+/// The same, and what it has said it batches beside that, as late as it can.
+pub const BATCHES_BESIDE: Cheat = Cheat {
+    takes_hours: true,
+    baseline: honest_hour,
+    ..liar(
+        "says one thing, batches another, and that beside it",
+        batches_beside,
+    )
+};
+
 /// Answers an hour wrong, and fills its cap with what it has sold to itself, so that there is no room for
 /// what is demanded.
 pub const FILLS_CAP: Cheat = Cheat {
@@ -158,9 +168,9 @@ fn one_by_one(trade: &mut Trade) {
     withholds(trade, true);
 }
 
-/// Right answers of such a cheat, and how often something is demanded before it is too late.
+/// Right answers of such a cheat, and how much is demanded before what was counted is due.
 const STALLED: u32 = 10;
-const DEMANDED: u32 = 2;
+const DEMANDED: u32 = 8;
 
 fn stalls(trade: &mut Trade) {
     let channels = clients(trade, 1, 1);
@@ -178,9 +188,11 @@ fn stalls(trade: &mut Trade) {
     trade.redeem(channels[0]);
     for shown in 0..DEMANDED {
         let others = CHUNK * u128::from(STALLED - shown);
+        trade.demand(channels[0]);
         if trade.demands_swapped(others) {
             return withholds(trade, true);
         }
+        trade.show(channels[0]);
         let price = trade.offer.transaction;
         trade.books.pay(Role::Client, Role::World, price);
     }
@@ -202,9 +214,45 @@ fn batches_another(trade: &mut Trade, hours: u32) {
         }
         trade.wait();
         trade.redeem(channels[0]);
+        if trade.offer.chain.compares && trade.has_swapped() {
+            trade.demand(channels[0]);
+        }
     }
     if trade.offer.chain.compares && trade.has_swapped() {
         withholds(trade, true);
+    }
+}
+
+/// It shows what it has said in another batch, which it has committed when the right one was counted.
+fn batches_beside(trade: &mut Trade) {
+    let channels = clients(trade, 1, 1);
+    for _ in 0..AN_HOUR {
+        if trade.may_ask(channels[0]) {
+            trade.answer(channels[0], false);
+        }
+    }
+    let (told, wrong) = (trade.channels[0].said.clone(), trade.wrong.clone());
+    trade.swap(channels[0]);
+    let all = [(channels[0], 0..told.len() as u32)];
+    if let Some(number) = trade.commit(&all) {
+        trade.audit(number);
+    }
+    trade.wait();
+    trade.redeem(channels[0]);
+    // It is missed.
+    trade.demand(channels[0]);
+    (trade.channels[0].said, trade.wrong) = (told, wrong);
+    let Some(beside) = trade.commit(&all) else {
+        return withholds(trade, true);
+    };
+    if !trade.offer.chain.shows_final {
+        trade.show(channels[0]);
+        trade.finish();
+    }
+    trade.audit(beside);
+    trade.wait();
+    if !trade.is_convicted {
+        trade.show(channels[0]);
     }
 }
 

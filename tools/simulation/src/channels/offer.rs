@@ -63,6 +63,11 @@ pub struct Chain {
     /// What they demand they draw by its price, of all that was not shown, and not of what they have asked
     /// for.
     pub draws_of_all: bool,
+    /// What is counted is paid a while later, and not while its channel's client demands something; a
+    /// conviction voids it.
+    pub pay_waits: bool,
+    /// What is demanded of what was counted is shown out of batches that are final.
+    pub shows_final: bool,
 }
 
 impl Chain {
@@ -75,6 +80,8 @@ impl Chain {
         bound: Bound::Seasoned,
         compares: true,
         draws_of_all: true,
+        pay_waits: true,
+        shows_final: true,
     };
 }
 

@@ -145,7 +145,7 @@ impl<'a> Trade<'a> {
         };
         self.channels.push(Channel {
             payer,
-            purse: Purse::new(channel, deposit),
+            purse: Purse::new(channel, deposit, self.now),
             tally: Tally::new(terms),
             said: Vec::new(),
             opened: self.now,
@@ -333,8 +333,15 @@ impl<'a> Trade<'a> {
         }
     }
 
-    /// Counts batches of a channel and pays its best voucher. What the payee has got.
+    /// Counts batches of a channel and pays what is due of its best voucher. What the payee has got.
     pub fn redeem(&mut self, channel: ChannelId) -> u128 {
+        self.books
+            .pay(Role::Provider, Role::World, self.offer.transaction);
+        // A conviction voids what was not paid.
+        let waits = self.offer.chain.pay_waits;
+        if waits && self.is_convicted && self.offer.voided == Voided::AllOpen {
+            return 0;
+        }
         let Some(of) = self.channels.get_mut(channel as usize) else {
             return 0;
         };
@@ -345,13 +352,12 @@ impl<'a> Trade<'a> {
                 .and_then(|shown| shown.verify(&one.window.root));
             if let Some(shown) = shown {
                 // It says nothing of those that are not final, or were counted.
-                let _ = of.purse.count(&one.window, &shown, self.now);
+                let _ = of.purse.count(&one.window, &shown, self.now, SUPPLY);
             }
         }
-        let paid = of.purse.redeem(of.tally.sum());
+        let at = if waits { self.now } else { Time::MAX };
+        let paid = of.purse.redeem(of.tally.sum(), at, SUPPLY);
         self.books.pay(of.payer, Role::Provider, paid);
-        self.books
-            .pay(Role::Provider, Role::World, self.offer.transaction);
         paid
     }
 

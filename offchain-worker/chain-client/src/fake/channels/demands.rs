@@ -61,7 +61,13 @@ impl FakeState {
             says: Says::of(said, &genesis()),
             counted,
         };
-        self.demand_of((&said.payee, by), [by, by], wanted)
+        let events = self.demand_of((&said.payee, by), [by, by], wanted)?;
+        let supply = self.channels.rules.supply_window;
+        let until = self.clock.saturating_add(supply.saturating_mul(2));
+        if let Some(channel) = self.channels.open.get_mut(&said.channel) {
+            channel.purse.demand(until);
+        }
+        Ok(events)
     }
 
     /// Has the first pay the price that can.
@@ -73,10 +79,9 @@ impl FakeState {
     ) -> Applied {
         let key = (provider.clone(), demander.clone());
         let known = self.channels.demands.get(&key).map_or(&[][..], Vec::as_slice);
-        let is_known = known.iter().any(|demand| match demand.view.wanted {
-            Wanted::Point { .. } => demand.view.wanted == wanted,
-            Wanted::Receipt { .. } => matches!(wanted, Wanted::Receipt { .. }),
-        });
+        let is_known = known
+            .iter()
+            .any(|demand| demand.view.wanted.is_about_same(&wanted));
         if is_known {
             return Err(refused("AlreadyDemanded"));
         }
@@ -138,6 +143,13 @@ impl FakeState {
     ) -> Applied {
         let provider = self.agents_provider(agent)?;
         self.start_in_batch(&provider, batch, receipt)?;
+        let said = &receipt.statement;
+        let channel = self.channel_of(said.channel);
+        let is_counted = channel.is_ok_and(|channel| said.nonce < channel.purse.next);
+        let window = &self.batch_of(&(provider.clone(), batch))?.window;
+        if is_counted && !window.is_settled(self.clock) {
+            return Err(refused("NotSettled"));
+        }
         self.show(&provider, demander, |wanted| {
             wanted.is_met_by(batch, &receipt.statement, &genesis())
         })
@@ -196,7 +208,7 @@ impl FakeState {
             events = self.convict(provider, FaultKind::WithheldData, Some(demander));
         }
         self.keep_demands(key, left);
-        events.extend(over.iter().map(|demand| self.meet(demand, false)));
+        events.extend(over.iter().flat_map(|demand| self.meet(demand, false)));
         Ok(events)
     }
 
@@ -225,7 +237,7 @@ impl FakeState {
             return Err(refused(if is_late { "WrongTime" } else { "NotDemanded" }));
         }
         self.keep_demands(key, left);
-        Ok(shown.iter().map(|demand| self.meet(demand, true)).collect())
+        Ok(shown.iter().flat_map(|demand| self.meet(demand, true)).collect())
     }
 
     fn keep_demands(&mut self, key: (AccountId32, AccountId32), left: Vec<FakeDemand>) {
@@ -248,8 +260,9 @@ impl FakeState {
         Ok(shown.ok_or_else(|| refused("BadOpening"))?.start)
     }
 
-    /// Ends a demand that is not kept any more. When it was shown, half of its price is the provider's.
-    fn meet(&mut self, demand: &FakeDemand, is_shown: bool) -> ChainEvent {
+    /// Ends a demand that is not kept any more. When it was shown, half of its price is the provider's, and
+    /// what it has kept back.
+    fn meet(&mut self, demand: &FakeDemand, is_shown: bool) -> Vec<ChainEvent> {
         let provider = &demand.view.provider;
         let price = self.channels.rules.demand_price;
         let borne = if is_shown { price / 2 } else { 0 };
@@ -258,12 +271,17 @@ impl FakeState {
         self.change_standing(provider, |standing| {
             standing.demands = standing.demands.saturating_sub(1);
         });
-        if let Wanted::Point { batch, .. } = demand.view.wanted {
-            self.change_window(&(provider.clone(), batch), |window| {
-                window.disputes = window.disputes.saturating_sub(1);
-            });
-        }
-        event("DemandOver", of_demand(&demand.view))
+        let paid = match demand.view.wanted {
+            Wanted::Receipt { channel, .. } => self.end_hold(channel, is_shown),
+            Wanted::Point { batch, .. } => {
+                self.change_window(&(provider.clone(), batch), |window| {
+                    window.disputes = window.disputes.saturating_sub(1);
+                });
+                None
+            }
+        };
+        let over = event("DemandOver", of_demand(&demand.view));
+        paid.into_iter().chain([over]).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use sp_core::crypto::AccountId32;
 use surety_channels::{
     BatchNumber, ChannelId, ChannelOpening, Counted, ProvenChannel, Purse, SignedVoucher, Time,
-    demandable_for,
+    demandable_for, paid_after,
 };
 use surety_types::stake::Role;
 
@@ -14,7 +14,7 @@ use super::{
     },
     event, field, refused, verify,
 };
-use crate::{Balance, BatchView, ChainError, ChannelOpenings, ChannelView};
+use crate::{Balance, BatchView, ChainError, ChainEvent, ChannelOpenings, ChannelView};
 
 /// Most channels of a payer.
 const CHANNELS_MAX: usize = 128;
@@ -53,7 +53,7 @@ impl FakeState {
             payee: payee.clone(),
             key: key.clone(),
             expiry,
-            purse: Purse::new(channel, deposit),
+            purse: Purse::new(channel, deposit, self.clock),
             demanded_until: Time::MAX,
         };
         self.channels.open.insert(channel, view);
@@ -77,7 +77,10 @@ impl FakeState {
             return Err(refused("NotStanding"));
         }
         self.ensure_present_terms(standing)?;
-        channel.purse.top_up(amount).map_err(|_| refused("Closing"))?;
+        let topped_up = channel
+            .purse
+            .top_up(amount, self.clock, self.channels.rules.supply_window);
+        topped_up.map_err(|_| refused("Closing"))?;
         self.take(payer, amount)?;
         self.channels.open.insert(id, channel);
         Ok(vec![event("Changed", vec![field("channel", &id)])])
@@ -90,9 +93,10 @@ impl FakeState {
         }
         self.check_expiry(expiry, channel.expiry.max(self.clock))?;
         let standing = self.standing(&channel.payee)?;
-        if standing.lock > 0 {
-            self.ensure_present_terms(standing)?;
+        if standing.since_channel > id {
+            return Err(refused("NotStanding"));
         }
+        self.ensure_present_terms(standing)?;
         channel.expiry = expiry;
         self.channels.open.insert(id, channel);
         Ok(vec![event("Changed", vec![field("channel", &id)])])
@@ -102,9 +106,18 @@ impl FakeState {
         let mut channel = self.own_channel(payer, id)?;
         let until = self.clock.saturating_add(self.channels.rules.closing_period);
         channel.purse.close(until);
+        let refund = match self.ensure_pays(&channel) {
+            Ok(()) => 0,
+            Err(_) => channel.purse.give_back(until),
+        };
+        self.pay(payer, refund);
         let until = channel.purse.closing.unwrap_or(until);
         self.channels.open.insert(id, channel);
-        let fields = vec![field("channel", &id), field("until", &until)];
+        let fields = vec![
+            field("channel", &id),
+            field("until", &until),
+            field("refund", &refund),
+        ];
         Ok(vec![event("Closing", fields)])
     }
 
@@ -146,7 +159,8 @@ impl FakeState {
     ) -> Applied {
         let (id, now) = (signed.voucher.channel, self.clock);
         let mut channel = self.channel_of(id)?;
-        // A batch that is late keeps its voucher alive.
+        self.ensure_pays(&channel)?;
+        // What its payee has to wait for keeps its voucher alive.
         let at = match now <= channel.purse.held_until {
             true => now.min(signed.voucher.expiry),
             false => now,
@@ -158,20 +172,26 @@ impl FakeState {
         }
         for (batch, opening) in batches {
             let (view, shown) = self.shown(&channel, *batch, opening)?;
-            let next = channel.purse.next;
-            let counted = channel.purse.count(&view.window, &shown, now);
+            let (next, rules) = (channel.purse.next, self.channels.rules);
+            let supply = rules.supply_window;
+            let counted = channel.purse.count(&view.window, &shown, now, supply);
             counted.map_err(|_| refused("NotCounted"))?;
-            let rules = self.channels.rules;
-            if now > view.window.counted_until(rules.redeem_by, rules.supply_window) {
+            if now > view.window.counted_until(rules.redeem_by, supply) {
                 return Err(refused("NotCounted"));
             }
             let last = self.channels.counted.entry(id).or_default();
             *last = (*last).max(*batch);
             if let Some(marks) = self.channels.marks.get_mut(&id) {
-                marks.note(now, next, *batch, demandable_for(rules.supply_window));
+                marks.note(now, next, *batch, demandable_for(supply));
+            }
+            let begun = view.announce_until.saturating_sub(rules.announce_window);
+            if begun <= channel.purse.last(channel.expiry) {
+                let due = now.saturating_add(paid_after(supply));
+                channel.purse.wait(due.saturating_add(supply));
             }
         }
-        let paid = channel.purse.redeem(signed.voucher.sum);
+        let supply = self.channels.rules.supply_window;
+        let paid = channel.purse.redeem(signed.voucher.sum, now, supply);
         self.pay(&channel.payee, paid);
         self.channels.open.insert(id, channel);
         let fields = vec![field("channel", &id), field("paid", &paid)];
@@ -186,6 +206,7 @@ impl FakeState {
     ) -> Applied {
         let mut channel = self.channel_of(id)?;
         self.ensure_payee(who, &channel.payee)?;
+        self.ensure_pays(&channel)?;
         let (view, shown) = self.shown(&channel, batch, opening)?;
         let rules = self.channels.rules;
         let begun = view.announce_until.saturating_sub(rules.announce_window);
@@ -206,14 +227,32 @@ impl FakeState {
         batch: BatchNumber,
         opening: &ChannelOpening,
     ) -> Result<(BatchView, ProvenChannel), ChainError> {
-        let standing = self.standing(&channel.payee)?;
-        let is_allowed = channel.channel >= standing.since_channel || batch < standing.since_batch;
-        if !is_allowed {
-            return Err(refused("TooLate"));
-        }
         let view = self.batch_of(&(channel.payee.clone(), batch))?.clone();
         let shown = opening.verify(&view.window.root);
         Ok((view, shown.ok_or_else(|| refused("BadOpening"))?))
+    }
+
+    /// What was not paid when its provider was convicted is not paid any more.
+    fn ensure_pays(&self, channel: &ChannelView) -> Result<(), ChainError> {
+        match channel.channel >= self.standing(&channel.payee)?.since_channel {
+            true => Ok(()),
+            false => Err(refused("TooLate")),
+        }
+    }
+
+    /// A demand of a receipt is over. What it has kept back is paid, where it was shown.
+    pub(super) fn end_hold(&mut self, id: ChannelId, is_shown: bool) -> Option<ChainEvent> {
+        let mut channel = self.channel_of(id).ok()?;
+        channel.purse.end_demand();
+        let mut paid = 0;
+        if is_shown && self.ensure_pays(&channel).is_ok() {
+            let supply = self.channels.rules.supply_window;
+            paid = channel.purse.redeem(0, self.clock, supply);
+            self.pay(&channel.payee, paid);
+        }
+        self.channels.open.insert(id, channel);
+        let fields = vec![field("channel", &id), field("paid", &paid)];
+        (paid > 0).then(|| event("Redeemed", fields))
     }
 
     pub(super) fn channel_of(&self, id: ChannelId) -> Result<ChannelView, ChainError> {

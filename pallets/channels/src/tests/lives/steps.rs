@@ -17,7 +17,7 @@ use super::{
     HONEST, Life, TRACE,
     seller::{Made, Seller, Statement, asked},
 };
-use crate::{Convictions, DisputedReceipts, NextChannel, PointsAudits, ReceiptSource, Wanted};
+use crate::{Convictions, DisputedReceipts, NextChannel, PointsAudits, ReceiptSource};
 
 const SALT: H256 = H256::repeat_byte(11);
 
@@ -162,7 +162,12 @@ impl Life {
     }
 
     /// Commits these, at the places that they come in.
-    fn put(&mut self, number: usize, receipts: Vec<Statement>, prices: &[u128]) -> Option<BatchNumber> {
+    pub(super) fn put(
+        &mut self,
+        number: usize,
+        receipts: Vec<Statement>,
+        prices: &[u128],
+    ) -> Option<BatchNumber> {
         let seller = &mut self.sellers[number];
         let mut places: BTreeMap<ChannelId, u32> = BTreeMap::new();
         let mut entries = Vec::new();
@@ -207,6 +212,7 @@ impl Life {
             });
         let mut batches: Vec<_> = with.take(b % 4).collect();
         batches.sort_by_key(|(_, opening)| opening.first);
+        self.note_late(channel, &of, &batches);
         let is_forged = b.is_multiple_of(5);
         let sum = self.signed.get(&channel).copied().unwrap_or_default() + u128::from(is_forged);
         let voucher = Voucher {
@@ -292,49 +298,6 @@ impl Life {
         };
         self.demands += u128::from(demanded.is_ok());
         Some(())
-    }
-
-    /// Shows all that is demanded of a seller, batching first what is not batched.
-    fn show(&mut self, number: usize) {
-        for (demander, demand) in self.sellers[number].owed() {
-            let who = signed(self.sellers[number].agent());
-            match demand.wanted {
-                Wanted::Receipt { channel, nonce, .. } => {
-                    let seller = &self.sellers[number];
-                    if !seller.batched.contains_key(&(channel, nonce)) {
-                        let receipt = seller.receipt(channel, nonce);
-                        let price = [receipt.price];
-                        self.put(number, vec![receipt], &price);
-                    }
-                    if let Some((batch, shown)) = self.sellers[number].shown(channel, nonce) {
-                        ignore(ChannelsPallet::show_receipt(
-                            who,
-                            demander,
-                            batch,
-                            Box::new(shown),
-                        ));
-                    }
-                }
-                Wanted::Point { batch, point } => {
-                    let seller = &self.sellers[number];
-                    let opening = seller.made[batch as usize].batch.leaf_at(point);
-                    let Some(opening) = opening else { continue };
-                    let nonce = opening.of.first + opening.place;
-                    let Some((_, shown)) = seller.shown(opening.of.channel, nonce) else {
-                        continue;
-                    };
-                    let (request, head) = asked(&shown.statement);
-                    ignore(ChannelsPallet::show_point(
-                        who,
-                        demander,
-                        batch,
-                        Box::new(shown),
-                        request,
-                        head,
-                    ));
-                }
-            }
-        }
     }
 
     pub(super) fn end_demand(&self, number: usize, a: usize) -> Option<()> {
@@ -471,7 +434,10 @@ impl Life {
     /// The clock runs. Whoever is honest does what it has to before that.
     pub(super) fn pass(&mut self, blocks: u32) {
         for _ in 0..blocks {
+            self.redeem_due();
             self.show(HONEST);
+            self.redeem_due();
+            self.is_paid();
             for (number, batch) in self.sealed.keys().copied().collect::<Vec<_>>() {
                 // Another one opens what it has not computed, and forgets the rest.
                 let is_lazy = self.sealed[&(number, batch)].iter().any(|root| *root != TRACE);

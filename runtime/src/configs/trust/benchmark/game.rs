@@ -211,7 +211,9 @@ fn architecture(cell: LongCell, size: u32) -> Architecture {
 /// The largest of these models of which the cell's opening is still taken.
 fn longest(cell: LongCell) -> Option<Architecture> {
     // A cell is computed from at least two bytes of each place: of a row and of a weight, or of a logit.
-    let sizes = (1..=OPENING_BYTES_MAX / 2 / 32).rev().map(|size| 32 * size);
+    let sizes = (1..=OPENING_BYTES_MAX / 2 / 32)
+        .rev()
+        .map(|size| size.saturating_mul(32));
     let mut models = sizes.map(|size| architecture(cell, size));
     models.find(|model| is_taken(model, cell).unwrap_or(false))
 }

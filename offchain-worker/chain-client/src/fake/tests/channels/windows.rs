@@ -191,3 +191,33 @@ async fn a_round_that_is_lost_after_the_lock_was_takes_nothing_more() {
     world.chain.change(|state| state.decide_receipt(round, false));
     assert_eq!(world.standing().await.lock, 1_000);
 }
+
+#[tokio::test]
+async fn what_is_demanded_keeps_back_the_pay_until_it_is_shown_and_a_conviction_voids_it() {
+    let world = World::new(10).await;
+    let (batch, batched) = world.batch(&world.receipt(0));
+    world.commit(&batch).await.unwrap();
+    world.wait_until(batches(&world).await[0].window.until + 1);
+    let demanded = demand(&world, world.receipt(0));
+    world.submit(&world.payer, demanded.clone()).await.unwrap();
+    let again = world.submit(&world.payer, demanded).await;
+    assert_eq!(refused(again), "AlreadyDemanded");
+    assert_eq!(world.redeem(60, &[(0, &batch)]).await, 0);
+    let show = Call::ShowReceipt {
+        demander: world.payer.account().clone(),
+        batch: 0,
+        receipt: Box::new(batched),
+    };
+    let shown = world.submit(&world.agent, show).await.unwrap();
+    assert_eq!(field::<u128>(&shown, "Redeemed", "paid"), 40);
+
+    let demanded = demand(&world, world.receipt(1));
+    world.submit(&world.payer, demanded).await.unwrap();
+    world.wait_until(demands(&world).await.remove(0).until + 1);
+    world.submit(&world.payer, end_demand(&world)).await.unwrap();
+    let redeem = world.redemption(60, &[]);
+    assert_eq!(refused(world.submit(&world.agent, redeem).await), "TooLate");
+    let channel = world.channel;
+    let closed = world.submit(&world.payer, Call::Close { channel }).await;
+    assert_eq!(field::<u128>(&closed.unwrap(), "Closing", "refund"), 460);
+}

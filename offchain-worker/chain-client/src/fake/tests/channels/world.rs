@@ -4,7 +4,7 @@ use codec::Decode;
 use sp_core::{H256, crypto::AccountId32};
 use surety_channels::{
     Batch, BatchEntry, Batched, ChannelId, ChunkStatement, End, Ending, Nonce, ReceiptLeaf, Request,
-    SignedChunkStatement, SignedVoucher, Voucher,
+    SignedChunkStatement, SignedVoucher, Voucher, paid_after,
 };
 use surety_types::model::Operation;
 
@@ -151,6 +151,18 @@ impl World {
             voucher: SignedVoucher { voucher, signature },
             batches: openings.collect::<Vec<_>>().try_into().unwrap(),
         }
+    }
+
+    /// Counts these batches, and redeems when that is due. Returns what the payee got.
+    pub async fn redeem(&self, sum: u128, batches: &[(u32, &Batch)]) -> u128 {
+        let count = self.redemption(sum, batches);
+        let counted = self.submit(&self.agent, count).await.unwrap();
+        assert_eq!(field::<u128>(&counted, "Redeemed", "paid"), 0);
+        let supply = self.chain.rules(When::Best).await.unwrap().supply_window;
+        let now = self.chain.change(|state| state.clock);
+        self.wait_until(now + paid_after(supply));
+        let redeemed = self.submit(&self.agent, self.redemption(sum, &[])).await;
+        field(&redeemed.unwrap(), "Redeemed", "paid")
     }
 
     pub async fn funds(&self, of: &Signer) -> Funds {
