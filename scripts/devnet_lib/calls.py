@@ -56,7 +56,7 @@ def run(devnet, console, tokens, log):
         return channels if _paid(channels) >= int(receipt["price"]) else None
 
     # What was counted waits for whoever was told something else.
-    channels = wait.until("the receipt to be paid", paid, REDEEM_SECONDS, devnet.supervisor.check)
+    channels = wait.until("the receipt to be paid", paid, REDEEM_SECONDS, check)
     return {
         "gateway": gateway.url,
         "key": key,

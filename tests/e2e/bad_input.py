@@ -100,6 +100,10 @@ class BadInput(unittest.TestCase):
         self.assertLess(before["free"] - after["free"], 10**12, "more than a fee")
         posted = (self.net.chain.task(task) for task in range(next_task, self.net.chain.next_task()))
         self.assertNotIn(self.address, [view["client"] for view in posted if view], "others may post meanwhile")
+        # Until then a reorganisation can give the fee back, and take it again during another test.
+        final = lambda: self.net.chain.account(self.address, self.net.chain.finalized_hash())["nonce"]  # noqa: E731
+        charged = lambda: final() == self.net.chain.next_nonce(self.address)  # noqa: E731
+        support.wait.until("the fee to be final", charged, 120, self.net.supervisor.check)
 
     def test_an_unknown_task(self):
         out = ("--out", self.home / "never")

@@ -17,6 +17,7 @@ const TILE: usize = 8;
 const FEW_ROWS_MAX: usize = 32;
 /// Products of the same rows that are one launch: queries, keys and values.
 const PARTS_MAX: usize = 3;
+
 /// Who computes products. No choice changes a bit: what takes another order is integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Path {

@@ -86,53 +86,6 @@ impl<M: GpuBackend> Kernels<M> {
         self.machine.launch(kernel, shape, &arguments)
     }
 
-    /// `exact::layer_norm_row`: [`Kernels::norm`].
-    ///
-    /// # Errors
-    /// Those of [`Kernels::norm`].
-    pub fn layer_norm(
-        &mut self,
-        rows: &Floats<M>,
-        weight: &Floats<M>,
-        bias: &Floats<M>,
-        epsilon: f32,
-        out: &mut Floats<M>,
-    ) -> Result<(), Error> {
-        let bias = Some(bias);
-        self.norm(
-            rows,
-            &Norm {
-                weight,
-                bias,
-                epsilon,
-            },
-            out,
-        )
-    }
-
-    /// `exact::rms_norm_row`: [`Kernels::norm`].
-    ///
-    /// # Errors
-    /// Those of [`Kernels::norm`].
-    pub fn rms_norm(
-        &mut self,
-        rows: &Floats<M>,
-        weight: &Floats<M>,
-        epsilon: f32,
-        out: &mut Floats<M>,
-    ) -> Result<(), Error> {
-        let bias = None;
-        self.norm(
-            rows,
-            &Norm {
-                weight,
-                bias,
-                epsilon,
-            },
-            out,
-        )
-    }
-
     /// `exact::gelu` in place.
     ///
     /// # Errors

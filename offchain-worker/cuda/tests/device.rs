@@ -18,7 +18,7 @@ fn a_device_equals_the_definition() {
     let mut kernels = Kernels::new(device).unwrap();
     suite::products_equal_the_definition(&mut kernels);
     suite::products_of_the_largest_numbers_equal_the_definition(&mut kernels);
-    suite::products_of_the_same_rows_are_one_launch(&mut kernels);
+    suite::products_of_the_same_rows_equal_the_definition(&mut kernels);
     suite::norms_quantize_what_they_give(&mut kernels);
     suite::a_row_does_not_depend_on_its_neighbors(&mut kernels);
     suite::embedding_equals_the_definition(&mut kernels);

@@ -25,8 +25,8 @@ fn products_of_the_largest_numbers_equal_the_definition() {
 }
 
 #[test]
-fn products_of_the_same_rows_are_one_launch() {
-    both_orders(suite::products_of_the_same_rows_are_one_launch);
+fn products_of_the_same_rows_equal_the_definition() {
+    both_orders(suite::products_of_the_same_rows_equal_the_definition);
 }
 
 #[test]

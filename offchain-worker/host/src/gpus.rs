@@ -16,7 +16,7 @@ use std::{
 use prometheus::{Error, GaugeVec, Opts, Registry};
 use surety_engine::{Device, Devices};
 use tokio::{
-    sync::oneshot,
+    sync::oneshot::{self, error::TryRecvError},
     time::{MissedTickBehavior, interval},
 };
 
@@ -154,27 +154,54 @@ impl Gpus {
     pub(super) async fn watch(self: Arc<Self>) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut asked = None;
         loop {
             ticks.tick().await;
-            let (gpus, (done, seen)) = (self.clone(), oneshot::channel());
-            // A driver that has lost a device may never answer: nothing waits for this thread but this part.
-            let look = move || {
-                gpus.look();
-                done.send(()).ok();
-            };
-            let started = thread::Builder::new().name("gpus".into()).spawn(look);
-            if started.is_err() || seen.await.is_err() {
+            asked = self.look(asked);
+            if asked.is_none() {
                 return;
             }
         }
     }
 
-    /// Looks once. Takes milliseconds for each device.
-    pub fn look(&self) {
-        let driver = self.source.as_ref().map(|source| source.driver());
-        for (place, device) in self.devices.iter().enumerate() {
-            let label = device.number().unwrap_or(place).to_string();
+    /// Looks once, and has the driver asked, unless it was asked before and has not answered. What comes back
+    /// tells when it has; nothing, that it cannot be asked.
+    fn look(self: &Arc<Self>, asked: Option<oneshot::Receiver<()>>) -> Option<oneshot::Receiver<()>> {
+        for (label, device) in self.labelled() {
             self.show_use(&label, device);
+        }
+        if let Some(mut asked) = asked {
+            match asked.try_recv() {
+                Ok(()) => {}
+                // A driver that has lost a device may never answer: nothing waits for it but its thread.
+                Err(TryRecvError::Empty) => {
+                    for (label, _) in self.labelled() {
+                        self.show(&label, Err("it does not answer".into()));
+                    }
+                    return Some(asked);
+                }
+                Err(TryRecvError::Closed) => return None,
+            }
+        }
+        let (gpus, (done, answered)) = (self.clone(), oneshot::channel());
+        let ask = move || {
+            gpus.ask();
+            done.send(()).ok();
+        };
+        let started = thread::Builder::new().name("gpus".into()).spawn(ask);
+        started.is_ok().then_some(answered)
+    }
+
+    /// Each device, by what it is called in figures.
+    fn labelled(&self) -> impl Iterator<Item = (String, &Device)> {
+        let devices = self.devices.iter().enumerate();
+        devices.map(|(place, device)| (device.number().unwrap_or(place).to_string(), device))
+    }
+
+    /// Shows what the driver says.
+    fn ask(&self) {
+        let driver = self.source.as_ref().map(|source| source.driver());
+        for (label, device) in self.labelled() {
             let version = match &driver {
                 Some(Ok(version)) => version,
                 Some(Err(reason)) => {

@@ -17,11 +17,11 @@
 //! most, and `1 + (1 + ln g)/8` where all deposits together grow `g`-fold: with 185 equal ones 1.8 caps, with
 //! seven of which each deposits ten times as much as all before it, 1.9. By the simulation lies pay from some
 //! six on.
+//!
+//! [`deposit_season`]: surety_channels::deposit_season
 
 use sp_core::U256;
 use surety_chain_client::{BlockRef, ChainError, When};
-#[cfg(doc)]
-use surety_channels::deposit_season;
 use surety_channels::{ChannelId, Purse, Time};
 
 use crate::{AccountId, config::Config};

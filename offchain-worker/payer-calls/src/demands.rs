@@ -29,7 +29,7 @@ use tokio::{task::JoinSet, time::Instant};
 use crate::{
     AccountId,
     channel::{Drawn, Message},
-    evidence::stands_by,
+    evidence::stands_since,
     market::{Market, Shared},
 };
 
@@ -201,13 +201,13 @@ impl Demands {
         }
         for (provider, due) in due {
             self.draw(&provider, &due, market, shared.config.spending.demands_max);
-            for held in self.left_to_place(&provider, market) {
-                let of = (&provider, held.statement.channel);
+            let left = self.left_to_place(&provider, market);
+            if !left.is_empty() {
                 // Of one that was convicted the chain takes no demand, but its fee.
-                if stands_by(&shared.config, when, of).await? {
-                    let held = Box::new(held);
-                    calls.push(Call::DemandReceipt { held });
-                }
+                let since = stands_since(&shared.config, when, &provider).await?;
+                let is_owed = |held: &Held| since.is_some_and(|since| since <= held.statement.channel);
+                let owed = left.into_iter().filter(is_owed).map(Box::new);
+                calls.extend(owed.map(|held| Call::DemandReceipt { held }));
             }
             self.ask(shared, market, provider, due);
         }
@@ -253,6 +253,8 @@ impl Demands {
         let (chain, account) = (&shared.config.channels, shared.config.signer.account());
         let demands = chain.demands(when, provider).await?;
         let own = demands.into_iter().filter(|demand| demand.demander == *account);
+        let since = stands_since(&shared.config, when, provider).await?;
+        let stands_by = |channel: ChannelId| since.is_some_and(|since| since <= channel);
         let mut is_over = false;
         let mut open = BTreeMap::new();
         for demand in own {
@@ -265,7 +267,7 @@ impl Demands {
             } = demand.wanted
             {
                 // Nothing is owed of what was said before a conviction.
-                is_over |= !stands_by(&shared.config, when, (provider, channel)).await?;
+                is_over |= !stands_by(channel);
                 open.insert((channel, nonce), counted.is_some());
             }
         }
@@ -273,11 +275,10 @@ impl Demands {
         let mut ended = before.unwrap_or_default();
         ended.retain(|which, _| !open.contains_key(which));
         for ((channel, nonce), was_counted) in ended {
-            // Nothing ends a demand but that it is shown, or that its provider is convicted.
-            let is_shown = stands_by(&shared.config, when, (provider, channel)).await?;
             // It may show the rest now.
             self.again.remove(provider);
-            if let Some(handle) = market.channels.get(&channel).filter(|_| is_shown) {
+            // Nothing ends a demand but that it is shown, or that its provider is convicted.
+            if let Some(handle) = market.channels.get(&channel).filter(|_| stands_by(channel)) {
                 handle.tell(Message::Shown(nonce, was_counted)).await;
             }
         }

@@ -9,15 +9,16 @@ use surety_journal::CallStore;
 
 use crate::{AccountId, StartError, config::Config, journal};
 
-/// Whether a provider can still be punished for what it has said over a channel: it has a lock, and was not
-/// convicted since.
-pub(crate) async fn stands_by(
+/// The first channel over which a provider can still be punished for what it has said: it was not convicted
+/// since. Nothing where it has no lock.
+pub(crate) async fn stands_since(
     config: &Config,
     when: When,
-    (provider, channel): (&AccountId, ChannelId),
-) -> Result<bool, ChainError> {
+    provider: &AccountId,
+) -> Result<Option<ChannelId>, ChainError> {
     let standing = config.channels.standing(when, provider).await?;
-    Ok(standing.is_some_and(|standing| standing.lock > 0 && standing.since_channel <= channel))
+    let standing = standing.filter(|standing| standing.lock > 0);
+    Ok(standing.map(|standing| standing.since_channel))
 }
 
 /// What shows that a provider has said two things over a channel, unless it was convicted since.
@@ -26,7 +27,8 @@ pub(crate) async fn unreported(
     terms: &ChannelTerms<AccountId>,
 ) -> Result<Option<Box<Equivocation<AccountId>>>, StartError> {
     let channel = terms.channel;
-    if !stands_by(config, When::Finalized, (&terms.payee, channel)).await? {
+    let since = stands_since(config, When::Finalized, &terms.payee).await?;
+    if since.is_none_or(|since| channel < since) {
         return Ok(None);
     }
     let of = move |store: &CallStore| store.read(Table::Evidence, &channel.to_be_bytes());

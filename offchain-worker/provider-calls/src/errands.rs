@@ -27,7 +27,7 @@ use crate::{
     read,
 };
 
-/// How many are on their way at once. Batches and what is demanded do not wait for that.
+/// How many are on their way at once. Batches and what is demanded do not wait for that, nor take a place.
 const AT_ONCE: usize = 16;
 
 /// How many receipts are on their way at once that are demanded, those first that have least time.
@@ -135,10 +135,10 @@ pub(crate) struct Errands {
 impl Errands {
     /// Whether a call for this purpose may be sent now, by a block of this number.
     pub(crate) fn may(&self, purpose: &Purpose, block: BlockNumber) -> bool {
-        let shown = self.away.keys().filter(|away| matches!(away, Purpose::Show(..)));
+        let away = |is_one: fn(&Purpose) -> bool| self.away.keys().filter(|away| is_one(away)).count();
         let is_free = match purpose {
-            Purpose::Show(..) => shown.count() < SHOWN_AT_ONCE,
-            purpose => purpose.is_urgent() || self.away.len() < AT_ONCE,
+            Purpose::Show(..) => away(|away| matches!(away, Purpose::Show(..))) < SHOWN_AT_ONCE,
+            purpose => purpose.is_urgent() || away(|away| !away.is_urgent()) < AT_ONCE,
         };
         let is_over = |pause: &Pause| pause.until <= block;
         is_free && !self.away.contains_key(purpose) && self.pauses.get(purpose).is_none_or(is_over)
@@ -327,6 +327,26 @@ mod tests {
         };
         assert_eq!([1, 3, 20].map(|times| wait_after(times, full())), [1, 4, 16]);
         assert_eq!([1, 3, 20].map(|times| wait_after(times, failed())), [1, 4, 256]);
+    }
+
+    #[tokio::test]
+    async fn what_is_demanded_keeps_nothing_else_waiting_however_much_that_is() {
+        let mut errands = Errands::default();
+        let send = |errands: &mut Errands, purpose: Purpose| {
+            let is_sent = errands.may(&purpose, 1);
+            if is_sent {
+                errands.away.insert(purpose, Owned::spawn(std::future::pending()));
+            }
+            is_sent
+        };
+        let shown = (0..100).filter(|nonce| {
+            let purpose = Purpose::Show(AccountId::new([1; 32]), (7, *nonce));
+            send(&mut errands, purpose)
+        });
+        assert_eq!(shown.count(), SHOWN_AT_ONCE);
+        let redeemed = (0..100).filter(|channel| send(&mut errands, Purpose::Redeem(*channel)));
+        assert_eq!(redeemed.count(), AT_ONCE);
+        assert!(send(&mut errands, Purpose::Commit));
     }
 
     #[test]

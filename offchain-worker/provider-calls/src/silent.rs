@@ -70,11 +70,12 @@ impl Desk {
                 return;
             }
             deposited = deposited.saturating_sub(uncounted);
-            tracing::info!(
-                channel,
-                "a channel is given back: nothing was asked over it for long"
-            );
-            silent.given_back.insert(channel);
+            if silent.given_back.insert(channel) {
+                tracing::info!(
+                    channel,
+                    "a channel is given back: nothing was asked over it for long"
+                );
+            }
             due.push(Errand::new(
                 Purpose::GiveBack(channel),
                 Call::CloseAgreed { channel },

@@ -3,7 +3,8 @@
 #![allow(
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,
-    clippy::unwrap_used
+    clippy::unwrap_used,
+    reason = "a benchmark that panics has failed"
 )]
 
 use alloc::boxed::Box;

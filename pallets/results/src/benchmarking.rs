@@ -11,6 +11,7 @@
 mod demands;
 mod inputs;
 mod openings;
+mod promises;
 pub mod setup;
 
 use alloc::vec::Vec;
@@ -20,17 +21,16 @@ use frame_support::traits::{Get, UnfilteredDispatchable, fungible::Inspect};
 use frame_system::RawOrigin;
 use inputs::*;
 use openings::*;
+use promises::*;
 use setup::*;
 use sp_core::H256;
 use sp_runtime::traits::{One, Zero};
 use surety_pallet_trust_lock::{NextSlashId, Pallet as TrustLock, Records, Slashes, fill_convictions};
-use surety_proofs::{CommitStatement, SignedStatement};
 use surety_types::{
     limits::{AUDITS_MAX, BIDS_MAX, DEMAND_PARTS_MAX, DEMANDS_MAX, REDUNDANCY_MAX},
-    model::Operation,
     stake::Role,
     task::{Assignment, MemberProgress, RoundPhase},
-    traits::{BlockEntropy, DrawVerifier, SignatureVerifier, StakeLedger, TaskTrust},
+    traits::{BlockEntropy, DrawVerifier, StakeLedger, TaskTrust},
     trust::{AuditState, Content, FaultKind},
 };
 
@@ -225,10 +225,7 @@ mod benchmarks {
     /// announced before: so this is also what looking at any round costs.
     #[benchmark]
     fn seed_auditors() {
-        let until = TrustLock::<T>::now();
-        let mut round = full_round::<T>(RoundPhase::Auditing { until }, |_| {
-            MemberProgress::Committed(H256::repeat_byte(2))
-        });
+        let mut round = auditing_round::<T>();
         if let Some(draw) = &mut round.draw {
             draw.seed = None;
             T::Entropy::fill_for_benchmark(draw.begun_at);
@@ -249,11 +246,7 @@ mod benchmarks {
         let (agent, proof) = T::Draws::for_benchmark();
         let (verifier, agent) = verifier_of::<T>(agent);
         at::<T>(SETTLED.into());
-        let until = TrustLock::<T>::now();
-        let round = full_round::<T>(RoundPhase::Auditing { until }, |_| {
-            MemberProgress::Committed(H256::repeat_byte(2))
-        });
-        Rounds::<T>::insert(TASK, round);
+        Rounds::<T>::insert(TASK, auditing_round::<T>());
         let provider: T::AccountId = account("provider", 0, 0);
         let seal = H256::repeat_byte(3);
 
@@ -447,38 +440,11 @@ mod benchmarks {
     /// Two signatures are checked, and the provider is convicted among the most convictions that are kept.
     #[benchmark]
     fn report_equivocation() {
-        let provider: T::AccountId = account("provider", 0, 0);
-        let promise = |output| CommitStatement {
-            task: TASK,
-            provider: provider.clone(),
-            commitment: H256::repeat_byte(2),
-            output: H256::repeat_byte(output),
-        };
-        let (one, other) = (promise(1), promise(2));
-        let genesis = Pallet::<T>::genesis();
-        let (agent, signatures) =
-            T::Signatures::for_benchmark(&[one.message(&genesis), other.message(&genesis)]);
-        at::<T>(One::one());
-        T::Stake::endow(&provider, &agent, Role::Provider, stake::<T>());
-        let mut round = challengeable::<T>(&claim(0), |_| None);
-        // All of its auditors were shown another output.
-        round.terms.operation = Operation::Generate;
-        audited_by_all::<T>(&mut round, &provider);
-        Rounds::<T>::insert(TASK, round);
-        fill_convictions::<T>(One::one());
-        let mut signed = [one, other]
-            .into_iter()
-            .zip(signatures)
-            .map(|(statement, signature)| SignedStatement {
-                statement,
-                agent: agent.clone(),
-                signature,
-            });
-        let one = signed.next().expect("there are two");
+        let (one, other) = equivocation::<T>();
         let caller: T::AccountId = whitelisted_caller();
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(caller), one, signed.next());
+        _(RawOrigin::Signed(caller), one, other);
 
         assert!(Slashes::<T>::contains_key(0));
     }

@@ -128,6 +128,13 @@ fn a_network_of_ones_own_leaves_nothing_to_keys_that_everybody_knows() {
             "{refusal}"
         );
     }
+    // Though one validator's keys are still everybody's.
+    let refusal = build(|config| {
+        let known = config.session.keys[0].2.clone();
+        make_own(config, Some(&balances[5].0));
+        config.session.keys[0].2 = known;
+    });
+    assert!(refusal.unwrap_err().starts_with("//Surety//testnet//launch "));
     // A seat alone.
     let refusal = build(|config| {
         make_own(config, None);

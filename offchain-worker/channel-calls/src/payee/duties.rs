@@ -109,7 +109,12 @@ impl Payee {
             }
             let is_over = window.until.saturating_add(policy.redeem_by) < now;
             let is_full = openings.len() >= REDEEMED_MAX as usize;
-            if is_over || is_full || purse.count(window, &shown, now, policy.supply).is_err() {
+            // What a void batch has cannot be shown once it is counted, and who cannot show loses its lock.
+            if is_over
+                || is_full
+                || window.is_void
+                || purse.count(window, &shown, now, policy.supply).is_err()
+            {
                 break;
             }
             is_leaving |= window.until.saturating_add(policy.redeem_by / 2) <= now;
@@ -155,9 +160,8 @@ impl Payee {
         let mut purse = seen.purse;
         for (number, made) in self.on_chain() {
             let opening = made.batch.open_channel(id);
-            let Some(opening) =
-                opening.filter(|one| one.first == purse.next && windows.contains_key(&number))
-            else {
+            let is_paid = windows.get(&number).is_some_and(|window| !window.is_void);
+            let Some(opening) = opening.filter(|one| one.first == purse.next && is_paid) else {
                 continue;
             };
             let sums = &opening.total.sums;

@@ -257,6 +257,18 @@ fn what_is_counted_is_redeemed_when_it_is_due_and_nothing_while_something_is_dem
 }
 
 #[test]
+fn a_void_batch_is_not_counted_as_what_it_has_could_not_be_shown_then() {
+    let mut world = World::answered(10_000, &text(3, 5, 0, 8), 1);
+    world.batch();
+    let duties = |world: &World| world.payee.duties(&world.seen, &world.windows, 11, &POLICY).len();
+    assert_eq!(duties(&world), 1);
+    assert!(world.payee.is_owed(&world.seen, &world.windows, 11));
+    world.windows.get_mut(&0).unwrap().void();
+    assert_eq!(duties(&world), 0);
+    assert!(!world.payee.is_owed(&world.seen, &world.windows, 11));
+}
+
+#[test]
 fn what_is_counted_is_settled_by_no_batch_that_was_not_final_by_then() {
     let mut world = World::answered(10_000, &text(3, 5, 0, 8), 2);
     world.clock = 5;

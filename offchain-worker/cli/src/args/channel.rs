@@ -34,8 +34,8 @@ pub enum ChannelCommand {
         #[arg(value_name = "CHANNEL")]
         channel: u64,
         /// As its provider, with the key of the stash or of the agent: give the payer at once all that was
-        /// not redeemed. What was earned and is not redeemed yet is given up; what was signed is answered for
-        /// as long as if the payer had closed the channel
+        /// not redeemed, once all that is counted was. What was earned and is not counted yet is given up;
+        /// what was signed is answered for as long as if the payer had closed the channel
         #[arg(long)]
         agreed: bool,
     },

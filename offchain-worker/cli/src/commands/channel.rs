@@ -162,8 +162,27 @@ async fn close(context: &Context, channel: u64) -> Result<()> {
 async fn give_back(context: &Context, channel: u64) -> Result<()> {
     let account = context.key()?.signer.account().clone();
     let chain = context.rpc().await?;
-    check_payee(&*chain, &account, &known(&*chain, channel).await?).await?;
+    let view = known(&*chain, channel).await?;
+    check_payee(&*chain, &account, &view).await?;
+    check_paid(&*chain, &view).await?;
     account::submit(context, Call::CloseAgreed { channel }).await
+}
+
+/// Says what its provider would give up of a channel that the chain has counted and still pays.
+async fn check_paid(chain: &dyn ChannelChain, view: &ChannelView) -> Result<()> {
+    let pending = view.purse.pending(0);
+    let standing = chain.standing(When::Finalized, &view.payee).await?;
+    // With a conviction all that was not paid is void.
+    let pays = standing.is_some_and(|standing| standing.since_channel <= view.channel);
+    if pending == 0 || !pays {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "channel {} still pays you {}, which is counted: surety provider up, or drain, redeems that when it is due; \
+         then close it again",
+        view.channel,
+        Amount(pending)
+    )))
 }
 
 /// Says with which key a channel's provider gives money back, where this is another one.
@@ -181,7 +200,7 @@ async fn check_payee(chain: &dyn Chain, account: &AccountId, view: &ChannelView)
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use surety_chain_client::{FakeChain, Signer, sample};
+    use surety_chain_client::{FakeChain, Signer, StandingView, sample};
 
     use super::*;
 
@@ -207,5 +226,34 @@ mod tests {
             refused.contains(&address(&stash)) && refused.contains("--key-file"),
             "{refused}"
         );
+    }
+
+    #[tokio::test]
+    async fn what_is_counted_and_not_paid_is_not_given_back_while_the_chain_pays_it() {
+        let chain = FakeChain::new();
+        let mut view = sample::channels::channel();
+        let stands_since = |since_channel| {
+            let provider = view.payee.clone();
+            let standing = StandingView {
+                provider: provider.clone(),
+                since_channel,
+                ..sample::channels::standing()
+            };
+            chain.change(|state| state.channels.standings.insert(provider, standing));
+            chain.finalize();
+        };
+        stands_since(view.channel);
+        (view.purse.counted, view.purse.signed, view.purse.paid) = (6, 6, 4);
+        let refused = check_paid(&chain, &view).await.unwrap_err().to_string();
+        let left = Amount(2).to_string();
+        assert!(refused.contains(&left) && refused.contains("drain"), "{refused}");
+        // It is paid, or was signed for no more, or was convicted since.
+        for (signed, paid) in [(6, 6), (4, 4)] {
+            (view.purse.signed, view.purse.paid) = (signed, paid);
+            check_paid(&chain, &view).await.unwrap();
+        }
+        (view.purse.signed, view.purse.paid) = (6, 4);
+        stands_since(view.channel + 1);
+        check_paid(&chain, &view).await.unwrap();
     }
 }

@@ -39,17 +39,15 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let one = kernels.upload(&[1.0; 2]).unwrap();
     let mut out = kernels.floats(2).unwrap();
     let infinite = kernels.upload(&[f32::MAX, f32::INFINITY]).unwrap();
-    kernels.rms_norm(&infinite, &one, 1e-5, &mut out).unwrap();
+    let norm = Norm {
+        weight: &one,
+        bias: None,
+        epsilon: 1e-5,
+    };
+    kernels.norm(&infinite, &norm, &mut out).unwrap();
     assert_eq!(kernels.check(), not_finite, "a norm of an infinity");
 
-    let (norm, smoothing) = (
-        Norm {
-            weight: &one,
-            bias: None,
-            epsilon: 1e-5,
-        },
-        kernels.upload(&[f32::MAX; 2]).unwrap(),
-    );
+    let smoothing = kernels.upload(&[f32::MAX; 2]).unwrap();
     let mut into = Rows::new(Precision::Int8);
     kernels
         .norm_quantize(&infinite, &norm, None, None, &mut into)
@@ -62,14 +60,18 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
     assert_eq!(kernels.check(), not_finite, "a smoothing that overflows");
 
     // Each result would be 0.
-    kernels.rms_norm(&large, &one, 1e-5, &mut out).unwrap();
+    kernels.norm(&large, &norm, &mut out).unwrap();
     assert_eq!(
         kernels.check(),
         not_finite,
         "squares that overflow, without a mean"
     );
     let apart = kernels.upload(&[1e30, -1e30]).unwrap();
-    kernels.layer_norm(&apart, &one, &one, 1e-5, &mut out).unwrap();
+    let norm = Norm {
+        bias: Some(&one),
+        ..norm
+    };
+    kernels.norm(&apart, &norm, &mut out).unwrap();
     assert_eq!(kernels.check(), not_finite, "squares that overflow, about a mean");
 
     quantized(kernels, &[f32::MAX, f32::INFINITY], 1, 2);

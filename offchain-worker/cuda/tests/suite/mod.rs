@@ -22,7 +22,7 @@ pub use faults::each_fault_is_reported_once;
 pub use products::{a_row_does_not_depend_on_its_neighbors, embedding_equals_the_definition};
 pub use products::{
     products_equal_the_definition, products_of_the_largest_numbers_equal_the_definition,
-    products_of_the_same_rows_are_one_launch, rounds_of_rows_do_not_show,
+    products_of_the_same_rows_equal_the_definition, rounds_of_rows_do_not_show,
 };
 pub use rows::{
     functions_equal_the_definition, norms_equal_the_definition, norms_quantize_what_they_give,

@@ -187,7 +187,7 @@ pub fn products_of_the_largest_numbers_equal_the_definition<M: GpuBackend>(kerne
 }
 
 /// Matrices of different sizes, some of several blocks, with and without a bias.
-pub fn products_of_the_same_rows_are_one_launch<M: GpuBackend>(kernels: &mut Kernels<M>) {
+pub fn products_of_the_same_rows_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let mut random = Random::new(11);
     let inputs = 200;
     for (outputs, precision) in [[5, 140, 17], [130, 1, 16]]

@@ -75,19 +75,22 @@ pub fn norms_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
             let on_machine = kernels.upload(&rows).unwrap();
             let (by, plus) = (kernels.upload(&weight).unwrap(), kernels.upload(&bias).unwrap());
             let mut out = kernels.floats(rows.len()).unwrap();
+            let norm = |bias| Norm {
+                weight: &by,
+                bias,
+                epsilon,
+            };
 
             for (row, out) in rows.chunks(width).zip(expected.chunks_mut(width)) {
                 exact::layer_norm_row(row, &weight, &bias, epsilon, out).unwrap();
             }
-            kernels
-                .layer_norm(&on_machine, &by, &plus, epsilon, &mut out)
-                .unwrap();
+            kernels.norm(&on_machine, &norm(Some(&plus)), &mut out).unwrap();
             assert_same(&values(kernels, &out), &expected, &format!("layer norm, {what}"));
 
             for (row, out) in rows.chunks(width).zip(expected.chunks_mut(width)) {
                 exact::rms_norm_row(row, &weight, epsilon, out).unwrap();
             }
-            kernels.rms_norm(&on_machine, &by, epsilon, &mut out).unwrap();
+            kernels.norm(&on_machine, &norm(None), &mut out).unwrap();
             assert_same(&values(kernels, &out), &expected, &format!("rms norm, {what}"));
         }
     }

@@ -1,12 +1,13 @@
 //! Several devices: a task on all of them, and what is left when one of them fails.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::Barrier, time::Duration};
 
 use common::trace::play;
 use surety_dispute_game::bisection::{GameError, Shape, Side, State, Trace};
-use surety_engine::{Dropped, EnginePool, Event, Outcome, PoolConfig, exact::OwnTrace};
+use surety_engine::{Dropped, EnginePool, Event, Outcome, PoolConfig, Priority, exact::OwnTrace};
 use surety_model_trace::Part;
 use surety_types::ContentHash;
+use tokio::time::timeout;
 
 use super::*;
 
@@ -137,6 +138,29 @@ async fn a_pool_has_a_job_on_each_device() {
         );
     }
     assert_eq!(worked(&switches), [true; 2]);
+}
+
+/// Each with its share of the threads.
+#[tokio::test]
+async fn a_pool_runs_as_many_jobs_at_once_as_it_has_devices() {
+    let (devices, _) = two();
+    let pool = EnginePool::on(PoolConfig { threads: 3, queue: 8 }, devices).unwrap();
+    let both = Arc::new(Barrier::new(2));
+    let tickets = [(); 2].map(|()| {
+        let both = both.clone();
+        let meet = pool.work(Priority::Inference, move |_| {
+            both.wait();
+            Ok(rayon::current_num_threads())
+        });
+        meet.unwrap()
+    });
+    let mut shares = Vec::new();
+    for ticket in tickets {
+        let met = timeout(Duration::from_secs(60), ticket).await;
+        shares.push(met.unwrap().unwrap());
+    }
+    shares.sort_unstable();
+    assert_eq!(shares, [1, 2]);
 }
 
 /// Runs a job in which a device fails once there is a token, until it is computed.

@@ -1,7 +1,7 @@
 //! Devices and a driver that are played.
 #![allow(clippy::unwrap_used)]
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 use surety_cuda::{Argument, Error, GpuBackend, Product, Shape};
 use surety_engine::{Device, Devices, EngineError, exact::ExactLlama};
@@ -56,6 +56,11 @@ fn device(place: u8, number: usize) -> Device {
     device.known_as(number, [place; 16])
 }
 
+/// Looks, and waits for the driver.
+fn look(gpus: &Arc<Gpus>) {
+    gpus.look(None).unwrap().blocking_recv().unwrap();
+}
+
 fn shown(vitals: &Vitals) -> Vec<String> {
     let text = String::from_utf8(vitals.metrics.text().unwrap().0).unwrap();
     let lines = text.lines().filter(|line| line.starts_with("surety_gpu_"));
@@ -82,8 +87,8 @@ fn what_a_driver_tells_is_shown_and_what_it_refuses_is_not() {
     };
     *source.0.lock().unwrap() = vec![Ok(reading()), Ok(refusing)];
     let vitals = Vitals::new().unwrap();
-    let gpus = Gpus::new(devices, Some(source.clone()), vitals.registry()).unwrap();
-    gpus.look();
+    let gpus = Arc::new(Gpus::new(devices, Some(source.clone()), vitals.registry()).unwrap());
+    look(&gpus);
     let found = shown(&vitals);
     let info = r#"surety_gpu_info{device="2",driver="580.65.06",name="NVIDIA Played"} 1"#;
     for line in [
@@ -104,7 +109,7 @@ fn what_a_driver_tells_is_shown_and_what_it_refuses_is_not() {
     assert!(!found.iter().any(|line| line.starts_with(hot)), "{found:#?}");
     // What it says no more is not shown as it was.
     source.0.lock().unwrap()[0] = Err("the device has fallen off the bus".into());
-    gpus.look();
+    look(&gpus);
     let found = shown(&vitals);
     let old = r#"surety_gpu_temperature_celsius{device="0"}"#;
     assert!(!found.iter().any(|line| line.starts_with(old)), "{found:#?}");
@@ -114,19 +119,60 @@ fn what_a_driver_tells_is_shown_and_what_it_refuses_is_not() {
     );
 }
 
+/// Gives a device work, in which it vanishes.
+fn lose(devices: &Devices) {
+    let weights = tiny::weights();
+    let model = ExactLlama::new(tiny::manifest(&weights), weights).unwrap();
+    let refused = model.on(devices).map(drop).unwrap_err();
+    assert!(matches!(refused, EngineError::Device { .. }), "{refused}");
+}
+
 #[test]
 fn a_device_that_has_vanished_is_shown_to_be_used_no_more() {
     let devices: Devices = device(0, 1).into();
     let vitals = Vitals::new().unwrap();
-    let gpus = Gpus::new(devices.clone(), None, vitals.registry()).unwrap();
-    let weights = tiny::weights();
-    let model = ExactLlama::new(tiny::manifest(&weights), weights).unwrap();
-    let refused = model.on(&devices).map(drop).unwrap_err();
-    assert!(matches!(refused, EngineError::Device { .. }), "{refused}");
-    gpus.look();
+    let gpus = Arc::new(Gpus::new(devices.clone(), None, vitals.registry()).unwrap());
+    lose(&devices);
+    look(&gpus);
     let found = shown(&vitals);
     assert!(
         found.iter().any(|line| line == r#"surety_gpu_up{device="1"} 0"#),
         "{found:#?}"
     );
+}
+
+/// A driver that answers once it is let.
+struct Stuck(Mutex<mpsc::Receiver<()>>);
+
+impl GpuSource for Stuck {
+    fn driver(&self) -> Said<String> {
+        Ok("580.65.06".into())
+    }
+
+    fn read(&self, _: [u8; 16]) -> Said<Reading> {
+        self.0.lock().unwrap().recv().ok();
+        Ok(reading())
+    }
+}
+
+/// Drivers hang when they have lost a device: that is when its figure is needed.
+#[test]
+fn a_driver_that_does_not_answer_hides_no_device_that_is_used_no_more() {
+    let devices: Devices = device(0, 1).into();
+    let (answer, waits) = mpsc::channel();
+    let source = Arc::new(Stuck(Mutex::new(waits)));
+    let vitals = Vitals::new().unwrap();
+    let gpus = Arc::new(Gpus::new(devices.clone(), Some(source), vitals.registry()).unwrap());
+    let has = |line: &str| shown(&vitals).iter().any(|found| found == line);
+    let asked = gpus.look(None);
+    assert!(has(r#"surety_gpu_up{device="1"} 1"#));
+    lose(&devices);
+    let asked = gpus.look(asked);
+    assert!(has(r#"surety_gpu_up{device="1"} 0"#));
+    // Whatever it says in the end is shown.
+    let hot = r#"surety_gpu_temperature_celsius{device="1"} 61"#;
+    assert!(!has(hot));
+    drop(answer);
+    asked.unwrap().blocking_recv().unwrap();
+    assert!(has(hot));
 }

@@ -1,5 +1,10 @@
 //! What is paid later, and what a demand holds back.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use surety_chain_client::{AccountId, Call, FakeState, Refusal};
 use surety_channels::SignedChunkStatement;
 
@@ -75,5 +80,42 @@ async fn what_a_demand_holds_back_is_paid_through_a_restart_and_a_full_pool() {
     let stash = world.stash.account().clone();
     let lock = world.chain.change(|state| state.channels.standings[&stash].lock);
     assert!(lock > 0);
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_demanded_is_shown_in_time_once_the_node_is_back() {
+    let mut world = World::new(&[]).await;
+    // Blocks go on while the provider waits to look again.
+    world.chain.change(|state| {
+        let rules = &mut state.channels.rules;
+        (rules.supply_window, rules.redeem_by) = (800, 5_000);
+    });
+    let process = world.start().await;
+    let client = world.client(&process).await;
+    let (receipt, _) = counted(&world, &client).await;
+    let tried = Arc::new(AtomicBool::new(false));
+    let seen = tried.clone();
+    let is_show = move |call: &Call| {
+        let is_one = matches!(call, Call::ShowReceipt { .. });
+        seen.fetch_or(is_one, Ordering::Relaxed);
+        is_one
+    };
+    world.chain.refuse_next(is_show, Refusal::PoolFull, 6);
+    world.submit(&world.key, demands(receipt)).await;
+    world
+        .until("it is tried", |_| tried.load(Ordering::Relaxed))
+        .await;
+    world.chain.set_unreachable(true);
+    world.settled().await;
+    let last = world.chain.change(|state| {
+        let mut demanded = state.channels.demands.values().flatten();
+        demanded.next().unwrap().view.until
+    });
+    world.chain.set_unreachable(false);
+    world
+        .until("it is shown", |state| state.channels.demands.is_empty())
+        .await;
+    assert!(world.chain.change(|state| state.clock) <= last);
     process.stop().await;
 }

@@ -6,6 +6,7 @@ use super::{
     demands::{committed, demand_receipt, end_as_withheld, instead_of, receipt, show_receipt},
     *,
 };
+use crate::DEMANDS_MAX;
 
 /// A demand keeps back what was counted for so long at most.
 const KEPT_BACK: u32 = kept_back_for(SUPPLY);
@@ -274,6 +275,22 @@ fn demands_of_all_who_may_hold_back_a_channel() {
             shown
         ));
         assert_eq!(paid(channel), price(&one));
+    });
+}
+
+#[test]
+fn receipts_of_all_channels_are_demanded_at_once_and_no_more_than_may_be() {
+    run(|| {
+        let channels = [open(10 * SURE), open(10 * SURE)];
+        for at in 0..DEMANDS_MAX {
+            let one = receipt(channels[at as usize % 2], at / 2, true);
+            assert_ok!(demand_receipt(payer(), one.clone()));
+            assert_noop!(demand_receipt(payer(), one), Error::<Test>::AlreadyDemanded);
+        }
+        let demands = |id: ChannelId| Channels::<Test>::get(id).map(|channel| channel.purse.demands);
+        assert_eq!(channels.map(demands), [Some(DEMANDS_MAX / 2); 2]);
+        let more = receipt(channels[0], DEMANDS_MAX, true);
+        assert_noop!(demand_receipt(payer(), more), Error::<Test>::TooManyDemands);
     });
 }
 

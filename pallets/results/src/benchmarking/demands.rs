@@ -9,11 +9,10 @@ use surety_proofs::{LEAF_BYTES, PART_BYTES, PARTS_MAX, PartOpening, parts};
 use surety_types::{
     limits::DEMAND_PARTS_MAX,
     model::Operation,
-    task::{MemberProgress, RoundPhase},
     trust::{Audit, AuditState, Content, ContentPart, Demand, DemandedParts, OutputShown},
 };
 
-use super::setup::{TASK, challengeable, full_round};
+use super::setup::{TASK, auditing_round, challengeable};
 use crate::{
     CommitNotes, Config, Demands, DemandsOf, DisputeContexts, DisputeReferee, HoldReason, Pallet, RoundOf,
     Rounds, asset, calls::held,
@@ -141,9 +140,7 @@ pub(super) fn demanding_round<T: Config>(
         _ => among_others(content, part),
     };
     let until = TrustLock::<T>::now();
-    let mut round = full_round::<T>(RoundPhase::Auditing { until }, |_| {
-        MemberProgress::Committed(H256::repeat_byte(2))
-    });
+    let mut round = auditing_round::<T>();
     round.terms.operation = Operation::Generate;
     round.demands_until = Some(until);
     round.demands = demanders;

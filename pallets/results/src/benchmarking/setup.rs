@@ -91,6 +91,14 @@ pub fn full_round<T: Config>(
     }
 }
 
+/// A full round in its audit window.
+pub(super) fn auditing_round<T: Config>() -> RoundOf<T> {
+    let until = TrustLock::<T>::now();
+    full_round::<T>(RoundPhase::Auditing { until }, |_| {
+        MemberProgress::Committed(H256::repeat_byte(2))
+    })
+}
+
 /// A round of which everybody has revealed, `claim` or what `other` says of its seat.
 pub fn challengeable<T: Config>(
     claim: &ResultClaim,

@@ -118,15 +118,14 @@ impl Device {
         let uuid = device.uuid().map_err(refused)?;
         let standing = Standing::new(format!("cuda:{number} ({name})"));
         let backend = CudaBackend::new(surety_cuda::Capped::new(device, memory), standing.clone())?;
-        let opened = Self {
+        Ok(Self {
             backend: Arc::new(backend),
             standing,
             name,
-            number: None,
-            uuid: None,
+            number: Some(number),
+            uuid: Some(uuid),
             memory_bytes: Some(memory),
-        };
-        Ok(opened.known_as(number, uuid))
+        })
     }
 
     #[cfg(not(feature = "cuda"))]

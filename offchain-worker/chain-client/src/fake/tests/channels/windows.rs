@@ -221,3 +221,50 @@ async fn what_is_demanded_keeps_back_the_pay_until_it_is_shown_and_a_conviction_
     let closed = world.submit(&world.payer, Call::Close { channel }).await;
     assert_eq!(field::<u128>(&closed.unwrap(), "Closing", "refund"), 460);
 }
+
+#[tokio::test]
+async fn what_is_batched_beside_what_was_counted_is_shown_once_it_is_final() {
+    let world = World::new(10).await;
+    // Time to show it after a batch is final, and to count that.
+    world
+        .chain
+        .change(|state| state.channels.rules.supply_window = 200);
+    let other = ChunkStatement {
+        output: H256([9; 32]),
+        ..world.receipt(0)
+    };
+    let (counted, _) = world.batch(&other);
+    world.commit(&counted).await.unwrap();
+    world.wait_until(batches(&world).await[0].window.until + 1);
+    let demanded = demand(&world, world.receipt(0));
+    world.submit(&world.payer, demanded).await.unwrap();
+    assert_eq!(world.redeem(60, &[(0, &counted)]).await, 0);
+
+    let (beside, batched) = world.batch(&world.receipt(0));
+    world.commit(&beside).await.unwrap();
+    let show = Call::ShowReceipt {
+        demander: world.payer.account().clone(),
+        batch: 1,
+        receipt: Box::new(batched),
+    };
+    let early = world.submit(&world.agent, show.clone()).await;
+    assert_eq!(early.clone().unwrap_err().remedy(), Some(Remedy::Wait));
+    assert_eq!(refused(early), "NotSettled");
+    world.wait_until(batches(&world).await[1].window.until + 1);
+    let shown = world.submit(&world.agent, show).await.unwrap();
+    assert_eq!(field::<u128>(&shown, "Redeemed", "paid"), 40);
+}
+
+#[tokio::test]
+async fn no_more_receipts_are_demanded_at_once_than_may_be() {
+    let world = World::new(10).await;
+    world.chain.change(|state| state.channels.rules.demand_price = 1);
+    for nonce in 0..32 {
+        let demanded = demand(&world, world.receipt(nonce));
+        world.submit(&world.payer, demanded).await.unwrap();
+    }
+    let more = world
+        .submit(&world.payer, demand(&world, world.receipt(32)))
+        .await;
+    assert_eq!(refused(more), "TooManyDemands");
+}

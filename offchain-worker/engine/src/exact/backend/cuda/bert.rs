@@ -210,7 +210,7 @@ impl<M: Machine> CudaBert<M> {
         kernels.embed(&model.types, &numbers, other)?;
         kernels.add(sum, other)?;
         let state = kernels.sized(&mut workspace.state, values)?;
-        model.norm.layer(kernels, sum, state)?;
+        model.norm.normalize(kernels, sum, state)?;
         let looking = Looking { probe, layer: 0 };
         workspace
             .shown
@@ -308,7 +308,7 @@ impl<M: Machine> CudaBert<M> {
         let sum = product(kernels, (rows, count), &layer.down, sum)?;
         shown.real(kernels, looking, (Op::Down, sum, width))?;
         kernels.add(sum, state)?;
-        layer.norm.layer(kernels, sum, state)?;
+        layer.norm.normalize(kernels, sum, state)?;
         shown.real(kernels, looking, (Op::Sum, state, width))
     }
 }

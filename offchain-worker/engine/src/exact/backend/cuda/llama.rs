@@ -438,7 +438,7 @@ impl<M: Machine> Decoder for CudaLlama<M> {
             let width = self.here.width();
             let states = kernels.upload(states)?;
             let normed = kernels.sized(&mut workspace.normed, states.len())?;
-            norm.rms(kernels, &states, normed)?;
+            norm.normalize(kernels, &states, normed)?;
             kernels.quantize(normed, width, None, &mut workspace.rows)?;
             let count = states.len() / width;
             let out = product(kernels, (&workspace.rows, count), head, &mut workspace.logits)?;

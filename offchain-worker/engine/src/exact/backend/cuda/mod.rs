@@ -90,25 +90,23 @@ impl<M: GpuBackend> NormThere<M> {
         })
     }
 
-    /// Layer norm.
-    fn layer(
-        &self,
-        kernels: &mut Kernels<M>,
-        rows: &Floats<M>,
-        out: &mut Floats<M>,
-    ) -> Result<(), surety_cuda::Error> {
-        let bias = self.bias.as_ref().ok_or(ArithmeticError::Shape)?;
-        kernels.layer_norm(rows, &self.weight, bias, self.epsilon, out)
+    /// As the device takes it: a layer norm where there is a bias.
+    fn there(&self) -> surety_cuda::Norm<'_, M> {
+        surety_cuda::Norm {
+            weight: &self.weight,
+            bias: self.bias.as_ref(),
+            epsilon: self.epsilon,
+        }
     }
 
-    /// RMS norm.
-    fn rms(
+    /// Rows normalized.
+    fn normalize(
         &self,
         kernels: &mut Kernels<M>,
         rows: &Floats<M>,
         out: &mut Floats<M>,
     ) -> Result<(), surety_cuda::Error> {
-        kernels.rms_norm(rows, &self.weight, self.epsilon, out)
+        kernels.norm(rows, &self.there(), out)
     }
 
     /// Rows normalized and quantized in one launch; what is quantized is kept in `out`, if that is given.
@@ -119,12 +117,7 @@ impl<M: GpuBackend> NormThere<M> {
         out: Option<&mut Floats<M>>,
         (smoothing, into): (Option<&Floats<M>>, &mut Rows<M>),
     ) -> Result<(), surety_cuda::Error> {
-        let norm = surety_cuda::Norm {
-            weight: &self.weight,
-            bias: self.bias.as_ref(),
-            epsilon: self.epsilon,
-        };
-        kernels.norm_quantize(rows, &norm, out, smoothing, into)
+        kernels.norm_quantize(rows, &self.there(), out, smoothing, into)
     }
 }
 

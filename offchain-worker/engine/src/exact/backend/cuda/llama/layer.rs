@@ -81,7 +81,7 @@ impl<M: GpuBackend> Layer<M> {
         for (op, norm, rows, width) in parts {
             let from = rows.as_ref().ok_or(ArithmeticError::Shape)?;
             let into = kernels.sized(spare, from.len())?;
-            norm.rms(kernels, from, into)?;
+            norm.normalize(kernels, from, into)?;
             shown.real(kernels, looking, (op, into, width))?;
             mem::swap(rows, spare);
         }
