@@ -1,5 +1,6 @@
 //! The node's parts, from the database up to the import queue. [`full`] adds the network and what runs on it.
 
+mod best_block;
 mod consensus;
 mod equivocations;
 mod full;

@@ -21,7 +21,7 @@ use substrate_prometheus_endpoint::Registry;
 use surety_runtime::{Hash, opaque::Block};
 
 use super::{
-    PartialNode,
+    PartialNode, best_block,
     consensus::{self, Authoring, Finality, Shared},
 };
 use crate::rpc;
@@ -113,6 +113,10 @@ fn start_network<N: NetworkBackend<Block, Hash>>(
             metrics,
             gap_sync_body_policy: None,
         })?;
+    let best_block = best_block::follow_finality(node.client.clone(), sync.clone());
+    node.task_manager
+        .spawn_handle()
+        .spawn("best-block", Some("networking"), best_block);
     Ok(Network {
         service,
         sync,
