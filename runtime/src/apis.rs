@@ -33,6 +33,7 @@ use surety_dispute_game::{
     committee::DisputeCommittee,
     dispute::{Dispute, DisputeView},
 };
+use surety_gpu_proofs::{GpuRoundView, MeasuredView, RunView};
 use surety_pallet_validators::KeyOwners;
 use surety_types::{
     ContentHash, TaskId,
@@ -41,8 +42,8 @@ use surety_types::{
 };
 
 use crate::{
-    AccountId, AuthorityDiscovery, Babe, Balance, Block, BlockNumber, Channels, Executive, Grandpa,
-    InherentDataExt, Nonce, Runtime, RuntimeCall, RuntimeGenesisConfig, SessionKeys, System,
+    AccountId, AuthorityDiscovery, Babe, Balance, Block, BlockNumber, Channels, Executive, GpuProofs,
+    Grandpa, InherentDataExt, Nonce, Runtime, RuntimeCall, RuntimeGenesisConfig, SessionKeys, System,
     TransactionPayment, TrustLock, VERSION,
     configs::consensus::{BABE_GENESIS_EPOCH_CONFIG, session_of},
 };
@@ -371,6 +372,20 @@ impl_runtime_apis! {
 
         fn time() -> Time {
             Channels::time()
+        }
+    }
+
+    impl surety_runtime_api::GpuProofsApi<Block, AccountId, BlockNumber> for Runtime {
+        fn round() -> Option<GpuRoundView<BlockNumber>> {
+            GpuProofs::round_view()
+        }
+
+        fn run(provider: AccountId) -> Option<RunView> {
+            GpuProofs::run_view(&provider)
+        }
+
+        fn measured(provider: AccountId) -> Option<MeasuredView> {
+            GpuProofs::measured_view(&provider)
         }
     }
 

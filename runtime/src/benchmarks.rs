@@ -11,6 +11,7 @@ frame_benchmarking::define_benchmarks!(
     [surety_pallet_staking, Staking]
     [surety_pallet_finality_clock, FinalityClock]
     [surety_pallet_block_entropy, BlockEntropy]
+    [surety_pallet_gpu_proofs, GpuProofs]
     [surety_pallet_provider_registry, ProviderRegistry]
     [surety_pallet_model_registry, ModelRegistry]
     [surety_pallet_task_auction, TaskAuction]

@@ -196,6 +196,11 @@ fn short_windows() -> Overrides {
             closing_period: Some(330),
             ..Default::default()
         },
+        gpu_proofs: genesis_parameters::GpuProofs {
+            // No round until somebody wants one: all of a machine is at work for half a minute in each.
+            round_every: Some(0),
+            open_window: Some(45),
+        },
         ..short_sessions()
     }
 }

@@ -205,4 +205,8 @@ overrides! {
     governance: Governance {
         governance_unit: GovernanceUnit(BlockNumber),
     }
+    gpu_proofs: GpuProofs {
+        round_every: RoundEvery(u32),
+        open_window: OpenWindow(BlockNumber),
+    }
 }

@@ -207,6 +207,9 @@ mod runtime {
     // just gone.
     #[runtime::pallet_index(22)]
     pub type Authorship = pallet_authorship;
+    // After BlockEntropy: it looks for what the author of the last block has given.
+    #[runtime::pallet_index(23)]
+    pub type GpuProofs = surety_pallet_gpu_proofs;
 
     // Who decides, and what is paid out of the treasury.
     #[runtime::pallet_index(30)]

@@ -419,6 +419,21 @@ pub mod dynamic {
         #[codec(index = 0)]
         pub static GovernanceUnit: BlockNumber = DAYS;
     }
+
+    /// Parameters of gpu-proofs.
+    #[dynamic_pallet_params]
+    #[codec(index = 13)]
+    pub mod gpu_proofs {
+        /// Blocks of the chain without a round of the benchmark until one begins, on average. No round begins
+        /// while it is 0.
+        #[codec(index = 0)]
+        pub static RoundEvery: u32 = 6 * HOURS;
+
+        /// Blocks in which providers show what was drawn of their runs: a day at most, whatever this says.
+        /// Whoever does not loses what it has shown before, and no money.
+        #[codec(index = 1)]
+        pub static OpenWindow: BlockNumber = 20 * MINUTES;
+    }
 }
 
 /// What `set_parameter` is benchmarked with: the longest key and value.

@@ -11,6 +11,7 @@ use surety_channels::{
     Region, Request, SignedChunkStatement, SignedVoucher, Time,
 };
 use surety_dispute_game::bisection::Move;
+use surety_gpu_proofs::{Openings, Plan};
 use surety_proofs::{PartOpening, SegmentOpening, SignedStatement};
 use surety_types::model::{ModelManifest, Operation};
 use surety_types::task::{Bid, ResultClaim, TaskSpec};
@@ -436,6 +437,8 @@ pub enum Call {
         batch: BatchNumber,
         /// The receipt.
         receipt: Box<Batched<AccountId32>>,
+        /// Where it says more than the payer holds: the segment of its output in which that ends.
+        shown: Option<SegmentOpening>,
     },
     /// `Channels.show_point`: shows the receipt that points are in which a verifier has demanded.
     ShowPoint {
@@ -485,6 +488,20 @@ pub enum Call {
         operation: Operation,
         /// So many.
         busy: u32,
+    },
+    /// `GpuProofs.commit_run`: commits the provider to a run of the present round of the benchmark.
+    CommitRun {
+        /// What its seed was made with.
+        entropy: H256,
+        /// How large it is.
+        plan: Plan,
+        /// What all of its rows hash to.
+        root: H256,
+    },
+    /// `GpuProofs.open_run`: shows what was drawn of that run.
+    OpenRun {
+        /// It, up to the root.
+        openings: Box<Openings>,
     },
     /// `Balances.transfer_keep_alive`: sends money without closing the sender's account.
     Transfer {

@@ -8,6 +8,7 @@ mod error;
 mod event;
 #[cfg(any(test, feature = "testsuite"))]
 mod fake;
+mod gpu_proofs;
 mod refusal;
 pub mod sample;
 mod signer;
@@ -28,7 +29,10 @@ pub use channels::{
 pub use error::{ChainError, DispatchFault, ErrorClass};
 pub use event::{ChainEvent, EventField};
 #[cfg(any(test, feature = "testsuite"))]
-pub use fake::{FakeChain, FakeChannels, FakeDelegation, FakeDemand, FakeOffer, FakePoints, FakeState};
+pub use fake::{
+    FakeChain, FakeChannels, FakeDelegation, FakeDemand, FakeGpuProofs, FakeOffer, FakePoints, FakeState,
+};
+pub use gpu_proofs::{GpuProofsChain, GpuRound};
 pub use refusal::Refusal;
 pub use signer::{
     MessageSigner, MessageVerifier, Signer, VrfDraw, checked_draw, checked_points, is_message_signed,

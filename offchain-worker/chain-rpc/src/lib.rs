@@ -6,6 +6,7 @@ mod blocks;
 mod channels;
 mod connections;
 mod entries;
+mod gpu_proofs;
 mod link;
 mod node;
 mod nonces;

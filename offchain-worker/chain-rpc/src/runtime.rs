@@ -21,6 +21,8 @@ use surety_chain_client::{Balance, Call, CallName, ChainError, TaskInfo, sample}
 
 /// The pallet of payment channels.
 const CHANNELS: &str = "Channels";
+/// The pallet of the benchmark.
+const GPU_PROOFS: &str = "GpuProofs";
 
 /// Reads values of an entry as `T`, however the runtime writes them.
 pub(super) struct Reader<'a, T> {
@@ -65,7 +67,7 @@ impl Runtime {
         let entries = Entry::ALL.into_iter().map(|entry| runtime.check_entry(entry));
         let calls = sample::calls();
         let is_expected = |pallet| {
-            let is_optional = pallet == CHANNELS || STAKE.contains(&pallet);
+            let is_optional = [CHANNELS, GPU_PROOFS].contains(&pallet) || STAKE.contains(&pallet);
             !is_optional || runtime.has_pallet(pallet)
         };
         let calls = calls
@@ -282,6 +284,7 @@ impl Runtime {
             ),
         ];
         checked.extend(self.check_channels());
+        checked.extend(self.check_gpu_proofs());
         checked
     }
 
@@ -313,6 +316,11 @@ impl Runtime {
     /// Whether it has payment channels. Runtimes before it have none, and fit all the same.
     pub(super) fn has_channels(&self) -> bool {
         self.has_pallet(CHANNELS)
+    }
+
+    /// Whether it has rounds of the benchmark. Runtimes before it have none, and fit all the same.
+    pub(super) fn has_gpu_proofs(&self) -> bool {
+        self.has_pallet(GPU_PROOFS)
     }
 
     fn has_pallet(&self, name: &str) -> bool {

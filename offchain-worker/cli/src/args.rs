@@ -258,6 +258,9 @@ pub struct UpArgs {
     /// MODEL/generate=AMOUNT; repeatable [default: 0.001 SURE for a line, 0.0001 SURE for a token]
     #[arg(long, value_name = "PRICE")]
     pub price: Vec<PriceArg>,
+    /// Take part in rounds of the benchmark: auto (on a device), on or off [default: auto]
+    #[arg(long, value_name = "WHEN")]
+    pub benchmark: Option<String>,
 }
 
 /// Flags of providers and verifiers alike.

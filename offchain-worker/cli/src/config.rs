@@ -8,6 +8,7 @@ mod raw;
 use std::{
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
+    str::FromStr,
 };
 
 use figment::{
@@ -70,8 +71,35 @@ pub struct ProviderConfig {
     /// Most tasks at once, open bids and those that only wait for a window to end included: a bound on
     /// memory, since what does not fit into the time is not bid for.
     pub tasks_max: usize,
+    /// Whether it takes part in rounds of the benchmark.
+    pub benchmark: Participation,
     /// Where it is, as its offers over payment channels say, where it says so.
     pub region: Option<Region>,
+}
+
+/// When a provider takes part in rounds of the benchmark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Participation {
+    /// Where it has a device.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+impl FromStr for Participation {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "on" => Ok(Self::On),
+            "off" => Ok(Self::Off),
+            _ => Err(format!("{text:?}: say auto, on or off")),
+        }
+    }
 }
 
 /// How a worker works, whatever its role.
@@ -162,7 +190,7 @@ pub fn load(file: Option<&Path>, flags: RawConfig) -> Result<Config, ConfigError
 
 /// Settings that the environment can name: `SURETY_RPC`, `SURETY_PROVIDER_LISTEN='["127.0.0.1:4001"]'` and so
 /// on.
-const ENVIRONMENT: [&str; 36] = [
+const ENVIRONMENT: [&str; 37] = [
     "home",
     "rpc",
     "key_file",
@@ -179,6 +207,7 @@ const ENVIRONMENT: [&str; 36] = [
     "provider_device_memory_mib_max",
     "provider_units_per_second",
     "provider_tasks_max",
+    "provider_benchmark",
     "provider_region",
     "provider_metrics_listen",
     "provider_tip_max",
@@ -372,6 +401,9 @@ fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfi
         (1..=65_536).contains(&tasks_max),
         "provider.tasks_max: must be between 1 and 65536",
     );
+    let benchmark = raw
+        .benchmark
+        .and_then(|text| problems.check("provider.benchmark", text.parse()));
     let region = raw.region.and_then(|text| {
         let region = text.parse().map_err(|error| format!("{text:?}: {error}"));
         problems.check("provider.region", region)
@@ -385,6 +417,7 @@ fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfi
         prices,
         units_per_second,
         tasks_max,
+        benchmark: benchmark.unwrap_or_default(),
         region,
     }
 }

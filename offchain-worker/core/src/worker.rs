@@ -41,6 +41,11 @@ pub(crate) trait Duties: Default + Send + Sized {
 
     /// How far each of its tasks is, in one word.
     fn stages(worker: &Worker<Self>) -> impl Iterator<Item = &'static str>;
+
+    /// See [`Worker::spare_millis`].
+    fn spare_millis(_: &Worker<Self>) -> Option<u64> {
+        None
+    }
 }
 
 /// The state machine of a provider or a verifier. See the crate's documentation for what it promises.
@@ -144,6 +149,12 @@ impl<R: Role> Worker<R> {
     /// The stash it works for.
     pub fn stash(&self) -> &AccountId {
         &self.config.stash
+    }
+
+    /// Milliseconds for which nothing has to be computed, as far as promised results go; nothing where none
+    /// is promised.
+    pub fn spare_millis(&self) -> Option<u64> {
+        R::spare_millis(self)
     }
 
     /// How many tasks, or results of others, are how far.

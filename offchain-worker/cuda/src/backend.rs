@@ -8,6 +8,7 @@ pub const SOURCE: &str = concat!(
     include_str!("kernels/rows.cu"),
     include_str!("kernels/products.cu"),
     include_str!("kernels/attention.cu"),
+    include_str!("kernels/proofs.cu"),
 );
 
 /// How [`SOURCE`] is compiled, besides `GROUP`: nothing fused, nothing flushed, nothing approximate.

@@ -10,6 +10,7 @@ mod error;
 mod kernels;
 mod pooling;
 mod product;
+mod proofs;
 mod rows;
 mod sequences;
 mod weights;
@@ -23,6 +24,9 @@ pub use device::Device;
 pub use error::Error;
 pub use kernels::{Floats, Kernels, Numbers, Spans};
 pub use product::{Packed, Path, Rows};
+pub use proofs::{
+    DeviceMemory, DeviceMemoryError, OpenedMemory, bytes_needed, open_device_memory, rows_within,
+};
 pub use rows::Norm;
 pub use sequences::{SequenceRows, Sequences};
 pub use weights::{Quanta, Weights};

@@ -4,7 +4,11 @@
 
 mod suite;
 
-use surety_cuda::{Device, Kernels};
+use std::{sync::Arc, time::Instant};
+
+use sp_core::H256;
+use surety_cuda::{Device, DeviceMemory, Kernels, open_device_memory};
+use surety_gpu_proofs::run;
 
 #[test]
 #[ignore = "needs an NVIDIA device"]
@@ -34,6 +38,34 @@ fn a_device_equals_the_definition() {
     suite::rows_attend_alone_as_among_others(&mut kernels);
     suite::sequences_attend_together_as_alone(&mut kernels);
     suite::what_is_staged_leaves_in_its_order(&mut kernels);
+}
+
+/// The largest batches are a tree of three launches.
+#[test]
+#[ignore = "needs an NVIDIA device"]
+fn a_devices_runs_equal_a_processors() {
+    let mut memory = DeviceMemory::new(Device::open(0).unwrap(), u64::MAX, Arc::default());
+    suite::proofs::batches_equal_a_processors(&mut memory, &[1, 17, 150, 20_000]);
+    suite::proofs::runs_equal_a_processors(memory);
+}
+
+/// Says how fast it is; a processor would take long to say whether it is right.
+#[test]
+#[ignore = "needs an NVIDIA device"]
+fn a_device_makes_the_same_run_twice() {
+    const GIB: u64 = 1 << 30;
+    let mut opened = open_device_memory(0, 3 * GIB, Arc::default()).unwrap();
+    assert!(opened.rows_max > 1 << 20, "a GiB is free: {}", opened.rows_max);
+    let seed = H256::repeat_byte(1);
+    let mut root = || {
+        let begun = Instant::now();
+        let made = run(&mut opened.memory, opened.rows_max, &seed, |layers| layers < 16).unwrap();
+        let plan = made.job().plan();
+        let ms = begun.elapsed().as_millis() as u64;
+        println!("{} * 10^9 operations a second", plan.giga_operations(ms));
+        *made.root()
+    };
+    assert_eq!(root(), root());
 }
 
 /// On a machine without a device the reason is named; with one, a number that is too high is.

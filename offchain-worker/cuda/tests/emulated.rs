@@ -4,8 +4,14 @@
 mod emulator;
 mod suite;
 
-use emulator::{Emulator, Order};
-use surety_cuda::{Capped, Error, GpuBackend, Kernels};
+use std::sync::{Arc, atomic::Ordering};
+
+use emulator::{Emulator, Order, Piece};
+use surety_cuda::{
+    Argument, Capped, DeviceMemory, DeviceMemoryError, Error, GpuBackend, Kernels, Product, Shape,
+    bytes_needed, rows_within,
+};
+use surety_gpu_proofs::{BATCHES, Failure, Memory, ROWS_MAX, run};
 
 /// Where a barrier is missing, the order in which threads run shows.
 fn both_orders(check: impl Fn(&mut Kernels<Emulator>)) {
@@ -121,4 +127,178 @@ fn no_more_memory_is_taken_than_the_cap_allows() {
     machine.allocate(1000).unwrap();
     let emulator = Emulator::start(Order::Forwards);
     suite::rows_attend_alone_as_among_others(&mut Kernels::new(Capped::new(emulator, 1 << 24)).unwrap());
+}
+
+fn memory(order: Order) -> DeviceMemory<Emulator> {
+    DeviceMemory::new(Emulator::start(order), u64::MAX, Arc::default())
+}
+
+/// Half a minute of a processor: tensor cores are played product by product.
+#[test]
+fn runs_equal_a_processors() {
+    suite::proofs::runs_equal_a_processors(memory(Order::Forwards));
+}
+
+#[test]
+fn batches_of_runs_equal_a_processors() {
+    for order in [Order::Forwards, Order::Backwards] {
+        suite::proofs::batches_equal_a_processors(&mut memory(order), &[1, 17, 150]);
+    }
+}
+
+/// A machine that takes what is said to be needed and no more.
+#[test]
+fn a_run_takes_the_memory_that_it_says() {
+    let (job, smaller) = (suite::proofs::job(130, 1), suite::proofs::job(1, 1));
+    let rows = job.plan().rows;
+    let needed = bytes_needed(rows);
+    let on = |bytes: u64, bytes_max: u64| {
+        let machine = Capped::new(Emulator::start(Order::Forwards), bytes);
+        DeviceMemory::new(machine, bytes_max, Arc::default())
+    };
+    let mut all = on(needed, needed);
+    // The first run's memory goes to the next one's.
+    for job in [&smaller, &job, &smaller] {
+        all.fill(job).unwrap();
+        all.step(job, 1, 0).unwrap();
+    }
+    let (used, max) = (0, needed - 1);
+    let refused = DeviceMemoryError::Device(Error::MemoryCap { needed, used, max });
+    assert_eq!(on(needed, max).fill(&job), Err(refused));
+    // What a machine has not is its own to say, and smaller runs go on.
+    let mut little = on(max, u64::MAX);
+    let refused = little.fill(&job);
+    assert!(
+        matches!(
+            refused,
+            Err(DeviceMemoryError::Device(Error::MemoryCap { max: found, .. })) if found == max
+        ),
+        "{refused:?}"
+    );
+    assert_eq!(little.step(&job, 1, 0), Err(DeviceMemoryError::NotHeld));
+    little.fill(&smaller).unwrap();
+    little.step(&smaller, 1, 0).unwrap();
+    little.release();
+    assert_eq!(little.step(&smaller, 1, 0), Err(DeviceMemoryError::NotHeld));
+}
+
+#[test]
+fn as_many_rows_fit_as_are_said_to() {
+    assert_eq!(rows_within(0), 0);
+    assert_eq!(rows_within(u64::MAX), ROWS_MAX);
+    for rows in [1, 2, 127, 128, 129, 1 << 15, ROWS_MAX / BATCHES].map(|batch| batch * BATCHES) {
+        assert_eq!(rows_within(bytes_needed(rows)), rows);
+        assert_eq!(rows_within(bytes_needed(rows) - 1), rows - BATCHES);
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_ends_and_the_next_begins_anew() {
+    let stop = Arc::default();
+    let mut memory = DeviceMemory::new(Emulator::start(Order::Forwards), u64::MAX, Arc::clone(&stop));
+    let job = suite::proofs::job(1, 2);
+    memory.fill(&job).unwrap();
+    let root = memory.step(&job, 1, 0).unwrap();
+    stop.store(true, Ordering::Relaxed);
+    assert_eq!(memory.step(&job, 1, 1), Err(DeviceMemoryError::Stopped));
+    let stopped = run(&mut memory, BATCHES, &Default::default(), |_| true);
+    assert_eq!(stopped.err(), Some(Failure::Memory(DeviceMemoryError::Stopped)));
+    stop.store(false, Ordering::Relaxed);
+    memory.fill(&job).unwrap();
+    assert_eq!(memory.step(&job, 1, 0), Ok(root));
+}
+
+#[test]
+fn nothing_is_told_of_what_is_not_held() {
+    let not_held = DeviceMemoryError::NotHeld;
+    let mut memory = memory(Order::Forwards);
+    let (job, other) = (suite::proofs::job(1, 3), suite::proofs::job(2, 3));
+    assert_eq!(memory.row(0), Err(not_held.clone()));
+    assert_eq!(memory.step(&job, 1, 0), Err(not_held.clone()));
+    memory.fill(&job).unwrap();
+    assert_eq!(memory.digests(), Err(not_held.clone()), "no batch was computed");
+    assert_eq!(memory.row(BATCHES), Err(not_held.clone()));
+    assert_eq!(memory.step(&job, 1, BATCHES), Err(not_held.clone()));
+    assert_eq!(memory.step(&other, 1, 0), Err(not_held.clone()));
+    memory.step(&job, 1, 0).unwrap();
+    assert_eq!(memory.digests().unwrap().len(), 1);
+    memory.fill(&job).unwrap();
+    assert_eq!(memory.digests(), Err(not_held), "they were another run's");
+}
+
+/// A device that has no memory left, or vanishes after so many launches.
+struct Failing {
+    machine: Emulator,
+    launches_left: u32,
+    is_full: bool,
+}
+
+impl GpuBackend for Failing {
+    type Memory = Piece;
+
+    fn allocate(&mut self, bytes: usize) -> Result<Piece, Error> {
+        if self.is_full {
+            Err(Error::OutOfMemory(bytes))
+        } else {
+            self.machine.allocate(bytes)
+        }
+    }
+
+    fn write(&mut self, into: &mut Piece, bytes: &[u8]) -> Result<(), Error> {
+        self.machine.write(into, bytes)
+    }
+
+    fn read(&mut self, from: &Piece, bytes: &mut [u8]) -> Result<(), Error> {
+        self.machine.read(from, bytes)
+    }
+
+    fn launch(&mut self, kernel: &str, shape: Shape, arguments: &[Argument<'_, Piece>]) -> Result<(), Error> {
+        self.launches_left = self.launches_left.checked_sub(1).ok_or_else(vanished)?;
+        self.machine.launch(kernel, shape, arguments)
+    }
+
+    fn product(&mut self, product: &Product<'_, Piece>) -> Result<bool, Error> {
+        self.machine.product(product)
+    }
+}
+
+fn vanished() -> Error {
+    Error::Lost("it is gone".into())
+}
+
+#[test]
+fn a_device_that_vanishes_or_is_full_ends_a_run_and_says_so() {
+    let failure = |launches_left, is_full| {
+        let machine = Failing {
+            machine: Emulator::start(Order::Forwards),
+            launches_left,
+            is_full,
+        };
+        let mut memory = DeviceMemory::new(machine, u64::MAX, Arc::default());
+        run(&mut memory, BATCHES, &Default::default(), |_| false).err()
+    };
+    let expected = |error| Some(Failure::Memory(DeviceMemoryError::Device(error)));
+    // While it is filled, and with every kernel of the batches after.
+    for launches_left in 0..12 {
+        assert_eq!(
+            failure(launches_left, false),
+            expected(vanished()),
+            "{launches_left}"
+        );
+    }
+    let state = BATCHES as usize * 1024;
+    assert_eq!(failure(0, true), expected(Error::OutOfMemory(state)));
+}
+
+/// Where no device can be had, it is named why.
+#[test]
+fn no_run_begins_on_a_device_that_is_not_there() {
+    let error = surety_cuda::open_device_memory(usize::MAX, u64::MAX, Arc::default()).err();
+    assert!(
+        matches!(
+            error,
+            Some(Error::NotBuilt | Error::NoDriver | Error::NoDevice(_))
+        ),
+        "{error:?}"
+    );
 }

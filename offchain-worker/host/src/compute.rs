@@ -11,11 +11,12 @@ use surety_engine::{Devices, Engine, EngineError, EnginePool, Job, JobSink, Outc
 use surety_types::{ModelId, model::Operation, task::ResultClaim, trust::ItemsFound};
 use surety_worker_core::{Event, Failure};
 
-use super::vitals::Vitals;
+use super::{pauses::Pauses, vitals::Vitals};
 
 /// The pool and the models that are loaded into it.
 pub struct Engines {
-    pool: EnginePool,
+    pool: Arc<EnginePool>,
+    pauses: Pauses,
     loaded: BTreeMap<ModelId, Arc<dyn Engine>>,
     vitals: Arc<Vitals>,
     measured: Arc<Mutex<VecDeque<Event>>>,
@@ -30,6 +31,11 @@ impl Engines {
         self.pool.devices()
     }
 
+    /// What has engines stand aside.
+    pub const fn pauses(&self) -> &Pauses {
+        &self.pauses
+    }
+
     /// Models that are ready to run.
     pub fn new(
         pool: EnginePool,
@@ -37,7 +43,9 @@ impl Engines {
         vitals: Arc<Vitals>,
     ) -> Self {
         let loaded = loaded.into_iter().map(|engine| (engine.manifest().id(), engine));
+        let pool = Arc::new(pool);
         Self {
+            pauses: Pauses::new(&pool),
             pool,
             loaded: loaded.collect(),
             vitals,
@@ -198,13 +206,13 @@ thread_local! {
 
 /// Measures what a job's own work takes, and adds it to what was computed in its thread when it ends, even by
 /// a panic: it is no time of the job beneath it.
-struct OwnTime {
+pub(super) struct OwnTime {
     before: u64,
     started: Instant,
 }
 
 impl OwnTime {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         Self {
             before: COMPUTED.get(),
             started: Instant::now(),

@@ -3,7 +3,7 @@
 //! What it does about each task is core's, as always; this only tells what is still open, and when nothing
 //! is.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use surety_chain_client::{AccountId, Balance, BlockNumber, RoundRecord};
 use surety_types::{
@@ -107,6 +107,10 @@ impl<C: Core> Core for Draining<C> {
 
     fn progress(&self) -> BTreeMap<&'static str, usize> {
         self.core.progress()
+    }
+
+    fn spare(&self) -> Option<Duration> {
+        self.core.spare()
     }
 }
 

@@ -17,6 +17,7 @@ pub mod machine;
 mod moves;
 mod offers;
 mod outputs;
+mod pauses;
 mod retry;
 mod samples;
 mod served;
@@ -35,6 +36,7 @@ mod work;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use surety_access::OwnOutputs;
@@ -54,6 +56,7 @@ pub use drain::{Draining, Duty, Open, Still};
 pub use error::{HostError, Result};
 pub use heartbeat::Registration;
 pub use moves::Traces;
+pub use pauses::{Pause, PauseError, Pauses};
 pub use speeds::Speeds;
 pub use vitals::{Vitals, server::bind as bind_metrics};
 
@@ -95,6 +98,10 @@ pub trait Core: Send {
 
     /// How many of its tasks are how far.
     fn progress(&self) -> BTreeMap<&'static str, usize>;
+
+    /// For how long nothing has to be computed, as far as promised results go; nothing where none is
+    /// promised.
+    fn spare(&self) -> Option<Duration>;
 }
 
 impl<R: Role> Core for Worker<R> {
@@ -105,6 +112,10 @@ impl<R: Role> Core for Worker<R> {
     fn progress(&self) -> BTreeMap<&'static str, usize> {
         self.stages()
     }
+
+    fn spare(&self) -> Option<Duration> {
+        self.spare_millis().map(Duration::from_millis)
+    }
 }
 
 impl Core for Box<dyn Core> {
@@ -114,6 +125,10 @@ impl Core for Box<dyn Core> {
 
     fn progress(&self) -> BTreeMap<&'static str, usize> {
         (**self).progress()
+    }
+
+    fn spare(&self) -> Option<Duration> {
+        (**self).spare()
     }
 }
 
@@ -150,6 +165,8 @@ pub struct Host<C> {
     is_restored: bool,
     /// Whether the core knows that the journal is down to its reserve.
     is_short: bool,
+    /// Whether the core has seen what is promised on the chain.
+    sees: bool,
 }
 
 impl<C: Core> Host<C> {
@@ -176,6 +193,7 @@ impl<C: Core> Host<C> {
             audited: audits::audited(records),
             is_restored: false,
             is_short: false,
+            sees: false,
         }
     }
 
@@ -332,12 +350,17 @@ impl<C: Core> Host<C> {
             _ => {}
         }
         log_event(&event);
+        let is_final = matches!(event, Event::Finalized { .. });
         self.step(event, stop).await?;
+        self.sees |= is_final;
         for measured in self.tools.engines.take_measured() {
             if let Some(speeds) = &mut self.speeds {
                 speeds.note(&measured);
             }
             self.step(measured, stop).await?;
+        }
+        if self.sees {
+            self.tools.engines.pauses().note(self.core.spare());
         }
         self.show();
         Ok(())

@@ -179,7 +179,7 @@ impl Desk {
                 due.push(Errand {
                     purpose: Purpose::Supply(task, part),
                     call: None,
-                    head_of: None,
+                    segment_of: None,
                     part: Some(Box::new(demanded)),
                     is_pressing: until.saturating_sub(sight.time) <= self.parts.config.margin,
                 });

@@ -6,7 +6,10 @@ use surety_channel_calls::{
     message::NotShown,
     payee::{Duty, RedeemPolicy, Shown},
 };
-use surety_channels::{BatchNumber, ChunkStatement, End, counted_for, view::Wanted};
+use surety_channels::{
+    BatchNumber, ChunkStatement, End, counted_for,
+    view::{Says, Wanted},
+};
 
 use crate::{
     desk::Desk,
@@ -39,7 +42,9 @@ impl Desk {
         for demand in demands {
             let left = demand.until.saturating_sub(sight.time);
             let found = match demand.wanted {
-                Wanted::Receipt { channel, nonce, .. } => {
+                Wanted::Receipt {
+                    channel, nonce, says, ..
+                } => {
                     let shown = self.payee.open_receipt(channel, nonce);
                     if shown.is_none() && self.payee.request(channel, nonce).is_some() {
                         let window = sight.rules.supply_window;
@@ -53,7 +58,7 @@ impl Desk {
                         unbatched.push((demand.until, (channel, nonce)));
                         continue;
                     }
-                    shown.map(|shown| shown_receipt(demand.demander.clone(), shown))
+                    shown.map(|shown| shown_receipt(demand.demander.clone(), &says, shown))
                 }
                 Wanted::Point { batch, point } => {
                     let shown = self.at_point(sight, batch, point);
@@ -190,15 +195,24 @@ impl Desk {
     }
 }
 
-fn shown_receipt(demander: AccountId, shown: Shown) -> Errand {
+/// Where its payer has heard less than it says, that it goes on from there is shown with it.
+fn shown_receipt(demander: AccountId, says: &Says, shown: Shown) -> Errand {
     let statement = &shown.batched.statement;
     let of = (statement.channel, statement.nonce);
+    let segment = match says {
+        Says::GoesOn(heard) => heard.segment_in(statement),
+        Says::This(_) => None,
+    };
     let call = Call::ShowReceipt {
         demander: demander.clone(),
         batch: shown.batch,
         receipt: Box::new(shown.batched),
+        shown: None,
     };
-    Errand::new(Purpose::Show(demander, of), call)
+    Errand {
+        segment_of: segment.map(|segment| (of, segment)),
+        ..Errand::new(Purpose::Show(demander, of), call)
+    }
 }
 
 /// Of a generation that a stop id has ended the first segment is shown with it. All points of a demander that
@@ -215,7 +229,7 @@ fn shown_point(demander: AccountId, batch: BatchNumber, shown: Shown) -> Errand 
         head: None,
     };
     Errand {
-        head_of: stops.then_some(of),
+        segment_of: stops.then_some((of, 0)),
         ..Errand::new(Purpose::ShowPoint(demander, batch, of), call)
     }
 }

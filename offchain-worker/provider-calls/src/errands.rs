@@ -81,8 +81,8 @@ pub(crate) struct Errand {
     pub(crate) purpose: Purpose,
     /// Nothing where only what was sent before is waited for.
     pub(crate) call: Option<Call>,
-    /// Of this request the first segment of what was said is shown with it.
-    pub(crate) head_of: Option<CallId>,
+    /// Of this request this segment of what was said is shown with it, which is read when it is sent.
+    pub(crate) segment_of: Option<(CallId, u32)>,
     /// The call shows this, which is read when it is sent.
     pub(crate) part: Option<Box<Demanded>>,
     /// It is worth a tip.
@@ -94,7 +94,7 @@ impl Errand {
         Self {
             purpose,
             call: Some(call),
-            head_of: None,
+            segment_of: None,
             part: None,
             is_pressing: false,
         }
@@ -197,11 +197,11 @@ async fn carry(parts: &Parts, errand: Errand, mut newest: watch::Receiver<BlockN
     let Errand {
         purpose,
         call,
-        head_of,
+        segment_of,
         part,
         is_pressing,
     } = errand;
-    let call = match whole(parts, call, head_of, part).await {
+    let call = match whole(parts, call, segment_of, part).await {
         Ok(call) => call,
         Err(error) => {
             let settled = *newest.borrow();
@@ -228,11 +228,25 @@ async fn carry(parts: &Parts, errand: Errand, mut newest: watch::Receiver<BlockN
 async fn whole(
     parts: &Parts,
     mut call: Option<Call>,
-    head_of: Option<CallId>,
+    segment_of: Option<(CallId, u32)>,
     part: Option<Box<Demanded>>,
 ) -> Result<Option<Call>, CallsError> {
-    if let (Some(of), Some(Call::ShowPoint { head, .. })) = (head_of, &mut call) {
-        *head = read::head(parts, of).await?;
+    if let Some((of, segment)) = segment_of {
+        let found = read::segment(parts, of, segment).await?;
+        match &mut call {
+            Some(Call::ShowReceipt { receipt, .. })
+                if found.row_digest(receipt.statement.bytes) != Some(receipt.statement.output) =>
+            {
+                // It would be refused for its fee.
+                return Err(CallsError::Journal(
+                    "an answer that has to be shown is not all there".into(),
+                ));
+            }
+            Some(Call::ShowPoint { head: shown, .. } | Call::ShowReceipt { shown, .. }) => {
+                *shown = Some(found);
+            }
+            _ => {}
+        }
     }
     match part {
         Some(demanded) => Ok(Some(supply(parts, *demanded).await?)),

@@ -357,7 +357,7 @@ impl Desk {
             let wait = Errand {
                 purpose: Purpose::Commit,
                 call: None,
-                head_of: None,
+                segment_of: None,
                 part: None,
                 is_pressing: false,
             };

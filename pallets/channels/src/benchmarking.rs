@@ -276,17 +276,18 @@ mod benchmarks {
         assert_eq!(demanded::<T>(&stash, &verifier), DEMANDS_MAX);
     }
 
-    /// The receipt at the end of the largest batch. Half of the price, and what was held back, are paid.
+    /// The receipt at the end of the largest batch, of the longest answer, of which all but a byte was heard.
+    /// Half of the price, and what was held back, are paid.
     #[benchmark]
     fn show_receipt() {
         let (stash, agent) = provider::<T>();
         fill_batches::<T>(late::<T>());
-        let (statement, _) = receipt::<T>(&T::Disputes::request_for_benchmark());
+        let (held, statement, shown) = longest::<T>();
         let key: T::AccountId = account("key", 0, 0);
         let wanted = Wanted::Receipt {
             channel: CHANNEL,
             nonce: statement.nonce,
-            says: Says::of(&statement, &T::Genesis::get()),
+            says: Says::of(&held, &T::Genesis::get()),
             counted: Some((BATCH, BATCH)),
         };
         let all = points(BATCH, DEMANDS_MAX - 1).chain([wanted]);
@@ -297,7 +298,13 @@ mod benchmarks {
         put_root::<T>(BATCH, root);
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(agent), key.clone(), BATCH, Box::new(batched));
+        _(
+            RawOrigin::Signed(agent),
+            key.clone(),
+            BATCH,
+            Box::new(batched),
+            Some(shown),
+        );
 
         assert_eq!(demanded::<T>(&stash, &key), DEMANDS_MAX - 1);
         assert_eq!(purse::<T>().paid, 1_000);

@@ -652,6 +652,9 @@ pub mod pallet {
         AlreadyCounted,
         /// Nobody has demanded that, or it is something else. Show what the demand names.
         NotDemanded,
+        /// The receipt says more than the payer holds, and it is not shown that it goes on from there. Show
+        /// the segment of its output in which that ends.
+        BeginningNotShown,
         /// The receipt's number was counted, and this batch is not final, or void. Show it in the one that
         /// was counted.
         NotSettled,
@@ -852,8 +855,10 @@ pub mod pallet {
         }
 
         /// Shows the receipt that a payer has demanded, in one of the batches of the provider that the caller
-        /// is the agent of: a final one where its number was counted. With the last that is demanded of the
-        /// channel what that has held back is paid.
+        /// is the agent of: a final one where its number was counted. Of an answer of which the payer holds a
+        /// part the receipt goes on from that: where it says more, `shown` is the segment of its output in
+        /// which what the payer holds ends. With the last that is demanded of the channel what that has held
+        /// back is paid.
         #[pallet::call_index(20)]
         #[pallet::weight((<T as Config>::WeightInfo::show_receipt(), DispatchClass::Operational))]
         pub fn show_receipt(
@@ -861,8 +866,10 @@ pub mod pallet {
             demander: T::AccountId,
             batch: BatchNumber,
             receipt: Box<Batched<T::AccountId>>,
+            shown: Option<SegmentOpening>,
         ) -> DispatchResult {
-            Self::do_show_receipt(&ensure_signed(origin)?, &demander, batch, &receipt)
+            let agent = ensure_signed(origin)?;
+            Self::do_show_receipt(&agent, &demander, (batch, &receipt), shown.as_ref())
         }
 
         /// Shows the receipt that points are in which a verifier has demanded, and what was asked for. A

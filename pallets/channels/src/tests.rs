@@ -1,5 +1,6 @@
 //! What payers and payees can count on.
 
+mod beginnings;
 mod demands;
 mod disputes;
 mod holds;

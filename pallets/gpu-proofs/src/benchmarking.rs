@@ -14,15 +14,15 @@ use frame_support::traits::{Get, Time};
 use frame_system::{RawOrigin, pallet_prelude::BlockNumberFor};
 use sp_core::H256;
 use sp_runtime::traits::{BlockNumberProvider, One, Zero};
-use surety_gpu_proofs::{Job, Plan, draw, for_benchmark, seed};
+use surety_gpu_proofs::{Job, Plan, Standing, draw, for_benchmark, seed};
 use surety_types::{
     stake::Role,
     traits::{BlockEntropy, StakeLedger},
 };
 
 use crate::{
-    Call, Commitment, Commitments, Config, CurrentRound, Gathered, Measurements, Pallet, Round, RoundOf,
-    RoundsBegun, Stage,
+    Call, Commitment, Commitments, Config, CurrentRound, Gathered, Measurement, Measurements, Pallet, Round,
+    RoundOf, RoundsBegun, Stage,
 };
 
 const ENTROPY: H256 = H256::repeat_byte(1);
@@ -46,6 +46,28 @@ fn enter<T: Config>(stage: Stage<BlockNumberFor<T>>) {
         window_ms: T::RunWindow::get(),
         stage,
     });
+}
+
+/// Somebody who has shown a run, and has committed to one of the round that there is now.
+pub(crate) fn measure<T: Config>(stash: &T::AccountId) {
+    enter::<T>(Stage::Running {
+        entropy: ENTROPY,
+        since_ms: T::Time::now(),
+        blocks: 0,
+        last_ms: 0,
+    });
+    let commitment = Commitment {
+        round: 1,
+        plan: PLAN,
+        root: ENTROPY,
+    };
+    Commitments::<T>::insert(stash, commitment);
+    let measurement = Measurement {
+        giga_operations: PLAN.giga_operations(T::RunWindow::get()),
+        memory_mib: PLAN.memory_mib(),
+        standing: Standing::passed(None, 0, false),
+    };
+    Measurements::<T>::insert(stash, measurement);
 }
 
 #[benchmarks]

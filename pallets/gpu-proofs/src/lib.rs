@@ -12,7 +12,7 @@
 extern crate alloc;
 
 pub use pallet::*;
-pub use types::{Commitment, Gathered, MeasuredView, Measurement, Round, Stage};
+pub use types::{Commitment, Gathered, Measurement, Round, Stage};
 pub use weights::WeightInfo;
 
 #[cfg(feature = "runtime-benchmarks")]
@@ -26,6 +26,7 @@ mod tests;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 mod types;
+mod view;
 mod weights;
 
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -51,7 +52,7 @@ pub mod pallet {
     use frame_system::pallet_prelude::*;
     use sp_core::H256;
     use sp_runtime::traits::BlockNumberProvider;
-    use surety_gpu_proofs::{Fault, Openings, Plan};
+    use surety_gpu_proofs::{Fault, MeasuredView, Openings, Plan};
     use surety_types::traits::{BlockEntropy, StakeLedger, StashClosed};
 
     use super::*;
@@ -184,11 +185,14 @@ pub mod pallet {
         AlreadyCommitted,
         /// No round takes samples now. Wait for `SamplesDrawn`.
         NotOpening,
-        /// The provider has not committed to a run of this round, or has shown its samples.
+        /// The provider has not committed to a run of this round, or has shown its samples. There is nothing
+        /// to do until the next round.
         NothingToOpen,
-        /// There are more or fewer samples, or rows of one, than were drawn.
+        /// There are more or fewer samples, or rows of one, than were drawn. Show those that `draw` of
+        /// `surety-gpu-proofs` gives for the run and what `SamplesDrawn` says.
         WrongCount,
-        /// A row is not the one that was committed to.
+        /// A row is not the one that was committed to. Compute the run again from the round's entropy, with
+        /// the plan that was committed to, and show its rows.
         WrongRow,
         /// A cell does not follow from the rows that it is computed from: the run was not computed, or by a
         /// device that errs. Look at the worker's log.
@@ -237,13 +241,7 @@ pub mod pallet {
         /// How fast a provider was measured to be, and over how much memory; nothing where that counts no
         /// more, or it never was. Whatever it declares.
         pub fn measured(stash: T::AccountId) -> Option<MeasuredView> {
-            let measurement = Self::measurement(&stash)?;
-            Some(MeasuredView {
-                tier: measurement.tier(),
-                giga_operations: measurement.giga_operations,
-                memory_mib: measurement.memory_mib,
-                rounds_missed: measurement.standing.missed(RoundsOver::<T>::get()),
-            })
+            Self::measured_view(&stash)
         }
     }
 

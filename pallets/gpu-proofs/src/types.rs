@@ -106,16 +106,3 @@ impl Measurement {
         Tier::of(self.giga_operations)
     }
 }
-
-/// What clients are told of a provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
-pub struct MeasuredView {
-    /// The tier that its speed is in.
-    pub tier: Tier,
-    /// Speed, in 10^9 operations a second on 8-bit integers: no more than it has.
-    pub giga_operations: u32,
-    /// Memory that it was computed over, in MiB.
-    pub memory_mib: u32,
-    /// Rounds that it has missed since: one, or none.
-    pub rounds_missed: u32,
-}

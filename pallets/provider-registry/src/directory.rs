@@ -2,12 +2,17 @@
 
 use frame_support::traits::Get;
 use sp_runtime::traits::Saturating;
-use surety_types::traits::{Admission, Jail, ProviderDirectory, StashClosed};
+use surety_types::{
+    speed::Tier,
+    traits::{Admission, Jail, MeasuredSpeed, ProviderDirectory, StashClosed},
+};
 
 use crate::{Config, Event, Pallet, ProviderOf, Providers};
 
-/// The weight of every provider until the chain can check a measured one; the README says why.
+/// The weight of a provider that was not measured, or is slow; the README says why they are what they are.
 pub(crate) const WEIGHT_NEUTRAL: u32 = 1_000;
+pub(crate) const WEIGHT_B: u32 = 1_100;
+pub(crate) const WEIGHT_A: u32 = 1_250;
 
 impl<T: Config> ProviderDirectory<T::AccountId> for Pallet<T> {
     fn is_available(stash: &T::AccountId) -> bool {
@@ -20,13 +25,18 @@ impl<T: Config> ProviderDirectory<T::AccountId> for Pallet<T> {
             && T::Admission::is_admitted(stash)
     }
 
-    fn weight(_stash: &T::AccountId) -> u32 {
-        WEIGHT_NEUTRAL
+    fn weight(stash: &T::AccountId) -> u32 {
+        match T::Speed::measured(stash).map(|measured| measured.tier) {
+            Some(Tier::A) => WEIGHT_A,
+            Some(Tier::B) => WEIGHT_B,
+            Some(Tier::C) | None => WEIGHT_NEUTRAL,
+        }
     }
 
     #[cfg(feature = "runtime-benchmarks")]
     fn register_for_benchmark(stash: &T::AccountId) {
         T::Admission::admit_for_benchmark(stash);
+        T::Speed::measure_for_benchmark(stash);
         Providers::<T>::insert(stash, crate::benchmarking::largest::<T>());
     }
 }

@@ -48,7 +48,7 @@ pub mod pallet {
         history::{Page, TaskHistory},
         multiaddr::{Endpoints, MultiaddrFault},
         provider::DeviceProfile,
-        traits::{Admission, Jail, StakeLedger},
+        traits::{Admission, Jail, MeasuredSpeed, StakeLedger},
     };
 
     use super::*;
@@ -77,6 +77,9 @@ pub mod pallet {
 
         /// Who gets no work because it was at fault.
         type Jail: Jail<Self::AccountId>;
+
+        /// How fast providers were measured to be.
+        type Speed: MeasuredSpeed<Self::AccountId>;
 
         /// Who worked on what, for views alone.
         type Tasks: TaskHistory<Self::AccountId, Self::Balance>;

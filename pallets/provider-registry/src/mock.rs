@@ -2,13 +2,15 @@
 
 use frame_support::{BoundedVec, assert_ok, derive_impl, parameter_types};
 use sp_runtime::BuildStorage;
+use std::collections::BTreeMap;
 use surety_pallet_test_kit::{AccountId, Balance, MockStake};
 use surety_types::{
     model::Name,
     multiaddr::{Endpoint, Endpoints},
     provider::{DeviceKind, DeviceProfile},
+    speed::{MeasuredView, Tier},
     stake::Role,
-    traits::{Admission, Jail},
+    traits::{Admission, Jail, MeasuredSpeed},
 };
 
 use crate as pallet_provider_registry;
@@ -53,6 +55,7 @@ impl frame_system::Config for Test {
 parameter_types! {
     pub static JailedStashes: Vec<AccountId> = Vec::new();
     pub static Refused: Vec<AccountId> = Vec::new();
+    pub static Speeds: BTreeMap<AccountId, u32> = BTreeMap::new();
 }
 
 /// Refuses whom a test names.
@@ -80,12 +83,31 @@ impl Jail<AccountId> for Jailed {
     }
 }
 
+/// Measured as a test says, in 10^9 operations a second.
+pub struct Measured;
+
+impl MeasuredSpeed<AccountId> for Measured {
+    fn measured(stash: &AccountId) -> Option<MeasuredView> {
+        let speed = Speeds::get().get(stash).copied();
+        speed.map(|giga_operations| MeasuredView {
+            tier: Tier::of(giga_operations),
+            giga_operations,
+            memory_mib: 1_024,
+            rounds_missed: 0,
+        })
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn measure_for_benchmark(_: &AccountId) {}
+}
+
 impl pallet_provider_registry::Config for Test {
     type Balance = Balance;
     type Stake = MockStake;
     type HeartbeatWindow = HeartbeatWindow;
     type Admission = Admitted;
     type Jail = Jailed;
+    type Speed = Measured;
     type Tasks = ();
     type WeightInfo = ();
 }
@@ -99,6 +121,7 @@ impl TestExt {
     pub(crate) fn new() -> Self {
         surety_pallet_test_kit::reset();
         Refused::take();
+        Speeds::take();
         let registered = Vec::new();
         Self { registered }
     }

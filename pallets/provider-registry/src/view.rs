@@ -5,7 +5,7 @@ use alloc::collections::BTreeSet;
 use surety_types::{
     ModelId, TaskId,
     history::{Page, ProviderView, TaskHistory},
-    traits::ProviderDirectory,
+    traits::{MeasuredSpeed, ProviderDirectory},
 };
 
 use crate::{Config, Pallet, ProviderViewOf, Providers};
@@ -14,10 +14,12 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn view(stash: T::AccountId) -> Option<ProviderViewOf<T>> {
         let entry = Providers::<T>::get(&stash)?;
         let is_available = Self::is_available(&stash);
+        let measured = T::Speed::measured(&stash);
         Some(ProviderView {
             stash,
             entry,
             is_available,
+            measured,
         })
     }
 

@@ -33,7 +33,7 @@ pub struct Candidate<AccountId> {
     pub price: Balance,
     /// Seconds within which it expects to commit.
     pub seconds: u32,
-    /// Its speed times reputation, in thousandths of a neutral provider.
+    /// By the speed that was measured, in thousandths of a neutral provider.
     pub weight: u32,
 }
 

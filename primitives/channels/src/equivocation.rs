@@ -89,25 +89,53 @@ pub fn incompatible<AccountId: PartialEq>(
     if !one.is_of_one_answer(other) {
         return None;
     }
-    if one.request != other.request {
-        return Some(Clash::Request);
-    }
     let (shorter, longer) = if one.bytes <= other.bytes {
         (one, other)
     } else {
         (other, one)
     };
+    let is_other = || extends(shorter, longer, shown) == Some(false);
+    clash_beside_output(shorter, longer).or_else(|| is_other().then_some(Clash::Output))
+}
+
+/// How two statements of one answer contradict each other, whatever they say, of which the first is no
+/// longer.
+fn clash_beside_output<AccountId>(
+    shorter: &ChunkStatement<AccountId>,
+    longer: &ChunkStatement<AccountId>,
+) -> Option<Clash> {
+    if shorter.request != longer.request {
+        return Some(Clash::Request);
+    }
     let are_as_long = shorter.bytes == longer.bytes;
     let counts_less = shorter.units > longer.units || shorter.price > longer.price;
     if counts_less || (are_as_long && (shorter.units, shorter.price) != (longer.units, longer.price)) {
         return Some(Clash::Amount);
     }
     match (shorter.end, longer.end) {
-        (Some(_), _) if !are_as_long => return Some(Clash::AfterEnd),
-        (Some(one), Some(other)) if one != other => return Some(Clash::Ends),
-        _ => {}
+        (Some(_), _) if !are_as_long => Some(Clash::AfterEnd),
+        (Some(one), Some(other)) if one != other => Some(Clash::Ends),
+        _ => None,
     }
-    (extends(shorter, longer, shown) == Some(false)).then_some(Clash::Output)
+}
+
+/// Whether `later` is a statement of the same request that says all that `held` says, and counts no less:
+/// nothing while that is not shown, as in [`extends`]. That both are of one answer is for the caller to see
+/// to.
+///
+/// More than that they do not clash: two that do clash are [`incompatible`] only once that is shown. And more
+/// than the bytes: the same ones may be right for another request, and no point meets a receipt that says
+/// that it costs nothing.
+pub fn goes_on<AccountId>(
+    held: &ChunkStatement<AccountId>,
+    later: &ChunkStatement<AccountId>,
+    shown: Option<&SegmentOpening>,
+) -> Option<bool> {
+    let is_less = later.bytes < held.bytes;
+    if is_less || clash_beside_output(held, later).is_some() {
+        return Some(false);
+    }
+    extends(held, later, shown)
 }
 
 /// Two statements that contradict each other, as anybody can report them.

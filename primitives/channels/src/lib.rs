@@ -31,7 +31,7 @@ pub use batch::{
     ReceiptOpening, Unbatchable,
 };
 pub use counted::{Counted, counted_for, demandable_for, deposit_season, kept_back_for, paid_after};
-pub use equivocation::{Clash, Equivocation, extends, incompatible};
+pub use equivocation::{Clash, Equivocation, extends, goes_on, incompatible};
 pub use fault::{BatchEvidence, BatchFault, Batched, Committed, Said, SumFlaw};
 pub use points::{POINTS_MAX, PointsFound, points_seal};
 pub use region::{NotARegion, Region};

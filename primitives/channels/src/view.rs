@@ -7,10 +7,12 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_arithmetic::FixedU128;
 use sp_core::H256;
-use surety_types::{ModelId, TaskId, model::Operation, task::AuditDraw};
+use surety_proofs::SegmentOpening;
+use surety_types::{ContentHash, ModelId, TaskId, model::Operation, task::AuditDraw};
 
 use crate::{
     BatchNumber, BatchWindow, ChannelId, ChannelTerms, ChunkStatement, Nonce, Purse, Region, Sums, Time,
+    goes_on, statement::last_segment,
 };
 
 /// A channel.
@@ -197,13 +199,34 @@ pub enum Wanted {
 pub enum Says {
     /// What was signed with an end, by the hash that is signed: nothing else is its receipt.
     This(H256),
-    /// So many bytes at least, which were signed for; where it has no more, with this output.
-    AtLeast {
-        /// How many.
-        bytes: u32,
-        /// Their content hash.
-        output: H256,
-    },
+    /// What was signed without an end, or that and more.
+    GoesOn(Heard),
+}
+
+/// What was signed of an answer that went on, or broke off there: all that its receipt must not contradict.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct Heard {
+    /// Hash of the request.
+    pub request: H256,
+    /// How many bytes of output were said.
+    pub bytes: u32,
+    /// Their content hash.
+    pub output: ContentHash,
+    /// Units of work so far.
+    pub units: u32,
+    /// What they cost, in plancks.
+    pub price: u128,
+}
+
+/// Why a statement is not what is demanded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotMet {
+    /// It is another one, says less or something else than was signed, or is no receipt.
+    Other,
+    /// It says more than was signed, and it is not shown that it goes on from there.
+    Unproven,
 }
 
 impl Says {
@@ -211,22 +234,59 @@ impl Says {
     pub fn of<AccountId: Encode>(held: &ChunkStatement<AccountId>, genesis: &H256) -> Self {
         match held.end {
             Some(_) => Self::This(H256(held.message(genesis))),
-            None => Self::AtLeast {
+            None => Self::GoesOn(Heard {
+                request: held.request,
                 bytes: held.bytes,
                 output: held.output,
-            },
+                units: held.units,
+                price: held.price,
+            }),
         }
     }
 
-    /// Whether a statement is that receipt.
-    pub fn is_met_by<AccountId: Encode>(&self, said: &ChunkStatement<AccountId>, genesis: &H256) -> bool {
-        let says = match self {
-            Self::This(hash) => said.message(genesis) == hash.0,
-            Self::AtLeast { bytes, output } => {
-                *bytes < said.bytes || (*bytes == said.bytes && *output == said.output)
-            }
+    /// Whether a statement of the answer is that receipt. Of one that says more than was heard `shown` is the
+    /// segment in which what was heard ends.
+    ///
+    /// # Errors
+    /// [`NotMet`].
+    pub fn met_by<AccountId: Encode + Clone>(
+        &self,
+        said: &ChunkStatement<AccountId>,
+        shown: Option<&SegmentOpening>,
+        genesis: &H256,
+    ) -> Result<(), NotMet> {
+        let is_it = match self {
+            _ if said.end.is_none() => Some(false),
+            Self::This(hash) => Some(said.message(genesis) == hash.0),
+            Self::GoesOn(heard) => goes_on(&heard.of_answer(said), said, shown),
         };
-        said.end.is_some() && says
+        match is_it {
+            Some(true) => Ok(()),
+            Some(false) => Err(NotMet::Other),
+            None => Err(NotMet::Unproven),
+        }
+    }
+}
+
+impl Heard {
+    /// The statement that was signed, of the answer that another one is of.
+    fn of_answer<AccountId: Clone>(&self, other: &ChunkStatement<AccountId>) -> ChunkStatement<AccountId> {
+        ChunkStatement {
+            request: self.request,
+            bytes: self.bytes,
+            output: self.output,
+            units: self.units,
+            price: self.price,
+            end: None,
+            ..other.clone()
+        }
+    }
+
+    /// Which segment of a receipt's output shows that it goes on from what was heard; nothing where that
+    /// takes none.
+    pub fn segment_in<AccountId>(&self, receipt: &ChunkStatement<AccountId>) -> Option<u32> {
+        let is_longer = self.bytes < receipt.bytes;
+        last_segment(self.bytes).filter(|_| is_longer)
     }
 }
 
@@ -246,13 +306,18 @@ impl Wanted {
         }
     }
 
-    /// Whether that is a receipt in a batch.
-    pub fn is_met_by<AccountId: Encode>(
+    /// Whether that is a receipt in a batch of the provider. Of an answer of which not all was heard `shown`
+    /// is the segment in which that ends ([`Says::met_by`]).
+    ///
+    /// # Errors
+    /// [`NotMet`].
+    pub fn met_by<AccountId: Encode + Clone>(
         &self,
         batch: BatchNumber,
         said: &ChunkStatement<AccountId>,
+        shown: Option<&SegmentOpening>,
         genesis: &H256,
-    ) -> bool {
+    ) -> Result<(), NotMet> {
         match self {
             Self::Receipt {
                 channel,
@@ -263,9 +328,13 @@ impl Wanted {
                 let is_of_it = (said.channel, said.nonce) == (*channel, *nonce);
                 // What was batched after the number was counted is not what was counted.
                 let is_in_time = counted.is_none_or(|(_, last)| batch <= last);
-                is_of_it && is_in_time && says.is_met_by(said, genesis)
+                if is_of_it && is_in_time {
+                    says.met_by(said, shown, genesis)
+                } else {
+                    Err(NotMet::Other)
+                }
             }
-            Self::Point { .. } => false,
+            Self::Point { .. } => Err(NotMet::Other),
         }
     }
 }

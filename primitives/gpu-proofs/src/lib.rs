@@ -20,7 +20,7 @@ mod processor;
 mod prover;
 mod sample;
 mod standing;
-mod tier;
+mod view;
 
 #[cfg(any(test, feature = "runtime-benchmarks"))]
 pub use benchmark::for_benchmark;
@@ -33,7 +33,8 @@ pub use processor::{OutOfMemory, Processor};
 pub use prover::{Failure, Memory, Run, open, run};
 pub use sample::{Sample, draw};
 pub use standing::{GRACE_ROUNDS, Standing};
-pub use tier::Tier;
+pub use surety_types::speed::{MeasuredView, Tier};
+pub use view::{GpuRoundView, RoundStage, RunView};
 
 /// Cells of a row, each a byte, and terms of each cell's sum.
 pub const ROW: usize = 1024;

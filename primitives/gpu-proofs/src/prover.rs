@@ -49,6 +49,26 @@ pub trait Memory {
     fn row(&mut self, row: u32) -> Result<Row, Self::Error>;
 }
 
+impl<M: Memory + ?Sized> Memory for Box<M> {
+    type Error = M::Error;
+
+    fn fill(&mut self, job: &Job) -> Result<(), Self::Error> {
+        (**self).fill(job)
+    }
+
+    fn step(&mut self, job: &Job, layer: u32, batch: u32) -> Result<H256, Self::Error> {
+        (**self).step(job, layer, batch)
+    }
+
+    fn digests(&mut self) -> Result<Vec<H256>, Self::Error> {
+        (**self).digests()
+    }
+
+    fn row(&mut self, row: u32) -> Result<Row, Self::Error> {
+        (**self).row(row)
+    }
+}
+
 /// Why there is no run, or nothing to show of it.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure<E> {

@@ -25,6 +25,7 @@ use surety_dispute_game::{
     committee::DisputeCommittee,
     dispute::{Dispute, DisputeView},
 };
+use surety_gpu_proofs::{GpuRoundView, MeasuredView, RunView};
 use surety_types::{
     ContentHash, TaskId,
     trust::{DisputeId, Slash, SlashId},
@@ -141,5 +142,21 @@ sp_api::decl_runtime_apis! {
 
         /// The time on the chain's clock.
         fn time() -> Time;
+    }
+
+    /// Questions about rounds of the benchmark that providers are measured by.
+    pub trait GpuProofsApi<AccountId, BlockNumber>
+    where
+        AccountId: Codec,
+        BlockNumber: Codec,
+    {
+        /// The round that there is now.
+        fn round() -> Option<GpuRoundView<BlockNumber>>;
+
+        /// The run of that round that a provider, by its stash, has committed to and shown nothing of.
+        fn run(provider: AccountId) -> Option<RunView>;
+
+        /// How fast a provider was measured to be; nothing where that counts no more, or it never was.
+        fn measured(provider: AccountId) -> Option<MeasuredView>;
     }
 }

@@ -9,6 +9,7 @@ use scale_info::TypeInfo;
 use crate::{
     ModelId, TaskId,
     provider::Provider,
+    speed::MeasuredView,
     task::{Assignment, PerMember},
 };
 
@@ -77,6 +78,9 @@ pub struct ProviderView<AccountId, BlockNumber> {
     pub entry: Provider<BlockNumber>,
     /// Whether it would be given work now: it was heard of lately, and was not at fault.
     pub is_available: bool,
+    /// How fast it was measured to be, whatever its entry declares; nothing where that counts no more, or it
+    /// never was.
+    pub measured: Option<MeasuredView>,
 }
 
 /// What a provider has of one task.

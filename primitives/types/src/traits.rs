@@ -12,6 +12,7 @@ use crate::{
     ContentHash, ModelId, TaskId,
     input::Work,
     model::{ExactForm, ModelAudits, ModelFamily, Operation},
+    speed::MeasuredView,
     stake::Role,
     task::{Assignment, AuditTerms, PerMember, Security, SecurityLevel, TaskSpec, Verdict},
     trust::{AuditProof, AuditToPay},
@@ -117,6 +118,26 @@ impl<AccountId> Jail<AccountId> for () {
     }
 }
 
+/// How fast providers were measured to be. Provided by gpu-proofs.
+pub trait MeasuredSpeed<AccountId> {
+    /// What `stash` has shown last; nothing where that counts no more, or it never was measured.
+    fn measured(stash: &AccountId) -> Option<MeasuredView>;
+
+    /// Keeps as much of `stash` as there can be to look for, for benchmarks.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn measure_for_benchmark(stash: &AccountId);
+}
+
+/// Nobody was ever measured.
+impl<AccountId> MeasuredSpeed<AccountId> for () {
+    fn measured(_: &AccountId) -> Option<MeasuredView> {
+        None
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn measure_for_benchmark(_: &AccountId) {}
+}
+
 /// Whom the chain lets provide, of those who have the stake for it. Provided by the runtime.
 pub trait Admission<AccountId> {
     /// Whether `stash` may become a provider, and be given work as one, now.
@@ -179,8 +200,7 @@ pub trait ProviderDirectory<AccountId> {
     /// Whether the provider is registered, was heard of lately, and is not in jail.
     fn is_available(stash: &AccountId) -> bool;
 
-    /// In thousandths of a neutral provider; prices are divided by it. Of all the same until the chain can
-    /// check a measured speed.
+    /// In thousandths of a neutral provider; prices are divided by it. By what was measured, within bounds.
     fn weight(stash: &AccountId) -> u32;
 
     /// Registers an available provider for benchmarks.

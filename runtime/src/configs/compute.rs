@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     AccountId, AssetsHolder, Balance, Balances, Billing, BlockEntropy, BlockNumber, Delegation, Emission,
-    ModelRegistry, ProviderRegistry, Results, Runtime, RuntimeHoldReason, Staking, TrustLock,
+    GpuProofs, ModelRegistry, ProviderRegistry, Results, Runtime, RuntimeHoldReason, Staking, TrustLock,
     params::dynamic, weights,
 };
 
@@ -46,7 +46,7 @@ impl surety_pallet_staking::Config for Runtime {
     type Admission = JudgedIdentity;
     type Collateral = AssetCollateral<AssetsHolder, Collateral>;
     type Pools = Delegation;
-    type OnClosed = (ProviderRegistry, TrustLock, Emission);
+    type OnClosed = (ProviderRegistry, TrustLock, (Emission, GpuProofs));
     type WeightInfo = weights::surety_pallet_staking::WeightInfo<Runtime>;
 }
 
@@ -56,6 +56,7 @@ impl surety_pallet_provider_registry::Config for Runtime {
     type HeartbeatWindow = dynamic::provider_registry::HeartbeatWindow;
     type Admission = JudgedIdentity;
     type Jail = TrustLock;
+    type Speed = GpuProofs;
     type Tasks = PostedTasks;
     type WeightInfo = weights::surety_pallet_provider_registry::WeightInfo<Runtime>;
 }

@@ -73,7 +73,8 @@ fn works_for(agent: &AccountId, call: &RuntimeCall) -> Option<AccountId> {
         | RuntimeCall::TaskAuction(_)
         | RuntimeCall::ProviderRegistry(_)
         | RuntimeCall::ModelRegistry(_)
-        | RuntimeCall::Channels(_) => stash,
+        | RuntimeCall::Channels(_)
+        | RuntimeCall::GpuProofs(_) => stash,
         _ => None,
     }
 }

@@ -107,6 +107,7 @@ impl InstanceFilter<RuntimeCall> for ProxyType {
                         | RuntimeCall::Results(..)
                         | RuntimeCall::Disputes(..)
                         | RuntimeCall::TrustLock(..)
+                        | RuntimeCall::GpuProofs(..)
                         | RuntimeCall::TaskAuction(Auction::bid { .. } | Auction::advance { .. })
                 ),
             },

@@ -8,6 +8,7 @@ pub mod compute;
 pub mod consensus;
 pub mod fees;
 pub mod governance;
+pub mod gpu_proofs;
 mod history;
 pub mod origins;
 pub mod providers;

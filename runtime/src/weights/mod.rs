@@ -10,6 +10,7 @@ pub mod surety_pallet_delegation;
 pub mod surety_pallet_disputes;
 pub mod surety_pallet_emission;
 pub mod surety_pallet_finality_clock;
+pub mod surety_pallet_gpu_proofs;
 pub mod surety_pallet_model_registry;
 pub mod surety_pallet_provider_registry;
 pub mod surety_pallet_results;

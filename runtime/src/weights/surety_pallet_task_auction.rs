@@ -297,6 +297,10 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(T::DbWeight::get().reads(31))
 			.saturating_add(T::DbWeight::get().reads((7_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(21))
+			// By hand, until it is measured again: what was measured of each bidder (GpuProofs), and the round.
+			.saturating_add(T::DbWeight::get().reads(2))
+			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(b.into())))
+			.saturating_add(Weight::from_parts(20_000_000, 5_200).saturating_mul(b.into()))
 			.saturating_add(Weight::from_parts(0, 8600).saturating_mul(b.into()))
 	}
 	/// Storage: `TaskAuction::Bids` (r:65 w:0)

@@ -355,6 +355,7 @@ impl Chain {
             surety_runtime::Billing::do_try_state().unwrap();
             surety_runtime::FinalityClock::do_try_state().unwrap();
             surety_runtime::BlockEntropy::do_try_state().unwrap();
+            surety_runtime::GpuProofs::do_try_state().unwrap();
             surety_runtime::Channels::do_try_state().unwrap();
             surety_runtime::Delegation::do_try_state().unwrap();
             surety_runtime::Validators::do_try_state().unwrap();

@@ -23,6 +23,7 @@ use surety_types::{limits::INPUT_BYTES_MAX, stake::Role, task::TaskState, trust:
 use crate::{
     chain::{Chain, account, signed, tipped},
     market::*,
+    measured::commit_run,
 };
 
 const PROVIDER: Provider = PROVIDERS[0];
@@ -169,7 +170,7 @@ fn a_stash_pays_for_whatever_its_agents_program_signs() {
     let mut chain = open();
     impoverish(&mut chain, PROVIDER.agent);
     let (task, dispute) = (0, 0);
-    let calls: [RuntimeCall; 9] = [
+    let calls: [RuntimeCall; 10] = [
         surety_pallet_task_auction::Call::bid { task, seal: hash(1) }.into(),
         surety_pallet_results::Call::commit {
             task,
@@ -185,6 +186,7 @@ fn a_stash_pays_for_whatever_its_agents_program_signs() {
         }
         .into(),
         surety_pallet_channels::Call::add_signer {}.into(),
+        commit_run(),
         // It uses up a nonce whose call was lost.
         frame_system::Call::remark { remark: vec![] }.into(),
         heartbeat(),

@@ -19,6 +19,7 @@ use surety_types::{task::TaskState, traits::Escrow};
 use crate::{
     chain::{Chain, account},
     market::{self, CAP, CLIENT, spec},
+    measured::commit_run,
 };
 
 fn bid_window(blocks: Option<u32>) -> RuntimeParameters {
@@ -190,6 +191,7 @@ fn proxies_can_do_what_their_kind_says_and_no_more() {
             surety_pallet_channels::Call::stand { lock: 0, cap: 0 }.into(),
             [true, false, true],
         ),
+        (commit_run(), [true, false, true]),
         (
             surety_pallet_channels::Call::top_up {
                 channel: 0,

@@ -18,6 +18,7 @@ mod inputs;
 mod leaving;
 mod lives;
 mod market;
+mod measured;
 mod openings;
 mod presets;
 mod providers;

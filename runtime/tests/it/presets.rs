@@ -395,6 +395,7 @@ fn metadata_can_be_read_and_names_every_pallet_at_its_index() {
         ("FinalityClock", 20),
         ("BlockEntropy", 21),
         ("Authorship", 22),
+        ("GpuProofs", 23),
         ("Origins", 30),
         ("Referenda", 31),
         ("ConvictionVoting", 32),
@@ -434,6 +435,7 @@ fn the_runtime_answers_what_the_worker_asks() {
     for api in [
         "TaskApi",
         "ChannelApi",
+        "GpuProofsApi",
         "BabeApi",
         "GrandpaApi",
         "GenesisBuilder",

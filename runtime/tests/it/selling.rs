@@ -230,6 +230,7 @@ fn nobody_lives_on_being_asked_to_show_what_it_did_not_batch() {
         demander: account(PROVIDERS[1].stash),
         batch: 0,
         receipt: Box::new(shortest()),
+        shown: None,
     }
     .into();
     let demand: RuntimeCall = Call::demand_receipt {

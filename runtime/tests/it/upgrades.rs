@@ -288,6 +288,7 @@ fn migrations_lead_every_pallet_of_ours_to_the_layout_of_its_code() {
         let mut seen = vec![
             is_at_its_layout::<FinalityClock>(),
             is_at_its_layout::<BlockEntropy>(),
+            is_at_its_layout::<GpuProofs>(),
             is_at_its_layout::<Staking>(),
             is_at_its_layout::<ProviderRegistry>(),
             is_at_its_layout::<ModelRegistry>(),

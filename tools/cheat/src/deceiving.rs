@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
+    time::Duration,
 };
 
 use surety_chain_client::{AccountId, Call, Chain, Hash, Signer, Until};
@@ -200,6 +201,10 @@ impl Core for DeceivingCore {
 
     fn progress(&self) -> BTreeMap<&'static str, usize> {
         self.core.progress()
+    }
+
+    fn spare(&self) -> Option<Duration> {
+        self.core.spare()
     }
 }
 

@@ -33,6 +33,10 @@ impl Core for Script {
     fn progress(&self) -> BTreeMap<&'static str, usize> {
         BTreeMap::new()
     }
+
+    fn spare(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// What is carried out, and what the core has heard, when it answers a first event and those that follow with

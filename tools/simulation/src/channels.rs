@@ -14,7 +14,7 @@ mod waits;
 pub use cheats::{CHEATS, Cheat};
 pub use hours::{
     BATCHES_ANOTHER, BATCHES_ANOTHER_AND_STALLS, BATCHES_ANOTHER_ONCE, BATCHES_BESIDE, BATCHES_NOTHING,
-    BATCHES_NOTHING_OF_LATER_ONES, BATCHES_NOTHING_OF_MANY, FILLS_CAP_FOR_LONG,
+    BATCHES_NOTHING_OF_LATER_ONES, BATCHES_NOTHING_OF_MANY, BREAKS_OFF, FILLS_CAP_FOR_LONG,
 };
 pub use offer::{Bound, CHUNK, Chain, Offer, RECEIPTS, Voided, WORK_PERCENT};
 pub use trade::Trade;
@@ -276,6 +276,10 @@ const SHOWN_AT_ONCE: Chain = Chain {
     shows_final: false,
     ..Chain::AS_IT_IS
 };
+const LONGER_IS_ENOUGH: Chain = Chain {
+    goes_on: false,
+    ..Chain::AS_IT_IS
+};
 const EACH_BOUNDED: Chain = Chain {
     bound: Bound::Each,
     ..Chain::AS_IT_IS
@@ -293,7 +297,7 @@ pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
     let sham = cheats::named("sham disputes until the payee's time is over");
     let gives_back = cheats::named("deposit given back before anybody looks");
     let splits = cheats::named("wrong, split over many batches");
-    let plays: [(&str, &Cheat, Offer); 23] = [
+    let plays: [(&str, &Cheat, Offer); 25] = [
         (
             "a conviction voids all that is open",
             splits,
@@ -403,6 +407,16 @@ pub fn what_if(seed: u64, lives: u64) -> Vec<Value> {
         (
             "as it is: it is shown once it is final",
             &BATCHES_BESIDE,
+            with(Chain::AS_IT_IS, long()),
+        ),
+        (
+            "what is demanded of an answer that broke off is met by whatever is longer",
+            &BREAKS_OFF,
+            with(LONGER_IS_ENOUGH, long()),
+        ),
+        (
+            "as it is: it is met by what goes on from there",
+            &BREAKS_OFF,
             with(Chain::AS_IT_IS, long()),
         ),
     ];

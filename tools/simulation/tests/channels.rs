@@ -7,8 +7,8 @@ use surety_simulation::{
     books::Role,
     channels::{
         BATCHES_ANOTHER, BATCHES_ANOTHER_AND_STALLS, BATCHES_ANOTHER_ONCE, BATCHES_BESIDE, BATCHES_NOTHING,
-        BATCHES_NOTHING_OF_LATER_ONES, BATCHES_NOTHING_OF_MANY, Bound, CHEATS, CHUNK, Chain, Cheat,
-        FILLS_CAP_FOR_LONG, Found, Offer, Trade, Voided, break_even, detection, play,
+        BATCHES_NOTHING_OF_LATER_ONES, BATCHES_NOTHING_OF_MANY, BREAKS_OFF, Bound, CHEATS, CHUNK, Chain,
+        Cheat, FILLS_CAP_FOR_LONG, Found, Offer, Trade, Voided, break_even, detection, play,
     },
     report::CORRUPT,
 };
@@ -246,6 +246,19 @@ fn batching_what_was_said_beside_what_is_counted_pays_unless_it_is_shown_once_it
         before.profit,
         is.profit
     );
+}
+
+#[test]
+fn breaking_off_and_batching_something_longer_pays_unless_that_has_to_go_on_from_what_was_heard() {
+    let before = Chain {
+        goes_on: false,
+        ..Chain::AS_IT_IS
+    };
+    let (pays, loses) = (
+        over_hours(&BREAKS_OFF, before),
+        over_hours(&BREAKS_OFF, Chain::AS_IT_IS),
+    );
+    assert!(pays > 20.0 && loses < -10.0, "{pays}, {loses}");
 }
 
 #[test]

@@ -56,6 +56,8 @@ impl Call {
                 let to = MultiAddress::<AccountId32, ()>::Id(to.clone());
                 vec![Argument::of(&to), Argument::of(&Compact(*amount))]
             }
+            Self::CommitRun { entropy, plan, root } => args![entropy, plan, root],
+            Self::OpenRun { openings } => args![openings],
             Self::Commit { .. }
             | Self::Reveal { .. }
             | Self::AnnounceAudit { .. }
@@ -269,7 +271,8 @@ impl Call {
                 demander,
                 batch,
                 receipt,
-            } => args![demander, batch, receipt],
+                shown,
+            } => args![demander, batch, receipt, shown],
             Self::ShowPoint {
                 demander,
                 batch,

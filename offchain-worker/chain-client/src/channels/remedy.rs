@@ -1,8 +1,8 @@
-//! What a refusal by the pallet `Channels` means for the call that was refused.
+//! What a refusal by the pallets `Channels` and `GpuProofs` means for the call that was refused.
 
 use crate::{ChainError, DispatchFault};
 
-/// What helps a call that the pallet `Channels` has refused.
+/// What helps a call that the pallet `Channels` or `GpuProofs` has refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// Time: the same call may be taken in a later block, without anybody doing anything.
@@ -18,13 +18,15 @@ pub enum Remedy {
 }
 
 impl ChainError {
-    /// What helps a call that the pallet `Channels` has refused; nothing for every other error, and for
-    /// refusals that this program does not know.
+    /// What helps a call that the pallet `Channels` or `GpuProofs` has refused; nothing for every other
+    /// error, and for refusals that this program does not know.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
-            Self::Dispatch(DispatchFault { pallet, name, .. }) if pallet.as_deref() == Some("Channels") => {
-                of_error(name)
-            }
+            Self::Dispatch(DispatchFault { pallet, name, .. }) => match pallet.as_deref() {
+                Some("Channels") => of_error(name),
+                Some("GpuProofs") => crate::gpu_proofs::remedy(name),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -47,7 +49,7 @@ fn of_error(name: &str) -> Option<Remedy> {
         "ImpossibleBatch" | "NotPayer" | "OwnChannel" | "DepositTooSmall" | "BadExpiry" | "BadOpening"
         | "BadVoucher" | "BadSignature" | "NoFault" | "UnknownSigner" | "NotDisputable" | "MayNotDemand"
         | "Unsettled" | "NotDrawn" | "SealMismatch" | "NothingRefuted" | "PriceTooLow" | "TooManyPlaces"
-        | "TooBusy" => Remedy::Never,
+        | "TooBusy" | "BeginningNotShown" => Remedy::Never,
         _ => return None,
     })
 }

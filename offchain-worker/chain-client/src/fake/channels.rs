@@ -195,7 +195,8 @@ impl FakeState {
                 demander,
                 batch,
                 receipt,
-            } => self.show_receipt(who, demander, (*batch, receipt)),
+                shown,
+            } => self.show_receipt(who, demander, (*batch, receipt), shown.as_ref()),
             Call::ShowPoint {
                 demander,
                 batch,

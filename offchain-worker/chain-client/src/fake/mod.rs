@@ -10,6 +10,7 @@ mod blocks;
 mod channels;
 mod demands;
 mod faults;
+mod gpu_proofs;
 mod inputs;
 mod places;
 mod rounds;
@@ -43,6 +44,7 @@ use crate::{
 use blocks::{Blocks, genesis};
 pub use channels::{FakeChannels, FakeDemand, FakeOffer, FakePoints};
 use faults::{Faults, Kind};
+pub use gpu_proofs::FakeGpuProofs;
 pub use stake::FakeDelegation;
 pub use state::FakeState;
 

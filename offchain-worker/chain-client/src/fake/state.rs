@@ -17,7 +17,7 @@ use surety_types::{
     trust::{DisputeId, SlashCause, SlashId},
 };
 
-use super::{channels::FakeChannels, stake::FakeDelegation};
+use super::{channels::FakeChannels, gpu_proofs::FakeGpuProofs, stake::FakeDelegation};
 use crate::{
     Balance, BidRecord, BidTerms, BlockNumber, Call, ChainError, ChainEvent, CommitRecord, CommitteeRecord,
     DemandRecord, DispatchFault, DisputeRecord, EventField, Funds, ItemsOpening, OpenTask, OpenTasks,
@@ -114,6 +114,8 @@ pub struct FakeState {
     pub channels: FakeChannels,
     /// Stake behind validators, and who they are.
     pub delegation: FakeDelegation,
+    /// Rounds of the benchmark.
+    pub gpu_proofs: FakeGpuProofs,
 }
 
 /// Content that is shown part by part.
@@ -217,6 +219,8 @@ impl FakeState {
                 self.apply_to_dispute(who, call)
             }
             Call::Stake(call) => self.apply_to_stake(who, call),
+            Call::CommitRun { entropy, plan, root } => self.commit_run(who, *entropy, *plan, *root),
+            Call::OpenRun { openings } => self.open_run(who, openings),
             of_channels!() => self.apply_to_channels(who, call),
             // They move money, which is not kept here, or what the test moves on itself.
             Call::Unbond { .. }

@@ -148,6 +148,7 @@ fn of_batch() -> Option<Vec<Call>> {
             demander: account(),
             batch,
             receipt: receipt(),
+            shown: segment(),
         },
         Call::ShowPoint {
             demander: account(),
@@ -338,10 +339,7 @@ mod views {
         let receipt = view::Wanted::Receipt {
             channel: CHANNEL,
             nonce: 0,
-            says: view::Says::AtLeast {
-                bytes: 4,
-                output: HASH,
-            },
+            says: view::Says::of(&statement(), &HASH),
             counted: Some((1, 2)),
         };
         let point = view::Wanted::Point { batch: 1, point: 2 };

@@ -83,6 +83,16 @@ pub fn calls() -> Vec<Call> {
     calls.extend(trust::calls());
     calls.extend(channels::calls());
     calls.extend(stake::calls());
+    calls.extend([
+        Call::CommitRun {
+            entropy: HASH,
+            plan: surety_gpu_proofs::Plan { rows: 32, layers: 8 },
+            root: HASH,
+        },
+        Call::OpenRun {
+            openings: Box::default(),
+        },
+    ]);
     calls.push(Call::Batch(vec![
         Call::Unbond { amount },
         Call::Transfer {

@@ -137,6 +137,7 @@ pub enum ChannelsCall<Deposit = u128> {
         demander: Account,
         batch: u32,
         receipt: Box<Batched<Account>>,
+        shown: Option<SegmentOpening>,
     },
     show_point {
         demander: Account,

@@ -15,7 +15,7 @@ use subxt::{
 use surety_types::{model::ModelManifest, task::Bid};
 
 pub use super::calls::*;
-use super::{channels, stake};
+use super::{channels, gpu_proofs, stake};
 use crate::runtime::Runtime;
 use surety_chain_client::{
     ChainError, CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, ProviderRecord, RoundRecord,
@@ -153,6 +153,8 @@ pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
     let channels = meta_type::<channels::ChannelsCall>();
     pallets.push(pallet(58, "Channels", channels, Vec::new()));
     pallets.extend(stake::stake_pallets());
+    let gpu_proofs = meta_type::<gpu_proofs::GpuProofsCall>();
+    pallets.push(pallet(23, "GpuProofs", gpu_proofs, Vec::new()));
     pallets
 }
 
@@ -306,6 +308,7 @@ fn apis() -> Vec<v15::RuntimeApiMetadata> {
         ("TaskApi", task),
         ("TrustApi", trust),
         ("ChannelApi", channels::functions()),
+        ("GpuProofsApi", gpu_proofs::functions()),
     ];
     let api = |(name, methods)| v15::RuntimeApiMetadata {
         name,
@@ -324,10 +327,15 @@ pub fn metadata(pallets: Vec<v15::PalletMetadata>) -> Vec<u8> {
 
 /// Metadata of a runtime without channels.
 pub fn metadata_without_channels() -> Vec<u8> {
+    metadata_without("Channels", "ChannelApi")
+}
+
+/// Metadata of a runtime without a pallet and the functions that ask it.
+pub fn metadata_without(pallet: &str, api: &str) -> Vec<u8> {
     let mut pallets = pallets(meta_type::<AuctionCall>());
-    pallets.retain(|pallet| pallet.name != "Channels");
+    pallets.retain(|other| other.name != pallet);
     let mut apis = apis();
-    apis.retain(|api| api.name != "ChannelApi");
+    apis.retain(|other| other.name != api);
     metadata_of(pallets, apis)
 }
 

@@ -6,6 +6,7 @@ mod calls;
 mod channels;
 mod failover;
 mod fixture;
+mod gpu_proofs;
 mod node;
 mod nonces;
 mod openings;

@@ -158,9 +158,6 @@ pub enum HeldState {
     Shown,
     /// A final batch was counted with its number. Whether that has its receipt nobody has shown yet.
     Counted,
-    /// A batch that was final when its number was counted has a receipt that says more than was heard: its
-    /// payee has shown that on the chain, and not that it goes on from there.
-    Met,
 }
 
 /// What is kept of a request.
@@ -381,12 +378,6 @@ impl Held {
     /// Whether no more was said of it after a time, and its number is not counted.
     fn is_over_by(&self, time: Time) -> bool {
         self.at <= time && self.state != HeldState::Counted
-    }
-
-    /// Whether that is no receipt: the rest was not heard.
-    fn is_partial(&self) -> bool {
-        let said = self.statement.as_ref();
-        self.says_something() && said.is_some_and(|signed| signed.statement.end.is_none())
     }
 
     /// What was said after more was no longer wanted is not paid beyond what was signed for it.

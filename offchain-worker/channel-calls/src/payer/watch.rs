@@ -58,7 +58,7 @@ impl Payer {
         let call = self.calls.get_mut(&nonce).ok_or(NotCovered::NotHeld)?;
         if !matches!(
             call.row.state,
-            HeldState::Over | HeldState::Lost | HeldState::Shown | HeldState::Counted | HeldState::Met
+            HeldState::Over | HeldState::Lost | HeldState::Shown | HeldState::Counted
         ) {
             return Err(NotCovered::NotHeld);
         }
@@ -100,24 +100,21 @@ impl Payer {
         Ok(step)
     }
 
-    /// The payee has shown on the chain that a batch has the receipt of a request. Where that was demanded of
-    /// what was counted it is what was counted, and nothing more is expected of it. Otherwise it is not
-    /// demanded again before its number is counted: that may be with something else. Of an answer of which
-    /// not all was heard the chain does not see whether its receipt goes on from that: it is kept until that
-    /// is shown, too.
+    /// The payee has shown on the chain that a batch has the receipt of a request, or one that goes on from
+    /// what was heard. Where that was demanded of what was counted it is what was counted, and nothing more
+    /// is expected of it. Otherwise it is not demanded again before its number is counted: that may be with
+    /// something else.
     pub fn shown(&mut self, nonce: Nonce, was_counted: bool) -> Step<PayerEffect> {
         let mut step = Step::default();
         let Some(call) = self.calls.get_mut(&nonce) else {
             return step;
         };
-        let is_partial = call.row.is_partial();
-        let state = match call.row.state {
-            HeldState::Counted if was_counted && !is_partial => return self.forget(nonce),
-            HeldState::Counted if was_counted => HeldState::Met,
-            HeldState::Over | HeldState::Lost => HeldState::Shown,
+        match call.row.state {
+            HeldState::Counted if was_counted => return self.forget(nonce),
+            HeldState::Over | HeldState::Lost => {}
             _ => return step,
-        };
-        call.row.state = state;
+        }
+        call.row.state = HeldState::Shown;
         let row = call.row.clone();
         step.put(self.held_row(nonce, &row));
         step
@@ -146,7 +143,7 @@ impl Payer {
         self.uncounted_from = before.max(next);
         for (nonce, state, says_something) in over {
             match state {
-                HeldState::Counted | HeldState::Met => {}
+                HeldState::Counted => {}
                 // When that was is what its batch has to be final by.
                 HeldState::Covered(_) if nonce >= before => step.join(self.counted_as(nonce, state, at)),
                 HeldState::Covered(_) => {}
@@ -210,12 +207,7 @@ impl Payer {
     /// was shown on the chain alone, in their order.
     pub fn uncompared(&self) -> impl Iterator<Item = &SignedChunkStatement<AccountId>> {
         let calls = self.calls.values();
-        let asked = calls.filter(|call| {
-            matches!(
-                call.row.state,
-                HeldState::Counted | HeldState::Shown | HeldState::Met
-            )
-        });
+        let asked = calls.filter(|call| matches!(call.row.state, HeldState::Counted | HeldState::Shown));
         asked.filter_map(|call| call.row.statement.as_ref())
     }
 

@@ -2,6 +2,7 @@
 
 mod account;
 mod ask;
+mod benchmark;
 mod bond;
 mod calls;
 mod channel;
@@ -230,6 +231,7 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
             raw.provider.tip_max = work.tip_max;
             raw.provider.listen = given(&up.listen);
             raw.provider.external = given(&up.external);
+            raw.provider.benchmark = up.benchmark.clone();
             for price in &up.price {
                 match &price.name {
                     Some(name) => drop(raw.provider.prices.insert(name.clone(), price.price)),

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     args::ProviderCommand,
-    config::{Config, DataConfig, ProviderConfig, WorkConfig},
+    config::{Config, DataConfig, Participation, ProviderConfig, WorkConfig},
     error::{CliError, Result},
     keys::Key,
     models,
@@ -86,6 +86,10 @@ impl Role for ProviderConfig {
 
     fn calls(&self, config: &Config) -> Option<CallsConfig> {
         config.calls.clone()
+    }
+
+    fn benchmark(&self) -> Participation {
+        self.benchmark
     }
 }
 

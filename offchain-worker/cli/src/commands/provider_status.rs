@@ -5,6 +5,7 @@ mod why_idle;
 use serde::Serialize;
 use surety_chain_client::{AccountId, BlockNumber, Chain, OpenTask, OpenTasks, StakeInfo, When, address};
 use surety_client::words::duration;
+use surety_gpu_proofs::MeasuredView;
 use surety_types::{
     BLOCK_SECONDS, TaskId,
     stake::Role,
@@ -12,7 +13,7 @@ use surety_types::{
 };
 
 use super::{
-    Context,
+    Context, benchmark,
     calls::old_terms,
     payouts::{Payouts, payments},
 };
@@ -51,8 +52,33 @@ struct Status {
     /// What was paid for tasks of which the node no longer keeps who got it.
     untold: Plancks,
     untold_tasks: usize,
+    /// What the chain has measured of it, while that counts.
+    measured: Option<Measured>,
     /// What keeps it from getting work.
     problems: Vec<String>,
+}
+
+/// A speed that the chain has measured.
+#[derive(Debug, PartialEq, Serialize)]
+struct Measured {
+    tier: &'static str,
+    giga_operations: u32,
+    memory_mib: u32,
+    rounds_missed: u32,
+    #[serde(skip)]
+    words: String,
+}
+
+impl From<MeasuredView> for Measured {
+    fn from(view: MeasuredView) -> Self {
+        Self {
+            tier: benchmark::tier(view.tier),
+            giga_operations: view.giga_operations,
+            memory_mib: view.memory_mib,
+            rounds_missed: view.rounds_missed,
+            words: benchmark::words(&view),
+        }
+    }
 }
 
 /// What is asked of the chain for either.
@@ -68,6 +94,8 @@ pub(super) async fn status(context: &Context, args: &StatusArgs) -> Result<()> {
     let mut seen = Seen::new(&*chain, stash).await?;
     let sells_nothing = old_terms(&*chain, &seen.stash).await?;
     seen.status.problems.extend(sells_nothing);
+    let measured = benchmark::measured(&*chain, &seen.stash).await?;
+    seen.status.measured = measured.map(Measured::from);
     context.out.result(&seen.status, || seen.status.text())
 }
 
@@ -127,6 +155,7 @@ impl Seen {
             kept: Plancks(payouts.kept),
             untold: Plancks(payouts.untold),
             untold_tasks: payouts.untold_payments,
+            measured: None,
             problems,
         };
         Ok(Self { stash, status, open })
@@ -234,6 +263,9 @@ impl Status {
                 self.untold_tasks
             );
             rows.add_row(["not known", &untold]);
+        }
+        if let Some(measured) = &self.measured {
+            rows.add_row(["measured", &measured.words]);
         }
         for problem in &self.problems {
             rows.add_row(["problem", problem]);

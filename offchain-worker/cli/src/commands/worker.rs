@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use super::{
-    Context,
+    Context, benchmark,
     calls::{Calls, CallsParts},
     devices, drain,
     part::Part,
@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     assembly::WorkerParts,
-    config::{Config, DataConfig, WorkConfig},
+    config::{Config, DataConfig, Participation, WorkConfig},
     error::{CliError, Result},
     keys::{Key, private_folder},
     models,
@@ -83,6 +83,11 @@ pub(super) trait Role {
     /// Whether it audits what is sold over payment channels.
     fn audits_points(&self) -> bool {
         false
+    }
+
+    /// When it takes part in rounds of the benchmark.
+    fn benchmark(&self) -> Participation {
+        Participation::Off
     }
 
     /// How it answers over payment channels, if it does.
@@ -190,6 +195,8 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
     let telling = (!node.endpoints().is_empty())
         .then(|| tokio::spawn(reach::tell(parts.tools.chain.clone(), node.clone())));
     let (stop, stopped) = stop_signal()?;
+    let measured = (role.benchmark(), config, mode);
+    let benchmark = benchmark::start((&parts.tools, channels.clone()), measured, home, stop.clone())?;
     let over_channels = OverChannels::start((context, role, mode), (&parts.tools, channels), loaded, &stop)?;
     // Who bids for nothing need not know how fast it is.
     let speeds = role.speeds(home).filter(|_| mode == Mode::Up);
@@ -211,6 +218,10 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
         .run(stopped)
         .await;
     let over_channels = over_channels.stop().await;
+    let benchmark = match benchmark {
+        Some(benchmark) => benchmark.stop().await,
+        None => Ok(()),
+    };
     if let Some(telling) = telling {
         telling.abort();
         // It has the node, too, until it has ended.
@@ -222,6 +233,7 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
     tracing::info!("stopped");
     result?;
     over_channels?;
+    benchmark?;
     still.map_or(Ok(()), |still| {
         let owed = owed.map_or_else(|| Some(Owed::default()), |owed| owed.borrow().clone());
         drain::ended(context.out, &still.borrow(), owed.as_ref())

@@ -108,6 +108,9 @@ pub struct RawProvider {
     /// See [`super::ProviderConfig::tasks_max`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_max: Option<usize>,
+    /// See [`super::ProviderConfig::benchmark`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub benchmark: Option<String>,
     /// See [`super::ProviderConfig::region`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,

@@ -112,6 +112,7 @@ fn every_problem_is_named_at_once() {
             price_per_unit: Some(Amount(0)),
             threads: Some(0),
             device: Some("gpu".into()),
+            benchmark: Some("yes".into()),
             region: Some("de".into()),
             ..RawProvider::default()
         },
@@ -129,6 +130,7 @@ fn every_problem_is_named_at_once() {
       provider.device: "gpu" is no device: say auto, cpu, or cuda:N for one and cuda:N,M for several, each once, such as cuda:0,1
       provider.stash: "5Gnobody" is not an address (SS58, such as 5Grwva…)
       provider.price_per_unit: must be more than nothing
+      provider.benchmark: "yes": say auto, on or off
       provider.region: "de": write the two capital letters of a country, such as DE (ISO 3166-1 alpha-2)
       provider.listen: cannot listen on "/ip4/0.0.0.0/udp/4001": expected /ip4/ADDRESS/udp/PORT/quic-v1 or /ip4/ADDRESS/tcp/PORT (or ip6); or IP:PORT for both, such as 127.0.0.1:4001
       storage.total_mib_max: must be at least twice storage.blob_mib_max, for one input and one output
@@ -171,6 +173,7 @@ fn every_variable_stands_for_a_setting_and_every_setting_has_one() {
             device_memory_mib_max: Some(1),
             units_per_second: Some(1),
             tasks_max: Some(1),
+            benchmark: Some("off".into()),
             region: Some("DE".into()),
             metrics_listen: Some("m".into()),
             tip_max: Some(Amount(1)),

@@ -5,7 +5,10 @@
 //! be demanded, done or not.
 
 use sp_core::H256;
-use surety_types::task::{Bid, MemberProgress, RoundPhase, TaskState};
+use surety_types::{
+    BLOCK_SECONDS,
+    task::{Bid, MemberProgress, RoundPhase, TaskState},
+};
 
 use super::{
     Provider,
@@ -68,6 +71,45 @@ impl Provider {
             self.add_work(&mut load, self.millis(seen), entry.lock, share);
         }
         load
+    }
+
+    /// Milliseconds for which nothing has to be computed: what is left of the time for promised work with the
+    /// nearest deadline, less all that is promised, and a third of that for what was not foreseen. What is
+    /// bid for may be ours with the next block, with all of its time. Nothing where there is neither.
+    pub(super) fn spare(&self) -> Option<u64> {
+        let blocks = |blocks: u32| {
+            u64::from(blocks)
+                .saturating_mul(BLOCK_SECONDS.into())
+                .saturating_mul(1000)
+        };
+        let nearest = self.tasks.values().filter_map(|entry| {
+            let Some(seen) = &entry.seen else {
+                // What has to be done of it, and until when, is not known yet.
+                return (!entry.absence.is_likely_over()).then_some(0);
+            };
+            match (
+                self.share(entry, seen),
+                seen.round.as_ref().map(|round| &round.phase),
+            ) {
+                (Share::None, _) => None,
+                (Share::Undecided, _) => Some(u64::from(self.config.commit_seconds).saturating_mul(1000)),
+                (
+                    Share::Whole,
+                    Some(
+                        RoundPhase::Committing { until }
+                        | RoundPhase::Auditing { until }
+                        | RoundPhase::Revealing { until },
+                    ),
+                ) => Some(blocks(
+                    until.saturating_sub(self.clocks.finalized.max(self.clocks.best)),
+                )),
+                (Share::Whole, _) => Some(0),
+            }
+        });
+        let nearest = nearest.min()?;
+        let places = self.config.computing_max.max(1) as u64;
+        let needed = self.load().millis.div_ceil(places).saturating_mul(100) / FILLED_PERCENT;
+        Some(nearest.saturating_sub(needed))
     }
 
     /// A task that is bid for counts from now on.

@@ -65,6 +65,10 @@ impl Duties for ProviderRole {
     fn stages(worker: &Provider) -> impl Iterator<Item = &'static str> {
         worker.progress().map(|(_, progress)| progress.name())
     }
+
+    fn spare_millis(worker: &Provider) -> Option<u64> {
+        worker.spare()
+    }
 }
 
 /// How far a task is, for people to look at.

@@ -285,3 +285,28 @@ fn who_drains_opens_the_bid_that_it_made_and_computes_what_it_gets() {
     };
     assert_eq!(kinds(&provider.step(13, ready)), [EffectKind::Commit]);
 }
+
+#[test]
+fn what_is_promised_leaves_no_more_to_spare_than_its_deadline_does() {
+    let mut provider = limited(100);
+    assert_eq!(provider.spare_millis(), None);
+    // Ten seconds of computing with three minutes for it.
+    see(&mut provider, 10, vec![working(1)]);
+    let spare = provider.spare_millis().unwrap();
+    assert!((160_000..180_000).contains(&spare), "{spare}");
+    see(&mut provider, 94, vec![working(1)]);
+    assert_eq!(provider.spare_millis(), Some(0));
+    // Done: it waits for windows to pass.
+    provider.step(95, Event::InputReady { task: 1 });
+    let ready = Event::ResultReady {
+        task: 1,
+        claim: claim(1),
+        leaves: None,
+    };
+    provider.step(95, ready);
+    assert_eq!(provider.spare_millis(), None);
+    // What was bid for may be assigned at any time, with all of its time to commit.
+    see(&mut provider, 96, vec![working(1), bidding(2)]);
+    let spare = provider.spare_millis().unwrap();
+    assert!((80_000..100_000).contains(&spare), "{spare}");
+}

@@ -118,7 +118,8 @@ const std::map<std::string, Kernel> KERNELS = {
     KERNEL(dots12),      KERNEL(flush),         KERNEL(embed),        KERNEL(embed12),       KERNEL(gelu),
     KERNEL(gelu_tanh),   KERNEL(swiglu),        KERNEL(accumulate),   KERNEL(gather),        KERNEL(rotate),
     KERNEL(copy),        KERNEL(quantize_heads), KERNEL(append),      KERNEL(score),         KERNEL(softmax),
-    KERNEL(mix),         KERNEL(mean_pool),     KERNEL(l2_normalize),
+    KERNEL(mix),         KERNEL(mean_pool),     KERNEL(l2_normalize), KERNEL(proof_words),   KERNEL(proof_gather),
+    KERNEL(proof_product), KERNEL(proof_hash),  KERNEL(proof_tree),
 };
 
 void read_exactly(void *into, Word bytes) {

@@ -1,9 +1,11 @@
-//! Every operation against `surety-exact`, bit for bit, on whatever machine.
+//! Every operation against `surety-exact`, and runs of the benchmark against a processor's, bit for bit, on
+//! whatever machine.
 
 mod attention;
 mod copies;
 mod faults;
 mod products;
+pub mod proofs;
 mod rows;
 mod sequences;
 

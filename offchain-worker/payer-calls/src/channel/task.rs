@@ -147,8 +147,7 @@ impl Task {
             }
             Message::Covered(shown) => self.covered(&shown),
             Message::Holds(nonce, reply) => {
-                let is_shown =
-                    |state| matches!(state, HeldState::Covered(_) | HeldState::Shown | HeldState::Met);
+                let is_shown = |state| matches!(state, HeldState::Covered(_) | HeldState::Shown);
                 let waits = |state| !is_shown(state);
                 let mut held = self.payer.held();
                 let holds = held.any(|(held, state, _)| held == nonce && waits(state));

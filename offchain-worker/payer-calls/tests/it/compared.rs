@@ -235,3 +235,31 @@ async fn of_an_answer_that_broke_off_that_settles_it_which_is_shown_to_begin_wit
     let payer = Providers::start(world.config(store, SPENDING)).await.unwrap();
     answered_once_covered(&payer, 30).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_an_answer_that_broke_off_its_provider_shows_what_begins_with_what_was_heard_or_loses_its_lock() {
+    let world = World::new();
+    let provider = world.provider("one", PRICE, Fault::Dies(1));
+    let mut config = world.config(world.store(), SPENDING);
+    config.patience.batched = 100;
+    let payer = Providers::start(config).await.unwrap();
+    let broken = ask(&payer, &text(10, 48, 1)).await.unwrap_err();
+    assert_eq!(broken.0.len(), 16);
+    provider.state().fault = Fault::ShowsNoBeginning;
+    provider.state().abandon_all();
+    provider.batch().await;
+    let demanded = world.sends(|call| match call {
+        Call::DemandReceipt { held } => Some(held.statement.clone()),
+        _ => None,
+    });
+    let heard = demanded.await;
+    assert_eq!(heard.end, None);
+    // That it says more is not enough.
+    let shown = provider
+        .show(world.payer.account(), heard.channel, heard.nonce)
+        .await;
+    assert!(format!("{shown:?}").contains("BeginningNotShown"), "{shown:?}");
+    let stash = provider.stash.clone();
+    let lock = || world.chain.change(|state| state.channels.standings[&stash].lock);
+    world.until(|| (lock() == 0).then_some(())).await;
+}

@@ -236,6 +236,7 @@ impl Provider {
             demander: to.clone(),
             batch: shown.batch,
             receipt: Box::new(shown.batched),
+            shown: None,
         };
         let submitted = self.chain.submit(&self.agent, call, Until::Finalized.into());
         submitted.await.map(drop)

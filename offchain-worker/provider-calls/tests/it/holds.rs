@@ -5,8 +5,8 @@ use std::{fs, process::Command, sync::atomic::Ordering, time::Duration};
 use surety_chain_client::{DemandView, FakeDemand};
 use surety_channel_calls::Refusal;
 use surety_channels::{
-    End,
-    view::{Says, Wanted},
+    End, Request,
+    view::{Heard, Says, Wanted},
 };
 use surety_proofs::content_hash;
 use surety_provider_calls::Owed;
@@ -17,9 +17,15 @@ use tokio::{
 
 use crate::world::{TOKEN, World};
 
-fn at_least_nothing() -> Says {
-    let (bytes, output) = (0, content_hash(&[]));
-    Says::AtLeast { bytes, output }
+/// Of an answer of which nothing was heard.
+fn whatever(request: &Request) -> Says {
+    Says::GoesOn(Heard {
+        request: request.hash(),
+        bytes: 0,
+        output: content_hash(&[]),
+        units: 0,
+        price: 0,
+    })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -106,7 +112,9 @@ async fn a_receipt_of_nothing_is_batched_and_shown_where_it_is_demanded() {
     let mut world = World::new(&[]).await;
     let process = world.start().await;
     let client = world.client(&process).await;
-    let call = client.ask(world.items(256)).await;
+    let wanted = world.items(256);
+    let says = whatever(&wanted.request);
+    let call = client.ask(wanted).await;
     assert_eq!(call.refused, None);
     process.kill().await;
     assert_eq!(call.chunks, 0);
@@ -119,7 +127,7 @@ async fn a_receipt_of_nothing_is_batched_and_shown_where_it_is_demanded() {
             wanted: Wanted::Receipt {
                 channel,
                 nonce: 0,
-                says: at_least_nothing(),
+                says,
                 counted: None,
             },
             until: state.clock + 1_000,
@@ -159,10 +167,10 @@ async fn what_several_demand_takes_one_place_where_hardly_any_is_left() {
         .await;
     world.settled().await;
     client.pays.store(false, Ordering::Relaxed);
-    let calls = [
-        client.ask(world.text(2, 5, 100, 8)).await,
-        client.ask(world.text(3, 5, 100, 8)).await,
-    ];
+    let wanted = [2, 3].map(|seed| world.text(seed, 5, 100, 8));
+    let says = wanted.each_ref().map(|wanted| whatever(&wanted.request));
+    let [one, other] = wanted;
+    let calls = [client.ask(one).await, client.ask(other).await];
     world.chain.change(|state| {
         let mut batch = state.channels.batches[&first].clone();
         batch.window.until = 1_000_000;
@@ -180,7 +188,7 @@ async fn what_several_demand_takes_one_place_where_hardly_any_is_left() {
     assert_eq!(refused.refused, Some(Refusal::Busy));
     let before = world.commits();
     let channel = world.channel;
-    for (call, by) in calls.iter().zip([&world.key, &world.payer]) {
+    for ((call, says), by) in calls.iter().zip(says).zip([&world.key, &world.payer]) {
         let (nonce, by) = (call.nonce, by.account().clone());
         assert_eq!(call.refused, None);
         world.chain.change(|state| {
@@ -190,7 +198,7 @@ async fn what_several_demand_takes_one_place_where_hardly_any_is_left() {
                 wanted: Wanted::Receipt {
                     channel,
                     nonce,
-                    says: at_least_nothing(),
+                    says,
                     counted: None,
                 },
                 until: state.clock + 200,

@@ -1,12 +1,12 @@
 //! Whoever holds receipts is shown where they are in batches, and nobody else is.
 
 use codec::Encode;
-use surety_chain_client::Chain;
+use surety_chain_client::{Call, Chain};
 use surety_channel_calls::{
     AccountId,
     message::{self, Asked, FromHolder, InBatch, NotShown, ToHolder},
 };
-use surety_channels::{Batched, ChunkStatement, extends};
+use surety_channels::{Batched, ChunkStatement, SignedChunkStatement, extends};
 
 use crate::{client::Client, world::World};
 
@@ -88,11 +88,8 @@ async fn whoever_says_all_that_receipts_say_is_shown_where_they_are() {
     process.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_has_heard_the_beginning_of_an_answer_is_shown_how_its_receipt_goes_on_from_there() {
-    let mut world = World::new(&[]).await;
-    let process = world.start().await;
-    let client = world.client(&process).await;
+/// Of an answer that is over the statement of its first words.
+async fn beginning(world: &World, client: &Client) -> SignedChunkStatement<AccountId> {
     let mut call = client.ask(world.text(5, 5, 60, 8)).await;
     while call.said.is_empty() {
         assert!(client.hear(&mut call).await);
@@ -100,10 +97,44 @@ async fn whoever_has_heard_the_beginning_of_an_answer_is_shown_how_its_receipt_g
     let heard = {
         let payer = client.payer.lock().unwrap();
         let mut held = payer.held();
-        held.find_map(|(.., held)| held.cloned()).unwrap().statement
+        held.find_map(|(.., held)| held.cloned()).unwrap()
     };
-    assert_eq!(heard.end, None);
+    assert_eq!(heard.statement.end, None);
     client.finish(call).await;
+    heard
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_demand_of_an_answer_that_broke_off_is_met_with_how_its_receipt_goes_on_from_there() {
+    let mut world = World::new(&[]).await;
+    let process = world.start().await;
+    let client = world.client(&process).await;
+    let held = beginning(&world, &client).await;
+    let heard = held.statement.clone();
+    let demand = Call::DemandReceipt { held: Box::new(held) };
+    world.submit(&world.key, demand).await;
+    world
+        .until("it is shown", |state| state.channels.demands.is_empty())
+        .await;
+    let shown = world.chain.calls().into_iter().find_map(|(_, call)| match call {
+        Call::ShowReceipt { receipt, shown, .. } => Some((receipt.statement, shown)),
+        _ => None,
+    });
+    let (receipt, shown) = shown.unwrap();
+    assert!(receipt.bytes > heard.bytes);
+    assert_eq!(extends(&heard, &receipt, shown.as_ref()), Some(true));
+    let stash = world.stash.account().clone();
+    let lock = world.chain.change(|state| state.channels.standings[&stash].lock);
+    assert!(lock > 0);
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_has_heard_the_beginning_of_an_answer_is_shown_how_its_receipt_goes_on_from_there() {
+    let mut world = World::new(&[]).await;
+    let process = world.start().await;
+    let client = world.client(&process).await;
+    let heard = beginning(&world, &client).await.statement;
     let [shown] = &shown(&world, &client, std::slice::from_ref(&heard)).await[..] else {
         panic!("one is asked for");
     };

@@ -147,6 +147,31 @@ fn last_segment() -> SegmentOpening {
     segment(u32::MAX, segments(u32::MAX) - 1)
 }
 
+/// What was heard of the longest answer, all but its last byte, its receipt, and the segment that shows that
+/// it goes on from there.
+pub(super) fn longest<T: Config>() -> (
+    ChunkStatement<T::AccountId>,
+    ChunkStatement<T::AccountId>,
+    SegmentOpening,
+) {
+    let [longest, shorter] = clashing::<T>();
+    // As many segments, of which only the last differs.
+    let end = segment(shorter.bytes, segments(u32::MAX) - 1);
+    let heard = ChunkStatement {
+        output: end.row_digest(shorter.bytes).expect("it was made to have one"),
+        ..shorter
+    };
+    let ending = Ending {
+        how: End::Length,
+        trace_root: H256::repeat_byte(1),
+    };
+    let receipt = ChunkStatement {
+        end: Some(ending),
+        ..longest
+    };
+    (heard, receipt, last_segment())
+}
+
 /// A segment of some output of so many bytes.
 fn segment(bytes: u32, segment: u32) -> SegmentOpening {
     let start = segment.saturating_mul(SEGMENT_BYTES);

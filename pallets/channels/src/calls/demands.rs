@@ -5,7 +5,10 @@ use alloc::vec::Vec;
 use frame_support::{BoundedVec, ensure, traits::Get};
 use sp_runtime::{DispatchError, DispatchResult, TokenError};
 use surety_audit_economics::channels::drawn_points;
-use surety_channels::{BatchNumber, Batched, Request, SignedChunkStatement, Struck, Time, view::Says};
+use surety_channels::{
+    BatchNumber, Batched, Request, SignedChunkStatement, Struck, Time,
+    view::{NotMet, Says},
+};
 use surety_proofs::SegmentOpening;
 use surety_types::{
     stake::Role,
@@ -121,8 +124,8 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_show_receipt(
         agent: &T::AccountId,
         demander: &T::AccountId,
-        batch: BatchNumber,
-        receipt: &Batched<T::AccountId>,
+        (batch, receipt): (BatchNumber, &Batched<T::AccountId>),
+        shown: Option<&SegmentOpening>,
     ) -> DispatchResult {
         let provider = T::Stake::stash_of(agent, Role::Provider).ok_or(Error::<T>::NotAgent)?;
         Self::ensure_batched(&provider, batch, receipt)?;
@@ -136,9 +139,17 @@ impl<T: Config> Pallet<T> {
             Error::<T>::NotSettled
         );
         let genesis = T::Genesis::get();
-        Self::show(&provider, demander, |wanted| {
-            wanted.is_met_by(batch, &receipt.statement, &genesis)
-        })
+        let demands = Demands::<T>::get(&provider, demander).unwrap_or_default();
+        // One at most is about it.
+        let one = demands
+            .iter()
+            .find_map(|of| match of.wanted.met_by(batch, said, shown, &genesis) {
+                Ok(()) => Some(Ok(&of.wanted)),
+                Err(NotMet::Unproven) => Some(Err(Error::<T>::BeginningNotShown)),
+                Err(NotMet::Other) => None,
+            });
+        let wanted = one.ok_or(Error::<T>::NotDemanded)??;
+        Self::show(&provider, demander, |of| of == wanted)
     }
 
     pub(crate) fn do_show_point(

@@ -1,6 +1,7 @@
 //! 0 -> 1: deposits and the prices of demands are in a pot. Until then they were on hold on their payers'
-//! accounts, and voted. A demand names its receipt, also where a final batch was counted with its number, and
-//! holds back what its channel pays. What was counted and deposited until then is taken for old.
+//! accounts, and voted. A demand of a receipt says what that has to say, also where a final batch was counted
+//! with its number, and holds back what its channel pays. Those of before that do not say it: they are given
+//! back, and can be made again. What was counted and deposited until then is taken for old.
 
 use alloc::vec::Vec;
 use codec::{Decode, Encode};
@@ -11,10 +12,11 @@ use frame_support::{
     traits::{ConstU32, Get, UncheckedOnRuntimeUpgrade},
     weights::Weight,
 };
-use surety_channels::{BatchNumber, ChannelId, Counted, Nonce, Purse, Seasoned, Time, view::Says};
-use surety_proofs::content_hash;
+use surety_channels::{BatchNumber, ChannelId, Counted, Nonce, Purse, Seasoned, Time};
 
-use crate::{Channel, Channels, Config, DEMANDS_MAX, Demand, Demands, HoldReason, Pallet, Wanted, asset};
+use crate::{
+    Channel, Channels, Config, DEMANDS_MAX, Demand, Demands, HoldReason, Pallet, Standings, Wanted, asset,
+};
 
 /// Moves all of them into the pot, in one block: no chain that was released has channels.
 pub type DepositsIntoPot<T> =
@@ -128,37 +130,25 @@ impl<AccountId> From<OldChannel<AccountId>> for Channel<AccountId> {
     }
 }
 
-impl From<OldWanted> for Wanted {
-    /// What was demanded stays what is owed: any receipt that says as much.
-    fn from(old: OldWanted) -> Self {
-        match old {
-            OldWanted::Receipt {
-                channel,
-                nonce,
-                bytes,
-            } => Self::Receipt {
-                channel,
-                nonce,
-                // At least as many: more than one less, whatever that says.
-                says: Says::AtLeast {
-                    bytes: bytes.saturating_sub(1),
-                    output: content_hash(&[]),
-                },
-                counted: None,
-            },
-            OldWanted::Point { batch, point } => Self::Point { batch, point },
+impl OldWanted {
+    /// The same as now; nothing of a receipt, as nobody has noted what was signed of it.
+    const fn kept(&self) -> Option<Wanted> {
+        match *self {
+            Self::Receipt { .. } => None,
+            Self::Point { batch, point } => Some(Wanted::Point { batch, point }),
         }
     }
 }
 
-impl<AccountId> From<OldDemand<AccountId>> for Demand<AccountId> {
-    fn from(old: OldDemand<AccountId>) -> Self {
-        Self {
-            wanted: old.wanted.into(),
-            by: old.by,
-            price: old.price,
-            until: old.until,
-        }
+impl<AccountId> OldDemand<AccountId> {
+    /// Likewise.
+    fn kept(self) -> Option<Demand<AccountId>> {
+        Some(Demand {
+            wanted: self.wanted.kept()?,
+            by: self.by,
+            price: self.price,
+            until: self.until,
+        })
     }
 }
 
@@ -169,7 +159,7 @@ impl<T: Config> UncheckedOnRuntimeUpgrade for Unchecked<T> {
     fn on_runtime_upgrade() -> Weight {
         type OldDemands<AccountId> = BoundedVec<OldDemand<AccountId>, ConstU32<DEMANDS_MAX>>;
 
-        let (mut records, mut held) = (0u64, Vec::new());
+        let (mut records, mut given_back) = (0u64, Vec::new());
         Channels::<T>::translate::<OldChannel<T::AccountId>, _>(|id, old| {
             records = records.saturating_add(1);
             let channel = Channel::from(old);
@@ -179,25 +169,28 @@ impl<T: Config> UncheckedOnRuntimeUpgrade for Unchecked<T> {
             Some(channel)
         });
         Demands::<T>::translate::<OldDemands<T::AccountId>, _>(|provider, _, old| {
-            let demands = old.into_iter().map(|old| {
+            let demands = old.into_iter().filter_map(|old| {
                 records = records.saturating_add(1);
-                let demand = Demand::from(old);
-                if let Wanted::Receipt { channel, .. } = demand.wanted {
-                    held.push((channel, demand.until));
-                }
-                if !asset::move_hold::<T>(HoldReason::Demand, &demand.by, demand.price) {
+                if !asset::move_hold::<T>(HoldReason::Demand, &old.by, old.price) {
                     defensive!("the price of a demand was not on hold", provider);
                 }
-                demand
+                let (by, price) = (old.by.clone(), old.price);
+                let kept = old.kept();
+                if kept.is_none() {
+                    given_back.push((provider.clone(), by, price));
+                }
+                kept
             });
-            Some(BoundedVec::truncate_from(demands.collect()))
+            let demands: Vec<_> = demands.collect();
+            (!demands.is_empty()).then(|| BoundedVec::truncate_from(demands))
         });
-        let supply = T::SupplyWindow::get();
-        for (id, until) in held {
-            let until = until.saturating_add(supply);
-            Channels::<T>::mutate_extant(id, |channel| channel.purse.demand(until));
+        for (provider, by, price) in given_back {
+            asset::pay_out_price::<T>(&provider, 0, &by, price);
+            Standings::<T>::mutate_extant(&provider, |provider| {
+                provider.demands = provider.demands.saturating_sub(1);
+            });
         }
-        // The pot; each record with its payer's account and holds, or with its channel.
+        // The pot; each record with its payer's account and holds, and its provider.
         T::DbWeight::get().reads_writes(
             records.saturating_mul(4).saturating_add(3),
             records.saturating_mul(4).saturating_add(1),
@@ -216,7 +209,6 @@ mod tests {
 
     use codec::DecodeAll;
     use sp_runtime::AccountId32;
-    use surety_channels::ChunkStatement;
 
     use super::*;
 
@@ -269,35 +261,16 @@ mod tests {
     }
 
     #[test]
-    fn demands_of_version_0_are_met_by_what_met_them() {
+    fn of_demands_of_version_0_those_of_points_are_kept_as_they_were() {
         let old = Vec::<OldDemand<AccountId32>>::decode_all(&mut &stored(1)[..]).unwrap();
         assert_eq!(old.encode(), stored(1));
-        let demands: Vec<_> = old.into_iter().map(Demand::from).collect();
-        let point = Wanted::Point { batch: 5, point: 6 };
-        assert_eq!((&demands[1].wanted, demands[1].price), (&point, 1_000_000));
-        assert_eq!((&demands[0].by, demands[0].until), (&account(0x21), 900));
-        let says = |bytes: u32, output: u8| ChunkStatement {
-            channel: 7,
-            payee: account(0x12),
-            nonce: 9,
-            request: Default::default(),
-            bytes,
-            output: content_hash(&[output]),
-            units: 1,
-            price: 1,
-            end: Some(surety_channels::Ending {
-                how: surety_channels::End::Length,
-                trace_root: Default::default(),
-            }),
-        };
-        // Of twelve bytes or more, whatever they are.
-        for (bytes, is_met) in [(0, false), (11, false), (12, true), (13, true)] {
-            let said = says(bytes, 1);
-            assert_eq!(
-                demands[0].wanted.is_met_by(3, &said, &Default::default()),
-                is_met,
-                "{bytes}"
-            );
-        }
+        let (by, until) = (old[0].by.clone(), old[0].until);
+        assert_eq!((by, until), (account(0x21), 900));
+        let demands: Vec<_> = old.into_iter().map(OldDemand::kept).collect();
+        // What was signed of a receipt they do not say.
+        assert_eq!(demands[0], None);
+        let point = demands[1].as_ref().unwrap();
+        let wanted = Wanted::Point { batch: 5, point: 6 };
+        assert_eq!((&point.wanted, point.price), (&wanted, 1_000_000));
     }
 }

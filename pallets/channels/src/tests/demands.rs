@@ -46,7 +46,7 @@ pub(super) fn show_receipt(
     statement: &ChunkStatement<AccountId32>,
 ) -> DispatchResult {
     let shown = Box::new(batched(&made.1, statement.clone()));
-    ChannelsPallet::show_receipt(signed(agent()), payer(), made.0, shown)
+    ChannelsPallet::show_receipt(signed(agent()), payer(), made.0, shown, None)
 }
 
 fn demand_point(batch: BatchNumber, place: u32) -> DispatchResult {
@@ -141,7 +141,7 @@ fn another_receipt_or_one_that_says_less_does_not_meet_a_demand() {
             statement: short,
             ..lied
         };
-        let shown = ChannelsPallet::show_receipt(signed(agent()), payer(), made.0, Box::new(lied));
+        let shown = ChannelsPallet::show_receipt(signed(agent()), payer(), made.0, Box::new(lied), None);
         assert_eq!(shown, Err(Error::<Test>::BadOpening.into()));
     });
 }

@@ -272,7 +272,8 @@ fn demands_of_all_who_may_hold_back_a_channel() {
             signed(agent()),
             reporter(),
             made.0,
-            shown
+            shown,
+            None
         ));
         assert_eq!(paid(channel), price(&one));
     });

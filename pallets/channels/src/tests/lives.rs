@@ -280,7 +280,7 @@ proptest! {
 fn everything_that_can_happen_does_in_some_life() {
     let happens = "Opened Changed Closing ClosedByPayee Held Ended Stands BatchCommitted Redeemed Disputed DisputeOver \
         Demanded DemandOver PointsAnnounced PointsOpened PointsEnded SignerAdded Offered OfferWithdrawn BusyReported \
-        PoolPriced Convicted PaidAsShown HeldBack";
+        PoolPriced Convicted PaidAsShown GoneOn HeldBack";
     let faults = "Equivocation FalseBatch WithheldData WrongResult AuditNoShow ConfirmedWrong";
     let all = happens.split_whitespace().chain(faults.split_whitespace());
     let mut missing: BTreeSet<String> = all.map(String::from).collect();

@@ -3,7 +3,7 @@
 use frame_support::{assert_noop, assert_ok};
 use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
-use surety_types::traits::ProviderDirectory;
+use surety_types::{speed::Tier, traits::ProviderDirectory};
 
 use crate::{Error, Event, mock::*};
 
@@ -54,11 +54,47 @@ fn only_registered_providers_send_heartbeats() {
 }
 
 #[test]
-fn no_provider_weighs_more_than_another() {
+fn who_was_measured_to_be_faster_weighs_more_and_nobody_more_than_a_quarter() {
     TestExt::new().bond(1, 11).register(11).execute_with(|| {
+        assert_eq!(ProviderRegistry::weight(&1), 1_000, "never measured");
+        for (giga_operations, weight) in [
+            (0, 1_000),
+            (4_999, 1_000),
+            (5_000, 1_100),
+            (19_999, 1_100),
+            (20_000, 1_250),
+            (u32::MAX, 1_250),
+        ] {
+            Speeds::mutate(|speeds| speeds.insert(1, giga_operations));
+            assert_eq!(ProviderRegistry::weight(&1), weight, "{giga_operations}");
+        }
+        // What was measured counts no more.
+        Speeds::take();
         assert_eq!(ProviderRegistry::weight(&1), 1_000);
-        assert_eq!(ProviderRegistry::weight(&2), 1_000);
     });
+}
+
+#[test]
+fn what_a_provider_declares_changes_neither_its_weight_nor_what_is_shown_as_measured() {
+    TestExt::new()
+        .bond(1, 11)
+        .bond(2, 12)
+        .register(11)
+        .execute_with(|| {
+            let mut fast = device("128 of the fastest there are");
+            fast.memory_mib = u32::MAX;
+            assert_ok!(ProviderRegistry::register(
+                signed(12),
+                fast.clone(),
+                endpoints(&[ENDPOINT])
+            ));
+            assert_eq!(ProviderRegistry::weight(&2), ProviderRegistry::weight(&1));
+            let view = ProviderRegistry::provider(2).unwrap();
+            assert_eq!((view.entry.device, view.measured), (fast, None));
+            Speeds::mutate(|speeds| speeds.insert(1, 7_000));
+            let measured = ProviderRegistry::provider(1).unwrap().measured.unwrap();
+            assert_eq!((measured.tier, measured.giga_operations), (Tier::B, 7_000));
+        });
 }
 
 #[test]

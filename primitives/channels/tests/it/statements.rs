@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::{collection::vec, prelude::*};
+use surety_channels::view::{NotMet, Says};
 use surety_proofs::SegmentOpening;
 
 fn tokens(count: u32) -> Vec<u32> {
@@ -133,6 +134,40 @@ fn a_longer_one_that_counts_its_bytes_wrong_cannot_be_opened() {
         longer.bytes = bytes;
         assert_eq!(extends(&short, &longer, shown.as_ref()), None);
     }
+}
+
+#[test]
+fn a_demand_of_what_was_heard_is_met_by_what_goes_on_from_it_and_counts_no_less() {
+    let (all, heard) = (tokens(900), tokens(300));
+    let says = Says::of(&statement(0, &heard, None), &GENESIS);
+    let segment = shown(&all, &heard);
+    let met = |change: fn(&mut ChunkStatement<Account>)| {
+        let mut receipt = statement(0, &all, Some(End::Length));
+        change(&mut receipt);
+        says.met_by(&receipt, segment.as_ref(), &GENESIS)
+    };
+    assert_eq!(met(|_| {}), Ok(()));
+    let changes: [fn(&mut ChunkStatement<Account>); 5] = [
+        |receipt| receipt.end = None,
+        |receipt| receipt.request.0[0] ^= 1,
+        |receipt| receipt.units = 9,
+        |receipt| receipt.price = 1,
+        |receipt| receipt.bytes = 8,
+    ];
+    for change in changes {
+        assert_eq!(met(change), Err(NotMet::Other));
+    }
+    // What was shown is not of that output.
+    assert_eq!(met(|receipt| receipt.output.0[0] ^= 1), Err(NotMet::Unproven));
+    // Nothing else is the receipt that was heard to its end, whatever is shown.
+    let whole = statement(0, &heard, Some(End::Length));
+    let says = Says::of(&whole, &GENESIS);
+    assert_eq!(says.met_by(&whole, None, &GENESIS), Ok(()));
+    let longer = statement(0, &all, Some(End::Length));
+    assert_eq!(
+        says.met_by(&longer, segment.as_ref(), &GENESIS),
+        Err(NotMet::Other)
+    );
 }
 
 #[test]
@@ -274,6 +309,35 @@ proptest! {
         let (one, other) = (statement(0, &one, None), statement(0, &longer, None));
         prop_assert_eq!(extends(&one, &other, shown.as_ref()), Some(false));
         prop_assert_eq!(clash(&one, &other, shown.as_ref()), Some(Clash::Output));
+    }
+
+    /// Whatever is shown of it, or of what was heard: who begins so can show it by one segment, nobody else
+    /// by any.
+    #[test]
+    fn a_demand_is_met_by_a_receipt_that_begins_with_what_was_heard_and_by_no_other(
+        heard in vec(any::<u32>(), 0..1_300), more in vec(any::<u32>(), 0..600),
+        at in any::<prop::sample::Index>(), bit in 0u32..32, is_other in any::<bool>(),
+    ) {
+        let says = Says::of(&statement(0, &heard, None), &GENESIS);
+        let mut all = [heard.clone(), more].concat();
+        let is_other = is_other && !heard.is_empty();
+        if is_other {
+            all[at.index(heard.len())] ^= 1 << bit;
+        }
+        let receipt = statement(0, &all, Some(End::Length));
+        let Says::GoesOn(begun) = says else {
+            panic!("it has no end");
+        };
+        let right = begun.segment_in(&receipt).and_then(|segment| SegmentOpening::new(&said(&all), segment));
+        let met = says.met_by(&receipt, right.as_ref(), &GENESIS);
+        prop_assert_eq!(met, if is_other { Err(NotMet::Other) } else { Ok(()) });
+        for output in [said(&all), said(&heard)] {
+            for segment in 0..8 {
+                let shown = SegmentOpening::new(&output, segment);
+                let met = says.met_by(&receipt, shown.as_ref(), &GENESIS);
+                prop_assert!(!is_other || met.is_err());
+            }
+        }
     }
 
     #[test]

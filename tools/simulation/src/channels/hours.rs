@@ -1,11 +1,12 @@
 //! Cheats that take hours: what is signed and not batched, what is demanded, and disputes that only delay.
 
-use surety_channels::{ChannelId, Time};
+use surety_channels::{ChannelId, ChunkStatement, Time, view::Says};
+use surety_proofs::{SegmentOpening, segments};
 
 use super::{
     cheats::{Cheat, liar, sold},
     offer::{AN_HOUR, CHUNK, PLACES, RECEIPTS},
-    trade::{CLOSING, SUPPLY, Trade, WINDOW},
+    trade::{CLOSING, GENESIS, SUPPLY, Trade, WINDOW, made_up},
 };
 use crate::books::Role;
 
@@ -78,6 +79,13 @@ pub const BATCHES_BESIDE: Cheat = Cheat {
         "says one thing, batches another, and that beside it",
         batches_beside,
     )
+};
+
+/// The same, and breaks each answer off before its end: what it batches is longer than what was heard.
+pub const BREAKS_OFF: Cheat = Cheat {
+    takes_hours: true,
+    baseline: honest_hour,
+    ..liar("breaks off, and batches something longer", breaks_off)
 };
 
 /// Answers an hour wrong, and fills its cap with what it has sold to itself, so that there is no room for
@@ -254,6 +262,50 @@ fn batches_beside(trade: &mut Trade) {
     if !trade.is_convicted {
         trade.show(channels[0]);
     }
+}
+
+/// It shows what it has batched, with whatever shows best that this goes on from what was heard.
+fn breaks_off(trade: &mut Trade) {
+    let channels = clients(trade, 1, 1);
+    for _ in 0..AN_HOUR {
+        if trade.may_ask(channels[0]) {
+            trade.answer(channels[0], false);
+        }
+    }
+    let heard: Vec<_> = trade.channels[0]
+        .said
+        .iter()
+        .map(|said| ChunkStatement {
+            end: None,
+            ..said.clone()
+        })
+        .collect();
+    trade.swap(channels[0]);
+    if let Some(number) = trade.commit(&[(channels[0], 0..heard.len() as u32)]) {
+        trade.audit(number);
+    }
+    trade.wait();
+    trade.redeem(channels[0]);
+    // Its client demands what it has heard of each.
+    trade.demand(channels[0]);
+    let receipts = trade.channels[0].said.iter();
+    let are_met = heard.iter().zip(receipts).all(|(heard, receipt)| {
+        if !trade.offer.chain.goes_on {
+            return heard.bytes < receipt.bytes;
+        }
+        let (says, output) = (
+            Says::of(heard, &GENESIS),
+            made_up((receipt.channel, receipt.nonce)),
+        );
+        let mut shown = (0..segments(receipt.bytes)).map(|segment| SegmentOpening::new(&output, segment));
+        shown.any(|shown| says.met_by(receipt, shown.as_ref(), &GENESIS).is_ok())
+    });
+    if !are_met {
+        return withholds(trade, true);
+    }
+    trade.show(channels[0]);
+    let price = trade.offer.transaction * heard.len() as u128;
+    trade.books.pay(Role::Client, Role::World, price);
 }
 
 fn fills_cap(trade: &mut Trade, wrong: u32) {

@@ -68,6 +68,9 @@ pub struct Chain {
     pub pay_waits: bool,
     /// What is demanded of what was counted is shown out of batches that are final.
     pub shows_final: bool,
+    /// What is demanded of an answer that broke off is met by what is shown to go on from there, and not by
+    /// whatever is longer.
+    pub goes_on: bool,
 }
 
 impl Chain {
@@ -82,6 +85,7 @@ impl Chain {
         draws_of_all: true,
         pay_waits: true,
         shows_final: true,
+        goes_on: true,
     };
 }
 

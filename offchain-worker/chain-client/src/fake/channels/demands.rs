@@ -3,7 +3,7 @@
 use sp_core::crypto::AccountId32;
 use surety_channels::{
     BatchNumber, Batched, Request, SignedChunkStatement, Time,
-    view::{Says, Wanted},
+    view::{NotMet, Says, Wanted},
 };
 use surety_proofs::SegmentOpening;
 use surety_types::{stake::Role, trust::FaultKind};
@@ -140,6 +140,7 @@ impl FakeState {
         agent: &AccountId32,
         demander: &AccountId32,
         (batch, receipt): (BatchNumber, &Batched<AccountId32>),
+        shown: Option<&SegmentOpening>,
     ) -> Applied {
         let provider = self.agents_provider(agent)?;
         self.start_in_batch(&provider, batch, receipt)?;
@@ -150,9 +151,15 @@ impl FakeState {
         if is_counted && !window.is_settled(self.clock) {
             return Err(refused("NotSettled"));
         }
-        self.show(&provider, demander, |wanted| {
-            wanted.is_met_by(batch, &receipt.statement, &genesis())
-        })
+        let demands = self.channels.demands.get(&(provider.clone(), demander.clone()));
+        let mut all = demands.into_iter().flatten().map(|demand| &demand.view.wanted);
+        let one = all.find_map(|wanted| match wanted.met_by(batch, said, shown, &genesis()) {
+            Ok(()) => Some(Ok(wanted.clone())),
+            Err(NotMet::Unproven) => Some(Err(refused("BeginningNotShown"))),
+            Err(NotMet::Other) => None,
+        });
+        let wanted = one.ok_or_else(|| refused("NotDemanded"))??;
+        self.show(&provider, demander, |of| *of == wanted)
     }
 
     /// A round is opened about it, which the test ends with [`FakeState::decide_receipt`]. All models are

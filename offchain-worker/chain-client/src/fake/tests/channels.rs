@@ -189,6 +189,7 @@ async fn a_receipt_that_is_demanded_is_shown_or_costs_the_lock() {
         demander: world.payer.account().clone(),
         batch: 0,
         receipt: Box::new(batched),
+        shown: None,
     };
     world.submit(&world.agent, show.clone()).await.unwrap();
     assert_eq!(refused(world.submit(&world.agent, show).await), "NotDemanded");

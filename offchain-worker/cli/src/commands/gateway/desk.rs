@@ -112,12 +112,15 @@ impl Desk {
     /// When it cannot be made.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let open = || {
-            match fs::remove_file(path) {
+            // It has another name until nobody else may open it.
+            let fresh = path.with_extension("new");
+            match fs::remove_file(&fresh) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
-            let listener = UnixListener::bind(path)?;
-            fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+            let listener = UnixListener::bind(&fresh)?;
+            fs::set_permissions(&fresh, fs::Permissions::from_mode(0o600))?;
+            fs::rename(&fresh, path)?;
             Ok(listener)
         };
         open().map(Self).map_err(CliError::file(path))

@@ -3,9 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use surety_channels::{ChannelOpening, REDEEMED_MAX};
+use surety_channels::{ChannelOpening, REDEEMED_MAX, view::Says};
 
-use super::{super::*, HONEST, Life, seller::asked};
+use super::{
+    super::*,
+    HONEST, Life,
+    seller::{Seller, asked},
+};
 use crate::{Channel, Wanted};
 
 impl Life {
@@ -16,18 +20,25 @@ impl Life {
             let seller = &self.sellers[number];
             let who = signed(seller.agent());
             match demand.wanted {
-                Wanted::Receipt { channel, nonce, .. } => {
+                Wanted::Receipt {
+                    channel, nonce, says, ..
+                } => {
                     let Some((batch, shown)) = seller.shown(channel, nonce) else {
                         continue;
                     };
+                    let segment = match says {
+                        Says::GoesOn(heard) => heard.segment_in(&shown.statement),
+                        Says::This(_) => None,
+                    };
+                    let goes_on = segment.and_then(|segment| Seller::segment(channel, nonce, segment));
+                    let begins = goes_on.is_some();
                     let paid = || Channels::<Test>::get(channel).map_or(0, |of| of.purse.paid);
                     let before = paid();
-                    ignore(ChannelsPallet::show_receipt(
-                        who,
-                        demander,
-                        batch,
-                        Box::new(shown),
-                    ));
+                    let is_shown =
+                        ChannelsPallet::show_receipt(who, demander, batch, Box::new(shown), goes_on).is_ok();
+                    if is_shown && begins {
+                        self.seen.insert("GoneOn".into());
+                    }
                     if paid() > before {
                         self.seen.insert("PaidAsShown".into());
                     }

@@ -103,6 +103,12 @@ impl Seller {
         self.statement(channel, nonce, u32::MAX, 0)
     }
 
+    /// A segment of the whole answer, as its receipt has it.
+    pub(super) fn segment(channel: ChannelId, nonce: u32, segment: u32) -> Option<SegmentOpening> {
+        let (_, all) = Self::size(channel, nonce);
+        SegmentOpening::new(&Self::said(channel, nonce, all, 0), segment)
+    }
+
     /// Where a receipt of it is.
     pub(super) fn shown(
         &self,

@@ -207,6 +207,7 @@ async fn what_is_demanded_keeps_back_the_pay_until_it_is_shown_and_a_conviction_
         demander: world.payer.account().clone(),
         batch: 0,
         receipt: Box::new(batched),
+        shown: None,
     };
     let shown = world.submit(&world.agent, show).await.unwrap();
     assert_eq!(field::<u128>(&shown, "Redeemed", "paid"), 40);
@@ -246,6 +247,7 @@ async fn what_is_batched_beside_what_was_counted_is_shown_once_it_is_final() {
         demander: world.payer.account().clone(),
         batch: 1,
         receipt: Box::new(batched),
+        shown: None,
     };
     let early = world.submit(&world.agent, show.clone()).await;
     assert_eq!(early.clone().unwrap_err().remedy(), Some(Remedy::Wait));

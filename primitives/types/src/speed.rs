@@ -1,4 +1,4 @@
-//! Classes of speed.
+//! How fast providers were measured to be, by the benchmark that the chain checks.
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
@@ -36,4 +36,17 @@ impl Tier {
             _ => Self::C,
         }
     }
+}
+
+/// What clients are told of a provider that was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct MeasuredView {
+    /// The tier that its speed is in.
+    pub tier: Tier,
+    /// Speed, in 10^9 operations a second on 8-bit integers: no more than it has.
+    pub giga_operations: u32,
+    /// Memory that it was computed over, in MiB.
+    pub memory_mib: u32,
+    /// Rounds that it has missed since: one, or none.
+    pub rounds_missed: u32,
 }

@@ -1,0 +1,683 @@
+//! The one task that decides: by the best block what to compute and to commit to, by the last final one what
+//! to show.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use sp_core::H256;
+use surety_chain_client::{
+    BlockNumber, BlockRef, Call, ChainError, ErrorClass, GpuRound, Remedy, SubmitOptions, Until, When,
+};
+use surety_exact::SplitMix64;
+use surety_gpu_proofs::{Openings, Plan, RoundStage, Run, RunView, draw, seed};
+use surety_types::BLOCK_SECONDS;
+use tokio::{
+    sync::watch,
+    task::{JoinError, JoinSet, spawn_blocking},
+    time::timeout,
+};
+
+use crate::{
+    Parts,
+    journal::{Journal, Key, Promise},
+    metrics::Outcome,
+    runs::{self, Trouble},
+};
+
+/// Per cent of the window that are left when a run ends: for the commitment's way into a block.
+const LEFT: u64 = 13;
+/// Per cent of the window that there have to be for a run to begin.
+const WORTHWHILE: u64 = 20;
+/// How old a block is when it is seen, in milliseconds: at most, by a clock that goes right; and where none
+/// does.
+const AGE_MAX_MS: u64 = 6_000;
+const AGE_MS: u64 = 1_000;
+/// How long a trial may take.
+const TRIAL: Duration = Duration::from_secs(10);
+/// Calls of one promise that were refused in a block, and paid for.
+const REFUSALS_MAX: u32 = 3;
+/// Between attempts to make a run again.
+const SHOW_PAUSE: Duration = Duration::from_secs(30);
+/// How often it is tried on a device that fails.
+const SHOW_TRIES: u32 = 20;
+
+/// What the machine is at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Task {
+    Trial,
+    Make(Key),
+    Show(Key),
+}
+
+struct Work {
+    task: Task,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What comes back.
+enum Back {
+    Tried(Result<u64, Trouble>),
+    Made(Key, u64, Result<(Run, u64), Trouble>),
+    Shown(Key, H256, Result<(Run, Openings), Trouble>),
+    Sent(Key, &'static str, Result<BlockNumber, ChainError>),
+}
+
+/// A promise whose time to be shown has come.
+struct Showing {
+    samples: H256,
+    /// A random part of half of the time to show it.
+    not_before: Instant,
+    try_from: Instant,
+    tries: u32,
+    openings: Option<Box<Openings>>,
+}
+
+/// What comes next.
+enum Next {
+    Block(Option<BlockRef>),
+    Back(Result<Back, JoinError>),
+    Stop,
+}
+
+pub(crate) struct Desk {
+    parts: Arc<Parts>,
+    journal: Journal,
+    block: Option<BlockRef>,
+    /// Of runs that were promised, since the start.
+    runs: BTreeMap<Key, Run>,
+    /// About how fast the machine is, in operations a second.
+    speed: Option<u64>,
+    work: Option<Work>,
+    away: JoinSet<Back>,
+    sending: Option<Key>,
+    /// Nothing is sent before a block of this height: those before it cannot show what was sent last.
+    send_from: BlockNumber,
+    refusals: BTreeMap<Key, u32>,
+    /// The round that is running, and when its window ends.
+    window: Option<(Key, Instant)>,
+    /// The last one that is not taken part in.
+    skipped: Option<Key>,
+    showing: BTreeMap<Key, Showing>,
+    /// The round of the last final block that was looked at.
+    settled: Option<Option<u32>>,
+}
+
+impl Desk {
+    pub(crate) fn new(parts: Arc<Parts>, journal: Journal) -> Self {
+        Self {
+            parts,
+            journal,
+            block: None,
+            runs: BTreeMap::new(),
+            speed: None,
+            work: None,
+            away: JoinSet::new(),
+            sending: None,
+            send_from: 0,
+            refusals: BTreeMap::new(),
+            window: None,
+            skipped: None,
+            showing: BTreeMap::new(),
+            settled: None,
+        }
+    }
+
+    /// Goes on until it is to stop, or there are no more blocks.
+    pub(crate) async fn run(
+        mut self,
+        mut newest: watch::Receiver<Option<BlockRef>>,
+        mut stop: watch::Receiver<bool>,
+    ) {
+        loop {
+            let next = tokio::select! {
+                changed = newest.changed() => match changed {
+                    Ok(()) => Next::Block(*newest.borrow_and_update()),
+                    Err(_) => Next::Stop,
+                },
+                Some(back) = self.away.join_next() => Next::Back(back),
+                _ = stop.wait_for(|stop| *stop) => Next::Stop,
+            };
+            match next {
+                Next::Block(block) => self.block = block.or(self.block),
+                Next::Back(Ok(back)) => self.take(back).await,
+                Next::Back(Err(error)) => {
+                    tracing::error!(%error, "a part of the benchmark has ended by a defect");
+                    (self.work, self.sending) = (None, None);
+                }
+                Next::Stop => break,
+            }
+            self.see().await;
+        }
+        // Threads end what they are at.
+        self.work = None;
+        self.away.shutdown().await;
+    }
+
+    async fn see(&mut self) {
+        let Some(block) = self.block else { return };
+        match self.look(block).await {
+            Ok(()) => {}
+            // There is a newer one already, or there is no benchmark yet.
+            Err(error @ (ChainError::Pruned { .. } | ChainError::Outgrown { .. })) => {
+                tracing::debug!(%error, "a block says nothing of the benchmark");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the benchmark cannot be read, trying again with the next block");
+            }
+        }
+    }
+
+    async fn look(&mut self, block: BlockRef) -> Result<(), ChainError> {
+        let best = When::At(block.hash);
+        let parts = self.parts.clone();
+        let round = parts.rounds.gpu_round(best).await?;
+        self.compute(best, round).await?;
+        let finalized = parts.chain.block(When::Finalized).await?;
+        let last = When::At(finalized.hash);
+        let settled = parts.rounds.gpu_round(last).await?;
+        let number = settled.map(|round| round.number);
+        if self.settled != Some(number) {
+            let measured = parts.rounds.measured(last, &parts.stash).await?;
+            parts.metrics.measured(measured.as_ref());
+            self.settled = Some(number);
+        }
+        for promise in self.journal.promises().to_vec() {
+            match standing(&promise, settled.as_ref(), round.as_ref()) {
+                Standing::Waits => {}
+                // A node that is behind knows nothing of it yet.
+                Standing::Over if finalized.number <= promise.block => {}
+                Standing::Over => self.over(&promise, last).await?,
+                Standing::OnAnotherFork => self.forget(promise.key()).await,
+                Standing::Opening(drawn) => {
+                    let run = parts.rounds.gpu_run(last, &parts.stash).await?;
+                    self.show(&promise, run, drawn, (last, best)).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// By the best block: makes a run where one is asked for, and commits to it.
+    async fn compute(&mut self, best: When, round: Option<GpuRound>) -> Result<(), ChainError> {
+        let running = round.and_then(|round| match round.stage {
+            RoundStage::Running { entropy, since_ms } => Some(((round.number, entropy), since_ms)),
+            _ => None,
+        });
+        if let Some(Work {
+            task: Task::Make(key),
+            stop,
+        }) = &self.work
+            && running.is_none_or(|(running, _)| running != *key)
+            && !stop.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(round = key.0, "its run is stopped: no block asks for it any more");
+            // On another fork it is made anew.
+            if running.is_none() {
+                self.parts.metrics.count(Outcome::Skipped);
+            }
+        }
+        let Some(round) = round else { return Ok(()) };
+        if matches!(round.stage, RoundStage::Seeding { .. }) {
+            self.start_trial();
+        }
+        let Some((key, since_ms)) = running else {
+            return Ok(());
+        };
+        let ends = self.ends(key, since_ms, &round);
+        if let Some(promise) = self.journal.get(key).cloned() {
+            let may = self.may_send(key) && Instant::now() < ends;
+            if may
+                && self
+                    .parts
+                    .rounds
+                    .gpu_run(best, &self.parts.stash)
+                    .await?
+                    .is_none()
+            {
+                self.commit(&promise, ends);
+            }
+        } else if self.parts.takes_part && self.skipped != Some(key) && self.work.is_none() {
+            self.start_run(key, round.window_ms, ends);
+        }
+        Ok(())
+    }
+
+    /// When the window of a round ends on this machine's clock, by the first block that was seen of it. How
+    /// old that was is known only where the clock goes right.
+    fn ends(&mut self, key: Key, since_ms: u64, round: &GpuRound) -> Instant {
+        if let Some((known, ends)) = self.window
+            && known == key
+        {
+            return ends;
+        }
+        let until = since_ms.saturating_add(round.window_ms);
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let age = u64::try_from(clock.as_millis())
+            .ok()
+            .and_then(|clock| clock.checked_sub(round.time_ms))
+            .filter(|age| *age <= AGE_MAX_MS)
+            .unwrap_or(AGE_MS);
+        let left = Duration::from_millis(until.saturating_sub(round.time_ms).saturating_sub(age));
+        let now = Instant::now();
+        let ends = now.checked_add(left).unwrap_or(now);
+        self.window = Some((key, ends));
+        ends
+    }
+
+    fn may_send(&self, key: Key) -> bool {
+        let refusals = self.refusals.get(&key).copied().unwrap_or_default();
+        let is_seen = self.block.is_some_and(|block| block.number >= self.send_from);
+        self.sending.is_none() && is_seen && refusals < REFUSALS_MAX
+    }
+
+    fn start(&mut self, task: Task) -> Arc<AtomicBool> {
+        let stop = Arc::<AtomicBool>::default();
+        let flag = stop.clone();
+        self.work = Some(Work { task, stop });
+        flag
+    }
+
+    fn start_trial(&mut self) {
+        if !self.parts.takes_part || self.speed.is_some() || self.work.is_some() {
+            return;
+        }
+        let (parts, stop) = (self.parts.clone(), self.start(Task::Trial));
+        self.away.spawn(async move {
+            Back::Tried(alone(&parts, TRIAL, move |parts| runs::trial(memory(parts)?, &stop)).await)
+        });
+    }
+
+    fn start_run(&mut self, key: Key, window_ms: u64, ends: Instant) {
+        let part = |percent: u64| Duration::from_millis(window_ms.saturating_mul(percent) / 100);
+        let now = Instant::now();
+        let until = ends.checked_sub(part(LEFT)).unwrap_or(now);
+        let time = until.saturating_duration_since(now);
+        if time < part(WORTHWHILE) {
+            let why = Trouble::NoPause("too little of its time was left when it was seen".into());
+            return self.skip(key, &why);
+        }
+        tracing::info!(
+            round = key.0,
+            seconds = time.as_secs(),
+            "making a run for the benchmark"
+        );
+        let (parts, stop, known) = (self.parts.clone(), self.start(Task::Make(key)), self.speed);
+        let seed = seed(&key.1, key.0, &parts.stash);
+        self.away.spawn(async move {
+            let made = alone(&parts, time, move |parts| {
+                let speed = known.map_or_else(|| runs::trial(memory(parts)?, &stop), Ok)?;
+                runs::make(memory(parts)?, (&seed, speed), until, &stop)
+            });
+            Back::Made(key, window_ms, made.await)
+        });
+    }
+
+    fn commit(&mut self, promise: &Promise, ends: Instant) {
+        let call = Call::CommitRun {
+            entropy: promise.entropy,
+            plan: promise.plan,
+            root: promise.root,
+        };
+        let left = ends.saturating_duration_since(Instant::now());
+        self.send((promise.key(), "commitment"), call, self.parts.tip, Some(left));
+    }
+
+    fn send(&mut self, (key, what): (Key, &'static str), call: Call, tip: u128, time: Option<Duration>) {
+        self.sending = Some(key);
+        let parts = self.parts.clone();
+        self.away.spawn(async move {
+            let options = SubmitOptions {
+                until: Until::Included,
+                tip,
+            };
+            let sent = parts.chain.submit(&parts.signer, call, options);
+            let sent = match time {
+                Some(time) => timeout(time, sent).await,
+                None => Ok(sent.await),
+            };
+            let unknown = |_| {
+                Err(ChainError::Unknown {
+                    reason: "its time is over".into(),
+                })
+            };
+            let sent = sent.unwrap_or_else(unknown);
+            Back::Sent(key, what, sent.map(|included| included.block.number))
+        });
+    }
+
+    async fn take(&mut self, back: Back) {
+        match back {
+            Back::Tried(tried) => {
+                self.work = None;
+                match tried {
+                    Ok(speed) => self.note_speed(speed),
+                    Err(error) => tracing::warn!(%error, "this machine's speed is not known yet"),
+                }
+            }
+            Back::Made(key, window_ms, made) => {
+                self.work = None;
+                match made {
+                    Ok((run, speed)) => {
+                        self.note_speed(speed);
+                        self.promise(key, window_ms, run).await;
+                    }
+                    // Where a block asks for it again, it is made again.
+                    Err(Trouble::Stopped) => {}
+                    Err(trouble) => self.skip(key, &trouble),
+                }
+            }
+            Back::Shown(key, samples, shown) => {
+                self.work = None;
+                let Some(showing) = self.showing.get_mut(&key).filter(|it| it.samples == samples) else {
+                    return;
+                };
+                match shown {
+                    Ok((run, openings)) => {
+                        showing.openings = Some(Box::new(openings));
+                        self.runs.insert(key, run);
+                    }
+                    Err(trouble) => {
+                        let now = Instant::now();
+                        showing.try_from = now.checked_add(SHOW_PAUSE).unwrap_or(now);
+                        let is_try = !matches!(trouble, Trouble::NoPause(_));
+                        showing.tries = showing.tries.saturating_add(is_try.into());
+                        if trouble.is_fault() {
+                            tracing::error!(round = key.0, error = %trouble, "what was committed to cannot be shown");
+                        } else {
+                            tracing::warn!(round = key.0, error = %trouble, "nothing can be shown yet");
+                        }
+                    }
+                }
+            }
+            Back::Sent(key, what, sent) => {
+                self.sending = None;
+                let next = self.block.map_or(0, |block| block.number.saturating_add(1));
+                self.send_from = sent.as_ref().map_or(next, |included| *included);
+                match sent {
+                    Ok(block) => tracing::info!(round = key.0, block, "the {what} is in a block"),
+                    Err(error) => self.refused(key, what, &error),
+                }
+            }
+        }
+    }
+
+    fn note_speed(&mut self, speed: u64) {
+        let giga_operations = speed / 1_000_000_000;
+        tracing::info!(giga_operations, "operations a second, while it was computing");
+        self.speed = Some(speed);
+    }
+
+    /// What was refused in a block has cost its fee, and what is refused for good is not sent again.
+    fn refused(&mut self, key: Key, what: &str, error: &ChainError) {
+        let refusals = self.refusals.entry(key).or_default();
+        *refusals = match (error.class(), error.remedy()) {
+            (ErrorClass::Failed, Some(Remedy::Look | Remedy::Wait)) => refusals.saturating_add(1),
+            (ErrorClass::Refused, _) if error.is_retryable() => *refusals,
+            _ => REFUSALS_MAX,
+        };
+        match *refusals < REFUSALS_MAX {
+            true => tracing::warn!(round = key.0, %error, "the {what} is in no block, trying again"),
+            false => tracing::error!(round = key.0, %error, "the {what} is refused"),
+        }
+    }
+
+    fn skip(&mut self, key: Key, why: &Trouble) {
+        self.skipped = Some(key);
+        let outcome = match why.is_fault() {
+            true => {
+                tracing::error!(round = key.0, error = %why, "nothing is committed to in this round of the benchmark");
+                Outcome::Fault
+            }
+            false => {
+                tracing::warn!(round = key.0, reason = %why, "this round of the benchmark is passed over");
+                Outcome::Skipped
+            }
+        };
+        self.parts.metrics.count(outcome);
+    }
+
+    /// Nothing is sent before it is on disk.
+    async fn promise(&mut self, key: Key, window_ms: u64, run: Run) {
+        let (round, entropy) = key;
+        let promise = Promise {
+            genesis: self.parts.chain.info().genesis,
+            provider: self.parts.stash.clone(),
+            round,
+            entropy,
+            plan: run.job().plan(),
+            root: *run.root(),
+            window_ms,
+            block: self.block.map_or(0, |block| block.number),
+        };
+        let Plan { rows, layers } = promise.plan;
+        match self.write(self.journal.with(promise)).await {
+            Ok(()) => {
+                tracing::info!(round, rows, layers, "made a run for the benchmark");
+                self.runs.insert(key, run);
+                self.runs.retain(|key, _| self.journal.get(*key).is_some());
+            }
+            Err(error) => self.skip(
+                key,
+                &Trouble::NoPause(format!("it cannot be written down: {error}")),
+            ),
+        }
+    }
+
+    async fn write(&mut self, journal: Journal) -> std::io::Result<()> {
+        let written = journal.clone();
+        spawn_blocking(move || written.write())
+            .await
+            .map_err(std::io::Error::other)??;
+        self.journal = journal;
+        Ok(())
+    }
+
+    async fn forget(&mut self, key: Key) {
+        if let Err(error) = self.write(self.journal.without(key)).await {
+            // What is over is found to be that again.
+            tracing::warn!(%error, "the journal of the benchmark cannot be written");
+            self.journal = self.journal.without(key);
+        }
+        self.runs.remove(&key);
+        self.showing.remove(&key);
+        self.refusals.remove(&key);
+    }
+
+    /// By the last final block: what is drawn stands.
+    async fn show(
+        &mut self,
+        promise: &Promise,
+        run: Option<RunView>,
+        (samples, left): (H256, BlockNumber),
+        (last, best): (When, When),
+    ) -> Result<(), ChainError> {
+        let (key, parts) = (promise.key(), self.parts.clone());
+        match run {
+            Some(run) if (run.plan, run.root) == (promise.plan, promise.root) => {}
+            Some(_) => {
+                self.end(key, Outcome::NotCommitted).await;
+                return Ok(());
+            }
+            None => {
+                let outcome = match self.is_shown(promise, last).await? {
+                    true => Outcome::Passed,
+                    false => Outcome::NotCommitted,
+                };
+                self.end(key, outcome).await;
+                self.settled = None;
+                return Ok(());
+            }
+        }
+        let now = Instant::now();
+        let half = u64::from(left).saturating_mul(u64::from(BLOCK_SECONDS).saturating_mul(500));
+        let showing = self.showing.entry(key).or_insert_with(|| {
+            let pause = Duration::from_millis(SplitMix64::new(crate::random()).below(half));
+            Showing {
+                samples,
+                not_before: now.checked_add(pause).unwrap_or(now),
+                try_from: now,
+                tries: 0,
+                openings: None,
+            }
+        });
+        let is_due = showing.not_before <= now;
+        let may_try = showing.try_from <= now && showing.tries < SHOW_TRIES;
+        match &showing.openings {
+            None if may_try && self.work.is_none() => self.start_show(promise, samples),
+            None => {}
+            Some(openings) if is_due => {
+                let call = Call::OpenRun {
+                    openings: openings.clone(),
+                };
+                // It may be there, and not be final.
+                if self.may_send(key) && parts.rounds.gpu_run(best, &parts.stash).await?.is_some() {
+                    // What comes after it waits for it: without a tip other calls of its class would go
+                    // first.
+                    self.send((key, "opening"), call, self.parts.tip, None);
+                }
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a run that the chain has no more was shown: it was not before it was seen here to stand, but
+    /// by a process before this one.
+    async fn is_shown(&self, promise: &Promise, last: When) -> Result<bool, ChainError> {
+        let key = promise.key();
+        if self.showing.contains_key(&key) || self.runs.contains_key(&key) {
+            return Ok(self.showing.contains_key(&key));
+        }
+        self.is_measured(promise, last).await
+    }
+
+    /// Whether the chain has measured what a run comes to.
+    async fn is_measured(&self, promise: &Promise, last: When) -> Result<bool, ChainError> {
+        let measured = self.parts.rounds.measured(last, &self.parts.stash).await?;
+        let plan = promise.plan;
+        Ok(measured.is_some_and(|measured| {
+            measured.rounds_missed == 0
+                && measured.giga_operations == plan.giga_operations(promise.window_ms)
+                && measured.memory_mib == plan.memory_mib()
+        }))
+    }
+
+    fn start_show(&mut self, promise: &Promise, samples: H256) {
+        let (key, promise, known) = (
+            promise.key(),
+            promise.clone(),
+            self.runs.get(&promise.key()).cloned(),
+        );
+        let (parts, stop) = (self.parts.clone(), self.start(Task::Show(key)));
+        tracing::info!(round = key.0, "making the run again, to show what was drawn");
+        // As long as it took, where that is known; twice where the run itself is lost.
+        let operations = promise.plan.operations();
+        let seconds = operations.checked_div(self.speed.unwrap_or(0)).unwrap_or(60);
+        let passes = if known.is_some() { 1 } else { 2 };
+        let time = Duration::from_secs(seconds.saturating_mul(passes).saturating_add(TRIAL.as_secs()));
+        self.away.spawn(async move {
+            let shown = alone(&parts, time, move |parts| {
+                let (mut memory, rows_max) = memory(parts)?;
+                if promise.plan.rows / 2 > rows_max {
+                    return Err(Trouble::NoPause("less memory is free than the run takes".into()));
+                }
+                let seed = seed(&promise.entropy, promise.round, &promise.provider);
+                let run = match known {
+                    Some(run) => run,
+                    None => runs::remake(&mut memory, (promise.plan, &seed, &promise.root), &stop)?,
+                };
+                let drawn = draw(promise.plan, &samples, promise.round, &promise.provider);
+                let openings = runs::show(&mut memory, &run, &drawn, &stop)?;
+                Ok((run, openings))
+            });
+            Back::Shown(key, samples, shown.await)
+        });
+    }
+
+    async fn over(&mut self, promise: &Promise, last: When) -> Result<(), ChainError> {
+        let outcome = match self.is_measured(promise, last).await? {
+            true => Outcome::Passed,
+            false => {
+                tracing::error!(
+                    round = promise.round,
+                    "nothing was shown of this round's run in time"
+                );
+                Outcome::NotShown
+            }
+        };
+        self.end(promise.key(), outcome).await;
+        Ok(())
+    }
+
+    async fn end(&mut self, key: Key, outcome: Outcome) {
+        match outcome {
+            Outcome::Passed => tracing::info!(round = key.0, "this round of the benchmark is passed"),
+            _ => tracing::warn!(round = key.0, ?outcome, "this round of the benchmark is missed"),
+        }
+        self.parts.metrics.count(outcome);
+        self.forget(key).await;
+    }
+}
+
+/// Computes while everything else on the machine stands aside.
+async fn alone<T: Send + 'static>(
+    parts: &Arc<Parts>,
+    at_most: Duration,
+    compute: impl FnOnce(&Parts) -> Result<T, Trouble> + Send + 'static,
+) -> Result<T, Trouble> {
+    let _pause = parts.machine.pause(at_most).await.map_err(Trouble::NoPause)?;
+    let parts = parts.clone();
+    let computed = spawn_blocking(move || compute(&parts));
+    computed
+        .await
+        .map_err(|error| Trouble::Device(error.to_string()))?
+}
+
+fn memory(parts: &Parts) -> Result<(crate::RunMemory, u32), Trouble> {
+    parts.machine.memory().map_err(Trouble::Device)
+}
+
+/// How far what was promised is.
+enum Standing {
+    /// It is not final yet what is drawn.
+    Waits,
+    /// With what it is drawn, and how many blocks there are left to show it.
+    Opening((H256, BlockNumber)),
+    /// Its round is over.
+    Over,
+    /// It was made for a fork that is none any more.
+    OnAnotherFork,
+}
+
+/// By the rounds of the last final block, and of the best one.
+fn standing(promise: &Promise, settled: Option<&GpuRound>, best: Option<&GpuRound>) -> Standing {
+    let is_over = |round: Option<&GpuRound>| round.is_none_or(|round| round.number > promise.round);
+    let Some(round) = settled.filter(|round| round.number == promise.round) else {
+        let is_past = settled.is_some_and(|round| round.number > promise.round);
+        return match is_past || (settled.is_none() && is_over(best)) {
+            true => Standing::Over,
+            false => Standing::Waits,
+        };
+    };
+    match round.stage {
+        RoundStage::Opening {
+            entropy,
+            samples,
+            until,
+        } if entropy == promise.entropy => Standing::Opening((samples, until.saturating_sub(round.now))),
+        RoundStage::Opening { .. } => Standing::OnAnotherFork,
+        _ => Standing::Waits,
+    }
+}

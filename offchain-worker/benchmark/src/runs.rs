@@ -1,0 +1,288 @@
+//! Makes runs, and watches the device while it does: a row of many layers is computed again on the processor,
+//! and the tree over the batch that it is in. All of this blocks.
+
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use sp_core::H256;
+use sp_crypto_hashing::blake2_256;
+use surety_exact::SplitMix64;
+use surety_gpu_proofs::{
+    BATCHES, Failure, Job, LAYERS_MIN, Memory, Openings, Place, Plan, ROWS_MAX, Row, Run, SAMPLES, Sample,
+    open, run, tag, verify_all,
+};
+use surety_proofs::merkle_root;
+
+use crate::machine::RunMemory;
+
+/// Shorter trials say little of a device.
+const TRIAL: Duration = Duration::from_millis(500);
+
+/// How many times as many layers as there have to be fit into the time, by the last speed that was measured.
+const ROOM: u128 = 2;
+
+/// Why there is no run, or nothing to show of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// It was told to stop.
+    #[error("it was stopped")]
+    Stopped,
+    /// Others need the machine.
+    #[error("{0}")]
+    NoPause(String),
+    /// It cannot be had, or it fails.
+    #[error("{0}")]
+    Device(String),
+    /// It computes something else than the processor.
+    #[error("the device errs: row {row} of layer {layer} is not what the processor computes")]
+    Differs { layer: u32, row: u32 },
+    /// What was shown is not right, though the rows that were looked at are.
+    #[error("the device errs: what is to be shown does not follow from what was committed to")]
+    Unsound,
+    /// The shortest run takes longer than there is time.
+    #[error("the shortest run takes this machine longer than there is time")]
+    TooSlow,
+}
+
+impl Trouble {
+    /// Whether the device is at fault.
+    pub(crate) const fn is_fault(&self) -> bool {
+        matches!(self, Self::Differs { .. } | Self::Unsound)
+    }
+}
+
+impl From<Failure<Self>> for Trouble {
+    fn from(failure: Failure<Self>) -> Self {
+        match failure {
+            Failure::Memory(trouble) => trouble,
+            Failure::Differs(Place { layer, row }) => Self::Differs { layer, row },
+            Failure::Plan | Failure::NoSuchSample => Self::Unsound,
+        }
+    }
+}
+
+/// A device at work, watched.
+struct Watched<'a> {
+    memory: &'a mut RunMemory,
+    stop: &'a AtomicBool,
+    layer_began: &'a Cell<Instant>,
+    random: SplitMix64,
+    /// The row of this layer that is computed again.
+    chosen: Option<Place>,
+}
+
+impl<'a> Watched<'a> {
+    fn new(memory: &'a mut RunMemory, stop: &'a AtomicBool, layer_began: &'a Cell<Instant>) -> Self {
+        Self {
+            memory,
+            stop,
+            layer_began,
+            random: SplitMix64::new(crate::random()),
+            chosen: None,
+        }
+    }
+
+    /// The rows that one is computed from, as they are now.
+    fn parents(&mut self, job: &Job, place: Place) -> Result<Vec<Row>, Trouble> {
+        let parents = job.parents(place).into_iter();
+        parents
+            .map(|parent| self.memory.row(parent.row).map_err(Trouble::Device))
+            .collect()
+    }
+
+    /// Whether a row, and the tree over its batch, are what the processor has from these parents.
+    fn check(&mut self, job: &Job, place: Place, parents: &[Row], root: &H256) -> Result<(), Trouble> {
+        let Place { layer, row } = place;
+        let differs = Trouble::Differs { layer, row };
+        let [a, b, c, d] = parents else {
+            return Err(differs);
+        };
+        let gathered = job.gather(place, [a, b, c, d].map(|parent| (parent, tag(parent))));
+        let made = self.memory.row(row).map_err(Trouble::Device)?;
+        let mut columns = (0..).zip(made);
+        if !columns.all(|(column, cell)| cell == job.cell(&gathered, column)) {
+            return Err(differs);
+        }
+        // The trees of all layers are made alike: of the last ones those of few rows are enough.
+        if layer > LAYERS_MIN && job.plan().batch_rows() > 1024 {
+            return Ok(());
+        }
+        let digests = self.memory.digests().map_err(Trouble::Device)?;
+        let index = row.checked_rem(job.plan().batch_rows()).unwrap_or_default();
+        let expected = H256(blake2_256(&made.map(|cell| cell as u8)));
+        let has_row = digests.get(index as usize) == Some(&expected);
+        match has_row && merkle_root(digests.into_iter()) == *root {
+            true => Ok(()),
+            false => Err(differs),
+        }
+    }
+}
+
+impl Memory for Watched<'_> {
+    type Error = Trouble;
+
+    fn fill(&mut self, job: &Job) -> Result<(), Trouble> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Trouble::Stopped);
+        }
+        self.memory.fill(job).map_err(Trouble::Device)
+    }
+
+    fn step(&mut self, job: &Job, layer: u32, batch: u32) -> Result<H256, Trouble> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Trouble::Stopped);
+        }
+        if batch == 0 {
+            self.layer_began.set(Instant::now());
+            let is_looked_at = layer <= LAYERS_MIN || layer.is_multiple_of(LAYERS_MIN);
+            let row = u32::try_from(self.random.below(job.plan().rows.into())).unwrap_or_default();
+            self.chosen = is_looked_at.then_some(Place { layer, row });
+        }
+        let first = batch.saturating_mul(job.plan().batch_rows());
+        let is_here = |place: &Place| {
+            let index = place.row.checked_sub(first);
+            index.is_some_and(|index| index < job.plan().batch_rows())
+        };
+        let Some(place) = self.chosen.take_if(|place| is_here(&*place)) else {
+            return self.memory.step(job, layer, batch).map_err(Trouble::Device);
+        };
+        let parents = self.parents(job, place)?;
+        let root = self.memory.step(job, layer, batch).map_err(Trouble::Device)?;
+        self.check(job, place, &parents, &root)?;
+        Ok(root)
+    }
+
+    fn digests(&mut self) -> Result<Vec<H256>, Trouble> {
+        self.memory.digests().map_err(Trouble::Device)
+    }
+
+    fn row(&mut self, row: u32) -> Result<Row, Trouble> {
+        self.memory.row(row).map_err(Trouble::Device)
+    }
+}
+
+/// A run of this many rows from a seed, as long as `goes_on` says of layers and of how long the last one
+/// took.
+fn run_watched(
+    memory: &mut RunMemory,
+    (rows, seed): (u32, &H256),
+    stop: &AtomicBool,
+    mut goes_on: impl FnMut(u32, Duration) -> bool,
+) -> Result<Run, Trouble> {
+    let layer_began = Cell::new(Instant::now());
+    let mut watched = Watched::new(memory, stop, &layer_began);
+    Ok(run(&mut watched, rows, seed, |layers| {
+        goes_on(layers, layer_began.get().elapsed())
+    })?)
+}
+
+/// Operations a second.
+fn speed(plan: Plan, took: Duration) -> u64 {
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
+    let operations = u128::from(plan.operations()).saturating_mul(1_000_000);
+    let speed = operations.checked_div(micros.into()).unwrap_or_default();
+    u64::try_from(speed).unwrap_or(u64::MAX)
+}
+
+/// How fast the machine is, about, in operations a second.
+pub(crate) fn trial((mut memory, rows_max): (RunMemory, u32), stop: &AtomicBool) -> Result<u64, Trouble> {
+    let seed = H256(blake2_256(&crate::random().to_le_bytes()));
+    let mut rows = BATCHES;
+    loop {
+        let began = Instant::now();
+        let made = run_watched(&mut memory, (rows, &seed), stop, |_, _| false)?;
+        let took = began.elapsed();
+        let more = rows.saturating_mul(4);
+        if took >= TRIAL || more > rows_max.min(ROWS_MAX) {
+            return Ok(speed(made.job().plan(), took));
+        }
+        rows = more;
+    }
+}
+
+/// How many rows a run of so long a time has: no more than there is memory for, and so many that twice the
+/// layers fit into the time that there have to be.
+fn rows(rows_max: u32, speed: u64, time: Duration) -> Option<u32> {
+    let plan = |rows| Plan {
+        rows,
+        layers: LAYERS_MIN,
+    };
+    let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let operations = u128::from(speed).saturating_mul(micros.into()) / 1_000_000;
+    let of_a_row = u128::from(plan(1).operations()).saturating_mul(ROOM);
+    if operations < u128::from(plan(BATCHES).operations()) {
+        return None;
+    }
+    let fit = operations.checked_div(of_a_row).unwrap_or_default();
+    let fit = u32::try_from(fit).unwrap_or(u32::MAX);
+    let rows = fit.min(rows_max).clamp(BATCHES, ROWS_MAX);
+    rows.checked_div(BATCHES)
+        .map(|batch| batch.saturating_mul(BATCHES))
+}
+
+/// Makes a run that ends at `until`, by a speed that was measured before. Returns it with the speed that it
+/// shows by itself.
+pub(crate) fn make(
+    (mut memory, rows_max): (RunMemory, u32),
+    (seed, known): (&H256, u64),
+    until: Instant,
+    stop: &AtomicBool,
+) -> Result<(Run, u64), Trouble> {
+    let began = Instant::now();
+    let rows = rows(rows_max, known, until.saturating_duration_since(began)).ok_or(Trouble::TooSlow)?;
+    let run = run_watched(&mut memory, (rows, seed), stop, |_, took| {
+        Instant::now().checked_add(took).is_some_and(|then| then <= until)
+    })?;
+    let speed = speed(run.job().plan(), began.elapsed());
+    Ok((run, speed))
+}
+
+/// Makes a run again of which only its size is left, and its root.
+pub(crate) fn remake(
+    memory: &mut RunMemory,
+    (plan, seed, root): (Plan, &H256, &H256),
+    stop: &AtomicBool,
+) -> Result<Run, Trouble> {
+    let run = run_watched(memory, (plan.rows, seed), stop, |layers, _| layers < plan.layers)?;
+    match run.root() == root && run.job().plan() == plan {
+        true => Ok(run),
+        false => Err(Trouble::Unsound),
+    }
+}
+
+/// What shows samples of a run, checked as the chain checks it.
+pub(crate) fn show(
+    memory: &mut RunMemory,
+    run: &Run,
+    samples: &[Sample; SAMPLES],
+    stop: &AtomicBool,
+) -> Result<Openings, Trouble> {
+    let layer_began = Cell::new(Instant::now());
+    let mut watched = Watched::new(memory, stop, &layer_began);
+    let openings = open(&mut watched, run, samples)?;
+    verify_all(run.job(), run.root(), samples, &openings).map_err(|_| Trouble::Unsound)?;
+    Ok(openings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_as_large_as_memory_and_time_allow_and_none_is_begun_that_cannot_end() {
+        let second = Duration::from_secs(1);
+        let shortest = Plan {
+            rows: BATCHES,
+            layers: LAYERS_MIN,
+        };
+        let operations = shortest.operations();
+        assert_eq!(rows(1 << 20, operations - 1, second), None);
+        assert_eq!(rows(1 << 20, operations, second), Some(BATCHES));
+        assert_eq!(rows(1 << 20, operations * 20, second), Some(BATCHES * 10));
+        assert_eq!(rows(BATCHES * 3 + 5, operations * 20, second), Some(BATCHES * 3));
+        assert_eq!(rows(u32::MAX, u64::MAX, second * 30), Some(ROWS_MAX));
+    }
+}

@@ -1,0 +1,143 @@
+//! The part of a provider that shows the chain how fast its machine is.
+
+use std::{num::NonZero, path::Path, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use surety_benchmark::{Machine, Metrics, Parts, Pause, RunMemory, in_words};
+use surety_chain_client::{AccountId, ChainError, GpuProofsChain, When};
+use surety_chain_rpc::RpcChain;
+use surety_cuda::open_device_memory;
+use surety_engine::Devices;
+use surety_gpu_proofs::{BATCHES, MeasuredView, Processor, ROW, ROWS_MAX, Tier};
+use surety_host::{Pauses, Tools, machine};
+use tokio::sync::watch;
+
+use super::{part::Part, worker::Mode};
+use crate::{
+    config::{Participation, WorkConfig},
+    error::{CliError, Result},
+};
+
+/// The part of a machine's free memory that a run on the processor takes.
+const FREE_PART: u64 = 4;
+
+/// Begins to take part in rounds, where that is wanted.
+pub(super) fn start(
+    (tools, rounds): (&Tools, Arc<RpcChain>),
+    (wanted, config, mode): (Participation, &WorkConfig, Mode),
+    home: &Path,
+    stop: watch::Sender<bool>,
+) -> Result<Option<Part>> {
+    let devices = tools.engines.devices().clone();
+    let takes_part = match wanted {
+        Participation::Auto => !devices.is_empty(),
+        Participation::On => true,
+        Participation::Off => false,
+    };
+    if !takes_part {
+        return Ok(None);
+    }
+    let metrics = Metrics::new(tools.vitals.registry());
+    let parts = Parts {
+        chain: tools.chain.clone(),
+        rounds,
+        signer: tools.signer.clone(),
+        stash: tools.stash.clone(),
+        machine: Arc::new(Provided {
+            pauses: tools.engines.pauses().clone(),
+            devices,
+            device_bytes_max: config.device_memory_bytes_max.unwrap_or(u64::MAX),
+            threads: NonZero::new(config.threads).unwrap_or(NonZero::<usize>::MIN),
+        }),
+        journal: home.join("benchmark.journal"),
+        metrics: metrics.map_err(|error| CliError::Internal(error.to_string()))?,
+        tip: config.tip_max.0,
+        takes_part: mode == Mode::Up,
+    };
+    let stopped = stop.subscribe();
+    let run = async move {
+        // A defect of it ends no promised work.
+        if let Err(error) = tokio::spawn(surety_benchmark::run(parts, stopped)).await {
+            tracing::error!(%error, "the benchmark has ended; everything else goes on");
+        }
+        Ok::<(), CliError>(())
+    };
+    Ok(Some(Part::start("rounds of the benchmark", run, stop)))
+}
+
+/// This machine, or its first device.
+struct Provided {
+    pauses: Pauses,
+    devices: Devices,
+    device_bytes_max: u64,
+    threads: NonZero<usize>,
+}
+
+#[async_trait]
+impl Machine for Provided {
+    async fn pause(&self, at_most: Duration) -> std::result::Result<Pause, String> {
+        let pause = self.pauses.begin(at_most).await;
+        pause
+            .map(|pause| Box::new(pause) as Pause)
+            .map_err(|error| error.to_string())
+    }
+
+    fn memory(&self) -> std::result::Result<(RunMemory, u32), String> {
+        let Some(device) = self.devices.iter().next() else {
+            let free =
+                machine::free_memory_bytes().ok_or("the system does not tell how much memory is free")?;
+            let rows = (free / FREE_PART).checked_div(ROW as u64).unwrap_or_default();
+            let memory = in_words(Processor::new(self.threads), |_| {
+                "this machine has not so much memory".into()
+            });
+            return some_rows(memory, u32::try_from(rows).unwrap_or(u32::MAX));
+        };
+        if let Some(why) = device.dropped() {
+            return Err(format!("{} is used no more: {why}", device.name()));
+        }
+        let number = device.number().ok_or("the device has no number")?;
+        let opened = open_device_memory(number, self.device_bytes_max, Arc::default());
+        let opened = opened.map_err(|error| format!("{}: {error}", device.name()))?;
+        let name = device.name().to_owned();
+        let memory = in_words(opened.memory, move |error| format!("{name}: {error}"));
+        some_rows(memory, opened.rows_max)
+    }
+}
+
+fn some_rows(memory: RunMemory, rows_max: u32) -> std::result::Result<(RunMemory, u32), String> {
+    match rows_max >= BATCHES {
+        true => Ok((memory, rows_max.min(ROWS_MAX))),
+        false => Err("no memory is free for a run".into()),
+    }
+}
+
+/// What the chain has measured of a provider, where it has a benchmark, and that counts.
+pub(super) async fn measured(chain: &dyn GpuProofsChain, stash: &AccountId) -> Result<Option<MeasuredView>> {
+    match chain.measured(When::Finalized, stash).await {
+        Err(ChainError::Outgrown { .. }) => Ok(None),
+        measured => Ok(measured?),
+    }
+}
+
+/// In words.
+pub(super) fn words(measured: &MeasuredView) -> String {
+    let missed = match measured.rounds_missed {
+        0 => "",
+        _ => "; it has missed the last round, and may miss no other for now",
+    };
+    format!(
+        "tier {}, {} * 10^9 operations a second over {} MiB{missed}",
+        tier(measured.tier),
+        measured.giga_operations,
+        measured.memory_mib
+    )
+}
+
+/// Its letter.
+pub(super) const fn tier(tier: Tier) -> &'static str {
+    match tier {
+        Tier::A => "A",
+        Tier::B => "B",
+        Tier::C => "C",
+    }
+}

@@ -1,0 +1,386 @@
+//! A benchmark's run, as `surety-gpu-proofs` says it, in a device's memory.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use sp_core::H256;
+use surety_exact::LANES;
+use surety_gpu_proofs::{BATCHES, Job, Memory, ROW, ROWS_MAX, Row};
+
+use crate::{
+    Error,
+    backend::{Argument, GpuBackend, Shape},
+    kernels::{Kernels, size, warps},
+};
+
+/// Bytes of the weights.
+const WEIGHTS: usize = ROW * ROW;
+/// Bytes of a row's tag, and of its digest.
+const TAG: usize = 8;
+const DIGEST: usize = 32;
+/// Nodes beneath one that a block of `proof_tree` computes, and its threads. The source's `BRANCH`.
+const BRANCH: usize = 128;
+/// Columns and rows that a block of `proof_product` takes, and its threads. The source has the same.
+const TILE_COLUMNS: usize = 128;
+const TILE_ROWS: usize = 128;
+const TILE_THREADS: u32 = 8 * LANES as u32;
+/// What has always to be left of a device: a part of all that it has.
+#[cfg(feature = "cuda")]
+const LEFT_PART: usize = 20;
+
+/// Why a device makes no run, or shows nothing of it.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum DeviceMemoryError {
+    /// The device's own: no memory, vanished, and others.
+    #[error(transparent)]
+    Device(#[from] Error),
+    /// It was asked to stop.
+    #[error("the run on the device was stopped")]
+    Stopped,
+    /// Another run is held than the one asked for, none, or one without such a batch or row: a defect.
+    #[error("the device does not hold the run, batch or row that is asked for: report it as a defect")]
+    NotHeld,
+}
+
+/// Most bytes of a device that a run over so many rows takes.
+pub const fn bytes_needed(rows: u32) -> u64 {
+    Sizes::of(rows).all()
+}
+
+/// Most rows, a multiple of [`BATCHES`] and at most [`ROWS_MAX`], over which a run takes no more than so many
+/// bytes of a device. None: not even the least run fits.
+pub const fn rows_within(bytes: u64) -> u32 {
+    // What is needed grows with the number of batches' rows: halve until it is found.
+    let (mut fits, mut too_many) = (0, ROWS_MAX / BATCHES + 1);
+    while too_many - fits > 1 {
+        let middle = fits + (too_many - fits) / 2;
+        if bytes_needed(middle * BATCHES) <= bytes {
+            fits = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    fits * BATCHES
+}
+
+/// Bytes of each piece of memory.
+#[derive(Clone, Copy)]
+struct Sizes {
+    state: u64,
+    tags: u64,
+    gathered: u64,
+    digests: u64,
+    /// Of the nodes above the digests; there are two, each above the other by turns.
+    nodes: u64,
+}
+
+impl Sizes {
+    const fn of(rows: u32) -> Self {
+        let (rows, batch) = (rows as u64, rows as u64 / BATCHES as u64);
+        Self {
+            state: rows * ROW as u64,
+            tags: rows * TAG as u64,
+            gathered: batch * ROW as u64,
+            digests: batch * DIGEST as u64,
+            nodes: batch.div_ceil(BRANCH as u64) * DIGEST as u64,
+        }
+    }
+
+    const fn all(self) -> u64 {
+        let weights = WEIGHTS as u64;
+        // A row that is read, and its number.
+        let one = ROW as u64 + 4;
+        self.state + self.tags + self.gathered + self.digests + 2 * self.nodes + weights + one
+    }
+}
+
+/// What a run is held in.
+#[derive(Debug)]
+struct Held<M: GpuBackend> {
+    rows: u32,
+    /// `[rows][ROW]`
+    state: M::Memory,
+    /// `[rows]`
+    tags: M::Memory,
+    /// `[ROW][ROW]`, a row for each column.
+    weights: M::Memory,
+    /// Of the batch that is computed: `[batch rows][ROW]`, `[batch rows]`.
+    gathered: M::Memory,
+    digests: M::Memory,
+    /// Of a level above the digests, and of the next.
+    nodes: [M::Memory; 2],
+    /// For a row that is read: its number, and its cells.
+    number: M::Memory,
+    row: M::Memory,
+    /// Whether a batch was computed, so that there are digests.
+    is_begun: bool,
+}
+
+impl<M: GpuBackend> Held<M> {
+    fn allocate(machine: &mut M, rows: u32) -> Result<Self, Error> {
+        let sizes = Sizes::of(rows);
+        let mut piece = |bytes: u64| {
+            let bytes = usize::try_from(bytes).map_err(|_| Error::OutOfMemory(usize::MAX))?;
+            machine.allocate(bytes)
+        };
+        Ok(Self {
+            rows,
+            state: piece(sizes.state)?,
+            tags: piece(sizes.tags)?,
+            weights: piece(WEIGHTS as u64)?,
+            gathered: piece(sizes.gathered)?,
+            digests: piece(sizes.digests)?,
+            nodes: [piece(sizes.nodes)?, piece(sizes.nodes)?],
+            number: piece(4)?,
+            row: piece(ROW as u64)?,
+            is_begun: false,
+        })
+    }
+
+    fn batch_rows(&self) -> usize {
+        (self.rows / BATCHES) as usize
+    }
+
+    /// Draws so many words from a key.
+    fn draw(machine: &mut M, key: u64, words: usize, into: &M::Memory) -> Result<(), Error> {
+        let arguments = [
+            Argument::U64(key),
+            Argument::U64(words as u64),
+            Argument::Memory(into),
+        ];
+        Kernels::each(machine, "proof_words", words, &arguments)
+    }
+
+    /// Hashes so many rows, from `first` on; all they leave may be their tags.
+    fn hash(
+        &self,
+        machine: &mut M,
+        first: u32,
+        count: usize,
+        digests: Option<&M::Memory>,
+    ) -> Result<(), Error> {
+        let arguments = [
+            Argument::Memory(&self.state),
+            Argument::U32(first),
+            Argument::U32(size(count)?),
+            Argument::Memory(&self.tags),
+            digests.map_or(Argument::Null, Argument::Memory),
+        ];
+        Kernels::each(machine, "proof_hash", count, &arguments)
+    }
+
+    /// The batch's rows: first all that they are computed from, then they themselves.
+    fn compute(&self, machine: &mut M, job: &Job, layer: u32, first: u32) -> Result<(), Error> {
+        let count = self.batch_rows();
+        let arguments = [
+            Argument::Memory(&self.state),
+            Argument::Memory(&self.tags),
+            Argument::U64(job.parents_key()),
+            Argument::U64(job.masks_key()),
+            Argument::U32(layer),
+            Argument::U32(self.rows),
+            Argument::U32(first),
+            Argument::U32(size(count)?),
+            Argument::Memory(&self.gathered),
+        ];
+        machine.launch("proof_gather", warps(count)?, &arguments)?;
+        let arguments = [
+            Argument::Memory(&self.gathered),
+            Argument::Memory(&self.weights),
+            Argument::U32(first),
+            Argument::U32(size(count)?),
+            Argument::Memory(&self.state),
+        ];
+        let shape = Shape {
+            grid: [size(count.div_ceil(TILE_ROWS) * (ROW / TILE_COLUMNS))?, 1, 1],
+            block: TILE_THREADS,
+        };
+        machine.launch("proof_product", shape, &arguments)
+    }
+
+    /// The root above the digests, by a launch for each factor of [`BRANCH`].
+    fn root(&self, machine: &mut M) -> Result<H256, Error> {
+        let [one, other] = &self.nodes;
+        let (mut from, mut into, mut next) = (&self.digests, one, other);
+        let mut count = self.batch_rows();
+        let mut are_leaves = true;
+        while are_leaves || count > 1 {
+            let blocks = count.div_ceil(BRANCH);
+            let arguments = [
+                Argument::Memory(from),
+                Argument::U32(size(count)?),
+                Argument::U32(are_leaves.into()),
+                Argument::Memory(into),
+            ];
+            let shape = Shape {
+                grid: [size(blocks)?, 1, 1],
+                block: size(BRANCH)?,
+            };
+            machine.launch("proof_tree", shape, &arguments)?;
+            (from, into, next) = (into, next, into);
+            (count, are_leaves) = (blocks, false);
+        }
+        let mut root = H256::zero();
+        machine.read(from, &mut root.0)?;
+        Ok(root)
+    }
+
+    /// A row as it is.
+    fn read_row(&mut self, machine: &mut M, row: u32) -> Result<Row, Error> {
+        machine.write(&mut self.number, &row.to_le_bytes())?;
+        // Four cells are moved at a time, whatever they are as numbers.
+        let words = ROW / 4;
+        let arguments = [
+            Argument::Memory(&self.state),
+            Argument::Memory(&self.number),
+            Argument::U32(1),
+            Argument::U32(size(words)?),
+            Argument::Memory(&self.row),
+        ];
+        Kernels::each(machine, "gather", words, &arguments)?;
+        let mut bytes = [0; ROW];
+        machine.read(&self.row, &mut bytes)?;
+        Ok(bytes.map(|byte| byte as i8))
+    }
+}
+
+/// A run's state in a device's memory, computed on there. It takes memory when a run begins, and keeps it for
+/// the next one of this size.
+#[derive(Debug)]
+pub struct DeviceMemory<M: GpuBackend> {
+    machine: M,
+    bytes_max: u64,
+    stop: Arc<AtomicBool>,
+    held: Option<Held<M>>,
+}
+
+impl<M: GpuBackend> DeviceMemory<M> {
+    /// On this machine, of whose memory no more than so many bytes are taken. While `stop` is set nothing is
+    /// begun: neither a run nor a batch.
+    pub const fn new(machine: M, bytes_max: u64, stop: Arc<AtomicBool>) -> Self {
+        Self {
+            machine,
+            bytes_max,
+            stop,
+            held: None,
+        }
+    }
+
+    /// Gives back what the last run was held in.
+    pub fn release(&mut self) {
+        self.held = None;
+    }
+
+    fn go_on(&self) -> Result<(), DeviceMemoryError> {
+        if self.stop.load(Ordering::Relaxed) {
+            Err(DeviceMemoryError::Stopped)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Memory for so many rows. What was computed before is void.
+    fn make_room(&mut self, rows: u32) -> Result<(), Error> {
+        let (needed, max) = (bytes_needed(rows), self.bytes_max);
+        if needed > max {
+            let used = 0;
+            return Err(Error::MemoryCap { needed, used, max });
+        }
+        match &mut self.held {
+            Some(held) if held.rows == rows => held.is_begun = false,
+            held => {
+                // The old one first: both may not fit.
+                *held = None;
+                *held = Some(Held::allocate(&mut self.machine, rows)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<M: GpuBackend> Memory for DeviceMemory<M> {
+    type Error = DeviceMemoryError;
+
+    fn fill(&mut self, job: &Job) -> Result<(), DeviceMemoryError> {
+        self.go_on()?;
+        let rows = job.plan().rows;
+        if rows == 0 || !rows.is_multiple_of(BATCHES) || rows > ROWS_MAX {
+            return Err(DeviceMemoryError::NotHeld);
+        }
+        self.make_room(rows)?;
+        let held = self.held.as_ref().ok_or(DeviceMemoryError::NotHeld)?;
+        let (machine, count) = (&mut self.machine, rows as usize);
+        Held::draw(machine, job.weights_key(), WEIGHTS / 8, &held.weights)?;
+        Held::draw(machine, job.states_key(), count * (ROW / 8), &held.state)?;
+        Ok(held.hash(machine, 0, count, None)?)
+    }
+
+    fn step(&mut self, job: &Job, layer: u32, batch: u32) -> Result<H256, DeviceMemoryError> {
+        self.go_on()?;
+        let held = self.held.as_mut().ok_or(DeviceMemoryError::NotHeld)?;
+        if held.rows != job.plan().rows || batch >= BATCHES {
+            return Err(DeviceMemoryError::NotHeld);
+        }
+        let first = batch * job.plan().batch_rows();
+        held.is_begun = true;
+        held.compute(&mut self.machine, job, layer, first)?;
+        held.hash(&mut self.machine, first, held.batch_rows(), Some(&held.digests))?;
+        Ok(held.root(&mut self.machine)?)
+    }
+
+    fn digests(&mut self) -> Result<Vec<H256>, DeviceMemoryError> {
+        let held = self.held.as_ref().filter(|held| held.is_begun);
+        let held = held.ok_or(DeviceMemoryError::NotHeld)?;
+        let mut bytes = vec![0; held.batch_rows() * DIGEST];
+        self.machine.read(&held.digests, &mut bytes)?;
+        let (digests, _) = bytes.as_chunks::<DIGEST>();
+        Ok(digests.iter().map(|digest| H256(*digest)).collect())
+    }
+
+    fn row(&mut self, row: u32) -> Result<Row, DeviceMemoryError> {
+        let held = self.held.as_mut().filter(|held| row < held.rows);
+        let held = held.ok_or(DeviceMemoryError::NotHeld)?;
+        Ok(held.read_row(&mut self.machine, row)?)
+    }
+}
+
+/// A device that is ready for runs.
+pub struct OpenedMemory {
+    /// The device.
+    pub memory: Box<dyn Memory<Error = DeviceMemoryError> + Send>,
+    /// Most rows for which it has room now: a multiple of [`BATCHES`], or none.
+    pub rows_max: u32,
+}
+
+/// The NVIDIA device of a number, from 0. Of its memory no more than `bytes_max` are taken, and no more than
+/// is free now but for a twentieth of all: models that are there stay. While `stop` is set nothing is begun.
+///
+/// # Errors
+/// [`Error`] says what is missing on this machine; [`Error::NotBuilt`] without the feature `cuda`.
+#[cfg(feature = "cuda")]
+pub fn open_device_memory(
+    number: usize,
+    bytes_max: u64,
+    stop: Arc<AtomicBool>,
+) -> Result<OpenedMemory, Error> {
+    let device = crate::Device::open(number)?;
+    let (free, all) = device.memory()?;
+    // Models of this program are part of what is taken.
+    let left = bytes_max.saturating_sub(all.saturating_sub(free) as u64);
+    let bytes_max = left.min(free.saturating_sub(all / LEFT_PART) as u64);
+    Ok(OpenedMemory {
+        memory: Box::new(DeviceMemory::new(device, bytes_max, stop)),
+        rows_max: rows_within(bytes_max),
+    })
+}
+
+/// The NVIDIA device of a number, from 0, which this program was built without.
+///
+/// # Errors
+/// [`Error::NotBuilt`].
+#[cfg(not(feature = "cuda"))]
+pub fn open_device_memory(_: usize, _: u64, _: Arc<AtomicBool>) -> Result<OpenedMemory, Error> {
+    Err(Error::NotBuilt)
+}

@@ -1,0 +1,185 @@
+//! Has the engines stand aside for a while, for what needs the machine to itself.
+//!
+//! A job on each driver of the pool takes the engines' time and does nothing with it. It is of the priority
+//! of audits: results for clients wait for it, moves in disputes and votes do not. It begins only if no
+//! promised result is late for it.
+
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    thread,
+    time::{Duration, Instant},
+};
+
+use surety_engine::{EngineError, EnginePool, Event, JobSink, Priority, Sink, Ticket};
+use tokio::time::timeout;
+
+use super::compute::OwnTime;
+
+/// How long engines may take to stand aside: they do at the next event of what they run.
+const ASIDE: Duration = Duration::from_secs(5);
+
+/// How often a pause looks whether it is over, or something more urgent waits.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Why the engines do not stand aside.
+#[derive(Debug, thiserror::Error)]
+pub enum PauseError {
+    /// It is not known yet what is promised.
+    #[error("it is not known yet what was promised")]
+    Unknown,
+    /// Something would be late.
+    #[error("a promised result could be late: there are {} s to spare", .spare.as_secs())]
+    Promised {
+        /// For how long nothing has to be computed.
+        spare: Duration,
+    },
+    /// What runs does not stand aside, or others wait to.
+    #[error("what is being computed does not stand aside")]
+    Busy,
+    /// There are no engines any more.
+    #[error(transparent)]
+    Engines(#[from] EngineError),
+}
+
+/// Until when nothing has to be computed.
+#[derive(Clone, Copy, Debug)]
+enum Spare {
+    Unknown,
+    Until(Instant),
+    Always,
+}
+
+/// What has engines stand aside. Clones are the same.
+#[derive(Clone)]
+pub struct Pauses {
+    pool: Weak<EnginePool>,
+    spare: Arc<Mutex<Spare>>,
+}
+
+/// While it is there, engines compute nothing but what a clock runs against.
+pub struct Pause(Vec<Ticket<()>>);
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Ticket::cancel);
+    }
+}
+
+impl Pauses {
+    pub(super) fn new(pool: &Arc<EnginePool>) -> Self {
+        Self {
+            pool: Arc::downgrade(pool),
+            spare: Arc::new(Mutex::new(Spare::Unknown)),
+        }
+    }
+
+    /// Takes note of how long nothing has to be computed from now on; nothing: as long as nobody says more.
+    pub(super) fn note(&self, spare: Option<Duration>) {
+        let noted = match spare {
+            Some(spare) => Spare::Until(Instant::now() + spare),
+            None => Spare::Always,
+        };
+        *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = noted;
+    }
+
+    /// For how long nothing has to be computed; nothing where nothing is promised.
+    fn spare(&self) -> Result<Option<Duration>, PauseError> {
+        match *self.spare.lock().unwrap_or_else(PoisonError::into_inner) {
+            Spare::Unknown => Err(PauseError::Unknown),
+            Spare::Until(until) => Ok(Some(until.saturating_duration_since(Instant::now()))),
+            Spare::Always => Ok(None),
+        }
+    }
+
+    /// Returns once all engines stand aside, which they do until the pause is dropped, for `at_most` so long.
+    ///
+    /// # Errors
+    /// [`PauseError`]: nothing stands aside then.
+    pub async fn begin(&self, at_most: Duration) -> Result<Pause, PauseError> {
+        match self.spare()? {
+            Some(spare) if spare < at_most.saturating_add(ASIDE) => {
+                return Err(PauseError::Promised { spare });
+            }
+            _ => {}
+        }
+        let tickets = {
+            let pool = self.pool.upgrade().ok_or(EngineError::Closed)?;
+            let drivers = pool.devices().len().max(1);
+            let jobs =
+                (0..drivers).map(|_| pool.work(Priority::Audit, move |sink| stand_aside(sink, at_most)));
+            jobs.collect::<Result<Vec<_>, _>>()?
+        };
+        let all = async {
+            for mut progress in tickets.iter().map(Ticket::progress).collect::<Vec<_>>() {
+                progress.wait_for(|progress| progress.done > 0).await?;
+            }
+            Ok::<_, tokio::sync::watch::error::RecvError>(())
+        };
+        match timeout(ASIDE, all).await {
+            Ok(Ok(())) => Ok(Pause(tickets)),
+            Ok(Err(_)) | Err(_) => Err(PauseError::Busy),
+        }
+    }
+}
+
+/// Takes the engine's time until it is cancelled, or has taken enough of it.
+fn stand_aside(sink: &mut JobSink, at_most: Duration) -> Result<(), EngineError> {
+    // What it has interrupted is not slower for it.
+    let _time = OwnTime::start();
+    let began = Instant::now();
+    let (done, total) = (1, 1);
+    while began.elapsed() < at_most {
+        if let ControlFlow::Break(()) = sink.event(Event::Progress { done, total }) {
+            return Err(EngineError::Cancelled);
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use surety_engine::PoolConfig;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    fn pauses() -> (Arc<EnginePool>, Pauses) {
+        let config = PoolConfig {
+            threads: 1,
+            ..PoolConfig::default()
+        };
+        let pool = Arc::new(EnginePool::new(config).unwrap());
+        let pauses = Pauses::new(&pool);
+        (pool, pauses)
+    }
+
+    #[tokio::test]
+    async fn clients_work_waits_for_the_end_of_a_pause_and_moves_do_not() {
+        let (pool, pauses) = pauses();
+        pauses.note(None);
+        let pause = pauses.begin(LONG).await.unwrap();
+        let mut result = pool.work(Priority::Inference, |_| Ok(())).unwrap();
+        pool.work(Priority::Urgent, |_| Ok(())).unwrap().await.unwrap();
+        assert!(futures::poll!(&mut result).is_pending());
+        drop(pause);
+        result.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn nothing_stands_aside_while_a_promised_result_could_be_late_or_before_promises_are_known() {
+        let (_pool, pauses) = pauses();
+        assert!(matches!(pauses.begin(LONG).await, Err(PauseError::Unknown)));
+        pauses.note(Some(LONG));
+        assert!(matches!(
+            pauses.begin(LONG).await,
+            Err(PauseError::Promised { .. })
+        ));
+        pauses.note(Some(LONG * 2));
+        drop(pauses.begin(LONG).await.unwrap());
+    }
+}
