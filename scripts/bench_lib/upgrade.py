@@ -145,7 +145,7 @@ class Upgrade:
     def live(self):
         """All of it. Returns the report of the task that somebody lied about."""
         watched, out = cheats.Watched(self.net), self.net.run_dir / "vectors.safetensors"
-        slashes = SlashWatch(self.chain, watched.slash, self.console)
+        slashes = SlashWatch(watched.before.log, self.console)
         with watched.before, slashes, ThreadPoolExecutor(2) as pool:
             disputed = pool.submit(cheats.post, self.net, CHEAT, out)
             try:

@@ -186,14 +186,18 @@ class Stage:
             for done in sold:
                 done.result()
         self.console.step(f"{len(self.plays)} payers have their channels, and gateways to ask over them")
+        with ThreadPoolExecutor(len(self.plays)) as pool:
+            made = pool.map(lambda play: play.gateway.create_key(KEY_CAP), self.plays)
+            for play, key in zip(self.plays, made, strict=True):
+                play.key = key["key"]
         for play in self.plays:
-            play.key = play.gateway.create_key(KEY_CAP)["key"]
             cheats = ("--cheat", play.kind) if play.cheat.role == PAYER and play.kind in PLAYED else ()
             # All of it is in channels already: nobody else is asked.
             budget = f"{DEPOSIT_SURE * CHANNELS.get(play.kind, 1)} SURE"
             deposit = f"{DEPOSIT_SURE} SURE"
-            play.gateway.start("--deposit", deposit, "--budget", budget, *play.cheat.flags, *cheats)
+            play.gateway.begin("--deposit", deposit, "--budget", budget, *play.cheat.flags, *cheats)
         for play in self.plays:
+            play.gateway.wait_until_up()
             offered = lambda play=play: play.gateway.offers(GENERATOR, play.key)  # noqa: E731
             wait.until("answers at once to be offered", offered, OFFER_SECONDS, devnet.supervisor.check)
 
@@ -206,7 +210,10 @@ class Stage:
 
     def ask(self, play):
         """Has the gateway ask until there is an answer to its full length, where there is to be one."""
-        for seed in range(1, 1 + ASKS_MAX):
+        seed, limit = 0, wait.Limit(OFFER_SECONDS)
+        # Refusals cost nothing: they are no more than early.
+        while len(play.calls) < ASKS_MAX and not limit.is_over():
+            seed += 1
             # No two ask the same.
             tokens = MAX_TOKENS + self.plays.index(play)
             name, said = complete(play.gateway, play.key, seed, tokens)
@@ -283,6 +290,8 @@ def complete(gateway, key, seed, max_tokens):
     except urllib.error.HTTPError as refused:
         with refused:
             return refused.headers["x-surety-receipt"], {"error": refused.read().decode(errors="replace")}
+    except OSError as error:
+        return None, {"error": str(error)}
 
 
 def tried(play):
@@ -301,8 +310,7 @@ class Slashes(SlashWatch):
     def is_carried_out(self, stash):
         """Whether there was one, and none waits."""
         self.look()
-        waiting = self.chain.slashes()
-        return bool(self.of(stash)) and not any(number in waiting for number in self.of(stash))
+        return bool(self.of(stash)) and not self.waiting.intersection(self.of(stash))
 
 
 def run(devnet, kinds, console):
@@ -311,7 +319,7 @@ def run(devnet, kinds, console):
     for play in stage.plays:
         who = play.culprit.name if play.culprit else play.gateway.name
         console.step(f"{who} {play.cheat.what}; its answers are sold by {play.payee.name}")
-    with watched.before, Slashes(devnet.chain, watched.slash, console) as slashes:
+    with watched.before, Slashes(watched.before.log, console) as slashes:
         stage.prepare()
         stage.play(watched.before.log)
         for play in stage.plays:
@@ -325,6 +333,7 @@ def run(devnet, kinds, console):
 def report(stage, watched, slashes, stories):
     """What came of all. Amounts are in plancks."""
     devnet, lost = stage.devnet, watched.lost()
+    slashes.look()
     culprits = {play.culprit.stash for play in stage.plays if play.culprit}
     judged = verdict.judge(watched.before.gather(), culprits, verdict.log_says)
     honest_lost = sum(amount for stash, amount in lost.items() if stash not in culprits)
@@ -349,10 +358,10 @@ def row(stage, play, watched, lost_and_slashes, stories):
         "payee": play.payee.name,
         "faults": sorted({slash["kind"] for slash in own.values()}),
         "culprit_lost": lost[stash] if stash else 0,
-        "culprit_due": due(own, watched.stakes[stash]) if stash else 0,
-        "culprit_taken": taken(watched.before.log, stash),
+        "culprit_due": due(watched.carried_out(own), watched.stakes[stash]) if stash else 0,
+        "culprit_taken": sum(of["taken"] for of in watched.events("SlashCarriedOut") if of["offender"] == stash),
         "culprit_agent_spent": watched.spent(agent) if agent else 0,
-        "bond_forfeited": forfeited(watched.before.log, agent),
+        "bond_forfeited": watched.forfeited(agent),
         "receipts": play.owed(),
         "deposit": purse.get("deposit", 0),
         "paid": purse.get("paid", 0),
@@ -367,18 +376,6 @@ def row(stage, play, watched, lost_and_slashes, stories):
 def is_about(story, play):
     """Whether a dispute is about a receipt of whom a kind is about."""
     return play.cheat.disputed and play.payee.stash in json.dumps(story)
-
-
-def taken(log, stash):
-    """What slashes of somebody came to, by the chain's own word."""
-    slashed = [of for _, _, name, of in log.events() if name == "SlashCarriedOut"]
-    return sum(of["taken"] for of in slashed if of["offender"] == stash)
-
-
-def forfeited(log, agent):
-    """What somebody lost of bonds, whatever it was paid for beside that."""
-    lost = [of for _, _, name, of in log.events() if name == "BondForfeited"]
-    return sum(of["awarded"] + of["burned"] for of in lost if of["challenger"] == agent)
 
 
 def problems(play, found, is_alone):

@@ -23,7 +23,7 @@ UNIT_PRICE, PLACES, CAP = "0.001 SURE", 4, "5 SURE"
 ASKS_MAX = 4
 # Whoever waits looks several times a second.
 KEY_CAP, REQUESTS_A_MINUTE, DEPOSIT, BUDGET = "1 SURE", 1000, "1 SURE", "2 SURE"
-OFFER_SECONDS, CHAT_SECONDS, BATCH_SECONDS, REDEEM_SECONDS = 180, 120, 180, 600
+OFFER_SECONDS, CHAT_SECONDS, BATCH_SECONDS, REDEEM_SECONDS = 300, 300, 300, 900
 
 
 def run(devnet, console, tokens, log):
@@ -46,14 +46,14 @@ def run(devnet, console, tokens, log):
         console.step(
             "answered; its receipt goes to the chain in a batch, which verifiers audit, and is redeemed after that"
         )
-        call, audited, batch = _followed(devnet, gateway, key, asked, log)
+        call, audited, proof, earlier = _followed(devnet, gateway, key, asked, log)
         if not audited:
             console.step("no verifier has drawn a point in it, which happens: the same question again")
     receipt = call["receipts"][0]
 
     def paid():
         channels = gateway.surety.run("channel", "list")
-        return channels if _paid(channels) >= int(receipt["price"]) else None
+        return channels if _paid(channels, proof, earlier) >= int(receipt["price"]) else None
 
     # What was counted waits for whoever was told something else.
     channels = wait.until("the receipt to be paid", paid, REDEEM_SECONDS, check)
@@ -68,15 +68,17 @@ def run(devnet, console, tokens, log):
         "price": receipt["receipt"]["price"],
         "spent": call["spent"],
         "verdict": receipt["verdict"],
-        "batch": batch,
+        "batch": proof["batch"],
         "audited": audited,
-        "redeemed": _paid(channels),
+        "redeemed": _paid(channels, proof, earlier),
         "channels": channels,
     }
 
 
 def _followed(devnet, gateway, key, asked, log):
-    """The last call that was asked, once it is final; who has audited it, and its batch."""
+    """The last call that was asked, once it is final; who has audited it; its proof; and what its channel has for
+    receipts before it, in plancks.
+    """
     provider, check, told = devnet.providers[0], devnet.supervisor.check, asked[-1]["receipt"]
 
     def proofs(receipt):
@@ -86,6 +88,9 @@ def _followed(devnet, gateway, key, asked, log):
     # Nobody else asks this provider: what is in the batch was asked here, and not after this.
     found = [found for one in asked for found in proofs(one["receipt"])]
     placed = [_placed(one["says"]) for one in found if one["batch"] == proof["batch"]]
+    channel, nonce, _ = _placed(proof["says"])
+    priced = [_placed(one["says"]) for one in found]
+    earlier = sum(price for of, number, price in priced if of == channel and number < nonce)
     audits = Audits(devnet, provider, proof["batch"])
 
     def final():
@@ -95,12 +100,13 @@ def _followed(devnet, gateway, key, asked, log):
 
     call = wait.until("the receipt to be final", final, REDEEM_SECONDS, check)
     log.catch_up(devnet.chain.finalized_number())
-    return call, audits.of(placed, _placed(proof["says"]), log), proof["batch"]
+    return call, audits.of(placed, _placed(proof["says"]), log), proof, earlier
 
 
-def _paid(channels):
-    """What was paid over them, in plancks."""
-    return sum(int(channel["paid"]) for channel in channels)
+def _paid(channels, proof, earlier):
+    """What was paid for a receipt over its channel, in plancks: it comes after the `earlier` ones of that channel."""
+    paid = next((int(one["paid"]) for one in channels if one["channel"] == proof["says"]["channel"]), 0)
+    return min(max(0, paid - earlier), int(proof["says"]["price"]))
 
 
 def _placed(says):

@@ -28,7 +28,10 @@ def storage_key(pallet, item, *hashed):
 
 
 class Chain:
-    """A node, asked for blocks and state."""
+    """A node, asked for blocks and state: by its last final block, unless another one is named.
+
+    A block that is only the best may be replaced by a sibling. What is compared is read at one block.
+    """
 
     def __init__(self, url):
         self.rpc, self.genesis = Rpc(url), None
@@ -41,14 +44,24 @@ class Chain:
     def best_number(self):
         return int(self.header()["number"], 16)
 
+    def best_hash(self):
+        return self.rpc.call("chain_getBlockHash")
+
     def finalized_hash(self):
         return self.rpc.call("chain_getFinalizedHead")
 
     def finalized_number(self):
-        return int(self.header(self.finalized_hash())["number"], 16)
+        return self.number_of(self.finalized_hash())
+
+    def number_of(self, block):
+        return int(self.header(block)["number"], 16)
 
     def block_hash(self, number):
-        return self.rpc.call("chain_getBlockHash", number)
+        """The block at a height: for good where that is final."""
+        found = self.rpc.call("chain_getBlockHash", number)
+        if found is None:
+            raise RpcError(f"the node at {self.rpc.url} has no block {number}")
+        return found
 
     def storage(self, key, block=None):
         found = self.rpc.call("state_getStorage", key, block or self.finalized_hash())
@@ -104,9 +117,9 @@ class Chain:
         """When a block was made, by its author's clock."""
         return self.value("Timestamp", "Now", block=self.block_hash(number))
 
-    def finality_clock(self, number):
-        """How far finality had come, by the runtime's own reckoning after that block."""
-        return self.value("FinalityClock", "Finalized", block=self.block_hash(number))
+    def finality_clock(self, block):
+        """How far finality had come, by the runtime's own reckoning after a block."""
+        return self.value("FinalityClock", "Finalized", block=block)
 
     def clock(self, block=None):
         """The time that windows of tasks are counted in, after a block: it stands still while finality does."""
@@ -121,9 +134,9 @@ class Chain:
         """How many extrinsics an account has sent, those included that wait in the pool."""
         return self.rpc.call("system_accountNextIndex", address)
 
-    def next_task(self):
+    def next_task(self, block=None):
         """The number the next task will get."""
-        return self.value("TaskAuction", "NextTaskId")
+        return self.value("TaskAuction", "NextTaskId", block=block)
 
     def task(self, task, block=None):
         """A task with its round and escrow, or nothing."""
@@ -140,27 +153,29 @@ class Chain:
         """What the finalised chain keeps of a provider; nothing when it does not know it."""
         return self.value("ProviderRegistry", "Providers", ss58_decode(stash))
 
-    def stake(self, stash):
+    def stake(self, stash, block=None):
         """What a stash has bonded, in plancks; nothing when it has none."""
-        return self.value("Staking", "Ledgers", ss58_decode(stash))
+        return self.value("Staking", "Ledgers", ss58_decode(stash), block=block)
 
     def slashes(self):
         """Slashes that wait to be carried out, by their numbers. Their `part` is in parts of `QUINTILLION`."""
         return self.entries("TrustLock", "Slashes")
 
-    def next_dispute(self):
+    def next_dispute(self, block=None):
         """The number the next dispute will get."""
-        return self.value("Disputes", "NextDisputeId")
-
-    def next_slash(self):
-        """The number the next slash will get."""
-        return self.value("TrustLock", "NextSlashId")
+        return self.value("Disputes", "NextDisputeId", block=block)
 
     def commits(self, task, agent, first, last):
-        """Commitments that `agent` signed for `task` in blocks first..=last, failed extrinsics included."""
+        """Commitments that `agent` signed for `task` in blocks first..=last, failed extrinsics included.
+
+        Beyond the last final block it looks at those of the best chain, as far as that goes then.
+        """
         metadata, found = self.metadata(self.finalized_hash()), []
         for number in range(first, last + 1):
-            block = self.rpc.call("chain_getBlock", self.block_hash(number))
+            name = self.rpc.call("chain_getBlockHash", number)
+            if name is None:
+                break
+            block = self.rpc.call("chain_getBlock", name)
             for extrinsic in block["block"]["extrinsics"]:
                 signer, call = metadata.signed(bytes.fromhex(extrinsic[2:]), "Results", "commit") or (None, None)
                 if signer == agent and call["task"] == task:

@@ -134,22 +134,36 @@ class Watched:
 
     def __init__(self, devnet):
         self.devnet, self.before = devnet, verdict.Before(devnet)
-        self.stakes, self.agents = self.before.stakes, self.read_agents()
-        self.dispute, self.slash = devnet.chain.next_dispute(), devnet.chain.next_slash()
+        self.stakes, self.agents = self.before.stakes, self.read_agents(self.before.begin)
+        self.dispute = devnet.chain.next_dispute(self.before.begin)
 
-    def read_agents(self):
-        """What each agent has beside its stash, bonds that are held included, in plancks."""
-        accounts = {worker.agent: self.devnet.chain.account(worker.agent) for worker in self.devnet.workers()}
+    def read_agents(self, block):
+        """What each agent has beside its stash in a block, bonds that are held included, in plancks."""
+        accounts = {worker.agent: self.devnet.chain.account(worker.agent, block) for worker in self.devnet.workers()}
         return {agent: account["free"] + account["held"] for agent, account in accounts.items()}
 
     def spent(self, agent):
-        """What an agent has lost since, in plancks: bonds and fees."""
-        return self.agents[agent] - self.read_agents()[agent]
+        """What an agent has lost by the end, in plancks: bonds and fees, less what it was paid."""
+        return self.agents[agent] - self.read_agents(self.before.end)[agent]
 
     def lost(self):
-        """What each stash has lost since, in plancks."""
-        now = self.before.read_stakes()
+        """What each stash has lost by the end, in plancks."""
+        now = self.before.read_stakes(self.before.end)
         return {stash: before - now[stash] for stash, before in self.stakes.items()}
+
+    def events(self, name):
+        """Fields of the events of a name, up to the end."""
+        return [fields for _, _, said, fields in self.before.events() if said == name]
+
+    def carried_out(self, slashes):
+        """Those of slashes that were, by the end."""
+        done = {of["slash"] for of in self.events("SlashCarriedOut")}
+        return {number: slash for number, slash in slashes.items() if number in done}
+
+    def forfeited(self, agent):
+        """What somebody lost of bonds by the end, in plancks, whatever it was paid beside that."""
+        lost = [of for of in self.events("BondForfeited") if of["challenger"] == agent]
+        return sum(of["awarded"] + of["burned"] for of in lost)
 
     def disputes(self):
         """The story of each dispute since, from the chain."""
@@ -170,12 +184,14 @@ def lived_through(devnet, cheat, out, watched):
     culprits = [worker_named(devnet, name) for name in cheat.workers]
     who = ", ".join(f"{culprit.name} ({culprit.stash})" for culprit in culprits)
     console.step(f"{who} {cheat.what}; everybody else is honest")
-    with SlashWatch(devnet.chain, watched.slash, console) as slashes:
+    with SlashWatch(watched.before.log, console) as slashes:
         for _ in range(TASKS_MAX if cheat.drawn else 1):
             console.step("posting a task; everything that auditors and disputes do is shown as it happens:")
             result = post(devnet, cheat, out)
             console.step(f"task {result['task']} is {result['state']}")
-            if devnet.chain.next_slash() > watched.slash:
+            watched.before.log.catch_up(devnet.chain.finalized_number())
+            slashes.look()
+            if slashes.seen:
                 break
         if cheat.faults:
             over = slashes.are_carried_out
@@ -230,9 +246,10 @@ def lost_by(culprits, watched, slashes):
                 "stash": culprit.stash,
                 "faults": sorted({slash["kind"] for slash in own.values()}),
                 "lost": lost[culprit.stash],
-                "due": due(own, watched.stakes[culprit.stash]),
+                "due": due(watched.carried_out(own), watched.stakes[culprit.stash]),
                 "agent": culprit.agent,
                 "agent_spent": watched.spent(culprit.agent),
+                "bond_forfeited": watched.forfeited(culprit.agent),
             }
         )
     return rows
@@ -241,7 +258,7 @@ def lost_by(culprits, watched, slashes):
 def report(devnet, cheat, culprits, result, watched, slashes, disputes):
     """What it came to. Amounts are in plancks."""
     lost = watched.lost()
-    view = devnet.chain.task(result["task"])
+    view = devnet.chain.task(result["task"], watched.before.end)
     paid = {payment["provider"]: payment["price"] for payment in view["state"].get("payments", [])}
     cells = [story["cell"] for story in disputes if story["cell"]]
     of_culprits, guilty = lost_by(culprits, watched, slashes), [culprit.stash for culprit in culprits]
@@ -260,6 +277,7 @@ def report(devnet, cheat, culprits, result, watched, slashes, disputes):
         "culprit_lost": sum(row["lost"] for row in of_culprits),
         "culprit_due": sum(row["due"] for row in of_culprits),
         "culprit_agent_spent": sum(row["agent_spent"] for row in of_culprits),
+        "bond_forfeited": sum(row["bond_forfeited"] for row in of_culprits),
         "others_lost": sum(amount for stash, amount in lost.items() if stash not in guilty),
         "faults": sorted({slash["kind"] for slash in slashes.values()}),
         "slashes": slashes,

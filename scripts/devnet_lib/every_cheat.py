@@ -10,8 +10,9 @@ from .chain import sure
 from .errors import DevnetError
 from .processes import Supervisor
 
-# Ports from one network to the next, and from the first to that of payment channels, which has more of them.
-PORTS_APART, CHANNELS_APART = 10, 300
+# Ports from one network to the next, and from the first to that of payment channels, which has more of them. No kind of
+# ports of one network may be another kind's of another: those of providers and of the client are 100 apart.
+PORTS_APART, CHANNELS_APART = 12, 300
 # What a network computes keeps about half a core busy.
 AT_ONCE = (os.cpu_count() or 1) + 1
 KIND_SECONDS = 2400

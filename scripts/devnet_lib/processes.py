@@ -13,11 +13,14 @@ import threading
 import time
 from pathlib import Path
 
+from . import wait
 from .errors import CommandFailed, DevnetError
 
 PR_SET_PDEATHSIG = 1
 # How long a process may take to end by itself before it is killed.
 STOP_SECONDS = 20.0
+# Between two looks at how much time a process has left.
+LOOK_SECONDS = 1.0
 LOG_TAIL_LINES = 15
 
 # Loaded before any fork: the child must not run the dynamic linker.
@@ -53,11 +56,20 @@ def end_of(popen, seconds_max, stop_seconds=3 * STOP_SECONDS):
 
     Who is late is asked to end, with time to stop what it has started, and killed when it does not.
     """
-    try:
-        return popen.wait(seconds_max), False
-    except subprocess.TimeoutExpired:
-        end(popen, stop_seconds)
-        return popen.returncode, True
+    if has_ended(popen, seconds_max):
+        return popen.returncode, False
+    end(popen, stop_seconds)
+    return popen.returncode, True
+
+
+def has_ended(popen, seconds_max):
+    """Waits for the end of a process. Returns whether it came."""
+    limit = wait.Limit(seconds_max)
+    while not limit.is_over():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            popen.wait(min(limit.left, LOOK_SECONDS))
+            return True
+    return popen.poll() is not None
 
 
 def end(popen, stop_seconds=3 * STOP_SECONDS):
@@ -135,11 +147,7 @@ class Process:
 
     def wait(self, seconds):
         """Waits for its end. Returns whether it has ended."""
-        try:
-            self._popen.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        return has_ended(self._popen, seconds)
 
     def kill(self):
         """Ends it the hard way, as a power cut would."""

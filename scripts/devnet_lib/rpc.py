@@ -7,6 +7,8 @@ import urllib.request
 
 from .errors import RpcError
 
+# A node that shares its machine with many others may be slow.
+TIMEOUT_SECONDS = 30.0
 # Proxies of the environment are for the internet, not for a node on this machine.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -14,7 +16,7 @@ _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 class Rpc:
     """A node's RPC."""
 
-    def __init__(self, url, timeout=10.0):
+    def __init__(self, url, timeout=TIMEOUT_SECONDS):
         self.url, self.timeout = url, timeout
         self._ids = itertools.count(1)
 

@@ -5,8 +5,9 @@ import subprocess
 import threading
 from pathlib import Path
 
+from . import wait
 from .errors import CommandFailed
-from .processes import child_options
+from .processes import LOOK_SECONDS, child_options
 
 
 def attempt(supervisor, argv, *, on_line=None, on_output=None, timeout=600, env=None):
@@ -28,8 +29,8 @@ def attempt(supervisor, argv, *, on_line=None, on_output=None, timeout=600, env=
     with process, supervisor.watched(process):
         reader = threading.Thread(target=read, args=(process.stderr,), daemon=True)
         reader.start()
-        late = threading.Event()
-        timer = threading.Timer(timeout, lambda: (late.set(), process.kill()))
+        over, late = threading.Event(), threading.Event()
+        timer = threading.Thread(target=_end_late, args=(process, wait.Limit(timeout), over, late), daemon=True)
         timer.start()
         try:
             printed = []
@@ -39,11 +40,20 @@ def attempt(supervisor, argv, *, on_line=None, on_output=None, timeout=600, env=
                     on_output(line.rstrip("\n"))
             code = process.wait()
         finally:
-            timer.cancel()
+            over.set()
         reader.join()
     if code and late.is_set():
         said.append(f"killed: it had not ended after {timeout:.0f} s\n")
     return Outcome(argv, code, "".join(printed), "".join(said))
+
+
+def _end_late(process, limit, over, late):
+    """Kills a command whose time is over before its end."""
+    while not over.wait(max(0.0, min(limit.left, LOOK_SECONDS))):
+        if limit.is_over():
+            late.set()
+            process.kill()
+            return
 
 
 class Surety:

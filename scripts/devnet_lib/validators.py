@@ -17,8 +17,8 @@ DEV_NAMES = ("alice", "bob", "charlie")
 # Keystore types of the runtime's session keys, with the scheme of each.
 SESSION_KEYS = (("babe", "sr25519"), ("gran", "ed25519"), ("audi", "sr25519"))
 # Several networks may start side by side, and each node compiles its runtime.
-START_SECONDS = 240
-FINALITY_SECONDS = 120
+START_SECONDS = 300
+FINALITY_SECONDS = 300
 # Of a node's commands the longest works out a genesis, which runs the runtime.
 COMMAND_SECONDS = 300
 # How long the chain specification of another build is kept after its last use.

@@ -4,6 +4,7 @@ and a chat's receipt audited, final and redeemed.
 `gather` asks the chain and the logs; `judge` decides by that alone.
 """
 
+import functools
 import re
 from pathlib import Path
 
@@ -25,9 +26,11 @@ class Before:
 
     def __init__(self, devnet):
         self.devnet, self.chain = devnet, devnet.chain
-        self.task = self.chain.next_task()
-        self.stakes, self.purses = self.read_stakes(), devnet.purses()
         self.log = ChainLog([validator.chain for validator in devnet.validators.all])
+        # All of it in one block, which the log begins after.
+        self.begin = self.chain.block_hash(self.log.begun)
+        self.task = self.chain.next_task(self.begin)
+        self.stakes, self.purses = self.read_stakes(self.begin), devnet.purses(self.begin)
 
     def __enter__(self):
         self.log.__enter__()
@@ -36,16 +39,27 @@ class Before:
     def __exit__(self, *_):
         self.log.__exit__()
 
-    def read_stakes(self):
-        """What each stash has bonded, in plancks."""
-        stakes = {worker.stash: self.chain.stake(worker.stash) for worker in self.devnet.workers()}
+    @functools.cached_property
+    def end(self):
+        """The block by which all is judged: the last final one when somebody asks first. The log ends with it."""
+        return self.log.end_at_final(self.chain)
+
+    def events(self):
+        """What happened by the end, as (block, pallet, name, fields)."""
+        last = self.chain.number_of(self.end)
+        return [event for event in self.log.events() if event[0].number <= last]
+
+    def read_stakes(self, block):
+        """What each stash has bonded in a block, in plancks."""
+        stakes = {worker.stash: self.chain.stake(worker.stash, block) for worker in self.devnet.workers()}
         return {stash: stake["bonded"] if stake else 0 for stash, stake in stakes.items()}
 
     def gather(self):
         """Everything `judge` needs. Amounts are in plancks."""
-        stakes, purses, events = self.read_stakes(), self.devnet.purses(), self._events()
+        stakes, purses, events = self.read_stakes(self.end), self.devnet.purses(self.end), self._told()
         # A receipt that is disputed has a number among those of tasks.
-        views = {number: self.chain.task(number) for number in range(self.task, self.chain.next_task())}
+        numbers = range(self.task, self.chain.next_task(self.end))
+        views = {number: self.chain.task(number, self.end) for number in numbers}
         tasks = [_task(number, view) for number, view in views.items() if view]
         workers = []
         for worker in self.devnet.workers():
@@ -64,11 +78,10 @@ class Before:
             )
         return {"tasks": tasks, "workers": workers}
 
-    def _events(self):
+    def _told(self):
         """What was said of single stashes since: faults, slashes, suspensions, audits."""
-        self.log.catch_up(self.chain.finalized_number())
         found = []
-        for block, _, name, fields in self.log.events():
+        for block, _, name, fields in self.events():
             event = {"event": name, "block": block.number, "stash": None, "task": task_of(fields)}
             if name in FAULTS or SUSPENSION in name:
                 found.append(event | {"stash": stash_of(name, fields), "kind": fields.get("kind")})
@@ -163,7 +176,7 @@ def _fined(honest, says):
 
 def _wanting(chat):
     """What a chat's receipt has to be, and is not."""
-    is_paid = chat["redeemed"] >= int(chat["price"])
+    is_paid = int(chat["redeemed"]) >= int(chat["price"])
     found = {"audited": any(chat["audited"].values()), "final": chat["verdict"] == "final", "redeemed": is_paid}
     return [what for what, is_so in found.items() if not is_so]
 

@@ -5,10 +5,13 @@ import threading
 import time
 from dataclasses import dataclass
 
+from . import wait
 from .errors import DevnetError, RpcError
 
 # Between two looks that show nothing new.
 PAUSE_SECONDS = 0.25
+# Until a node that shares its machine with many others has shown what there is.
+CATCH_UP_SECONDS = 180
 
 
 class _Watch:
@@ -51,32 +54,43 @@ class FinalityWatch(_Watch):
 
 
 class SlashWatch(_Watch):
-    """Takes down the slashes that wait to be carried out, from number `first` on: some are carried out before their
-    task is settled."""
+    """Takes down the slashes of which the blocks of a log tell: what they take at least, and which are carried out.
 
-    def __init__(self, chain, first, console, seconds=1.0):
+    By events, and not by what waits for a veto at the moment: finality may leap over all of that time.
+    """
+
+    def __init__(self, log, console, seconds=1.0):
         super().__init__(seconds)
-        self.chain, self.first, self.console = chain, first, console
-        # What they were, by their numbers.
-        self.seen = {}
+        self.log, self.console, self.at = log, console, 0
+        # What they are, by their numbers, and those that wait to be carried out.
+        self.seen, self.waiting = {}, set()
         # Held by whoever looks.
         self._looking = threading.Lock()
 
     def look(self):
         with self._looking:
-            try:
-                waiting = self.chain.slashes()
-            except RpcError:
-                return
-            for number, slash in sorted(waiting.items()):
-                if number >= self.first and number not in self.seen:
-                    self.seen[number] = slash
-                    self.console.step(f"slash {number} of {slash['offender']} for {slash['kind']} waits for a veto")
+            blocks = self.log.blocks
+            while self.at < len(blocks):
+                for pallet, name, fields in blocks[self.at].events:
+                    if pallet == "TrustLock" and "slash" in fields:
+                        self._note(name, fields)
+                self.at += 1
+
+    def _note(self, name, fields):
+        number = fields["slash"]
+        if name == "SlashDeferred":
+            slash = self.seen[number] = {key: fields[key] for key in ("offender", "kind", "lock", "part")}
+            self.waiting.add(number)
+            self.console.step(f"slash {number} of {slash['offender']} for {slash['kind']} waits for a veto")
+        elif name == "SlashRaised" and number in self.seen:
+            self.seen[number] |= {key: fields[key] for key in ("lock", "part")}
+        elif name in ("SlashCarriedOut", "SlashCancelled"):
+            self.waiting.discard(number)
 
     def are_carried_out(self):
         """Whether there were any, and none waits."""
         self.look()
-        return bool(self.seen) and not [number for number in self.chain.slashes() if number >= self.first]
+        return bool(self.seen) and not self.waiting
 
 
 @dataclass(frozen=True)
@@ -104,6 +118,8 @@ class ChainLog(_Watch):
         # Any of them will do: one may be paused or restarted.
         self.chains, self.blocks = list(chains), []
         self.begun = self.chains[0].finalized_number()
+        # The last block that it is to know, once that is decided.
+        self.last = None
         # Held by whoever reads: its own thread, and who catches up.
         self._looking = threading.Lock()
         # What the last node said that told nothing.
@@ -123,6 +139,7 @@ class ChainLog(_Watch):
 
     def _read(self, chain):
         final = chain.finalized_number()
+        final = final if self.last is None else min(final, self.last)
         first = self.seen() + 1
         for number in range(first, min(final, first + self.AT_ONCE) + 1):
             block = chain.block_hash(number)
@@ -133,11 +150,20 @@ class ChainLog(_Watch):
         """The last block that it knows."""
         return self.blocks[-1].number if self.blocks else self.begun
 
-    def catch_up(self, number, seconds=60):
+    def end_at_final(self, chain):
+        """Ends with the last final block, and returns its hash: what a node says of that is what the log tells."""
+        with self._looking:
+            self.last = max(self.seen(), chain.finalized_number())
+        self.catch_up(self.last)
+        is_final = lambda: chain.finalized_number() >= self.last  # noqa: E731
+        wait.until(f"block {self.last} to be final at {chain.rpc.url}", is_final, CATCH_UP_SECONDS)
+        return chain.block_hash(self.last)
+
+    def catch_up(self, number, seconds=CATCH_UP_SECONDS):
         """Waits until it knows a block."""
-        deadline = time.monotonic() + seconds
+        limit = wait.Limit(seconds)
         while self.seen() < number:
-            if time.monotonic() > deadline:
+            if limit.is_over():
                 said = self.trouble or "nothing that would explain it"
                 raise DevnetError(f"no node tells what happened in block {self.seen() + 1}; the last one said: {said}")
             before = self.seen()

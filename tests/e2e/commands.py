@@ -7,8 +7,10 @@ says what is different about it:
 
     <!-- commands: not run, WHY -->
     <!-- commands: the last goes on, what follows waits for "TEXT" -->
+    <!-- commands: waits until `COMMAND` says "TEXT" -->
 """
 
+import contextlib
 import os
 import re
 import shlex
@@ -25,17 +27,25 @@ SHOWN = ("text", "json", "toml", "yaml", "rust", "rust,ignore", "no_run")
 COMMENT = re.compile(r"<!-- commands: (.*) -->\n\Z")
 NOT_RUN = re.compile(r"not run, (.+)")
 GOES_ON = re.compile(r'the last goes on, what follows waits for "(.+)"')
+WAITS = re.compile(r'waits until `(.+)` says "(.+)"')
 # What JavaScript imports is there.
 JS = support.REPO / "tests" / "js"
 # For the whole of a document.
-SECONDS_MAX = 900
-SAID_SECONDS = 120
+SECONDS_MAX = 1500
+SAID_SECONDS = 300
 
 PROLOGUE = f"""
 set -Eeuo pipefail
 trap 'echo "FAILED: $BASH_COMMAND" >&2' ERR
 # What goes on leads no session of its own: all of this one is asked to end.
 trap 'trap "" TERM; kill 0; wait' EXIT
+comes() {{
+  local left={SAID_SECONDS}
+  until bash -c "$1" | grep -- "$2" >/dev/null; do
+    (( left-- > 0 )) || {{ echo "waited in vain for $2 of: $1"; return 1; }}
+    sleep 1
+  done
+}}
 said() {{ grep -qm1 -- "$2" <(timeout {SAID_SECONDS} tail -n +1 --pid=$! -f "$1") || {{ cat "$1"; false; }}; }}
 """
 
@@ -54,10 +64,14 @@ class Block:
     why: str | None = None
     # What its last command says once it does what it is for. It does not end by itself.
     said: str | None = None
+    # A command, and what it says once this can begin.
+    comes: tuple[str, str] | None = None
 
     def script(self):
         """What bash is to do."""
         begin = f"echo {shlex.quote('### ' + self.place)}\n"
+        if self.comes:
+            begin += f"comes {shlex.join(self.comes)}\n"
         if self.said is None:
             return begin + self.text
         *commands, last = re.split(r"(?<!\\)\n", self.text.strip())
@@ -92,17 +106,17 @@ def _block(document, text, found):
     comment = COMMENT.search(text[: found.start()])
     if comment is None:
         return block
-    why, said = NOT_RUN.fullmatch(comment[1]), GOES_ON.fullmatch(comment[1])
-    if not (why or said):
+    why, said, comes = (of.fullmatch(comment[1]) for of in (NOT_RUN, GOES_ON, WAITS))
+    if not (why or said or comes):
         raise Unreadable(f"{block.place}: what is `{comment[1]}` to mean?")
-    block.why, block.said = why and why[1], said and said[1]
+    block.why, block.said, block.comes = why and why[1], said and said[1], comes and comes.groups()
     return block
 
 
 def run(document_blocks, home, path, log):
     """Runs blocks, where `home` is a reader's home and `path` has the programs. Returns bash's exit code."""
     home.mkdir(exist_ok=True)
-    if not (home / "examples").exists():
+    with contextlib.suppress(FileExistsError):
         (home / "examples").symlink_to(support.REPO / "examples")
     script = PROLOGUE + "".join(block.script() for block in document_blocks)
     env = {"HOME": str(home), "PATH": f"{path}{os.pathsep}{os.environ['PATH']}"}

@@ -17,7 +17,10 @@ from devnet_lib.processes import Supervisor
 # What an image runs unless its service says otherwise, and where it keeps data (docker/Dockerfile).
 PROGRAMS = {"node": "surety-node", "worker": "surety"}
 DATA = "/home/surety/.local/share"
-READY_SECONDS = 120
+# Nodes compile their runtime first, and other networks begin beside them.
+READY_SECONDS = 300
+# For a look at how a service is, before another one.
+LOOK_SECONDS = 60
 
 
 @functools.cache
@@ -88,7 +91,11 @@ class Stack:
         env = {**os.environ, **self._env(name)}
 
         def healthy():
-            return subprocess.run(argv, env=env, capture_output=True, check=False, timeout=10).returncode == 0
+            try:
+                done = subprocess.run(argv, env=env, capture_output=True, check=False, timeout=LOOK_SECONDS)
+            except subprocess.TimeoutExpired:
+                return False
+            return done.returncode == 0
 
         wait.until(f"{name} to be healthy", healthy, READY_SECONDS, self.supervisor.check)
 

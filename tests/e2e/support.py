@@ -26,8 +26,13 @@ from devnet_lib.devnet import Devnet  # noqa: E402
 from devnet_lib.folders import new_run_dir, remove_data, write_secret  # noqa: E402
 from devnet_lib.watch import FinalityWatch  # noqa: E402
 
-# A whole life takes about 110 s; one that waits for its commit window 90 s more. Others compute beside it.
-LIFE_SECONDS = 400
+# A whole life takes about 110 s; one that waits for its commit window 90 s more. Others compute beside it, and another
+# machine may take three times as long.
+LIFE_SECONDS = 900
+# For a command that says something to the chain, or a worker that begins.
+SOON_SECONDS = 300
+# What a client says of its task's number: when it is in a block, and when another block has taken the place of that.
+NUMBER = re.compile(r"task (\d+) posted|it is task (\d+) now")
 # Threads that wait for commands. Their processes end with them, so they stay until the end.
 WAITING_MAX = 16
 SPARES = 3
@@ -84,7 +89,7 @@ def start_spare(place, model, *flags, program=None):
     spare = net.spares[place]
     registered = net.chain.provider_record(spare.stash)
     net.start_provider(spare, "--price", SPARE_PRICE, *flags, models=[model], program=program)
-    wait.until("its sign of life", lambda: net.chain.provider_record(spare.stash) != registered, 90)
+    wait.until("its sign of life", lambda: net.chain.provider_record(spare.stash) != registered, SOON_SECONDS)
     return spare
 
 
@@ -130,9 +135,26 @@ def begin_happy_life():
     def live():
         with FinalityWatch(net.chain) as watch:
             result = net.submit(out)
-        return report.make(net, result, out, watch, before)
+        made = report.make(net, result, out, watch, before)
+        settled = made["state"] == "Settled"
+        return made | {"settlement": settlement(net, made["settled_block"]) if settled else None}
 
     return waiting().submit(live)
+
+
+def settlement(net, number):
+    """What a final block gave to workers, the tasks that there were by then, and what happened in it.
+
+    To be asked soon: nodes forget the state of old blocks.
+    """
+    chain = net.chain
+    parent, block = (chain.block_hash(at) for at in (number - 1, number))
+    before, after = net.purses(parent), net.purses(block)
+    return {
+        "received": {stash: after[stash] - before[stash] for stash in after},
+        "tasks": [chain.task(task, block) for task in range(chain.next_task(block))],
+        "events": chain.events(block),
+    }
 
 
 def happy_life():
@@ -168,26 +190,28 @@ class Life:
     def __init__(self, name, uri, place, args):
         self.net, self.name = devnet(), name
         self.out = self.net.run_dir / f"{name}.out"
-        self.process = client(name, uri).start(name, *at_port(args, place), "--out", self.out)
+        surety = client(name, uri)
+        self.address = surety.run("account", "show")["address"]
+        self.process = surety.start(name, *at_port(args, place), "--out", self.out)
         # It ends with its task, whoever else is still waiting.
         self.net.supervisor.forget(self.process)
 
-    @functools.cached_property
+    @property
     def task(self):
-        """Its number, once it is posted."""
-        said = lambda: re.search(r"task (\d+) posted", self.process.log.read_text())  # noqa: E731
-        return int(wait.until(f"{self.name} to post", said, 60, self.net.supervisor.check)[1])
+        """Its number, as its client has told it last. Until that is final, it may become another."""
+        said = lambda: NUMBER.findall(self.process.log.read_text(errors="replace"))  # noqa: E731
+        return int("".join(wait.until(f"{self.name} to post", said, SOON_SECONDS, self.net.supervisor.check)[-1]))
 
     def view(self, block=None):
-        """The task as the last final block, or the given one, has it."""
-        return self.net.chain.task(self.task, block)
+        """The task as the last final block, or the given one, has it; nothing where that number is somebody else's."""
+        view = self.net.chain.task(self.task, block)
+        return view if view and view["client"] == self.address else None
 
     def wait_for_state(self, *states, best=False):
         """Waits for one of the states, and returns the task then. `best` looks ahead of finality."""
 
         def reached():
-            block = self.net.chain.block_hash(self.net.chain.best_number()) if best else None
-            view = self.view(block)
+            view = self.view(self.net.chain.best_hash() if best else None)
             return view if view and view["state"]["name"] in states else None
 
         what = f"task {self.task} ({self.name}) to be {' or '.join(states)}"

@@ -6,6 +6,7 @@ import socket
 import tempfile
 import threading
 import unittest
+from types import SimpleNamespace
 
 import support  # noqa: F401  Finds the scripts.
 from bench_lib import chaos as bench
@@ -17,7 +18,7 @@ from bench_lib.chaos.net import POOL_LIMIT
 from bench_lib.errors import BenchError
 from devnet_lib.console import Silent
 from devnet_lib.errors import DevnetError, RpcError
-from devnet_lib.watch import Block, ChainLog
+from devnet_lib.watch import Block, ChainLog, SlashWatch
 
 PROXY_PORT = 21_900
 NAMES = ("provider-1", "provider-2", "provider-3")
@@ -195,7 +196,7 @@ class Node:
     """A node that has some blocks, or answers nothing."""
 
     def __init__(self, blocks=None):
-        self.blocks = blocks
+        self.blocks, self.rpc = blocks, SimpleNamespace(url="http://a.node")
 
     def finalized_number(self):
         if self.blocks is None:
@@ -222,6 +223,27 @@ class Watching(unittest.TestCase):
         first.blocks = None
         log.catch_up(120, 5)
         self.assertEqual([block.number for block in log.blocks], list(range(1, 121)))
+
+    def test_a_log_that_is_ended_tells_what_a_node_says_of_its_last_block_and_no_more(self):
+        node, ahead = Node(0), Node(9)
+        log = ChainLog([node, ahead])
+        node.blocks = 7
+        self.assertEqual((log.end_at_final(node), log.seen()), (7, 7))
+        node.blocks = 9
+        log.look()
+        self.assertEqual(log.seen(), 7)
+
+    def test_a_slash_that_was_carried_out_between_two_looks_is_seen(self):
+        of = {"slash": 3, "offender": "somebody", "kind": "NoReveal", "lock": 5, "part": 0}
+        log = ChainLog([Node(0)])
+        slashes = SlashWatch(log, Silent())
+        self.assertFalse(slashes.are_carried_out())
+        log.blocks.append(Block(1, 2000, 1, [("TrustLock", "SlashDeferred", {**of, "until": 9})]))
+        self.assertFalse(slashes.are_carried_out())
+        log.blocks.append(Block(2, 4000, 2, [("TrustLock", "SlashRaised", {"slash": 3, "lock": 7, "part": 0})]))
+        log.blocks.append(Block(3, 6000, 3, [("TrustLock", "SlashCarriedOut", {"slash": 3, "taken": 7})]))
+        self.assertTrue(slashes.are_carried_out())
+        self.assertEqual(slashes.seen, {3: {"offender": "somebody", "kind": "NoReveal", "lock": 7, "part": 0}})
 
     def test_when_none_answers_the_last_answer_is_named(self):
         node = Node(0)

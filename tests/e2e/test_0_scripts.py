@@ -8,17 +8,18 @@ import tempfile
 import tomllib
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import support
 from bench_lib import finality
 from devnet_lib import processes, scale, wait
 from devnet_lib.chain import sure
-from devnet_lib.errors import CommandFailed, DevnetError
+from devnet_lib.errors import CommandFailed, DevnetError, RpcError
 from devnet_lib.surety import Surety
 
 ALICE = "5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY"
 # Beside the network of the other tests.
-OFFSET = 400
+OFFSET = 442
 
 
 class ReadingChains(unittest.TestCase):
@@ -111,13 +112,34 @@ class Limits(unittest.TestCase):
             processes.run(["false"], 10)
 
     def test_a_process_that_is_late_is_ended_whether_it_wants_or_not(self):
-        for argv, stop_seconds, code in (
-            (["true"], 10, 0),
-            (["sleep", "30"], 10, -signal.SIGTERM),
-            (["sh", "-c", "trap '' TERM; sleep 30; sleep 30"], 0.2, -signal.SIGKILL),
+        for script, seconds, stop_seconds, code in (
+            ("echo", 60, 60, 0),
+            ("echo; exec sleep 100", 0.5, 60, -signal.SIGTERM),
+            ("trap '' TERM; echo; sleep 100; sleep 100", 0.5, 0.2, -signal.SIGKILL),
         ):
-            process = subprocess.Popen(argv, **processes.child_options())
-            self.assertEqual(processes.end_of(process, 0.5, stop_seconds), (code, code != 0), argv)
+            process = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, **processes.child_options())
+            with process.stdout:
+                # From now on it is as it is to be.
+                process.stdout.readline()
+                self.assertEqual(processes.end_of(process, seconds, stop_seconds), (code, code != 0), script)
+
+    def test_while_a_machine_is_paused_no_time_is_used_up(self):
+        with mock.patch.object(wait.time, "monotonic", side_effect=[0.0, 10.0, 10_000.0, 10_015.0, 10_020.0]):
+            limit = wait.Limit(60)
+            self.assertEqual([limit.is_over() for _ in range(4)], [False, False, False, True])
+
+    def test_a_node_that_does_not_answer_is_asked_again_and_named_in_the_end(self):
+        answers = iter([RpcError("nobody is there"), "here"])
+
+        def asked():
+            answer = next(answers, RpcError("gone"))
+            if isinstance(answer, RpcError):
+                raise answer
+            return answer
+
+        self.assertEqual(wait.until("an answer", asked, 60), "here")
+        with self.assertRaisesRegex(DevnetError, "waited 0 s in vain for another; the last answer: gone"):
+            wait.until("another", asked, 0.3)
 
     def test_what_a_killed_command_said_tells_why(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -167,16 +189,16 @@ class Script(unittest.TestCase):
             taken.bind(("127.0.0.1", 9945 + OFFSET))
             taken.listen()
             process = self.start()
-            self.assertEqual(process.wait(30), 1, self.said())
+            self.assertEqual(process.wait(support.SOON_SECONDS), 1, self.said())
         self.assertIn(f"TCP port {9945 + OFFSET} (RPC of validator 2) is taken", self.said())
         self.assertEqual(self.left_over(), [])
 
     def interrupt(self, number):
         process = self.start()
-        wait.until("the validators to answer", lambda: "validators answer" in self.said(), 60)
+        wait.until("the validators to answer", lambda: "validators answer" in self.said(), support.SOON_SECONDS)
         self.assertNotEqual(self.left_over(), [])
         process.send_signal(number)
-        self.assertEqual(process.wait(45), 130, self.said())
+        self.assertEqual(process.wait(support.SOON_SECONDS), 130, self.said())
         self.assertIn("stopping everything", self.said())
         self.assertEqual(self.left_over(), [])
 
@@ -187,10 +209,10 @@ class Script(unittest.TestCase):
 
     def test_being_killed_leaves_no_process_behind(self):
         process = self.start()
-        wait.until("the validators to be started", lambda: len(self.left_over()) >= 3, 60)
+        wait.until("the validators to be started", lambda: len(self.left_over()) >= 3, support.SOON_SECONDS)
         process.kill()
         process.wait()
-        wait.until("their end", lambda: not self.left_over(), 10)
+        wait.until("their end", lambda: not self.left_over(), 60)
 
 
 if __name__ == "__main__":

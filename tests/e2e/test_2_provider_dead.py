@@ -16,7 +16,8 @@ from devnet_lib.devnet import MODEL
 
 DEAD = 0
 PAGE = "http://localhost:5173"
-LIBRARIES_SECONDS = support.LIFE_SECONDS + 200
+# What is generated and compiled for them, and a life.
+LIBRARIES_SECONDS = support.LIFE_SECONDS + 600
 
 
 @functools.cache
@@ -67,7 +68,7 @@ def start_helper(net):
     helper = support.client("page-helper", "//Alice//stash")
     process = helper.start("serve", "serve", "--http", http, "--listen", data, "--allow-origin", PAGE)
     said = lambda: "serving" in process.log.read_text()  # noqa: E731
-    support.wait.until("`surety serve` to listen", said, 60, net.supervisor.check)
+    support.wait.until("`surety serve` to listen", said, support.SOON_SECONDS, net.supervisor.check)
     return f"http://{http}"
 
 
@@ -107,15 +108,15 @@ class ProviderKilledMidTask(unittest.TestCase):
 
         def over():
             view = net.chain.task(damaged["task"])
-            return view if view["state"]["name"] in ("Settled", "Failed") else None
+            return view if view and view["state"]["name"] in ("Settled", "Failed") else None
 
-        view = support.wait.until("the damaged task's end", over, support.LIFE_SECONDS)
+        view = support.wait.until("the damaged task's end", over, support.LIFE_SECONDS, net.supervisor.check)
         self.assertEqual(view["state"]["name"], "Failed")
         self.assertEqual(view["state"]["reason"], "InputWithheld")
         self.assertEqual(view["escrow"], 0)
         self.assertEqual(net.chain.account(view["client"])["held"], 0)
         process = damaged["process"]
-        self.assertTrue(process.wait(60), "the client is still waiting")
+        self.assertTrue(process.wait(support.SOON_SECONDS), "the client is still waiting")
         self.assertEqual(process.returncode(), 5, process.tail())
         self.assertIn("damaged", process.log.read_text())
         self.assertIn("the client's lock is lost", process.tail())

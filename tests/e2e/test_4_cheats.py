@@ -15,7 +15,7 @@ from devnet_lib.folders import new_run_dir, remove_data
 from devnet_lib.ports import Ports
 
 # Beside the devnet of the others; those of the kinds are as far apart as `scripts/devnet --cheat all` has them.
-PORT_OFFSET = 600
+PORT_OFFSET = 610
 
 
 def life(kind):
@@ -106,9 +106,9 @@ class Cheats(unittest.TestCase):
     def test_a_false_challenge_costs_its_bond(self):
         found = self.check("false-challenge")
         self.assertEqual(found["state"], "Settled")
-        # Stake is not at risk for a challenger: its bond is.
+        # Stake is not at risk for a challenger: its bond is. What its agent has spent in all says less.
         self.assertEqual(found["culprit_lost"], 0)
-        self.assertGreater(found["culprit_agent_spent"], 0)
+        self.assertGreater(found["bond_forfeited"], 0)
 
 
 if __name__ == "__main__":

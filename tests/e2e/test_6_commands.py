@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import commands
@@ -16,6 +17,9 @@ import support
 from devnet_lib import wait
 from devnet_lib.devnet import MODEL
 from devnet_lib.folders import cache_dir
+
+# They take minutes, and share no port, file or account with any other: so they are run beside them.
+BESIDE = ("docs/guides/validator.md",)
 
 
 def prepare_home(home):
@@ -66,11 +70,17 @@ class Blocks(unittest.TestCase):
         after, one, session = said.splitlines()[-1].split()
         self.assertEqual((code, after, one), (0, "after", "1"))
         # And has ended with it.
-        wait.until("its end", lambda: is_gone(int(session)), 10)
+        wait.until("its end", lambda: is_gone(int(session)), 60)
 
     def test_what_ends_before_it_says_what_is_waited_for_fails(self):
         comment = '<!-- commands: the last goes on, what follows waits for "here" -->\n'
         self.assertNotEqual(self.ends_with(comment + "```sh\necho gone\n```\n")[0], 0)
+
+    def test_a_block_can_wait_until_a_command_says_something(self):
+        comment = '<!-- commands: waits until `cat said` says "here" -->\n'
+        before = "```sh\n(sleep 1; echo here >said) & touch said\n```\n"
+        code, said = self.ends_with(before + comment + "```sh\necho then $(cat said)\n```\n")
+        self.assertEqual((code, said.splitlines()[-1]), (0, "then here"), said)
 
     def test_a_block_that_is_not_run_says_why(self):
         block = self.written("<!-- commands: not run, it takes an hour -->\n```sh\nfalse\n```\n")[0]
@@ -93,18 +103,23 @@ class Documents(unittest.TestCase):
         net = support.devnet()
         home = net.run_dir / "reader"
         prepare_home(home)
-        count, not_run = 0, []
+        count, not_run, shown = 0, [], {}
         for document in commands.documents():
             blocks = commands.blocks(document)
             not_run += [f"{block.place}: {block.why}" for block in blocks if block.why]
             blocks = [block for block in blocks if not block.why]
-            if not blocks:
-                continue
+            if blocks:
+                shown[str(document.relative_to(support.REPO))] = blocks
             count += len(blocks)
-            log = net.logs / f"{str(document.relative_to(support.REPO)).replace('/', '-')}.log"
-            with self.subTest(document):
-                code = commands.run(blocks, home, net.bin, log)
-                self.assertEqual(code, 0, log.read_text())
+        log = {name: net.logs / f"{name.replace('/', '-')}.log" for name in shown}
+        with ThreadPoolExecutor(len(BESIDE)) as pool:
+            run = lambda name: commands.run(shown[name], home, net.bin, log[name])  # noqa: E731
+            codes = {name: pool.submit(run, name).result for name in BESIDE}
+            # Others one after the other: ports and files of one are those of the next.
+            for name in [name for name in shown if name not in BESIDE] + list(BESIDE):
+                with self.subTest(name):
+                    code = codes[name]() if name in codes else run(name)
+                    self.assertEqual(code, 0, log[name].read_text())
         told = "\n  ".join([f"{count} blocks were run, {len(not_run)} were not:", *not_run])
         print(told, file=sys.stderr)
 

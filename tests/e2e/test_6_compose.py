@@ -12,7 +12,7 @@ from pathlib import Path
 
 import namespace
 import support
-from compose import Stack, read
+from compose import READY_SECONDS, Stack, read
 from devnet_lib import wait
 from devnet_lib.devnet import MODEL
 from devnet_lib.folders import binaries, cache_dir, write_secret
@@ -39,7 +39,7 @@ class Compose(unittest.TestCase):
         """What `surety` prints in the home of a service."""
         env = {"HOME": str(stack.home(name)), "PATH": "/usr/bin:/bin"}
         argv = [self.programs / "surety", *args, "--json"]
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=READY_SECONDS)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
@@ -58,7 +58,7 @@ class Compose(unittest.TestCase):
         for name in ("model", "init"):
             stack.wait_for_end(name)
         status = lambda: self.surety(stack, "provider", "provider", "status")  # noqa: E731
-        wait.until("the provider to be registered", lambda: status()["last_sign_of_life"] is not None, 60)
+        wait.until("the provider to be registered", lambda: status()["last_sign_of_life"] is not None, READY_SECONDS)
         self.assertEqual(status()["bonded"], "1000000000000000")
         self.assertEqual(stack.log("init").count("bonding"), 1)
 

@@ -19,11 +19,11 @@ from devnet_lib.devnet import GENERATOR, MODEL, PROMPT, Devnet
 from devnet_lib.folders import new_run_dir, remove_data
 from devnet_lib.ports import Ports
 
-# Beside the other networks of these tests.
-PORTS = Ports(1500)
+# Beside the other networks of these tests; with more, its ports would be among those that connections are given.
+PORTS = Ports(1350)
 # A batch's tasks live side by side. One that waits for its commit window lives 90 s longer than others.
-BATCH_SECONDS = 600
-JAVASCRIPT_SECONDS = 300
+BATCH_SECONDS = support.LIFE_SECONDS
+JAVASCRIPT_SECONDS = 600
 LINES = ["The whale is white.", "The sea is calm.", "A white whale was seen."]
 WIDTH, MAX_TOKENS = 384, 16
 SURE = 10**12
@@ -137,7 +137,7 @@ class Gateway(unittest.TestCase):
             cls.until(cls.rich, batch, "in_progress")
 
     @classmethod
-    def until(cls, client, batch, *states, seconds=90):
+    def until(cls, client, batch, *states, seconds=support.SOON_SECONDS):
         def reached():
             found = client.batches.retrieve(batch.id)
             return found if found.status in states else None

@@ -29,7 +29,7 @@ FAUCET = f"127.0.0.1:{PORTS.data(90)}"
 GUIDE = support.REPO / "docs" / "guides" / "install.md"
 # As many results as a task has unless it says otherwise: the newcomer's is one of them.
 PROVIDERS = 2
-COMMAND_SECONDS, LIFE_SECONDS = 240, 400
+COMMAND_SECONDS, LIFE_SECONDS = 2 * support.SOON_SECONDS, support.LIFE_SECONDS
 
 
 def guide():
@@ -59,7 +59,8 @@ class Newcomer(unittest.TestCase):
         giver = cls.net.surety(home, write_secret(home / "account.key", "//Alice"))
         # All who ask come from this machine.
         faucet = giver.start("faucet", "faucet", "up", "--http", FAUCET, "--amount", "1200 SURE", "--per-client", "9")
-        wait.until("the faucet", lambda: "giving" in faucet.log.read_text(), 60, cls.net.supervisor.check)
+        giving = lambda: "giving" in faucet.log.read_text()  # noqa: E731
+        wait.until("the faucet", giving, support.SOON_SECONDS, cls.net.supervisor.check)
 
     def machine(self, name):
         """Where somebody begins who has an archive, and installs it."""
@@ -86,6 +87,10 @@ class Newcomer(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout}{done.stderr}")
         return done.stdout
 
+    def status(self, machine):
+        """What the chain has of its provider."""
+        return json.loads(self.typed(machine, "surety provider status --json"))
+
     def test_a_newcomers_machine_has_nothing_of_this_one(self):
         if why_none():
             self.skipTest(f"no root can be made here: {why_none()}")
@@ -101,7 +106,11 @@ class Newcomer(unittest.TestCase):
         provider, client = self.machine("provider"), self.machine("client")
         self.typed(provider, init)
         worker = self.net.supervisor.start("newcomer", self.argv(provider, up))
-        wait.until("the provider", lambda: "provider is up" in worker.log.read_text(), 90, self.net.supervisor.check)
+        check = self.net.supervisor.check
+        wait.until("the provider", lambda: "provider is up" in worker.log.read_text(), support.SOON_SECONDS, check)
+        # It is asked for work from when the chain knows where it is, and that is final.
+        known = lambda: self.status(provider)["last_sign_of_life"] is not None  # noqa: E731
+        wait.until("the chain to know the provider", known, support.SOON_SECONDS, check)
 
         shutil.copy(TEXT, client.home / "text.txt")
         self.typed(client, account)
@@ -110,7 +119,7 @@ class Newcomer(unittest.TestCase):
 
         # Money moves after the check.
         self.typed(client, "surety task watch", LIFE_SECONDS)
-        earned = json.loads(self.typed(provider, "surety provider status --json"))
+        earned = self.status(provider)
         self.assertEqual(earned["paid_tasks"], 1, earned)
         self.assertGreater(int(earned["paid"]), 0, earned)
 

@@ -14,7 +14,7 @@ const MODULES = fileURLToPath(new URL("node_modules", import.meta.url));
 const PAPI = join(MODULES, "polkadot-api", "bin", "cli.js");
 const TSC = join(MODULES, "typescript", "bin", "tsc");
 const TYPED = fileURLToPath(new URL("typed.ts", import.meta.url));
-const SECONDS = 300;
+const SECONDS = 600;
 
 const run = (argv, cwd) => promisify(execFile)(process.execPath, argv, { cwd, timeout: SECONDS * 1000 });
 

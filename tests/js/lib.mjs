@@ -15,6 +15,9 @@ export const SERVED = { skip: HTTP ? false : "SURETY_HTTP names no `surety serve
 // A settled task.
 export const EARLIER = BigInt(process.env.SURETY_TASK ?? 0);
 
+// What a node takes to answer, a call until it is final, and a task until it is over, where many share a machine.
+export const [ANSWER_SECONDS, FINAL_SECONDS, LIFE_SECONDS] = [120, 300, 900];
+
 export const MODEL = "all-MiniLM-L6-v2-exact";
 export const REDUNDANCY = Number(process.env.SURETY_REDUNDANCY ?? 3);
 
@@ -59,6 +62,9 @@ export async function specOf(account, texts) {
     security: { level: "Basic", valueAtRisk: 0 },
   };
 }
+
+/** What a node says by its last final block: a best one may be replaced by a sibling. */
+export const atFinal = async (api) => api.at(await api.rpc.chain.getFinalizedHead());
 
 /** Rejects when `promise` takes longer than `seconds`. */
 export function within(seconds, what, promise) {

@@ -5,19 +5,31 @@ import { after, before, test } from "node:test";
 
 import { ApiPromise, Keyring, WsProvider } from "@polkadot/api";
 
-import { HTTP, MODEL, SERVED, WS, ask, specOf, within } from "./lib.mjs";
+import {
+  ANSWER_SECONDS,
+  FINAL_SECONDS,
+  HTTP,
+  LIFE_SECONDS,
+  MODEL,
+  SERVED,
+  WS,
+  ask,
+  atFinal,
+  specOf,
+  within,
+} from "./lib.mjs";
 
 const TEXTS = ["A cat sits on the mat.", "The mat has a cat on it.", "Money is conserved."];
 const WIDTH = 384;
 // Too little for the spare providers of other tests: they are to work for their own tasks alone.
 const CAP = 100_000_000_000n;
-const LIFE_SECONDS = 400;
 
 const wallets = new Keyring({ type: "sr25519" });
 let api;
 
 before(async () => {
-  if (HTTP) api = await within(30, "the node", ApiPromise.create({ provider: new WsProvider(WS), noInitWarn: true }));
+  const made = () => ApiPromise.create({ provider: new WsProvider(WS), noInitWarn: true });
+  if (HTTP) api = await within(ANSWER_SECONDS, "the node", made());
 });
 
 after(() => api?.disconnect());
@@ -45,17 +57,13 @@ function postTask(wallet, spec) {
   });
 }
 
-/** The task once it is over. */
-function over(task) {
-  return new Promise((resolve, reject) => {
-    const subscribed = api.query.taskAuction.tasks(task, async (found) => {
-      const { state } = found.unwrap();
-      if (!state.isSettled && !state.isFailed && !state.isCancelled) return;
-      (await subscribed)();
-      resolve(state);
-    });
-    subscribed.catch(reject);
-  });
+/** The task once it is over, and that is final. */
+async function over(task) {
+  for (;;) {
+    const { state } = (await (await atFinal(api)).query.taskAuction.tasks(task)).unwrap();
+    if (state.isSettled || state.isFailed || state.isCancelled) return state;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
 }
 
 /** What a wallet signs for a page: bytes between `<Bytes>` and `</Bytes>`, so that they are no transaction. */
@@ -68,7 +76,7 @@ async function signedTicket(wallet, task, account) {
 test("a page has its own texts embedded, and its wallet alone opens the vectors", SERVED, async () => {
   const [wallet, other] = ["//Dave//stash", "//Ferdie//stash"].map((uri) => wallets.addFromUri(uri));
   const spec = await specOf(wallet.address, TEXTS);
-  const task = await within(60, "the post to be final", postTask(wallet, spec));
+  const task = await within(FINAL_SECONDS, "the post to be final", postTask(wallet, spec));
   const state = await within(LIFE_SECONDS, `task ${task} to be over`, over(task));
   assert.ok(state.isSettled, state.toString());
 

@@ -5,13 +5,24 @@ import { after, before, test } from "node:test";
 
 import { ApiPromise, Keyring, WsProvider } from "@polkadot/api";
 
-import { EARLIER, MODEL, REDUNDANCY, SERVED, WS, specOf, within } from "./lib.mjs";
+import {
+  ANSWER_SECONDS,
+  EARLIER,
+  FINAL_SECONDS,
+  LIFE_SECONDS,
+  MODEL,
+  REDUNDANCY,
+  SERVED,
+  WS,
+  atFinal,
+  specOf,
+  within,
+} from "./lib.mjs";
 
 const CLIENT = "//Dave";
 // Too little for the spare providers of other tests: they are to work for their own tasks alone.
 const CAP = 100_000_000_000n;
 const TEXTS = ["One line.", "Another line."];
-const LIFE_SECONDS = 400;
 // More than a refused call costs.
 const FEE_MAX = 1_000_000_000_000n;
 // How JSON-RPC says that a node does not offer a method, or not to us.
@@ -22,7 +33,8 @@ const DRY_RUNS = 5;
 let api;
 
 before(async () => {
-  api = await within(30, "the node", ApiPromise.create({ provider: new WsProvider(WS), noInitWarn: true }));
+  const made = ApiPromise.create({ provider: new WsProvider(WS), noInitWarn: true });
+  api = await within(ANSWER_SECONDS, "the node", made);
 });
 
 after(() => api?.disconnect());
@@ -43,6 +55,12 @@ function post(client, spec) {
       })
       .catch(reject);
   });
+}
+
+/** What an account has by the last final block, in plancks. */
+async function balances({ address }) {
+  const { free, reserved } = (await (await atFinal(api)).query.system.account(address)).data;
+  return { free: free.toBigInt(), reserved: reserved.toBigInt() };
 }
 
 /** What would come of a call; nothing where the node does not tell. */
@@ -74,7 +92,7 @@ function nextBlock() {
     });
     subscribed.catch(reject);
   });
-  return within(60, "another block", next);
+  return within(ANSWER_SECONDS, "another block", next);
 }
 
 /** Names of the events about `task` in one block. */
@@ -116,7 +134,7 @@ test("names are text, and runtime APIs and view functions answer about a settled
   const models = (await api.query.modelRegistry.models.entries()).map(([, model]) => model.unwrap().manifest);
   assert.ok(models.some(({ name }) => name.toString() === MODEL), models.map(({ name }) => name.toString()).join());
 
-  const { task } = (await within(30, "the task", api.call.taskApi.task(EARLIER))).unwrap();
+  const { task } = (await within(ANSWER_SECONDS, "the task", api.call.taskApi.task(EARLIER))).unwrap();
   const viewed = (await view("TaskAuction", "task", EARLIER)).unwrap().task;
   assert.equal(viewed.toHex(), task.toHex());
   assert.match(task.spec.sources[0].toString(), /^\/(ip4|ip6|dns)/);
@@ -133,9 +151,9 @@ test("names are text, and runtime APIs and view functions answer about a settled
 test("a task is posted, followed by its events, and its settled result is read", SERVED, async () => {
   const client = new Keyring({ type: "sr25519" }).addFromUri(CLIENT);
   const spec = await specOf(client.address, TEXTS);
-  const before = (await api.query.system.account(client.address)).data;
+  const before = await balances(client);
 
-  const { task, block } = await within(60, "the post to be final", post(client, spec));
+  const { task, block } = await within(FINAL_SECONDS, "the post to be final", post(client, spec));
   const events = await within(LIFE_SECONDS, `task ${task} to be settled`, follow(task, block));
   const names = events.map(({ name }) => name);
   const at = (name) => names.indexOf(name);
@@ -155,23 +173,21 @@ test("a task is posted, followed by its events, and its settled result is read",
   ];
   assert.deepEqual([...order].sort((a, b) => at(a) - at(b)), order, names.join());
 
-  const settled = (await api.query.taskAuction.tasks(task)).unwrap().state.asSettled;
+  const settled = (await (await atFinal(api)).query.taskAuction.tasks(task)).unwrap().state.asSettled;
   assert.equal(settled.claim.units.toNumber(), TEXTS.length);
   assert.equal(settled.payments.length, REDUNDANCY);
   const paid = settled.payments.reduce((sum, payment) => sum + payment.price.toBigInt(), 0n);
   assert.equal(paid + settled.fee.toBigInt() + settled.refund.toBigInt(), CAP, "money is conserved");
 
-  const afterwards = (await api.query.system.account(client.address)).data;
-  assert.equal(afterwards.reserved.toBigInt(), before.reserved.toBigInt(), "nothing is left in escrow");
+  assert.equal((await balances(client)).reserved, before.reserved, "nothing is left in escrow");
 });
 
 test("a refused call names its error, and takes no money but its fee", SERVED, async () => {
   const client = new Keyring({ type: "sr25519" }).addFromUri(CLIENT);
   const spec = await specOf(client.address, TEXTS);
-  const before = (await api.query.system.account(client.address)).data;
-  const [free, reserved] = [before.free.toBigInt(), before.reserved.toBigInt()];
+  const { free, reserved } = await balances(client);
   let fees = 0n;
-  const next = (await api.query.taskAuction.nextTaskId()).toBigInt();
+  const next = (await (await atFinal(api)).query.taskAuction.nextTaskId()).toBigInt();
   const refused = [
     [{ ...spec, redundancy: 0 }, "taskAuction.ZeroRedundancy"],
     [{ ...spec, redundancy: 17 }, "taskAuction.RedundancyTooHigh"],
@@ -192,14 +208,19 @@ test("a refused call names its error, and takes no money but its fee", SERVED, a
     const outcome = await dryRun(call, client);
     if (outcome === undefined) {
       fees += FEE_MAX;
-      await assert.rejects(within(60, error, post(client, wrong)), { message: error });
+      await assert.rejects(within(FINAL_SECONDS, error, post(client, wrong)), { message: error });
     } else {
       const { section, name } = api.registry.findMetaError(outcome.asErr.asModule);
       assert.equal(`${section}.${name}`, error);
     }
   }
-  const account = (await api.query.system.account(client.address)).data;
-  assert.equal(account.reserved.toBigInt(), reserved);
-  assert.ok(free - account.free.toBigInt() <= fees, `${free - account.free.toBigInt()} plancks are gone`);
-  assert.equal((await api.query.taskAuction.nextTaskId()).toBigInt(), next);
+  const account = await balances(client);
+  assert.equal(account.reserved, reserved);
+  assert.ok(free - account.free <= fees, `${free - account.free} plancks are gone`);
+  // Others may post meanwhile.
+  const { taskAuction } = (await atFinal(api)).query;
+  for (let task = next; task < (await taskAuction.nextTaskId()).toBigInt(); task += 1n) {
+    const posted = await taskAuction.tasks(task);
+    assert.ok(posted.isNone || posted.unwrap().client.toString() !== client.address, `task ${task} was posted`);
+  }
 });

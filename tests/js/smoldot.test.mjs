@@ -5,7 +5,7 @@ import { after, test } from "node:test";
 
 import { start } from "smoldot";
 
-import { specification, within } from "./lib.mjs";
+import { FINAL_SECONDS, specification, within } from "./lib.mjs";
 
 const light = start({ maxLogLevel: Number(process.env.SMOLDOT_LOG ?? 1) });
 
@@ -25,6 +25,6 @@ test("smoldot verifies a finalised block", async () => {
       if (heads.length > 1 && heads.at(-1) > heads[0]) return;
     }
   };
-  await within(120, "smoldot to finalise a block", follow());
+  await within(FINAL_SECONDS, "smoldot to finalise a block", follow());
   assert.ok(heads.at(-1) > heads[0]);
 });

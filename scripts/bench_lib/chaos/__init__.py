@@ -24,7 +24,7 @@ SHORT = {"tasks": 20, "minutes": 5.0, "in_flight": 20, "every": 6.0}
 # Beyond the time for posting: what is under way may take so long to end, in seconds.
 DRAIN_SECONDS = 900
 STEP_SECONDS = 0.5
-ANSWER_SECONDS = 60
+ANSWER_SECONDS = 180
 TELL_SECONDS = 20
 SEED_MAX = 2**32
 

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from devnet_lib.errors import RpcError
+from devnet_lib.rpc import TIMEOUT_SECONDS
 from devnet_lib.scale import ss58_encode
 
 from . import proxy
@@ -19,7 +20,7 @@ RESTART_SECONDS = 5.0
 CUT_OFF = 0.3
 FLOOD_TIP = 10**6
 # Longer than a request may take.
-FLOOD_END_SECONDS = 15.0
+FLOOD_END_SECONDS = TIMEOUT_SECONDS + 10.0
 
 
 class Fault:

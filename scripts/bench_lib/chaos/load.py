@@ -13,7 +13,8 @@ LINES_MAX, TOKENS_MAX = 5, 16
 PAUSE_SECONDS = 2.0
 # How `surety` ends when a task ended without a result.
 NO_RESULT = 5
-POSTED = re.compile(r"task (\d+) posted")
+# What it says of its task's number: when it is in a block, and when another block has taken the place of that.
+POSTED = re.compile(r"task (\d+) posted|it is task (\d+) now")
 
 
 class Slot:
@@ -78,9 +79,9 @@ class Slot:
         return next(iter(self._said().strip().splitlines()[-1:]), "")
 
     def _posted(self):
-        """The task that its process said it had posted."""
-        said = POSTED.search(self._said())
-        return int(said[1]) if said else None
+        """The task that its process said last that it had posted."""
+        said = POSTED.findall(self._said())
+        return int("".join(said[-1])) if said else None
 
 
 class Load:

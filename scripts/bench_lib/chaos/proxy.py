@@ -13,7 +13,7 @@ PASS, REFUSE, FREEZE, DELAY, TRICKLE, DAMAGE = "pass", "refuse", "freeze", "dela
 DELAY_SECONDS = 3.0
 TRICKLE_BYTES = 512
 TRICKLE_SECONDS = 0.25
-SET_SECONDS = 5.0
+SET_SECONDS = 60.0
 
 
 class Proxies:
@@ -28,7 +28,7 @@ class Proxies:
     def add(self, name, port, target):
         """Starts a proxy from a port of this machine to another."""
         proxy = Proxy(name, port, target, self._loop)
-        asyncio.run_coroutine_threadsafe(proxy.listen(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(proxy.listen(), self._loop).result(SET_SECONDS)
         self.all.append(proxy)
         return proxy
 

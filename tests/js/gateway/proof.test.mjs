@@ -9,7 +9,7 @@ import { start } from "smoldot";
 
 import { follow } from "../../../clients/js/light.mjs";
 import { hex, unhex } from "../../../clients/js/receipt.mjs";
-import { specification, within } from "../lib.mjs";
+import { ANSWER_SECONDS, FINAL_SECONDS, specification, within } from "../lib.mjs";
 import { check } from "../verifier.mjs";
 import { told } from "./lib.mjs";
 
@@ -26,7 +26,7 @@ before(async () => {
   // Of several providers the last has answered to the end.
   proof = body.proofs.at(-1).proof;
   const light = await follow(await client.addChain({ chainSpec: await specification() }));
-  chain = await within(120, "the light client to verify a block", light.newest());
+  chain = await within(FINAL_SECONDS, "the light client to verify a block", light.newest());
 });
 
 after(() => client.terminate());
@@ -59,7 +59,7 @@ function alone() {
 }
 
 test("the chat's receipt is on the chain, by a finalised header", async (t) => {
-  const proven = await within(60, "storage", check(proof, answer, chain));
+  const proven = await within(ANSWER_SECONDS, "storage", check(proof, answer, chain));
   t.diagnostic(proven.words);
   assert.ok(["batched", "final"].includes(proven.verdict), proven.verdict);
   assert.equal(proven.units, usage.total_tokens);
