@@ -73,6 +73,9 @@ async fn a_round_is_committed_to_in_its_window_and_shown_once_what_is_drawn_is_f
     let measured = world.measured().unwrap();
     assert_eq!(measured.giga_operations, plan.giga_operations(WINDOW_MS));
     assert_eq!(world.attempts(), 2, "each call is sent once");
+    let (_, opening, options) = world.chain.attempts().pop().unwrap();
+    assert!(is_opening(&opening));
+    assert_eq!(options.tip, 7, "later calls of the agent wait for it");
     world.chain.finalize();
     world
         .until("a round passed", |world| world.counts("passed", 1))

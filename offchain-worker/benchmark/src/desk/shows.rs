@@ -1,0 +1,215 @@
+//! Shows what was drawn of runs that were committed to, by the last final block.
+
+use std::time::{Duration, Instant};
+
+use sp_core::H256;
+use surety_chain_client::{BlockNumber, Call, ChainError, GpuRound, When};
+use surety_exact::SplitMix64;
+use surety_gpu_proofs::{Openings, RoundStage, Run, RunView, draw, seed};
+use surety_types::BLOCK_SECONDS;
+
+use super::{Back, Desk, TRIAL, Task, alone, memory};
+use crate::{
+    journal::{Key, Promise},
+    metrics::Outcome,
+    runs::{self, Trouble},
+};
+
+/// Between attempts to make a run again.
+const SHOW_PAUSE: Duration = Duration::from_secs(30);
+/// How often it is tried on a device that fails.
+const SHOW_TRIES: u32 = 20;
+
+/// A promise whose time to be shown has come.
+pub(super) struct Showing {
+    samples: H256,
+    /// A random part of half of the time to show it.
+    not_before: Instant,
+    try_from: Instant,
+    tries: u32,
+    openings: Option<Box<Openings>>,
+}
+
+/// How far what was promised is.
+pub(super) enum Standing {
+    /// It is not final yet what is drawn.
+    Waits,
+    /// With what it is drawn, and how many blocks there are left to show it.
+    Opening((H256, BlockNumber)),
+    /// Its round is over.
+    Over,
+    /// It was made for a fork that is none any more.
+    OnAnotherFork,
+}
+
+/// By the rounds of the last final block, and of the best one.
+pub(super) fn standing(promise: &Promise, settled: Option<&GpuRound>, best: Option<&GpuRound>) -> Standing {
+    let is_over = |round: Option<&GpuRound>| round.is_none_or(|round| round.number > promise.round);
+    let Some(round) = settled.filter(|round| round.number == promise.round) else {
+        let is_past = settled.is_some_and(|round| round.number > promise.round);
+        return match is_past || (settled.is_none() && is_over(best)) {
+            true => Standing::Over,
+            false => Standing::Waits,
+        };
+    };
+    match round.stage {
+        RoundStage::Opening {
+            entropy,
+            samples,
+            until,
+        } if entropy == promise.entropy => Standing::Opening((samples, until.saturating_sub(round.now))),
+        RoundStage::Opening { .. } => Standing::OnAnotherFork,
+        _ => Standing::Waits,
+    }
+}
+
+impl Desk {
+    /// By the last final block: what is drawn stands.
+    pub(super) async fn show(
+        &mut self,
+        promise: &Promise,
+        run: Option<RunView>,
+        (samples, left): (H256, BlockNumber),
+        (last, best): (When, When),
+    ) -> Result<(), ChainError> {
+        let (key, parts) = (promise.key(), self.parts.clone());
+        match run {
+            Some(run) if (run.plan, run.root) == (promise.plan, promise.root) => {}
+            Some(_) => {
+                self.end(key, Outcome::NotCommitted).await;
+                return Ok(());
+            }
+            None => {
+                let outcome = match self.is_shown(promise, last).await? {
+                    true => Outcome::Passed,
+                    false => Outcome::NotCommitted,
+                };
+                self.end(key, outcome).await;
+                self.settled = None;
+                return Ok(());
+            }
+        }
+        let now = Instant::now();
+        let half = u64::from(left).saturating_mul(u64::from(BLOCK_SECONDS).saturating_mul(500));
+        let showing = self.showing.entry(key).or_insert_with(|| {
+            let pause = Duration::from_millis(SplitMix64::new(crate::random()).below(half));
+            Showing {
+                samples,
+                not_before: now.checked_add(pause).unwrap_or(now),
+                try_from: now,
+                tries: 0,
+                openings: None,
+            }
+        });
+        let is_due = showing.not_before <= now;
+        let may_try = showing.try_from <= now && showing.tries < SHOW_TRIES;
+        match &showing.openings {
+            None if may_try && self.work.is_none() => self.start_show(promise, samples),
+            None => {}
+            Some(openings) if is_due => {
+                let call = Call::OpenRun {
+                    openings: openings.clone(),
+                };
+                // It may be there, and not be final.
+                if self.may_send(key) && parts.rounds.gpu_run(best, &parts.stash).await?.is_some() {
+                    self.send((key, "opening"), call, None);
+                }
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Takes note of what was computed to show.
+    pub(super) fn take_shown(&mut self, key: Key, samples: H256, shown: Result<(Run, Openings), Trouble>) {
+        self.work = None;
+        let Some(showing) = self.showing.get_mut(&key).filter(|it| it.samples == samples) else {
+            return;
+        };
+        let trouble = match shown {
+            Ok((run, openings)) => {
+                showing.openings = Some(Box::new(openings));
+                self.runs.insert(key, run);
+                return;
+            }
+            Err(trouble) => trouble,
+        };
+        let now = Instant::now();
+        showing.try_from = now.checked_add(SHOW_PAUSE).unwrap_or(now);
+        let is_try = !matches!(trouble, Trouble::NoPause(_));
+        showing.tries = showing.tries.saturating_add(is_try.into());
+        if trouble.is_fault() {
+            tracing::error!(round = key.0, error = %trouble, "what was committed to cannot be shown");
+        } else {
+            tracing::warn!(round = key.0, error = %trouble, "nothing can be shown yet");
+        }
+    }
+
+    /// Whether a run that the chain has no more was shown: it was not before it was seen here to stand, but
+    /// by a process before this one.
+    async fn is_shown(&self, promise: &Promise, last: When) -> Result<bool, ChainError> {
+        let key = promise.key();
+        if self.showing.contains_key(&key) || self.runs.contains_key(&key) {
+            return Ok(self.showing.contains_key(&key));
+        }
+        self.is_measured(promise, last).await
+    }
+
+    /// Whether the chain has measured what a run comes to.
+    async fn is_measured(&self, promise: &Promise, last: When) -> Result<bool, ChainError> {
+        let measured = self.parts.rounds.measured(last, &self.parts.stash).await?;
+        let plan = promise.plan;
+        Ok(measured.is_some_and(|measured| {
+            measured.rounds_missed == 0
+                && measured.giga_operations == plan.giga_operations(promise.window_ms)
+                && measured.memory_mib == plan.memory_mib()
+        }))
+    }
+
+    fn start_show(&mut self, promise: &Promise, samples: H256) {
+        let (key, promise, known) = (
+            promise.key(),
+            promise.clone(),
+            self.runs.get(&promise.key()).cloned(),
+        );
+        let (parts, stop) = (self.parts.clone(), self.start(Task::Show(key)));
+        tracing::info!(round = key.0, "making the run again, to show what was drawn");
+        // As long as it took, where that is known; twice where the run itself is lost.
+        let operations = promise.plan.operations();
+        let seconds = operations.checked_div(self.speed.unwrap_or(0)).unwrap_or(60);
+        let passes = if known.is_some() { 1 } else { 2 };
+        let time = Duration::from_secs(seconds.saturating_mul(passes).saturating_add(TRIAL.as_secs()));
+        self.away.spawn(async move {
+            let shown = alone(&parts, time, move |parts| {
+                let (mut memory, rows_max) = memory(parts)?;
+                if promise.plan.rows / 2 > rows_max {
+                    return Err(Trouble::NoPause("less memory is free than the run takes".into()));
+                }
+                let seed = seed(&promise.entropy, promise.round, &promise.provider);
+                let run = match known {
+                    Some(run) => run,
+                    None => runs::remake(&mut memory, (promise.plan, &seed, &promise.root), &stop)?,
+                };
+                let drawn = draw(promise.plan, &samples, promise.round, &promise.provider);
+                let openings = runs::show(&mut memory, &run, &drawn, &stop)?;
+                Ok((run, openings))
+            });
+            Back::Shown(key, samples, shown.await)
+        });
+    }
+
+    pub(super) async fn over(&mut self, promise: &Promise, last: When) -> Result<(), ChainError> {
+        let outcome = match self.is_measured(promise, last).await? {
+            true => Outcome::Passed,
+            false => {
+                tracing::error!(
+                    round = promise.round,
+                    "nothing was shown of this round's run in time"
+                );
+                Outcome::NotShown
+            }
+        };
+        self.end(promise.key(), outcome).await;
+        Ok(())
+    }
+}
