@@ -47,8 +47,8 @@ pub struct Parts {
     pub journal: PathBuf,
     /// Where it is counted.
     pub metrics: Metrics,
-    /// What the author of a block gets for each call on top of the fee, in plancks: all commit in the same last
-    /// blocks, and openings are large.
+    /// What the author of a block gets for each call on top of the fee, in plancks: all commit in the same
+    /// last blocks, and openings are large.
     pub tip: Balance,
     /// Whether it takes part in rounds to come. What was committed to is shown all the same.
     pub takes_part: bool,
