@@ -310,3 +310,13 @@ fn what_is_promised_leaves_no_more_to_spare_than_its_deadline_does() {
     let spare = provider.spare_millis().unwrap();
     assert!((80_000..100_000).contains(&spare), "{spare}");
 }
+
+#[test]
+fn nothing_is_to_spare_while_a_task_of_before_a_restart_was_not_read_yet() {
+    let made = see(&mut provider(Vec::new()), 10, vec![bidding(1)]).records;
+    let mut provider = provider(made);
+    see_part(&mut provider, 11, Vec::new(), vec![1]);
+    assert_eq!(provider.spare_millis(), Some(0));
+    see(&mut provider, 12, vec![bidding(1)]);
+    assert!(provider.spare_millis().is_some_and(|spare| spare > 0));
+}
