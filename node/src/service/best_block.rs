@@ -13,20 +13,27 @@ use surety_runtime::{BlockNumber, Hash, opaque::Block};
 /// The SDK tells it of best blocks that are imported, and of no others. When another fork becomes final, a
 /// node goes back to the final block, and would go on to offer its former best block to all that it connects
 /// to: they ask for what is at that height, it has nothing there, and each leaves it and bans it in the end
-/// (ADR 44).
-pub(super) fn follow_finality<C>(
+/// (ADR 44). It says so again after `pause`: what the SDK says of a block that was imported shortly before
+/// may come after the first time.
+pub(super) fn follow_finality<C, P: Future>(
     client: Arc<C>,
     network: impl NetworkBlock<Hash, BlockNumber>,
+    pause: impl Fn() -> P,
 ) -> impl Future<Output = ()>
 where
     C: BlockchainEvents<Block> + HeaderBackend<Block>,
 {
     let mut finalized = client.finality_notification_stream();
     async move {
-        while let Some(block) = finalized.next().await {
+        let tell_best = || {
             let info = client.info();
-            if info.best_hash == block.hash {
-                network.new_best_block_imported(info.best_hash, info.best_number);
+            network.new_best_block_imported(info.best_hash, info.best_number);
+        };
+        while let Some(block) = finalized.next().await {
+            if client.info().best_hash == block.hash {
+                tell_best();
+                pause().await;
+                tell_best();
             }
         }
     }
@@ -38,7 +45,7 @@ mod tests {
 
     use std::sync::Mutex;
 
-    use futures::FutureExt;
+    use futures::{FutureExt, future::ready};
     use sc_client_api::{Backend as _, BlockImportOperation as _, Finalizer, NewBlockState, in_mem::Backend};
     use sc_service::{
         ClientConfig, GenesisBlockBuilder,
@@ -101,7 +108,7 @@ mod tests {
         let (backend, client) = chain();
         let genesis = (client.info().genesis_hash, 0);
         let told = Arc::new(Told::default());
-        let mut following = Box::pin(follow_finality(client.clone(), told.clone()));
+        let mut following = Box::pin(follow_finality(client.clone(), told.clone(), || ready(())));
         let mut told_since = || {
             assert!((&mut following).now_or_never().is_none(), "it ended");
             std::mem::take(&mut *told.0.lock().unwrap())
@@ -112,7 +119,7 @@ mod tests {
         assert_eq!(client.info().best_hash, own.0);
         client.finalize_block(chosen.0, None, true).unwrap();
         assert_eq!(client.hash(own.1).unwrap(), None, "nothing is at that height");
-        assert_eq!(told_since(), [chosen]);
+        assert_eq!(told_since(), [chosen, chosen]);
 
         let final_one = import(&backend, chosen, 1);
         import(&backend, final_one, 1);

@@ -1,6 +1,6 @@
 //! A whole node.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use jsonrpsee::RpcModule;
@@ -113,7 +113,8 @@ fn start_network<N: NetworkBackend<Block, Hash>>(
             metrics,
             gap_sync_body_policy: None,
         })?;
-    let best_block = best_block::follow_finality(node.client.clone(), sync.clone());
+    let pause = || tokio::time::sleep(Duration::from_secs(1));
+    let best_block = best_block::follow_finality(node.client.clone(), sync.clone(), pause);
     node.task_manager
         .spawn_handle()
         .spawn("best-block", Some("networking"), best_block);
