@@ -79,12 +79,16 @@ impl Cache {
         Ok(())
     }
 
-    /// Takes memory for so many positions.
+    /// Takes memory for so many positions, in whole blocks.
     fn grow(&mut self, positions: usize) {
         fn at_least<T: Clone>(memory: &mut Vec<T>, len: usize, zero: T) {
+            // Not twice as much as there was: many sequences share a machine, and count on what one takes. A
+            // block is computed in far more time than it takes to move those before.
+            memory.reserve_exact(len.saturating_sub(memory.len()));
             memory.resize(memory.len().max(len), zero);
         }
-        let (sixteens, blocks) = (positions.div_ceil(LANES), blocks(positions));
+        let blocks = blocks(positions);
+        let sixteens = blocks * (BLOCK / LANES);
         let keys = sixteens * self.kv_heads * self.pairs();
         at_least(&mut self.keys, keys, Line([0; 64]));
         at_least(
@@ -196,5 +200,30 @@ impl Cache {
     pub(crate) fn value_scales(&self, block: usize, kv_head: usize) -> &[f32; BLOCK] {
         let (scales, _) = self.value_scales.as_chunks::<BLOCK>();
         &scales[block * self.kv_heads + kv_head]
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Heads;
+
+    #[test]
+    fn a_sequence_takes_the_memory_of_its_blocks_and_no_more() {
+        const HEADS: usize = 3;
+        const HEAD_DIM: usize = 32;
+        let mut heads = Heads::default();
+        heads.quantize(&[1.0; HEADS * HEAD_DIM], HEADS, HEAD_DIM).unwrap();
+        let mut cache = Cache::new(HEADS, HEAD_DIM, 4 * BLOCK);
+        for position in 0..4 * BLOCK {
+            cache.append(heads.all(), heads.all()).unwrap();
+            let lines = size_of::<Line>() * (cache.keys.capacity() + cache.values.capacity());
+            let scales = size_of::<Sixteen>() * cache.key_scales.capacity()
+                + size_of::<f32>() * cache.value_scales.capacity();
+            // Of each key and value int12 and a scale.
+            let of_position = 2 * HEADS * (2 * HEAD_DIM + 4);
+            assert_eq!(lines + scales, blocks(position + 1) * BLOCK * of_position);
+        }
     }
 }

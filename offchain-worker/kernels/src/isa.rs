@@ -22,7 +22,7 @@ pub enum Isa {
     AvxVnni,
     /// x86: 512-bit registers, four int8 products per lane.
     Avx512Vnni,
-    /// [`Isa::Avx512Vnni`], and int8 tiles for products of many rows.
+    /// [`Isa::Avx512Vnni`], and int8 tiles for products of many rows; of int12 four of them for each.
     Amx,
 }
 

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use surety_exact::{ArithmeticError, Precision};
 
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx2Int12, Avx512, Avx512Int12, AvxVnni, AvxVnniInt12, amx, avx2_rows};
+use crate::simd::{Avx2, Avx2Int12, Avx512, Avx512Int12, AvxVnni, AvxVnniInt12, amx, avx2_rows, int12_tiles};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::{Neon, NeonDot, NeonInt12};
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
 pub(crate) const ROWS_AT_ONCE: usize = 128;
 /// Multiplications that are worth waking another thread.
 const TASK: usize = 1 << 20;
-/// Tiles do sixteen times as many in the time.
+/// Tiles do sixteen times as many of int8 in the time, and four times as many of int12.
 const TILE_TASK: usize = 1 << 22;
 
 /// What a product works on, checked to fit together.
@@ -304,12 +304,31 @@ unsafe fn run_int12(job: &Job<'_>, isa: Isa, pairs: Range<usize>) -> bool {
             #[cfg(target_arch = "x86_64")]
             Isa::AvxVnni => columns_avx_vnni_int12(job, pairs),
             #[cfg(target_arch = "x86_64")]
+            Isa::Amx if has_tiles(isa, job.rows) && amx::is_right_with_int12() => {
+                amx::columns_int12(job, pairs)
+            }
+            #[cfg(target_arch = "x86_64")]
             Isa::Avx512Vnni | Isa::Amx => columns_avx512_int12(job, pairs),
             #[cfg(target_arch = "aarch64")]
             Isa::Neon | Isa::NeonDot => columns_neon_int12(job, pairs),
             _ => columns_scalar_int12(job, pairs),
         }
     }
+}
+
+/// Whether products of these rows are taken in tiles.
+#[cfg(target_arch = "x86_64")]
+fn has_tiles(isa: Isa, rows: &Rows) -> bool {
+    let least = match rows.precision() {
+        Precision::Int8 => amx::ROWS_MIN,
+        Precision::Int12 => int12_tiles::ROWS_MIN,
+    };
+    isa == Isa::Amx && rows.count() >= least
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_tiles(_isa: Isa, _rows: &Rows) -> bool {
+    false
 }
 
 /// `out[m][outputs] = rows * weights`.
@@ -340,11 +359,7 @@ pub fn product(rows: &Rows, weights: &Packed, out: &mut [f32]) -> Result<(), Ari
     };
     let pairs = weights.pairs();
     let work = out.len() * weights.inputs();
-    let task = if isa == Isa::Amx && weights.precision() == Precision::Int8 && rows.count() > 4 {
-        TILE_TASK
-    } else {
-        TASK
-    };
+    let task = if has_tiles(isa, rows) { TILE_TASK } else { TASK };
     let threads = rayon::current_num_threads();
     // Several tasks per thread: another program may hold one of them up.
     let tasks = (work / task).min(4 * threads).min(pairs);
@@ -369,3 +384,6 @@ pub fn product(rows: &Rows, weights: &Packed, out: &mut [f32]) -> Result<(), Ari
         Err(ArithmeticError::NotFinite)
     }
 }
+
+#[cfg(test)]
+mod emulated;

@@ -36,7 +36,7 @@ fn stride(precision: Precision, width: usize) -> usize {
 }
 
 /// What lines are made of: any bits are a value, and lines hold a whole number of them.
-trait InLines {}
+pub(crate) trait InLines {}
 impl InLines for i8 {}
 impl InLines for i16 {}
 
@@ -47,7 +47,7 @@ fn values<Q: InLines>(lines: &[Line]) -> &[Q] {
 }
 
 #[allow(unsafe_code)]
-fn values_mut<Q: InLines>(lines: &mut [Line]) -> &mut [Q] {
+pub(crate) fn values_mut<Q: InLines>(lines: &mut [Line]) -> &mut [Q] {
     // SAFETY: as above.
     unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), size_of_val(lines) / size_of::<Q>()) }
 }

@@ -14,6 +14,8 @@ mod avx2;
 pub(crate) mod avx2_rows;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(any(target_arch = "x86_64", test))]
+pub(crate) mod int12_tiles;
 #[cfg(target_arch = "x86_64")]
 mod int12_x86;
 #[cfg(target_arch = "aarch64")]
@@ -47,6 +49,19 @@ impl Line {
     }
 
     pub(crate) fn pairs_mut(&mut self) -> &mut [[i16; 2]; LANES] {
+        // SAFETY: as above.
+        unsafe { &mut *std::ptr::from_mut(self).cast() }
+    }
+
+    /// The same as words.
+    #[cfg(any(target_arch = "x86_64", test))]
+    pub(crate) fn words(&self) -> &[u32; LANES] {
+        // SAFETY: as above.
+        unsafe { &*std::ptr::from_ref(self).cast() }
+    }
+
+    #[cfg(any(target_arch = "x86_64", test))]
+    pub(crate) fn words_mut(&mut self) -> &mut [u32; LANES] {
         // SAFETY: as above.
         unsafe { &mut *std::ptr::from_mut(self).cast() }
     }

@@ -1,4 +1,5 @@
-//! x86 with int8 tiles: 16 rows of activations by 16 outputs, 64 products deep, in one instruction.
+//! x86 with int8 tiles: 16 rows of activations by 16 outputs, 64 products deep, in one instruction. Those of
+//! int12 are in [`int12_tiles`].
 //!
 //! The intrinsics are not stable in this Rust, hence assembly. Products of few rows stay with [`Avx512`]:
 //! there the weights' way from memory counts.
@@ -10,11 +11,15 @@ use std::{
         x86_64::{__cpuid_count, __m512, _mm512_load_si512, _xgetbv},
     },
     ops::Range,
+    sync::OnceLock,
 };
 
 use surety_exact::GROUP;
 
-use super::{Avx512, Floats, LANES, Line, SimdIsa};
+use super::{
+    Avx512, Floats, LANES, Line, SimdIsa,
+    int12_tiles::{self, Sums, TILE, TILE_LINES, Tiles},
+};
 use crate::{
     packed::PAD,
     product::{Job, pair, poisoned},
@@ -22,12 +27,8 @@ use crate::{
 
 /// Fewer rows than this are left to [`Avx512`].
 pub(crate) const ROWS_MIN: usize = 5;
-/// Rows in a tile.
-const TILE: usize = 16;
 /// Tiles of a whole group.
 const GROUP_TILES: usize = GROUP / PAD;
-/// Lines of weights in a tile.
-const TILE_LINES: usize = PAD / 4;
 
 /// Whether the processor has int8 tiles and the system lets this process use them. Asks the system for it.
 pub(crate) fn usable() -> bool {
@@ -102,57 +103,90 @@ const SHAPES: Shapes = {
     }
 };
 
-/// Sums of two tiles of rows by two blocks, in the order of the tiles' numbers.
-#[repr(C, align(64))]
-struct Sums([[[i32; LANES]; TILE]; 4]);
+macro_rules! two_by_two {
+    ($(#[$meta:meta])* $name:ident, [$first:literal, $second:literal, $third:literal, $fourth:literal]) => {
+        $(#[$meta])*
+        ///
+        /// # Safety
+        /// As for `rows`, within the buffers.
+        #[inline(always)]
+        unsafe fn $name(
+            from: [*const i8; 2],
+            stride: usize,
+            lines: [*const Line; 2],
+            depth: usize,
+            sums: &mut Sums,
+        ) {
+            // SAFETY: reads 16 rows of `depth * PAD` bytes from each of `from` and as many lines from each of
+            // `lines`, writes `sums`; changes tiles and flags only.
+            unsafe {
+                asm!(
+                    "tilezero tmm0",
+                    "tilezero tmm1",
+                    "tilezero tmm2",
+                    "tilezero tmm3",
+                    "2:",
+                    "tileloadd tmm4, [{a0} + {stride}]",
+                    "tileloadd tmm6, [{b0} + {line}]",
+                    concat!($first, " tmm0, tmm4, tmm6"),
+                    "tileloadd tmm7, [{b1} + {line}]",
+                    concat!($second, " tmm1, tmm4, tmm7"),
+                    "tileloadd tmm5, [{a1} + {stride}]",
+                    concat!($third, " tmm2, tmm5, tmm6"),
+                    concat!($fourth, " tmm3, tmm5, tmm7"),
+                    "add {a0}, {pad}",
+                    "add {a1}, {pad}",
+                    "add {b0}, {tile}",
+                    "add {b1}, {tile}",
+                    "dec {depth}",
+                    "jnz 2b",
+                    "tilestored [{sums} + {line}], tmm0",
+                    "tilestored [{sums} + {line} + 1024], tmm1",
+                    "tilestored [{sums} + {line} + 2048], tmm2",
+                    "tilestored [{sums} + {line} + 3072], tmm3",
+                    a0 = inout(reg) from[0] => _,
+                    a1 = inout(reg) from[1] => _,
+                    b0 = inout(reg) lines[0] => _,
+                    b1 = inout(reg) lines[1] => _,
+                    stride = in(reg) stride,
+                    line = in(reg) 64usize,
+                    depth = inout(reg) depth => _,
+                    sums = in(reg) sums,
+                    pad = const PAD,
+                    tile = const PAD * LANES,
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                    options(nostack),
+                );
+            }
+        }
+    };
+}
+two_by_two!(
+    /// Dot products of `depth` tiles' worth of one group: two tiles of rows by two blocks, in this order.
+    dot,
+    ["tdpbssd", "tdpbssd", "tdpbssd", "tdpbssd"]
+);
+two_by_two!(
+    /// The same of one tile of rows and one block: high and low bytes of rows by those of weights.
+    dot_halves,
+    ["tdpbssd", "tdpbsud", "tdpbusd", "tdpbuud"]
+);
 
-/// Dot products of `depth` tiles' worth of one group. `from` are the two tiles' first activations.
-///
-/// # Safety
-/// As for `rows`, within the buffers.
-#[inline(always)]
-unsafe fn dot(from: [*const i8; 2], stride: usize, lines: [*const Line; 2], depth: usize, sums: &mut Sums) {
-    // SAFETY: reads 16 rows of `depth * PAD` bytes from each of `from` and as many lines from each of
-    // `lines`, writes `sums`; changes tiles and flags only.
-    unsafe {
-        asm!(
-            "tilezero tmm0",
-            "tilezero tmm1",
-            "tilezero tmm2",
-            "tilezero tmm3",
-            "2:",
-            "tileloadd tmm4, [{a0} + {stride}]",
-            "tileloadd tmm6, [{b0} + {line}]",
-            "tdpbssd tmm0, tmm4, tmm6",
-            "tileloadd tmm7, [{b1} + {line}]",
-            "tdpbssd tmm1, tmm4, tmm7",
-            "tileloadd tmm5, [{a1} + {stride}]",
-            "tdpbssd tmm2, tmm5, tmm6",
-            "tdpbssd tmm3, tmm5, tmm7",
-            "add {a0}, {pad}",
-            "add {a1}, {pad}",
-            "add {b0}, {tile}",
-            "add {b1}, {tile}",
-            "dec {depth}",
-            "jnz 2b",
-            "tilestored [{sums} + {line}], tmm0",
-            "tilestored [{sums} + {line} + 1024], tmm1",
-            "tilestored [{sums} + {line} + 2048], tmm2",
-            "tilestored [{sums} + {line} + 3072], tmm3",
-            a0 = inout(reg) from[0] => _,
-            a1 = inout(reg) from[1] => _,
-            b0 = inout(reg) lines[0] => _,
-            b1 = inout(reg) lines[1] => _,
-            stride = in(reg) stride,
-            line = in(reg) 64usize,
-            depth = inout(reg) depth => _,
-            sums = in(reg) sums,
-            pad = const PAD,
-            tile = const PAD * LANES,
-            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-            options(nostack),
-        );
+/// The tiles of this machine.
+struct AmxTiles;
+
+impl Tiles for AmxTiles {
+    #[inline(always)]
+    unsafe fn dot(
+        rows: [*const i8; 2],
+        stride: usize,
+        lines: [*const Line; 2],
+        depth: usize,
+        sums: &mut Sums,
+    ) {
+        // SAFETY: the trait's contract.
+        unsafe { dot_halves(rows, stride, lines, depth, sums) }
     }
 }
 
@@ -203,7 +237,7 @@ unsafe fn dot_half(from: *const i8, stride: usize, lines: [*const Line; 2], dept
 unsafe fn rows(job: &Job<'_>, row: usize, count: usize, block: usize) -> __m512 {
     let (rows, weights) = (job.rows, job.weights);
     let (steps, groups, stride) = (weights.steps, weights.groups, rows.stride());
-    let mut sums = Sums([[[0; LANES]; TILE]; 4]);
+    let mut sums = Sums::ZERO;
     // SAFETY: as in `product::tile`; tiles of activations end within the rows' padding.
     unsafe {
         let mut totals = [[__m512::splat(0.0); 2]; 2 * TILE];
@@ -278,6 +312,37 @@ pub(crate) unsafe fn columns(job: &Job<'_>, pairs: Range<usize>) -> bool {
                 poison = poison.add(pair::<Avx512, 4, 2, 4, 4>(job, row, end, block));
             }
         }
+        asm!("tilerelease", options(nostack, nomem, preserves_flags));
+        !poisoned(poison)
+    }
+}
+
+/// Whether products of int12 may be taken in tiles. That is tried once, before the first of them: a wrong sum
+/// would cost an honest provider its stake.
+///
+/// # Safety
+/// [`usable`] said yes.
+pub(crate) unsafe fn is_right_with_int12() -> bool {
+    static IS_RIGHT: OnceLock<bool> = OnceLock::new();
+    // SAFETY: the caller's contract. The configuration is this thread's, and is given back.
+    *IS_RIGHT.get_or_init(|| unsafe {
+        asm!("ldtilecfg [{shapes}]", shapes = in(reg) &SHAPES, options(nostack, readonly, preserves_flags));
+        let is_right = int12_tiles::are_right::<AmxTiles>();
+        asm!("tilerelease", options(nostack, nomem, preserves_flags));
+        is_right
+    })
+}
+
+/// [`columns`] for int12.
+///
+/// # Safety
+/// As for [`columns`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
+pub(crate) unsafe fn columns_int12(job: &Job<'_>, pairs: Range<usize>) -> bool {
+    // SAFETY: the caller's contract. The configuration is this thread's, and is given back below.
+    unsafe {
+        asm!("ldtilecfg [{shapes}]", shapes = in(reg) &SHAPES, options(nostack, readonly, preserves_flags));
+        let poison = int12_tiles::columns::<AmxTiles, __m512>(job, pairs);
         asm!("tilerelease", options(nostack, nomem, preserves_flags));
         !poisoned(poison)
     }
