@@ -115,6 +115,9 @@ pub struct WorkConfig {
     pub device: Choice,
     /// Most bytes of each device's own memory to take; nothing: all that is free.
     pub device_memory_bytes_max: Option<u64>,
+    /// Whether launches that come again are given to a device at once; to be switched off where a driver
+    /// fails.
+    pub device_graphs: bool,
     /// Where it answers for health and metrics; nothing: nowhere.
     pub metrics_listen: Option<SocketAddr>,
     /// Most that is added to a call's fee where its deadline is near, in plancks. Openings cost nothing.
@@ -190,7 +193,7 @@ pub fn load(file: Option<&Path>, flags: RawConfig) -> Result<Config, ConfigError
 
 /// Settings that the environment can name: `SURETY_RPC`, `SURETY_PROVIDER_LISTEN='["127.0.0.1:4001"]'` and so
 /// on.
-const ENVIRONMENT: [&str; 37] = [
+const ENVIRONMENT: [&str; 39] = [
     "home",
     "rpc",
     "key_file",
@@ -205,6 +208,7 @@ const ENVIRONMENT: [&str; 37] = [
     "provider_threads",
     "provider_device",
     "provider_device_memory_mib_max",
+    "provider_device_graphs",
     "provider_units_per_second",
     "provider_tasks_max",
     "provider_benchmark",
@@ -222,6 +226,7 @@ const ENVIRONMENT: [&str; 37] = [
     "verifier_threads",
     "verifier_device",
     "verifier_device_memory_mib_max",
+    "verifier_device_graphs",
     "verifier_metrics_listen",
     "verifier_tip_max",
     "task_listen",
@@ -356,6 +361,7 @@ fn validate_work(raw: RawWork, section: &str, problems: &mut Problems) -> WorkCo
         threads: validate_threads(raw.threads, section, problems),
         device: validate_device(raw.device.as_deref(), section, problems),
         device_memory_bytes_max: raw.device_memory_mib_max.map(|mib| mib.saturating_mul(1 << 20)),
+        device_graphs: raw.device_graphs.unwrap_or(true),
         stash: raw
             .stash
             .and_then(|text| problems.check(&format!("{section}.stash"), keys::parse_account(&text))),

@@ -84,10 +84,39 @@ pub struct Product<'a, M> {
     pub batch: u32,
 }
 
+/// Memory of the computer into which a machine copies beside its other work.
+pub trait Landing: std::fmt::Debug + Send + 'static {
+    /// Bytes that it has room for.
+    fn room(&self) -> usize;
+
+    /// Waits for what was last begun to be copied into it, and gives so many bytes from its front.
+    ///
+    /// # Errors
+    /// [`surety_exact::ArithmeticError::Shape`] for more than it has room for, or the machine's own.
+    fn wait(&mut self, bytes: usize) -> Result<&[u8], Error>;
+}
+
+/// That of a machine which has none.
+#[derive(Debug)]
+pub enum NoLanding {}
+
+impl Landing for NoLanding {
+    fn room(&self) -> usize {
+        match *self {}
+    }
+
+    fn wait(&mut self, _: usize) -> Result<&[u8], Error> {
+        match *self {}
+    }
+}
+
 /// Memory, kernels by name, and a library for products. Work is done in the order in which it is given.
 pub trait GpuBackend {
     /// A piece of the machine's memory. Freed when dropped, after the work that was given before.
     type Memory: std::fmt::Debug;
+
+    /// What [`GpuBackend::begin_read`] copies into; [`NoLanding`] where there is no such thing.
+    type Landing: Landing;
 
     /// Takes memory, whose content is unspecified.
     ///
@@ -123,4 +152,57 @@ pub trait GpuBackend {
     /// # Errors
     /// The machine's own.
     fn product(&mut self, product: &Product<'_, Self::Memory>) -> Result<bool, Error>;
+
+    /// Memory of the computer that stays where it is (page-locked), or nothing where this machine only reads.
+    ///
+    /// # Errors
+    /// [`Error::PinnedMemory`] where the system gives none, or the machine's own.
+    fn landing(&mut self, _bytes: usize) -> Result<Option<Self::Landing>, Error> {
+        Ok(None)
+    }
+
+    /// Begins to copy the fronts of pieces of memory, one behind the other, once the work given so far is
+    /// done. Work that is given later does not wait for this copy, only for those that were begun before it:
+    /// who reads from two sets of pieces by turns may write to one while the other is copied. Until the copy
+    /// was waited for ([`Landing::wait`]) none of the pieces may be dropped.
+    ///
+    /// # Errors
+    /// The machine's own. Where it fails, nothing is copied any more that was begun with it.
+    fn begin_read(
+        &mut self,
+        _from: &[(&Self::Memory, usize)],
+        _into: &mut Self::Landing,
+    ) -> Result<(), Error> {
+        Err(Error::Device("it does not copy beside its work".into()))
+    }
+
+    /// Why this machine works slower than it could, where it knows: what it computes is the same.
+    fn slower(&self) -> Option<Error> {
+        None
+    }
+}
+
+/// A machine that records launches and gives them to itself again, all at once.
+pub trait Capture: GpuBackend {
+    /// Recorded launches, in their order.
+    type Graph: std::fmt::Debug + Send;
+
+    /// From now on launches are recorded, not run.
+    ///
+    /// # Errors
+    /// The machine's own: nothing is recorded then.
+    fn begin_capture(&mut self) -> Result<(), Error>;
+
+    /// Ends what was begun, also after a launch that was refused. Nothing of it has run.
+    ///
+    /// # Errors
+    /// The machine's own.
+    fn end_capture(&mut self) -> Result<Self::Graph, Error>;
+
+    /// Starts the launches of a graph, with the arguments that they were recorded with. All memory among
+    /// those has to be there still.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]: nothing was started. The machine's own.
+    fn replay(&mut self, graph: &Self::Graph) -> Result<(), Error>;
 }

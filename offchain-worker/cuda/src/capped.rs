@@ -45,6 +45,7 @@ impl<M> Capped<M> {
 
 impl<M: GpuBackend> GpuBackend for Capped<M> {
     type Memory = CappedMemory<M::Memory>;
+    type Landing = M::Landing;
 
     fn allocate(&mut self, bytes: usize) -> Result<Self::Memory, Error> {
         let needed = bytes as u64;
@@ -109,5 +110,21 @@ impl<M: GpuBackend> GpuBackend for Capped<M> {
             c_stride: product.c_stride,
             batch: product.batch,
         })
+    }
+
+    fn landing(&mut self, bytes: usize) -> Result<Option<M::Landing>, Error> {
+        self.machine.landing(bytes)
+    }
+
+    fn begin_read(&mut self, from: &[(&Self::Memory, usize)], into: &mut M::Landing) -> Result<(), Error> {
+        let from: Vec<_> = from
+            .iter()
+            .map(|(capped, bytes)| (&capped.memory, *bytes))
+            .collect();
+        self.machine.begin_read(&from, into)
+    }
+
+    fn slower(&self) -> Option<Error> {
+        self.machine.slower()
     }
 }

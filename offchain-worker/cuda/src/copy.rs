@@ -1,6 +1,6 @@
 //! What leaves the machine, and what is moved on it.
 
-use std::ops::Range;
+use std::{mem, ops::Range};
 
 use surety_exact::ArithmeticError;
 
@@ -9,6 +9,7 @@ use crate::{
     attention::{Cache, Heads},
     backend::{Argument, GpuBackend},
     kernels::{Floats, Kernels, fits},
+    ring::{Departed, Slot},
 };
 
 /// Bytes that a stage takes at a time, at least: what a pass of a small model shows.
@@ -18,13 +19,20 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// keeps its memory.
 #[derive(Debug)]
 pub struct Stage<M: GpuBackend> {
-    /// With the bytes that they have room for, and that were put into them.
-    blocks: Vec<(M::Memory, usize, usize)>,
+    blocks: Vec<Block<M>>,
+    /// What is still copied from the machine, perhaps: to be written over only once another copy was begun.
+    leaving: Vec<Block<M>>,
 }
+
+/// Memory, with the bytes that it has room for, and that were put into it.
+type Block<M> = (<M as GpuBackend>::Memory, usize, usize);
 
 impl<M: GpuBackend> Default for Stage<M> {
     fn default() -> Self {
-        Self { blocks: Vec::new() }
+        Self {
+            blocks: Vec::new(),
+            leaving: Vec::new(),
+        }
     }
 }
 
@@ -32,6 +40,10 @@ impl<M: GpuBackend> Stage<M> {
     /// Forgets what was put into it.
     pub fn clear(&mut self) {
         self.blocks.iter_mut().for_each(|(_, _, used)| *used = 0);
+    }
+
+    fn used(&self) -> usize {
+        self.blocks.iter().map(|(_, _, used)| used).sum()
     }
 }
 
@@ -78,7 +90,7 @@ impl<M: GpuBackend> Kernels<M> {
     }
 
     fn put(&mut self, from: &M::Memory, bytes: usize, stage: &mut Stage<M>) -> Result<Range<usize>, Error> {
-        let has_room = |(_, room, used): &(M::Memory, usize, usize)| room - used >= bytes;
+        let has_room = |(_, room, used): &Block<M>| room - used >= bytes;
         // Only the last one that has something goes on being filled: places stay in their order.
         let filled = stage.blocks.iter().rposition(|(_, _, used)| *used > 0);
         let from_block = filled.unwrap_or(0);
@@ -112,7 +124,11 @@ impl<M: GpuBackend> Kernels<M> {
     /// Those of [`Kernels::check`].
     pub fn staged(&mut self, stage: &Stage<M>) -> Result<Vec<u8>, Error> {
         self.check()?;
-        let mut bytes = vec![0; stage.blocks.iter().map(|(_, _, used)| used).sum()];
+        self.read_stage(stage)
+    }
+
+    fn read_stage(&mut self, stage: &Stage<M>) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0; stage.used()];
         let mut rest = &mut bytes[..];
         for (memory, _, used) in &stage.blocks {
             let (now, later) = rest.split_at_mut_checked(*used).ok_or(ArithmeticError::Shape)?;
@@ -122,6 +138,32 @@ impl<M: GpuBackend> Kernels<M> {
             rest = later;
         }
         Ok(bytes)
+    }
+
+    /// Waits for the work given so far, then begins to copy all that the stage has from the machine, into the
+    /// slot. What is put into the stage next is put elsewhere. Where it finds no room there it copies all of
+    /// it now. The stage may not be dropped before all has left: before [`Departed`] is.
+    ///
+    /// # Errors
+    /// Those of [`Kernels::check`].
+    pub fn leave(
+        &mut self,
+        stage: &mut Stage<M>,
+        mut slot: Slot<M::Landing>,
+    ) -> Result<Departed<M::Landing>, Error> {
+        self.check()?;
+        let len = stage.used();
+        let Some(landing) = slot.room_for(&mut self.machine, len)? else {
+            let bytes = self.read_stage(stage)?;
+            return Ok(Departed::read(slot, bytes));
+        };
+        let filled = stage.blocks.iter().filter(|(_, _, used)| *used > 0);
+        let pieces: Vec<_> = filled.map(|(memory, _, used)| (memory, *used)).collect();
+        self.machine.begin_read(&pieces, landing)?;
+        drop(pieces);
+        mem::swap(&mut stage.blocks, &mut stage.leaving);
+        stage.clear();
+        Ok(Departed::copied(slot, len))
     }
 
     /// A cache that has the same positions, and room for so many, at least those.

@@ -12,9 +12,9 @@ use cudarc::{
         sys::{cublasComputeType_t, cublasGemmAlgo_t, cublasOperation_t, cublasStatus_t, cudaDataType},
     },
     driver::{
-        self, CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr,
-        DriverError, LaunchConfig, PushKernelArg,
-        sys::{CUdevice_attribute, CUresult},
+        self, CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaModule, CudaSlice, CudaStream, DevicePtr,
+        DeviceRepr, DriverError, LaunchConfig, PinnedHostSlice, PushKernelArg,
+        sys::{CUdevice_attribute, CUevent_flags, CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode},
     },
     nvrtc::{self, CompileError, CompileOptions, Ptx},
 };
@@ -22,7 +22,7 @@ use surety_exact::GROUP;
 
 use crate::{
     Error,
-    backend::{Argument, GpuBackend, OPTIONS, Product, SOURCE, Shape, TABLE},
+    backend::{Argument, Capture, GpuBackend, Landing, OPTIONS, Product, SOURCE, Shape, TABLE},
 };
 
 /// CUDA 12.0: the oldest driver that the compilers in use write for.
@@ -45,7 +45,8 @@ const _: fn() = || {
     is_send::<crate::Kernels<Device>>();
 };
 
-/// One device with the kernels loaded. All work goes to one stream, in order.
+/// One device with the kernels loaded. All work goes to one stream, in order, but for what is copied from it
+/// beside that.
 #[derive(Debug)]
 pub struct Device {
     context: Arc<CudaContext>,
@@ -53,7 +54,54 @@ pub struct Device {
     module: Arc<CudaModule>,
     functions: BTreeMap<String, CudaFunction>,
     library: Option<CudaBlas>,
+    /// What [`GpuBackend::begin_read`] copies on, and the end of the last copy.
+    copies: Option<Arc<CudaStream>>,
+    copied: Option<Arc<CudaEvent>>,
+    /// Where launches are recorded. Nothing else goes there: memory may be freed by any thread at any time,
+    /// and on a stream that records that would be recorded, too.
+    recorder: Option<Arc<CudaStream>>,
+    is_recording: bool,
 }
+
+/// Page-locked memory of the computer.
+#[derive(Debug)]
+pub struct PinnedLanding {
+    memory: PinnedHostSlice<u8>,
+    /// The end of what was copied into it last.
+    arrived: Arc<CudaEvent>,
+}
+
+impl Landing for PinnedLanding {
+    fn room(&self) -> usize {
+        self.memory.len()
+    }
+
+    fn wait(&mut self, bytes: usize) -> Result<&[u8], Error> {
+        self.arrived.synchronize().map_err(failed)?;
+        let all = self.memory.as_slice().map_err(failed)?;
+        all.get(..bytes).ok_or_else(too_large)
+    }
+}
+
+impl Drop for PinnedLanding {
+    fn drop(&mut self) {
+        // The device may still write into it. Where it has vanished it does not.
+        self.arrived.synchronize().ok();
+    }
+}
+
+/// Launches as the driver has recorded them.
+pub struct Graph(CudaGraph);
+
+impl std::fmt::Debug for Graph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Graph")
+    }
+}
+
+// SAFETY: the driver asks that a graph is used by one thread at a time, whichever. It is reached only through
+// the device that records and replays it, by `&mut`, and only its owner drops it.
+unsafe impl Send for Graph {}
 
 impl Device {
     /// The device of a number, from 0.
@@ -70,7 +118,8 @@ impl Device {
         if (major, minor) < CAPABILITY_MIN {
             return Err(Error::DeviceTooOld { major, minor });
         }
-        // SAFETY: events order the work of several streams, and there is one.
+        // SAFETY: this file orders what several streams do itself: copies wait for the work before them,
+        // later work for copies, and memory is not dropped before a copy from it was waited for.
         unsafe { context.disable_event_tracking() };
         let target = if major >= 8 { TARGET_AMPERE } else { TARGET };
         let module = context
@@ -90,6 +139,10 @@ impl Device {
             module,
             functions: BTreeMap::new(),
             library,
+            copies: None,
+            copied: None,
+            recorder: None,
+            is_recording: false,
         })
     }
 
@@ -132,6 +185,15 @@ impl Device {
         self.context.attribute(attribute).map_err(failed)
     }
 
+    /// What it computes cannot be trusted after a panic between the beginning and the end of a capture: it
+    /// would go on recording launches, and run none.
+    fn runs(&self) -> Result<(), Error> {
+        if self.is_recording {
+            return Err(Error::Lost("a panic has left it recording launches".into()));
+        }
+        Ok(())
+    }
+
     fn addresses(&self, pieces: &[&CudaSlice<u8>]) -> Result<Addresses, Error> {
         let mut addresses = Addresses([0; TABLE]);
         if pieces.len() > TABLE {
@@ -152,6 +214,18 @@ impl Device {
         self.functions.insert(kernel.to_owned(), function.clone());
         Ok(function)
     }
+}
+
+/// A stream beside the one that works, which waits for nothing by itself.
+fn beside<'a>(
+    context: &Arc<CudaContext>,
+    stream: &'a mut Option<Arc<CudaStream>>,
+) -> Result<&'a Arc<CudaStream>, Error> {
+    let made = match stream.take() {
+        Some(stream) => stream,
+        None => context.new_stream().map_err(failed)?,
+    };
+    Ok(stream.insert(made))
 }
 
 /// The source's `Table`.
@@ -224,8 +298,10 @@ fn failed(error: DriverError) -> Error {
 
 impl GpuBackend for Device {
     type Memory = CudaSlice<u8>;
+    type Landing = PinnedLanding;
 
     fn allocate(&mut self, bytes: usize) -> Result<CudaSlice<u8>, Error> {
+        self.runs()?;
         // SAFETY: bytes have no invalid values, and nothing is read here before it is written.
         unsafe { self.stream.alloc(bytes) }.map_err(|error| match error.0 {
             CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory(bytes),
@@ -234,11 +310,13 @@ impl GpuBackend for Device {
     }
 
     fn write(&mut self, into: &mut CudaSlice<u8>, bytes: &[u8]) -> Result<(), Error> {
+        self.runs()?;
         fits(bytes.len(), into)?;
         self.stream.memcpy_htod(bytes, into).map_err(failed)
     }
 
     fn read(&mut self, from: &CudaSlice<u8>, bytes: &mut [u8]) -> Result<(), Error> {
+        self.runs()?;
         fits(bytes.len(), from)?;
         let front = from.slice(..bytes.len());
         self.stream.memcpy_dtoh(&front, bytes).map_err(failed)?;
@@ -265,7 +343,11 @@ impl GpuBackend for Device {
                 _ => Ok(None),
             })
             .collect::<Result<_, _>>()?;
-        let mut launch = self.stream.launch_builder(&function);
+        let stream = match (&self.recorder, self.is_recording) {
+            (Some(recorder), true) => recorder,
+            _ => &self.stream,
+        };
+        let mut launch = stream.launch_builder(&function);
         for (argument, table) in arguments.iter().zip(&tables) {
             if let Some(table) = table {
                 launch.arg(table);
@@ -330,6 +412,96 @@ impl GpuBackend for Device {
             }
             other => Err(Error::Device(format!("the product library: {other:?}"))),
         }
+    }
+
+    fn landing(&mut self, bytes: usize) -> Result<Option<PinnedLanding>, Error> {
+        // A processor reads it: not write-combined. SAFETY: it is filled before it is read.
+        let memory = unsafe { self.context.alloc_pinned_with_flags::<u8>(bytes, 0) };
+        let mut memory = memory.map_err(|error| match failed(error) {
+            lost @ Error::Lost(_) => lost,
+            _ => Error::PinnedMemory(bytes),
+        })?;
+        memory.as_mut_slice().map_err(failed)?.fill(0);
+        let flags = CUevent_flags::CU_EVENT_BLOCKING_SYNC;
+        let arrived = Arc::new(self.context.new_event(Some(flags)).map_err(failed)?);
+        Ok(Some(PinnedLanding { memory, arrived }))
+    }
+
+    fn begin_read(
+        &mut self,
+        from: &[(&CudaSlice<u8>, usize)],
+        into: &mut PinnedLanding,
+    ) -> Result<(), Error> {
+        self.runs()?;
+        let copies = beside(&self.context, &mut self.copies)?;
+        copies.join(&self.stream).map_err(failed)?;
+        if let Some(before) = self.copied.take() {
+            self.stream.wait(&before).map_err(failed)?;
+        }
+        let mut rest = into.memory.as_mut_slice().map_err(failed)?;
+        let mut begin = || -> Result<(), Error> {
+            for (memory, bytes) in from {
+                fits(*bytes, memory)?;
+                let (now, later) = std::mem::take(&mut rest)
+                    .split_at_mut_checked(*bytes)
+                    .ok_or_else(too_large)?;
+                let (address, _) = memory.device_ptr(copies);
+                // SAFETY: both are as large as that, and stay until the event below: `PinnedLanding` waits
+                // for it before it is dropped, and callers keep the memory until then.
+                unsafe { driver::result::memcpy_dtoh_async(now, address, copies.cu_stream()) }
+                    .map_err(failed)?;
+                rest = later;
+            }
+            Ok(())
+        };
+        let begun = begin();
+        // Also after a part of them.
+        if let Err(error) = into.arrived.record(copies) {
+            // Nothing tells their end: both sides' memory is the caller's again when this returns.
+            copies.synchronize().ok();
+            return Err(failed(error));
+        }
+        self.copied = Some(into.arrived.clone());
+        begun
+    }
+}
+
+impl Capture for Device {
+    type Graph = Graph;
+
+    fn begin_capture(&mut self) -> Result<(), Error> {
+        let recorder = beside(&self.context, &mut self.recorder)?;
+        // Other threads may do what they like meanwhile.
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        recorder.begin_capture(mode).map_err(failed)?;
+        self.is_recording = true;
+        Ok(())
+    }
+
+    fn end_capture(&mut self) -> Result<Graph, Error> {
+        self.is_recording = false;
+        let nothing = || Error::Device("no launches were recorded".into());
+        // After a failure it is not used again.
+        let recorder = self.recorder.take().ok_or_else(nothing)?;
+        let graph = recorder
+            .end_capture(CUgraphInstantiate_flags(0))
+            .map_err(failed)?;
+        self.recorder = Some(recorder);
+        graph.map(Graph).ok_or_else(nothing)
+    }
+
+    fn replay(&mut self, graph: &Graph) -> Result<(), Error> {
+        self.runs()?;
+        self.context.bind_to_thread().map_err(failed)?;
+        // SAFETY: the graph is there, and so is all memory that its launches name: `Graphs` has compared
+        // that.
+        unsafe { driver::result::graph::launch(graph.0.cu_graph_exec(), self.stream.cu_stream()) }.map_err(
+            |error| match error.0 {
+                // For the graph itself; how much, the driver does not say. Nothing of it has started.
+                CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory(0),
+                _ => failed(error),
+            },
+        )
     }
 }
 

@@ -45,6 +45,15 @@ pub enum Error {
          fewer models, or choose another device"
     )]
     OutOfMemory(usize),
+    /// No memory of the computer that stays where it is. Nothing ends: ordinary memory does.
+    #[error(
+        "the system gives no {0} bytes of page-locked memory: what is hashed leaves the device through \
+         ordinary memory, slower. End other programs, or raise what the system lets one lock"
+    )]
+    PinnedMemory(usize),
+    /// The driver records no launches. Nothing ends: they are given one by one.
+    #[error("the driver refused a graph of launches, and they are given one by one, slower: {0}")]
+    NoGraphs(String),
     /// More is needed than this program may take.
     #[error(
         "{needed} more bytes of the device's memory are needed, and {used} of {max} are taken: raise the \

@@ -57,6 +57,8 @@ pub struct Numbers<M: GpuBackend> {
     pub(crate) memory: M::Memory,
     pub(crate) len: usize,
     pub(crate) largest: u32,
+    /// Numbers that the memory has room for.
+    room: usize,
 }
 
 /// A range of rows per query row or sequence, on the machine.
@@ -68,6 +70,8 @@ pub struct Spans<M: GpuBackend> {
     pub(crate) reach: usize,
     /// The largest end.
     pub(crate) end: usize,
+    /// Numbers that the memory has room for.
+    room: usize,
 }
 
 /// The exact engine's operations on one machine.
@@ -164,15 +168,37 @@ impl<M: GpuBackend> Kernels<M> {
     /// # Errors
     /// The machine's own.
     pub fn numbers(&mut self, values: &[u32]) -> Result<Numbers<M>, Error> {
-        let mut memory = self.machine.allocate(values.len().max(1) * 4)?;
+        let mut space = None;
+        self.numbers_in(&mut space, values)?;
+        Ok(space.ok_or(ArithmeticError::Shape)?)
+    }
+
+    /// The same, into the memory of those that are there, if that has room: what reads them is given the same
+    /// address again.
+    ///
+    /// # Errors
+    /// The machine's own.
+    pub fn numbers_in(&mut self, space: &mut Option<Numbers<M>>, values: &[u32]) -> Result<(), Error> {
+        if space.as_ref().is_none_or(|space| space.room < values.len()) {
+            // The old one first: both may not fit.
+            *space = None;
+        }
+        let (mut memory, room) = match space.take() {
+            Some(Numbers { memory, room, .. }) => (memory, room),
+            None => {
+                let room = values.len().max(1);
+                (self.machine.allocate(room * 4)?, room)
+            }
+        };
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.machine.write(&mut memory, &bytes)?;
-        let largest = values.iter().copied().max().unwrap_or(0);
-        Ok(Numbers {
+        *space = Some(Numbers {
             memory,
             len: values.len(),
-            largest,
-        })
+            largest: values.iter().copied().max().unwrap_or(0),
+            room,
+        });
+        Ok(())
     }
 
     /// Copies ranges of rows to the machine.
@@ -180,18 +206,45 @@ impl<M: GpuBackend> Kernels<M> {
     /// # Errors
     /// [`ArithmeticError::Shape`] for an empty range, or the machine's own.
     pub fn spans(&mut self, spans: &[Range<u32>]) -> Result<Spans<M>, Error> {
+        self.spans_in(None, spans)
+    }
+
+    /// The same, into the memory of those that there were, if that has room.
+    pub(crate) fn spans_in(
+        &mut self,
+        before: Option<Spans<M>>,
+        spans: &[Range<u32>],
+    ) -> Result<Spans<M>, Error> {
         if spans.iter().any(|span| span.start >= span.end) {
             return Err(ArithmeticError::Shape.into());
         }
         let ends: Vec<u32> = spans.iter().flat_map(|span| [span.start, span.end]).collect();
         let reach = spans.iter().map(|span| span.end - span.start).max();
-        let Numbers { memory, largest, .. } = self.numbers(&ends)?;
+        let mut space = before.map(|spans| Numbers {
+            memory: spans.memory,
+            len: 0,
+            largest: 0,
+            room: spans.room,
+        });
+        self.numbers_in(&mut space, &ends)?;
+        let Numbers {
+            memory,
+            largest,
+            room,
+            ..
+        } = space.ok_or(ArithmeticError::Shape)?;
         Ok(Spans {
             memory,
             len: spans.len(),
             reach: reach.unwrap_or(0) as usize,
             end: largest as usize,
+            room,
         })
+    }
+
+    /// Why the machine works slower than it could, where it knows.
+    pub fn slower(&self) -> Option<Error> {
+        self.machine.slower()
     }
 
     /// Waits, and copies values from the machine.

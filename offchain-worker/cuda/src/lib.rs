@@ -7,26 +7,32 @@ mod copy;
 #[cfg(feature = "cuda")]
 mod device;
 mod error;
+mod graphs;
 mod kernels;
 mod pooling;
 mod product;
 mod proofs;
+mod ring;
 mod rows;
 mod sequences;
 mod weights;
 
 pub use attention::{Cache, Heads, Mask};
-pub use backend::{Argument, GpuBackend, OPTIONS, Product, SOURCE, Shape, TABLE};
+pub use backend::{
+    Argument, Capture, GpuBackend, Landing, NoLanding, OPTIONS, Product, SOURCE, Shape, TABLE,
+};
 pub use capped::{Capped, CappedMemory};
 pub use copy::{Kept, Stage};
 #[cfg(feature = "cuda")]
-pub use device::Device;
+pub use device::{Device, Graph, PinnedLanding};
 pub use error::Error;
+pub use graphs::{GraphMemory, Graphs};
 pub use kernels::{Floats, Kernels, Numbers, Spans};
 pub use product::{Packed, Path, Rows};
 pub use proofs::{
     DeviceMemory, DeviceMemoryError, OpenedMemory, bytes_needed, open_device_memory, rows_within,
 };
+pub use ring::{Departed, Ring, Slot};
 pub use rows::Norm;
 pub use sequences::{SequenceRows, Sequences};
 pub use weights::{Quanta, Weights};

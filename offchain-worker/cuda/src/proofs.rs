@@ -100,6 +100,8 @@ impl Sizes {
 #[derive(Debug)]
 struct Held<M: GpuBackend> {
     rows: u32,
+    /// The key of the states that were drawn, once they were: another job of the same size has another.
+    states: Option<u64>,
     /// `[rows][ROW]`
     state: M::Memory,
     /// `[rows]`
@@ -127,6 +129,7 @@ impl<M: GpuBackend> Held<M> {
         };
         Ok(Self {
             rows,
+            states: None,
             state: piece(sizes.state)?,
             tags: piece(sizes.tags)?,
             weights: piece(WEIGHTS as u64)?,
@@ -289,7 +292,7 @@ impl<M: GpuBackend> DeviceMemory<M> {
             return Err(Error::MemoryCap { needed, used, max });
         }
         match &mut self.held {
-            Some(held) if held.rows == rows => held.is_begun = false,
+            Some(held) if held.rows == rows => (held.states, held.is_begun) = (None, false),
             held => {
                 // The old one first: both may not fit.
                 *held = None;
@@ -310,24 +313,28 @@ impl<M: GpuBackend> Memory for DeviceMemory<M> {
             return Err(DeviceMemoryError::NotHeld);
         }
         self.make_room(rows)?;
-        let held = self.held.as_ref().ok_or(DeviceMemoryError::NotHeld)?;
+        let held = self.held.as_mut().ok_or(DeviceMemoryError::NotHeld)?;
         let (machine, count) = (&mut self.machine, rows as usize);
         Held::draw(machine, job.weights_key(), WEIGHTS / 8, &held.weights)?;
         Held::draw(machine, job.states_key(), count * (ROW / 8), &held.state)?;
-        Ok(held.hash(machine, 0, count, None)?)
+        held.hash(machine, 0, count, None)?;
+        held.states = Some(job.states_key());
+        Ok(())
     }
 
     fn step(&mut self, job: &Job, layer: u32, batch: u32) -> Result<H256, DeviceMemoryError> {
         self.go_on()?;
         let held = self.held.as_mut().ok_or(DeviceMemoryError::NotHeld)?;
-        if held.rows != job.plan().rows || batch >= BATCHES {
+        let is_held = held.rows == job.plan().rows && held.states == Some(job.states_key());
+        if !is_held || batch >= BATCHES {
             return Err(DeviceMemoryError::NotHeld);
         }
         let first = batch * job.plan().batch_rows();
-        held.is_begun = true;
         held.compute(&mut self.machine, job, layer, first)?;
         held.hash(&mut self.machine, first, held.batch_rows(), Some(&held.digests))?;
-        Ok(held.root(&mut self.machine)?)
+        let root = held.root(&mut self.machine)?;
+        held.is_begun = true;
+        Ok(root)
     }
 
     fn digests(&mut self) -> Result<Vec<H256>, DeviceMemoryError> {

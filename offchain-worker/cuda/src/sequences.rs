@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use surety_exact::ArithmeticError;
+use surety_exact::{ArithmeticError, BLOCK};
 
 use crate::{
     Error,
@@ -59,7 +59,9 @@ impl<M: GpuBackend> Sequences<M> {
             places: Some(&self.places),
             first: 0,
             step: 0,
-            reach: reach.max().unwrap_or(0),
+            // Kernels look at a row's own end: up to there the reach is room for scores. So it stays the same
+            // for a block of positions, and the launches of one token are those of the next.
+            reach: reach.max().unwrap_or(0).next_multiple_of(BLOCK),
         })
     }
 }
@@ -70,6 +72,20 @@ impl<M: GpuBackend> Kernels<M> {
     /// # Errors
     /// [`ArithmeticError::Shape`] for a sequence without rows or of too many positions, or the machine's own.
     pub fn sequences(&mut self, all: &[SequenceRows]) -> Result<Sequences<M>, Error> {
+        let mut space = None;
+        self.sequences_in(&mut space, all)?;
+        Ok(space.ok_or(ArithmeticError::Shape)?)
+    }
+
+    /// The same, into the memory of those that are there, if that has room: [`Kernels::numbers_in`].
+    ///
+    /// # Errors
+    /// Those of [`Kernels::sequences`].
+    pub fn sequences_in(
+        &mut self,
+        space: &mut Option<Sequences<M>>,
+        all: &[SequenceRows],
+    ) -> Result<(), Error> {
         let (mut spans, mut places, mut starts) = (Vec::new(), Vec::new(), vec![0]);
         for (index, sequence) in all.iter().enumerate() {
             let end = sequence.first.checked_add(sequence.rows);
@@ -82,12 +98,19 @@ impl<M: GpuBackend> Kernels<M> {
             }
             starts.push(spans.len());
         }
-        Ok(Sequences {
-            spans: self.spans(&spans)?,
-            places: self.numbers(&places)?,
+        let (before, mut numbers) = match space.take() {
+            Some(sequences) => (Some(sequences.spans), Some(sequences.places)),
+            None => (None, None),
+        };
+        let spans = self.spans_in(before, &spans)?;
+        self.numbers_in(&mut numbers, &places)?;
+        *space = Some(Sequences {
+            spans,
+            places: numbers.ok_or(ArithmeticError::Shape)?,
             all: all.to_vec(),
             starts,
-        })
+        });
+        Ok(())
     }
 
     /// Puts each sequence's rows of keys and values behind those of its cache. Where they are there already

@@ -8,7 +8,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use emulator::{Emulator, Order, Piece};
 use surety_cuda::{
-    Argument, Capped, DeviceMemory, DeviceMemoryError, Error, GpuBackend, Kernels, Product, Shape,
+    Argument, Capped, DeviceMemory, DeviceMemoryError, Error, GpuBackend, Kernels, NoLanding, Product, Shape,
     bytes_needed, rows_within,
 };
 use surety_gpu_proofs::{BATCHES, Failure, Memory, ROWS_MAX, run};
@@ -217,6 +217,11 @@ fn nothing_is_told_of_what_is_not_held() {
     assert_eq!(memory.step(&job, 1, 0), Err(not_held.clone()));
     memory.fill(&job).unwrap();
     assert_eq!(memory.digests(), Err(not_held.clone()), "no batch was computed");
+    assert_eq!(
+        memory.step(&suite::proofs::job(1, 4), 1, 0),
+        Err(not_held.clone()),
+        "another job of this size"
+    );
     assert_eq!(memory.row(BATCHES), Err(not_held.clone()));
     assert_eq!(memory.step(&job, 1, BATCHES), Err(not_held.clone()));
     assert_eq!(memory.step(&other, 1, 0), Err(not_held.clone()));
@@ -235,6 +240,7 @@ struct Failing {
 
 impl GpuBackend for Failing {
     type Memory = Piece;
+    type Landing = NoLanding;
 
     fn allocate(&mut self, bytes: usize) -> Result<Piece, Error> {
         if self.is_full {

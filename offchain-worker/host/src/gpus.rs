@@ -225,6 +225,16 @@ impl Gpus {
         if let Some(bytes) = device.memory_bytes() {
             self.gauges.memory.with_label_values(&[label]).set(bytes as f64);
         }
+        if let Some(reason) = device.slower()
+            && self.is_news(label, "slower")
+        {
+            tracing::warn!(
+                device = label,
+                name = device.name(),
+                %reason,
+                "this device works slower than it could; what it computes is the same"
+            );
+        }
         if let Some(reason) = dropped
             && self.is_news(label, "used no more")
         {

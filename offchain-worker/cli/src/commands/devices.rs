@@ -18,7 +18,8 @@ pub(super) fn wanted(choice: &Choice) -> Choice {
 
 /// What exact models run on. With `auto` it is the processor where no device can be used.
 pub(super) fn open(config: &WorkConfig) -> Result<Devices> {
-    let devices = match Devices::open(&wanted(&config.device), config.device_memory_bytes_max) {
+    let (memory, has_graphs) = (config.device_memory_bytes_max, config.device_graphs);
+    let devices = match Devices::open(&wanted(&config.device), memory, has_graphs) {
         Err(reason) if config.device == Choice::Auto => {
             tracing::info!(%reason, "no device is used");
             Devices::default()

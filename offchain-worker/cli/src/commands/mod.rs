@@ -204,6 +204,7 @@ fn raw_work(args: &WorkArgs) -> RawWork {
         threads: args.threads,
         device: args.device.clone(),
         device_memory_mib_max: args.device_memory_mib,
+        device_graphs: None,
         metrics_listen: args.metrics_listen.clone(),
         tip_max: args.tip_max,
     }

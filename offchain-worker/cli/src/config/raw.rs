@@ -96,6 +96,9 @@ pub struct RawProvider {
     /// Memory of the device, in MiB; see [`super::WorkConfig::device_memory_bytes_max`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_memory_mib_max: Option<u64>,
+    /// See [`super::WorkConfig::device_graphs`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_graphs: Option<bool>,
     /// See [`super::WorkConfig::metrics_listen`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics_listen: Option<String>,
@@ -125,6 +128,7 @@ impl RawProvider {
             threads: self.threads,
             device: self.device.clone(),
             device_memory_mib_max: self.device_memory_mib_max,
+            device_graphs: self.device_graphs,
             metrics_listen: self.metrics_listen.clone(),
             tip_max: self.tip_max,
         }
@@ -174,6 +178,9 @@ pub struct RawWork {
     /// Memory of the device, in MiB; see [`super::WorkConfig::device_memory_bytes_max`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_memory_mib_max: Option<u64>,
+    /// See [`super::WorkConfig::device_graphs`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_graphs: Option<bool>,
     /// See [`super::WorkConfig::metrics_listen`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics_listen: Option<String>,

@@ -5,6 +5,9 @@
 //   'W' piece length data                        write
 //   'R' piece length                             read           -> data
 //   'L' length name grid[3] block count (kind value)*          launch; a table's value is how many pieces follow
+//   'B'                                          begin to record: launches are kept and not run
+//   'E'                                          end that       -> number of the graph
+//   'G' graph                                    run the launches of a graph
 //   'P' a b b_from c m n k a_row a_stride b_row b_stride c_row c_stride batch      product
 // A request that is not sound ends the process with a message.
 
@@ -134,6 +137,31 @@ Word word() {
   return value;
 }
 
+struct Launch {
+  std::map<std::string, Kernel>::const_iterator kernel;
+  Word grid[3], block;
+  std::vector<Argument> arguments;
+};
+
+std::vector<std::vector<Launch>> graphs;
+bool is_recording = false;
+
+void run(const Launch &launch, bool backwards) {
+  launch.kernel->second(launch.arguments);
+  fibres::body = [] { thread(); };
+  const Word *grid = launch.grid;
+  gridDim = {unsigned(grid[0]), unsigned(grid[1]), unsigned(grid[2])};
+  blockDim = {unsigned(launch.block), 1, 1};
+  for (unsigned z = 0; z < grid[2]; z++) {
+    for (unsigned y = 0; y < grid[1]; y++) {
+      for (unsigned x = 0; x < grid[0]; x++) {
+        blockIdx = {x, y, z};
+        fibres::run_block(unsigned(launch.block), backwards);
+      }
+    }
+  }
+}
+
 void launch(bool backwards) {
   std::string name(word(), ' ');
   read_exactly(name.data(), name.size());
@@ -152,18 +180,33 @@ void launch(bool backwards) {
     fail("no device takes such a grid");
   }
   if (block == 0 || block > 1024) fail("no device takes such a block");
-  kernel->second(arguments);
-  fibres::body = [] { thread(); };
-  gridDim = {unsigned(grid[0]), unsigned(grid[1]), unsigned(grid[2])};
-  blockDim = {unsigned(block), 1, 1};
-  for (unsigned z = 0; z < grid[2]; z++) {
-    for (unsigned y = 0; y < grid[1]; y++) {
-      for (unsigned x = 0; x < grid[0]; x++) {
-        blockIdx = {x, y, z};
-        fibres::run_block(unsigned(block), backwards);
-      }
-    }
+  Launch launch = {kernel, {grid[0], grid[1], grid[2]}, block, arguments};
+  if (is_recording) {
+    graphs.back().push_back(launch);
+  } else {
+    run(launch, backwards);
   }
+}
+
+void begin_recording() {
+  if (is_recording) fail("it is recording already");
+  is_recording = true;
+  graphs.emplace_back();
+}
+
+void replay(bool backwards) {
+  Word graph = word();
+  if (is_recording || graph >= graphs.size()) fail("no such graph");
+  for (const Launch &launch : graphs[graph]) run(launch, backwards);
+}
+
+void answer(Word number) {
+  unsigned char bytes[8];
+  for (unsigned char &byte : bytes) {
+    byte = static_cast<unsigned char>(number);
+    number >>= 8;
+  }
+  std::fwrite(bytes, 1, 8, stdout);
 }
 
 // The vendor's cublasGemmStridedBatchedEx, int8 to int32, transposed a; with its conditions for tensor cores.
@@ -195,13 +238,7 @@ int main(int count, char **words) {
   bool backwards = std::string(words[1]) == "backwards";
   for (int request; (request = std::getchar()) != EOF;) {
     if (request == 'A') {
-      Word number = allocate(word());
-      unsigned char bytes[8];
-      for (unsigned char &byte : bytes) {
-        byte = static_cast<unsigned char>(number);
-        number >>= 8;
-      }
-      std::fwrite(bytes, 1, 8, stdout);
+      answer(allocate(word()));
     } else if (request == 'W') {
       Word number = word(), bytes = word();
       read_exactly(piece(number, bytes).at, bytes);
@@ -210,6 +247,14 @@ int main(int count, char **words) {
       std::fwrite(piece(number, bytes).at, 1, bytes, stdout);
     } else if (request == 'L') {
       launch(backwards);
+    } else if (request == 'B') {
+      begin_recording();
+    } else if (request == 'E') {
+      if (!is_recording) fail("nothing is recorded");
+      is_recording = false;
+      answer(graphs.size() - 1);
+    } else if (request == 'G') {
+      replay(backwards);
     } else if (request == 'P') {
       product();
     } else {

@@ -1,15 +1,16 @@
 //! A machine that is a C++ program with the kernels in it: `main.cpp` says how to talk to it.
 
 use std::{
+    collections::{BTreeMap, VecDeque},
     fs,
     hash::{DefaultHasher, Hash, Hasher},
     io::{Read, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    sync::OnceLock,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use surety_cuda::{Argument, Error, GpuBackend, Product, SOURCE, Shape};
+use surety_cuda::{Argument, Capture, Error, GpuBackend, Landing, Product, SOURCE, Shape};
 use surety_exact::GROUP;
 
 /// In which order the threads of a block run between barriers. Each has tensor cores of its own kind.
@@ -40,15 +41,58 @@ impl Order {
 
 /// The running program.
 #[derive(Debug)]
-pub struct Emulator {
+pub struct Emulator(Arc<Mutex<Line>>);
+
+/// What talks to it: who waits for a copy does so beside who gives it work.
+#[derive(Debug)]
+struct Line {
     child: Child,
     requests: Option<ChildStdin>,
     answers: ChildStdout,
+    /// Copies that were begun, by number, and what they copy: done as late as they may be.
+    begun: VecDeque<(u64, Vec<(u64, usize)>)>,
+    /// Those that are done, until they are taken.
+    done: BTreeMap<u64, Vec<u8>>,
+    copies: u64,
 }
 
 /// A piece of the program's memory, by number.
 #[derive(Debug)]
 pub struct Piece(u64);
+
+/// Launches that the program has recorded, by number.
+#[derive(Debug)]
+pub struct Recorded(u64);
+
+/// Where a copy is told to go.
+#[derive(Debug)]
+pub struct Copied {
+    line: Arc<Mutex<Line>>,
+    room: usize,
+    /// The copy that was begun last.
+    number: Option<u64>,
+    bytes: Vec<u8>,
+}
+
+impl Landing for Copied {
+    fn room(&self) -> usize {
+        self.room
+    }
+
+    fn wait(&mut self, bytes: usize) -> Result<&[u8], Error> {
+        if let Some(number) = self.number.take() {
+            let mut line = locked(&self.line);
+            line.finish(number)?;
+            let done = line.done.remove(&number).expect("it was begun");
+            self.bytes[..done.len()].copy_from_slice(&done);
+        }
+        Ok(&self.bytes[..bytes])
+    }
+}
+
+fn locked(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
+    line.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Emulator {
     pub fn start(order: Order) -> Self {
@@ -60,13 +104,22 @@ impl Emulator {
             .expect("the emulator starts");
         let requests = child.stdin.take();
         let answers = child.stdout.take().expect("a pipe");
-        Self {
+        Self(Arc::new(Mutex::new(Line {
             child,
             requests,
             answers,
-        }
+            begun: VecDeque::new(),
+            done: BTreeMap::new(),
+            copies: 0,
+        })))
     }
 
+    fn line(&self) -> MutexGuard<'_, Line> {
+        locked(&self.0)
+    }
+}
+
+impl Line {
     fn ask(&mut self, request: u8, numbers: &[u64], data: &[u8]) -> Result<(), Error> {
         let mut bytes = vec![request];
         bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
@@ -75,8 +128,35 @@ impl Emulator {
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let pipe = self.requests.as_mut().expect("open until dropped");
+        let closed = || Error::Device("the emulator was ended".into());
+        let pipe = self.requests.as_mut().ok_or_else(closed)?;
         pipe.write_all(bytes).and_then(|()| pipe.flush()).map_err(gone)
+    }
+
+    fn number(&mut self) -> Result<u64, Error> {
+        let mut number = [0; 8];
+        self.answers.read_exact(&mut number).map_err(gone)?;
+        Ok(u64::from_le_bytes(number))
+    }
+
+    fn read(&mut self, piece: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        self.ask(b'R', &[piece, bytes.len() as u64], &[])?;
+        self.answers.read_exact(bytes).map_err(gone)
+    }
+
+    /// Does what was begun up to a copy.
+    fn finish(&mut self, last: u64) -> Result<(), Error> {
+        while self.begun.front().is_some_and(|(number, _)| *number <= last) {
+            let (number, pieces) = self.begun.pop_front().expect("it is there");
+            let mut all = Vec::new();
+            for (piece, bytes) in pieces {
+                let from = all.len();
+                all.resize(from + bytes, 0);
+                self.read(piece, &mut all[from..])?;
+            }
+            self.done.insert(number, all);
+        }
+        Ok(())
     }
 }
 
@@ -86,9 +166,10 @@ fn gone(error: std::io::Error) -> Error {
 
 impl Drop for Emulator {
     fn drop(&mut self) {
+        let mut line = self.line();
         // The end of its input is the end of its work.
-        self.requests = None;
-        let status = self.child.wait().expect("a child that was started");
+        line.requests = None;
+        let status = line.child.wait().expect("a child that was started");
         if !std::thread::panicking() {
             assert!(status.success(), "the emulator failed: {status}");
         }
@@ -97,21 +178,20 @@ impl Drop for Emulator {
 
 impl GpuBackend for Emulator {
     type Memory = Piece;
+    type Landing = Copied;
 
     fn allocate(&mut self, bytes: usize) -> Result<Piece, Error> {
-        self.ask(b'A', &[bytes as u64], &[])?;
-        let mut number = [0; 8];
-        self.answers.read_exact(&mut number).map_err(gone)?;
-        Ok(Piece(u64::from_le_bytes(number)))
+        let mut line = self.line();
+        line.ask(b'A', &[bytes as u64], &[])?;
+        line.number().map(Piece)
     }
 
     fn write(&mut self, into: &mut Piece, bytes: &[u8]) -> Result<(), Error> {
-        self.ask(b'W', &[into.0, bytes.len() as u64], bytes)
+        self.line().ask(b'W', &[into.0, bytes.len() as u64], bytes)
     }
 
     fn read(&mut self, from: &Piece, bytes: &mut [u8]) -> Result<(), Error> {
-        self.ask(b'R', &[from.0, bytes.len() as u64], &[])?;
-        self.answers.read_exact(bytes).map_err(gone)
+        self.line().read(from.0, bytes)
     }
 
     fn launch(&mut self, kernel: &str, shape: Shape, arguments: &[Argument<'_, Piece>]) -> Result<(), Error> {
@@ -134,7 +214,7 @@ impl GpuBackend for Emulator {
         bytes.extend((kernel.len() as u64).to_le_bytes());
         bytes.extend(kernel.as_bytes());
         bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-        self.send(&bytes)
+        self.line().send(&bytes)
     }
 
     fn product(&mut self, p: &Product<'_, Piece>) -> Result<bool, Error> {
@@ -142,7 +222,49 @@ impl GpuBackend for Emulator {
         let mut numbers = vec![p.a.0, p.b.0, p.b_from as u64, p.c.0];
         numbers.extend(sizes);
         numbers.extend([p.c_stride, p.batch.into()]);
-        self.ask(b'P', &numbers, &[]).map(|()| true)
+        self.line().ask(b'P', &numbers, &[]).map(|()| true)
+    }
+
+    fn landing(&mut self, bytes: usize) -> Result<Option<Copied>, Error> {
+        Ok(Some(Copied {
+            line: self.0.clone(),
+            room: bytes,
+            number: None,
+            bytes: vec![0; bytes],
+        }))
+    }
+
+    fn begin_read(&mut self, from: &[(&Piece, usize)], into: &mut Copied) -> Result<(), Error> {
+        let mut line = self.line();
+        // Later work waits for copies before this one, and for no other.
+        let last = line.copies;
+        line.finish(last)?;
+        line.copies += 1;
+        let number = line.copies;
+        let pieces = from.iter().map(|(piece, bytes)| (piece.0, *bytes));
+        line.begun.push_back((number, pieces.collect()));
+        if let Some(before) = into.number.replace(number) {
+            line.done.remove(&before);
+        }
+        Ok(())
+    }
+}
+
+impl Capture for Emulator {
+    type Graph = Recorded;
+
+    fn begin_capture(&mut self) -> Result<(), Error> {
+        self.line().ask(b'B', &[], &[])
+    }
+
+    fn end_capture(&mut self) -> Result<Recorded, Error> {
+        let mut line = self.line();
+        line.ask(b'E', &[], &[])?;
+        line.number().map(Recorded)
+    }
+
+    fn replay(&mut self, graph: &Recorded) -> Result<(), Error> {
+        self.line().ask(b'G', &[graph.0], &[])
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU8, AtomicUsize, Ordering},
 };
 
-use surety_cuda::{Argument, Error, GpuBackend, Product, Shape};
+use surety_cuda::{Argument, Capture, Error, GpuBackend, NoLanding, Product, Shape};
 
 /// How it fails.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,7 @@ pub enum Fails {
 pub struct Switch {
     fails: Arc<AtomicU8>,
     launches: Arc<AtomicUsize>,
+    replays: Arc<AtomicUsize>,
 }
 
 impl Switch {
@@ -34,6 +35,11 @@ impl Switch {
     pub fn take_launches(&self) -> usize {
         self.launches.swap(0, Ordering::Relaxed)
     }
+
+    /// The same of graphs.
+    pub fn take_replays(&self) -> usize {
+        self.replays.swap(0, Ordering::Relaxed)
+    }
 }
 
 #[derive(Debug)]
@@ -41,20 +47,23 @@ pub struct Failing<M> {
     machine: M,
     fails: Arc<AtomicU8>,
     launches: Arc<AtomicUsize>,
+    replays: Arc<AtomicUsize>,
 }
 
 impl<M> Failing<M> {
     pub fn new(machine: M) -> (Self, Switch) {
         let fails = Arc::new(AtomicU8::new(Fails::Nothing as u8));
-        let launches = Arc::<AtomicUsize>::default();
+        let (launches, replays) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let switch = Switch {
             fails: fails.clone(),
             launches: launches.clone(),
+            replays: replays.clone(),
         };
         let failing = Self {
             machine,
             fails,
             launches,
+            replays,
         };
         (failing, switch)
     }
@@ -73,6 +82,7 @@ impl<M> Failing<M> {
 
 impl<M: GpuBackend> GpuBackend for Failing<M> {
     type Memory = M::Memory;
+    type Landing = NoLanding;
 
     fn allocate(&mut self, bytes: usize) -> Result<M::Memory, Error> {
         self.there()?;
@@ -109,5 +119,24 @@ impl<M: GpuBackend> GpuBackend for Failing<M> {
     fn product(&mut self, product: &Product<'_, M::Memory>) -> Result<bool, Error> {
         self.there()?;
         self.machine.product(product)
+    }
+}
+
+impl<M: Capture> Capture for Failing<M> {
+    type Graph = M::Graph;
+
+    fn begin_capture(&mut self) -> Result<(), Error> {
+        self.there()?;
+        self.machine.begin_capture()
+    }
+
+    fn end_capture(&mut self) -> Result<M::Graph, Error> {
+        self.machine.end_capture()
+    }
+
+    fn replay(&mut self, graph: &M::Graph) -> Result<(), Error> {
+        self.there()?;
+        self.replays.fetch_add(1, Ordering::Relaxed);
+        self.machine.replay(graph)
     }
 }

@@ -9,6 +9,7 @@ mod common;
 #[path = "../../../cuda/tests/emulator/mod.rs"]
 mod emulator;
 mod failing;
+mod graphs;
 mod served;
 mod several;
 
@@ -243,14 +244,14 @@ fn a_choice_is_read_as_it_is_written() {
     ] {
         assert!(text.parse::<Choice>().is_err(), "{text}");
     }
-    assert!(Devices::open(&Choice::Cpu, None).unwrap().is_empty());
+    assert!(Devices::open(&Choice::Cpu, None, true).unwrap().is_empty());
     // No machine has so many.
-    let refused = Devices::open(&Choice::Cuda(vec![usize::MAX]), None)
+    let refused = Devices::open(&Choice::Cuda(vec![usize::MAX]), None, true)
         .map(drop)
         .unwrap_err();
     let EngineError::Device { device, .. } = &refused else {
         panic!("{refused}");
     };
     assert_eq!(*device, format!("cuda:{}", usize::MAX));
-    assert!(Devices::open(&Choice::Auto, None).is_ok());
+    assert!(Devices::open(&Choice::Auto, None, true).is_ok());
 }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, mpsc};
 
-use surety_cuda::{Argument, Error, GpuBackend, Product, Shape};
+use surety_cuda::{Argument, Error, GpuBackend, NoLanding, Product, Shape};
 use surety_engine::{Device, Devices, EngineError, exact::ExactLlama};
 
 use super::{GpuSource, Gpus, Reading, Said};
@@ -15,6 +15,7 @@ struct Vanishing;
 
 impl GpuBackend for Vanishing {
     type Memory = ();
+    type Landing = NoLanding;
 
     fn allocate(&mut self, _: usize) -> Result<(), Error> {
         Ok(())

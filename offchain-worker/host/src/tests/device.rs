@@ -14,7 +14,7 @@ use std::{
 
 use emulator::{Emulator, Order, Piece};
 use surety_chain_client::Call;
-use surety_cuda::{Argument, Error, GpuBackend, Product, Shape};
+use surety_cuda::{Argument, Error, GpuBackend, NoLanding, Product, Shape};
 use surety_engine::{Device, Devices, Engine, Event, Job, Outcome, exact::ExactLlama};
 use surety_types::{model::Operation, task::ResultClaim};
 
@@ -41,6 +41,7 @@ impl Vanishing {
 
 impl GpuBackend for Vanishing {
     type Memory = Piece;
+    type Landing = NoLanding;
 
     fn allocate(&mut self, bytes: usize) -> Result<Piece, Error> {
         self.there()?;

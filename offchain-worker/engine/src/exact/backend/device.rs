@@ -27,6 +27,8 @@ struct State {
     /// What a person knows it by.
     name: String,
     dropped: OnceLock<Dropped>,
+    /// Why it works slower than it could.
+    slower: OnceLock<surety_cuda::Error>,
     /// Jobs and passes that it was given and that have not ended.
     running: AtomicUsize,
 }
@@ -36,6 +38,7 @@ impl Standing {
         Self(Arc::new(State {
             name,
             dropped: OnceLock::new(),
+            slower: OnceLock::new(),
             running: AtomicUsize::new(0),
         }))
     }
@@ -80,6 +83,11 @@ impl Standing {
         }
     }
 
+    /// It computes what it has to, slower than it could. The first reason is the one that is told.
+    pub(super) fn is_slower(&self, why: surety_cuda::Error) {
+        self.0.slower.set(why).ok();
+    }
+
     pub(super) fn running(&self) -> usize {
         self.0.running.load(Ordering::Relaxed)
     }
@@ -106,7 +114,11 @@ pub struct Device {
 
 impl Device {
     #[cfg(feature = "cuda")]
-    fn open_cuda(number: usize, memory_bytes_max: Option<u64>) -> Result<Self, EngineError> {
+    fn open_cuda(
+        number: usize,
+        memory_bytes_max: Option<u64>,
+        has_graphs: bool,
+    ) -> Result<Self, EngineError> {
         let refused = |error| EngineError::Device {
             device: format!("cuda:{number}"),
             error,
@@ -117,7 +129,8 @@ impl Device {
         let memory = memory_bytes_max.unwrap_or(u64::MAX).min(all as u64);
         let uuid = device.uuid().map_err(refused)?;
         let standing = Standing::new(format!("cuda:{number} ({name})"));
-        let backend = CudaBackend::new(surety_cuda::Capped::new(device, memory), standing.clone())?;
+        let machine = surety_cuda::Capped::new(surety_cuda::Graphs::new(device, has_graphs), memory);
+        let backend = CudaBackend::new(machine, standing.clone())?;
         Ok(Self {
             backend: Arc::new(backend),
             standing,
@@ -129,7 +142,7 @@ impl Device {
     }
 
     #[cfg(not(feature = "cuda"))]
-    fn open_cuda(number: usize, _: Option<u64>) -> Result<Self, EngineError> {
+    fn open_cuda(number: usize, _: Option<u64>, _: bool) -> Result<Self, EngineError> {
         Err(EngineError::Device {
             device: format!("cuda:{number}"),
             error: surety_cuda::Error::NotBuilt,
@@ -185,6 +198,11 @@ impl Device {
     pub fn dropped(&self) -> Option<&Dropped> {
         self.standing.0.dropped.get()
     }
+
+    /// Why it works slower than it could, if something was refused to it. What it computes is the same.
+    pub fn slower(&self) -> Option<&surety_cuda::Error> {
+        self.standing.0.slower.get()
+    }
 }
 
 /// What exact models run on, each of them whole on every device. Without any: the processor.
@@ -205,12 +223,16 @@ impl From<Device> for Devices {
 
 impl Devices {
     /// Opens what was chosen. No more than `memory_bytes_max` is taken of each device's own memory, where
-    /// that is said.
+    /// that is said. With `has_graphs` launches that come again are given to a device as graphs.
     ///
     /// # Errors
     /// [`EngineError::Device`], which says what is missing of which: with [`Choice::Auto`] never.
-    pub fn open(choice: &Choice, memory_bytes_max: Option<u64>) -> Result<Self, EngineError> {
-        let open = |number: &usize| Device::open_cuda(*number, memory_bytes_max);
+    pub fn open(
+        choice: &Choice,
+        memory_bytes_max: Option<u64>,
+        has_graphs: bool,
+    ) -> Result<Self, EngineError> {
+        let open = |number: &usize| Device::open_cuda(*number, memory_bytes_max, has_graphs);
         match choice {
             Choice::Cpu => Ok(Self::default()),
             Choice::Cuda(numbers) => numbers.iter().map(open).collect(),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use surety_cuda::{Cache, Floats, GpuBackend, Heads, Kernels, Mask, Packed, Rows};
+use surety_cuda::{Cache, Floats, GpuBackend, Heads, Kernels, Mask, Packed, Rows, Slot};
 use surety_exact::ArithmeticError;
 use surety_kernels::Packed as PackedHere;
 use surety_model_trace::Op;
@@ -13,7 +13,7 @@ use super::{
     super::{Encoder, Fault},
     Machine, NormThere, Shared, linear, locked, pass, product, products,
     shown::{Left, Looking, Shown},
-    smoothing, table,
+    shown_pass, smoothing, table,
 };
 use crate::exact::{
     bert::{BertModel, Scratch},
@@ -138,8 +138,8 @@ impl<M: Machine> CudaBert<M> {
         kernels: &mut Kernels<M>,
         model: &mut Model<M>,
         sequences: &[&[u32]],
-        probe: &dyn Probe,
-    ) -> Result<(Left, std::ops::Range<usize>), surety_cuda::Error> {
+        (probe, slot): (&dyn Probe, Slot<M::Landing>),
+    ) -> Result<(Left<M::Landing>, std::ops::Range<usize>), surety_cuda::Error> {
         let width = self.width;
         model.workspace.shown.clear();
         let spans = spans(sequences)?;
@@ -181,7 +181,7 @@ impl<M: Machine> CudaBert<M> {
         let at = workspace
             .shown
             .needed(kernels, looking, (Op::Pool, vectors, width))?;
-        Ok((workspace.shown.leave(kernels)?, at))
+        Ok((workspace.shown.leave(kernels, slot)?, at))
     }
 
     fn first_states(
@@ -333,11 +333,14 @@ impl<M: Machine> Encoder for CudaBert<M> {
     }
 
     fn embed(&self, sequences: &[&[u32]], _: &mut Scratch, probe: &mut dyn Probe) -> Result<Vec<f32>, Fault> {
-        let (left, at) = pass(&self.kernels, |kernels| {
-            self.run(kernels, &mut locked(&self.model), sequences, probe)
+        let (mut left, at) = shown_pass(&self.kernels, |kernels, slot| {
+            self.run(kernels, &mut locked(&self.model), sequences, (&*probe, slot))
         })?;
-        // Others may have the device while this is hashed.
-        left.show(probe)?;
-        Ok(left.reals(&at)?)
+        // Others may have the device while this arrives and is hashed.
+        let arrived = left
+            .arrived()
+            .map_err(|error| self.kernels.standing.fault(error))?;
+        arrived.show(probe)?;
+        Ok(arrived.reals(&at)?)
     }
 }

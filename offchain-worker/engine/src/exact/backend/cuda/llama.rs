@@ -8,7 +8,9 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use surety_cuda::{Cache, Floats, GpuBackend, Heads, Kernels, Packed, Rows, SequenceRows, Sequences};
+use surety_cuda::{
+    Cache, Floats, GpuBackend, Heads, Kernels, Numbers, Packed, Rows, SequenceRows, Sequences, Slot,
+};
 use surety_exact::{ArithmeticError, BLOCK};
 use surety_kernels::Heads as HeadsHere;
 use surety_model_trace::Op;
@@ -17,7 +19,7 @@ use super::{
     super::{Decoder, Fault},
     Machine, NormThere, Shared, linear, locked, normed_quantized, pass, product, products,
     shown::{Left, Looking, Shown},
-    table,
+    shown_pass, table,
 };
 use crate::exact::{
     kv::{KvCache, Piece},
@@ -52,6 +54,10 @@ struct Model<M: GpuBackend> {
     layers: Vec<Layer<M>>,
     norm: NormThere<M>,
     head: Packed<M>,
+    /// Of the last pass: the next one writes its own there, so that all that read it are given the same
+    /// address.
+    numbers: Option<Numbers<M>>,
+    placed: Placed<M>,
     workspace: Workspace<M>,
 }
 
@@ -64,8 +70,8 @@ struct Sequence<M: GpuBackend> {
 
 /// The positions of a pass's rows, and how many those are.
 struct Placed<M: GpuBackend> {
-    positions: surety_cuda::Numbers<M>,
-    sequences: Sequences<M>,
+    positions: Option<Numbers<M>>,
+    sequences: Option<Sequences<M>>,
     count: usize,
 }
 
@@ -91,6 +97,12 @@ impl<M: Machine> CudaLlama<M> {
                     .collect::<Result<_, _>>()?,
                 norm: NormThere::new(kernels, &weights.norm)?,
                 head: linear(kernels, head)?,
+                numbers: None,
+                placed: Placed {
+                    positions: None,
+                    sequences: None,
+                    count: 0,
+                },
                 workspace: Workspace {
                     state: None,
                     normed: None,
@@ -164,13 +176,15 @@ impl<M: Machine> CudaLlama<M> {
         kernels: &mut Kernels<M>,
         model: &mut Model<M>,
         pieces: &mut [Piece<'_>],
-        probe: &dyn Probe,
-    ) -> Result<(Left, Range<usize>), surety_cuda::Error> {
+        (probe, slot): (&dyn Probe, Slot<M::Landing>),
+    ) -> Result<(Left<M::Landing>, Range<usize>), surety_cuda::Error> {
         let width = self.here.width();
         let Model {
             tokens: table,
             turns,
             layers,
+            numbers,
+            placed,
             workspace,
             ..
         } = model;
@@ -190,14 +204,13 @@ impl<M: Machine> CudaLlama<M> {
             tokens.extend_from_slice(piece.tokens);
             positions.extend((first..).zip(piece.tokens).map(|(position, _)| position));
         }
-        let placed = Placed {
-            positions: kernels.numbers(&positions)?,
-            sequences: kernels.sequences(&sequences)?,
-            count: tokens.len(),
-        };
-        let numbers = kernels.numbers(&tokens)?;
+        kernels.numbers_in(&mut placed.positions, &positions)?;
+        kernels.sequences_in(&mut placed.sequences, &sequences)?;
+        placed.count = tokens.len();
+        kernels.numbers_in(numbers, &tokens)?;
+        let numbers = numbers.as_ref().ok_or(ArithmeticError::Shape)?;
         let state = kernels.sized(&mut workspace.state, tokens.len() * width)?;
-        kernels.embed(table, &numbers, state)?;
+        kernels.embed(table, numbers, state)?;
         let looking = Looking { probe, layer: 0 };
         workspace
             .shown
@@ -206,8 +219,9 @@ impl<M: Machine> CudaLlama<M> {
         let mut states = 0..0;
         for (index, layer) in layers.iter().enumerate() {
             let looking = Looking { probe, layer: index };
-            self.project(kernels, layer, workspace, (turns, &placed), looking)?;
-            self.attend(kernels, workspace, (pieces, &placed.sequences), looking)?;
+            self.project(kernels, layer, workspace, (turns, placed), looking)?;
+            let sequences = placed.sequences.as_ref().ok_or(ArithmeticError::Shape)?;
+            self.attend(kernels, workspace, (pieces, sequences), looking)?;
             self.attention_output(kernels, layer, workspace, looking)?;
             self.mlp_part(kernels, layer, workspace, looking)?;
             let state = workspace.state.as_ref().ok_or(ArithmeticError::Shape)?;
@@ -219,7 +233,7 @@ impl<M: Machine> CudaLlama<M> {
                 workspace.shown.real(kernels, looking, (Op::Sum, state, width))?;
             }
         }
-        Ok((workspace.shown.leave(kernels)?, states))
+        Ok((workspace.shown.leave(kernels, slot)?, states))
     }
 
     /// From the states to quantized queries, keys and values.
@@ -281,7 +295,8 @@ impl<M: Machine> CudaLlama<M> {
         ];
         for (rotate, rows, heads, quantize, into, width) in parts {
             let rows = rows.as_mut().ok_or(ArithmeticError::Shape)?;
-            kernels.rotate_at(rows, heads, turns, &placed.positions)?;
+            let positions = placed.positions.as_ref().ok_or(ArithmeticError::Shape)?;
+            kernels.rotate_at(rows, heads, turns, positions)?;
             shown.real(kernels, looking, (rotate, rows, width))?;
             kernels.quantize_heads(rows, heads, head_dim, into)?;
             shown.heads(kernels, looking, (quantize, into, (heads, head_dim)))?;
@@ -415,15 +430,18 @@ impl<M: Machine> Decoder for CudaLlama<M> {
         if pieces.is_empty() || pieces.iter().any(|piece| piece.tokens.is_empty()) {
             return Err(ArithmeticError::Shape.into());
         }
-        let (left, states) = pass(&self.kernels, |kernels| {
-            self.run(kernels, &mut locked(&self.model), pieces, probe)
+        let (mut left, states) = shown_pass(&self.kernels, |kernels, slot| {
+            self.run(kernels, &mut locked(&self.model), pieces, (&*probe, slot))
         })?;
-        workspace.set_states(left.reals(&states)?);
+        // Others may have the device while this arrives and is hashed.
+        let arrived = left
+            .arrived()
+            .map_err(|error| self.kernels.standing.fault(error))?;
+        workspace.set_states(arrived.reals(&states)?);
         for piece in pieces {
             piece.kv.grow(piece.tokens.len());
         }
-        // Others may have the device while this is hashed.
-        Ok(left.show(probe)?)
+        Ok(arrived.show(probe)?)
     }
 
     fn logits(&self, states: &[f32], logits: &mut Vec<f32>) -> Result<(), Fault> {

@@ -7,7 +7,7 @@ mod shown;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use surety_cuda::{Floats, GpuBackend, Kernels, Packed, Quanta, Rows, Weights};
+use surety_cuda::{Floats, GpuBackend, Kernels, Packed, Quanta, Ring, Rows, Slot, Weights};
 use surety_exact::{ArithmeticError, Precision};
 use surety_kernels::{
     Packed as PackedHere,
@@ -32,6 +32,8 @@ pub(super) struct CudaBackend<M: GpuBackend>(Arc<Shared<M>>);
 /// What the models of a device share.
 struct Shared<M: GpuBackend> {
     kernels: Mutex<Kernels<M>>,
+    /// Where what passes show leaves the device. Of what leaves slowly `standing` is told.
+    ring: Ring<M>,
     standing: Standing,
 }
 
@@ -40,7 +42,12 @@ impl<M: Machine> CudaBackend<M> {
     pub(super) fn new(machine: M, standing: Standing) -> Result<Self, Fault> {
         let kernels = Kernels::new(machine).map_err(|error| standing.fault(error))?;
         let kernels = Mutex::new(kernels);
-        Ok(Self(Arc::new(Shared { kernels, standing })))
+        let ring = Ring::default();
+        Ok(Self(Arc::new(Shared {
+            kernels,
+            ring,
+            standing,
+        })))
     }
 }
 
@@ -67,11 +74,30 @@ fn pass<M: GpuBackend, T>(
 ) -> Result<T, Fault> {
     let mut kernels = locked(&shared.kernels);
     let result = run(&mut kernels);
+    if let Some(why) = kernels.slower().or_else(|| shared.ring.refused()) {
+        shared.standing.is_slower(why);
+    }
     if result.is_err() {
         // A fault of the numbers is forgotten; one of the machine comes again by itself.
         kernels.check().ok();
     }
     result.map_err(|error| shared.standing.fault(error))
+}
+
+/// [`pass`] of what is shown: a slot is waited for before the device is, so that who looks at what was shown
+/// before keeps the device from nobody.
+///
+/// A pool's thread does not wait. While it waits for parts of one pass's hashes, or beneath such a part, it
+/// may take up another pass: those that have all slots might wait for what lies beneath it.
+fn shown_pass<M: GpuBackend, T>(
+    shared: &Shared<M>,
+    run: impl FnOnce(&mut Kernels<M>, Slot<M::Landing>) -> Result<T, surety_cuda::Error>,
+) -> Result<T, Fault> {
+    let slot = match rayon::current_thread_index() {
+        Some(_) => shared.ring.late_slot(),
+        None => shared.ring.slot(),
+    };
+    pass(shared, |kernels| run(kernels, slot))
 }
 
 /// A normalisation's weights on the device.
@@ -207,4 +233,139 @@ fn products<M: GpuBackend, const N: usize>(
 ) -> Result<(), surety_cuda::Error> {
     let mut parts: Vec<_> = by.into_iter().zip(out).collect();
     kernels.products(rows, &mut parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        hint::black_box,
+        sync::{
+            atomic::{AtomicBool, Ordering},
+            mpsc,
+        },
+        thread,
+        time::Duration,
+    };
+
+    use rayon::prelude::*;
+    use surety_cuda::{Argument, Error, Landing, Product, Shape, Stage};
+
+    use super::*;
+    use crate::exact::backend::Device;
+
+    /// A machine that computes nothing, and whose memory is all zeros.
+    struct Idle;
+
+    #[derive(Debug)]
+    struct Zeros(Vec<u8>);
+
+    impl Landing for Zeros {
+        fn room(&self) -> usize {
+            self.0.len()
+        }
+
+        fn wait(&mut self, bytes: usize) -> Result<&[u8], Error> {
+            self.0.get(..bytes).ok_or_else(|| ArithmeticError::Shape.into())
+        }
+    }
+
+    impl GpuBackend for Idle {
+        type Memory = ();
+        type Landing = Zeros;
+
+        fn allocate(&mut self, _: usize) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn write(&mut self, (): &mut (), _: &[u8]) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn read(&mut self, (): &(), bytes: &mut [u8]) -> Result<(), Error> {
+            bytes.fill(0);
+            Ok(())
+        }
+
+        fn launch(&mut self, _: &str, _: Shape, _: &[Argument<'_, ()>]) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn product(&mut self, _: &Product<'_, ()>) -> Result<bool, Error> {
+            Ok(false)
+        }
+
+        fn landing(&mut self, bytes: usize) -> Result<Option<Zeros>, Error> {
+            Ok(Some(Zeros(vec![0; bytes])))
+        }
+
+        fn begin_read(&mut self, _: &[(&(), usize)], _: &mut Zeros) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    /// A pass, and what is done while what it shows is here.
+    fn show(shared: &Shared<Idle>, look: impl FnOnce()) {
+        let mut stage = Stage::<Idle>::default();
+        let departed = shown_pass(shared, |kernels, slot| {
+            let floats = kernels.upload(&[0.0; 8])?;
+            kernels.stage(&floats, &mut stage)?;
+            kernels.leave(&mut stage, slot)
+        });
+        let mut departed = departed.expect("it refuses nothing");
+        look();
+        assert_eq!(departed.bytes(), Ok(&[0; 32][..]));
+    }
+
+    /// Does something in a pool of so many threads, on a device with one slot. It fails if that does not end.
+    fn ends(threads: usize, run: impl FnOnce(&Shared<Idle>) + Send + 'static) {
+        let (ended, wait) = mpsc::channel();
+        thread::spawn(move || {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let shared = Shared {
+                kernels: Mutex::new(Kernels::new(Idle).expect("it refuses nothing")),
+                ring: Ring::new(1, 1 << 20),
+                standing: Device::on(Idle, "idle").expect("it refuses nothing").standing,
+            };
+            pool.expect("a pool").install(|| run(&shared));
+            ended.send(shared.ring.free()).ok();
+        });
+        let free = wait.recv_timeout(Duration::from_secs(60));
+        assert_eq!(free, Ok(1), "with {threads} threads");
+    }
+
+    /// Who has the only slot waits for a part of its hashes, beneath which another pass was taken up.
+    #[test]
+    fn a_pass_beneath_anothers_hashes_waits_for_no_slot() {
+        ends(2, |shared| {
+            let is_taken_up = AtomicBool::new(false);
+            show(shared, || {
+                rayon::join(
+                    || {
+                        while !is_taken_up.load(Ordering::Relaxed) {
+                            thread::yield_now();
+                        }
+                    },
+                    || {
+                        is_taken_up.store(true, Ordering::Relaxed);
+                        show(shared, || ());
+                    },
+                );
+            });
+        });
+    }
+
+    #[test]
+    fn more_passes_than_slots_that_are_hashed_together_end() {
+        for threads in 1..=4 {
+            ends(threads, |shared| {
+                (0..500u32).into_par_iter().for_each(|_| {
+                    show(shared, || {
+                        (0..64u64).into_par_iter().for_each(|part| {
+                            black_box((0..100).fold(part, |sum, i| sum.wrapping_mul(31) ^ black_box(i)));
+                        });
+                    });
+                });
+            });
+        }
+    }
 }

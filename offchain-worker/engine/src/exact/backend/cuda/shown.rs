@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use surety_cuda::{Floats, GpuBackend, Heads, Kernels, Stage};
+use surety_cuda::{Departed, Floats, GpuBackend, Heads, Kernels, Landing, Slot, Stage};
 use surety_exact::ArithmeticError;
 use surety_kernels::Heads as HeadsHere;
 use surety_model_trace::{Op, Step};
@@ -38,10 +38,16 @@ impl<M: GpuBackend> Default for Shown<M> {
     }
 }
 
-/// What has left the device.
-pub(super) struct Left {
-    bytes: Vec<u8>,
+/// What has left the device, or is on its way.
+pub(super) struct Left<L: Landing> {
+    departed: Departed<L>,
     seen: Vec<Seen>,
+}
+
+/// What is here.
+pub(super) struct Arrived<'a> {
+    bytes: &'a [u8],
+    seen: &'a [Seen],
 }
 
 /// Who looks on, and at which layer.
@@ -109,16 +115,30 @@ impl<M: GpuBackend> Shown<M> {
         Ok(())
     }
 
-    /// Waits for the pass, and takes what was gathered off the device.
-    pub(super) fn leave(&mut self, kernels: &mut Kernels<M>) -> Result<Left, surety_cuda::Error> {
+    /// Waits for the pass, and has what was gathered leave the device.
+    pub(super) fn leave(
+        &mut self,
+        kernels: &mut Kernels<M>,
+        slot: Slot<M::Landing>,
+    ) -> Result<Left<M::Landing>, surety_cuda::Error> {
         Ok(Left {
-            bytes: kernels.staged(&self.stage)?,
+            departed: kernels.leave(&mut self.stage, slot)?,
             seen: std::mem::take(&mut self.seen),
         })
     }
 }
 
-impl Left {
+impl<L: Landing> Left<L> {
+    /// Waits until all of it is there. Others may have the device meanwhile.
+    pub(super) fn arrived(&mut self) -> Result<Arrived<'_>, surety_cuda::Error> {
+        Ok(Arrived {
+            bytes: self.departed.bytes()?,
+            seen: &self.seen,
+        })
+    }
+}
+
+impl Arrived<'_> {
     /// Numbers that were gathered.
     pub(super) fn reals(&self, at: &Range<usize>) -> Result<Vec<f32>, ArithmeticError> {
         let bytes = self.bytes.get(at.clone()).ok_or(ArithmeticError::Shape)?;
@@ -128,7 +148,7 @@ impl Left {
 
     /// Shows all of it, in its order.
     pub(super) fn show(&self, probe: &mut dyn Probe) -> Result<(), ArithmeticError> {
-        for seen in &self.seen {
+        for seen in self.seen {
             match seen {
                 Seen::Real { step, width, at } => probe.real(*step, &self.reals(at)?, *width),
                 Seen::Heads {
