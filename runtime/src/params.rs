@@ -326,7 +326,7 @@ pub mod dynamic {
         pub static PointBond: Balance = SURE;
 
         /// What it costs to have a receipt shown, in plancks: half of it is less than the fee for showing the
-        /// shortest, so that nobody lives on being asked.
+        /// shortest, so that nobody lives on being asked, and the other half than that for a segment more.
         #[codec(index = 5)]
         pub static DemandPrice: Balance = MILLI_SURE;
 

@@ -30,7 +30,8 @@ pub struct Spending {
     /// So much more than the cheapest offer a unit may cost, in hundredths: prices move while somebody asks.
     pub slack_percent: u32,
     /// Providers of which receipts are demanded at once that were not counted. Each demand costs half of what
-    /// the chain says; of a provider that draws them out until the end of their time there are thirty.
+    /// the chain says, and up to all of it where an answer broke off; of a provider that draws them out until
+    /// the end of their time there are thirty.
     pub demands_max: usize,
 }
 

@@ -276,8 +276,8 @@ mod benchmarks {
         assert_eq!(demanded::<T>(&stash, &verifier), DEMANDS_MAX);
     }
 
-    /// The receipt at the end of the largest batch, of the longest answer, of which all but a byte was heard.
-    /// Half of the price, and what was held back, are paid.
+    /// The receipt at the end of the largest batch, of the longest answer, of which all but a word was heard.
+    /// All of the price, and what was held back, are paid.
     #[benchmark]
     fn show_receipt() {
         let (stash, agent) = provider::<T>();

@@ -831,7 +831,8 @@ pub mod pallet {
 
         /// Demands a batch with the receipt of a request of which the caller, the channel's payer or its key,
         /// holds a signed statement. Until it is shown the channel pays nothing that was counted lately. The
-        /// price is paid now; half of it is the provider's when it is shown, and the rest comes back.
+        /// price is paid now; when it is shown half of it is the provider's (`Wanted::borne`: more, up to all
+        /// of it, of an answer that broke off), and the rest comes back.
         #[pallet::call_index(18)]
         pub fn demand_receipt(
             origin: OriginFor<T>,

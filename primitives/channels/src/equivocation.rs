@@ -11,9 +11,10 @@ use alloc::vec::Vec;
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_core::H256;
+use sp_core::{H256, U256};
 use sp_crypto_hashing::blake2_256;
 use surety_proofs::{Proof, SEGMENT_BYTES, SegmentOpening, segments};
+use surety_types::input::WORD_BYTES;
 
 use crate::{
     ChunkStatement, SignedChunkStatement,
@@ -119,23 +120,37 @@ fn clash_beside_output<AccountId>(
     }
 }
 
-/// Whether `later` is a statement of the same request that says all that `held` says, and counts no less:
+/// Whether `later` is a statement of the same request that says all that `held` says, and counts all of it:
 /// nothing while that is not shown, as in [`extends`]. That both are of one answer is for the caller to see
 /// to.
 ///
 /// More than that they do not clash: two that do clash are [`incompatible`] only once that is shown. And more
-/// than the bytes: the same ones may be right for another request, and no point meets a receipt that says
-/// that it costs nothing.
+/// than the bytes: the same ones may be right for another request, and points meet a receipt by its price.
 pub fn goes_on<AccountId>(
     held: &ChunkStatement<AccountId>,
     later: &ChunkStatement<AccountId>,
     shown: Option<&SegmentOpening>,
 ) -> Option<bool> {
     let is_less = later.bytes < held.bytes;
-    if is_less || clash_beside_output(held, later).is_some() {
+    if is_less || clash_beside_output(held, later).is_some() || !counts_on(held, later) {
         return Some(false);
     }
     extends(held, later, shown)
+}
+
+/// Whether the longer statement counts a unit for each word that it says more, at the same price. What says
+/// more is a generation: embeddings are said at once.
+fn counts_on<AccountId>(held: &ChunkStatement<AccountId>, later: &ChunkStatement<AccountId>) -> bool {
+    if later.bytes == held.bytes {
+        return true;
+    }
+    // The first word says how it ended, and costs nothing.
+    let counted = |of: &ChunkStatement<AccountId>| (of.bytes / WORD_BYTES).saturating_sub(1);
+    let words = counted(later).checked_sub(counted(held));
+    let price_of = |price: u128, units: u32| U256::from(price).checked_mul(units.into());
+    later.bytes.is_multiple_of(WORD_BYTES)
+        && words == later.units.checked_sub(held.units)
+        && price_of(later.price, held.units) == price_of(held.price, later.units)
 }
 
 /// Two statements that contradict each other, as anybody can report them.

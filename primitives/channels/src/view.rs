@@ -7,7 +7,7 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_arithmetic::FixedU128;
 use sp_core::H256;
-use surety_proofs::SegmentOpening;
+use surety_proofs::{SEGMENT_BYTES, SegmentOpening};
 use surety_types::{ContentHash, ModelId, TaskId, model::Operation, task::AuditDraw};
 
 use crate::{
@@ -291,6 +291,28 @@ impl Heard {
 }
 
 impl Wanted {
+    /// What of the price of a demand is its provider's when it is shown by this receipt; the rest comes back.
+    /// Half, which is less than the shortest costs to show. Of the other half as much as of a whole segment
+    /// is shown, where an answer broke off: that costs more than it pays, too.
+    pub fn borne<AccountId>(
+        &self,
+        price: u128,
+        receipt: &ChunkStatement<AccountId>,
+        shown: Option<&SegmentOpening>,
+    ) -> u128 {
+        let half = price / 2;
+        let segment = match self {
+            Self::Receipt {
+                says: Says::GoesOn(heard),
+                ..
+            } => heard.segment_in(receipt).and(shown),
+            Self::Receipt { .. } | Self::Point { .. } => None,
+        };
+        let bytes = segment.map_or(0, |segment| segment.bytes.len() as u128);
+        let more = half.saturating_mul(bytes).checked_div(SEGMENT_BYTES.into());
+        half.saturating_add(more.unwrap_or(0).min(half))
+    }
+
     /// Whether both are about one receipt, or one point.
     pub fn is_about_same(&self, other: &Self) -> bool {
         match (self, other) {

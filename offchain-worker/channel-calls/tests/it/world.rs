@@ -450,7 +450,8 @@ impl World {
         self.got.iter().map(value).sum()
     }
 
-    /// No two statements that have left the payee contradict each other, nor any receipt that it batches.
+    /// No two statements that have left the payee contradict each other, nor any receipt that it batches; and
+    /// whoever has heard the shorter of two is shown all that it can demand by the longer.
     pub fn assert_no_clash(&self) {
         let mut by_nonce: BTreeMap<Nonce, Vec<ChunkStatement<AccountId>>> = BTreeMap::new();
         for signed in &self.sent {
@@ -476,6 +477,11 @@ impl World {
                         None,
                         "{one:?} {other:?}"
                     );
+                    let is_demandable = one.end.is_none() && !one.is_void();
+                    if is_demandable && one.bytes <= other.bytes {
+                        let goes_on = goes_on(one, other, shown.as_ref());
+                        assert_eq!(goes_on, Some(true), "{one:?} {other:?}");
+                    }
                 }
             }
         }

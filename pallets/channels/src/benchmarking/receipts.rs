@@ -20,6 +20,9 @@ use crate::{Batches, Config, Openings, SignedBytes};
 /// The last place in the largest tree.
 pub(super) const LAST: u32 = RECEIPTS_MAX - 1;
 
+/// Bytes of the longest output of whole words.
+const LONGEST: u32 = u32::MAX - u32::MAX % WORD_BYTES;
+
 /// Begin what is hashed of a receipt and of a channel (`surety_channels::batch`).
 const OF_RECEIPT: u8 = 0;
 const OF_CHANNEL: u8 = 2;
@@ -122,32 +125,32 @@ pub(super) fn receipt<T: Config>(request: &Request) -> (ChunkStatement<T::Accoun
     (statement, head)
 }
 
-/// The longest statement that there can be, and one of a byte less that says something else.
+/// The longest statement of whole words, and one of a word less that says something else.
 fn clashing<T: Config>() -> [ChunkStatement<T::AccountId>; 2] {
-    let statement = |bytes, output| ChunkStatement {
+    let statement = |bytes, (units, price), output| ChunkStatement {
         channel: CHANNEL,
         payee: stash::<T>(),
         nonce: LAST,
         request: H256::repeat_byte(2),
         bytes,
         output,
-        units: 1,
-        price: 1_000,
+        units,
+        price,
         end: None,
     };
-    let output = last_segment().row_digest(u32::MAX);
+    let output = last_segment().row_digest(LONGEST);
     [
-        statement(u32::MAX, output.expect("it was made to have one")),
-        statement(u32::MAX - 1, H256::repeat_byte(3)),
+        statement(LONGEST, (2, 1_000), output.expect("it was made to have one")),
+        statement(LONGEST - WORD_BYTES, (1, 500), H256::repeat_byte(3)),
     ]
 }
 
 /// The segment of the longest output in which both of those end: it shows that they clash.
 fn last_segment() -> SegmentOpening {
-    segment(u32::MAX, segments(u32::MAX) - 1)
+    segment(LONGEST, segments(LONGEST) - 1)
 }
 
-/// What was heard of the longest answer, all but its last byte, its receipt, and the segment that shows that
+/// What was heard of the longest answer, all but its last word, its receipt, and the segment that shows that
 /// it goes on from there.
 pub(super) fn longest<T: Config>() -> (
     ChunkStatement<T::AccountId>,
@@ -156,7 +159,7 @@ pub(super) fn longest<T: Config>() -> (
 ) {
     let [longest, shorter] = clashing::<T>();
     // As many segments, of which only the last differs.
-    let end = segment(shorter.bytes, segments(u32::MAX) - 1);
+    let end = segment(shorter.bytes, segments(LONGEST) - 1);
     let heard = ChunkStatement {
         output: end.row_digest(shorter.bytes).expect("it was made to have one"),
         ..shorter

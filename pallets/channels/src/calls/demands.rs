@@ -149,7 +149,8 @@ impl<T: Config> Pallet<T> {
                 Err(NotMet::Other) => None,
             });
         let wanted = one.ok_or(Error::<T>::NotDemanded)??;
-        Self::show(&provider, demander, |of| of == wanted)
+        let borne = |price| wanted.borne(price, said, shown);
+        Self::show(&provider, demander, |of| of == wanted, borne)
     }
 
     pub(crate) fn do_show_point(
@@ -190,7 +191,7 @@ impl<T: Config> Pallet<T> {
             };
             Self::change_batch(&provider, batch, |record| record.window.strike(unchecked));
         }
-        Self::show(&provider, demander, is_in_it)
+        Self::show(&provider, demander, is_in_it, |price| price / 2)
     }
 
     pub(crate) fn do_end_demand(provider: T::AccountId, demander: &T::AccountId) -> DispatchResult {
@@ -209,7 +210,7 @@ impl<T: Config> Pallet<T> {
         }
         Self::keep_demands(&provider, demander, left);
         for demand in over {
-            Self::meet(&provider, demander, demand, false);
+            Self::meet(&provider, demander, demand, None);
         }
         Ok(())
     }
@@ -236,11 +237,13 @@ impl<T: Config> Pallet<T> {
             }
     }
 
-    /// A provider has shown what somebody demands of it, as far as `is_shown` and in time.
+    /// A provider has shown what somebody demands of it, as far as `is_shown` and in time, and has `borne` of
+    /// each price for that.
     fn show(
         provider: &T::AccountId,
         demander: &T::AccountId,
         is_shown: impl Fn(&Wanted) -> bool,
+        borne: impl Fn(u128) -> u128,
     ) -> DispatchResult {
         let demands = Demands::<T>::get(provider, demander).ok_or(Error::<T>::NotDemanded)?;
         let now = Self::now();
@@ -258,7 +261,8 @@ impl<T: Config> Pallet<T> {
         ensure!(!shown.is_empty(), refusal);
         Self::keep_demands(provider, demander, left);
         for demand in shown {
-            Self::meet(provider, demander, demand, true);
+            let borne = borne(demand.price);
+            Self::meet(provider, demander, demand, Some(borne));
         }
         Ok(())
     }
@@ -284,16 +288,20 @@ impl<T: Config> Pallet<T> {
         Ok(shown.ok_or(Error::<T>::BadOpening)?.start)
     }
 
-    /// Ends a demand that is not kept any more. When it was shown, half of its price is the provider's, if
+    /// Ends a demand that is not kept any more. When it was shown, its provider has `borne` of its price, if
     /// its account can take that.
-    fn meet(provider: &T::AccountId, demander: &T::AccountId, demand: Demand<T::AccountId>, is_shown: bool) {
-        let borne = if is_shown { demand.price / 2 } else { 0 };
-        asset::pay_out_price::<T>(provider, borne, &demand.by, demand.price);
+    fn meet(
+        provider: &T::AccountId,
+        demander: &T::AccountId,
+        demand: Demand<T::AccountId>,
+        borne: Option<u128>,
+    ) {
+        asset::pay_out_price::<T>(provider, borne.unwrap_or(0), &demand.by, demand.price);
         Standings::<T>::mutate_extant(provider, |provider| {
             provider.demands = provider.demands.saturating_sub(1);
         });
         match demand.wanted {
-            Wanted::Receipt { channel, .. } => Self::end_hold(channel, is_shown),
+            Wanted::Receipt { channel, .. } => Self::end_hold(channel, borne.is_some()),
             Wanted::Point { batch, .. } => Self::change_batch(provider, batch, |record| {
                 record.window.disputes = record.window.disputes.saturating_sub(1);
             }),

@@ -10,6 +10,8 @@ use super::{
 
 /// Words of the whole answer: two segments, of which the second is not full.
 const ALL: u32 = 400;
+/// Words of a long one: six segments, so that those that are not shown are of more than one height.
+const LONG: u32 = 1_500;
 
 fn request() -> Request {
     generation(1_000, 1_000)
@@ -89,6 +91,58 @@ fn a_demand_of_an_answer_that_broke_off_is_met_by_its_receipt_wherever_it_broke_
 }
 
 #[test]
+fn a_demand_of_half_of_a_long_answer_is_met_by_all_of_it_and_by_nothing_that_differs_in_that_half() {
+    run(|| {
+        open(5 * SURE);
+        let whole = output(LONG);
+        let words = LONG / 2 + 7;
+        let told = words as usize * 4;
+        let last = (words * 4 - 1) / SEGMENT_BYTES;
+        assert_ok!(demand_receipt(payer(), heard(0, words)));
+        for at in [0, told / 2, told - 1] {
+            let mut other = whole.clone();
+            other[at] ^= 1;
+            let receipt = said(0, &other, true);
+            let made = committed(std::slice::from_ref(&receipt));
+            let shown = SegmentOpening::new(&other, last);
+            assert_noop!(show(&made, &receipt, shown), Error::<Test>::NotDemanded);
+        }
+        let receipt = said(0, &whole, true);
+        let made = committed(std::slice::from_ref(&receipt));
+        assert_ok!(show(&made, &receipt, SegmentOpening::new(&whole, last)));
+    });
+}
+
+#[test]
+fn whoever_demands_an_answer_that_broke_off_pays_for_as_much_of_a_segment_as_is_shown() {
+    run(|| {
+        open(5 * SURE);
+        let whole = said(0, &output(ALL), true);
+        let made = committed(std::slice::from_ref(&whole));
+        let (price, half) = (DemandPrice::get(), DemandPrice::get() / 2);
+        let of_last = u128::from(ALL * 4 - SEGMENT_BYTES);
+        let segment = |segment| SegmentOpening::new(&output(ALL), segment);
+        for (held, shown, borne) in [
+            (heard(0, 100), segment(0), price),
+            (
+                heard(0, 300),
+                segment(1),
+                half + half * of_last / u128::from(SEGMENT_BYTES),
+            ),
+            // What is not asked for is not paid.
+            (heard(0, ALL), segment(0), half),
+            (whole.clone(), segment(0), half),
+        ] {
+            let before = (free(&payer()), free(&stash()));
+            assert_ok!(demand_receipt(payer(), held));
+            assert_ok!(show(&made, &whole, shown));
+            assert_eq!(free(&payer()), before.0 - borne);
+            assert_eq!(free(&stash()), before.1 + borne);
+        }
+    });
+}
+
+#[test]
 fn who_breaks_off_and_batches_something_longer_that_does_not_begin_so_loses_its_lock() {
     run(|| {
         let channel = open(5 * SURE);
@@ -134,13 +188,19 @@ fn the_same_words_for_another_request_or_another_price_are_not_what_was_heard() 
     run(|| {
         open(5 * SURE);
         let whole = said(0, &output(ALL), true);
-        let instead: [fn(&mut ChunkStatement<AccountId32>); 4] = [
+        let instead: [fn(&mut ChunkStatement<AccountId32>); 6] = [
             // What is asked there has them for an answer.
             |other| other.request = generation(999, 1_000).hash(),
             // No point meets it.
             |other| other.price = 1,
             |other| other.units = 9,
             |other| other.end = None,
+            // What is said more costs less a unit, or is not counted.
+            |other| other.price -= 1,
+            |other| {
+                other.units -= 1;
+                other.price = request().price(other.units).expect("small");
+            },
         ];
         assert_ok!(demand_receipt(payer(), heard(0, 300)));
         let shown = SegmentOpening::new(&output(ALL), 1);

@@ -147,12 +147,16 @@ fn a_demand_of_what_was_heard_is_met_by_what_goes_on_from_it_and_counts_no_less(
         says.met_by(&receipt, segment.as_ref(), &GENESIS)
     };
     assert_eq!(met(|_| {}), Ok(()));
-    let changes: [fn(&mut ChunkStatement<Account>); 5] = [
+    let changes: [fn(&mut ChunkStatement<Account>); 8] = [
         |receipt| receipt.end = None,
         |receipt| receipt.request.0[0] ^= 1,
         |receipt| receipt.units = 9,
         |receipt| receipt.price = 1,
         |receipt| receipt.bytes = 8,
+        // All of that costs less than what was heard, word for word.
+        |receipt| receipt.price -= 1,
+        |receipt| receipt.units -= 1,
+        |receipt| receipt.bytes += 4,
     ];
     for change in changes {
         assert_eq!(met(change), Err(NotMet::Other));

@@ -159,7 +159,8 @@ impl FakeState {
             Err(NotMet::Other) => None,
         });
         let wanted = one.ok_or_else(|| refused("NotDemanded"))??;
-        self.show(&provider, demander, |of| *of == wanted)
+        let borne = wanted.borne(self.channels.rules.demand_price, said, shown);
+        self.show(&provider, demander, |of| *of == wanted, borne)
     }
 
     /// A round is opened about it, which the test ends with [`FakeState::decide_receipt`]. All models are
@@ -192,7 +193,8 @@ impl FakeState {
             Err(error) if error == refused("AlreadyDisputed") => Vec::new(),
             Err(error) => return Err(error),
         };
-        events.extend(self.show(&provider, demander, is_in_it)?);
+        let borne = self.channels.rules.demand_price / 2;
+        events.extend(self.show(&provider, demander, is_in_it, borne)?);
         Ok(events)
     }
 
@@ -215,7 +217,7 @@ impl FakeState {
             events = self.convict(provider, FaultKind::WithheldData, Some(demander));
         }
         self.keep_demands(key, left);
-        events.extend(over.iter().flat_map(|demand| self.meet(demand, false)));
+        events.extend(over.iter().flat_map(|demand| self.meet(demand, None)));
         Ok(events)
     }
 
@@ -224,12 +226,14 @@ impl FakeState {
         provider.ok_or_else(|| refused("NotAgent"))
     }
 
-    /// A provider has shown what somebody demands of it, as far as `is_shown` and in time.
+    /// A provider has shown what somebody demands of it, as far as `is_shown` and in time, and has `borne` of
+    /// each price for that.
     fn show(
         &mut self,
         provider: &AccountId32,
         demander: &AccountId32,
         is_shown: impl Fn(&Wanted) -> bool,
+        borne: u128,
     ) -> Applied {
         let key = (provider.clone(), demander.clone());
         let demands = self.channels.demands.get(&key).cloned();
@@ -244,7 +248,10 @@ impl FakeState {
             return Err(refused(if is_late { "WrongTime" } else { "NotDemanded" }));
         }
         self.keep_demands(key, left);
-        Ok(shown.iter().flat_map(|demand| self.meet(demand, true)).collect())
+        Ok(shown
+            .iter()
+            .flat_map(|demand| self.meet(demand, Some(borne)))
+            .collect())
     }
 
     fn keep_demands(&mut self, key: (AccountId32, AccountId32), left: Vec<FakeDemand>) {
@@ -267,12 +274,12 @@ impl FakeState {
         Ok(shown.ok_or_else(|| refused("BadOpening"))?.start)
     }
 
-    /// Ends a demand that is not kept any more. When it was shown, half of its price is the provider's, and
+    /// Ends a demand that is not kept any more. When it was shown, its provider has `borne` of its price, and
     /// what it has kept back.
-    fn meet(&mut self, demand: &FakeDemand, is_shown: bool) -> Vec<ChainEvent> {
+    fn meet(&mut self, demand: &FakeDemand, borne: Option<u128>) -> Vec<ChainEvent> {
         let provider = &demand.view.provider;
         let price = self.channels.rules.demand_price;
-        let borne = if is_shown { price / 2 } else { 0 };
+        let (is_shown, borne) = (borne.is_some(), borne.unwrap_or(0));
         self.pay(provider, borne);
         self.pay(&demand.by, price.saturating_sub(borne));
         self.change_standing(provider, |standing| {
