@@ -60,6 +60,7 @@ export async function specOf(account, texts) {
     redundancy: REDUNDANCY,
     sources: input.sources,
     security: { level: "Basic", valueAtRisk: 0 },
+    requirements: { tier: null, memoryMib: 0 },
   };
 }
 

@@ -44,13 +44,17 @@ before(async () => {
 after(() => client.destroy());
 
 /** What `papi` calls a spec of `specOf`. */
-function typedSpec({ operation, inputBytes, unitsMax, security, ...spec }) {
+function typedSpec({ operation, inputBytes, unitsMax, security, requirements, ...spec }) {
   return {
     ...spec,
     operation: Enum(operation),
     input_bytes: inputBytes,
     units_max: unitsMax,
     security: { level: Enum(security.level), value_at_risk: BigInt(security.valueAtRisk) },
+    requirements: {
+      tier: requirements.tier === null ? undefined : Enum(requirements.tier),
+      memory_mib: requirements.memoryMib,
+    },
   };
 }
 

@@ -57,6 +57,7 @@ fn world() -> World {
             redundancy: 1,
             sources: Default::default(),
             security: Default::default(),
+            requirements: Default::default(),
         },
         cap: 1,
         audits: surety_types::task::AuditTerms::default(),

@@ -10,6 +10,7 @@ use surety_types::{
     ContentHash, ModelId, TaskId,
     model::ModelManifest,
     provider::Provider,
+    speed::MeasuredView,
     stake::StakeRecord,
     task::{Bid, Round, Task, TaskState},
     trust::{AuditAnswer, CommitNote, Demand, DisputeId, ItemsFound, Slash, SlashId, TrustRecord},
@@ -283,6 +284,10 @@ pub trait Chain: Send + Sync {
 
     /// The provider that `stash` has registered.
     async fn provider(&self, when: When, stash: &AccountId32) -> Result<Option<ProviderRecord>, ChainError>;
+
+    /// What the benchmark has measured of a provider, where that counts. [`ChainError::Outgrown`] where the
+    /// runtime has no benchmark.
+    async fn benchmarked(&self, when: When, stash: &AccountId32) -> Result<Option<MeasuredView>, ChainError>;
 
     /// All registered providers.
     async fn providers(&self, when: When) -> Result<Vec<(AccountId32, ProviderRecord)>, ChainError>;

@@ -345,6 +345,14 @@ impl Chain for RpcChain {
         self.0.read(when, Entry::Providers, &[stash.as_ref()]).await
     }
 
+    async fn benchmarked(
+        &self,
+        when: When,
+        stash: &AccountId32,
+    ) -> Result<Option<surety_types::speed::MeasuredView>, ChainError> {
+        surety_chain_client::GpuProofsChain::measured(self, when, stash).await
+    }
+
     async fn providers(&self, when: When) -> Result<Vec<(AccountId32, ProviderRecord)>, ChainError> {
         self.0.all(when, Entry::Providers).await
     }

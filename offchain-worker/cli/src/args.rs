@@ -5,6 +5,7 @@ mod calls;
 mod channel;
 mod faucet;
 mod gateway;
+mod requirements;
 mod security;
 mod stake;
 mod task;
@@ -21,6 +22,7 @@ pub use calls::{OfferArgs, OfferedArgs, OperationArg, StandArgs};
 pub use channel::{ChannelCommand, OffersArgs, OpenArgs};
 pub use faucet::{FaucetArgs, FaucetCommand};
 pub use gateway::{GatewayArgs, GatewayCommand, KeyArgs, KeysCommand};
+pub use requirements::RequirementArgs;
 pub use security::{Level, SecurityArgs};
 pub use stake::{RedelegateArgs, StakeCommand};
 pub use task::{

@@ -115,6 +115,7 @@ mod tests {
             redundancy: 1,
             sources: Default::default(),
             security: Default::default(),
+            requirements: Default::default(),
         };
         let call = Call::PostTask { spec, cap: 9 };
         let included = chain.submit(&client, call, Until::Included.into()).await.unwrap();

@@ -41,6 +41,7 @@ impl World {
             redundancy: 1,
             sources: Default::default(),
             security: Default::default(),
+            requirements: Default::default(),
         };
         let task = TaskRecord {
             client: AccountId::new([9; 32]),

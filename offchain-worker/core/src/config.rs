@@ -249,6 +249,7 @@ mod tests {
             redundancy: 1,
             sources: Default::default(),
             security: Default::default(),
+            requirements: Default::default(),
         }
     }
 

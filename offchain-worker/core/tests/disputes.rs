@@ -146,6 +146,7 @@ fn challenged(disputes: Vec<(u32, DisputeRecord)>) -> TaskSnapshot {
         redundancy: 1,
         sources: Default::default(),
         security: Default::default(),
+        requirements: Default::default(),
     };
     let member = RoundMember {
         progress: MemberProgress::Revealed(claim()),

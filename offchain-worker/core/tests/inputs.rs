@@ -35,6 +35,7 @@ fn spec() -> TaskSpec {
         redundancy: 2,
         sources: Default::default(),
         security: Default::default(),
+        requirements: Default::default(),
     }
 }
 

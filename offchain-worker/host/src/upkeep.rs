@@ -52,6 +52,10 @@ async fn until_error(
             ("what it has to bid by", event(stake(tools).await, events).await),
             ("what it has for fees", event(money(tools).await, events).await),
             ("whether it may bid", event(barred(tools).await, events).await),
+            (
+                "what was measured of it",
+                event(benchmarked(tools).await, events).await,
+            ),
             ("how long work may take", tell_windows(tools, events).await),
             ("its money", show_funds(tools).await),
             ("what it keeps for demands", show_reserve(tools).await),
@@ -144,6 +148,15 @@ async fn barred(tools: &Tools) -> Result<Event, ChainError> {
     let record = tools.chain.trust(When::Finalized, &tools.stash).await?;
     let until = record.suspended_until.max(record.jailed_until);
     Ok(Event::Barred { until })
+}
+
+/// Where the runtime has no benchmark, nobody was measured.
+async fn benchmarked(tools: &Tools) -> Result<Event, ChainError> {
+    let measured = match tools.chain.benchmarked(When::Finalized, &tools.stash).await {
+        Err(ChainError::Outgrown { .. }) => None,
+        measured => measured?,
+    };
+    Ok(Event::Benchmarked { measured })
 }
 
 /// Providers, and clients of open tasks: strangers cannot take their places at our door.

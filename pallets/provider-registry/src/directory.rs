@@ -3,7 +3,7 @@
 use frame_support::traits::Get;
 use sp_runtime::traits::Saturating;
 use surety_types::{
-    speed::Tier,
+    speed::{Requirements, Tier},
     traits::{Admission, Jail, MeasuredSpeed, ProviderDirectory, StashClosed},
 };
 
@@ -31,6 +31,10 @@ impl<T: Config> ProviderDirectory<T::AccountId> for Pallet<T> {
             Some(Tier::B) => WEIGHT_B,
             Some(Tier::C) | None => WEIGHT_NEUTRAL,
         }
+    }
+
+    fn meets(stash: &T::AccountId, requirements: &Requirements) -> bool {
+        requirements.are_none() || requirements.are_met_by(T::Speed::measured(stash).as_ref())
     }
 
     #[cfg(feature = "runtime-benchmarks")]

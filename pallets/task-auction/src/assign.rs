@@ -7,6 +7,7 @@ use sp_core::H256;
 use sp_runtime::DispatchError;
 use surety_types::{
     TaskId, limits,
+    speed::Requirements,
     task::{FailureReason, PerBid, PerMember},
     traits::{BlockEntropy, Escrow, ProviderDirectory, StakeLedger, TaskTrust},
 };
@@ -48,7 +49,7 @@ impl<T: Config> Pallet<T> {
         let seed = draw::seed(id, salts, &entropy);
         let lock = T::Trust::lock_for(limit, &task.spec.security, &task.audits);
         let least = T::Trust::least_price(task.spec.units_max, &task.audits);
-        let candidates = Self::candidates(&bids, (least, limit), lock);
+        let candidates = Self::candidates(&bids, (least, limit), lock, &task.spec.requirements);
 
         match draw::draw(&candidates, redundancy, limit, seed) {
             Some(drawn) => {
@@ -95,12 +96,14 @@ impl<T: Config> Pallet<T> {
         forfeited
     }
 
-    /// Opened bids within the limit of providers that could start now and back any price up to the limit.
+    /// Opened bids within the limit of providers that could start now, have shown what the task asks for, and
+    /// could back any price up to the limit.
     /// Who asks less than the least asks that: auditors are paid a part of it.
     fn candidates(
         bids: &[(T::AccountId, BidRecord)],
         (least, limit): (Balance, Balance),
         lock: Balance,
+        requirements: &Requirements,
     ) -> PerBid<Candidate<T::AccountId>> {
         let candidates: Vec<_> = bids
             .iter()
@@ -108,6 +111,7 @@ impl<T: Config> Pallet<T> {
             .filter(|(provider, bid)| {
                 bid.price <= limit
                     && T::Providers::is_available(provider)
+                    && T::Providers::meets(provider, requirements)
                     && T::Stake::unlocked_stake(provider) >= lock
             })
             .map(|(provider, bid)| Candidate {

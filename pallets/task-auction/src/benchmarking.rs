@@ -21,6 +21,7 @@ use surety_types::{
     limits::{AUDITS_MAX, BIDS_MAX, ENDPOINTS_MAX, REDUNDANCY_MAX},
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
+    speed::{Requirements, Tier},
     stake::Role,
     task::{AuditTerms, Bid, PerMember, ResultClaim, Security, SecurityLevel, TaskSpec, Verdict},
     traits::{
@@ -42,6 +43,12 @@ const SEED: u32 = 0;
 const SECURITY: Security = Security {
     level: SecurityLevel::Basic,
     value_at_risk: 1,
+};
+
+/// So that what was measured is looked at. Every provider here has shown it.
+const REQUIREMENTS: Requirements = Requirements {
+    tier: Some(Tier::C),
+    memory_mib: 1,
 };
 
 /// The longest address there is, as often as allowed.
@@ -69,6 +76,7 @@ fn spec<T: Config>() -> Result<TaskSpec, BenchmarkError> {
         redundancy,
         sources: sources()?,
         security: SECURITY,
+        requirements: REQUIREMENTS,
     })
 }
 
@@ -88,6 +96,7 @@ pub(crate) fn put_task<T: Config>(
         redundancy: 1,
         sources: Endpoints::default(),
         security: SECURITY,
+        requirements: Default::default(),
     };
     let state = TaskStateOf::<T>::Running {
         assignments: PerMember::new(),

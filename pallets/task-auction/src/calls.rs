@@ -107,6 +107,11 @@ impl<T: Config> Pallet<T> {
             T::Providers::is_available(&provider),
             Error::<T>::ProviderUnavailable
         );
+        // The draw passes over it, too, where that has changed by then.
+        ensure!(
+            T::Providers::meets(&provider, &task.spec.requirements),
+            Error::<T>::RequirementsUnmet
+        );
         ensure!(!Bids::<T>::contains_key(id, &provider), Error::<T>::AlreadyBid);
         // The draw would pass over it: it would only have kept somebody else from a place.
         let is_backed = |terms: BidTerms<Balance>| T::Stake::unlocked_stake(&provider) >= terms.lock;

@@ -366,6 +366,9 @@ pub mod pallet {
         NotAssigned,
         /// A block number or a task id is too large to go on. This is a fault of the chain: report it.
         Overflow,
+        /// The task asks for a tier or for memory that the chain has not measured of the provider, or that
+        /// counts no more. Pass a round of the benchmark, or bid on other tasks.
+        RequirementsUnmet,
     }
 
     #[pallet::hooks]

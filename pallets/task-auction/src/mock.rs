@@ -242,6 +242,7 @@ pub fn spec(redundancy: u32) -> TaskSpec {
         redundancy,
         sources: vec![source.try_into().unwrap()].try_into().unwrap(),
         security: Security::default(),
+        requirements: Default::default(),
     }
 }
 

@@ -2,13 +2,17 @@
 
 use std::{cell::RefCell, collections::BTreeMap};
 
-use surety_types::traits::ProviderDirectory;
+use surety_types::{
+    speed::{MeasuredView, Requirements},
+    traits::ProviderDirectory,
+};
 
 use crate::AccountId;
 
 struct Entry {
     available: bool,
     weight: u32,
+    measured: Option<MeasuredView>,
 }
 
 thread_local! {
@@ -42,11 +46,17 @@ impl MockProviders {
         Self::edit(stash, |entry| entry.weight = weight);
     }
 
+    /// Says what was measured of the provider, if that counts.
+    pub fn set_measured(stash: AccountId, measured: Option<MeasuredView>) {
+        Self::edit(stash, |entry| entry.measured = measured);
+    }
+
     fn edit(stash: AccountId, change: impl FnOnce(&mut Entry)) {
         PROVIDERS.with_borrow_mut(|providers| {
             let entry = providers.entry(stash).or_insert(Entry {
                 available: true,
                 weight: Self::NEUTRAL,
+                measured: None,
             });
             change(entry);
         });
@@ -62,8 +72,22 @@ impl ProviderDirectory<AccountId> for MockProviders {
         PROVIDERS.with_borrow(|providers| providers.get(stash).map_or(Self::NEUTRAL, |entry| entry.weight))
     }
 
+    fn meets(stash: &AccountId, requirements: &Requirements) -> bool {
+        PROVIDERS.with_borrow(|providers| {
+            let measured = providers.get(stash).and_then(|entry| entry.measured.as_ref());
+            requirements.are_met_by(measured)
+        })
+    }
+
     #[cfg(feature = "runtime-benchmarks")]
     fn register_for_benchmark(stash: &AccountId) {
         Self::add(*stash);
+        let measured = MeasuredView {
+            tier: surety_types::speed::Tier::C,
+            giga_operations: 1,
+            memory_mib: 1,
+            rounds_missed: 0,
+        };
+        Self::set_measured(*stash, Some(measured));
     }
 }

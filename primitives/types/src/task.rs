@@ -11,6 +11,7 @@ use crate::{
     limits,
     model::Operation,
     multiaddr::Endpoints,
+    speed::Requirements,
     trust::{Audit, FaultKind, InputDemand, OpenDispute, SlashId},
 };
 
@@ -95,6 +96,8 @@ pub struct TaskSpec {
     pub sources: Endpoints,
     /// How it is watched and secured.
     pub security: Security,
+    /// What its providers have to have shown.
+    pub requirements: Requirements,
 }
 
 impl TaskSpec {

@@ -12,7 +12,7 @@ use crate::{
     ContentHash, ModelId, TaskId,
     input::Work,
     model::{ExactForm, ModelAudits, ModelFamily, Operation},
-    speed::MeasuredView,
+    speed::{MeasuredView, Requirements},
     stake::Role,
     task::{Assignment, AuditTerms, PerMember, Security, SecurityLevel, TaskSpec, Verdict},
     trust::{AuditProof, AuditToPay},
@@ -203,7 +203,10 @@ pub trait ProviderDirectory<AccountId> {
     /// In thousandths of a neutral provider; prices are divided by it. By what was measured, within bounds.
     fn weight(stash: &AccountId) -> u32;
 
-    /// Registers an available provider for benchmarks.
+    /// Whether it has shown what a task asks for, and that still counts.
+    fn meets(stash: &AccountId, requirements: &Requirements) -> bool;
+
+    /// Registers an available provider for benchmarks, which was measured.
     #[cfg(feature = "runtime-benchmarks")]
     fn register_for_benchmark(stash: &AccountId);
 }

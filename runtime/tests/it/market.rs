@@ -97,6 +97,7 @@ pub fn spec(redundancy: u32) -> TaskSpec {
         redundancy,
         sources: vec![ENDPOINT.to_vec().try_into().unwrap()].try_into().unwrap(),
         security: Default::default(),
+        requirements: Default::default(),
     }
 }
 

@@ -138,6 +138,7 @@ fn a_lazy_auditor_announces_what_it_has_made_up_and_never_opens_it() {
         redundancy: 1,
         sources: Default::default(),
         security: Default::default(),
+        requirements: Default::default(),
     };
     let (task, of) = (1, provider.clone());
     let audit = Effect::Audit {

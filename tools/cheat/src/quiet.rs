@@ -69,6 +69,7 @@ asked! {
     recent_tasks(when: When, limit: u32) -> Vec<(TaskId, TaskRecord)>;
     bids(when: When, task: TaskId) -> Vec<(AccountId, BidRecord)>;
     provider(when: When, stash: &AccountId) -> Option<ProviderRecord>;
+    benchmarked(when: When, stash: &AccountId) -> Option<surety_types::speed::MeasuredView>;
     providers(when: When) -> Vec<(AccountId, ProviderRecord)>;
     model(when: When, id: &ModelId) -> Option<RegisteredModel>;
     models(when: When) -> Vec<(ModelId, RegisteredModel)>;

@@ -55,6 +55,7 @@ pub fn happy_calls() -> Vec<(&'static str, usize, f64)> {
         redundancy: 1,
         sources: vec![endpoint].try_into().unwrap_or_default(),
         security: Default::default(),
+        requirements: Default::default(),
     };
     let bid = Bid {
         price,

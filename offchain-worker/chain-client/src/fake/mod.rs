@@ -295,6 +295,14 @@ impl Chain for FakeChain {
         self.read(when, |state| state.providers.get(stash).cloned())
     }
 
+    async fn benchmarked(
+        &self,
+        when: When,
+        stash: &AccountId32,
+    ) -> Result<Option<surety_types::speed::MeasuredView>, ChainError> {
+        self.read(when, |state| state.gpu_proofs.measured.get(stash).copied())
+    }
+
     async fn providers(&self, when: When) -> Result<Vec<(AccountId32, ProviderRecord)>, ChainError> {
         self.read(when, |state| state.providers.clone().into_iter().collect())
     }

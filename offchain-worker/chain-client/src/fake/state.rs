@@ -412,6 +412,11 @@ impl FakeState {
         if self.bids.contains_key(&(task, stash.clone())) {
             return Err(fault("TaskAuction", "AlreadyBid"));
         }
+        let asked = self.tasks.get(&task).map(|task| task.spec.requirements);
+        let measured = self.gpu_proofs.measured.get(&stash);
+        if asked.is_some_and(|asked| !asked.are_met_by(measured)) {
+            return Err(fault("TaskAuction", "RequirementsUnmet"));
+        }
         if self.unlocked_stake(&stash) < self.lock {
             return Err(fault("TaskAuction", "NotBacked"));
         }

@@ -144,6 +144,7 @@ fn spec() -> TaskSpec {
             level: SecurityLevel::High,
             value_at_risk: 1,
         },
+        requirements: Default::default(),
     }
 }
 

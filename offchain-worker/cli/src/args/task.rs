@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum, builder::TypedValueParser, value_parser};
 use surety_types::{TaskId, limits};
 
-use super::SecurityArgs;
+use super::{RequirementArgs, SecurityArgs};
 use crate::{
     amount::Amount,
     decimal::{temperature, top_p},
@@ -62,6 +62,9 @@ pub struct SpecArgs {
     /// How closely it is watched.
     #[command(flatten)]
     pub security: SecurityArgs,
+    /// Who may compute it.
+    #[command(flatten)]
+    pub requirements: RequirementArgs,
     /// How to go on from the prompt.
     #[command(flatten)]
     pub generate: GenerateArgs,

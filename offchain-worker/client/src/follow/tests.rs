@@ -228,6 +228,7 @@ fn task(assignments: Vec<Assignment<AccountId, u128>>) -> TaskRecord {
             redundancy: 2,
             sources: vec![endpoint(9)].try_into().unwrap(),
             security: Default::default(),
+            requirements: Default::default(),
         },
         cap: 100,
         audits: surety_types::task::AuditTerms::default(),

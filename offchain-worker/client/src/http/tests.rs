@@ -136,6 +136,7 @@ impl World {
                 redundancy: 1,
                 sources: Default::default(),
                 security: Default::default(),
+                requirements: Default::default(),
             },
             cap: 100,
             audits: surety_types::task::AuditTerms::default(),

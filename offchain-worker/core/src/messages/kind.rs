@@ -152,6 +152,7 @@ impl Event {
             | Self::Measured { .. }
             | Self::Stake { .. }
             | Self::Money { .. }
+            | Self::Benchmarked { .. }
             | Self::CommitWindow { .. }
             | Self::OpeningWindow { .. }
             | Self::Barred { .. }

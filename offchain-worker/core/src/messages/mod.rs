@@ -10,6 +10,7 @@ use surety_proofs::SignedStatement;
 use surety_types::{
     ContentHash, ModelId, TaskId,
     model::Operation,
+    speed::MeasuredView,
     task::{ResultClaim, TaskSpec},
     trust::{AuditProof, DisputeId, ItemsFound, ItemsOpened, Refutation},
     view::BidTerms,
@@ -135,6 +136,11 @@ pub enum Event {
         /// Of the stash and its agent together, in plancks: whichever can pays for a call.
         free: Balance,
     },
+    /// What the chain's benchmark has measured of us. Without it, no task is bid for that asks for any of it.
+    Benchmarked {
+        /// Nothing where it never was, or that counts no more.
+        measured: Option<MeasuredView>,
+    },
     /// How long the chain gives a provider to compute and commit. Governance may have changed it.
     CommitWindow {
         /// In seconds.
@@ -150,8 +156,8 @@ pub enum Event {
         /// Our suspension or our time in jail lasts up to and including this time of the running clock.
         until: Option<BlockNumber>,
     },
-    /// Whether the journal is down to its reserve. What was promised is kept in that, so nothing new is
-    /// promised meanwhile.
+    /// Whether the journal is down to its reserve, or the machine is paused. What was promised is kept in
+    /// that, or was counted before, so nothing new is promised meanwhile.
     Room {
         /// It is.
         is_short: bool,

@@ -15,7 +15,7 @@ use super::{
     reserve::{demand_cost, demand_reserve},
 };
 use crate::{
-    Balance, EffectKind, Offer, Purpose, TaskSnapshot,
+    Balance, BlockNumber, EffectKind, Offer, Purpose, TaskSnapshot,
     provider_task::{ProviderTask, member},
 };
 
@@ -55,6 +55,8 @@ enum Share {
     Undecided,
     /// To be computed.
     Whole,
+    /// Done, but lost since: computed again by this time of the running clock, to show what is demanded.
+    Again(BlockNumber),
 }
 
 impl Provider {
@@ -77,8 +79,8 @@ impl Provider {
     /// nearest deadline, less all that is promised, and a third of that for what was not foreseen. What is
     /// bid for may be ours with the next block, with all of its time. Nothing where there is neither.
     pub(super) fn spare(&self) -> Option<u64> {
-        let blocks = |blocks: u32| {
-            u64::from(blocks)
+        let left_until = |until: BlockNumber| {
+            u64::from(until.saturating_sub(self.clocks.finalized.max(self.clocks.best)))
                 .saturating_mul(BLOCK_SECONDS.into())
                 .saturating_mul(1000)
         };
@@ -100,10 +102,9 @@ impl Provider {
                         | RoundPhase::Auditing { until }
                         | RoundPhase::Revealing { until },
                     ),
-                ) => Some(blocks(
-                    until.saturating_sub(self.clocks.finalized.max(self.clocks.best)),
-                )),
+                ) => Some(left_until(*until)),
                 (Share::Whole, _) => Some(0),
+                (Share::Again(until), _) => Some(left_until(until)),
             }
         });
         let nearest = nearest.min()?;
@@ -121,7 +122,7 @@ impl Provider {
     fn add_work(&self, load: &mut Load, millis: u64, lock: Balance, share: Share) {
         let millis = match share {
             Share::None => return,
-            Share::Whole => millis,
+            Share::Whole | Share::Again(_) => millis,
             Share::Undecided => {
                 load.locks = load.locks.saturating_add(lock);
                 millis.saturating_mul(self.config.undecided_percent.into()) / 100
@@ -131,7 +132,18 @@ impl Provider {
     }
 
     fn share(&self, entry: &ProviderTask, seen: &TaskSnapshot) -> Share {
-        if entry.result.is_some() || entry.has_given_up() || entry.absence.is_likely_over() {
+        if entry.has_given_up() || entry.absence.is_likely_over() {
+            return Share::None;
+        }
+        let again = entry.computed_again_by(seen, &self.config.stash, self.clocks.finalized);
+        match (self.share_promised(entry, seen), again) {
+            (Share::None, Some(until)) => Share::Again(until),
+            (share, _) => share,
+        }
+    }
+
+    fn share_promised(&self, entry: &ProviderTask, seen: &TaskSnapshot) -> Share {
+        if entry.result.is_some() {
             return Share::None;
         }
         match (&seen.task.state, &seen.round) {
@@ -172,6 +184,11 @@ impl Provider {
     /// The bid to make, if the work fits; it counts from now on.
     pub(super) fn bid_for(&self, snapshot: &TaskSnapshot, load: &mut Load) -> Option<Bid<Balance>> {
         let terms = snapshot.terms?;
+        let asked = &snapshot.task.spec.requirements;
+        // It would be refused, for a fee.
+        if !asked.are_met_by(self.role.benchmarked.as_ref()) {
+            return None;
+        }
         let Offer {
             price, seconds_ahead, ..
         } = self.config.policy.offer(&snapshot.task.spec)?;

@@ -12,6 +12,7 @@ use sp_crypto_hashing::twox_64;
 use surety_proofs::commitment;
 use surety_types::{
     ContentHash, TaskId,
+    speed::MeasuredView,
     task::{MemberProgress, ResultClaim},
     trust::{Content, Refutation},
 };
@@ -39,6 +40,8 @@ pub struct ProviderRole {
     free_stake: Option<Balance>,
     /// Money that is free for fees, where that is known.
     free_money: Option<Balance>,
+    /// What the chain has measured of us, where that counts.
+    benchmarked: Option<MeasuredView>,
     /// The chain takes no bid before its clock has passed this.
     barred_until: Option<BlockNumber>,
 }
@@ -291,6 +294,7 @@ impl Provider {
             } => self.role.speeds.measure(model, operation, units, millis),
             Event::Stake { free } => self.role.free_stake = Some(free),
             Event::Money { free } => self.role.free_money = Some(free),
+            Event::Benchmarked { measured } => self.role.benchmarked = measured,
             Event::CommitWindow { seconds } => self.config.commit_seconds = seconds,
             Event::Barred { until } => self.role.barred_until = until,
             // Taken before, and a verifier's.

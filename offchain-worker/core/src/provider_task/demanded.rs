@@ -65,4 +65,20 @@ impl ProviderTask {
         let all = wanted.into_iter().filter_map(of_part);
         all.take(SUPPLIED_AT_ONCE).collect()
     }
+
+    /// By when what is demanded of us has to be computed again, soonest first; nothing where all of it is
+    /// here, or only the input is to be fetched again.
+    pub fn computed_again_by(
+        &self,
+        seen: &TaskSnapshot,
+        stash: &AccountId,
+        clock: BlockNumber,
+    ) -> Option<BlockNumber> {
+        let is_lost = self.result.is_none()
+            || self.leaves.is_none()
+            || self.lost.iter().any(|content| *content != Content::Input);
+        let wanted = self.demanded(seen, stash, clock).into_iter();
+        let again = wanted.filter(|wanted| matches!(wanted.kind, EffectKind::Fetch | EffectKind::Compute));
+        again.map(|wanted| wanted.by).min().filter(|_| is_lost)
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use surety_types::trust::{Content, ContentPart};
 use surety_worker_core::Failure;
 
 use super::*;
@@ -319,4 +320,34 @@ fn nothing_is_to_spare_while_a_task_of_before_a_restart_was_not_read_yet() {
     assert_eq!(provider.spare_millis(), Some(0));
     see(&mut provider, 12, vec![bidding(1)]);
     assert!(provider.spare_millis().is_some_and(|spare| spare > 0));
+}
+
+#[test]
+fn what_is_computed_again_to_be_shown_leaves_no_more_to_spare_than_its_deadline_does() {
+    let part = ContentPart {
+        content: Content::Output,
+        part: 0,
+    };
+    let mut provider = provider(vec![lost::made()]);
+    see(&mut provider, 10, lost::demanded(part));
+    assert_eq!(provider.spare_millis(), None, "it is here");
+    let gone = Event::EffectFailed {
+        task: 1,
+        kind: EffectKind::Supply(part),
+        failure: Failure::Gone,
+    };
+    provider.step(10, gone);
+    // 80 blocks of two seconds, less ten seconds of computing and a third of that.
+    let spare = provider.spare_millis().unwrap();
+    assert!((140_000..160_000).contains(&spare), "{spare}");
+    see(&mut provider, 86, lost::demanded(part));
+    assert_eq!(provider.spare_millis(), Some(0));
+    provider.step(86, Event::InputReady { task: 1 });
+    let ready = Event::ResultReady {
+        task: 1,
+        claim: claim(1),
+        leaves: None,
+    };
+    provider.step(86, ready);
+    assert_eq!(provider.spare_millis(), None, "it is here again");
 }

@@ -5,7 +5,7 @@ use surety_worker_core::Failure;
 
 use super::*;
 
-fn made() -> Record {
+pub fn made() -> Record {
     let salt = H256([5; 32]);
     Record::ResultMade {
         task: 1,
@@ -17,7 +17,7 @@ fn made() -> Record {
 }
 
 /// Our result is open, and this part is demanded of us.
-fn demanded(part: ContentPart) -> Vec<TaskSnapshot> {
+pub fn demanded(part: ContentPart) -> Vec<TaskSnapshot> {
     let phase = RoundPhase::Challengeable {
         until: 100,
         verdict: Verdict::Failed(FailureReason::NoAgreement),

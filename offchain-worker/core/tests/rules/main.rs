@@ -8,6 +8,7 @@ mod capacity;
 mod displaced;
 mod lost;
 mod money;
+mod requiring;
 mod unbacked;
 
 use sp_core::H256;
@@ -58,6 +59,7 @@ fn task(id: u64, state: TaskState<AccountId, u128, u32>) -> TaskSnapshot {
         redundancy: 2,
         sources: Default::default(),
         security: Default::default(),
+        requirements: Default::default(),
     };
     TaskSnapshot {
         id,

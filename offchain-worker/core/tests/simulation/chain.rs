@@ -255,6 +255,7 @@ impl Chain {
             redundancy: 1,
             sources: Default::default(),
             security: Default::default(),
+            requirements: Default::default(),
         };
         let state = TaskState::Bidding {
             until: self.clock + self.windows.bid,

@@ -85,6 +85,7 @@ pub fn auditing() -> TaskSnapshot {
         redundancy: 1,
         sources: Default::default(),
         security: Default::default(),
+        requirements: Default::default(),
     };
     let member = RoundMember {
         progress: MemberProgress::Committed(H256([4; 32])),

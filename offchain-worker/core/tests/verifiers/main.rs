@@ -45,6 +45,7 @@ fn auditing(id: u64, until: u32) -> TaskSnapshot {
         redundancy: 1,
         sources: Default::default(),
         security: Default::default(),
+        requirements: Default::default(),
     };
     let member = RoundMember {
         progress: MemberProgress::Committed(H256([4; 32])),

@@ -304,6 +304,8 @@ async fn what_cannot_be_read_is_looked_after_again_and_the_rest_meanwhile() {
     for _ in 0..2 {
         assert_eq!(events.recv().await, Some(Event::Stake { free: 1000 }));
         assert_eq!(events.recv().await, Some(Event::Barred { until: None }));
+        let unmeasured = Event::Benchmarked { measured: None };
+        assert_eq!(events.recv().await, Some(unmeasured));
         assert_eq!(events.recv().await, Some(Event::CommitWindow { seconds: 600 }));
         assert_eq!(
             events.recv().await,

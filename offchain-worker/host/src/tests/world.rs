@@ -277,6 +277,7 @@ impl World {
             redundancy: 1,
             sources: vec![endpoint("client")].try_into().unwrap(),
             security: Default::default(),
+            requirements: Default::default(),
         };
         let call = Call::PostTask { spec, cap: 1000 };
         let posted = self

@@ -32,6 +32,7 @@ fn spec(units_max: u32, redundancy: u32, security: Security) -> TaskSpec {
         redundancy,
         sources: Default::default(),
         security,
+        requirements: Default::default(),
     }
 }
 

@@ -10,6 +10,7 @@ mod places;
 mod pooled;
 mod posting;
 mod removing;
+mod requiring;
 mod reserves;
 mod settling;
 mod sweeping;

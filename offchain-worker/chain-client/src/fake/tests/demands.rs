@@ -39,6 +39,7 @@ impl Round {
             redundancy: 1,
             sources: Default::default(),
             security: Default::default(),
+            requirements: Default::default(),
         };
         let round = Self {
             chain,

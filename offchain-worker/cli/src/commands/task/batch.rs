@@ -153,6 +153,7 @@ impl ChainTasks {
             redundancy: self.terms.redundancy,
             sources: sources(&*self.plane).map_err(of_cli)?,
             security: self.terms.security,
+            requirements: Default::default(),
         };
         let account = self.signer.account();
         // The chain would say the same, and take a fee for it. Its operator can send it some.

@@ -76,6 +76,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         redundancy: args.spec.redundancy,
         sources: sources.clone(),
         security: args.spec.security.security(),
+        requirements: args.spec.requirements.requirements(),
     };
     context.out.step(what_becomes_public(operation));
     let started = Instant::now();
