@@ -9,6 +9,7 @@ from . import (
     chaos,
     devnet_runs,
     exact,
+    gpu_proofs,
     report,
     seconds,
     soak,
@@ -43,6 +44,7 @@ BENCHES = {
     "chaos": Bench(chaos.run, chaos.show),
     "burst": Bench(burst.run, burst.show),
     "devnet-runs": Bench(devnet_runs.run, devnet_runs.show),
+    "gpu-proofs": Bench(gpu_proofs.run, gpu_proofs.show),
     "upgrade": Bench(upgrade.run, upgrade.show),
     "validators": Bench(validators.run, validators.show, validators.PARTS),
 }

@@ -18,8 +18,8 @@ use surety_chain_client::{
 };
 use surety_gpu_proofs::{Openings, Plan, RoundStage, Run, seed};
 use tokio::{
-    sync::watch,
-    task::{JoinError, JoinSet, spawn_blocking},
+    sync::{Semaphore, watch},
+    task::{self, JoinError, JoinSet, spawn_blocking},
     time::timeout,
 };
 
@@ -44,6 +44,7 @@ const AGE_MS: u64 = 1_000;
 const TRIAL: Duration = Duration::from_secs(10);
 /// Calls of one promise that were refused in a block, and paid for.
 const REFUSALS_MAX: u32 = 3;
+
 /// What the machine is at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Task {
@@ -87,6 +88,10 @@ pub(crate) struct Desk {
     /// About how fast the machine is, in operations a second.
     speed: Option<u64>,
     work: Option<Work>,
+    /// Which of those that are away it is.
+    work_id: Option<task::Id>,
+    /// Held by the thread that computes, whatever became of whoever waits for it.
+    place: Arc<Semaphore>,
     away: JoinSet<Back>,
     sending: Option<Key>,
     /// Nothing is sent before a block of this height: those before it cannot show what was sent last.
@@ -110,6 +115,8 @@ impl Desk {
             runs: BTreeMap::new(),
             speed: None,
             work: None,
+            work_id: None,
+            place: Arc::new(Semaphore::new(1)),
             away: JoinSet::new(),
             sending: None,
             send_from: 0,
@@ -141,7 +148,10 @@ impl Desk {
                 Next::Back(Ok(back)) => self.take(back).await,
                 Next::Back(Err(error)) => {
                     tracing::error!(%error, "a part of the benchmark has ended by a defect");
-                    (self.work, self.sending) = (None, None);
+                    match self.work_id == Some(error.id()) {
+                        true => self.work = None,
+                        false => self.sending = None,
+                    }
                 }
                 Next::Stop => break,
             }
@@ -269,21 +279,25 @@ impl Desk {
         self.sending.is_none() && is_seen && refusals < REFUSALS_MAX
     }
 
-    fn start(&mut self, task: Task) -> Arc<AtomicBool> {
+    fn start(&mut self, task: Task) -> (Arc<Parts>, Arc<Semaphore>, Arc<AtomicBool>) {
         let stop = Arc::<AtomicBool>::default();
         let flag = stop.clone();
         self.work = Some(Work { task, stop });
-        flag
+        (self.parts.clone(), self.place.clone(), flag)
     }
 
     fn start_trial(&mut self) {
         if !self.parts.takes_part || self.speed.is_some() || self.work.is_some() {
             return;
         }
-        let (parts, stop) = (self.parts.clone(), self.start(Task::Trial));
-        self.away.spawn(async move {
-            Back::Tried(alone(&parts, TRIAL, move |parts| runs::trial(memory(parts)?, &stop)).await)
-        });
+        let (parts, place, stop) = self.start(Task::Trial);
+        let work = async move {
+            let tried = alone(&parts, place, TRIAL, move |parts| {
+                runs::trial(memory(parts, &stop)?, &stop)
+            });
+            Back::Tried(tried.await)
+        };
+        self.work_id = Some(self.away.spawn(work).id());
     }
 
     fn start_run(&mut self, key: Key, window_ms: u64, ends: Instant) {
@@ -300,15 +314,16 @@ impl Desk {
             seconds = time.as_secs(),
             "making a run for the benchmark"
         );
-        let (parts, stop, known) = (self.parts.clone(), self.start(Task::Make(key)), self.speed);
+        let ((parts, place, stop), known) = (self.start(Task::Make(key)), self.speed);
         let seed = seed(&key.1, key.0, &parts.stash);
-        self.away.spawn(async move {
-            let made = alone(&parts, time, move |parts| {
-                let speed = known.map_or_else(|| runs::trial(memory(parts)?, &stop), Ok)?;
-                runs::make(memory(parts)?, (&seed, speed), until, &stop)
+        let work = async move {
+            let made = alone(&parts, place, time, move |parts| {
+                let speed = known.map_or_else(|| runs::trial(memory(parts, &stop)?, &stop), Ok)?;
+                runs::make(memory(parts, &stop)?, (&seed, speed), until, &stop)
             });
             Back::Made(key, window_ms, made.await)
-        });
+        };
+        self.work_id = Some(self.away.spawn(work).id());
     }
 
     fn commit(&mut self, promise: &Promise, ends: Instant) {
@@ -451,6 +466,7 @@ impl Desk {
     }
 
     async fn forget(&mut self, key: Key) {
+        self.stop_show(key);
         if let Err(error) = self.write(self.journal.without(key)).await {
             // What is over is found to be that again.
             tracing::warn!(%error, "the journal of the benchmark cannot be written");
@@ -471,20 +487,27 @@ impl Desk {
     }
 }
 
-/// Computes while everything else on the machine stands aside.
+/// Computes while everything else on the machine stands aside, and no other run is made.
 async fn alone<T: Send + 'static>(
     parts: &Arc<Parts>,
+    place: Arc<Semaphore>,
     at_most: Duration,
     compute: impl FnOnce(&Parts) -> Result<T, Trouble> + Send + 'static,
 ) -> Result<T, Trouble> {
-    let _pause = parts.machine.pause(at_most).await.map_err(Trouble::NoPause)?;
+    let place = place.try_acquire_owned();
+    let place = place.map_err(|_| Trouble::NoPause("the run before it has not ended yet".into()))?;
+    let pause = parts.machine.pause(at_most).await.map_err(Trouble::NoPause)?;
     let parts = parts.clone();
-    let computed = spawn_blocking(move || compute(&parts));
+    let computed = spawn_blocking(move || {
+        // They end with the thread, not with whoever waits for it.
+        let _held = (pause, place);
+        compute(&parts)
+    });
     computed
         .await
         .map_err(|error| Trouble::Device(error.to_string()))?
 }
 
-fn memory(parts: &Parts) -> Result<(crate::RunMemory, u32), Trouble> {
-    parts.machine.memory().map_err(Trouble::Device)
+fn memory(parts: &Parts, stop: &Arc<AtomicBool>) -> Result<(crate::RunMemory, u32), Trouble> {
+    parts.machine.memory(stop).map_err(Trouble::Device)
 }

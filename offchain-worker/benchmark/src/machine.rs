@@ -1,5 +1,7 @@
 //! What runs are made on.
 
+use std::sync::{Arc, atomic::AtomicBool};
+
 use async_trait::async_trait;
 use sp_core::H256;
 use surety_gpu_proofs::{Job, Memory, Row};
@@ -17,11 +19,11 @@ pub trait Machine: Send + Sync {
     async fn pause(&self, at_most: std::time::Duration) -> Result<Pause, String>;
 
     /// What a run is made in, and how many rows there is memory for. It is dropped when the run is made.
-    /// Blocks.
+    /// While `stop` is set it may refuse to begin anything. Blocks.
     ///
     /// # Errors
     /// Why there is none.
-    fn memory(&self) -> Result<(RunMemory, u32), String>;
+    fn memory(&self, stop: &Arc<AtomicBool>) -> Result<(RunMemory, u32), String>;
 }
 
 /// What a run is made in, with its errors in words.

@@ -1,6 +1,6 @@
 //! What an operator sees, in Prometheus' terms.
 
-use prometheus::{Error, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, core::Collector};
+use prometheus::{Error, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, core::Collector};
 use surety_gpu_proofs::{MeasuredView, Tier};
 
 /// How a round went for this provider.
@@ -42,6 +42,7 @@ impl Outcome {
 #[derive(Clone)]
 pub struct Metrics {
     rounds: IntCounterVec,
+    stopped: IntCounter,
     giga_operations: IntGauge,
     memory: IntGauge,
     tier: IntGaugeVec,
@@ -67,6 +68,13 @@ impl Metrics {
         );
         Ok(Self {
             rounds,
+            stopped: keep(
+                registry,
+                IntCounter::new(
+                    "surety_benchmark_stopped_total",
+                    "Second runs, which make what is shown, that were stopped: they took too long.",
+                ),
+            )?,
             giga_operations: keep(
                 registry,
                 IntGauge::new(
@@ -87,6 +95,11 @@ impl Metrics {
 
     pub(crate) fn count(&self, outcome: Outcome) {
         self.rounds.with_label_values(&[outcome.name()]).inc();
+    }
+
+    /// A second run took longer than it may.
+    pub(crate) fn stopped(&self) {
+        self.stopped.inc();
     }
 
     /// What the chain has measured.

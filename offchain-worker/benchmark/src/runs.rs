@@ -30,6 +30,11 @@ pub(crate) enum Trouble {
     /// It was told to stop.
     #[error("it was stopped")]
     Stopped,
+    /// It has taken all the time that it may.
+    #[error(
+        "it took longer than it may, and was stopped: see what else uses the device, and whether heat slows it down"
+    )]
+    Late,
     /// Others need the machine.
     #[error("{0}")]
     NoPause(String),
@@ -64,10 +69,39 @@ impl From<Failure<Self>> for Trouble {
     }
 }
 
+/// Leave to go on.
+#[derive(Clone, Copy)]
+pub(crate) struct Leave<'a> {
+    /// True once it is to stop.
+    pub(crate) stop: &'a AtomicBool,
+    /// Nothing is begun later than this.
+    pub(crate) until: Option<Instant>,
+}
+
+impl Leave<'_> {
+    fn ask(self) -> Result<(), Trouble> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Trouble::Stopped);
+        }
+        match self.until.is_some_and(|until| until <= Instant::now()) {
+            true => Err(Trouble::Late),
+            false => Ok(()),
+        }
+    }
+
+    /// What a device's error comes to: one that was stopped has not failed.
+    fn trouble(self, why: String) -> Trouble {
+        match self.stop.load(Ordering::Relaxed) {
+            true => Trouble::Stopped,
+            false => Trouble::Device(why),
+        }
+    }
+}
+
 /// A device at work, watched.
 struct Watched<'a> {
     memory: &'a mut RunMemory,
-    stop: &'a AtomicBool,
+    leave: Leave<'a>,
     layer_began: &'a Cell<Instant>,
     random: SplitMix64,
     /// The row of this layer that is computed again.
@@ -75,10 +109,10 @@ struct Watched<'a> {
 }
 
 impl<'a> Watched<'a> {
-    fn new(memory: &'a mut RunMemory, stop: &'a AtomicBool, layer_began: &'a Cell<Instant>) -> Self {
+    fn new(memory: &'a mut RunMemory, leave: Leave<'a>, layer_began: &'a Cell<Instant>) -> Self {
         Self {
             memory,
-            stop,
+            leave,
             layer_began,
             random: SplitMix64::new(crate::random()),
             chosen: None,
@@ -88,9 +122,7 @@ impl<'a> Watched<'a> {
     /// The rows that one is computed from, as they are now.
     fn parents(&mut self, job: &Job, place: Place) -> Result<Vec<Row>, Trouble> {
         let parents = job.parents(place).into_iter();
-        parents
-            .map(|parent| self.memory.row(parent.row).map_err(Trouble::Device))
-            .collect()
+        parents.map(|parent| self.row(parent.row)).collect()
     }
 
     /// Whether a row, and the tree over its batch, are what the processor has from these parents.
@@ -101,7 +133,7 @@ impl<'a> Watched<'a> {
             return Err(differs);
         };
         let gathered = job.gather(place, [a, b, c, d].map(|parent| (parent, tag(parent))));
-        let made = self.memory.row(row).map_err(Trouble::Device)?;
+        let made = self.row(row)?;
         let mut columns = (0..).zip(made);
         if !columns.all(|(column, cell)| cell == job.cell(&gathered, column)) {
             return Err(differs);
@@ -110,7 +142,7 @@ impl<'a> Watched<'a> {
         if layer > LAYERS_MIN && job.plan().batch_rows() > 1024 {
             return Ok(());
         }
-        let digests = self.memory.digests().map_err(Trouble::Device)?;
+        let digests = self.digests()?;
         let index = row.checked_rem(job.plan().batch_rows()).unwrap_or_default();
         let expected = H256(blake2_256(&made.map(|cell| cell as u8)));
         let has_row = digests.get(index as usize) == Some(&expected);
@@ -125,16 +157,12 @@ impl Memory for Watched<'_> {
     type Error = Trouble;
 
     fn fill(&mut self, job: &Job) -> Result<(), Trouble> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Trouble::Stopped);
-        }
-        self.memory.fill(job).map_err(Trouble::Device)
+        self.leave.ask()?;
+        self.memory.fill(job).map_err(|why| self.leave.trouble(why))
     }
 
     fn step(&mut self, job: &Job, layer: u32, batch: u32) -> Result<H256, Trouble> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Trouble::Stopped);
-        }
+        self.leave.ask()?;
         if batch == 0 {
             self.layer_began.set(Instant::now());
             let is_looked_at = layer <= LAYERS_MIN || layer.is_multiple_of(LAYERS_MIN);
@@ -147,20 +175,22 @@ impl Memory for Watched<'_> {
             index.is_some_and(|index| index < job.plan().batch_rows())
         };
         let Some(place) = self.chosen.take_if(|place| is_here(&*place)) else {
-            return self.memory.step(job, layer, batch).map_err(Trouble::Device);
+            let made = self.memory.step(job, layer, batch);
+            return made.map_err(|why| self.leave.trouble(why));
         };
         let parents = self.parents(job, place)?;
-        let root = self.memory.step(job, layer, batch).map_err(Trouble::Device)?;
+        let made = self.memory.step(job, layer, batch);
+        let root = made.map_err(|why| self.leave.trouble(why))?;
         self.check(job, place, &parents, &root)?;
         Ok(root)
     }
 
     fn digests(&mut self) -> Result<Vec<H256>, Trouble> {
-        self.memory.digests().map_err(Trouble::Device)
+        self.memory.digests().map_err(|why| self.leave.trouble(why))
     }
 
     fn row(&mut self, row: u32) -> Result<Row, Trouble> {
-        self.memory.row(row).map_err(Trouble::Device)
+        self.memory.row(row).map_err(|why| self.leave.trouble(why))
     }
 }
 
@@ -169,11 +199,11 @@ impl Memory for Watched<'_> {
 fn run_watched(
     memory: &mut RunMemory,
     (rows, seed): (u32, &H256),
-    stop: &AtomicBool,
+    leave: Leave<'_>,
     mut goes_on: impl FnMut(u32, Duration) -> bool,
 ) -> Result<Run, Trouble> {
     let layer_began = Cell::new(Instant::now());
-    let mut watched = Watched::new(memory, stop, &layer_began);
+    let mut watched = Watched::new(memory, leave, &layer_began);
     Ok(run(&mut watched, rows, seed, |layers| {
         goes_on(layers, layer_began.get().elapsed())
     })?)
@@ -190,10 +220,11 @@ fn speed(plan: Plan, took: Duration) -> u64 {
 /// How fast the machine is, about, in operations a second.
 pub(crate) fn trial((mut memory, rows_max): (RunMemory, u32), stop: &AtomicBool) -> Result<u64, Trouble> {
     let seed = H256(blake2_256(&crate::random().to_le_bytes()));
+    let leave = Leave { stop, until: None };
     let mut rows = BATCHES;
     loop {
         let began = Instant::now();
-        let made = run_watched(&mut memory, (rows, &seed), stop, |_, _| false)?;
+        let made = run_watched(&mut memory, (rows, &seed), leave, |_, _| false)?;
         let took = began.elapsed();
         let more = rows.saturating_mul(4);
         if took >= TRIAL || more > rows_max.min(ROWS_MAX) {
@@ -233,7 +264,8 @@ pub(crate) fn make(
 ) -> Result<(Run, u64), Trouble> {
     let began = Instant::now();
     let rows = rows(rows_max, known, until.saturating_duration_since(began)).ok_or(Trouble::TooSlow)?;
-    let run = run_watched(&mut memory, (rows, seed), stop, |_, took| {
+    let leave = Leave { stop, until: None };
+    let run = run_watched(&mut memory, (rows, seed), leave, |_, took| {
         Instant::now().checked_add(took).is_some_and(|then| then <= until)
     })?;
     let speed = speed(run.job().plan(), began.elapsed());
@@ -244,9 +276,9 @@ pub(crate) fn make(
 pub(crate) fn remake(
     memory: &mut RunMemory,
     (plan, seed, root): (Plan, &H256, &H256),
-    stop: &AtomicBool,
+    leave: Leave<'_>,
 ) -> Result<Run, Trouble> {
-    let run = run_watched(memory, (plan.rows, seed), stop, |layers, _| layers < plan.layers)?;
+    let run = run_watched(memory, (plan.rows, seed), leave, |layers, _| layers < plan.layers)?;
     match run.root() == root && run.job().plan() == plan {
         true => Ok(run),
         false => Err(Trouble::Unsound),
@@ -258,10 +290,10 @@ pub(crate) fn show(
     memory: &mut RunMemory,
     run: &Run,
     samples: &[Sample; SAMPLES],
-    stop: &AtomicBool,
+    leave: Leave<'_>,
 ) -> Result<Openings, Trouble> {
     let layer_began = Cell::new(Instant::now());
-    let mut watched = Watched::new(memory, stop, &layer_began);
+    let mut watched = Watched::new(memory, leave, &layer_began);
     let openings = open(&mut watched, run, samples)?;
     verify_all(run.job(), run.root(), samples, &openings).map_err(|_| Trouble::Unsound)?;
     Ok(openings)
@@ -269,7 +301,34 @@ pub(crate) fn show(
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZero;
+
+    use surety_gpu_proofs::Processor;
+
     use super::*;
+    use crate::in_words;
+
+    #[test]
+    fn nothing_is_computed_after_the_time_for_it() {
+        let mut memory = in_words(Processor::new(NonZero::<usize>::MIN), |_| String::new());
+        let plan = Plan {
+            rows: BATCHES,
+            layers: LAYERS_MIN,
+        };
+        let stop = AtomicBool::new(false);
+        let leave = |until| Leave {
+            stop: &stop,
+            until: Some(until),
+        };
+        let mut made = |until| {
+            let zero = H256::zero();
+            remake(&mut memory, (plan, &zero, &zero), leave(until)).err()
+        };
+        let now = Instant::now();
+        assert_eq!(made(now), Some(Trouble::Late));
+        // It is none of a root of zeros.
+        assert_eq!(made(now + Duration::from_secs(600)), Some(Trouble::Unsound));
+    }
 
     #[test]
     fn runs_are_as_large_as_memory_and_time_allow_and_none_is_begun_that_cannot_end() {

@@ -394,13 +394,13 @@ impl<C: Core> Host<C> {
         Ok(())
     }
 
-    /// Tells the core before each event whether there is room for new promises. Whether there is again is
-    /// looked at in each block: that takes the reserve up anew.
+    /// Tells the core before each event whether there is room for new promises: on disk, and in time, which a
+    /// pause takes. Whether there is again is looked at in each block: that takes the reserve up anew.
     async fn see_room(&mut self, event: &Event, stop: &mut Stop) -> Result<()> {
         if self.is_short && !matches!(event, Event::Finalized { .. }) {
             return Ok(());
         }
-        let is_short = self.is_short_of_room();
+        let is_short = self.is_short_of_room() || self.tools.engines.pauses().lasts();
         if is_short != self.is_short {
             self.is_short = is_short;
             self.step(Event::Room { is_short }, stop).await?;

@@ -54,15 +54,30 @@ enum Spare {
 #[derive(Clone)]
 pub struct Pauses {
     pool: Weak<EnginePool>,
+    /// Other pools on the same machine.
+    others: Arc<Mutex<Vec<Weak<EnginePool>>>>,
     spare: Arc<Mutex<Spare>>,
+    lasts_until: Arc<Mutex<Option<Instant>>>,
 }
 
 /// While it is there, engines compute nothing but what a clock runs against.
-pub struct Pause(Vec<Ticket<()>>);
+pub struct Pause {
+    tickets: Vec<Ticket<()>>,
+    _lasting: Lasting,
+}
 
 impl Drop for Pause {
     fn drop(&mut self) {
-        self.0.iter().for_each(Ticket::cancel);
+        self.tickets.iter().for_each(Ticket::cancel);
+    }
+}
+
+/// What is promised meanwhile would have to wait for the end.
+struct Lasting(Arc<Mutex<Option<Instant>>>);
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -70,8 +85,29 @@ impl Pauses {
     pub(super) fn new(pool: &Arc<EnginePool>) -> Self {
         Self {
             pool: Arc::downgrade(pool),
+            others: Arc::default(),
             spare: Arc::new(Mutex::new(Spare::Unknown)),
+            lasts_until: Arc::default(),
         }
+    }
+
+    /// Has another pool on this machine stand aside as well.
+    pub fn add(&self, pool: &Arc<EnginePool>) {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        others.retain(|other| other.strong_count() > 0);
+        others.push(Arc::downgrade(pool));
+    }
+
+    /// Whether engines stand aside, or are asked to.
+    pub(super) fn lasts(&self) -> bool {
+        let until = *self.lasts_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn last(&self, time: Duration) -> Lasting {
+        let until = Instant::now().checked_add(time);
+        *self.lasts_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        Lasting(self.lasts_until.clone())
     }
 
     /// Takes note of how long nothing has to be computed from now on; nothing: as long as nobody says more.
@@ -97,28 +133,42 @@ impl Pauses {
     /// # Errors
     /// [`PauseError`]: nothing stands aside then.
     pub async fn begin(&self, at_most: Duration) -> Result<Pause, PauseError> {
-        match self.spare()? {
-            Some(spare) if spare < at_most.saturating_add(ASIDE) => {
-                return Err(PauseError::Promised { spare });
-            }
-            _ => {}
-        }
-        let tickets = {
-            let pool = self.pool.upgrade().ok_or(EngineError::Closed)?;
+        // From now on nothing more is bid for.
+        let lasting = self.last(at_most.saturating_add(ASIDE));
+        self.ensure_spare(at_most)?;
+        let aside = |pool: Arc<EnginePool>| {
             let drivers = pool.devices().len().max(1);
-            let jobs =
-                (0..drivers).map(|_| pool.work(Priority::Audit, move |sink| stand_aside(sink, at_most)));
-            jobs.collect::<Result<Vec<_>, _>>()?
+            (0..drivers)
+                .map(|_| pool.work(Priority::Audit, move |sink| stand_aside(sink, at_most)))
+                .collect::<Result<Vec<_>, _>>()
         };
+        let mut tickets = aside(self.pool.upgrade().ok_or(EngineError::Closed)?)?;
+        // The others do so when they can: no dispute over a channel keeps this provider from a run.
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let others = others.iter().filter_map(Weak::upgrade).map(aside);
+        let others = others.collect::<Result<Vec<_>, _>>()?;
         let all = async {
             for mut progress in tickets.iter().map(Ticket::progress).collect::<Vec<_>>() {
                 progress.wait_for(|progress| progress.done > 0).await?;
             }
             Ok::<_, tokio::sync::watch::error::RecvError>(())
         };
-        match timeout(ASIDE, all).await {
-            Ok(Ok(())) => Ok(Pause(tickets)),
-            Ok(Err(_)) | Err(_) => Err(PauseError::Busy),
+        let Ok(Ok(())) = timeout(ASIDE, all).await else {
+            return Err(PauseError::Busy);
+        };
+        // Something may have been promised meanwhile.
+        self.ensure_spare(at_most)?;
+        tickets.extend(others.into_iter().flatten());
+        Ok(Pause {
+            tickets,
+            _lasting: lasting,
+        })
+    }
+
+    fn ensure_spare(&self, at_most: Duration) -> Result<(), PauseError> {
+        match self.spare()? {
+            Some(spare) if spare < at_most.saturating_add(ASIDE) => Err(PauseError::Promised { spare }),
+            _ => Ok(()),
         }
     }
 }
@@ -168,6 +218,37 @@ mod tests {
         assert!(futures::poll!(&mut result).is_pending());
         drop(pause);
         result.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_is_computed_over_channels_waits_as_well() {
+        let ((_pool, pauses), (over_channels, _)) = (pauses(), pauses());
+        pauses.add(&over_channels);
+        pauses.note(None);
+        let pause = pauses.begin(LONG).await.unwrap();
+        let mut result = over_channels.work(Priority::Inference, |_| Ok(())).unwrap();
+        let urgent = over_channels.work(Priority::Urgent, |_| Ok(()));
+        urgent.unwrap().await.unwrap();
+        assert!(futures::poll!(&mut result).is_pending());
+        drop(pause);
+        result.await.unwrap();
+        // A pool that has ended holds up nothing.
+        drop(over_channels);
+        drop(pauses.begin(LONG).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn it_is_known_whether_a_pause_lasts() {
+        let (_pool, pauses) = pauses();
+        pauses.note(None);
+        assert!(!pauses.lasts());
+        let pause = pauses.begin(LONG).await.unwrap();
+        assert!(pauses.lasts());
+        drop(pause);
+        assert!(!pauses.lasts());
+        pauses.note(Some(Duration::ZERO));
+        assert!(pauses.begin(LONG).await.is_err());
+        assert!(!pauses.lasts(), "one that has not come about");
     }
 
     #[tokio::test]

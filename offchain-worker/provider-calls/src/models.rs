@@ -34,7 +34,7 @@ pub struct Models {
     loaded: BTreeMap<ModelId, Loaded>,
     /// One for each model that generates. They end with this.
     _servers: Vec<Server>,
-    pub(crate) pool: EnginePool,
+    pub(crate) pool: Arc<EnginePool>,
     /// No more jobs are handed to the pool than it takes.
     pub(crate) jobs: Semaphore,
 }
@@ -83,9 +83,14 @@ impl Models {
         Ok(Self {
             loaded,
             _servers: servers,
-            pool,
+            pool: Arc::new(pool),
             jobs: Semaphore::new(QUEUE),
         })
+    }
+
+    /// What makes vectors, and traces of what was cut: for pauses in which it stands aside.
+    pub const fn pool(&self) -> &Arc<EnginePool> {
+        &self.pool
     }
 
     pub(crate) fn get(&self, model: &ModelId) -> Option<&Loaded> {

@@ -1,6 +1,9 @@
 //! Shows what was drawn of runs that were committed to, by the last final block.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
 use sp_core::H256;
 use surety_chain_client::{BlockNumber, Call, ChainError, GpuRound, When};
@@ -8,7 +11,7 @@ use surety_exact::SplitMix64;
 use surety_gpu_proofs::{Openings, RoundStage, Run, RunView, draw, seed};
 use surety_types::BLOCK_SECONDS;
 
-use super::{Back, Desk, TRIAL, Task, alone, memory};
+use super::{Back, Desk, TRIAL, Task, Work, alone, memory};
 use crate::{
     journal::{Key, Promise},
     metrics::Outcome,
@@ -27,6 +30,8 @@ pub(super) struct Showing {
     not_before: Instant,
     try_from: Instant,
     tries: u32,
+    /// Whether the last try has ended for want of time.
+    is_late: bool,
     openings: Option<Box<Openings>>,
 }
 
@@ -98,6 +103,7 @@ impl Desk {
                 not_before: now.checked_add(pause).unwrap_or(now),
                 try_from: now,
                 tries: 0,
+                is_late: false,
                 openings: None,
             }
         });
@@ -134,6 +140,11 @@ impl Desk {
             }
             Err(trouble) => trouble,
         };
+        // Where there is no such pause to be had, the next one is as short as the first.
+        showing.is_late = trouble == Trouble::Late;
+        if showing.is_late {
+            self.parts.metrics.stopped();
+        }
         let now = Instant::now();
         showing.try_from = now.checked_add(SHOW_PAUSE).unwrap_or(now);
         let is_try = !matches!(trouble, Trouble::NoPause(_));
@@ -172,30 +183,57 @@ impl Desk {
             promise.clone(),
             self.runs.get(&promise.key()).cloned(),
         );
-        let (parts, stop) = (self.parts.clone(), self.start(Task::Show(key)));
+        let is_late = self.showing.get(&key).is_some_and(|showing| showing.is_late);
+        let (parts, place, stop) = self.start(Task::Show(key));
         tracing::info!(round = key.0, "making the run again, to show what was drawn");
-        // As long as it took, where that is known; twice where the run itself is lost.
+        // As long as it took, which was no longer than its window; twice where the run itself is lost, and
+        // twice that where it was not enough.
         let operations = promise.plan.operations();
-        let seconds = operations.checked_div(self.speed.unwrap_or(0)).unwrap_or(60);
-        let passes = if known.is_some() { 1 } else { 2 };
+        let known_speed = self.speed.unwrap_or(0);
+        let window = promise.window_ms.div_ceil(1000);
+        let seconds = operations.checked_div(known_speed).unwrap_or(window);
+        let passes: u64 = if known.is_some() { 1 } else { 2 };
+        let passes = passes.saturating_mul(if is_late { 2 } else { 1 });
         let time = Duration::from_secs(seconds.saturating_mul(passes).saturating_add(TRIAL.as_secs()));
-        self.away.spawn(async move {
-            let shown = alone(&parts, time, move |parts| {
-                let (mut memory, rows_max) = memory(parts)?;
+        let work = async move {
+            let shown = alone(&parts, place, time, move |parts| {
+                // No longer than the pause: what stands aside for it is promised after that.
+                let until = Instant::now().checked_add(time);
+                let leave = runs::Leave { stop: &stop, until };
+                let (mut memory, rows_max) = memory(parts, &stop)?;
                 if promise.plan.rows / 2 > rows_max {
                     return Err(Trouble::NoPause("less memory is free than the run takes".into()));
                 }
                 let seed = seed(&promise.entropy, promise.round, &promise.provider);
                 let run = match known {
                     Some(run) => run,
-                    None => runs::remake(&mut memory, (promise.plan, &seed, &promise.root), &stop)?,
+                    None => runs::remake(&mut memory, (promise.plan, &seed, &promise.root), leave)?,
                 };
                 let drawn = draw(promise.plan, &samples, promise.round, &promise.provider);
-                let openings = runs::show(&mut memory, &run, &drawn, &stop)?;
+                let openings = runs::show(&mut memory, &run, &drawn, leave)?;
                 Ok((run, openings))
             });
             Back::Shown(key, samples, shown.await)
-        });
+        };
+        self.work_id = Some(self.away.spawn(work).id());
+    }
+
+    /// Stops what is made to show a round that is over, or another fork's.
+    pub(super) fn stop_show(&self, key: Key) {
+        if let Some(Work {
+            task: Task::Show(shown),
+            stop,
+        }) = &self.work
+            && *shown == key
+            && !stop.swap(true, Ordering::Relaxed)
+        {
+            self.parts.metrics.stopped();
+            tracing::warn!(
+                round = key.0,
+                "the run that was to show this round is stopped, as there is nothing to show any more: see what \
+                 else uses the device, and whether heat slows it down"
+            );
+        }
     }
 
     pub(super) async fn over(&mut self, promise: &Promise, last: When) -> Result<(), ChainError> {

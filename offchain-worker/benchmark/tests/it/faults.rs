@@ -78,3 +78,46 @@ async fn a_commitment_that_the_chain_does_not_take_is_not_paid_for_again() {
     assert_eq!(world.attempts(), 1);
     provider.stop().await;
 }
+
+#[tokio::test]
+async fn a_device_that_has_become_slow_is_left_alone_once_there_is_nothing_to_show() {
+    let world = World::new().await;
+    let provider = world.start();
+    world.run_from(1);
+    world
+        .until("a commitment", |world| !world.commitments().is_empty())
+        .await;
+    world.bench.is_slow.store(true, Ordering::Relaxed);
+    let before = world.bench.pauses.load(Ordering::Relaxed);
+    world.close(1);
+    world.draw(1);
+    world.chain.finalize();
+    world
+        .until("a second run", |world| {
+            world.bench.pauses.load(Ordering::Relaxed) > before
+        })
+        .await;
+    world.end();
+    world
+        .until("a run stopped", |world| {
+            world.counts("not_shown", 1) && world.shows("surety_benchmark_stopped_total 1")
+        })
+        .await;
+    world
+        .until("a machine at rest", |world| world.bench.is_idle())
+        .await;
+    provider.stop().await;
+}
+
+#[tokio::test]
+async fn a_defect_of_one_run_is_not_the_end_of_others() {
+    let world = World::new().await;
+    world.bench.fails.store(true, Ordering::Relaxed);
+    let provider = world.start();
+    world.run_from(1);
+    world
+        .until("a commitment", |world| !world.commitments().is_empty())
+        .await;
+    assert!(!world.bench.fails.load(Ordering::Relaxed));
+    provider.stop().await;
+}

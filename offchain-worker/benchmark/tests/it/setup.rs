@@ -31,8 +31,20 @@ pub struct Bench {
     pub is_busy: AtomicBool,
     /// Whether each row has a wrong cell.
     pub errs: Arc<AtomicBool>,
+    /// Whether each batch takes a while.
+    pub is_slow: Arc<AtomicBool>,
+    /// Whether the next pause ends by a defect.
+    pub fails: AtomicBool,
     /// How often the machine was had alone.
     pub pauses: AtomicU32,
+    /// Whatever runs are made in has one more.
+    at_work: Arc<()>,
+}
+
+impl Bench {
+    pub fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.at_work) == 1
+    }
 }
 
 #[async_trait]
@@ -42,13 +54,16 @@ impl Machine for Bench {
             return Err("a promised result could be late".into());
         }
         self.pauses.fetch_add(1, Ordering::Relaxed);
+        assert!(!self.fails.swap(false, Ordering::Relaxed), "a defect");
         Ok(Box::new(()))
     }
 
-    fn memory(&self) -> Result<(RunMemory, u32), String> {
+    fn memory(&self, _: &Arc<AtomicBool>) -> Result<(RunMemory, u32), String> {
         let memory = Erring {
             processor: Processor::new(NonZero::<usize>::MIN),
             errs: self.errs.clone(),
+            is_slow: self.is_slow.clone(),
+            _at_work: self.at_work.clone(),
         };
         Ok((in_words(memory, |_| "there is no memory".into()), 64))
     }
@@ -57,6 +72,8 @@ impl Machine for Bench {
 struct Erring {
     processor: Processor,
     errs: Arc<AtomicBool>,
+    is_slow: Arc<AtomicBool>,
+    _at_work: Arc<()>,
 }
 
 impl Memory for Erring {
@@ -67,6 +84,9 @@ impl Memory for Erring {
     }
 
     fn step(&mut self, job: &Job, layer: u32, batch: u32) -> Result<H256, OutOfMemory> {
+        if self.is_slow.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
         self.processor.step(job, layer, batch)
     }
 

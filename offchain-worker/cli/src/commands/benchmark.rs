@@ -1,6 +1,11 @@
 //! The part of a provider that shows the chain how fast its machine is.
 
-use std::{num::NonZero, path::Path, sync::Arc, time::Duration};
+use std::{
+    num::NonZero,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use surety_benchmark::{Machine, Metrics, Parts, Pause, RunMemory, in_words};
@@ -82,7 +87,7 @@ impl Machine for Provided {
             .map_err(|error| error.to_string())
     }
 
-    fn memory(&self) -> std::result::Result<(RunMemory, u32), String> {
+    fn memory(&self, stop: &Arc<AtomicBool>) -> std::result::Result<(RunMemory, u32), String> {
         let Some(device) = self.devices.iter().next() else {
             let free =
                 machine::free_memory_bytes().ok_or("the system does not tell how much memory is free")?;
@@ -96,7 +101,7 @@ impl Machine for Provided {
             return Err(format!("{} is used no more: {why}", device.name()));
         }
         let number = device.number().ok_or("the device has no number")?;
-        let opened = open_device_memory(number, self.device_bytes_max, Arc::default());
+        let opened = open_device_memory(number, self.device_bytes_max, stop.clone());
         let opened = opened.map_err(|error| format!("{}: {error}", device.name()))?;
         let name = device.name().to_owned();
         let memory = in_words(opened.memory, move |error| format!("{name}: {error}"));

@@ -168,6 +168,7 @@ impl Calls {
             return Ok(None);
         };
         let models = Models::start(parts.engines, &parts.config).map_err(CallsError::from)?;
+        tools.engines.pauses().add(models.pool());
         let metrics = Metrics::new(tools.vitals.registry()).map_err(CallsError::from)?;
         let (telling, owed) = watch::channel(None);
         let parts = Parts {

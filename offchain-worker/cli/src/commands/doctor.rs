@@ -101,7 +101,10 @@ pub(super) async fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
 async fn check_worker(context: &Context, role: DoctorRole, checks: &mut Checks) {
     let key = check_key(context, checks);
     check_machine(context, role, checks);
-    devices::check_devices(context, role, checks).await;
+    let device = devices::check_devices(context, role, checks).await;
+    if role == DoctorRole::Provider {
+        devices::check_benchmark(context.config.provider.benchmark, device.as_deref(), checks);
+    }
     if role != DoctorRole::Client {
         check_models(context, checks).await;
     }

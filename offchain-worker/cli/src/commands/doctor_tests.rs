@@ -126,3 +126,19 @@ fn a_port_in_use_is_noticed() {
     let grades: Vec<Grade> = checks.0.iter().map(|check| check.grade).collect();
     assert_eq!(grades, [Grade::Warn, Grade::Ok, Grade::Fail]);
 }
+
+#[test]
+fn a_provider_is_told_whether_and_on_what_it_is_measured() {
+    use crate::config::Participation;
+
+    let told = |wanted, device| {
+        let mut checks = Checks::default();
+        devices::check_benchmark(wanted, device, &mut checks);
+        assert_eq!(grades(&checks), [("benchmark", Grade::Ok)]);
+        checks.0.remove(0).finding
+    };
+    assert!(told(Participation::Off, Some("a device")).starts_with("off"));
+    assert!(told(Participation::Auto, None).starts_with("off"));
+    assert!(told(Participation::Auto, Some("a device")).starts_with("on a device"));
+    assert!(told(Participation::On, None).starts_with("on the processor"));
+}

@@ -36,6 +36,8 @@ use wanted::{Room, Wanted};
 /// What a stash keeps for fees, its own and its agent's, and below what it is asked for that again.
 const FEES: Balance = 10 * SURE;
 const FEES_MIN: Balance = SURE;
+/// What is next for a provider.
+const PROVIDER_UP: &str = "surety provider up";
 
 /// What there is now. Amounts are in plancks, as text.
 #[derive(Debug, Serialize)]
@@ -121,7 +123,7 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
         memory_mib: device.memory_mib,
         reach,
         next: match role {
-            Role::Provider => "surety provider up",
+            Role::Provider => PROVIDER_UP,
             Role::Verifier => "surety verifier up",
         },
     };
@@ -365,6 +367,11 @@ impl Ready {
         }
         if let Some(reason) = &self.unestimated {
             rows.add_row(["may earn", reason]);
+        }
+        if self.next == PROVIDER_UP {
+            let measured = "where a device is used, several times a day, for half a minute: benchmark = \"off\" in \
+                            [provider] of config.toml for never, \"on\" for the processor, too";
+            rows.add_row(["measured", measured]);
         }
         rows.add_row(["next", self.next]);
         rows.to_string()
