@@ -138,10 +138,10 @@ pub fn goes_on<AccountId>(
     extends(held, later, shown)
 }
 
-/// Whether the longer statement counts a unit for each word that it says more, at the same price. What says
-/// more is a generation: embeddings are said at once.
+/// Whether the longer statement counts a unit for each word that it says more, at the same price: of nothing
+/// all is more. What says more is a generation: embeddings are said at once.
 fn counts_on<AccountId>(held: &ChunkStatement<AccountId>, later: &ChunkStatement<AccountId>) -> bool {
-    if later.bytes == held.bytes {
+    if later.bytes == held.bytes || held.is_void() {
         return true;
     }
     // The first word says how it ended, and costs nothing.

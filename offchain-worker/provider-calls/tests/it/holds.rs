@@ -17,15 +17,14 @@ use tokio::{
 
 use crate::world::{TOKEN, World};
 
-/// Of an answer of which nothing was heard but that its prompt was read.
+/// Of an answer of which nothing was heard.
 fn whatever(request: &Request) -> Says {
-    let units = request.work().prompt_tokens();
     Says::GoesOn(Heard {
         request: request.hash(),
         bytes: 0,
         output: content_hash(&[]),
-        units,
-        price: request.price(units).unwrap(),
+        units: 0,
+        price: 0,
     })
 }
 
@@ -171,11 +170,7 @@ async fn what_several_demand_takes_one_place_where_hardly_any_is_left() {
     let wanted = [2, 3].map(|seed| world.text(seed, 5, 100, 8));
     let says = wanted.each_ref().map(|wanted| whatever(&wanted.request));
     let [one, other] = wanted;
-    let mut calls = [client.ask(one).await, client.ask(other).await];
-    // Of each something is said, whose receipt has more than nothing.
-    for call in &mut calls {
-        assert!(client.hear(call).await && call.chunks > 0);
-    }
+    let calls = [client.ask(one).await, client.ask(other).await];
     world.chain.change(|state| {
         let mut batch = state.channels.batches[&first].clone();
         batch.window.until = 1_000_000;
