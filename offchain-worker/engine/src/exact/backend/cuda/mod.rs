@@ -335,7 +335,7 @@ mod tests {
 
     /// Who has the only slot waits for a part of its hashes, beneath which another pass was taken up.
     #[test]
-    fn a_pass_beneath_anothers_hashes_waits_for_no_slot() {
+    fn a_pass_beneath_the_hashes_of_another_waits_for_no_slot() {
         ends(2, |shared| {
             let is_taken_up = AtomicBool::new(false);
             show(shared, || {
