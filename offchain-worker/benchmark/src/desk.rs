@@ -1,6 +1,7 @@
 //! The one task that decides: by the best block what to compute and to commit to, by the last final one what
 //! to show ([`shows`]).
 
+mod alone;
 mod shows;
 
 use std::{
@@ -23,6 +24,7 @@ use tokio::{
     time::timeout,
 };
 
+use alone::{alone, memory};
 use shows::{Showing, Standing, standing};
 
 use crate::{
@@ -485,29 +487,4 @@ impl Desk {
         self.parts.metrics.count(outcome);
         self.forget(key).await;
     }
-}
-
-/// Computes while everything else on the machine stands aside, and no other run is made.
-async fn alone<T: Send + 'static>(
-    parts: &Arc<Parts>,
-    place: Arc<Semaphore>,
-    at_most: Duration,
-    compute: impl FnOnce(&Parts) -> Result<T, Trouble> + Send + 'static,
-) -> Result<T, Trouble> {
-    let place = place.try_acquire_owned();
-    let place = place.map_err(|_| Trouble::NoPause("the run before it has not ended yet".into()))?;
-    let pause = parts.machine.pause(at_most).await.map_err(Trouble::NoPause)?;
-    let parts = parts.clone();
-    let computed = spawn_blocking(move || {
-        // They end with the thread, not with whoever waits for it.
-        let _held = (pause, place);
-        compute(&parts)
-    });
-    computed
-        .await
-        .map_err(|error| Trouble::Device(error.to_string()))?
-}
-
-fn memory(parts: &Parts, stop: &Arc<AtomicBool>) -> Result<(crate::RunMemory, u32), Trouble> {
-    parts.machine.memory(stop).map_err(Trouble::Device)
 }

@@ -36,6 +36,7 @@ use codec::{Decode, Encode};
 use scale_info::TypeInfo;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
+use surety_types::speed::MeasuredView;
 use surety_types::trust::{DisputeId, SlashId};
 use surety_types::{ContentHash, ModelId, TaskId};
 
@@ -345,11 +346,7 @@ impl Chain for RpcChain {
         self.0.read(when, Entry::Providers, &[stash.as_ref()]).await
     }
 
-    async fn benchmarked(
-        &self,
-        when: When,
-        stash: &AccountId32,
-    ) -> Result<Option<surety_types::speed::MeasuredView>, ChainError> {
+    async fn benchmarked(&self, when: When, stash: &AccountId32) -> Result<Option<MeasuredView>, ChainError> {
         surety_chain_client::GpuProofsChain::measured(self, when, stash).await
     }
 

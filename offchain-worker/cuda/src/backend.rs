@@ -84,6 +84,42 @@ pub struct Product<'a, M> {
     pub batch: u32,
 }
 
+impl<'a, M> Argument<'a, M> {
+    /// The same, of memory that is a part of this.
+    pub(crate) fn of<N>(&self, part: impl Fn(&'a M) -> &'a N) -> Argument<'a, N> {
+        match self {
+            Self::Memory(memory) => Argument::Memory(part(memory)),
+            Self::Table(pieces) => Argument::Table(pieces.iter().map(|piece| part(piece)).collect()),
+            Self::Null => Argument::Null,
+            Self::U32(value) => Argument::U32(*value),
+            Self::U64(value) => Argument::U64(*value),
+            Self::F32(value) => Argument::F32(*value),
+        }
+    }
+}
+
+impl<'a, M> Product<'a, M> {
+    /// The same, of memory that is a part of this.
+    pub(crate) fn of<N>(&self, part: impl Fn(&'a M) -> &'a N) -> Product<'a, N> {
+        Product {
+            a: part(self.a),
+            b: part(self.b),
+            b_from: self.b_from,
+            c: part(self.c),
+            m: self.m,
+            n: self.n,
+            k: self.k,
+            a_row: self.a_row,
+            a_stride: self.a_stride,
+            b_row: self.b_row,
+            b_stride: self.b_stride,
+            c_row: self.c_row,
+            c_stride: self.c_stride,
+            batch: self.batch,
+        }
+    }
+}
+
 /// Memory of the computer into which a machine copies beside its other work.
 pub trait Landing: std::fmt::Debug + Send + 'static {
     /// Bytes that it has room for.

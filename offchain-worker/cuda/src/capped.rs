@@ -79,37 +79,13 @@ impl<M: GpuBackend> GpuBackend for Capped<M> {
     ) -> Result<(), Error> {
         let arguments: Vec<_> = arguments
             .iter()
-            .map(|argument| match *argument {
-                Argument::Memory(capped) => Argument::Memory(&capped.memory),
-                Argument::Table(ref table) => {
-                    Argument::Table(table.iter().map(|capped| &capped.memory).collect())
-                }
-                Argument::Null => Argument::Null,
-                Argument::U32(value) => Argument::U32(value),
-                Argument::U64(value) => Argument::U64(value),
-                Argument::F32(value) => Argument::F32(value),
-            })
+            .map(|argument| argument.of(|capped| &capped.memory))
             .collect();
         self.machine.launch(kernel, shape, &arguments)
     }
 
     fn product(&mut self, product: &Product<'_, Self::Memory>) -> Result<bool, Error> {
-        self.machine.product(&Product {
-            a: &product.a.memory,
-            b: &product.b.memory,
-            b_from: product.b_from,
-            c: &product.c.memory,
-            m: product.m,
-            n: product.n,
-            k: product.k,
-            a_row: product.a_row,
-            a_stride: product.a_stride,
-            b_row: product.b_row,
-            b_stride: product.b_stride,
-            c_row: product.c_row,
-            c_stride: product.c_stride,
-            batch: product.batch,
-        })
+        self.machine.product(&product.of(|capped| &capped.memory))
     }
 
     fn landing(&mut self, bytes: usize) -> Result<Option<M::Landing>, Error> {

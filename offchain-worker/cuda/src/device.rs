@@ -4,6 +4,9 @@
     reason = "kernels and library calls take raw addresses; what each one needs is said where it is called"
 )]
 
+mod graph;
+mod landing;
+
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
 use cudarc::{
@@ -12,8 +15,8 @@ use cudarc::{
         sys::{cublasComputeType_t, cublasGemmAlgo_t, cublasOperation_t, cublasStatus_t, cudaDataType},
     },
     driver::{
-        self, CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaModule, CudaSlice, CudaStream, DevicePtr,
-        DeviceRepr, DriverError, LaunchConfig, PinnedHostSlice, PushKernelArg,
+        self, CudaContext, CudaEvent, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr,
+        DriverError, LaunchConfig, PushKernelArg,
         sys::{CUdevice_attribute, CUevent_flags, CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode},
     },
     nvrtc::{self, CompileError, CompileOptions, Ptx},
@@ -22,8 +25,11 @@ use surety_exact::GROUP;
 
 use crate::{
     Error,
-    backend::{Argument, Capture, GpuBackend, Landing, OPTIONS, Product, SOURCE, Shape, TABLE},
+    backend::{Argument, Capture, GpuBackend, OPTIONS, Product, SOURCE, Shape, TABLE},
 };
+
+pub use graph::Graph;
+pub use landing::PinnedLanding;
 
 /// CUDA 12.0: the oldest driver that the compilers in use write for.
 const DRIVER_MIN: i32 = 12_000;
@@ -62,46 +68,6 @@ pub struct Device {
     recorder: Option<Arc<CudaStream>>,
     is_recording: bool,
 }
-
-/// Page-locked memory of the computer.
-#[derive(Debug)]
-pub struct PinnedLanding {
-    memory: PinnedHostSlice<u8>,
-    /// The end of what was copied into it last.
-    arrived: Arc<CudaEvent>,
-}
-
-impl Landing for PinnedLanding {
-    fn room(&self) -> usize {
-        self.memory.len()
-    }
-
-    fn wait(&mut self, bytes: usize) -> Result<&[u8], Error> {
-        self.arrived.synchronize().map_err(failed)?;
-        let all = self.memory.as_slice().map_err(failed)?;
-        all.get(..bytes).ok_or_else(too_large)
-    }
-}
-
-impl Drop for PinnedLanding {
-    fn drop(&mut self) {
-        // The device may still write into it. Where it has vanished it does not.
-        self.arrived.synchronize().ok();
-    }
-}
-
-/// Launches as the driver has recorded them.
-pub struct Graph(CudaGraph);
-
-impl std::fmt::Debug for Graph {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Graph")
-    }
-}
-
-// SAFETY: the driver asks that a graph is used by one thread at a time, whichever. It is reached only through
-// the device that records and replays it, by `&mut`, and only its owner drops it.
-unsafe impl Send for Graph {}
 
 impl Device {
     /// The device of a number, from 0.

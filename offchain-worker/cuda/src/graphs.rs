@@ -293,12 +293,10 @@ impl<M: Capture> GpuBackend for Graphs<M> {
         if !self.is_on || self.refused.is_some() || self.list.is_too_long {
             // What waits comes first; nothing does where graphs are off.
             self.end_list()?;
-            let mut words = Vec::new();
-            let held: Vec<_> = arguments
+            let arguments: Vec<_> = arguments
                 .iter()
-                .map(|argument| Held::new(argument, &mut words))
+                .map(|argument| argument.of(|piece| &*piece.memory))
                 .collect();
-            let arguments: Vec<_> = held.iter().map(Held::argument).collect();
             return self.machine.launch(kernel, shape, &arguments);
         }
         let added = self.list.add(kernel, shape, arguments);
@@ -319,22 +317,7 @@ impl<M: Capture> GpuBackend for Graphs<M> {
 
     fn product(&mut self, product: &Product<'_, Self::Memory>) -> Result<bool, Error> {
         self.end_list()?;
-        self.machine.product(&Product {
-            a: &product.a.memory,
-            b: &product.b.memory,
-            b_from: product.b_from,
-            c: &product.c.memory,
-            m: product.m,
-            n: product.n,
-            k: product.k,
-            a_row: product.a_row,
-            a_stride: product.a_stride,
-            b_row: product.b_row,
-            b_stride: product.b_stride,
-            c_row: product.c_row,
-            c_stride: product.c_stride,
-            batch: product.batch,
-        })
+        self.machine.product(&product.of(|piece| &*piece.memory))
     }
 
     fn landing(&mut self, bytes: usize) -> Result<Option<M::Landing>, Error> {

@@ -291,16 +291,23 @@ impl Heard {
 }
 
 impl Wanted {
-    /// What of the price of a demand is its provider's when it is shown by this receipt; the rest comes back.
-    /// Half, which is less than the shortest costs to show. Of the other half as much as of a whole segment
-    /// is shown, where an answer broke off: that costs more than it pays, too.
-    pub fn borne<AccountId>(
+    /// What of the price of a demand is its provider's when it is shown; the rest comes back. Half, which is
+    /// less than the shortest costs to show. Of the other half as much as of a whole segment had to be shown
+    /// ([`Self::bytes_shown`]): that costs more than it pays, too.
+    pub fn borne(price: u128, bytes_shown: u32) -> u128 {
+        let half = price / 2;
+        let more = half
+            .saturating_mul(bytes_shown.into())
+            .checked_div(SEGMENT_BYTES.into());
+        half.saturating_add(more.unwrap_or(0).min(half))
+    }
+
+    /// Bytes of a segment that had to be shown beside the receipt that meets this.
+    pub fn bytes_shown<AccountId>(
         &self,
-        price: u128,
         receipt: &ChunkStatement<AccountId>,
         shown: Option<&SegmentOpening>,
-    ) -> u128 {
-        let half = price / 2;
+    ) -> u32 {
         let segment = match self {
             Self::Receipt {
                 says: Says::GoesOn(heard),
@@ -308,9 +315,7 @@ impl Wanted {
             } => heard.segment_in(receipt).and(shown),
             Self::Receipt { .. } | Self::Point { .. } => None,
         };
-        let bytes = segment.map_or(0, |segment| segment.bytes.len() as u128);
-        let more = half.saturating_mul(bytes).checked_div(SEGMENT_BYTES.into());
-        half.saturating_add(more.unwrap_or(0).min(half))
+        segment.map_or(0, |segment| segment.bytes.len() as u32)
     }
 
     /// Whether both are about one receipt, or one point.

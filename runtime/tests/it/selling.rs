@@ -8,9 +8,10 @@ use sp_core::H256;
 use sp_runtime::{BuildStorage, FixedPointNumber, FixedU128, Permill};
 use surety_audit_economics::channels::POINTS_MEAN_MAX;
 use surety_channels::{
-    Batch, BatchEntry, Batched, ChunkStatement, End, Ending, ReceiptLeaf, SignedChunkStatement,
+    Batch, BatchEntry, Batched, ChunkStatement, End, Ending, ReceiptLeaf, SignedChunkStatement, view::Wanted,
 };
 use surety_pallet_channels::Call;
+use surety_proofs::{SEGMENT_BYTES, SegmentOpening};
 use surety_runtime::{
     Balance, Balances, Parameters, Runtime, RuntimeCall, RuntimeParameters, System, TransactionPayment,
     configs::channels::{LevyPot, Pay, Policy, Rates},
@@ -226,13 +227,15 @@ fn shortest() -> Batched<surety_runtime::AccountId> {
 #[test]
 fn nobody_lives_on_being_asked_to_show_what_it_did_not_batch() {
     let mut chain = Chain::new("testnet");
-    let show: RuntimeCall = Call::show_receipt {
-        demander: account(PROVIDERS[1].stash),
-        batch: 0,
-        receipt: Box::new(shortest()),
-        shown: None,
-    }
-    .into();
+    let show = |shown: Option<SegmentOpening>| -> RuntimeCall {
+        Call::show_receipt {
+            demander: account(PROVIDERS[1].stash),
+            batch: 0,
+            receipt: Box::new(shortest()),
+            shown,
+        }
+        .into()
+    };
     let demand: RuntimeCall = Call::demand_receipt {
         held: Box::new(SignedChunkStatement {
             statement: shortest().statement,
@@ -252,8 +255,13 @@ fn nobody_lives_on_being_asked_to_show_what_it_did_not_batch() {
             TransactionPayment::compute_fee(length as u32, &info, 0)
         };
         let price = channels::DemandPrice::get();
-        assert!(price / 2 < fee(show.clone()), "{price} {}", fee(show));
-        assert!(fee(demand) > 0);
+        // Of an output of one segment, which no path leads from: nothing else that has so many bytes is shorter.
+        for bytes in [0, 1, 100, SEGMENT_BYTES] {
+            let shown = SegmentOpening::new(&vec![7; bytes as usize], 0);
+            let (paid, fee) = (Wanted::borne(price, bytes), fee(show(shown)));
+            assert!(paid < fee, "{bytes} bytes: {paid} of {price} for a fee of {fee}");
+        }
+        assert!(fee(demand.clone()) > 0);
     });
 }
 

@@ -30,6 +30,7 @@ use sp_crypto_hashing::blake2_256;
 use sp_runtime::FixedU128;
 use surety_types::{
     ContentHash, ModelId, TaskId,
+    speed::MeasuredView,
     trust::{DisputeId, SlashId},
 };
 use tokio::sync::watch;
@@ -295,11 +296,7 @@ impl Chain for FakeChain {
         self.read(when, |state| state.providers.get(stash).cloned())
     }
 
-    async fn benchmarked(
-        &self,
-        when: When,
-        stash: &AccountId32,
-    ) -> Result<Option<surety_types::speed::MeasuredView>, ChainError> {
+    async fn benchmarked(&self, when: When, stash: &AccountId32) -> Result<Option<MeasuredView>, ChainError> {
         self.read(when, |state| state.gpu_proofs.measured.get(stash).copied())
     }
 

@@ -36,8 +36,6 @@ use wanted::{Room, Wanted};
 /// What a stash keeps for fees, its own and its agent's, and below what it is asked for that again.
 const FEES: Balance = 10 * SURE;
 const FEES_MIN: Balance = SURE;
-/// What is next for a provider.
-const PROVIDER_UP: &str = "surety provider up";
 
 /// What there is now. Amounts are in plancks, as text.
 #[derive(Debug, Serialize)]
@@ -60,6 +58,8 @@ struct Ready {
     #[serde(skip)]
     unestimated: Option<String>,
     next: &'static str,
+    #[serde(skip)]
+    is_provider: bool,
 }
 
 pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Result<()> {
@@ -123,9 +123,10 @@ pub(super) async fn run(context: &Context, role: Role, args: &InitArgs) -> Resul
         memory_mib: device.memory_mib,
         reach,
         next: match role {
-            Role::Provider => PROVIDER_UP,
+            Role::Provider => "surety provider up",
             Role::Verifier => "surety verifier up",
         },
+        is_provider: role == Role::Provider,
     };
     context.out.result(&ready, || ready.text())
 }
@@ -368,7 +369,7 @@ impl Ready {
         if let Some(reason) = &self.unestimated {
             rows.add_row(["may earn", reason]);
         }
-        if self.next == PROVIDER_UP {
+        if self.is_provider {
             let measured = "where a device is used, several times a day, for half a minute: benchmark = \"off\" in \
                             [provider] of config.toml for never, \"on\" for the processor, too";
             rows.add_row(["measured", measured]);

@@ -351,3 +351,21 @@ fn what_is_computed_again_to_be_shown_leaves_no_more_to_spare_than_its_deadline_
     provider.step(86, ready);
     assert_eq!(provider.spare_millis(), None, "it is here again");
 }
+
+#[test]
+fn who_has_lost_its_journal_is_spared_no_time_beyond_its_round_whatever_is_demanded() {
+    let part = ContentPart {
+        content: Content::Output,
+        part: 0,
+    };
+    let mut provider = provider(Vec::new());
+    let mut demanded = lost::demanded(part);
+    for snapshot in &mut demanded {
+        let committed = MemberProgress::Committed(H256([4; 32]));
+        let asked = running(1, committed, RoundPhase::Revealing { until: 40 });
+        (snapshot.task, snapshot.round) = (asked.task, asked.round);
+    }
+    see(&mut provider, 10, demanded);
+    // 30 blocks of two seconds: the demand has 80.
+    assert!(provider.spare_millis().is_some_and(|spare| spare <= 60_000));
+}

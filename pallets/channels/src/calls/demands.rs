@@ -149,8 +149,8 @@ impl<T: Config> Pallet<T> {
                 Err(NotMet::Other) => None,
             });
         let wanted = one.ok_or(Error::<T>::NotDemanded)??;
-        let borne = |price| wanted.borne(price, said, shown);
-        Self::show(&provider, demander, |of| of == wanted, borne)
+        let bytes = wanted.bytes_shown(said, shown);
+        Self::show(&provider, demander, |of| of == wanted, bytes)
     }
 
     pub(crate) fn do_show_point(
@@ -191,7 +191,7 @@ impl<T: Config> Pallet<T> {
             };
             Self::change_batch(&provider, batch, |record| record.window.strike(unchecked));
         }
-        Self::show(&provider, demander, is_in_it, |price| price / 2)
+        Self::show(&provider, demander, is_in_it, 0)
     }
 
     pub(crate) fn do_end_demand(provider: T::AccountId, demander: &T::AccountId) -> DispatchResult {
@@ -237,13 +237,13 @@ impl<T: Config> Pallet<T> {
             }
     }
 
-    /// A provider has shown what somebody demands of it, as far as `is_shown` and in time, and has `borne` of
-    /// each price for that.
+    /// A provider has shown what somebody demands of it, as far as `is_shown` and in time, and so many bytes
+    /// beside it.
     fn show(
         provider: &T::AccountId,
         demander: &T::AccountId,
         is_shown: impl Fn(&Wanted) -> bool,
-        borne: impl Fn(u128) -> u128,
+        bytes: u32,
     ) -> DispatchResult {
         let demands = Demands::<T>::get(provider, demander).ok_or(Error::<T>::NotDemanded)?;
         let now = Self::now();
@@ -261,8 +261,7 @@ impl<T: Config> Pallet<T> {
         ensure!(!shown.is_empty(), refusal);
         Self::keep_demands(provider, demander, left);
         for demand in shown {
-            let borne = borne(demand.price);
-            Self::meet(provider, demander, demand, Some(borne));
+            Self::meet(provider, demander, demand, Some(bytes));
         }
         Ok(())
     }
@@ -288,20 +287,21 @@ impl<T: Config> Pallet<T> {
         Ok(shown.ok_or(Error::<T>::BadOpening)?.start)
     }
 
-    /// Ends a demand that is not kept any more. When it was shown, its provider has `borne` of its price, if
-    /// its account can take that.
+    /// Ends a demand that is not kept any more. When it was shown, with so many bytes beside it, its provider
+    /// is paid for that, if its account can take it.
     fn meet(
         provider: &T::AccountId,
         demander: &T::AccountId,
         demand: Demand<T::AccountId>,
-        borne: Option<u128>,
+        shown: Option<u32>,
     ) {
-        asset::pay_out_price::<T>(provider, borne.unwrap_or(0), &demand.by, demand.price);
+        let borne = shown.map_or(0, |bytes| Wanted::borne(demand.price, bytes));
+        asset::pay_out_price::<T>(provider, borne, &demand.by, demand.price);
         Standings::<T>::mutate_extant(provider, |provider| {
             provider.demands = provider.demands.saturating_sub(1);
         });
         match demand.wanted {
-            Wanted::Receipt { channel, .. } => Self::end_hold(channel, borne.is_some()),
+            Wanted::Receipt { channel, .. } => Self::end_hold(channel, shown.is_some()),
             Wanted::Point { batch, .. } => Self::change_batch(provider, batch, |record| {
                 record.window.disputes = record.window.disputes.saturating_sub(1);
             }),

@@ -159,8 +159,8 @@ impl FakeState {
             Err(NotMet::Other) => None,
         });
         let wanted = one.ok_or_else(|| refused("NotDemanded"))??;
-        let borne = wanted.borne(self.channels.rules.demand_price, said, shown);
-        self.show(&provider, demander, |of| *of == wanted, borne)
+        let bytes = wanted.bytes_shown(said, shown);
+        self.show(&provider, demander, |of| *of == wanted, bytes)
     }
 
     /// A round is opened about it, which the test ends with [`FakeState::decide_receipt`]. All models are
@@ -193,8 +193,7 @@ impl FakeState {
             Err(error) if error == refused("AlreadyDisputed") => Vec::new(),
             Err(error) => return Err(error),
         };
-        let borne = self.channels.rules.demand_price / 2;
-        events.extend(self.show(&provider, demander, is_in_it, borne)?);
+        events.extend(self.show(&provider, demander, is_in_it, 0)?);
         Ok(events)
     }
 
@@ -226,14 +225,14 @@ impl FakeState {
         provider.ok_or_else(|| refused("NotAgent"))
     }
 
-    /// A provider has shown what somebody demands of it, as far as `is_shown` and in time, and has `borne` of
-    /// each price for that.
+    /// A provider has shown what somebody demands of it, as far as `is_shown` and in time, and so many bytes
+    /// beside it.
     fn show(
         &mut self,
         provider: &AccountId32,
         demander: &AccountId32,
         is_shown: impl Fn(&Wanted) -> bool,
-        borne: u128,
+        bytes: u32,
     ) -> Applied {
         let key = (provider.clone(), demander.clone());
         let demands = self.channels.demands.get(&key).cloned();
@@ -250,7 +249,7 @@ impl FakeState {
         self.keep_demands(key, left);
         Ok(shown
             .iter()
-            .flat_map(|demand| self.meet(demand, Some(borne)))
+            .flat_map(|demand| self.meet(demand, Some(bytes)))
             .collect())
     }
 
@@ -274,12 +273,15 @@ impl FakeState {
         Ok(shown.ok_or_else(|| refused("BadOpening"))?.start)
     }
 
-    /// Ends a demand that is not kept any more. When it was shown, its provider has `borne` of its price, and
-    /// what it has kept back.
-    fn meet(&mut self, demand: &FakeDemand, borne: Option<u128>) -> Vec<ChainEvent> {
+    /// Ends a demand that is not kept any more. When it was shown, with so many bytes beside it, its provider
+    /// is paid for that, and has what it has kept back.
+    fn meet(&mut self, demand: &FakeDemand, shown: Option<u32>) -> Vec<ChainEvent> {
         let provider = &demand.view.provider;
         let price = self.channels.rules.demand_price;
-        let (is_shown, borne) = (borne.is_some(), borne.unwrap_or(0));
+        let (is_shown, borne) = (
+            shown.is_some(),
+            shown.map_or(0, |bytes| Wanted::borne(price, bytes)),
+        );
         self.pay(provider, borne);
         self.pay(&demand.by, price.saturating_sub(borne));
         self.change_standing(provider, |standing| {

@@ -17,7 +17,9 @@ use surety_model_trace::Op;
 
 use super::{
     super::{Decoder, Fault},
-    Machine, NormThere, Shared, linear, locked, normed_quantized, pass, product, products,
+    Machine, NormThere, Shared, linear, locked, normed_quantized, pass,
+    placed::Placed,
+    product, products,
     shown::{Left, Looking, Shown},
     shown_pass, table,
 };
@@ -68,13 +70,6 @@ struct Sequence<M: GpuBackend> {
     most: usize,
 }
 
-/// The positions of a pass's rows, and how many those are.
-struct Placed<M: GpuBackend> {
-    positions: Option<Numbers<M>>,
-    sequences: Option<Sequences<M>>,
-    count: usize,
-}
-
 /// A decoder on a device.
 pub(super) struct CudaLlama<M: GpuBackend> {
     kernels: Arc<Shared<M>>,
@@ -98,11 +93,7 @@ impl<M: Machine> CudaLlama<M> {
                 norm: NormThere::new(kernels, &weights.norm)?,
                 head: linear(kernels, head)?,
                 numbers: None,
-                placed: Placed {
-                    positions: None,
-                    sequences: None,
-                    count: 0,
-                },
+                placed: Placed::default(),
                 workspace: Workspace {
                     state: None,
                     normed: None,
@@ -204,9 +195,7 @@ impl<M: Machine> CudaLlama<M> {
             tokens.extend_from_slice(piece.tokens);
             positions.extend((first..).zip(piece.tokens).map(|(position, _)| position));
         }
-        kernels.numbers_in(&mut placed.positions, &positions)?;
-        kernels.sequences_in(&mut placed.sequences, &sequences)?;
-        placed.count = tokens.len();
+        placed.place(kernels, &positions, &sequences)?;
         kernels.numbers_in(numbers, &tokens)?;
         let numbers = numbers.as_ref().ok_or(ArithmeticError::Shape)?;
         let state = kernels.sized(&mut workspace.state, tokens.len() * width)?;
@@ -220,8 +209,7 @@ impl<M: Machine> CudaLlama<M> {
         for (index, layer) in layers.iter().enumerate() {
             let looking = Looking { probe, layer: index };
             self.project(kernels, layer, workspace, (turns, placed), looking)?;
-            let sequences = placed.sequences.as_ref().ok_or(ArithmeticError::Shape)?;
-            self.attend(kernels, workspace, (pieces, sequences), looking)?;
+            self.attend(kernels, workspace, (pieces, placed.sequences()?), looking)?;
             self.attention_output(kernels, layer, workspace, looking)?;
             self.mlp_part(kernels, layer, workspace, looking)?;
             let state = workspace.state.as_ref().ok_or(ArithmeticError::Shape)?;
@@ -295,8 +283,7 @@ impl<M: Machine> CudaLlama<M> {
         ];
         for (rotate, rows, heads, quantize, into, width) in parts {
             let rows = rows.as_mut().ok_or(ArithmeticError::Shape)?;
-            let positions = placed.positions.as_ref().ok_or(ArithmeticError::Shape)?;
-            kernels.rotate_at(rows, heads, turns, positions)?;
+            kernels.rotate_at(rows, heads, turns, placed.positions()?)?;
             shown.real(kernels, looking, (rotate, rows, width))?;
             kernels.quantize_heads(rows, heads, head_dim, into)?;
             shown.heads(kernels, looking, (quantize, into, (heads, head_dim)))?;

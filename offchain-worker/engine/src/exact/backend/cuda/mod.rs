@@ -3,6 +3,7 @@
 
 mod bert;
 mod llama;
+mod placed;
 mod shown;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
