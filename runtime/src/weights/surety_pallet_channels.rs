@@ -55,8 +55,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `1753`
 		//  Estimated: `21118`
-		// Minimum execution time: 158_888_000 picoseconds.
-		Weight::from_parts(270_035_000, 0)
+		// Minimum execution time: 157_524_000 picoseconds.
+		Weight::from_parts(258_964_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
 			.saturating_add(T::DbWeight::get().reads(14))
 			.saturating_add(T::DbWeight::get().writes(6))
@@ -75,8 +75,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `2180`
 		//  Estimated: `21118`
-		// Minimum execution time: 152_074_000 picoseconds.
-		Weight::from_parts(211_415_000, 0)
+		// Minimum execution time: 150_852_000 picoseconds.
+		Weight::from_parts(256_089_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
 			.saturating_add(T::DbWeight::get().reads(13))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -93,8 +93,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `1866`
 		//  Estimated: `21118`
-		// Minimum execution time: 94_728_000 picoseconds.
-		Weight::from_parts(156_934_000, 0)
+		// Minimum execution time: 93_234_000 picoseconds.
+		Weight::from_parts(121_938_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -115,8 +115,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `6246`
 		//  Estimated: `232286`
-		// Minimum execution time: 531_664_000 picoseconds.
-		Weight::from_parts(936_762_000, 0)
+		// Minimum execution time: 519_551_000 picoseconds.
+		Weight::from_parts(839_148_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(75))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -145,8 +145,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `12080`
 		//  Estimated: `232286`
-		// Minimum execution time: 1_075_180_000 picoseconds.
-		Weight::from_parts(1_834_660_000, 0)
+		// Minimum execution time: 1_040_645_000 picoseconds.
+		Weight::from_parts(1_424_884_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(92))
 			.saturating_add(T::DbWeight::get().writes(18))
@@ -169,8 +169,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `10758`
 		//  Estimated: `29902`
-		// Minimum execution time: 664_903_000 picoseconds.
-		Weight::from_parts(1_046_176_000, 0)
+		// Minimum execution time: 653_492_000 picoseconds.
+		Weight::from_parts(986_805_000, 0)
 			.saturating_add(Weight::from_parts(0, 29902))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -193,8 +193,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `4140`
 		//  Estimated: `4604`
-		// Minimum execution time: 130_574_000 picoseconds.
-		Weight::from_parts(214_722_000, 0)
+		// Minimum execution time: 128_521_000 picoseconds.
+		Weight::from_parts(189_274_000, 0)
 			.saturating_add(Weight::from_parts(0, 4604))
 			.saturating_add(T::DbWeight::get().reads(7))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -213,8 +213,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `1877`
 		//  Estimated: `6196`
-		// Minimum execution time: 110_747_000 picoseconds.
-		Weight::from_parts(172_562_000, 0)
+		// Minimum execution time: 110_697_000 picoseconds.
+		Weight::from_parts(193_982_000, 0)
 			.saturating_add(Weight::from_parts(0, 6196))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -235,8 +235,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `1893`
 		//  Estimated: `6196`
-		// Minimum execution time: 118_120_000 picoseconds.
-		Weight::from_parts(196_418_000, 0)
+		// Minimum execution time: 116_227_000 picoseconds.
+		Weight::from_parts(182_371_000, 0)
 			.saturating_add(Weight::from_parts(0, 6196))
 			.saturating_add(T::DbWeight::get().reads(7))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -255,8 +255,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `1435`
 		//  Estimated: `6196`
-		// Minimum execution time: 108_232_000 picoseconds.
-		Weight::from_parts(186_749_000, 0)
+		// Minimum execution time: 106_289_000 picoseconds.
+		Weight::from_parts(178_834_000, 0)
 			.saturating_add(Weight::from_parts(0, 6196))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -271,8 +271,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `889`
 		//  Estimated: `4224`
-		// Minimum execution time: 42_219_000 picoseconds.
-		Weight::from_parts(70_201_000, 0)
+		// Minimum execution time: 41_467_000 picoseconds.
+		Weight::from_parts(59_791_000, 0)
 			.saturating_add(Weight::from_parts(0, 4224))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -315,8 +315,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `34717`
 		//  Estimated: `232286`
-		// Minimum execution time: 3_876_598_000 picoseconds.
-		Weight::from_parts(6_085_336_000, 0)
+		// Minimum execution time: 3_770_529_000 picoseconds.
+		Weight::from_parts(5_938_973_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(160))
 			.saturating_add(T::DbWeight::get().writes(118))
@@ -359,8 +359,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `36755`
 		//  Estimated: `232286`
-		// Minimum execution time: 3_973_017_000 picoseconds.
-		Weight::from_parts(6_062_644_000, 0)
+		// Minimum execution time: 4_059_169_000 picoseconds.
+		Weight::from_parts(6_594_097_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(160))
 			.saturating_add(T::DbWeight::get().writes(118))
@@ -411,8 +411,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `25333`
 		//  Estimated: `324390`
-		// Minimum execution time: 1_997_064_000 picoseconds.
-		Weight::from_parts(2_941_779_000, 0)
+		// Minimum execution time: 2_194_633_000 picoseconds.
+		Weight::from_parts(3_622_202_000, 0)
 			.saturating_add(Weight::from_parts(0, 324390))
 			.saturating_add(T::DbWeight::get().reads(198))
 			.saturating_add(T::DbWeight::get().writes(77))
@@ -437,8 +437,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `6581`
 		//  Estimated: `8778`
-		// Minimum execution time: 273_972_000 picoseconds.
-		Weight::from_parts(473_114_000, 0)
+		// Minimum execution time: 276_426_000 picoseconds.
+		Weight::from_parts(460_461_000, 0)
 			.saturating_add(Weight::from_parts(0, 8778))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -465,8 +465,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `6960`
 		//  Estimated: `8799`
-		// Minimum execution time: 925_420_000 picoseconds.
-		Weight::from_parts(1_608_257_000, 0)
+		// Minimum execution time: 897_658_000 picoseconds.
+		Weight::from_parts(1_358_519_000, 0)
 			.saturating_add(Weight::from_parts(0, 8799))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -495,8 +495,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `7298`
 		//  Estimated: `8799`
-		// Minimum execution time: 495_646_000 picoseconds.
-		Weight::from_parts(783_956_000, 0)
+		// Minimum execution time: 472_995_000 picoseconds.
+		Weight::from_parts(740_304_000, 0)
 			.saturating_add(Weight::from_parts(0, 8799))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(6))
@@ -545,8 +545,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `25048`
 		//  Estimated: `327624`
-		// Minimum execution time: 4_734_671_000 picoseconds.
-		Weight::from_parts(7_373_635_000, 0)
+		// Minimum execution time: 4_726_626_000 picoseconds.
+		Weight::from_parts(7_031_766_000, 0)
 			.saturating_add(Weight::from_parts(0, 327624))
 			.saturating_add(T::DbWeight::get().reads(121))
 			.saturating_add(T::DbWeight::get().writes(13))
@@ -593,8 +593,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `51864`
 		//  Estimated: `232286`
-		// Minimum execution time: 5_601_381_000 picoseconds.
-		Weight::from_parts(6_908_335_000, 0)
+		// Minimum execution time: 5_621_009_000 picoseconds.
+		Weight::from_parts(8_938_550_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(194))
 			.saturating_add(T::DbWeight::get().writes(153))
@@ -625,8 +625,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `6969`
 		//  Estimated: `23697`
-		// Minimum execution time: 829_771_000 picoseconds.
-		Weight::from_parts(1_242_493_000, 0)
+		// Minimum execution time: 838_347_000 picoseconds.
+		Weight::from_parts(1_366_194_000, 0)
 			.saturating_add(Weight::from_parts(0, 23697))
 			.saturating_add(T::DbWeight::get().reads(19))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -643,8 +643,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `2865`
 		//  Estimated: `5684`
-		// Minimum execution time: 113_052_000 picoseconds.
-		Weight::from_parts(142_396_000, 0)
+		// Minimum execution time: 112_601_000 picoseconds.
+		Weight::from_parts(187_099_000, 0)
 			.saturating_add(Weight::from_parts(0, 5684))
 			.saturating_add(T::DbWeight::get().reads(4))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -661,8 +661,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `2865`
 		//  Estimated: `5684`
-		// Minimum execution time: 87_083_000 picoseconds.
-		Weight::from_parts(111_148_000, 0)
+		// Minimum execution time: 87_623_000 picoseconds.
+		Weight::from_parts(145_843_000, 0)
 			.saturating_add(Weight::from_parts(0, 5684))
 			.saturating_add(T::DbWeight::get().reads(4))
 	}
@@ -692,8 +692,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `6445`
 		//  Estimated: `8538`
-		// Minimum execution time: 1_147_104_000 picoseconds.
-		Weight::from_parts(1_548_395_000, 0)
+		// Minimum execution time: 1_219_079_000 picoseconds.
+		Weight::from_parts(1_665_694_000, 0)
 			.saturating_add(Weight::from_parts(0, 8538))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -716,8 +716,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `6342`
 		//  Estimated: `8538`
-		// Minimum execution time: 183_964_000 picoseconds.
-		Weight::from_parts(297_786_000, 0)
+		// Minimum execution time: 182_300_000 picoseconds.
+		Weight::from_parts(284_191_000, 0)
 			.saturating_add(Weight::from_parts(0, 8538))
 			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().writes(6))
@@ -744,8 +744,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `2251`
 		//  Estimated: `21118`
-		// Minimum execution time: 187_740_000 picoseconds.
-		Weight::from_parts(321_471_000, 0)
+		// Minimum execution time: 182_862_000 picoseconds.
+		Weight::from_parts(242_303_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -772,8 +772,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `6443`
 		//  Estimated: `232286`
-		// Minimum execution time: 533_327_000 picoseconds.
-		Weight::from_parts(870_588_000, 0)
+		// Minimum execution time: 523_138_000 picoseconds.
+		Weight::from_parts(756_945_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(72))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -798,8 +798,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `2022`
 		//  Estimated: `4224`
-		// Minimum execution time: 106_119_000 picoseconds.
-		Weight::from_parts(120_746_000, 0)
+		// Minimum execution time: 106_579_000 picoseconds.
+		Weight::from_parts(184_846_000, 0)
 			.saturating_add(Weight::from_parts(0, 4224))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -820,8 +820,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `1435`
 		//  Estimated: `6774`
-		// Minimum execution time: 107_541_000 picoseconds.
-		Weight::from_parts(118_762_000, 0)
+		// Minimum execution time: 109_044_000 picoseconds.
+		Weight::from_parts(188_593_000, 0)
 			.saturating_add(Weight::from_parts(0, 6774))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(6))

@@ -66,13 +66,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `TaskAuction::OpenTasks` (r:0 w:1)
 	/// Proof: `TaskAuction::OpenTasks` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:0 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
 	fn post() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `19070`
 		//  Estimated: `324390`
-		// Minimum execution time: 1_248_454_000 picoseconds.
-		Weight::from_parts(1_983_388_000, 0)
+		// Minimum execution time: 1_266_127_000 picoseconds.
+		Weight::from_parts(2_049_452_000, 0)
 			.saturating_add(Weight::from_parts(0, 324390))
 			.saturating_add(T::DbWeight::get().reads(133))
 			.saturating_add(T::DbWeight::get().writes(9))
@@ -80,7 +80,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `TaskAuction::BidCounts` (r:1 w:1)
 	/// Proof: `TaskAuction::BidCounts` (`max_values`: None, `max_size`: Some(25), added: 2500, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -97,15 +97,22 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `Identity::IdentityOf` (`max_values`: None, `max_size`: Some(1825), added: 4300, mode: `MaxEncodedLen`)
 	/// Storage: `Identity::SuperOf` (r:1 w:0)
 	/// Proof: `Identity::SuperOf` (`max_values`: None, `max_size`: Some(114), added: 2589, mode: `MaxEncodedLen`)
+	/// Storage: `GpuProofs::Commitments` (r:1 w:0)
+	/// Proof: `GpuProofs::Commitments` (`max_values`: None, `max_size`: Some(92), added: 2567, mode: `MaxEncodedLen`)
+	/// Storage: `GpuProofs::CurrentRound` (r:1 w:0)
+	/// Proof: `GpuProofs::CurrentRound` (`max_values`: Some(1), `max_size`: Some(86), added: 581, mode: `MaxEncodedLen`)
+	/// Storage: `GpuProofs::RoundsOver` (r:1 w:0)
+	/// Proof: `GpuProofs::RoundsOver` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `GpuProofs::Measurements` (r:1 w:0)
+	/// Proof: `GpuProofs::Measurements` (`max_values`: None, `max_size`: Some(64), added: 2539, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Bids` (r:1 w:1)
 	/// Proof: `TaskAuction::Bids` (`max_values`: None, `max_size`: Some(165), added: 2640, mode: `MaxEncodedLen`)
 	fn bid() -> Weight {
-		// Raised by hand by the four reads of what was measured (`Requirements`): measure it again.
 		// Proof Size summary in bytes:
-		//  Measured:  `10013`
+		//  Measured:  `10343`
 		//  Estimated: `38730`
-		// Minimum execution time: 311_833_000 picoseconds.
-		Weight::from_parts(520_000_000, 0)
+		// Minimum execution time: 322_994_000 picoseconds.
+		Weight::from_parts(429_172_000, 0)
 			.saturating_add(Weight::from_parts(0, 38730))
 			.saturating_add(T::DbWeight::get().reads(30))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -113,7 +120,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `TaskAuction::BidCounts` (r:1 w:0)
 	/// Proof: `TaskAuction::BidCounts` (`max_values`: None, `max_size`: Some(25), added: 2500, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -130,6 +137,14 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `Identity::IdentityOf` (`max_values`: None, `max_size`: Some(1825), added: 4300, mode: `MaxEncodedLen`)
 	/// Storage: `Identity::SuperOf` (r:1 w:0)
 	/// Proof: `Identity::SuperOf` (`max_values`: None, `max_size`: Some(114), added: 2589, mode: `MaxEncodedLen`)
+	/// Storage: `GpuProofs::Commitments` (r:1 w:0)
+	/// Proof: `GpuProofs::Commitments` (`max_values`: None, `max_size`: Some(92), added: 2567, mode: `MaxEncodedLen`)
+	/// Storage: `GpuProofs::CurrentRound` (r:1 w:0)
+	/// Proof: `GpuProofs::CurrentRound` (`max_values`: Some(1), `max_size`: Some(86), added: 581, mode: `MaxEncodedLen`)
+	/// Storage: `GpuProofs::RoundsOver` (r:1 w:0)
+	/// Proof: `GpuProofs::RoundsOver` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `GpuProofs::Measurements` (r:1 w:0)
+	/// Proof: `GpuProofs::Measurements` (`max_values`: None, `max_size`: Some(64), added: 2539, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Bids` (r:66 w:2)
 	/// Proof: `TaskAuction::Bids` (`max_values`: None, `max_size`: Some(165), added: 2640, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Rankings` (r:1 w:1)
@@ -139,18 +154,17 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `BlockEntropy::Outputs` (r:9 w:0)
 	/// Proof: `BlockEntropy::Outputs` (`max_values`: None, `max_size`: Some(48), added: 2523, mode: `MaxEncodedLen`)
 	fn displace_bid() -> Weight {
-		// Raised by hand, as `bid` is.
 		// Proof Size summary in bytes:
-		//  Measured:  `30047`
+		//  Measured:  `31312`
 		//  Estimated: `211200`
-		// Minimum execution time: 1_731_688_000 picoseconds.
-		Weight::from_parts(2_840_000_000, 0)
+		// Minimum execution time: 1_742_928_000 picoseconds.
+		Weight::from_parts(2_879_543_000, 0)
 			.saturating_add(Weight::from_parts(0, 211200))
 			.saturating_add(T::DbWeight::get().reads(171))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
@@ -165,16 +179,16 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn reveal_bid() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `3098`
-		//  Estimated: `8285`
-		// Minimum execution time: 152_535_000 picoseconds.
-		Weight::from_parts(230_791_000, 0)
-			.saturating_add(Weight::from_parts(0, 8285))
+		//  Measured:  `3104`
+		//  Estimated: `8291`
+		// Minimum execution time: 161_752_000 picoseconds.
+		Weight::from_parts(230_451_000, 0)
+			.saturating_add(Weight::from_parts(0, 8291))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
@@ -183,11 +197,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::Bids` (`max_values`: None, `max_size`: Some(165), added: 2640, mode: `MaxEncodedLen`)
 	fn authorize_reveal_bid() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `2042`
-		//  Estimated: `8285`
-		// Minimum execution time: 64_661_000 picoseconds.
-		Weight::from_parts(105_528_000, 0)
-			.saturating_add(Weight::from_parts(0, 8285))
+		//  Measured:  `2048`
+		//  Estimated: `8291`
+		// Minimum execution time: 65_492_000 picoseconds.
+		Weight::from_parts(108_252_000, 0)
+			.saturating_add(Weight::from_parts(0, 8291))
 			.saturating_add(T::DbWeight::get().reads(4))
 	}
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
@@ -195,7 +209,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `System::Account` (r:3 w:3)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Escrows` (r:1 w:1)
@@ -223,13 +237,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// The range of component `b` is `[0, 64]`.
 	fn cancel(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `6451 + b * (267 ±0)`
+		//  Measured:  `6457 + b * (267 ±0)`
 		//  Estimated: `8799 + b * (3234 ±0)`
-		// Minimum execution time: 411_109_000 picoseconds.
-		Weight::from_parts(714_183_766, 0)
+		// Minimum execution time: 411_429_000 picoseconds.
+		Weight::from_parts(467_451_424, 0)
 			.saturating_add(Weight::from_parts(0, 8799))
-			// Standard Error: 1_538_111
-			.saturating_add(Weight::from_parts(26_237_519, 0).saturating_mul(b.into()))
+			// Standard Error: 1_496_590
+			.saturating_add(Weight::from_parts(31_641_460, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(13))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(13))
@@ -239,18 +253,18 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn open_reveals() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1869`
-		//  Estimated: `8285`
-		// Minimum execution time: 62_466_000 picoseconds.
-		Weight::from_parts(96_000_000, 0)
-			.saturating_add(Weight::from_parts(0, 8285))
+		//  Measured:  `1875`
+		//  Estimated: `8291`
+		// Minimum execution time: 62_166_000 picoseconds.
+		Weight::from_parts(94_557_000, 0)
+			.saturating_add(Weight::from_parts(0, 8291))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
@@ -259,7 +273,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `BlockEntropy::Outputs` (r:9 w:0)
 	/// Proof: `BlockEntropy::Outputs` (`max_values`: None, `max_size`: Some(48), added: 2523, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:16 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Bids` (r:65 w:0)
@@ -272,8 +286,6 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `Identity::IdentityOf` (`max_values`: None, `max_size`: Some(1825), added: 4300, mode: `MaxEncodedLen`)
 	/// Storage: `Identity::SuperOf` (r:64 w:0)
 	/// Proof: `Identity::SuperOf` (`max_values`: None, `max_size`: Some(114), added: 2589, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:64 w:16)
-	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `GpuProofs::Commitments` (r:64 w:0)
 	/// Proof: `GpuProofs::Commitments` (`max_values`: None, `max_size`: Some(92), added: 2567, mode: `MaxEncodedLen`)
 	/// Storage: `GpuProofs::CurrentRound` (r:1 w:0)
@@ -282,6 +294,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `GpuProofs::RoundsOver` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `GpuProofs::Measurements` (r:64 w:0)
 	/// Proof: `GpuProofs::Measurements` (`max_values`: None, `max_size`: Some(64), added: 2539, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:64 w:16)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(75367), added: 77842, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
@@ -297,13 +311,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// The range of component `b` is `[16, 64]`.
 	fn draw(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `18755 + b * (830 ±0)`
+		//  Measured:  `18761 + b * (830 ±0)`
 		//  Estimated: `78832 + b * (8600 ±0)`
-		// Minimum execution time: 3_574_372_000 picoseconds.
-		Weight::from_parts(4_851_516_622, 0)
+		// Minimum execution time: 3_816_755_000 picoseconds.
+		Weight::from_parts(4_130_555_266, 0)
 			.saturating_add(Weight::from_parts(0, 78832))
-			// Standard Error: 9_435_504
-			.saturating_add(Weight::from_parts(86_437_864, 0).saturating_mul(b.into()))
+			// Standard Error: 6_845_477
+			.saturating_add(Weight::from_parts(126_777_264, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(33))
 			.saturating_add(T::DbWeight::get().reads((9_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(21))
@@ -332,11 +346,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `7760 + b * (847 ±0)`
 		//  Estimated: `3630 + b * (3234 ±0)`
-		// Minimum execution time: 17_382_000 picoseconds.
-		Weight::from_parts(17_693_000, 0)
+		// Minimum execution time: 22_122_000 picoseconds.
+		Weight::from_parts(222_756_690, 0)
 			.saturating_add(Weight::from_parts(0, 3630))
-			// Standard Error: 2_068_926
-			.saturating_add(Weight::from_parts(195_406_406, 0).saturating_mul(b.into()))
+			// Standard Error: 5_533_011
+			.saturating_add(Weight::from_parts(169_442_814, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(2))
 			.saturating_add(T::DbWeight::get().reads((8_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -344,7 +358,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(Weight::from_parts(0, 3234).saturating_mul(b.into()))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Escrows` (r:1 w:1)
 	/// Proof: `Billing::Escrows` (`max_values`: None, `max_size`: Some(100), added: 2575, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:405 w:405)
@@ -381,15 +395,15 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// The range of component `a` is `[0, 384]`.
 	fn decided(m: u32, a: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `15028 + a * (94 ±0) + m * (255 ±0)`
+		//  Measured:  `15034 + a * (94 ±0) + m * (255 ±0)`
 		//  Estimated: `14005 + a * (2603 ±0) + m * (3234 ±0)`
-		// Minimum execution time: 2_443_618_000 picoseconds.
-		Weight::from_parts(907_770_065, 0)
+		// Minimum execution time: 2_707_171_000 picoseconds.
+		Weight::from_parts(2_767_965_000, 0)
 			.saturating_add(Weight::from_parts(0, 14005))
-			// Standard Error: 78_162_108
-			.saturating_add(Weight::from_parts(312_362_519, 0).saturating_mul(m.into()))
-			// Standard Error: 3_098_536
-			.saturating_add(Weight::from_parts(82_018_509, 0).saturating_mul(a.into()))
+			// Standard Error: 41_980_823
+			.saturating_add(Weight::from_parts(313_681_357, 0).saturating_mul(m.into()))
+			// Standard Error: 1_781_788
+			.saturating_add(Weight::from_parts(72_097_752, 0).saturating_mul(a.into()))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().reads((4_u64).saturating_mul(m.into())))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(a.into())))
@@ -400,7 +414,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(Weight::from_parts(0, 3234).saturating_mul(m.into()))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Substitutes` (r:1 w:1)
 	/// Proof: `TaskAuction::Substitutes` (`max_values`: None, `max_size`: Some(3090), added: 5565, mode: `MaxEncodedLen`)
 	/// Storage: `ProviderRegistry::Providers` (r:48 w:0)
@@ -417,10 +431,10 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	fn take_reserves() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `44937`
+		//  Measured:  `44943`
 		//  Estimated: `413790`
-		// Minimum execution time: 4_662_055_000 picoseconds.
-		Weight::from_parts(6_631_487_000, 0)
+		// Minimum execution time: 5_102_829_000 picoseconds.
+		Weight::from_parts(7_213_395_000, 0)
 			.saturating_add(Weight::from_parts(0, 413790))
 			.saturating_add(T::DbWeight::get().reads(302))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -428,7 +442,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Bids` (r:64 w:64)
@@ -440,13 +454,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// The range of component `b` is `[0, 64]`.
 	fn remove(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1833 + b * (85 ±0)`
-		//  Estimated: `8285 + b * (2640 ±0)`
-		// Minimum execution time: 84_087_000 picoseconds.
-		Weight::from_parts(129_986_620, 0)
-			.saturating_add(Weight::from_parts(0, 8285))
-			// Standard Error: 177_724
-			.saturating_add(Weight::from_parts(2_260_344, 0).saturating_mul(b.into()))
+		//  Measured:  `1839 + b * (85 ±0)`
+		//  Estimated: `8291 + b * (2640 ±0)`
+		// Minimum execution time: 99_967_000 picoseconds.
+		Weight::from_parts(148_608_302, 0)
+			.saturating_add(Weight::from_parts(0, 8291))
+			// Standard Error: 119_556
+			.saturating_add(Weight::from_parts(2_837_995, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -463,8 +477,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `182`
 		//  Estimated: `3485`
-		// Minimum execution time: 12_303_000 picoseconds.
-		Weight::from_parts(17_042_000, 0)
+		// Minimum execution time: 12_815_000 picoseconds.
+		Weight::from_parts(21_840_000, 0)
 			.saturating_add(Weight::from_parts(0, 3485))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -475,8 +489,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `429`
 		//  Estimated: `41038`
-		// Minimum execution time: 25_408_000 picoseconds.
-		Weight::from_parts(36_339_000, 0)
+		// Minimum execution time: 26_099_000 picoseconds.
+		Weight::from_parts(40_666_000, 0)
 			.saturating_add(Weight::from_parts(0, 41038))
 			.saturating_add(T::DbWeight::get().reads(16))
 	}
@@ -487,29 +501,29 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `BlockEntropy::Outputs` (r:9 w:0)
 	/// Proof: `BlockEntropy::Outputs` (`max_values`: None, `max_size`: Some(48), added: 2523, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
 	fn sweep_entropy() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `3358`
 		//  Estimated: `23697`
-		// Minimum execution time: 93_865_000 picoseconds.
-		Weight::from_parts(144_239_000, 0)
+		// Minimum execution time: 92_573_000 picoseconds.
+		Weight::from_parts(142_116_000, 0)
 			.saturating_add(Weight::from_parts(0, 23697))
 			.saturating_add(T::DbWeight::get().reads(12))
 	}
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4820), added: 7295, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn sweep_task() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1255`
-		//  Estimated: `8285`
-		// Minimum execution time: 53_901_000 picoseconds.
-		Weight::from_parts(83_407_000, 0)
-			.saturating_add(Weight::from_parts(0, 8285))
+		//  Measured:  `1261`
+		//  Estimated: `8291`
+		// Minimum execution time: 50_644_000 picoseconds.
+		Weight::from_parts(60_473_000, 0)
+			.saturating_add(Weight::from_parts(0, 8291))
 			.saturating_add(T::DbWeight::get().reads(2))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}

@@ -255,7 +255,8 @@ fn nobody_lives_on_being_asked_to_show_what_it_did_not_batch() {
             TransactionPayment::compute_fee(length as u32, &info, 0)
         };
         let price = channels::DemandPrice::get();
-        // Of an output of one segment, which no path leads from: nothing else that has so many bytes is shorter.
+        // Of an output of one segment, which no path leads from: nothing else that has so many bytes is
+        // shorter.
         for bytes in [0, 1, 100, SEGMENT_BYTES] {
             let shown = SegmentOpening::new(&vec![7; bytes as usize], 0);
             let (paid, fee) = (Wanted::borne(price, bytes), fee(show(shown)));
