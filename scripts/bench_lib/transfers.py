@@ -1,10 +1,11 @@
 """How many payments a chain takes: ours beside a stock one, on the same node program, in the same run.
 
-Each chain has one validator, and its pool is kept full of payments that were signed before. Counted is what is final,
-by the nonces of those who pay, over the time that the blocks say.
+Each chain has one validator, and its pool is kept full of payments that were signed before. Counted is what is in
+final blocks, over the time that these say.
 """
 
 import collections
+import contextlib
 import http.client
 import json
 import re
@@ -17,7 +18,7 @@ from devnet_lib.chain import Chain
 from devnet_lib.folders import binaries, built, new_run_dir, remove_data
 from devnet_lib.ports import Ports
 from devnet_lib.processes import Supervisor, run
-from devnet_lib.scale import Reader, blake2_128_concat, ss58_decode, twox128
+from devnet_lib.scale import Reader
 
 from .errors import BenchError
 from .install import command
@@ -26,14 +27,14 @@ from .report import table
 
 # Beside the devnet.
 PORTS = Ports(700)
-ACCOUNTS = 200
-ENDOWMENT = 1_000 * 10**12
+# Each has one payment that is not final yet: together what either chain takes in its blocks until one is final, and
+# as much again.
+ACCOUNTS = 16_000
+ENDOWMENT = 10 * 10**12
 # Signed before: more than either chain takes in the time.
-PAYMENTS, QUICK_PAYMENTS = 400_000, 60_000
+PAYMENTS, QUICK_PAYMENTS = 160_000, 64_000
 WARM_SECONDS, SECONDS = 30, 120
 QUICK_WARM_SECONDS, QUICK_SECONDS = 12, 24
-# Sent and not final yet: what either chain takes in its blocks until one is final, and as much again.
-UNFINAL_MAX = 16_000
 BATCH, SENDERS = 200, 4
 # More than that is never in the pool: it refuses nothing, and what limits is something else.
 POOL = ["--pool-limit", "50000", "--pool-kbytes", "100000", "--rpc-max-request-size", "30"]
@@ -41,8 +42,6 @@ START_SECONDS = 240
 SIGN_SECONDS = 300
 SEND_SECONDS = 60
 PAUSE_SECONDS = 0.1
-# Of a System.Account: where the nonce is.
-NONCE_BYTES = 4
 _PROPOSED = re.compile(r"Prepared block for proposing at (\d+) \((\d+) ms\).*end: (\w+).*extrinsics_count: (\d+)")
 OURS, STOCK = "ours", "stock"
 
@@ -87,8 +86,6 @@ class Live:
         plain.write_text(json.dumps(spec))
         run([node, "export-chain-spec", "--chain", plain, "--raw", "--output", raw], START_SECONDS)
         self.chain = Chain(f"http://127.0.0.1:{self.port}")
-        prefix = twox128("System") + twox128("Account")
-        self.accounts = ["0x" + (prefix + blake2_128_concat(ss58_decode(one))).hex() for one in addresses]
         argv = [node, "--chain", raw, "--base-path", folder / name, "--alice", "--validator", "--force-authoring"]
         argv += ["--listen-addr", f"/ip4/127.0.0.1/tcp/{PORTS.p2p(place)}", "--no-mdns", "--no-telemetry"]
         argv += ["--rpc-port", self.port, "--no-prometheus", *POOL]
@@ -96,10 +93,8 @@ class Live:
         wait.until(f"{name} to answer", self.chain.rpc.answers, START_SECONDS, supervisor.check)
         wait.until("a final block", self.chain.finalized_number, START_SECONDS, supervisor.check)
 
-    def paid(self, block):
-        """How many payments there were up to a block."""
-        found = self.chain.rpc.call("state_queryStorageAt", self.accounts, block)[0]["changes"]
-        return sum(int.from_bytes(bytes.fromhex(value[2:])[:NONCE_BYTES], "little") for _, value in found if value)
+    def extrinsics(self, block):
+        return self.chain.rpc.call("chain_getBlock", block)["block"]["extrinsics"]
 
     def sign(self, count):
         """So many payments, as lines of hexadecimal."""
@@ -113,13 +108,15 @@ def _signer():
 
 
 class Load:
-    """Sends payments, as many as may wait."""
+    """Sends payments: of each account the next once the one before is final. A pool drops those that wait for another
+    when that comes late, and then one account's loss is all that it pays afterwards."""
 
     def __init__(self, live, payments):
-        self.live, self.sent, self.fault = live, 0, None
-        self._payments, self._lock, self._end = payments, threading.Lock(), threading.Event()
-        # What is final of it, as it was last asked.
-        self.final = 0
+        self.live, self.fault, self.is_over = live, None, False
+        self._payments, self._places = payments, {payment: place for place, payment in enumerate(payments)}
+        # The places of those that may be sent.
+        self._ready = collections.deque(range(ACCOUNTS))
+        self._end = threading.Event()
         self._threads = [threading.Thread(target=self._send, daemon=True) for _ in range(SENDERS)]
 
     def __enter__(self):
@@ -132,18 +129,25 @@ class Load:
         for thread in self._threads:
             thread.join(SEND_SECONDS)
 
-    def _next(self):
-        with self._lock:
-            if self.sent - self.final >= UNFINAL_MAX:
-                return []
-            batch = self._payments[self.sent : self.sent + BATCH]
-            self.sent += len(batch)
-            return batch
+    def final(self, extrinsics):
+        """A block of these is final. Returns how many payments are in it."""
+        paid = [self._places[extrinsic] for extrinsic in extrinsics if extrinsic in self._places]
+        later = [place + ACCOUNTS for place in paid]
+        self.is_over |= any(place >= len(self._payments) for place in later)
+        self._ready.extend(place for place in later if place < len(self._payments))
+        return len(paid)
+
+    def _batch(self):
+        batch = []
+        with contextlib.suppress(IndexError):
+            while len(batch) < BATCH:
+                batch.append(self._payments[self._ready.popleft()])
+        return batch
 
     def _send(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.live.port, timeout=SEND_SECONDS)
         while not self._end.is_set():
-            batch = self._next()
+            batch = self._batch()
             if not batch:
                 time.sleep(PAUSE_SECONDS)
                 continue
@@ -165,8 +169,8 @@ class Load:
         """Raises when the load is not what it is to be."""
         if self.fault:
             raise BenchError(self.fault)
-        if self.sent >= len(self._payments):
-            raise BenchError("all payments were sent before the time was over: sign more")
+        if self.is_over:
+            raise BenchError("an account has paid all that was signed before the time was over: sign more")
 
 
 def one(name, addresses, place, times, console):
@@ -192,28 +196,30 @@ def one(name, addresses, place, times, console):
 
 
 def _watch(live, load, warm_seconds, seconds):
-    """What was paid by the last final block, as the time begins and as it ends: [(block, paid)]."""
-    began, marks, last = time.monotonic(), [], None
+    """What was paid up to the last final block, as the time begins and as it ends: [(number, block, paid)]."""
+    began, marks, last, paid = time.monotonic(), [], 0, 0
     while len(marks) < 2:
         live.supervisor.check()
         load.check()
-        block = live.chain.finalized_hash()
-        if block == last:
+        number = live.chain.finalized_number()
+        if number == last:
             time.sleep(PAUSE_SECONDS)
             continue
-        last, load.final = block, live.paid(block)
-        passed = time.monotonic() - began
+        for at in range(last + 1, number + 1):
+            block = live.chain.block_hash(at)
+            paid += load.final(live.extrinsics(block))
+        last, passed = number, time.monotonic() - began
         # Both ends are final blocks as they come, so that their times fit what was paid.
         if passed >= warm_seconds + len(marks) * seconds:
-            marks.append((block, load.final))
+            marks.append((number, block, paid))
     return marks
 
 
 def _figures(live, marks, log):
     chain = live.chain
-    numbers = [int(chain.header(block)["number"], 16) for block, _ in marks]
-    clock = [chain.value("Timestamp", "Now", block=block) / 1e3 for block, _ in marks]
-    paid = marks[1][1] - marks[0][1]
+    numbers = [number for number, _, _ in marks]
+    clock = [chain.value("Timestamp", "Now", block=block) / 1e3 for _, block, _ in marks]
+    paid = marks[1][2] - marks[0][2]
     proposed = {int(of[1]): (int(of[2]), of[3], int(of[4])) for of in _PROPOSED.finditer(log)}
     blocks = [proposed[number] for number in range(numbers[0] + 1, numbers[1] + 1) if number in proposed]
     if not blocks or not paid:
