@@ -8,6 +8,7 @@ use crate::{
     Error,
     backend::{Argument, GpuBackend, Shape},
     kernels::{BLOCK, Floats, GRID_MAX, Kernels, Numbers, Spans, fits, size, warps},
+    pages::{Cache, Paged},
 };
 
 /// Rows of queries, keys or values, quantized head by head; a buffer to be used again.
@@ -46,50 +47,6 @@ impl<M: GpuBackend> Heads<M> {
     }
 }
 
-/// Keys and values of one layer, for one sequence or several behind each other.
-#[derive(Debug)]
-pub struct Cache<M: GpuBackend> {
-    /// `[kv_head][pair of elements][position]`: two int16 each.
-    pub(crate) keys: M::Memory,
-    /// `[kv_head][position]`.
-    pub(crate) key_scales: Floats<M>,
-    /// `[kv_head][position][head_dim]`: int16.
-    pub(crate) values: M::Memory,
-    /// `[kv_head][position]`.
-    pub(crate) value_scales: Floats<M>,
-    pub(crate) kv_heads: usize,
-    pub(crate) head_dim: usize,
-    pub(crate) capacity: usize,
-    pub(crate) len: usize,
-}
-
-impl<M: GpuBackend> Cache<M> {
-    /// Positions that hold keys and values.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether none is.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Positions that there is room for.
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    /// Forgets all positions.
-    pub fn clear(&mut self) {
-        self.len = 0;
-    }
-
-    /// Forgets the positions from `len` on.
-    pub fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
-    }
-}
-
 /// Which positions a query row sees.
 #[derive(Debug)]
 pub enum Mask<'a, M: GpuBackend> {
@@ -107,7 +64,7 @@ pub enum Mask<'a, M: GpuBackend> {
 /// A mask as the kernels take it.
 pub(crate) struct Sight<'a, M: GpuBackend> {
     pub(crate) spans: Option<&'a Spans<M>>,
-    /// For each row of which sequence it is, and the room of that one's cache: of the first where there are
+    /// For each row where the pages of its sequence begin among those of all; at the first where there are
     /// none.
     pub(crate) places: Option<&'a Numbers<M>>,
     pub(crate) first: u32,
@@ -153,14 +110,6 @@ impl<M: GpuBackend> Sight<'_, M> {
             .map_or(Argument::Null, |places| Argument::Memory(&places.memory));
         [spans, places, Argument::U32(self.first), Argument::U32(self.step)]
     }
-}
-
-/// A piece of the memory of each cache.
-fn table<'a, M: GpuBackend>(
-    caches: &[&'a Cache<M>],
-    piece: impl Fn(&'a Cache<M>) -> &'a M::Memory,
-) -> Argument<'a, M::Memory> {
-    Argument::Table(caches.iter().map(|cache| piece(cache)).collect())
 }
 
 /// Numbers that `softmax` says of a block.
@@ -217,36 +166,19 @@ impl<M: GpuBackend> Kernels<M> {
         self.machine.launch("quantize_heads", warps(cells)?, &arguments)
     }
 
-    /// An empty cache for `capacity` positions.
+    /// Puts rows of keys and values behind those that a layer of the cache holds, on pages that it has or
+    /// takes.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] for nothing to keep, or the machine's own.
-    pub fn cache(&mut self, kv_heads: usize, head_dim: usize, capacity: usize) -> Result<Cache<M>, Error> {
-        let cells = kv_heads.checked_mul(capacity).ok_or(ArithmeticError::Shape)?;
-        // In pairs of two bytes each.
-        let bytes = cells.checked_mul(head_dim.next_multiple_of(2) * 2);
-        let bytes = bytes.ok_or(ArithmeticError::Shape)?;
-        fits(bytes > 0)?;
-        size(capacity)?;
-        Ok(Cache {
-            keys: self.machine.allocate(bytes)?,
-            key_scales: self.floats(cells)?,
-            values: self.machine.allocate(bytes)?,
-            value_scales: self.floats(cells)?,
-            kv_heads,
-            head_dim,
-            capacity,
-            len: 0,
-        })
-    }
-
-    /// Puts rows of keys and values behind those of the cache.
-    ///
-    /// # Errors
-    /// [`ArithmeticError::Shape`] when the parts do not fit together or the cache is full, or the machine's
-    /// own.
-    pub fn append(&mut self, cache: &mut Cache<M>, keys: &Heads<M>, values: &Heads<M>) -> Result<(), Error> {
-        self.append_rows(cache, keys, values, 0..keys.rows)
+    /// [`ArithmeticError::Shape`] when the parts do not fit together, those of [`Kernels::reserve`].
+    pub fn append(
+        &mut self,
+        cache: &mut Cache<M>,
+        layer: usize,
+        keys: &Heads<M>,
+        values: &Heads<M>,
+    ) -> Result<(), Error> {
+        self.append_rows(cache, layer, keys, values, 0..keys.rows)
     }
 
     /// [`Kernels::append`] of some rows.
@@ -256,13 +188,18 @@ impl<M: GpuBackend> Kernels<M> {
     pub fn append_rows(
         &mut self,
         cache: &mut Cache<M>,
+        layer: usize,
         keys: &Heads<M>,
         values: &Heads<M>,
         rows: Range<usize>,
     ) -> Result<(), Error> {
-        fits(!rows.is_empty() && rows.end <= keys.rows && rows.len() <= cache.capacity - cache.len)?;
+        fits(!rows.is_empty() && rows.end <= keys.rows)?;
+        let len = cache.lens.get(layer).copied().ok_or(ArithmeticError::Shape)?;
+        let end = len.checked_add(rows.len()).ok_or(ArithmeticError::Shape)?;
+        self.reserve(cache, end)?;
+        self.tell(cache)?;
         // Kernels count rows from the first of all, modulo 2^32.
-        let first = size(cache.len + 1)?.wrapping_sub(size(rows.start)?);
+        let first = size(len + 1)?.wrapping_sub(size(rows.start)?);
         let sight = Sight {
             spans: None,
             places: None,
@@ -270,49 +207,53 @@ impl<M: GpuBackend> Kernels<M> {
             step: 1,
             reach: 0,
         };
-        self.keep(&[&*cache], keys, values, rows.clone(), &sight)?;
-        cache.len += rows.len();
+        self.keep(&cache.paged(layer)?, keys, values, rows, &sight)?;
+        if let Some(len) = cache.lens.get_mut(layer) {
+            *len = end;
+        }
         Ok(())
     }
 
     /// Puts rows at the last positions that they see.
     pub(crate) fn keep(
         &mut self,
-        caches: &[&Cache<M>],
+        paged: &Paged<'_, M>,
         keys: &Heads<M>,
         values: &Heads<M>,
         rows: Range<usize>,
         sight: &Sight<'_, M>,
     ) -> Result<(), Error> {
-        let cache = caches.first().ok_or(ArithmeticError::Shape)?;
+        let kept = paged.pages.shape();
         let shape = |heads: &Heads<M>| (heads.rows, heads.heads, heads.head_dim);
-        let expected = (keys.rows, cache.kv_heads, cache.head_dim);
+        let expected = (keys.rows, kept.kv_heads, kept.head_dim);
         fits([shape(keys), shape(values)] == [expected; 2])?;
         let ((key_q, key_scales), (value_q, value_scales)) = (keys.memory()?, values.memory()?);
+        let slabs = paged.pages.lock();
+        let [table, pages, page_words, layer_at] = paged.arguments(&slabs);
         let [spans, places, first, _] = sight.arguments();
         let arguments = [
             Argument::Memory(key_q),
             Argument::Memory(key_scales),
             Argument::Memory(value_q),
             Argument::Memory(value_scales),
-            table(caches, |cache| &cache.keys),
-            table(caches, |cache| &cache.key_scales.memory),
-            table(caches, |cache| &cache.values),
-            table(caches, |cache| &cache.value_scales.memory),
+            table,
+            pages,
+            page_words,
+            layer_at,
             spans,
             places,
             first,
             Argument::U32(size(rows.start)?),
             Argument::U32(size(rows.len())?),
-            Argument::U32(size(cache.kv_heads)?),
-            Argument::U32(size(cache.head_dim)?),
-            Argument::U32(size(cache.capacity)?),
+            Argument::U32(size(kept.kv_heads)?),
+            Argument::U32(size(kept.head_dim)?),
         ];
-        let threads = rows.len() * cache.kv_heads * cache.head_dim;
+        let threads = rows.len() * kept.kv_heads * kept.head_dim;
         Self::each(&mut self.machine, "append", threads, &arguments)
     }
 
-    /// `exact::attention_row` of every head of every query row, scaled by `1 / sqrt(head_dim)`.
+    /// `exact::attention_row` of every head of every query row, scaled by `1 / sqrt(head_dim)`, over what a
+    /// layer of the cache holds.
     ///
     /// `out` is `[rows][heads * head_dim]`. Query head `h` reads the keys and values of head
     /// `h / (heads / kv_heads)`.
@@ -323,11 +264,12 @@ impl<M: GpuBackend> Kernels<M> {
     pub fn attention(
         &mut self,
         queries: &Heads<M>,
-        cache: &Cache<M>,
+        cache: &mut Cache<M>,
+        layer: usize,
         mask: Mask<'_, M>,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
-        self.attend_rows(queries, 0..queries.rows, cache, mask, out)
+        self.attend_rows((queries, 0..queries.rows), cache, layer, mask, out)
     }
 
     /// [`Kernels::attention`] of some rows: `out` has room for all, and the others stay as they are. With
@@ -337,15 +279,17 @@ impl<M: GpuBackend> Kernels<M> {
     /// Those of [`Kernels::attention`].
     pub fn attend_rows(
         &mut self,
-        queries: &Heads<M>,
-        rows: Range<usize>,
-        cache: &Cache<M>,
+        (queries, rows): (&Heads<M>, Range<usize>),
+        cache: &mut Cache<M>,
+        layer: usize,
         mask: Mask<'_, M>,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
         fits(!rows.is_empty() && rows.end <= queries.rows)?;
-        let sight = mask.sight(&rows, cache.len)?;
-        self.attend(queries, rows, &[cache], &sight, out)
+        let len = cache.lens.get(layer).copied().ok_or(ArithmeticError::Shape)?;
+        let sight = mask.sight(&rows, len)?;
+        self.tell(cache)?;
+        self.attend(queries, rows, &cache.paged(layer)?, &sight, out)
     }
 
     /// Rows of one sequence, or of several.
@@ -353,14 +297,13 @@ impl<M: GpuBackend> Kernels<M> {
         &mut self,
         queries: &Heads<M>,
         rows: Range<usize>,
-        caches: &[&Cache<M>],
+        paged: &Paged<'_, M>,
         sight: &Sight<'_, M>,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
-        let cache = caches.first().ok_or(ArithmeticError::Shape)?;
-        let heads = queries.heads;
-        fits(heads > 0 && heads.is_multiple_of(cache.kv_heads) && heads <= GRID_MAX)?;
-        fits(queries.head_dim == cache.head_dim && out.len == queries.rows * heads * cache.head_dim)?;
+        let (heads, kept) = (queries.heads, paged.pages.shape());
+        fits(heads > 0 && heads.is_multiple_of(kept.kv_heads) && heads <= GRID_MAX)?;
+        fits(queries.head_dim == kept.head_dim && out.len == queries.rows * heads * kept.head_dim)?;
         let cells = heads.checked_mul(sight.reach).ok_or(ArithmeticError::Shape)?;
         let most = (self.room / cells).clamp(1, GRID_MAX);
         Self::ensure(&mut self.machine, &mut self.scratch, most.min(rows.len()) * cells)?;
@@ -372,9 +315,9 @@ impl<M: GpuBackend> Kernels<M> {
                 count: most.min(rows.end - base),
                 heads,
             };
-            self.score(queries, caches, sight, &round)?;
-            self.softmax(caches, sight, &round)?;
-            self.mix(caches, sight, &round, out)?;
+            self.score(queries, paged, sight, &round)?;
+            self.softmax(paged, sight, &round)?;
+            self.mix(paged, sight, &round, out)?;
         }
         Ok(())
     }
@@ -382,52 +325,57 @@ impl<M: GpuBackend> Kernels<M> {
     fn score(
         &mut self,
         queries: &Heads<M>,
-        caches: &[&Cache<M>],
+        paged: &Paged<'_, M>,
         sight: &Sight<'_, M>,
         round: &Round,
     ) -> Result<(), Error> {
         let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let (q, scales) = queries.memory()?;
-        let cache = caches.first().ok_or(ArithmeticError::Shape)?;
+        let (kept, slabs) = (paged.pages.shape(), paged.pages.lock());
+        let [table, pages, page_words, layer_at] = paged.arguments(&slabs);
         let [spans, places, first, step] = sight.arguments();
         let arguments = [
             Argument::Memory(q),
             Argument::Memory(scales),
-            table(caches, |cache| &cache.keys),
-            table(caches, |cache| &cache.key_scales.memory),
+            table,
+            pages,
+            page_words,
+            layer_at,
             spans,
             places,
             first,
             step,
             Argument::U32(size(round.base)?),
             Argument::U32(size(round.heads)?),
-            Argument::U32(size(cache.kv_heads)?),
-            Argument::U32(size(cache.head_dim)?),
-            Argument::U32(size(cache.capacity)?),
+            Argument::U32(size(kept.kv_heads)?),
+            Argument::U32(size(kept.head_dim)?),
             Argument::U32(size(sight.reach)?),
-            Argument::F32(rsqrt(cache.head_dim as f32)),
+            Argument::F32(rsqrt(kept.head_dim as f32)),
             Argument::Memory(&scores.memory),
         ];
         self.machine
             .launch("score", round.shape(sight.reach)?, &arguments)
     }
 
-    fn softmax(&mut self, caches: &[&Cache<M>], sight: &Sight<'_, M>, round: &Round) -> Result<(), Error> {
+    fn softmax(&mut self, paged: &Paged<'_, M>, sight: &Sight<'_, M>, round: &Round) -> Result<(), Error> {
         let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
-        let cache = caches.first().ok_or(ArithmeticError::Shape)?;
+        let (kept, slabs) = (paged.pages.shape(), paged.pages.lock());
+        let [table, pages, page_words, layer_at] = paged.arguments(&slabs);
         let [spans, places, first, step] = sight.arguments();
         let arguments = [
             Argument::Memory(&scores.memory),
-            table(caches, |cache| &cache.value_scales.memory),
+            table,
+            pages,
+            page_words,
+            layer_at,
             spans,
             places,
             first,
             step,
             Argument::U32(size(round.base)?),
             Argument::U32(size(round.heads)?),
-            Argument::U32(size(cache.kv_heads)?),
-            Argument::U32(size(cache.capacity)?),
+            Argument::U32(size(kept.kv_heads)?),
             Argument::U32(size(sight.reach)?),
             Argument::Memory(&stats.memory),
             Argument::Memory(&self.faults),
@@ -438,19 +386,23 @@ impl<M: GpuBackend> Kernels<M> {
 
     fn mix(
         &mut self,
-        caches: &[&Cache<M>],
+        paged: &Paged<'_, M>,
         sight: &Sight<'_, M>,
         round: &Round,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
         let weights = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
-        let cache = caches.first().ok_or(ArithmeticError::Shape)?;
+        let (kept, slabs) = (paged.pages.shape(), paged.pages.lock());
+        let [table, pages, page_words, layer_at] = paged.arguments(&slabs);
         let [spans, places, first, step] = sight.arguments();
         let arguments = [
             Argument::Memory(&weights.memory),
             Argument::Memory(&stats.memory),
-            table(caches, |cache| &cache.values),
+            table,
+            pages,
+            page_words,
+            layer_at,
             spans,
             places,
             first,
@@ -458,14 +410,13 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::U32(size(round.base)?),
             Argument::U32(size(round.count)?),
             Argument::U32(size(round.heads)?),
-            Argument::U32(size(cache.kv_heads)?),
-            Argument::U32(size(cache.head_dim)?),
-            Argument::U32(size(cache.capacity)?),
+            Argument::U32(size(kept.kv_heads)?),
+            Argument::U32(size(kept.head_dim)?),
             Argument::U32(size(sight.reach)?),
             Argument::Memory(&out.memory),
             Argument::Memory(&self.faults),
         ];
-        let threads = round.count * round.heads * cache.head_dim;
+        let threads = round.count * round.heads * kept.head_dim;
         Self::each(&mut self.machine, "mix", threads, &arguments)
     }
 }

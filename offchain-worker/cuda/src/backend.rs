@@ -20,7 +20,7 @@ pub const OPTIONS: [&str; 4] = [
 ];
 
 /// Pieces of memory that a kernel chooses from. The source's `TABLE`.
-pub const TABLE: usize = 8;
+pub const TABLE: usize = 64;
 
 /// How many blocks, and how many threads in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +192,8 @@ pub trait GpuBackend {
     /// Memory of the computer that stays where it is (page-locked), or nothing where this machine only reads.
     ///
     /// # Errors
-    /// [`Error::PinnedMemory`] where the system gives none, or the machine's own.
+    /// [`Error::PinnedMemory`] where the system gives none, [`Error::NoCopies`] where what a copy needs is
+    /// refused: what would be copied is read then. Or the machine's own.
     fn landing(&mut self, _bytes: usize) -> Result<Option<Self::Landing>, Error> {
         Ok(None)
     }
@@ -200,7 +201,7 @@ pub trait GpuBackend {
     /// Begins to copy the fronts of pieces of memory, one behind the other, once the work given so far is
     /// done. Work that is given later does not wait for this copy, only for those that were begun before it:
     /// who reads from two sets of pieces by turns may write to one while the other is copied. Until the copy
-    /// was waited for ([`Landing::wait`]) none of the pieces may be dropped.
+    /// was waited for ([`Landing::wait`]), or another was begun behind it, none of the pieces may be dropped.
     ///
     /// # Errors
     /// The machine's own. Where it fails, nothing is copied any more that was begun with it.

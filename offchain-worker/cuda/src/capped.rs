@@ -21,12 +21,18 @@ pub struct Capped<M> {
 /// A piece of memory that is counted until it is freed.
 #[derive(Debug)]
 pub struct CappedMemory<T> {
+    // Dropped in this order: what is not freed yet is never missing in the count.
     memory: T,
+    _counted: Counted,
+}
+
+#[derive(Debug)]
+struct Counted {
     bytes: u64,
     used: Arc<AtomicU64>,
 }
 
-impl<T> Drop for CappedMemory<T> {
+impl Drop for Counted {
     fn drop(&mut self) {
         self.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -56,11 +62,11 @@ impl<M: GpuBackend> GpuBackend for Capped<M> {
         }
         let memory = self.machine.allocate(bytes)?;
         self.used.fetch_add(needed, Ordering::Relaxed);
-        Ok(CappedMemory {
-            memory,
+        let _counted = Counted {
             bytes: needed,
             used: self.used.clone(),
-        })
+        };
+        Ok(CappedMemory { memory, _counted })
     }
 
     fn write(&mut self, into: &mut Self::Memory, bytes: &[u8]) -> Result<(), Error> {

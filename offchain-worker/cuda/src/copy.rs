@@ -2,13 +2,14 @@
 
 use std::{mem, ops::Range};
 
-use surety_exact::ArithmeticError;
+use surety_exact::{ArithmeticError, BLOCK, blocks};
 
 use crate::{
     Error,
-    attention::{Cache, Heads},
+    attention::Heads,
     backend::{Argument, GpuBackend},
-    kernels::{Floats, Kernels, fits},
+    kernels::{Floats, Kernels, fits, size},
+    pages::{Cache, PageShape, Paged},
     ring::{Departed, Slot},
 };
 
@@ -17,11 +18,24 @@ const BLOCK_BYTES: usize = 1 << 20;
 
 /// Results that are gathered on the machine and leave it together: one wait for a whole pass. Reuse one: it
 /// keeps its memory.
+///
+/// It has two sets of memory by turns, one of which may still be copied while the other is filled. Each takes
+/// no more than what the largest pass showed that was gathered in it, and a MiB; twice that while a larger
+/// one is gathered for the first time.
 #[derive(Debug)]
 pub struct Stage<M: GpuBackend> {
+    gathered: Gathered<M>,
+    /// What is still copied from the machine, perhaps: to be written over, or dropped, only once another copy
+    /// was begun.
+    leaving: Gathered<M>,
+}
+
+/// One of a stage's two sets.
+#[derive(Debug)]
+struct Gathered<M: GpuBackend> {
     blocks: Vec<Block<M>>,
-    /// What is still copied from the machine, perhaps: to be written over only once another copy was begun.
-    leaving: Vec<Block<M>>,
+    /// What the next block has room for, at least.
+    room_min: usize,
 }
 
 /// Memory, with the bytes that it has room for, and that were put into it.
@@ -30,8 +44,17 @@ type Block<M> = (<M as GpuBackend>::Memory, usize, usize);
 impl<M: GpuBackend> Default for Stage<M> {
     fn default() -> Self {
         Self {
+            gathered: Gathered::default(),
+            leaving: Gathered::default(),
+        }
+    }
+}
+
+impl<M: GpuBackend> Default for Gathered<M> {
+    fn default() -> Self {
+        Self {
             blocks: Vec::new(),
-            leaving: Vec::new(),
+            room_min: BLOCK_BYTES,
         }
     }
 }
@@ -39,11 +62,39 @@ impl<M: GpuBackend> Default for Stage<M> {
 impl<M: GpuBackend> Stage<M> {
     /// Forgets what was put into it.
     pub fn clear(&mut self) {
+        self.gathered.clear();
+    }
+}
+
+impl<M: GpuBackend> Gathered<M> {
+    fn clear(&mut self) {
+        if self.blocks.iter().filter(|(_, _, used)| *used > 0).count() > 1 {
+            // The next pass finds one block in which all of this would have had room.
+            self.room_min = self.used().next_multiple_of(BLOCK_BYTES);
+            self.blocks.clear();
+        }
         self.blocks.iter_mut().for_each(|(_, _, used)| *used = 0);
     }
 
     fn used(&self) -> usize {
         self.blocks.iter().map(|(_, _, used)| used).sum()
+    }
+
+    /// The block behind all that is there which has room for so many bytes.
+    fn block(&mut self, machine: &mut M, bytes: usize) -> Result<usize, Error> {
+        // Only the last one that has something goes on being filled: places stay in their order.
+        let filled = self.blocks.iter().rposition(|(_, _, used)| *used > 0);
+        let from_block = filled.unwrap_or(0);
+        let mut behind = self.blocks.iter().skip(from_block);
+        if let Some(offset) = behind.position(|(_, room, used)| room - used >= bytes) {
+            return Ok(from_block + offset);
+        }
+        // Those without a use first: both may not fit.
+        self.blocks.retain(|(_, _, used)| *used > 0);
+        let room = bytes.max(self.room_min);
+        self.blocks.push((machine.allocate(room)?, room, 0));
+        self.room_min = BLOCK_BYTES;
+        Ok(self.blocks.len() - 1)
     }
 }
 
@@ -54,15 +105,6 @@ pub struct Kept {
     pub q: Vec<i16>,
     /// `[position][kv_head]`
     pub scales: Vec<f32>,
-}
-
-/// Rows of pairs of bytes, on either side of a copy.
-struct Copied {
-    from_stride: usize,
-    width: usize,
-    rows: usize,
-    into_at: usize,
-    into_stride: usize,
 }
 
 impl<M: GpuBackend> Kernels<M> {
@@ -90,29 +132,17 @@ impl<M: GpuBackend> Kernels<M> {
     }
 
     fn put(&mut self, from: &M::Memory, bytes: usize, stage: &mut Stage<M>) -> Result<Range<usize>, Error> {
-        let has_room = |(_, room, used): &Block<M>| room - used >= bytes;
-        // Only the last one that has something goes on being filled: places stay in their order.
-        let filled = stage.blocks.iter().rposition(|(_, _, used)| *used > 0);
-        let from_block = filled.unwrap_or(0);
-        let found = stage.blocks.iter().skip(from_block).position(has_room);
-        let at = match found {
-            Some(offset) => from_block + offset,
-            None => {
-                let room = bytes.max(BLOCK_BYTES);
-                stage.blocks.push((self.machine.allocate(room)?, room, 0));
-                stage.blocks.len() - 1
-            }
-        };
-        let before: usize = stage.blocks.iter().take(at).map(|(_, _, used)| used).sum();
-        let (memory, _, used) = stage.blocks.get_mut(at).ok_or(ArithmeticError::Shape)?;
-        let copied = Copied {
-            from_stride: bytes / 2,
-            width: bytes / 2,
-            rows: 1,
-            into_at: *used / 2,
-            into_stride: bytes / 2,
-        };
-        Self::copy(&mut self.machine, from, memory, &copied)?;
+        let gathered = &mut stage.gathered;
+        let at = gathered.block(&mut self.machine, bytes)?;
+        let before: usize = gathered.blocks.iter().take(at).map(|(_, _, used)| used).sum();
+        let (memory, _, used) = gathered.blocks.get_mut(at).ok_or(ArithmeticError::Shape)?;
+        let arguments = [
+            Argument::Memory(from),
+            Argument::U64((bytes / 2) as u64),
+            Argument::Memory(memory),
+            Argument::U64((*used / 2) as u64),
+        ];
+        Self::each(&mut self.machine, "copy", bytes / 2, &arguments)?;
         let start = before + *used;
         *used += bytes;
         Ok(start..start + bytes)
@@ -128,9 +158,9 @@ impl<M: GpuBackend> Kernels<M> {
     }
 
     fn read_stage(&mut self, stage: &Stage<M>) -> Result<Vec<u8>, Error> {
-        let mut bytes = vec![0; stage.used()];
+        let mut bytes = vec![0; stage.gathered.used()];
         let mut rest = &mut bytes[..];
-        for (memory, _, used) in &stage.blocks {
+        for (memory, _, used) in &stage.gathered.blocks {
             let (now, later) = rest.split_at_mut_checked(*used).ok_or(ArithmeticError::Shape)?;
             if !now.is_empty() {
                 self.machine.read(memory, now)?;
@@ -152,121 +182,129 @@ impl<M: GpuBackend> Kernels<M> {
         mut slot: Slot<M::Landing>,
     ) -> Result<Departed<M::Landing>, Error> {
         self.check()?;
-        let len = stage.used();
+        let len = stage.gathered.used();
         let Some(landing) = slot.room_for(&mut self.machine, len)? else {
             let bytes = self.read_stage(stage)?;
             return Ok(Departed::read(slot, bytes));
         };
-        let filled = stage.blocks.iter().filter(|(_, _, used)| *used > 0);
+        let filled = stage.gathered.blocks.iter().filter(|(_, _, used)| *used > 0);
         let pieces: Vec<_> = filled.map(|(memory, _, used)| (memory, *used)).collect();
         self.machine.begin_read(&pieces, landing)?;
         drop(pieces);
-        mem::swap(&mut stage.blocks, &mut stage.leaving);
+        mem::swap(&mut stage.gathered, &mut stage.leaving);
         stage.clear();
         Ok(Departed::copied(slot, len))
     }
 
-    /// A cache that has the same positions, and room for so many, at least those.
+    /// A sequence with the same keys and values again, on pages of its own.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] for too little room, or the machine's own.
-    pub fn copy_cache(&mut self, cache: &Cache<M>, capacity: usize) -> Result<Cache<M>, Error> {
-        fits(capacity >= cache.len)?;
-        let mut copy = self.cache(cache.kv_heads, cache.head_dim, capacity)?;
-        copy.len = cache.len;
-        if cache.len == 0 {
-            return Ok(copy);
+    /// Those of [`Kernels::reserve`].
+    pub fn copy_cache(&mut self, cache: &Cache<M>) -> Result<Cache<M>, Error> {
+        let mut copy = cache.pages.cache();
+        let positions = cache.lens.iter().copied().max().unwrap_or(0);
+        self.reserve(&mut copy, positions)?;
+        let count = blocks(positions);
+        if count > 0 {
+            let from = cache.own.get(..count).ok_or(ArithmeticError::Shape)?;
+            let table = self.numbers(&[from, &copy.own[..]].concat())?;
+            let words = cache.pages.shape().words();
+            let slabs = cache.pages.lock();
+            let arguments = [
+                slabs.table(),
+                Argument::Memory(&table.memory),
+                Argument::U32(size(count)?),
+                Argument::U64(words as u64),
+            ];
+            Self::each(&mut self.machine, "copy_pages", count * words, &arguments)?;
         }
-        let pairs = cache.kv_heads * cache.head_dim.div_ceil(2);
-        let of = |rows: usize, each: usize| Copied {
-            from_stride: cache.capacity * each,
-            width: cache.len * each,
-            rows,
-            into_at: 0,
-            into_stride: capacity * each,
-        };
-        let scales = of(cache.kv_heads, 2);
-        let machine = &mut self.machine;
-        Self::copy(machine, &cache.keys, &copy.keys, &of(pairs, 2))?;
-        Self::copy(
-            machine,
-            &cache.values,
-            &copy.values,
-            &of(cache.kv_heads, cache.head_dim),
-        )?;
-        Self::copy(
-            machine,
-            &cache.key_scales.memory,
-            &copy.key_scales.memory,
-            &scales,
-        )?;
-        Self::copy(
-            machine,
-            &cache.value_scales.memory,
-            &copy.value_scales.memory,
-            &scales,
-        )?;
+        copy.lens.clone_from(&cache.lens);
         Ok(copy)
     }
 
-    /// Waits, and copies the keys and values of so many first positions from the machine.
+    /// Waits, and copies the keys and values of so many first positions of a layer from the machine.
     ///
     /// # Errors
     /// [`ArithmeticError::Shape`] for more than there are, those of [`Kernels::check`].
-    pub fn kept(&mut self, cache: &Cache<M>, positions: usize) -> Result<[Kept; 2], Error> {
-        fits(positions <= cache.len)?;
+    pub fn kept(&mut self, cache: &Cache<M>, layer: usize, positions: usize) -> Result<[Kept; 2], Error> {
+        let len = cache.lens.get(layer).copied().ok_or(ArithmeticError::Shape)?;
+        fits(positions <= len)?;
         self.check()?;
-        let (heads, head_dim) = (cache.kv_heads, cache.head_dim);
-        let cells = heads * cache.capacity;
-        let words = |bytes: &[u8]| -> Vec<i16> {
-            let (words, _) = bytes.as_chunks::<2>();
-            words.iter().map(|word| i16::from_le_bytes(*word)).collect()
-        };
-        let mut read = |memory: &M::Memory, bytes: usize| {
-            let mut all = vec![0; bytes];
-            self.machine.read(memory, &mut all).map(|()| all)
-        };
-        let keys = words(&read(&cache.keys, cells * head_dim.div_ceil(2) * 4)?);
-        let values = words(&read(&cache.values, cells * head_dim * 2)?);
-        let key_scales = words_f32(&read(&cache.key_scales.memory, cells * 4)?);
-        let value_scales = words_f32(&read(&cache.value_scales.memory, cells * 4)?);
-        let pairs = head_dim.div_ceil(2);
-        let mut found = [Kept::default(), Kept::default()];
-        let [kept_keys, kept_values] = &mut found;
-        for position in 0..positions {
-            for head in 0..heads {
-                for d in 0..head_dim {
-                    let pair = (head * pairs + d / 2) * cache.capacity + position;
-                    kept_keys.q.extend(keys.get(2 * pair + d % 2));
-                }
-                let cell = head * cache.capacity + position;
-                kept_values.q.extend(
-                    values
-                        .get(cell * head_dim..(cell + 1) * head_dim)
-                        .unwrap_or_default(),
-                );
-                kept_keys.scales.extend(key_scales.get(cell));
-                kept_values.scales.extend(value_scales.get(cell));
-            }
+        let shape = cache.pages.shape();
+        let own = cache.own.get(..blocks(positions));
+        let own = own.ok_or(ArithmeticError::Shape)?;
+        let (mut found, mut table) = ([Kept::default(), Kept::default()], None);
+        let mut rest = positions;
+        for pages in own.chunks((self.room / shape.layer_words).max(1)) {
+            self.numbers_in(&mut table, pages)?;
+            let there = table.as_ref().ok_or(ArithmeticError::Shape)?;
+            let paged = Paged {
+                pages: &cache.pages,
+                table: there,
+                layer,
+            };
+            let bytes = self.gathered(&paged)?;
+            let now = rest.min(pages.len() * BLOCK);
+            add_kept(&mut found, shape, &bytes, now).ok_or(ArithmeticError::Shape)?;
+            rest -= now;
         }
         Ok(found)
     }
 
-    fn copy(machine: &mut M, from: &M::Memory, into: &M::Memory, copied: &Copied) -> Result<(), Error> {
-        let arguments = [
-            Argument::Memory(from),
-            Argument::U64(copied.from_stride as u64),
-            Argument::U64(copied.width as u64),
-            Argument::U64(copied.rows as u64),
-            Argument::Memory(into),
-            Argument::U64(copied.into_at as u64),
-            Argument::U64(copied.into_stride as u64),
-        ];
-        Self::each(machine, "copy", copied.rows * copied.width, &arguments)
+    /// Waits, and copies a layer's part of the pages in a table from the machine.
+    fn gathered(&mut self, paged: &Paged<'_, M>) -> Result<Vec<u8>, Error> {
+        let (count, layer_words) = (paged.table.len, paged.pages.shape().layer_words);
+        let words = count * layer_words;
+        Self::ensure(&mut self.machine, &mut self.scratch, words)?;
+        let out = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
+        {
+            let slabs = paged.pages.lock();
+            let [table, pages, page_words, layer_at] = paged.arguments(&slabs);
+            let arguments = [
+                table,
+                pages,
+                Argument::U32(size(count)?),
+                page_words,
+                layer_at,
+                Argument::U64(layer_words as u64),
+                Argument::Memory(&out.memory),
+            ];
+            Self::each(&mut self.machine, "gather_pages", words, &arguments)?;
+        }
+        let mut bytes = vec![0; words * 4];
+        self.machine.read(&out.memory, &mut bytes)?;
+        Ok(bytes)
     }
 }
 
-fn words_f32(bytes: &[u8]) -> Vec<f32> {
-    let (words, _) = bytes.as_chunks::<4>();
-    words.iter().map(|word| f32::from_le_bytes(*word)).collect()
+/// Adds the keys and values of a layer's part of pages, as `in_page` of the source has them.
+fn add_kept(found: &mut [Kept; 2], shape: &PageShape, bytes: &[u8], positions: usize) -> Option<()> {
+    let (heads, head_dim) = (shape.kv_heads, shape.head_dim);
+    let pairs = head_dim.div_ceil(2);
+    let [keys, values] = found;
+    for position in 0..positions {
+        let page = bytes.chunks(shape.layer_words * 4).nth(position / BLOCK)?;
+        let at = position % BLOCK;
+        let int16 = |index: usize| {
+            let int16 = page.get(2 * index..)?.first_chunk();
+            int16.copied().map(i16::from_le_bytes)
+        };
+        let real = |word: usize| {
+            let real = page.get(4 * word..)?.first_chunk();
+            real.copied().map(f32::from_le_bytes)
+        };
+        for head in 0..heads {
+            keys.scales.push(real(head * BLOCK + at)?);
+            values.scales.push(real((heads + head) * BLOCK + at)?);
+            for d in 0..head_dim {
+                let pair = (2 * heads + head * pairs + d / 2) * BLOCK + at;
+                keys.q.push(int16(2 * pair + d % 2)?);
+                let of_values = 2 * heads * (2 + pairs) * BLOCK;
+                values
+                    .q
+                    .push(int16(of_values + (head * BLOCK + at) * head_dim + d)?);
+            }
+        }
+    }
+    Some(())
 }

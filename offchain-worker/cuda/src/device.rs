@@ -6,18 +6,16 @@
 
 mod graph;
 mod landing;
+mod library;
+mod memory;
 
-use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use cudarc::{
-    cublas::{
-        self, CudaBlas,
-        sys::{cublasComputeType_t, cublasGemmAlgo_t, cublasOperation_t, cublasStatus_t, cudaDataType},
-    },
     driver::{
         self, CudaContext, CudaEvent, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr,
         DriverError, LaunchConfig, PushKernelArg,
-        sys::{CUdevice_attribute, CUevent_flags, CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode},
+        sys::{CUdevice_attribute, CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode},
     },
     nvrtc::{self, CompileError, CompileOptions, Ptx},
 };
@@ -30,6 +28,10 @@ use crate::{
 
 pub use graph::Graph;
 pub use landing::PinnedLanding;
+use landing::no_copies;
+use library::Library;
+pub use memory::DevicePiece;
+use memory::{bind, wait_for_all};
 
 /// CUDA 12.0: the oldest driver that the compilers in use write for.
 const DRIVER_MIN: i32 = 12_000;
@@ -59,7 +61,7 @@ pub struct Device {
     stream: Arc<CudaStream>,
     module: Arc<CudaModule>,
     functions: BTreeMap<String, CudaFunction>,
-    library: Option<CudaBlas>,
+    library: Option<Library>,
     /// What [`GpuBackend::begin_read`] copies on, and the end of the last copy.
     copies: Option<Arc<CudaStream>>,
     copied: Option<Arc<CudaEvent>>,
@@ -95,10 +97,7 @@ impl Device {
                 _ => failed(error),
             })?;
         let stream = context.default_stream();
-        // For measurements: our own kernels do without. SAFETY: looking for a library and loading it; what is
-        // found under these names is trusted with the machine.
-        let found = unsafe { cublas::sys::is_culib_present() };
-        let library = found.then(|| CudaBlas::new(stream.clone()).ok()).flatten();
+        let library = Library::find(&stream);
         Ok(Self {
             context,
             stream,
@@ -160,14 +159,14 @@ impl Device {
         Ok(())
     }
 
-    fn addresses(&self, pieces: &[&CudaSlice<u8>]) -> Result<Addresses, Error> {
+    fn addresses(&self, pieces: &[&DevicePiece]) -> Result<Addresses, Error> {
         let mut addresses = Addresses([0; TABLE]);
         if pieces.len() > TABLE {
             return Err(too_large());
         }
         for (address, piece) in addresses.0.iter_mut().zip(pieces) {
             // One stream: what is done to the piece keeps its order.
-            (*address, _) = piece.device_ptr(&self.stream);
+            (*address, _) = piece.0.device_ptr(&self.stream);
         }
         Ok(addresses)
     }
@@ -253,6 +252,8 @@ fn failed(error: DriverError) -> Error {
         | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
         | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
         | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+        | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+        | CUresult::CUDA_ERROR_INVALID_PC
         | CUresult::CUDA_ERROR_LAUNCH_FAILED
         | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
         | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
@@ -263,37 +264,40 @@ fn failed(error: DriverError) -> Error {
 }
 
 impl GpuBackend for Device {
-    type Memory = CudaSlice<u8>;
+    type Memory = DevicePiece;
     type Landing = PinnedLanding;
 
-    fn allocate(&mut self, bytes: usize) -> Result<CudaSlice<u8>, Error> {
+    fn allocate(&mut self, bytes: usize) -> Result<DevicePiece, Error> {
         self.runs()?;
         // SAFETY: bytes have no invalid values, and nothing is read here before it is written.
-        unsafe { self.stream.alloc(bytes) }.map_err(|error| match error.0 {
+        let memory = unsafe { self.stream.alloc(bytes) }.map_err(|error| match error.0 {
             CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory(bytes),
             _ => failed(error),
-        })
+        })?;
+        Ok(DevicePiece(memory))
     }
 
-    fn write(&mut self, into: &mut CudaSlice<u8>, bytes: &[u8]) -> Result<(), Error> {
+    fn write(&mut self, into: &mut DevicePiece, bytes: &[u8]) -> Result<(), Error> {
         self.runs()?;
-        fits(bytes.len(), into)?;
-        self.stream.memcpy_htod(bytes, into).map_err(failed)
+        fits(bytes.len(), &into.0)?;
+        self.stream.memcpy_htod(bytes, &mut into.0).map_err(failed)
     }
 
-    fn read(&mut self, from: &CudaSlice<u8>, bytes: &mut [u8]) -> Result<(), Error> {
+    fn read(&mut self, from: &DevicePiece, bytes: &mut [u8]) -> Result<(), Error> {
         self.runs()?;
-        fits(bytes.len(), from)?;
-        let front = from.slice(..bytes.len());
-        self.stream.memcpy_dtoh(&front, bytes).map_err(failed)?;
-        self.stream.synchronize().map_err(failed)
+        fits(bytes.len(), &from.0)?;
+        let front = from.0.slice(..bytes.len());
+        let begun = self.stream.memcpy_dtoh(&front, bytes);
+        // In any case: the bytes are the caller's again when this returns.
+        let waited = wait_for_all(&self.stream);
+        begun.and(waited).map_err(failed)
     }
 
     fn launch(
         &mut self,
         kernel: &str,
         shape: Shape,
-        arguments: &[Argument<'_, CudaSlice<u8>>],
+        arguments: &[Argument<'_, DevicePiece>],
     ) -> Result<(), Error> {
         let function = self.function(kernel)?;
         let [x, y, z] = shape.grid;
@@ -320,7 +324,7 @@ impl GpuBackend for Device {
                 continue;
             }
             match argument {
-                Argument::Memory(memory) => launch.arg(*memory),
+                Argument::Memory(memory) => launch.arg(&memory.0),
                 Argument::Table(_) | Argument::Null => launch.arg(&0u64),
                 Argument::U32(value) => launch.arg(value),
                 Argument::U64(value) => launch.arg(value),
@@ -332,103 +336,32 @@ impl GpuBackend for Device {
         unsafe { launch.launch(config) }.map(drop).map_err(failed)
     }
 
-    fn product(&mut self, product: &Product<'_, CudaSlice<u8>>) -> Result<bool, Error> {
-        let Some(library) = &self.library else {
-            return Ok(false);
-        };
-        self.context.bind_to_thread().map_err(failed)?;
-        let (one, zero) = (1i32, 0i32);
-        let (a, _a) = product.a.device_ptr(&self.stream);
-        let (b, _b) = product.b.device_ptr(&self.stream);
-        let (c, _c) = product.c.device_ptr(&self.stream);
-        // SAFETY: the addresses are of live memory that `Kernels` made as large as these numbers say; the two
-        // factors are read before the call returns.
-        let status = unsafe {
-            cublas::sys::cublasGemmStridedBatchedEx(
-                *library.handle(),
-                cublasOperation_t::CUBLAS_OP_T,
-                cublasOperation_t::CUBLAS_OP_N,
-                int(product.m)?,
-                int(product.n)?,
-                int(product.k)?,
-                (&raw const one).cast(),
-                a as *const c_void,
-                cudaDataType::CUDA_R_8I,
-                int(product.a_row)?,
-                product.a_stride.into(),
-                (b + product.b_from as u64) as *const c_void,
-                cudaDataType::CUDA_R_8I,
-                int(product.b_row)?,
-                product.b_stride.into(),
-                (&raw const zero).cast(),
-                c as *mut c_void,
-                cudaDataType::CUDA_R_32I,
-                int(product.c_row)?,
-                i64::try_from(product.c_stride).map_err(|_| too_large())?,
-                int(product.batch)?,
-                cublasComputeType_t::CUBLAS_COMPUTE_32I,
-                cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
-            )
-        };
-        match status {
-            cublasStatus_t::CUBLAS_STATUS_SUCCESS => Ok(true),
-            // This device or version has no such product: our own kernel has.
-            cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED | cublasStatus_t::CUBLAS_STATUS_ARCH_MISMATCH => {
-                Ok(false)
-            }
-            other => Err(Error::Device(format!("the product library: {other:?}"))),
+    fn product(&mut self, product: &Product<'_, DevicePiece>) -> Result<bool, Error> {
+        self.runs()?;
+        match &self.library {
+            Some(library) => library.product(product, &self.stream),
+            None => Ok(false),
         }
     }
 
     fn landing(&mut self, bytes: usize) -> Result<Option<PinnedLanding>, Error> {
-        // A processor reads it: not write-combined. SAFETY: it is filled before it is read.
-        let memory = unsafe { self.context.alloc_pinned_with_flags::<u8>(bytes, 0) };
-        let mut memory = memory.map_err(|error| match failed(error) {
-            lost @ Error::Lost(_) => lost,
-            _ => Error::PinnedMemory(bytes),
-        })?;
-        memory.as_mut_slice().map_err(failed)?.fill(0);
-        let flags = CUevent_flags::CU_EVENT_BLOCKING_SYNC;
-        let arrived = Arc::new(self.context.new_event(Some(flags)).map_err(failed)?);
-        Ok(Some(PinnedLanding { memory, arrived }))
+        // What copies need is made here, where it may be refused: they do without then.
+        beside(&self.context, &mut self.copies).map_err(no_copies)?;
+        PinnedLanding::new(&self.context, bytes).map(Some)
     }
 
-    fn begin_read(
-        &mut self,
-        from: &[(&CudaSlice<u8>, usize)],
-        into: &mut PinnedLanding,
-    ) -> Result<(), Error> {
+    fn begin_read(&mut self, from: &[(&DevicePiece, usize)], into: &mut PinnedLanding) -> Result<(), Error> {
         self.runs()?;
-        let copies = beside(&self.context, &mut self.copies)?;
-        copies.join(&self.stream).map_err(failed)?;
-        if let Some(before) = self.copied.take() {
-            self.stream.wait(&before).map_err(failed)?;
+        let nothing = || Error::Device("it does not copy beside its work".into());
+        let copies = self.copies.as_ref().ok_or_else(nothing)?;
+        into.worked.record(&self.stream).map_err(failed)?;
+        copies.wait(&into.worked).map_err(failed)?;
+        if let Some(before) = &self.copied {
+            self.stream.wait(before).map_err(failed)?;
         }
-        let mut rest = into.memory.as_mut_slice().map_err(failed)?;
-        let mut begin = || -> Result<(), Error> {
-            for (memory, bytes) in from {
-                fits(*bytes, memory)?;
-                let (now, later) = std::mem::take(&mut rest)
-                    .split_at_mut_checked(*bytes)
-                    .ok_or_else(too_large)?;
-                let (address, _) = memory.device_ptr(copies);
-                // SAFETY: both are as large as that, and stay until the event below: `PinnedLanding` waits
-                // for it before it is dropped, and callers keep the memory until then.
-                unsafe { driver::result::memcpy_dtoh_async(now, address, copies.cu_stream()) }
-                    .map_err(failed)?;
-                rest = later;
-            }
-            Ok(())
-        };
-        let begun = begin();
-        // Also after a part of them.
-        if let Err(error) = into.arrived.record(copies) {
-            // Nothing tells their end: both sides' memory is the caller's again when this returns.
-            copies.synchronize().ok();
-            return Err(failed(error));
-        }
+        // Also where it fails: a part may have been begun.
         self.copied = Some(into.arrived.clone());
-        begun
+        into.copy(from, copies)
     }
 }
 
@@ -453,21 +386,25 @@ impl Capture for Device {
             .end_capture(CUgraphInstantiate_flags(0))
             .map_err(failed)?;
         self.recorder = Some(recorder);
-        graph.map(Graph).ok_or_else(nothing)
+        let recorded = graph.ok_or_else(nothing)?;
+        let context = self.context.clone();
+        Ok(Graph { recorded, context })
     }
 
     fn replay(&mut self, graph: &Graph) -> Result<(), Error> {
         self.runs()?;
-        self.context.bind_to_thread().map_err(failed)?;
+        // A failure that was kept for the next call is told as such, before the graph is given.
+        self.context.check_err().map_err(failed)?;
+        bind(&self.context).map_err(failed)?;
+        let executable = graph.recorded.cu_graph_exec();
         // SAFETY: the graph is there, and so is all memory that its launches name: `Graphs` has compared
         // that.
-        unsafe { driver::result::graph::launch(graph.0.cu_graph_exec(), self.stream.cu_stream()) }.map_err(
-            |error| match error.0 {
-                // For the graph itself; how much, the driver does not say. Nothing of it has started.
-                CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory(0),
-                _ => failed(error),
-            },
-        )
+        let launched = unsafe { driver::result::graph::launch(executable, self.stream.cu_stream()) };
+        launched.map_err(|error| match error.0 {
+            // For the graph itself; how much, the driver does not say. Nothing of it has started.
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory(0),
+            _ => failed(error),
+        })
     }
 }
 
@@ -477,10 +414,6 @@ fn fits(bytes: usize, memory: &CudaSlice<u8>) -> Result<(), Error> {
     } else {
         Err(surety_exact::ArithmeticError::Shape.into())
     }
-}
-
-fn int(value: u32) -> Result<i32, Error> {
-    i32::try_from(value).map_err(|_| too_large())
 }
 
 fn too_large() -> Error {

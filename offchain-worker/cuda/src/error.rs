@@ -2,6 +2,8 @@
 
 use surety_exact::ArithmeticError;
 
+use crate::backend::TABLE;
+
 /// Why there is no result.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
@@ -51,6 +53,12 @@ pub enum Error {
          ordinary memory, slower. End other programs, or raise what the system lets one lock"
     )]
     PinnedMemory(usize),
+    /// What copies beside the device's work need. Nothing ends: results leave it in turn with the work.
+    #[error(
+        "the driver refused copies beside the device's work, and what is hashed leaves it through ordinary \
+         memory, slower: {0}"
+    )]
+    NoCopies(String),
     /// The driver records no launches. Nothing ends: they are given one by one.
     #[error("the driver refused a graph of launches, and they are given one by one, slower: {0}")]
     NoGraphs(String),
@@ -67,6 +75,14 @@ pub enum Error {
         /// Most bytes that may be.
         max: u64,
     },
+    /// Pages of keys and values are in as many pieces of memory as kernels can choose from.
+    #[error(
+        "{0} more bytes for keys and values are needed, and they are in {max} pieces of the device's memory, \
+         the most that there can be: it was short while they grew. Once sequences end there are fewer: try \
+         again. Raise the memory cap, end other programs, or offer fewer models",
+        max = TABLE
+    )]
+    Scattered(usize),
     /// The device was there and is no more, or its context is broken. Nothing works on it until the program
     /// is started again.
     #[error("the device has vanished ({0}): look into the system's log for NVRM, then start again")]
@@ -82,6 +98,16 @@ pub enum Error {
     /// The numbers have no canonical result. Every honest machine finds the same.
     #[error("there is no canonical result: {0:?}")]
     Arithmetic(ArithmeticError),
+}
+
+impl Error {
+    /// Whether it is for want of memory on the device, which may come back: nothing is wrong with it.
+    pub fn is_memory(&self) -> bool {
+        matches!(
+            self,
+            Self::OutOfMemory(_) | Self::MemoryCap { .. } | Self::Scattered(_)
+        )
+    }
 }
 
 /// As the driver's makers write it.

@@ -1,12 +1,16 @@
 //! What every operation needs: arrays on the machine, and a place for faults.
 
-use std::ops::Range;
+use std::{
+    ops::Range,
+    sync::{Mutex, Weak},
+};
 
 use surety_exact::ArithmeticError;
 
 use crate::{
     Error,
     backend::{Argument, GpuBackend, Shape},
+    pages::Slabs,
 };
 
 /// Threads of a block, where the number does not matter: as many as attention's blocks have positions. The
@@ -87,6 +91,8 @@ pub struct Kernels<M: GpuBackend> {
     pub(crate) stats: Option<Floats<M>>,
     pub(crate) path: crate::Path,
     pub(crate) room: usize,
+    /// Where sequences have taken pages.
+    pub(crate) pools: Vec<Weak<Mutex<Slabs<M::Memory>>>>,
 }
 
 impl<M: GpuBackend> Kernels<M> {
@@ -105,6 +111,7 @@ impl<M: GpuBackend> Kernels<M> {
             stats,
             path: crate::Path::default(),
             room: ROOM,
+            pools: Vec::new(),
         })
     }
 

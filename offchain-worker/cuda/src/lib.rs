@@ -9,6 +9,7 @@ mod device;
 mod error;
 mod graphs;
 mod kernels;
+mod pages;
 mod pooling;
 mod product;
 mod proofs;
@@ -17,17 +18,18 @@ mod rows;
 mod sequences;
 mod weights;
 
-pub use attention::{Cache, Heads, Mask};
+pub use attention::{Heads, Mask};
 pub use backend::{
     Argument, Capture, GpuBackend, Landing, NoLanding, OPTIONS, Product, SOURCE, Shape, TABLE,
 };
 pub use capped::{Capped, CappedMemory};
 pub use copy::{Kept, Stage};
 #[cfg(feature = "cuda")]
-pub use device::{Device, Graph, PinnedLanding};
+pub use device::{Device, DevicePiece, Graph, PinnedLanding};
 pub use error::Error;
 pub use graphs::{GraphMemory, Graphs};
 pub use kernels::{Floats, Kernels, Numbers, Spans};
+pub use pages::{Cache, Pages};
 pub use product::{Packed, Path, Rows};
 pub use proofs::{
     DeviceMemory, DeviceMemoryError, OpenedMemory, bytes_needed, open_device_memory, rows_within,

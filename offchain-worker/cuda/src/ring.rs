@@ -28,7 +28,8 @@ struct Slots<L> {
 struct State<L> {
     /// Those that nobody has; nothing is one without memory yet.
     free: Vec<Option<L>>,
-    /// The least that the system did not give, and what it said. It is not asked for as much again.
+    /// The least that was not given, and what was said: it is not asked for as much again. Nothing at all
+    /// where copies were refused.
     refused: Option<(usize, Error)>,
 }
 
@@ -144,6 +145,7 @@ impl<L: Landing> Slot<L> {
             match machine.landing(wanted) {
                 Ok(landing) => self.landing = landing,
                 Err(error @ Error::PinnedMemory(_)) => self.of.state().refused = Some((wanted, error)),
+                Err(error @ Error::NoCopies(_)) => self.of.state().refused = Some((0, error)),
                 Err(error) => return Err(error),
             }
         }

@@ -1,25 +1,24 @@
-//! Rows of several sequences, each with a cache of its own, in the same launches.
+//! Rows of several sequences, each with keys and values of its own, in the same launches.
 
-use std::ops::Range;
-
-use surety_exact::{ArithmeticError, BLOCK};
+use surety_exact::{ArithmeticError, BLOCK, blocks};
 
 use crate::{
     Error,
-    attention::{Cache, Heads, Mask, Sight},
-    backend::{GpuBackend, TABLE},
+    attention::{Heads, Sight},
+    backend::GpuBackend,
     kernels::{Floats, Kernels, Numbers, Spans, fits, size},
+    pages::{Cache, Paged, Pages},
 };
 
 /// Rows of one sequence among those of a pass.
-#[derive(Clone, Debug)]
-pub struct SequenceRows {
+#[derive(Debug)]
+pub struct SequenceRows<'a, M: GpuBackend> {
+    /// Its keys and values, with pages for these rows too: [`Kernels::reserve`].
+    pub cache: &'a Cache<M>,
     /// How many there are, behind those of the sequences before.
     pub rows: usize,
     /// The position of the first.
     pub first: usize,
-    /// Positions that the sequence's caches have room for.
-    pub capacity: usize,
 }
 
 /// Which rows of a pass are of which sequence, on the machine. All layers use the same.
@@ -27,51 +26,68 @@ pub struct SequenceRows {
 pub struct Sequences<M: GpuBackend> {
     /// What each row sees: the positions up to its own.
     spans: Spans<M>,
-    /// For each row the sequence, counted within a launch, and the room of its caches.
+    /// For each row where its sequence's pages begin in the table.
     places: Numbers<M>,
-    all: Vec<SequenceRows>,
-    /// The first row of each, and behind the last.
-    starts: Vec<usize>,
+    /// Numbers of the pages of all sequences, one behind the other.
+    table: Numbers<M>,
+    pages: Pages<M>,
+    all: Vec<Told>,
+}
+
+/// What the machine was told of a sequence.
+#[derive(Debug)]
+struct Told {
+    first: usize,
+    end: usize,
+    pages: Vec<u32>,
 }
 
 impl<M: GpuBackend> Sequences<M> {
     fn rows(&self) -> usize {
-        self.starts.last().copied().unwrap_or(0)
+        self.all.iter().map(|told| told.end - told.first).sum()
     }
 
-    /// The rows of some sequences.
-    fn rows_of(&self, sequences: &Range<usize>) -> Result<Range<usize>, ArithmeticError> {
-        match (self.starts.get(sequences.start), self.starts.get(sequences.end)) {
-            (Some(start), Some(end)) => Ok(*start..*end),
-            _ => Err(ArithmeticError::Shape),
-        }
+    /// Whether these are the sequences that the machine was told of, and on the same pages.
+    fn are<'a>(&self, caches: impl ExactSizeIterator<Item = &'a Cache<M>>) -> bool
+    where
+        M: 'a,
+    {
+        caches.len() == self.all.len()
+            && self
+                .all
+                .iter()
+                .zip(caches)
+                .all(|(told, cache)| cache.pages.is(&self.pages) && cache.own.starts_with(&told.pages))
     }
 
-    /// Rows of a launch's sequences, as far as the caches have the room that the machine was told.
-    fn sight<'a>(&'a self, sequences: &[SequenceRows], caches: &[&Cache<M>]) -> Option<Sight<'a, M>> {
-        let reach = sequences.iter().map(|sequence| sequence.first + sequence.rows);
-        let known = sequences
-            .iter()
-            .zip(caches)
-            .all(|(sequence, cache)| sequence.capacity == cache.capacity);
-        known.then(|| Sight {
+    fn sight(&self) -> Sight<'_, M> {
+        Sight {
             spans: Some(&self.spans),
             places: Some(&self.places),
             first: 0,
             step: 0,
             // Kernels look at a row's own end: up to there the reach is room for scores. So it stays the same
             // for a block of positions, and the launches of one token are those of the next.
-            reach: reach.max().unwrap_or(0).next_multiple_of(BLOCK),
-        })
+            reach: self.spans.reach.next_multiple_of(BLOCK),
+        }
+    }
+
+    fn paged(&self, layer: usize) -> Paged<'_, M> {
+        Paged {
+            pages: &self.pages,
+            table: &self.table,
+            layer,
+        }
     }
 }
 
 impl<M: GpuBackend> Kernels<M> {
-    /// Copies to the machine which rows are of which sequence.
+    /// Copies to the machine which rows are of which sequence, and on which pages those are.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] for a sequence without rows or of too many positions, or the machine's own.
-    pub fn sequences(&mut self, all: &[SequenceRows]) -> Result<Sequences<M>, Error> {
+    /// [`ArithmeticError::Shape`] without sequences, for one without rows or pages for them, or of other
+    /// [`Pages`] than the first, or the machine's own.
+    pub fn sequences(&mut self, all: &[SequenceRows<'_, M>]) -> Result<Sequences<M>, Error> {
         let mut space = None;
         self.sequences_in(&mut space, all)?;
         Ok(space.ok_or(ArithmeticError::Shape)?)
@@ -84,37 +100,47 @@ impl<M: GpuBackend> Kernels<M> {
     pub fn sequences_in(
         &mut self,
         space: &mut Option<Sequences<M>>,
-        all: &[SequenceRows],
+        all: &[SequenceRows<'_, M>],
     ) -> Result<(), Error> {
-        let (mut spans, mut places, mut starts) = (Vec::new(), Vec::new(), vec![0]);
-        for (index, sequence) in all.iter().enumerate() {
+        let pages = &all.first().ok_or(ArithmeticError::Shape)?.cache.pages;
+        let (mut spans, mut places, mut table, mut told) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for sequence in all {
             let end = sequence.first.checked_add(sequence.rows);
             let end = end.ok_or(ArithmeticError::Shape)?;
-            fits(sequence.rows > 0 && end <= sequence.capacity)?;
-            let place = [size(index % TABLE)?, size(sequence.capacity)?];
+            fits(sequence.rows > 0 && sequence.cache.pages.is(pages))?;
+            let own = sequence.cache.own.get(..blocks(end));
+            let own = own.ok_or(ArithmeticError::Shape)?;
+            let place = size(table.len())?;
             for position in size(sequence.first)?..size(end)? {
                 spans.push(0..position + 1);
-                places.extend(place);
+                places.push(place);
             }
-            starts.push(spans.len());
+            table.extend_from_slice(own);
+            told.push(Told {
+                first: sequence.first,
+                end,
+                pages: own.to_vec(),
+            });
         }
-        let (before, mut numbers) = match space.take() {
-            Some(sequences) => (Some(sequences.spans), Some(sequences.places)),
-            None => (None, None),
+        let (before, mut place_numbers, mut page_numbers) = match space.take() {
+            Some(before) => (Some(before.spans), Some(before.places), Some(before.table)),
+            None => (None, None, None),
         };
         let spans = self.spans_in(before, &spans)?;
-        self.numbers_in(&mut numbers, &places)?;
+        self.numbers_in(&mut place_numbers, &places)?;
+        self.page_table_in(&mut page_numbers, table)?;
         *space = Some(Sequences {
             spans,
-            places: numbers.ok_or(ArithmeticError::Shape)?,
-            all: all.to_vec(),
-            starts,
+            places: place_numbers.ok_or(ArithmeticError::Shape)?,
+            table: page_numbers.ok_or(ArithmeticError::Shape)?,
+            pages: pages.clone(),
+            all: told,
         });
         Ok(())
     }
 
-    /// Puts each sequence's rows of keys and values behind those of its cache. Where they are there already
-    /// they are put there again: the same bits.
+    /// Puts each sequence's rows of keys and values behind those that a layer of its cache holds, all in one
+    /// launch. What a pass that failed has left there already is written over.
     ///
     /// # Errors
     /// [`ArithmeticError::Shape`] when the parts do not fit together, or the machine's own.
@@ -122,43 +148,29 @@ impl<M: GpuBackend> Kernels<M> {
         &mut self,
         sequences: &Sequences<M>,
         caches: &mut [&mut Cache<M>],
+        layer: usize,
         keys: &Heads<M>,
         values: &Heads<M>,
     ) -> Result<(), Error> {
-        fits(caches.len() == sequences.all.len() && keys.rows == sequences.rows())?;
-        for (sequence, cache) in sequences.all.iter().zip(&mut *caches) {
-            let end = sequence.first + sequence.rows;
-            fits([sequence.first, end].contains(&cache.len) && end <= cache.capacity)?;
+        fits(sequences.are(caches.iter().map(|cache| &**cache)) && keys.rows == sequences.rows())?;
+        for (told, cache) in sequences.all.iter().zip(&mut *caches) {
+            let len = cache.lens.get_mut(layer).ok_or(ArithmeticError::Shape)?;
+            fits(*len >= told.first)?;
             // Until they are put there.
-            cache.len = sequence.first;
+            *len = told.first;
         }
-        for (launch, caches) in caches.chunks_mut(TABLE).enumerate() {
-            let from = launch * TABLE;
-            let of = sequences.all.get(from..from + caches.len());
-            let of = of.ok_or(ArithmeticError::Shape)?;
-            let read: Vec<&Cache<M>> = caches.iter().map(|cache| &**cache).collect();
-            fits(alike(&read))?;
-            match sequences.sight(of, &read) {
-                Some(sight) => {
-                    let rows = sequences.rows_of(&(from..from + read.len()))?;
-                    self.keep(&read, keys, values, rows, &sight)?;
-                    for (sequence, cache) in of.iter().zip(caches) {
-                        cache.len = sequence.first + sequence.rows;
-                    }
-                }
-                None => {
-                    for (index, cache) in caches.iter_mut().enumerate() {
-                        let rows = sequences.rows_of(&(from + index..from + index + 1))?;
-                        self.append_rows(cache, keys, values, rows)?;
-                    }
-                }
+        let (paged, rows) = (sequences.paged(layer), 0..keys.rows);
+        self.keep(&paged, keys, values, rows, &sequences.sight())?;
+        for (told, cache) in sequences.all.iter().zip(caches) {
+            if let Some(len) = cache.lens.get_mut(layer) {
+                *len = told.end;
             }
         }
         Ok(())
     }
 
-    /// [`Kernels::attention`] of each sequence's rows to what its cache has, each to the positions up to its
-    /// own.
+    /// [`Kernels::attention`] of each sequence's rows to what a layer of its cache holds, each to the
+    /// positions up to its own, all in one launch but for the room that scores have.
     ///
     /// # Errors
     /// Those of [`Kernels::attention`].
@@ -167,41 +179,14 @@ impl<M: GpuBackend> Kernels<M> {
         sequences: &Sequences<M>,
         queries: &Heads<M>,
         caches: &[&Cache<M>],
+        layer: usize,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
-        fits(caches.len() == sequences.all.len() && queries.rows == sequences.rows())?;
-        for (sequence, cache) in sequences.all.iter().zip(caches) {
-            fits(sequence.first + sequence.rows <= cache.len)?;
+        fits(sequences.are(caches.iter().copied()) && queries.rows == sequences.rows())?;
+        for (told, cache) in sequences.all.iter().zip(caches) {
+            fits(cache.lens.get(layer).is_some_and(|len| told.end <= *len))?;
         }
-        for (launch, caches) in caches.chunks(TABLE).enumerate() {
-            let from = launch * TABLE;
-            let of = sequences.all.get(from..from + caches.len());
-            let of = of.ok_or(ArithmeticError::Shape)?;
-            fits(alike(caches))?;
-            match sequences.sight(of, caches) {
-                Some(sight) => {
-                    let rows = sequences.rows_of(&(from..from + caches.len()))?;
-                    self.attend(queries, rows, caches, &sight, out)?;
-                }
-                None => {
-                    for (index, (sequence, cache)) in of.iter().zip(caches).enumerate() {
-                        let rows = sequences.rows_of(&(from + index..from + index + 1))?;
-                        let mask = Mask::Causal {
-                            first: sequence.first,
-                        };
-                        self.attend_rows(queries, rows, cache, mask, out)?;
-                    }
-                }
-            }
-        }
-        Ok(())
+        let (paged, rows) = (sequences.paged(layer), 0..queries.rows);
+        self.attend(queries, rows, &paged, &sequences.sight(), out)
     }
-}
-
-/// Whether caches have heads of one shape.
-fn alike<M: GpuBackend>(caches: &[&Cache<M>]) -> bool {
-    let shape = |cache: &Cache<M>| (cache.kv_heads, cache.head_dim);
-    caches
-        .windows(2)
-        .all(|pair| matches!(pair, [a, b] if shape(a) == shape(b)))
 }

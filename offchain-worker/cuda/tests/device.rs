@@ -37,6 +37,9 @@ fn a_device_equals_the_definition() {
     suite::what_is_kept_can_be_copied(&mut kernels);
     suite::rows_attend_alone_as_among_others(&mut kernels);
     suite::sequences_attend_together_as_alone(&mut kernels);
+    suite::pages::pages_that_were_given_back_are_taken_again(&mut kernels);
+    suite::pages::slabs_go_back_to_the_machine(&mut kernels);
+    suite::pages::a_slab_has_several_pages_of_any_size(&mut kernels);
     suite::what_is_staged_leaves_in_its_order(&mut kernels);
 }
 

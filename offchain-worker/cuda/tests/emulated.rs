@@ -9,8 +9,9 @@ use std::sync::{Arc, atomic::Ordering};
 use emulator::{Emulator, Order, Piece};
 use surety_cuda::{
     Argument, Capped, DeviceMemory, DeviceMemoryError, Error, GpuBackend, Kernels, NoLanding, Product, Shape,
-    bytes_needed, rows_within,
+    TABLE, bytes_needed, rows_within,
 };
+use surety_exact::BLOCK;
 use surety_gpu_proofs::{BATCHES, Failure, Memory, ROWS_MAX, run};
 
 /// Where a barrier is missing, the order in which threads run shows.
@@ -103,6 +104,101 @@ fn rows_attend_alone_as_among_others() {
 #[test]
 fn sequences_attend_together_as_alone() {
     both_orders(suite::sequences_attend_together_as_alone);
+}
+
+#[test]
+fn pages_that_were_given_back_are_taken_again() {
+    both_orders(suite::pages::pages_that_were_given_back_are_taken_again);
+}
+
+#[test]
+fn slabs_go_back_to_the_machine() {
+    both_orders(suite::pages::slabs_go_back_to_the_machine);
+}
+
+#[test]
+fn a_slab_has_several_pages_of_any_size() {
+    both_orders(suite::pages::a_slab_has_several_pages_of_any_size);
+}
+
+/// On a machine with room for seven pages, and little else: sequences are refused what it has not, keep what
+/// they hold, and go on where others end.
+#[test]
+fn a_pool_that_finds_no_memory_refuses_by_name_and_loses_nothing() {
+    let pages = suite::pages::pages();
+    let page = pages.page_bytes();
+    let machine = Capped::new(Emulator::start(Order::Forwards), 9 * page as u64);
+    let kernels = &mut Kernels::new(machine).unwrap();
+    let mut random = suite::Random::new(36);
+    let (mut one, mut other) = (pages.cache(), pages.cache());
+    suite::pages::add(kernels, &mut random, &mut one, 3).unwrap();
+    suite::pages::add(kernels, &mut random, &mut other, 2).unwrap();
+    // Larger slabs were refused: no more is taken than is missing.
+    assert_eq!(pages.bytes(), 2 * page);
+    let there = 7;
+    kernels.reserve(&mut one, (there - 1) * BLOCK).unwrap();
+    assert_eq!(pages.bytes(), there * page);
+    let held = [&one, &other].map(|cache| suite::pages::all(kernels, cache));
+    let capacity = one.capacity();
+    let refused = kernels.reserve(&mut one, (there + 1) * BLOCK).unwrap_err();
+    let needed = 2 * page as u64;
+    assert!(
+        matches!(refused, Error::MemoryCap { needed: found, .. } if found == needed),
+        "{refused:?}"
+    );
+    assert_eq!((pages.taken(), one.capacity()), (there, capacity));
+    let mut third = pages.cache();
+    let refused = suite::pages::add(kernels, &mut random, &mut third, 1).unwrap_err();
+    assert!(matches!(refused, Error::MemoryCap { .. }), "{refused:?}");
+    assert!(third.is_empty());
+    let after = [&one, &other].map(|cache| suite::pages::all(kernels, cache));
+    assert_eq!(after, held);
+    drop(other);
+    suite::pages::add(kernels, &mut random, &mut third, 1).unwrap();
+    drop(third);
+    kernels.reserve(&mut one, there * BLOCK).unwrap();
+    assert_eq!(suite::pages::all(kernels, &one), held[0]);
+    // Others need what is kept of it once it is shorter.
+    one.truncate(3);
+    let refused = kernels.floats(5 * page / 4).unwrap_err();
+    assert!(matches!(refused, Error::MemoryCap { .. }), "{refused:?}");
+    assert!(kernels.trim());
+    let room = kernels.floats(5 * page / 4).unwrap();
+    assert_eq!(pages.bytes(), page);
+    assert_eq!(suite::pages::all(kernels, &one), held[0]);
+    // All of its layer's first positions come at once only where there is room for them.
+    drop(room);
+    for _ in 0..3 {
+        suite::pages::add(kernels, &mut random, &mut one, BLOCK).unwrap();
+    }
+    kernels.reserve(&mut one, 7 * BLOCK).unwrap();
+    let refused = kernels.kept(&one, 0, 3 * BLOCK).unwrap_err();
+    assert!(matches!(refused, Error::MemoryCap { .. }), "{refused:?}");
+    kernels.limit(page / 4);
+    let [keys, _] = kernels.kept(&one, 0, 3 * BLOCK).unwrap();
+    assert!(keys.q.starts_with(&held[0][0].q));
+}
+
+/// Where there is no room for larger pieces of memory than a page, there are soon as many as kernels can
+/// choose from.
+#[test]
+fn pages_in_too_many_pieces_are_refused_by_name() {
+    let pages = suite::pages::pages();
+    let page = pages.page_bytes();
+    let machine = Capped::new(Emulator::start(Order::Forwards), 100 * page as u64);
+    let kernels = &mut Kernels::new(machine).unwrap();
+    let mut caches = Vec::new();
+    let refused = loop {
+        let mut cache = pages.cache();
+        if let Err(refused) = kernels.reserve(&mut cache, 1) {
+            break refused;
+        }
+        caches.push(cache);
+    };
+    assert_eq!(refused, Error::Scattered(page));
+    assert_eq!(caches.len(), TABLE);
+    caches.swap_remove(10);
+    kernels.reserve(&mut pages.cache(), 1).unwrap();
 }
 
 #[test]

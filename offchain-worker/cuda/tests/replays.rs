@@ -4,6 +4,7 @@
 
 #[allow(dead_code)]
 mod emulator;
+mod steps;
 
 use std::sync::{
     Arc, Mutex,
@@ -11,17 +12,11 @@ use std::sync::{
 };
 
 use emulator::{Copied, Emulator, Order, Piece, Recorded};
+use steps::{steps, steps_behind};
 use surety_cuda::{
-    Argument, Cache, Capture, Departed, Error, Floats, GpuBackend, Graphs, Heads, Kernels, Norm, Numbers,
-    Packed, Product, Quanta, Ring, Rows, SequenceRows, Sequences, Shape, Stage, Weights,
+    Argument, Capped, Capture, Departed, Error, GpuBackend, Graphs, Kernels, Product, Ring, Shape, Stage,
 };
-use surety_exact::{Precision, SplitMix64};
-
-const HEADS: usize = 2;
-const HEAD_DIM: usize = 16;
-const WIDTH: usize = HEADS * HEAD_DIM;
-const TOKENS: usize = 8;
-const CAPACITY: usize = 32;
+use surety_exact::BLOCK;
 
 /// What a machine was asked for, and what it refuses.
 #[derive(Debug, Default)]
@@ -34,6 +29,8 @@ struct Told {
     no_room_for_graphs: AtomicBool,
     no_graphs: AtomicBool,
     no_pinned: AtomicBool,
+    no_copies: AtomicBool,
+    landings: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -41,6 +38,10 @@ struct Watched(Emulator, Arc<Told>);
 
 fn lost() -> Error {
     Error::Lost("it was told to".into())
+}
+
+fn no_copies() -> Error {
+    Error::NoCopies("it was told to".into())
 }
 
 impl GpuBackend for Watched {
@@ -72,6 +73,10 @@ impl GpuBackend for Watched {
     }
 
     fn landing(&mut self, bytes: usize) -> Result<Option<Copied>, Error> {
+        self.1.landings.fetch_add(1, Ordering::Relaxed);
+        if self.1.no_copies.load(Ordering::Relaxed) {
+            return Err(no_copies());
+        }
         match self.1.no_pinned.load(Ordering::Relaxed) {
             true => Err(Error::PinnedMemory(bytes)),
             false => self.0.landing(bytes),
@@ -109,130 +114,6 @@ impl Capture for Watched {
     }
 }
 
-/// One layer of a decoder, or nearly so, and what its passes are made in.
-struct Small<M: GpuBackend> {
-    table: Packed<M>,
-    by: [Packed<M>; 4],
-    weight: Floats<M>,
-    floats: [Option<Floats<M>>; 5],
-    sum: Option<Floats<M>>,
-    rows: Rows<M>,
-    heads: [Heads<M>; 3],
-    tokens: Option<Numbers<M>>,
-    sequences: Option<Sequences<M>>,
-    stage: Stage<M>,
-    ring: Ring<M>,
-}
-
-fn matrix<M: GpuBackend>(kernels: &mut Kernels<M>, random: &mut SplitMix64, outputs: usize) -> Packed<M> {
-    let q: Vec<i8> = (0..outputs * WIDTH).map(|_| random.next() as i8).collect();
-    let scales: Vec<f32> = (0..outputs).map(|_| random.real().abs() * 0.01).collect();
-    let weights = Weights {
-        inputs: WIDTH,
-        outputs,
-        q: Quanta::Int8(&q),
-        scales: &scales,
-        bias: None,
-    };
-    kernels.pack(&weights).unwrap()
-}
-
-impl<M: GpuBackend> Small<M> {
-    fn new(kernels: &mut Kernels<M>) -> Self {
-        let mut random = SplitMix64::new(40);
-        Self {
-            table: matrix(kernels, &mut random, TOKENS),
-            by: [(); 4].map(|()| matrix(kernels, &mut random, WIDTH)),
-            weight: kernels.upload(&[1.0; WIDTH]).unwrap(),
-            floats: [const { None }; 5],
-            sum: None,
-            rows: Rows::new(Precision::Int8),
-            heads: Default::default(),
-            tokens: None,
-            sequences: None,
-            stage: Stage::default(),
-            ring: Ring::new(2, 1 << 20),
-        }
-    }
-
-    /// A token more of each sequence: the states that come out.
-    fn step(
-        &mut self,
-        kernels: &mut Kernels<M>,
-        caches: &mut [Cache<M>],
-        tokens: &[u32],
-    ) -> Result<Vec<u8>, Error> {
-        self.stage.clear();
-        let all: Vec<_> = caches
-            .iter()
-            .map(|cache| SequenceRows {
-                rows: 1,
-                first: cache.len(),
-                capacity: cache.capacity(),
-            })
-            .collect();
-        kernels.sequences_in(&mut self.sequences, &all)?;
-        kernels.numbers_in(&mut self.tokens, tokens)?;
-        let sequences = self.sequences.as_ref().unwrap();
-        let len = tokens.len() * WIDTH;
-        let [state, query, key, value, attended] = &mut self.floats;
-        let state = kernels.sized(state, len)?;
-        let query = kernels.sized(query, len)?;
-        let key = kernels.sized(key, len)?;
-        let value = kernels.sized(value, len)?;
-        let attended = kernels.sized(attended, len)?;
-        let sum = kernels.sized(&mut self.sum, len)?;
-        kernels.embed(&self.table, self.tokens.as_ref().unwrap(), state)?;
-        let norm = Norm {
-            weight: &self.weight,
-            bias: None,
-            epsilon: 1e-5,
-        };
-        kernels.norm_quantize(state, &norm, None, None, &mut self.rows)?;
-        let [by_query, by_key, by_value, by_output] = &self.by;
-        let mut parts = [
-            (by_query, &mut *query),
-            (by_key, &mut *key),
-            (by_value, &mut *value),
-        ];
-        kernels.products(&self.rows, &mut parts)?;
-        let [queries, keys, values] = &mut self.heads;
-        kernels.quantize_heads(query, HEADS, HEAD_DIM, queries)?;
-        kernels.quantize_heads(key, HEADS, HEAD_DIM, keys)?;
-        kernels.quantize_heads(value, HEADS, HEAD_DIM, values)?;
-        let mut kept: Vec<&mut Cache<M>> = caches.iter_mut().collect();
-        kernels.append_sequences(sequences, &mut kept, keys, values)?;
-        let kept: Vec<&Cache<M>> = caches.iter().collect();
-        kernels.attend_sequences(sequences, queries, &kept, attended)?;
-        kernels.quantize(attended, WIDTH, None, &mut self.rows)?;
-        kernels.product(&self.rows, by_output, sum)?;
-        kernels.add(state, sum)?;
-        kernels.stage(state, &mut self.stage)?;
-        let mut departed = kernels.leave(&mut self.stage, self.ring.slot())?;
-        departed.bytes().map(<[u8]>::to_vec)
-    }
-}
-
-/// Two streams of different batch sizes, by turns: what each step gave.
-fn steps<M: GpuBackend>(kernels: &mut Kernels<M>, rounds: usize) -> Result<Vec<Vec<u8>>, Error> {
-    let mut small = Small::new(kernels);
-    let mut streams: Vec<Vec<Cache<M>>> = Vec::new();
-    for count in [1, 3] {
-        let caches = (0..count).map(|_| kernels.cache(HEADS, HEAD_DIM, CAPACITY));
-        streams.push(caches.collect::<Result<_, _>>()?);
-    }
-    let mut random = SplitMix64::new(41);
-    let mut found = Vec::new();
-    for _ in 0..rounds {
-        for caches in &mut streams {
-            let tokens = caches.iter().map(|_| (random.next() % TOKENS as u64) as u32);
-            let tokens: Vec<u32> = tokens.collect();
-            found.push(small.step(kernels, caches, &tokens)?);
-        }
-    }
-    Ok(found)
-}
-
 const ROUNDS: usize = 8;
 
 fn expected() -> Vec<Vec<u8>> {
@@ -257,6 +138,23 @@ fn steps_that_come_again_are_given_as_graphs_and_give_the_same_bits() {
     let mut off = Kernels::new(Graphs::new(machine, false)).unwrap();
     assert_eq!(steps(&mut off, ROUNDS).unwrap(), expected());
     assert_eq!(told.replays.load(Ordering::Relaxed), replays, "they are off");
+}
+
+/// One sequence, and eleven together, go on to their next page: its number is in memory that is written again
+/// in place.
+#[test]
+fn steps_come_again_behind_the_border_of_a_page() {
+    let streams = ([1, 11], BLOCK - 5);
+    let replays = |rounds| {
+        let told = Arc::<Told>::default();
+        let found = steps_behind(&mut with_graphs(&told), streams, rounds).unwrap();
+        let mut kernels = Kernels::new(Emulator::start(Order::Forwards)).unwrap();
+        assert_eq!(found, steps_behind(&mut kernels, streams, rounds).unwrap());
+        told.replays.load(Ordering::Relaxed)
+    };
+    let (before, all) = (replays(5), replays(13));
+    // Behind it memory is taken once more, each list of launches comes for the first time, and is recorded.
+    assert!(before > 0 && all >= before + 2 * 4, "{before}, {all}");
 }
 
 /// A launch of any step, one that is recorded, or a graph: nothing is told of that step.
@@ -398,6 +296,55 @@ fn what_finds_no_room_in_a_slot_leaves_through_ordinary_memory() {
         }
         let refused = (!has_pinned).then_some(Error::PinnedMemory(4000));
         assert_eq!(ring.refused(), refused);
+    }
+}
+
+/// A stream or an event that the driver does not give: less memory would not help.
+#[test]
+fn copies_that_are_refused_are_told_and_not_asked_for_again() {
+    let told = Arc::<Told>::default();
+    told.no_copies.store(true, Ordering::Relaxed);
+    let machine = Watched(Emulator::start(Order::Forwards), told.clone());
+    let mut kernels = Kernels::new(machine).unwrap();
+    let ring = Ring::<Watched>::new(1, 4 << 20);
+    let mut stage = Stage::default();
+    for count in [1 << 19, 1000] {
+        let values = vec![2.5; count];
+        let floats = kernels.upload(&values).unwrap();
+        stage.clear();
+        kernels.stage(&floats, &mut stage).unwrap();
+        let mut departed = kernels.leave(&mut stage, ring.slot()).unwrap();
+        assert!(!departed.is_copied());
+        assert!(departed.bytes().unwrap() == bytes(&values));
+        assert_eq!(ring.refused(), Some(no_copies()));
+    }
+    assert_eq!(told.landings.load(Ordering::Relaxed), 1);
+}
+
+/// A stage fills two sets of memory by turns. Neither keeps what became too small for what it gathers.
+#[test]
+fn what_is_gathered_takes_twice_the_largest_pass_and_no_more() {
+    const MIB: usize = 1 << 20;
+    // A word of faults, what is uploaded, and two sets of a MiB more than is shown.
+    let largest = 4 * MIB;
+    let max = 4 + largest + 2 * (largest + MIB);
+    let machine = Capped::new(Emulator::start(Order::Forwards), max as u64);
+    let mut kernels = Kernels::new(machine).unwrap();
+    let ring = Ring::<Capped<Emulator>>::new(2, largest);
+    for pieces in [1, 8] {
+        let mut stage = Stage::default();
+        for mib in (1..=4).chain([4, 4, 2, 4]) {
+            let values: Vec<f32> = (0..mib * MIB / 4 / pieces).map(|i| (mib + i) as f32).collect();
+            let floats = kernels.upload(&values).unwrap();
+            stage.clear();
+            for _ in 0..pieces {
+                kernels.stage(&floats, &mut stage).unwrap();
+            }
+            let mut departed = kernels.leave(&mut stage, ring.slot()).unwrap();
+            assert!(departed.is_copied());
+            let shown = bytes(&values).repeat(pieces);
+            assert!(departed.bytes().unwrap() == shown, "{pieces} of {mib} MiB");
+        }
     }
 }
 

@@ -47,5 +47,6 @@ pub use engine::{Claimed, Difference, Engine, Event, ItemParts, Job, Outcome, Si
 pub use error::EngineError;
 pub use exact::{Choice, ChoiceError, Device, Devices, Dropped};
 pub use pool::{EnginePool, JobSink, Leave, PoolConfig, Priority, Progress, Ticket};
+pub use surety_kernels::{Refused as RefusedKernels, refused as refused_kernels};
 pub use surety_proofs::content_hash;
 pub use trace::embedding_leaf;

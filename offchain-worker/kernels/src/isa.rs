@@ -72,6 +72,51 @@ fn detect(isa: Isa) -> bool {
     isa == Isa::Scalar
 }
 
+/// Kernels that this machine has instructions for, and that are not used: they were tried, and were wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What they would have computed, and with what.
+    pub kernels: &'static str,
+    /// What computes it instead, with the same bits, slower.
+    pub instead: &'static str,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { kernels, instead } = self;
+        write!(
+            f,
+            "{kernels} gave wrong sums when they were tried, and are not used: {instead} compute the same, slower. \
+             Report it, with the processor's name"
+        )
+    }
+}
+
+/// Kernels that were tried and are not used. The first call tries those that have not been, some
+/// microseconds.
+pub fn refused() -> Option<Refused> {
+    int12_refused(available(), int12_tiles_are_right)
+}
+
+fn int12_refused(available: &[Isa], tiles_are_right: impl FnOnce() -> bool) -> Option<Refused> {
+    (available.contains(&Isa::Amx) && !tiles_are_right()).then_some(Refused {
+        kernels: "int12 products in AMX tiles",
+        instead: "those of AVX-512 VNNI",
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+fn int12_tiles_are_right() -> bool {
+    // SAFETY: asked only where AMX is available.
+    unsafe { crate::simd::amx::is_right_with_int12() }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn int12_tiles_are_right() -> bool {
+    true
+}
+
 const NOT_FORCED: u8 = u8::MAX;
 static FORCED: AtomicU8 = AtomicU8::new(NOT_FORCED);
 
@@ -130,3 +175,22 @@ macro_rules! per_isa {
     };
 }
 pub(crate) use per_isa;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_that_were_found_wrong_are_named_with_what_is_used_instead() {
+        let with_tiles = [Isa::Scalar, Isa::Avx512Vnni, Isa::Amx];
+        let told = int12_refused(&with_tiles, || false).map(|refused| refused.to_string());
+        let names = |word: &str| told.as_ref().is_some_and(|told| told.contains(word));
+        assert!(names("AMX") && names("AVX-512 VNNI"), "{told:?}");
+        assert_eq!(int12_refused(&with_tiles, || true), None);
+        // Without tiles there is nothing to try.
+        assert_eq!(
+            int12_refused(&with_tiles[..2], || panic!("no such instructions")),
+            None
+        );
+    }
+}

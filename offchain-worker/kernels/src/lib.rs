@@ -15,7 +15,7 @@ pub mod weights;
 pub use attention::{Mask, attention};
 pub use cache::Cache;
 pub use heads::{HeadRows, Heads};
-pub use isa::{Isa, available, with_isa};
+pub use isa::{Isa, Refused, available, refused, with_isa};
 pub use norm::{layer_norm, rms_norm, rotate};
 pub use packed::Packed;
 pub use product::product;

@@ -1,9 +1,23 @@
 //! Launches that a device was given before.
 
-use cudarc::driver::CudaGraph;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaGraph};
+
+use super::memory::bind;
 
 /// Launches as the driver has recorded them.
-pub struct Graph(pub(super) CudaGraph);
+pub struct Graph {
+    pub(super) recorded: CudaGraph,
+    pub(super) context: Arc<CudaContext>,
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // `CudaGraph` destroys it on the context of this thread.
+        self.context.record_err(bind(&self.context));
+    }
+}
 
 impl std::fmt::Debug for Graph {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

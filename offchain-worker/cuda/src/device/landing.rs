@@ -2,17 +2,92 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaEvent, PinnedHostSlice};
+use cudarc::driver::{
+    self, CudaContext, CudaEvent, DevicePtr, PinnedHostSlice,
+    sys::{CUevent_flags, CUresult},
+};
 
-use super::{failed, too_large};
+use super::{
+    failed, fits,
+    memory::{DevicePiece, bind, wait, wait_for_all},
+    too_large,
+};
 use crate::{Error, backend::Landing};
 
 /// Page-locked memory of the computer.
 #[derive(Debug)]
 pub struct PinnedLanding {
-    pub(super) memory: PinnedHostSlice<u8>,
+    memory: PinnedHostSlice<u8>,
+    /// The work that what is copied into it waits for.
+    pub(super) worked: CudaEvent,
     /// The end of what was copied into it last.
     pub(super) arrived: Arc<CudaEvent>,
+    /// Whether a copy was begun whose end nothing tells.
+    is_open: bool,
+}
+
+impl PinnedLanding {
+    /// With all that a copy into it needs: none of it is asked for once work is under way.
+    pub(super) fn new(context: &Arc<CudaContext>, bytes: usize) -> Result<Self, Error> {
+        // A processor reads it: not write-combined. SAFETY: it is filled before it is read.
+        let memory = unsafe { context.alloc_pinned_with_flags::<u8>(bytes, 0) };
+        let mut memory = memory.map_err(|error| match failed(error) {
+            lost @ Error::Lost(_) => lost,
+            _ => Error::PinnedMemory(bytes),
+        })?;
+        let refused = |error| no_copies(failed(error));
+        memory.as_mut_slice().map_err(refused)?.fill(0);
+        let event = |flags| context.new_event(Some(flags)).map_err(refused);
+        Ok(Self {
+            memory,
+            worked: event(CUevent_flags::CU_EVENT_DISABLE_TIMING)?,
+            arrived: Arc::new(event(CUevent_flags::CU_EVENT_BLOCKING_SYNC)?),
+            is_open: false,
+        })
+    }
+
+    /// Begins to copy into it, on a stream beside the work.
+    pub(super) fn copy(
+        &mut self,
+        from: &[(&DevicePiece, usize)],
+        copies: &driver::CudaStream,
+    ) -> Result<(), Error> {
+        let mut rest = self.memory.as_mut_slice().map_err(failed)?;
+        self.is_open = true;
+        let mut begin = || -> Result<(), Error> {
+            bind(copies.context()).map_err(failed)?;
+            for (DevicePiece(memory), bytes) in from {
+                fits(*bytes, memory)?;
+                let (now, later) = std::mem::take(&mut rest)
+                    .split_at_mut_checked(*bytes)
+                    .ok_or_else(too_large)?;
+                let (address, _) = memory.device_ptr(copies);
+                // SAFETY: both are as large as that, and stay until the event below: this waits for it before
+                // it is dropped, and callers keep the memory until then.
+                unsafe { driver::result::memcpy_dtoh_async(now, address, copies.cu_stream()) }
+                    .map_err(failed)?;
+                rest = later;
+            }
+            Ok(())
+        };
+        let begun = begin();
+        // Also after a part of them.
+        if let Err(error) = self.arrived.record(copies) {
+            // Nothing tells their end: both sides' memory is the caller's again when this returns.
+            self.is_open = wait_for_all(copies).is_err();
+            return Err(failed(error));
+        }
+        self.is_open = false;
+        begun
+    }
+}
+
+/// What is refused to copies alone: all else goes on, through ordinary memory.
+pub(super) fn no_copies(error: Error) -> Error {
+    match error {
+        lost @ Error::Lost(_) => lost,
+        refused => Error::NoCopies(refused.to_string()),
+    }
 }
 
 impl Landing for PinnedLanding {
@@ -21,7 +96,10 @@ impl Landing for PinnedLanding {
     }
 
     fn wait(&mut self, bytes: usize) -> Result<&[u8], Error> {
-        self.arrived.synchronize().map_err(failed)?;
+        if self.is_open {
+            return Err(Error::Lost("it does not tell when a copy has ended".into()));
+        }
+        wait(&self.arrived).map_err(failed)?;
         let all = self.memory.as_slice().map_err(failed)?;
         all.get(..bytes).ok_or_else(too_large)
     }
@@ -30,6 +108,12 @@ impl Landing for PinnedLanding {
 impl Drop for PinnedLanding {
     fn drop(&mut self) {
         // The device may still write into it. Where it has vanished it does not.
-        self.arrived.synchronize().ok();
+        let waited = match self.is_open {
+            true => Err(driver::DriverError(CUresult::CUDA_ERROR_NOT_READY)),
+            false => wait(&self.arrived),
+        };
+        if waited.is_err() && bind(self.arrived.context()).is_ok() {
+            driver::result::ctx::synchronize().ok();
+        }
     }
 }

@@ -186,12 +186,10 @@ extern "C" __global__ void gather(const float *rows, const u32 *numbers, u32 cou
   out[index] = rows[(u64)numbers[index / width] * width + index % width];
 }
 
-// Copies rows of `width` pairs of bytes; from one row to the next it is so many pairs on either side.
-extern "C" __global__ void copy(const i16 *from, u64 from_stride, u64 width, u64 rows, i16 *into, u64 into_at,
-                                u64 into_stride) {
+// Copies pairs of bytes behind `into_at` others.
+extern "C" __global__ void copy(const i16 *from, u64 count, i16 *into, u64 into_at) {
   u64 index = thread_index();
-  if (index >= rows * width) return;
-  into[into_at + index / width * into_stride + index % width] = from[index / width * from_stride + index % width];
+  if (index < count) into[into_at + index] = from[index];
 }
 
 // exact::rotate_row for every head: a thread per pair. Row i is at position `first + i`, or at

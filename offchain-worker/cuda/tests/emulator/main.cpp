@@ -120,7 +120,8 @@ const std::map<std::string, Kernel> KERNELS = {
     KERNEL(product_few), KERNEL(product_few12), KERNEL(product_many), KERNEL(product_many12), KERNEL(dots),
     KERNEL(dots12),      KERNEL(flush),         KERNEL(embed),        KERNEL(embed12),       KERNEL(gelu),
     KERNEL(gelu_tanh),   KERNEL(swiglu),        KERNEL(accumulate),   KERNEL(gather),        KERNEL(rotate),
-    KERNEL(copy),        KERNEL(quantize_heads), KERNEL(append),      KERNEL(score),         KERNEL(softmax),
+    KERNEL(copy),        KERNEL(quantize_heads), KERNEL(append),      KERNEL(copy_pages),    KERNEL(gather_pages),
+    KERNEL(score),       KERNEL(softmax),
     KERNEL(mix),         KERNEL(mean_pool),     KERNEL(l2_normalize), KERNEL(proof_words),   KERNEL(proof_gather),
     KERNEL(proof_product), KERNEL(proof_hash),  KERNEL(proof_tree),
 };

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use surety_cuda::{GpuBackend, Heads, Kernels, Mask};
+use surety_cuda::{GpuBackend, Heads, Kernels, Mask, Pages};
 use surety_exact::{self as exact, Head, Turns};
 
 use super::{Random, assert_same, values};
@@ -77,7 +77,7 @@ impl Case {
 
     fn found<M: GpuBackend>(&self, kernels: &mut Kernels<M>, mask: Mask<'_, M>) -> Vec<f32> {
         let width = self.kv_heads * self.head_dim;
-        let mut cache = kernels.cache(self.kv_heads, self.head_dim, self.len + 3).unwrap();
+        let mut cache = Pages::new(1, self.kv_heads, self.head_dim).unwrap().cache();
         let first = (self.len / 3).max(1);
         for part in [0..first, first..self.len] {
             if part.is_empty() {
@@ -86,11 +86,13 @@ impl Case {
             let cells = part.start * width..part.end * width;
             let keys = quantized(kernels, &self.keys[cells.clone()], self.kv_heads, self.head_dim);
             let values = quantized(kernels, &self.values[cells], self.kv_heads, self.head_dim);
-            kernels.append(&mut cache, &keys, &values).unwrap();
+            kernels.append(&mut cache, 0, &keys, &values).unwrap();
         }
         let queries = quantized(kernels, &self.queries, self.heads, self.head_dim);
         let mut out = kernels.floats(self.queries.len()).unwrap();
-        kernels.attention(&queries, &cache, mask, &mut out).unwrap();
+        kernels
+            .attention(&queries, &mut cache, 0, mask, &mut out)
+            .unwrap();
         values(kernels, &out)
     }
 }

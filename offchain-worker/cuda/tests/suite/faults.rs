@@ -1,6 +1,6 @@
 //! What has no canonical result.
 
-use surety_cuda::{Error, GpuBackend, Heads, Kernels, Mask, Norm, Quanta, Rows, Weights};
+use surety_cuda::{Error, GpuBackend, Heads, Kernels, Mask, Norm, Pages, Quanta, Rows, Weights};
 use surety_exact::{ArithmeticError, Precision};
 
 use super::attention::quantized;
@@ -76,14 +76,14 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
 
     quantized(kernels, &[f32::MAX, f32::INFINITY], 1, 2);
     assert_eq!(kernels.check(), not_finite, "a head of an infinity");
-    let mut cache = kernels.cache(1, 2, 4).unwrap();
+    let mut cache = Pages::new(1, 1, 2).unwrap().cache();
     let (large_head, one_head) = (
         quantized(kernels, &[f32::MAX; 2], 1, 2),
         quantized(kernels, &[1.0; 2], 1, 2),
     );
-    kernels.append(&mut cache, &large_head, &one_head).unwrap();
+    kernels.append(&mut cache, 0, &large_head, &one_head).unwrap();
     kernels
-        .attention(&large_head, &cache, Mask::Full, &mut out)
+        .attention(&large_head, &mut cache, 0, Mask::Full, &mut out)
         .unwrap();
     assert_eq!(kernels.check(), not_finite, "a score that overflows");
 
@@ -176,19 +176,31 @@ fn shapes<M: GpuBackend>(kernels: &mut Kernels<M>) {
         "an empty span"
     );
 
-    let mut cache = kernels.cache(1, 2, 3).unwrap();
+    let mut cache = Pages::new(1, 1, 2).unwrap().cache();
     let four = quantized(kernels, &[1.0; 4], 1, 2);
-    kernels.append(&mut cache, &four, &four).unwrap();
-    assert_eq!(kernels.append(&mut cache, &four, &four), shape, "a full cache");
+    kernels.append(&mut cache, 0, &four, &four).unwrap();
     assert_eq!(
-        kernels.append(&mut cache, &Heads::default(), &four),
+        kernels.append(&mut cache, 1, &four, &four),
+        shape,
+        "a layer that is not there"
+    );
+    assert_eq!(
+        kernels.append(&mut cache, 0, &Heads::default(), &four),
         shape,
         "nothing quantized"
     );
     assert_eq!(
-        kernels.attention(&four, &cache, Mask::Causal { first: 1 }, &mut out),
+        kernels.attention(&four, &mut cache, 0, Mask::Causal { first: 1 }, &mut out),
         shape,
         "the future"
     );
+    for (layers, kv_heads, head_dim) in [(0, 1, 2), (1, 0, 2), (1, 1, 0), (1, 1, 513), (1, usize::MAX, 2)] {
+        let refused = Pages::<M>::new(layers, kv_heads, head_dim).map(drop);
+        assert_eq!(
+            refused,
+            Err(ArithmeticError::Shape),
+            "{layers}, {kv_heads}, {head_dim}"
+        );
+    }
     assert_eq!(kernels.check(), Ok(()));
 }

@@ -4,6 +4,7 @@
 mod attention;
 mod copies;
 mod faults;
+pub mod pages;
 mod products;
 pub mod proofs;
 mod rows;

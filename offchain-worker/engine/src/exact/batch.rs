@@ -29,6 +29,12 @@ const DIGEST: usize = 32;
 /// Numbers of a cached value that are laid out together.
 const LANES: usize = 16;
 
+/// Bytes of so many positions' keys and values, laid out in blocks: a device's pages take no more.
+pub(super) fn kv_bytes((layers, kv_heads, head_dim): (usize, usize, usize), positions: usize) -> usize {
+    let head = HEAD_PRECISION.bytes() * head_dim.next_multiple_of(LANES) + size_of::<f32>();
+    positions.next_multiple_of(BLOCK) * layers * kv_heads * 2 * head
+}
+
 /// A request that has been read, and what it takes.
 pub(crate) struct Request {
     task: Task,
@@ -187,13 +193,12 @@ impl ExactLlama {
         })
     }
 
-    /// Bytes that hold something of what so many positions are computed to: keys and values, laid out in
-    /// blocks, and the digests for the trace.
+    /// Bytes that hold something of what so many positions are computed to: keys and values, and the digests
+    /// for the trace.
     pub(crate) fn computed_bytes(&self, positions: usize) -> u64 {
         let model = &self.model;
         let weights = model.weights();
-        let head = HEAD_PRECISION.bytes() * weights.head_dim.next_multiple_of(LANES) + size_of::<f32>();
-        let kv = positions.next_multiple_of(BLOCK) * model.layers() * weights.kv_heads * 2 * head;
+        let kv = kv_bytes((model.layers(), weights.kv_heads, weights.head_dim), positions);
         let trace = positions * model.trace_shape().strides() as usize * DIGEST;
         (kv + trace) as u64
     }

@@ -114,7 +114,7 @@ fn a_decoder_that_norms_its_heads_has_the_bits_of_the_processor() {
     check(decoder(&weights), there, &job(&greedy));
 }
 
-/// Its keys and values outgrow what they were given first, and more than one block of attention.
+/// Its keys and values take a second page, and it attends to more than one block.
 #[test]
 fn a_long_context_is_kept_on_the_device() {
     let weights = short(synthetic::llama(6, true));

@@ -74,7 +74,7 @@ impl Standing {
         use surety_cuda::Error;
         match error {
             Error::Arithmetic(fault) => return Fault::Arithmetic(fault),
-            Error::OutOfMemory(_) | Error::MemoryCap { .. } => {}
+            _ if error.is_memory() => {}
             _ => drop(self.0.dropped.set(Dropped::Failed(error.clone()))),
         }
         Fault::Device {

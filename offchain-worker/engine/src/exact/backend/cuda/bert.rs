@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use surety_cuda::{Cache, Floats, GpuBackend, Heads, Kernels, Mask, Packed, Rows, Slot};
+use surety_cuda::{Cache, Floats, GpuBackend, Heads, Kernels, Mask, Packed, Pages, Rows, Slot};
 use surety_exact::ArithmeticError;
 use surety_kernels::Packed as PackedHere;
 use surety_model_trace::Op;
@@ -69,7 +69,8 @@ struct Workspace<M: GpuBackend> {
     inner: Option<Floats<M>>,
     pooled: Option<Floats<M>>,
     rows: Rows<M>,
-    cache: Option<Cache<M>>,
+    /// Of one layer at a time.
+    cache: Cache<M>,
     shown: Shown<M>,
 }
 
@@ -117,7 +118,7 @@ impl<M: Machine> CudaBert<M> {
                     inner: None,
                     pooled: None,
                     rows: Rows::new(weights.word_embeddings.q.precision()),
-                    cache: None,
+                    cache: Pages::new(1, weights.heads, model.width() / weights.heads)?.cache(),
                     shown: Shown::default(),
                 },
             })
@@ -153,15 +154,7 @@ impl<M: Machine> CudaBert<M> {
         let Model {
             layers, workspace, ..
         } = model;
-        if workspace
-            .cache
-            .as_ref()
-            .is_none_or(|cache| cache.capacity() < count)
-        {
-            // The old one first: both may not fit.
-            workspace.cache = None;
-            workspace.cache = Some(kernels.cache(self.heads, width / self.heads, count)?);
-        }
+        kernels.reserve(&mut workspace.cache, count)?;
         for (index, layer) in layers.iter().enumerate() {
             let looking = Looking { probe, layer: index };
             self.attention_part(kernels, layer, workspace, &row_spans, looking)?;
@@ -260,11 +253,10 @@ impl<M: Machine> CudaBert<M> {
             kernels.quantize_heads(rows, shape.0, shape.1, heads)?;
             shown.heads(kernels, looking, (op, heads, shape))?;
         }
-        let cache = cache.as_mut().ok_or(ArithmeticError::Shape)?;
-        cache.clear();
-        kernels.append(cache, keys, values)?;
+        cache.clear(0);
+        kernels.append(cache, 0, keys, values)?;
         let attended = kernels.sized(attended, count * width)?;
-        kernels.attention(queries, cache, Mask::Spans(spans), attended)?;
+        kernels.attention(queries, cache, 0, Mask::Spans(spans), attended)?;
         shown.real(kernels, looking, (Op::Attention, attended, width))?;
         kernels.quantize(attended, width, layer.output_smoothing.as_ref(), rows)?;
         let sum = product(kernels, (rows, count), &layer.output, sum)?;

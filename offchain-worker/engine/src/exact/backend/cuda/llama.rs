@@ -9,9 +9,9 @@ use std::{
 };
 
 use surety_cuda::{
-    Cache, Floats, GpuBackend, Heads, Kernels, Numbers, Packed, Rows, SequenceRows, Sequences, Slot,
+    Cache, Floats, GpuBackend, Heads, Kernels, Numbers, Packed, Pages, Rows, SequenceRows, Sequences, Slot,
 };
-use surety_exact::{ArithmeticError, BLOCK};
+use surety_exact::ArithmeticError;
 use surety_kernels::Heads as HeadsHere;
 use surety_model_trace::Op;
 
@@ -63,9 +63,9 @@ struct Model<M: GpuBackend> {
     workspace: Workspace<M>,
 }
 
-/// A sequence's keys and values on the device; no layers before the first pass.
+/// A sequence's keys and values on the device; no pages before the first pass.
 struct Sequence<M: GpuBackend> {
-    layers: Vec<Cache<M>>,
+    cache: Cache<M>,
     /// Most positions.
     most: usize,
 }
@@ -74,6 +74,8 @@ struct Sequence<M: GpuBackend> {
 pub(super) struct CudaLlama<M: GpuBackend> {
     kernels: Arc<Shared<M>>,
     model: Mutex<Model<M>>,
+    /// Of the keys and values of all its sequences.
+    pages: Pages<M>,
     here: Arc<LlamaModel>,
 }
 
@@ -81,6 +83,7 @@ impl<M: Machine> CudaLlama<M> {
     pub(super) fn new(kernels: Arc<Shared<M>>, model: &Arc<LlamaModel>) -> Result<Self, Fault> {
         let weights = model.weights();
         let head = model.head()?;
+        let pages = Pages::new(weights.layers.len(), weights.kv_heads, weights.head_dim)?;
         let there = pass(&kernels, |kernels| {
             Ok(Model {
                 tokens: table(kernels, &weights.tokens)?,
@@ -114,6 +117,7 @@ impl<M: Machine> CudaLlama<M> {
         Ok(Self {
             kernels,
             model: Mutex::new(there),
+            pages,
             here: model.clone(),
         })
     }
@@ -125,38 +129,30 @@ impl<M: Machine> CudaLlama<M> {
     }
 
     /// The keys and values of a piece, which have to be on this device.
-    fn sequence_of<'a>(&self, piece: &'a mut Piece<'_>) -> Result<&'a mut Sequence<M>, ArithmeticError> {
+    fn sequence_of<'a>(&self, piece: &'a Piece<'_>) -> Result<&'a Sequence<M>, ArithmeticError> {
+        let found = piece.kv.on_device(&self.kernels.standing);
+        found.ok_or(ArithmeticError::Shape)
+    }
+
+    /// The same.
+    fn sequence_mut<'a>(&self, piece: &'a mut Piece<'_>) -> Result<&'a mut Sequence<M>, ArithmeticError> {
         let found = piece.kv.device_mut(&self.kernels.standing);
         found.ok_or(ArithmeticError::Shape)
     }
 
-    /// Makes room for the rows of a pass in a sequence's caches. What they hold stays.
+    /// Takes pages for the rows of a pass. What sequences hold stays where it is.
     fn make_room(
         &self,
         kernels: &mut Kernels<M>,
-        sequence: &mut Sequence<M>,
-        positions: usize,
+        pieces: &mut [Piece<'_>],
     ) -> Result<(), surety_cuda::Error> {
-        let weights = self.here.weights();
-        let capacity = |has: usize| {
-            let wanted = positions.max(has + has / 4).next_multiple_of(BLOCK);
-            wanted.min(sequence.most)
-        };
-        if positions > sequence.most {
-            return Err(ArithmeticError::Shape.into());
-        }
-        if sequence.layers.is_empty() {
-            let capacity = capacity(0);
-            let layers = weights.layers.iter();
-            let caches = layers.map(|_| kernels.cache(weights.kv_heads, weights.head_dim, capacity));
-            sequence.layers = caches.collect::<Result<_, _>>()?;
-        }
-        let more = sequence.layers.iter().map(Cache::capacity).min();
-        let capacity = capacity(more.unwrap_or(0));
-        for cache in &mut sequence.layers {
-            if cache.capacity() < positions {
-                *cache = kernels.copy_cache(cache, capacity)?;
+        for piece in pieces {
+            let positions = piece.kv.len().saturating_add(piece.tokens.len());
+            let sequence = self.sequence_mut(piece)?;
+            if positions > sequence.most {
+                return Err(ArithmeticError::Shape.into());
             }
+            kernels.reserve(&mut sequence.cache, positions)?;
         }
         Ok(())
     }
@@ -181,16 +177,11 @@ impl<M: Machine> CudaLlama<M> {
         } = model;
         workspace.shown.clear();
         let (mut tokens, mut positions, mut sequences) = (Vec::new(), Vec::new(), Vec::new());
-        for piece in pieces.iter_mut() {
+        self.make_room(kernels, pieces)?;
+        for piece in pieces.iter() {
             let (first, rows) = (piece.kv.len(), piece.tokens.len());
-            let sequence = self.sequence_of(piece)?;
-            self.make_room(kernels, sequence, first.saturating_add(rows))?;
-            let capacity = sequence.layers.first().map_or(0, Cache::capacity);
-            sequences.push(SequenceRows {
-                rows,
-                first,
-                capacity,
-            });
+            let cache = &self.sequence_of(piece)?.cache;
+            sequences.push(SequenceRows { cache, rows, first });
             let first = u32::try_from(first).map_err(|_| ArithmeticError::Shape)?;
             tokens.extend_from_slice(piece.tokens);
             positions.extend((first..).zip(piece.tokens).map(|(position, _)| position));
@@ -316,15 +307,14 @@ impl<M: Machine> CudaLlama<M> {
         } = workspace;
         let values = query.as_ref().map_or(0, Floats::len);
         let attended = kernels.sized(attended, values)?;
-        let caches = pieces.iter_mut().map(|piece| {
-            let cache = self.sequence_of(piece)?.layers.get_mut(looking.layer);
-            cache.ok_or(ArithmeticError::Shape)
-        });
-        let mut caches: Vec<&mut Cache<M>> = caches.collect::<Result<_, _>>()?;
+        let caches = pieces
+            .iter_mut()
+            .map(|piece| Ok(&mut self.sequence_mut(piece)?.cache));
+        let mut caches: Vec<&mut Cache<M>> = caches.collect::<Result<_, ArithmeticError>>()?;
         // Where another sequence made a pass fail they may be there already: the same bits.
-        kernels.append_sequences(sequences, &mut caches, key_heads, value_heads)?;
+        kernels.append_sequences(sequences, &mut caches, looking.layer, key_heads, value_heads)?;
         let caches: Vec<&Cache<M>> = caches.iter().map(|cache| &**cache).collect();
-        kernels.attend_sequences(sequences, query_heads, &caches, attended)?;
+        kernels.attend_sequences(sequences, query_heads, &caches, looking.layer, attended)?;
         shown.real(kernels, looking, (Op::Attention, attended, queries))
     }
 
@@ -402,7 +392,7 @@ impl<M: Machine> Decoder for CudaLlama<M> {
 
     fn kv(&self, positions: usize) -> KvCache {
         let sequence = Sequence::<M> {
-            layers: Vec::new(),
+            cache: self.pages.cache(),
             most: positions.min(self.here.context()),
         };
         KvCache::of_device(sequence, self.kernels.standing.clone(), 0)
@@ -456,13 +446,10 @@ impl<M: Machine> Decoder for CudaLlama<M> {
         let sequence: &Sequence<M> = kv
             .on_device(&self.kernels.standing)
             .ok_or(ArithmeticError::Shape)?;
-        let layers = pass(&self.kernels, |kernels| {
-            let copy = |cache| kernels.copy_cache(cache, kv.len().max(1));
-            sequence.layers.iter().map(copy).collect::<Result<_, _>>()
-        })?;
+        let cache = pass(&self.kernels, |kernels| kernels.copy_cache(&sequence.cache))?;
         let most = self.here.context();
         let standing = self.kernels.standing.clone();
-        Ok(KvCache::of_device(Sequence { layers, most }, standing, kv.len()))
+        Ok(KvCache::of_device(Sequence { cache, most }, standing, kv.len()))
     }
 
     fn to_processor(&self, kv: &KvCache, positions: usize) -> Result<Option<KvCache>, Fault> {
@@ -473,8 +460,9 @@ impl<M: Machine> Decoder for CudaLlama<M> {
         let weights = self.here.weights();
         let shape = (weights.kv_heads, weights.head_dim);
         let own = first.processor_mut().ok_or(ArithmeticError::Shape)?;
-        for (cache, own) in sequence.layers.iter().zip(own) {
-            let [keys, values] = pass(&self.kernels, |kernels| kernels.kept(cache, positions))?;
+        for (layer, own) in own.iter_mut().enumerate() {
+            let kept = |kernels: &mut Kernels<M>| kernels.kept(&sequence.cache, layer, positions);
+            let [keys, values] = pass(&self.kernels, kept)?;
             let keys = HeadsHere::from_parts(shape, &keys.q, keys.scales)?;
             let values = HeadsHere::from_parts(shape, &values.q, values.scales)?;
             own.append(keys.all(), values.all())?;

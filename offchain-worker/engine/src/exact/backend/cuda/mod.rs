@@ -67,12 +67,33 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a pass. After one that failed, the device has nothing to say of it any more; it is used again only if
-/// the fault was the numbers', or memory that others have.
+/// Runs a pass. The device is used again after one that failed only if the fault was the numbers', or memory
+/// that others have.
 fn pass<M: GpuBackend, T>(
     shared: &Shared<M>,
-    run: impl FnOnce(&mut Kernels<M>) -> Result<T, surety_cuda::Error>,
+    mut run: impl FnMut(&mut Kernels<M>) -> Result<T, surety_cuda::Error>,
 ) -> Result<T, Fault> {
+    twice_if_short(shared, || pass_once(shared, &mut run))
+}
+
+/// Does something, and once more if it found no memory and models kept some for sequences to come.
+fn twice_if_short<M: GpuBackend, T>(
+    shared: &Shared<M>,
+    mut run: impl FnMut() -> Result<T, surety_cuda::Error>,
+) -> Result<T, Fault> {
+    let mut result = run();
+    let is_short = result.as_ref().is_err_and(surety_cuda::Error::is_memory);
+    if is_short && locked(&shared.kernels).trim() {
+        result = run();
+    }
+    result.map_err(|error| shared.standing.fault(error))
+}
+
+/// After a pass that failed, the device has nothing to say of it any more.
+fn pass_once<M: GpuBackend, T>(
+    shared: &Shared<M>,
+    run: impl FnOnce(&mut Kernels<M>) -> Result<T, surety_cuda::Error>,
+) -> Result<T, surety_cuda::Error> {
     let mut kernels = locked(&shared.kernels);
     let result = run(&mut kernels);
     if let Some(why) = kernels.slower().or_else(|| shared.ring.refused()) {
@@ -82,7 +103,7 @@ fn pass<M: GpuBackend, T>(
         // A fault of the numbers is forgotten; one of the machine comes again by itself.
         kernels.check().ok();
     }
-    result.map_err(|error| shared.standing.fault(error))
+    result
 }
 
 /// [`pass`] of what is shown: a slot is waited for before the device is, so that who looks at what was shown
@@ -92,13 +113,15 @@ fn pass<M: GpuBackend, T>(
 /// may take up another pass: those that have all slots might wait for what lies beneath it.
 fn shown_pass<M: GpuBackend, T>(
     shared: &Shared<M>,
-    run: impl FnOnce(&mut Kernels<M>, Slot<M::Landing>) -> Result<T, surety_cuda::Error>,
+    mut run: impl FnMut(&mut Kernels<M>, Slot<M::Landing>) -> Result<T, surety_cuda::Error>,
 ) -> Result<T, Fault> {
-    let slot = match rayon::current_thread_index() {
-        Some(_) => shared.ring.late_slot(),
-        None => shared.ring.slot(),
-    };
-    pass(shared, |kernels| run(kernels, slot))
+    twice_if_short(shared, || {
+        let slot = match rayon::current_thread_index() {
+            Some(_) => shared.ring.late_slot(),
+            None => shared.ring.slot(),
+        };
+        pass_once(shared, |kernels| run(kernels, slot))
+    })
 }
 
 /// A normalisation's weights on the device.
@@ -249,10 +272,11 @@ mod tests {
     };
 
     use rayon::prelude::*;
-    use surety_cuda::{Argument, Error, Landing, Product, Shape, Stage};
+    use surety_cuda::{Argument, Capped, Error, Landing, Pages, Product, Shape, Stage};
+    use surety_exact::{BLOCK, blocks};
 
     use super::*;
-    use crate::exact::backend::Device;
+    use crate::exact::{backend::Device, batch::kv_bytes};
 
     /// A machine that computes nothing, and whose memory is all zeros.
     struct Idle;
@@ -367,6 +391,51 @@ mod tests {
                     });
                 });
             });
+        }
+    }
+
+    /// A pass that needs what a model keeps for sequences to come gets it, with a slot of its own again. One
+    /// that needs more is refused, and run no third time.
+    #[test]
+    fn a_pass_that_is_short_of_memory_takes_what_no_sequence_uses() {
+        let pages = Pages::<Capped<Idle>>::new(1, 1, 16).expect("a shape");
+        let max = 10 * pages.page_bytes();
+        let device = Device::on(Idle, "idle").expect("it refuses nothing");
+        let shared = Shared {
+            kernels: Mutex::new(Kernels::new(Capped::new(Idle, max as u64)).expect("four bytes")),
+            ring: Ring::new(1, 1 << 20),
+            standing: device.standing,
+        };
+        let mut held = pages.cache();
+        pass(&shared, |kernels| kernels.reserve(&mut held, BLOCK)).expect("there is room");
+        let mut ended = pages.cache();
+        pass(&shared, |kernels| kernels.reserve(&mut ended, 8 * BLOCK)).expect("there is room");
+        drop(ended);
+        assert_eq!(pages.bytes(), 9 * pages.page_bytes(), "all are kept");
+        for (count, expected) in [(8, 2), (8, 1), (10, 1)] {
+            let mut runs = 0;
+            let found = shown_pass(&shared, |kernels, _slot| {
+                runs += 1;
+                kernels.floats(count * pages.page_bytes() / 4)
+            });
+            assert_eq!((found.is_ok(), runs), (count < 10, expected), "{count} pages");
+            assert_eq!(pages.bytes(), pages.page_bytes(), "what is used stays");
+        }
+        assert!(shared.standing.dropped().is_none());
+        assert_eq!(shared.ring.free(), 1);
+    }
+
+    /// Heads of a whole number of vectors take as much in a processor's memory.
+    #[test]
+    fn pages_take_no_more_than_admission_counts() {
+        for shape in [(1, 1, 1), (3, 2, 5), (22, 4, 64), (28, 8, 128), (32, 8, 96)] {
+            let (layers, kv_heads, head_dim) = shape;
+            let pages = Pages::<Idle>::new(layers, kv_heads, head_dim).expect("a model's shape");
+            for positions in [1, BLOCK, BLOCK + 1, 10 * BLOCK] {
+                let (taken, counted) = (blocks(positions) * pages.page_bytes(), kv_bytes(shape, positions));
+                assert!(taken <= counted, "{shape:?}, {positions}: {taken}, {counted}");
+                assert!(head_dim % 16 != 0 || taken == counted, "{shape:?}, {positions}");
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ impl<M: GpuBackend> Placed<M> {
         &mut self,
         kernels: &mut Kernels<M>,
         positions: &[u32],
-        sequences: &[SequenceRows],
+        sequences: &[SequenceRows<'_, M>],
     ) -> Result<(), surety_cuda::Error> {
         kernels.numbers_in(&mut self.positions, positions)?;
         kernels.sequences_in(&mut self.sequences, sequences)?;
