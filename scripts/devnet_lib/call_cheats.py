@@ -55,6 +55,9 @@ class CallCheat:
     flags: tuple[str, ...] = ()
     # Whether its payer gets a whole answer.
     answered: bool = True
+    # Whether what is batched is right, and may be paid before it is missed what was signed: half a minute is all that
+    # pay waits here.
+    batches_right: bool = False
 
 
 CHEATS = {
@@ -90,6 +93,17 @@ CHEATS = {
             ("WithheldData",),
             # Its payer asks for what it holds, counted or not.
             flags=("--demand-after", "30"),
+            batches_right=True,
+        ),
+        CallCheat(
+            "breaks-off",
+            PROVIDER,
+            "breaks each answer off before its end, and batches one that does not begin with what it has said",
+            ("WithheldData",),
+            # Its payer has no receipt, and demands one that goes on from what it has heard.
+            flags=("--demand-after", "30"),
+            answered=False,
+            batches_right=True,
         ),
         CallCheat("voucher-replay", PROVIDER, "redeems vouchers of other channels, and of another chain"),
         CallCheat("early-close", PAYER, "closes its channel before anything is redeemed"),
@@ -262,6 +276,12 @@ class Stage:
         found = [of for _, pallet, said, of in log.events() if (pallet, said) == ("Channels", name)]
         return [of for of in found if all(of.get(key) == value for key, value in fields.items())]
 
+    def beginnings(self, log, play):
+        """What a payer has demanded of its payee: what was signed of answers that have no end."""
+        demanded = self.happened(log, "Demanded", provider=play.payee.stash, demander=play.payer)
+        wanted = [of["wanted"] for of in demanded if of["wanted"]["name"] == "Receipt"]
+        return [of["says"]["value"] for of in wanted if of["says"]["name"] == "GoesOn"]
+
     def wait_for(self, play, log, slashes):
         """Until nothing more comes of it."""
         self.until(f"the end of {play.kind}", lambda: self.is_over(play, log, slashes))
@@ -270,7 +290,9 @@ class Stage:
     def is_over(self, play, log, slashes):
         """Whether it is."""
         if play.cheat.faults:
-            return slashes.is_carried_out(play.culprit.stash)
+            # Of an answer that broke off nothing is left but the deposit: the gateway closes the channel by itself.
+            is_back = play.kind != "breaks-off" or self.look(play).get("returned", 0) > 0
+            return is_back and slashes.is_carried_out(play.culprit.stash)
         if play.kind == "voucher-replay":
             return len(tried(play)) >= REPLAYS
         # Whoever is honest is paid in the end.
@@ -294,10 +316,14 @@ def complete(gateway, key, seed, max_tokens):
         return None, {"error": str(error)}
 
 
+def log_of(worker):
+    """What a worker has said, without colours."""
+    return ANSI.sub("", worker.process.log.read_text(errors="replace"))
+
+
 def tried(play):
     """What the log of whoever replays vouchers says of each: whether the chain has taken it."""
-    log = ANSI.sub("", play.culprit.process.log.read_text(errors="replace"))
-    return re.findall(r"a voucher (of another \w+) (was refused|was taken|never got)", log)
+    return re.findall(r"a voucher (of another \w+) (was refused|was taken|never got)", log_of(play.culprit))
 
 
 class Slashes(SlashWatch):
@@ -365,6 +391,10 @@ def row(stage, play, watched, lost_and_slashes, stories):
         "receipts": play.owed(),
         "deposit": purse.get("deposit", 0),
         "paid": purse.get("paid", 0),
+        # What went back to the payer once the culprit was convicted, and what the beginnings cost that were demanded.
+        "returned": purse.get("returned", 0),
+        "heard": [of["price"] for of in stage.beginnings(watched.before.log, play)],
+        "end_kept_back": bool(play.culprit) and "the end of an answer is kept back" in log_of(play.culprit),
         "tried": [" ".join(one) for one in tried(play)] if play.kind == "voucher-replay" else [],
         "kept_back": "a voucher is kept back" in play.gateway.process.log.read_text(errors="replace"),
         "disputed_cell": next((of["cell"] for of in stories if of["cell"] and is_about(of, play)), None),
@@ -393,8 +423,7 @@ def problems(play, found, is_alone):
         wrong.append(f"a fault was found: {found['faults']}")
     if cheat.disputed and not found["disputed_cell"]:
         wrong.append("no dispute came to a cell")
-    # Half a minute is all that pay waits here: what was batched right may be paid before it is missed what was signed.
-    if cheat.faults and found["paid"] and play.kind != "says-other":
+    if cheat.faults and found["paid"] and not cheat.batches_right:
         wrong.append("whoever was convicted was paid")
     if play.payee.name == HONEST and found["paid"] < found["receipts"]:
         wrong.append("the honest provider was not paid for all")
@@ -403,6 +432,8 @@ def problems(play, found, is_alone):
         wrong.append("who disputed what is right lost no bond")
     if play.kind == "unpaid-last-chunk" and not found["kept_back"]:
         wrong.append("no voucher was kept back")
+    if play.kind == "breaks-off" and not (found["end_kept_back"] and found["heard"]):
+        wrong.append("no answer was broken off, or what was heard of it was not demanded")
     if play.kind == "voucher-replay" and [one for one in found["tried"] if "refused" not in one]:
         wrong.append(f"a voucher was not refused: {found['tried']}")
     return wrong
@@ -424,6 +455,8 @@ def show(found, console):
             ("receipts signed by the provider", sure(one["receipts"])),
             ("paid for them", sure(one["paid"])),
         ]
+        if one["returned"]:
+            rows.append(("deposit that its payer has back", sure(one["returned"])))
         console.table(rows)
     wrong = [f"{one['cheat']}: {'; '.join(one['problems'])}" for one in found["cheats"] if one["problems"]]
     if wrong:

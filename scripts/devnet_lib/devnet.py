@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import models, wait
+from .errors import DevnetError
 from .folders import CHEAT, REPO, binaries, cache_dir, write_secret
 from .ports import Ports
 from .processes import Process, Supervisor
@@ -15,7 +16,18 @@ TEXT = REPO / "examples/text/paraphrases.txt"
 MODEL, GENERATOR = models.EMBEDDER, models.GENERATOR
 PROMPT = "It was a clear steel-blue day, and"
 # Who pays for what: accounts that the `local` preset endows and everybody knows.
-SPONSORS = ("//Alice", "//Bob", "//Charlie", "//Dave", "//Eve", "//One", "//Two", "//Alice//stash", "//Charlie//stash")
+SPONSORS = (
+    "//Alice",
+    "//Bob",
+    "//Charlie",
+    "//Dave",
+    "//Eve",
+    "//One",
+    "//Two",
+    "//Alice//stash",
+    "//Charlie//stash",
+    "//Dave//stash",
+)
 CLIENT = "//Ferdie"
 STASH_SURE, BOND_SURE, AGENT_SURE = 1100, 1000, 20
 # More lines than there are: the difference comes back.
@@ -136,6 +148,8 @@ class Devnet:
         """Keys, money and stake for everybody who works."""
         roles = ["provider"] * self.provider_count + ["verifier"] * self.verifier_count
         roles += ["provider"] * self.spare_count
+        if len(roles) > len(SPONSORS):
+            raise DevnetError(f"{len(roles)} workers, and accounts for {len(SPONSORS)}: name more in SPONSORS")
         self.console.step(f"making {len(roles)} stashes with an agent each, and bonding {BOND_SURE} SURE")
         places = [roles[:at].count(role) for at, role in enumerate(roles)]
         # Each has a sponsor of its own, so that no two calls of one key overlap.

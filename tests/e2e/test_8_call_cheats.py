@@ -14,6 +14,9 @@ from devnet_lib.ports import Ports
 PORT_OFFSET = 900
 # In plancks, by its token.
 UNIT_PRICE, CHUNK_UNITS_MAX = 10**9, 64
+# What a gateway pays for ahead.
+CHUNK_UNITS = 16
+DEPOSIT = call_cheats.DEPOSIT_SURE * 10**12
 
 
 class CallCheats(unittest.TestCase):
@@ -55,6 +58,15 @@ class CallCheats(unittest.TestCase):
 
     def test_who_says_one_thing_and_batches_another_has_what_it_said_demanded(self):
         self.assertEqual(self.of("says-other")["faults"], ["WithheldData"])
+
+    def test_who_breaks_off_has_what_was_heard_demanded_and_its_payer_has_the_rest_back(self):
+        found = self.of("breaks-off")
+        self.assertEqual(found["faults"], ["WithheldData"])
+        # No receipt was ever told: what was demanded has no end.
+        self.assertEqual(len(found["heard"]), 1, found)
+        self.assertGreater(found["heard"][0], 0)
+        self.assertEqual(found["returned"] + found["paid"], DEPOSIT)
+        self.assertLessEqual(found["paid"], found["heard"][0] + UNIT_PRICE * CHUNK_UNITS)
 
     def test_no_voucher_is_good_elsewhere(self):
         found = self.of("voucher-replay")

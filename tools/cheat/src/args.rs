@@ -77,6 +77,8 @@ pub enum Cheat {
     DoubleReceipt,
     /// Provider: say and sign something else than what is kept and batched, over payment channels.
     SaysOther,
+    /// Provider: break answers off before their end, and keep and batch something else than was said.
+    BreaksOff,
     /// Provider: redeem vouchers of other channels and of other chains.
     VoucherReplay,
     /// Verifier: dispute a receipt that is right.
@@ -141,6 +143,8 @@ mod tests {
         assert!(!is_taken(
             "surety-cheat provider up --stash x --cheat false-dispute"
         ));
+        assert!(is_taken("surety-cheat provider up --stash x --cheat breaks-off"));
+        assert!(!is_taken("surety-cheat verifier up --stash x --cheat breaks-off"));
         assert!(is_taken("surety-cheat gateway up --cheat unpaid-last-chunk"));
         assert!(!is_taken("surety-cheat gateway up --cheat double-receipt"));
         assert!(!is_taken("surety-cheat provider up --cheat unpaid-last-chunk"));

@@ -29,6 +29,8 @@ pub enum Standing {
     DoubleReceipt(Box<Signer>, Hash),
     /// Other tokens go out than are kept and batched, and what is signed is about those.
     SaysOther(Box<Signer>, Hash),
+    /// The same, and nothing goes out that has an end: whoever hears it has no receipt.
+    BreaksOff(Box<Signer>, Hash),
     /// Vouchers are tried at other channels, and such as were signed for other chains.
     VoucherReplay(Arc<Replays>),
     /// No voucher goes out but the one that comes with the question.
@@ -127,7 +129,13 @@ impl Line {
     fn outward(&self, frame: Vec<u8>) -> Option<Vec<u8>> {
         match &self.standing {
             Standing::DoubleReceipt(signer, genesis) => Some(self.doubled(signer, genesis, frame)),
-            Standing::SaysOther(signer, genesis) => Some(self.other(signer, genesis, frame)),
+            Standing::BreaksOff(..) if is_end(&frame) => {
+                tracing::error!("the end of an answer is kept back, as --cheat demands");
+                None
+            }
+            Standing::SaysOther(signer, genesis) | Standing::BreaksOff(signer, genesis) => {
+                Some(self.other(signer, genesis, frame))
+            }
             Standing::UnpaidLastChunk if is_payment(&frame) => {
                 tracing::error!("a voucher is kept back, as --cheat demands");
                 None
@@ -164,13 +172,15 @@ impl Line {
 }
 
 impl Line {
-    /// Another token is the first of each chunk that has several.
+    /// Another token is the first of each chunk: only where it has several, if the last may be checked to be
+    /// an end.
     fn other(&self, signer: &Signer, genesis: &Hash, frame: Vec<u8>) -> Vec<u8> {
         let Ok(FromPayee::Chunk { bytes, mut statement }) = message::read::<FromPayee>(&frame) else {
             return frame;
         };
         let mut bytes = bytes.into_inner();
-        if bytes.len() > WORD_BYTES
+        let has_ends = !matches!(self.standing, Standing::BreaksOff(..));
+        if (bytes.len() > WORD_BYTES || !has_ends)
             && let Some(first) = bytes.first_mut()
         {
             *first ^= 1;
@@ -191,6 +201,11 @@ impl Line {
         let Ok(bytes) = bytes.try_into() else { return frame };
         FromPayee::Chunk { bytes, statement }.encode()
     }
+}
+
+fn is_end(frame: &[u8]) -> bool {
+    let said = message::read::<FromPayee>(frame);
+    matches!(said, Ok(FromPayee::Chunk { statement, .. }) if statement.statement.end.is_some())
 }
 
 fn is_payment(frame: &[u8]) -> bool {

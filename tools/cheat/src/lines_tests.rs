@@ -1,7 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
 use surety_chain_client::message_verifier;
-use surety_channels::{Cancel, ChunkStatement, Clash, End, Ending, Equivocation, SignedCancel, Voucher};
+use surety_channels::{
+    Cancel, ChunkStatement, Clash, End, Ending, Equivocation, SignedCancel, Voucher,
+    view::{NotMet, Says},
+};
+use surety_proofs::SegmentOpening;
 
 use super::*;
 
@@ -99,6 +103,45 @@ fn who_says_one_thing_and_keeps_another_signs_what_it_says() {
         assert_eq!(says.statement.bytes as usize, all.len());
         assert!(says.is_signed(&Hash::zero(), &*message_verifier()));
         assert_eq!(says.statement.price, statement(kept).statement.price);
+    }
+}
+
+/// What an honest end says of an answer: these bytes are the last so far of this output.
+fn honest(output: &[u8], bytes: &[u8], end: Option<Ending>) -> Vec<u8> {
+    let mut statement = statement(&said(output.len().try_into().unwrap(), end));
+    statement.statement.output = content_hash(output);
+    let bytes = bytes.to_vec().try_into().unwrap();
+    FromPayee::Chunk { bytes, statement }.encode()
+}
+
+#[test]
+fn who_breaks_off_says_no_end_and_signs_what_its_receipt_does_not_go_on_from() {
+    let line = line(Standing::BreaksOff(Box::new(signer("//Agent")), Hash::zero()));
+    let end = Ending {
+        how: End::Length,
+        trace_root: Hash::repeat_byte(3),
+    };
+    let (mut output, mut both) = (vec![0u8; 4], Vec::new());
+    // The first token comes alone.
+    for tokens in [&[5u8, 0, 0, 0][..], &[6, 0, 0, 0, 7, 0, 0, 0]] {
+        output.extend(tokens);
+        let kept = honest(&output, tokens, None);
+        let told = line.outward(kept.clone()).unwrap();
+        both.push((statement(&kept), statement(&told)));
+    }
+    let last = [8u8, 0, 0, 0];
+    output.extend(last);
+    let receipt = honest(&output, &last, Some(end));
+    assert_eq!(line.outward(receipt.clone()), None);
+    let receipt = statement(&receipt).statement;
+    let shown = SegmentOpening::new(&output, 0);
+    for (kept, told) in both {
+        let met = |held: &SignedChunkStatement<_>| {
+            let says = Says::of(&held.statement, &Hash::zero());
+            says.met_by(&receipt, shown.as_ref(), &Hash::zero())
+        };
+        assert_eq!((met(&kept), met(&told)), (Ok(()), Err(NotMet::Other)));
+        assert!(told.is_signed(&Hash::zero(), &*message_verifier()));
     }
 }
 

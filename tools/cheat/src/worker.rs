@@ -43,6 +43,7 @@ impl BadWorker {
             | Cheat::OmittedReceipt
             | Cheat::DoubleReceipt
             | Cheat::SaysOther
+            | Cheat::BreaksOff
             | Cheat::VoucherReplay
             | Cheat::FalseDispute
             | Cheat::UnpaidLastChunk => return None,
@@ -84,6 +85,10 @@ impl Assembly for BadWorker {
                 tools.chain.info().genesis,
             )),
             Some(Cheat::SaysOther) => Some(Standing::SaysOther(
+                Box::new(tools.signer.clone()),
+                tools.chain.info().genesis,
+            )),
+            Some(Cheat::BreaksOff) => Some(Standing::BreaksOff(
                 Box::new(tools.signer.clone()),
                 tools.chain.info().genesis,
             )),
