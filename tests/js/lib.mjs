@@ -21,6 +21,9 @@ export const [ANSWER_SECONDS, FINAL_SECONDS, LIFE_SECONDS] = [120, 300, 900];
 export const MODEL = "all-MiniLM-L6-v2-exact";
 export const REDUNDANCY = Number(process.env.SURETY_REDUNDANCY ?? 3);
 
+/** A country in which no provider says that it is: `AQ`. */
+export const NOWHERE = "0x4151";
+
 /** The chain's specification with a recent starting point, and the address of a peer that browsers can reach. */
 export async function specification() {
   const provider = new WsProvider(WS);
@@ -43,8 +46,11 @@ export async function ask(path, body, origin = ORIGIN) {
   return { status: answer.status, headers: answer.headers, ...(await answer.json()) };
 }
 
-/** The spec of a task that has texts of an account's embedded, which `surety serve` keeps for it. */
-export async function specOf(account, texts) {
+/**
+ * The spec of a task that has texts of an account's embedded, which `surety serve` keeps for it; where a region is
+ * given, by those alone that say that they are there.
+ */
+export async function specOf(account, texts, region = null) {
   const { status, headers, ...input } = await ask("/v1/inputs", { account, model: MODEL, texts });
   assert.equal(status, 200, JSON.stringify(input));
   assert.equal(headers.get("access-control-allow-origin"), ORIGIN);
@@ -60,7 +66,7 @@ export async function specOf(account, texts) {
     redundancy: REDUNDANCY,
     sources: input.sources,
     security: { level: "Basic", valueAtRisk: 0 },
-    requirements: { tier: null, memoryMib: 0 },
+    requirements: { tier: null, memoryMib: 0, region },
   };
 }
 

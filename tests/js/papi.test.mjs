@@ -18,6 +18,7 @@ import {
   FINAL_SECONDS,
   LIFE_SECONDS,
   MODEL,
+  NOWHERE,
   REDUNDANCY,
   SERVED,
   WS,
@@ -54,6 +55,7 @@ function typedSpec({ operation, inputBytes, unitsMax, security, requirements, ..
     requirements: {
       tier: requirements.tier === null ? undefined : Enum(requirements.tier),
       memory_mib: requirements.memoryMib,
+      region: requirements.region ?? undefined,
     },
   };
 }
@@ -131,18 +133,30 @@ test("PAPI calls view functions: who works on a model, what they earn, what a ta
   assert.equal(await Disputes.dispute(2 ** 31), undefined);
 });
 
-test("PAPI posts an input of its own by typed calls, and reads the settled result", SERVED, async () => {
+/** Posts a task of a wallet's own texts. Returns its number, once that is final. */
+async function postOwn(region) {
   const wallet = new Keyring({ type: "sr25519" }).addFromUri("//Ferdie//stash");
   const signer = getPolkadotSigner(wallet.publicKey, "Sr25519", (bytes) => wallet.sign(bytes));
-  const spec = typedSpec(await specOf(wallet.address, TEXTS));
+  const spec = typedSpec(await specOf(wallet.address, TEXTS, region));
   const post = api.tx.TaskAuction.post({ spec, cap: CAP });
   const done = await within(FINAL_SECONDS, "the post to be final", post.signAndSubmit(signer));
   assert.ok(done.ok, inspect(done.dispatchError));
   const [posted] = api.event.TaskAuction.TaskPosted.filter(done.events);
-  const { task } = posted.payload ?? posted;
+  return (posted.payload ?? posted).task;
+}
 
+test("PAPI posts an input of its own by typed calls, and reads the settled result", SERVED, async () => {
+  const task = await postOwn();
   const state = await within(LIFE_SECONDS, `task ${task} to be over`, over(task));
   assert.equal(state.type, "Settled", inspect(state));
   assert.equal(state.value.claim.units, TEXTS.length);
   assert.equal(state.value.payments.length, REDUNDANCY);
+});
+
+test("PAPI posts a task for a country where nobody is, which lapses", SERVED, async () => {
+  const task = await postOwn(NOWHERE);
+  const state = await within(LIFE_SECONDS, `task ${task} to be over`, over(task));
+  assert.deepEqual([state.type, state.value.reason?.type], ["Failed", "NotEnoughBids"], inspect(state));
+  const { spec } = await api.query.TaskAuction.Tasks.getValue(task, { at: "finalized" });
+  assert.equal(spec.requirements.region, NOWHERE);
 });

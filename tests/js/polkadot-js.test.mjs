@@ -11,6 +11,7 @@ import {
   FINAL_SECONDS,
   LIFE_SECONDS,
   MODEL,
+  NOWHERE,
   REDUNDANCY,
   SERVED,
   WS,
@@ -180,6 +181,18 @@ test("a task is posted, followed by its events, and its settled result is read",
   assert.equal(paid + settled.fee.toBigInt() + settled.refund.toBigInt(), CAP, "money is conserved");
 
   assert.equal((await balances(client)).reserved, before.reserved, "nothing is left in escrow");
+});
+
+test("a task for a country where nobody is lapses, and nothing is left in escrow", SERVED, async () => {
+  const client = new Keyring({ type: "sr25519" }).addFromUri(CLIENT);
+  const spec = await specOf(client.address, TEXTS, NOWHERE);
+  const { reserved } = await balances(client);
+  const { task, block } = await within(FINAL_SECONDS, "the post to be final", post(client, spec));
+  await within(LIFE_SECONDS, `task ${task} to be over`, follow(task, block));
+  const over = (await (await atFinal(api)).query.taskAuction.tasks(task)).unwrap();
+  assert.equal(over.spec.requirements.region.unwrap().toHex(), NOWHERE);
+  assert.equal(over.state.asFailed.reason.type, "NotEnoughBids");
+  assert.equal((await balances(client)).reserved, reserved);
 });
 
 test("a refused call names its error, and takes no money but its fee", SERVED, async () => {

@@ -39,14 +39,13 @@ struct World {
     outputs: Arc<OwnOutputs>,
 }
 
-/// A task of which the audit window is open; everybody with stake is drawn.
-fn world() -> World {
-    let chain = FakeChain::new();
+/// A task that the provider alone has.
+fn running() -> TaskRecord {
     let assignment = Assignment {
         provider: account("provider"),
         price: 1,
     };
-    let task = TaskRecord {
+    TaskRecord {
         client: account("client"),
         spec: TaskSpec {
             model: ContentHash::zero(),
@@ -66,8 +65,12 @@ fn world() -> World {
             assignments: vec![assignment].try_into().unwrap(),
             reserves: Default::default(),
         },
-    };
-    let round = RoundRecord {
+    }
+}
+
+/// Its round, of which the audit window is open.
+fn auditing() -> RoundRecord {
+    RoundRecord {
         members: vec![RoundMember {
             progress: MemberProgress::Committed(COMMITMENT),
             ..RoundMember::new(account("provider"), 1, 0)
@@ -83,10 +86,15 @@ fn world() -> World {
             seed: Some(Hash::repeat_byte(5)),
         }),
         ..RoundRecord::new(1, 9)
-    };
+    }
+}
+
+/// A chain with that task, on which everybody with stake is drawn.
+fn world() -> World {
+    let chain = FakeChain::new();
     chain.change(|state| {
-        state.tasks.insert(TASK, task);
-        state.rounds.insert(TASK, round);
+        state.tasks.insert(TASK, running());
+        state.rounds.insert(TASK, auditing());
         state.auditors_expected = 1_000_000_000_000_000_000;
         let stake = |role| StakeInfo {
             role,

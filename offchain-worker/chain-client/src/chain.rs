@@ -116,7 +116,8 @@ pub struct ChainInfo {
 /// An account's money.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Funds {
-    /// What is not held: fees, new holds and what is paid in advance come out of it.
+    /// What is not held, and neither votes nor vests: fees, new holds and what is paid in advance come out of
+    /// it, all but the existential deposit.
     pub free: Balance,
     /// What is held: stake, bonds, deposits for storage. Escrow and what is in channels is not on the
     /// account.
@@ -319,6 +320,9 @@ pub trait Chain: Send + Sync {
 
     /// How many calls an account has signed so far, by whichever program.
     async fn sent(&self, account: &AccountId32) -> Result<Sent, ChainError>;
+
+    /// What the fee for a call's weight is multiplied by in the next block: it grows while blocks are full.
+    async fn fee_multiplier(&self, when: When) -> Result<FixedU128, ChainError>;
 
     /// The most each of `redundancy` providers can be paid out of `cap`; nothing when `cap` is below the fee.
     async fn price_limit(

@@ -11,8 +11,8 @@ use super::{
 };
 use surety_chain_client::{
     Balance, BidRecord, BlockNumber, CandidateRecord, CommitRecord, CommitteeRecord, DelegatedStake,
-    DemandRecord, DisputeRecord, OperatorPool, PendingSlashes, ProviderRecord, RegisteredModel, RoundRecord,
-    ServiceRecord, SessionKeys, SlashRecord, StakeFund, StakeInfo, TaskRecord, TrustInfo,
+    DemandRecord, DisputeRecord, FixedU128, OperatorPool, PendingSlashes, ProviderRecord, RegisteredModel,
+    RoundRecord, ServiceRecord, SessionKeys, SlashRecord, StakeFund, StakeInfo, TaskRecord, TrustInfo,
 };
 
 /// The pallets of stake behind validators. Runtimes before them lack them, and fit all the same.
@@ -22,6 +22,7 @@ pub(super) const STAKE: [&str; 3] = ["Delegation", "Validators", "Session"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Account,
+    FeeMultiplier,
     Events,
     Parameters,
     Ledgers,
@@ -60,8 +61,9 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::Account,
+        Self::FeeMultiplier,
         Self::Events,
         Self::Parameters,
         Self::Ledgers,
@@ -103,6 +105,7 @@ impl Entry {
     pub fn name(self) -> (&'static str, &'static str, usize) {
         match self {
             Self::Account => ("System", "Account", 1),
+            Self::FeeMultiplier => ("TransactionPayment", "NextFeeMultiplier", 0),
             Self::Events => ("System", "Events", 0),
             Self::Parameters => ("Parameters", "Parameters", 1),
             Self::Ledgers => ("Staking", "Ledgers", 1),
@@ -143,7 +146,8 @@ impl Entry {
 
     /// Whether older runtimes of the supported window may lack it.
     pub fn is_optional(self) -> bool {
-        matches!(self, Self::OpenTasks | Self::Elapsed) || STAKE.contains(&self.name().0)
+        matches!(self, Self::OpenTasks | Self::Elapsed | Self::FeeMultiplier)
+            || STAKE.contains(&self.name().0)
     }
 
     /// What we read it as; nothing for what is read with the metadata's own types.
@@ -154,6 +158,7 @@ impl Entry {
             Self::NextTaskId => Shape::of::<TaskId>(),
             Self::Number | Self::Elapsed => Shape::of::<BlockNumber>(),
             Self::Account => Shape::of::<AccountInfo>(),
+            Self::FeeMultiplier => Shape::of::<FixedU128>(),
             Self::Ledgers => Shape::of::<StakeInfo>(),
             Self::Agents | Self::PendingAgents => Shape::of::<AccountId32>(),
             Self::Providers => Shape::of::<ProviderRecord>(),
@@ -197,4 +202,13 @@ pub(super) struct AccountInfo {
 pub(super) struct AccountData {
     pub free: Balance,
     pub reserved: Balance,
+    pub frozen: Balance,
+}
+
+impl AccountData {
+    /// What is not held, and neither votes nor vests: what is frozen counts what is held first.
+    pub const fn spendable(&self) -> Balance {
+        self.free
+            .saturating_sub(self.frozen.saturating_sub(self.reserved))
+    }
 }

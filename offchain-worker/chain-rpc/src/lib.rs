@@ -390,9 +390,21 @@ impl Chain for RpcChain {
     async fn funds(&self, when: When, account: &AccountId32) -> Result<Funds, ChainError> {
         let account: Option<AccountInfo> = self.0.read(when, Entry::Account, &[account.as_ref()]).await?;
         Ok(account.map_or_else(Funds::default, |account| Funds {
-            free: account.data.free,
+            free: account.data.spendable(),
             held: account.data.reserved,
         }))
+    }
+
+    async fn fee_multiplier(&self, when: When) -> Result<FixedU128, ChainError> {
+        let question = |at: BlockRef| async move {
+            let runtime = self.0.runtime_of(at.hash).await?;
+            if !runtime.has(Entry::FeeMultiplier) {
+                return Ok(FixedU128::from_u32(1));
+            }
+            let found = self.0.read_at(at, Entry::FeeMultiplier, &[]).await?;
+            Ok(found.unwrap_or(FixedU128::from_u32(1)))
+        };
+        self.0.believed(when, question).await
     }
 
     async fn sent(&self, account: &AccountId32) -> Result<Sent, ChainError> {

@@ -193,7 +193,8 @@ pub enum ProviderCommand {
     /// Why this provider has no work: what is missing, and what it leaves of the tasks that take bids
     WhyIdle,
     /// Stand behind what is sold over payment channels, with stake that a wrong answer costs; with the
-    /// stash's key. Again without --cap where the chain's terms have changed; a cap of 0 ends that
+    /// stash's key. Again without --cap where the chain's terms have changed. A cap of 0 ends that: at first
+    /// it keeps new channels away, and said again when the last has ended it frees the lock
     Stand(StandArgs),
     /// Offer an operation of a model over payment channels, or change the offer; with the stash's key
     Offer(OfferArgs),

@@ -73,7 +73,7 @@ pub struct ProviderConfig {
     pub tasks_max: usize,
     /// Whether it takes part in rounds of the benchmark.
     pub benchmark: Participation,
-    /// Where it is, as its offers over payment channels say, where it says so.
+    /// Where it is, as its registration and its offers over payment channels say, where it says so.
     pub region: Option<Region>,
 }
 

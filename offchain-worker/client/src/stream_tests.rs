@@ -52,6 +52,7 @@ impl World {
                         kind: DeviceKind::Cpu,
                         cores: 1,
                         memory_mib: 1,
+                        region: None,
                     },
                     endpoints: vec![endpoint(index)].try_into().unwrap(),
                     last_heartbeat: 0,

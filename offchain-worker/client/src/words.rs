@@ -4,6 +4,7 @@ use surety_chain_client::{AccountId, Balance, BlockNumber, short};
 use surety_dispute_game::bisection::Side;
 use surety_types::{
     BLOCK_SECONDS,
+    speed::Requirements,
     task::{FailureReason, TaskState},
     trust::FaultKind,
 };
@@ -32,6 +33,19 @@ pub fn reason_text(reason: FailureReason) -> &'static str {
             "a piece of the input was demanded on the chain and not shown: the client's lock is lost"
         }
     }
+}
+
+/// What a task asks of its providers, for people; nothing where it asks for nothing.
+pub fn asked_of(asked: &Requirements) -> Option<String> {
+    let tier = asked
+        .tier
+        .map(|tier| format!("of tier {} or faster", tier.letter()));
+    let memory = (asked.memory_mib > 0).then(|| format!("measured over {} MiB or more", asked.memory_mib));
+    let region = asked
+        .region
+        .map(|region| format!("in {region} by their own word"));
+    let all: Vec<String> = tier.into_iter().chain(memory).chain(region).collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 /// A list of accounts, for people.

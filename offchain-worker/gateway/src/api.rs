@@ -19,7 +19,7 @@ use axum::{
 use surety_http_server::{BodyFault, Limits, by_address_only, read_body};
 use tokio::{
     net::TcpListener,
-    sync::{Notify, Semaphore, watch},
+    sync::{Notify, watch},
     task::JoinSet,
     time::timeout,
 };
@@ -43,8 +43,10 @@ use crate::{
 
 /// Longest body.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// Files that are being given at once.
-const UPLOADS_MAX: usize = 2;
+/// Files that are being given at once: each is in memory, twice, until it is kept.
+const UPLOADS_MAX: usize = 4;
+/// Of these, of one key.
+const UPLOADS_OF_KEY_MAX: usize = 1;
 /// Who reads what is asked and answered: it leaves this machine as ids, and a model's tokenizer is public.
 pub(crate) const PRIVACY: &str = "providers-and-auditors-read";
 pub(crate) const PRIVACY_HEADER: &str = "x-surety-privacy";
@@ -58,6 +60,10 @@ pub struct Settings {
     pub calls: usize,
     /// Connections at once.
     pub connections: u32,
+    /// Of these, from one address (IPv4, or a /64 of IPv6).
+    pub connections_per_address: u32,
+    /// Addresses that have the connections of many, and no limit of their own.
+    pub proxies: Vec<IpAddr>,
     /// Longest time of a connection.
     pub time: Duration,
     /// Longest time until a provider says something.
@@ -137,7 +143,10 @@ pub(crate) struct Shared {
     pub settings: Settings,
     pub metrics: Metrics,
     pub texts: BTreeMap<String, Arc<dyn ModelText>>,
-    pub uploads: Semaphore,
+    /// Places of files that are given.
+    pub uploads: Admission,
+    /// Places of tasks that are posted, or about to be.
+    pub tasks: Admission,
     /// There is a batch that nobody works on.
     pub new_batch: Notify,
     /// Changes when a batch is cancelled.
@@ -195,12 +204,13 @@ impl Gateway {
     ) -> Self {
         Self(Arc::new(Shared {
             places: Admission::new(settings.calls),
+            uploads: Admission::shared(UPLOADS_MAX, UPLOADS_OF_KEY_MAX),
+            tasks: Admission::new(settings.batches.tasks),
             upstream,
             runner,
             settings,
             metrics: Metrics::default(),
             texts,
-            uploads: Semaphore::new(UPLOADS_MAX),
             new_batch: Notify::new(),
             cancelled: watch::Sender::default(),
             ledger,
@@ -244,15 +254,16 @@ impl Gateway {
         stop: impl Future<Output = ()>,
     ) -> Result<(), Exposed> {
         self.0.settings.check(address)?;
+        let settings = &self.0.settings;
         let limits = Limits {
-            connections_per_address: self.0.settings.connections,
-            ..Limits::new(self.0.settings.connections, self.0.settings.time)
+            connections_per_address: settings.connections_per_address,
+            ..Limits::new(settings.connections, settings.time)
         };
         let batches = Arc::new(Batches::new(self.0.clone(), self.0.runner.clone()));
         // Ends with this function, however that ends.
         let mut beside = JoinSet::new();
         beside.spawn(batches.run());
-        surety_http_server::serve(listener, self.routes(), limits, &[], stop).await;
+        surety_http_server::serve(listener, self.routes(), limits, &settings.proxies, stop).await;
         beside.shutdown().await;
         // Streams that nobody reads any more still settle.
         if timeout(self.0.settings.token_time, self.0.places.idle())
@@ -329,7 +340,8 @@ impl FromRequestParts<Arc<Shared>> for Asker {
 )]
 pub(crate) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
-    (kind, shared.metrics.text(shared.places.counts())).into_response()
+    let places = [&shared.places, &shared.uploads, &shared.tasks].map(Admission::counts);
+    (kind, shared.metrics.text(places)).into_response()
 }
 
 pub(crate) async fn whole_body(request: Request) -> Result<Vec<u8>, ApiError> {

@@ -10,6 +10,9 @@ use utoipa::ToSchema;
 
 use crate::{ledger::LedgerError, upstream::UpstreamError};
 
+/// After so long a batch may be over.
+const BATCH_SECONDS: u64 = 30;
+
 /// A refusal, as it is told.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Refusal {
@@ -135,6 +138,18 @@ impl From<LedgerError> for ApiError {
             LedgerError::NoFile => Self::new(StatusCode::NOT_FOUND, "file_not_found", error.to_string()),
             LedgerError::NoBatch => Self::new(StatusCode::NOT_FOUND, "batch_not_found", error.to_string()),
             LedgerError::Over(_) => Self::new(StatusCode::CONFLICT, "batch_over", error.to_string()),
+            LedgerError::OpenOfKey => Self {
+                retry_after: Some(BATCH_SECONDS),
+                ..Self::new(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "rate_limit_exceeded",
+                    error.to_string(),
+                )
+            },
+            LedgerError::Open => Self {
+                retry_after: Some(BATCH_SECONDS),
+                ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", error.to_string())
+            },
             LedgerError::Full(_) => Self::new(StatusCode::BAD_REQUEST, "full", error.to_string()),
             LedgerError::NoKey => Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", error.to_string()),
             error => {

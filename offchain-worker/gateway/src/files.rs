@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use axum::{
     Json,
-    body::{Body, to_bytes},
+    body::{Body, Bytes, to_bytes},
     extract::{Path, Query, Request},
     http::{HeaderName, StatusCode, header},
     response::IntoResponse,
 };
 use futures::stream;
 use serde::{Deserialize, Serialize};
-use tokio::time::timeout;
+use surety_http_server::{BodyFault, Pace, read_at_pace};
 use utoipa::ToSchema;
 
 use crate::{
@@ -26,8 +26,14 @@ use crate::{
 const FILE_BYTES_MAX: usize = 32 << 20;
 /// What a form adds to it.
 const FORM_BYTES_MAX: usize = 64 << 10;
-/// For a file to come.
-const UPLOAD_TIME: Duration = Duration::from_secs(300);
+/// Longest time for a file to come, and to wait for a place before that: who is next has it by then.
+const UPLOAD_TIME: Duration = Duration::from_secs(240);
+/// How fast it has to come: whoever sends nothing has no place for long.
+const UPLOAD_PACE: Pace = Pace {
+    start: Duration::from_secs(10),
+    bytes_per_second: 16 << 10,
+    longest: UPLOAD_TIME,
+};
 /// Longest name of a file.
 const NAME_BYTES_MAX: usize = 512;
 /// Fields of a form that change nothing here.
@@ -195,30 +201,13 @@ impl<T: Named> Listed<T> {
 )]
 pub(crate) async fn create(Asker { shared, key }: Asker, request: Request) -> Answer {
     shared.take_request(&key)?;
-    // Each is in memory, twice, until it is kept.
-    let _place = shared.uploads.try_acquire().map_err(|_| ApiError::busy())?;
+    let _place = shared.uploads.place(&key.id, UPLOAD_TIME).await?;
     let kind = request.headers().get(header::CONTENT_TYPE);
     let kind = kind
         .and_then(|kind| kind.to_str().ok())
         .unwrap_or_default()
         .to_owned();
-    let read = to_bytes(request.into_body(), FILE_BYTES_MAX.saturating_add(FORM_BYTES_MAX));
-    let body = match timeout(UPLOAD_TIME, read).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(_)) => {
-            let told =
-                format!("the file broke off, or is longer than {FILE_BYTES_MAX} bytes: cut it into several");
-            return Err(ApiError::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "file_too_large",
-                told,
-            ));
-        }
-        Err(_) => {
-            let told = "the file came too slowly";
-            return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "body", told));
-        }
-    };
+    let body = uploaded(request).await?;
     let file = shared.ledger(move |ledger| {
         let form = match form(&kind, &body) {
             Ok((name, bytes)) => NewFile {
@@ -231,6 +220,25 @@ pub(crate) async fn create(Asker { shared, key }: Asker, request: Request) -> An
         ledger.add_file(&key.id, &form).map(Ok)
     });
     Ok(Json(told(&file.await??)).into_response())
+}
+
+/// The form, with the file in it.
+async fn uploaded(request: Request) -> Result<Bytes, ApiError> {
+    let bytes_max = FILE_BYTES_MAX.saturating_add(FORM_BYTES_MAX);
+    let read = read_at_pace(request, bytes_max, UPLOAD_PACE).await;
+    let request = read.map_err(|fault| match fault {
+        BodyFault::NotWhole => {
+            let told =
+                format!("the file broke off, or is longer than {FILE_BYTES_MAX} bytes: cut it into several");
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", told)
+        }
+        BodyFault::TooSlow => {
+            let told = "the file came too slowly: cut it into several";
+            ApiError::new(StatusCode::REQUEST_TIMEOUT, "body", told)
+        }
+    })?;
+    let body = to_bytes(request.into_body(), bytes_max).await;
+    body.map_err(|error| ApiError::invalid("body", error.to_string()))
 }
 
 /// The name and the bytes of the file that a form has.

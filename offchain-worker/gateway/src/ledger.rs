@@ -21,6 +21,7 @@ use utoipa::ToSchema;
 
 use crate::{proof::Proof, upstream::Receipt};
 pub(crate) use batches::{Begun, TaskEnd};
+use batches::{OPEN_MAX, OPEN_OF_KEY_MAX};
 pub(crate) use files::{FileRecord, NewFile, Page, Purpose};
 pub use key::{Key, KeyTerms};
 use key::{hash, id_of, new_key};
@@ -103,6 +104,14 @@ pub enum LedgerError {
     /// There is no more room for something.
     #[error("{0}")]
     Full(String),
+    /// A key has too many open batches.
+    #[error(
+        "this key has {OPEN_OF_KEY_MAX} open batches: begin the next one when one of them is over, or cancel one"
+    )]
+    OpenOfKey,
+    /// All keys together have.
+    #[error("{OPEN_MAX} batches are open already: try again when one is over")]
+    Open,
     /// A batch is over.
     #[error("this batch is {0} already")]
     Over(&'static str),

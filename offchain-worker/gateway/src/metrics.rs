@@ -24,8 +24,8 @@ impl Metrics {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// As text, with how many calls are answered, and how many wait for that.
-    pub fn text(&self, (open, waiting): (usize, usize)) -> String {
+    /// As text, with how many places are taken, and how many wait for one, of calls, of files and of tasks.
+    pub fn text(&self, [calls, files, tasks]: [(usize, usize); 3]) -> String {
         let counters = [
             ("calls_total", "Calls that providers were asked for.", &self.calls),
             (
@@ -57,8 +57,20 @@ impl Metrics {
             ("tasks_total", "Tasks that were posted for batches.", &self.tasks),
         ];
         let gauges = [
-            ("calls_open", "Calls that are being answered.", open),
-            ("calls_waiting", "Calls that wait for a place.", waiting),
+            ("calls_open", "Calls that are being answered.", calls.0),
+            ("calls_waiting", "Calls that wait for a place.", calls.1),
+            ("files_open", "Files that are being given.", files.0),
+            ("files_waiting", "Files that wait for a place.", files.1),
+            (
+                "tasks_open",
+                "Tasks of batches that have a place on the chain.",
+                tasks.0,
+            ),
+            (
+                "batches_waiting",
+                "Batches whose next task waits for a place.",
+                tasks.1,
+            ),
         ];
         let counters = counters.map(|(name, help, value)| line(name, help, "counter", value.load(Relaxed)));
         let gauges = gauges.map(|(name, help, value)| line(name, help, "gauge", value));

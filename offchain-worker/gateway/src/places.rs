@@ -1,7 +1,8 @@
 //! Who is answered next. Where all places are taken, requests wait for one, and it goes to the key that has
 //! fewest; of several such keys to the one that has waited longest for its next. So while a key waits no
 //! other is given more than one place more than it has; and one that has none gets one of the next few that
-//! come back, as many as there are keys. Nobody keeps others out by asking for much.
+//! come back, as many as there are keys. Nobody keeps others out by asking for much. Where a key has a share,
+//! it waits beyond that for places of its own, and what is free goes to others.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,6 +23,8 @@ const WAITING_MAX: usize = 32;
 #[derive(Default)]
 struct Places {
     free: usize,
+    /// Most that a key has.
+    of_key: usize,
     /// Of keys that have any.
     taken: BTreeMap<String, usize>,
     /// Keys that wait for one.
@@ -45,7 +48,7 @@ impl Waiting {
     }
 }
 
-/// The places of calls.
+/// The places of calls, of tasks, or of files that are given.
 #[derive(Clone)]
 pub(crate) struct Admission {
     places: Arc<Mutex<Places>>,
@@ -61,9 +64,15 @@ pub(crate) struct Place {
 
 impl Admission {
     pub fn new(places: usize) -> Self {
+        Self::shared(places, usize::MAX)
+    }
+
+    /// Places of which each key has so many at most.
+    pub fn shared(places: usize, of_key: usize) -> Self {
         Self {
             places: Arc::new(Mutex::new(Places {
                 free: places,
+                of_key,
                 ..Places::default()
             })),
             idle: Arc::default(),
@@ -81,18 +90,21 @@ impl Admission {
     pub async fn place(&self, key: &str, patience: Duration) -> Result<Place, ApiError> {
         let given = {
             let mut places = self.lock();
-            match places.free.checked_sub(1) {
-                Some(free) => {
-                    places.free = free;
-                    return Ok(self.given(&mut places, key));
-                }
-                None => places.wait(key).ok_or_else(ApiError::busy)?,
+            match places.take(key) {
+                true => return Ok(self.given(&mut places, key)),
+                false => places.wait(key).ok_or_else(ApiError::busy)?,
             }
         };
         match timeout(patience, given).await {
             Ok(Ok(place)) => Ok(place),
             Ok(Err(_)) | Err(_) => Err(ApiError::busy()),
         }
+    }
+
+    /// A place for a key, where it needs not wait.
+    pub fn try_place(&self, key: &str) -> Option<Place> {
+        let mut places = self.lock();
+        places.take(key).then(|| self.given(&mut places, key))
     }
 
     fn given(&self, places: &mut Places, key: &str) -> Place {
@@ -104,7 +116,7 @@ impl Admission {
         }
     }
 
-    /// Calls that are answered, and requests that wait.
+    /// Places that are taken, and requests that wait.
     pub fn counts(&self) -> (usize, usize) {
         let places = self.lock();
         let open = |waiting: &Waiting| {
@@ -131,6 +143,19 @@ impl Admission {
 }
 
 impl Places {
+    fn has(&self, key: &str) -> usize {
+        self.taken.get(key).copied().unwrap_or(0)
+    }
+
+    /// Takes a free one, where there is one for this key. Nobody who might have it waits then.
+    fn take(&mut self, key: &str) -> bool {
+        let free = self.free.checked_sub(1).filter(|_| self.has(key) < self.of_key);
+        if let Some(free) = free {
+            self.free = free;
+        }
+        free.is_some()
+    }
+
     /// Nothing where too many of its requests wait already.
     fn wait(&mut self, key: &str) -> Option<oneshot::Receiver<Place>> {
         let since = self.tick();
@@ -157,11 +182,9 @@ impl Places {
             waiting.prune();
             !waiting.requests.is_empty()
         });
-        let turn = |(key, waiting): &(&String, &Waiting)| {
-            let taken = self.taken.get(*key).copied().unwrap_or(0);
-            (taken, waiting.since)
-        };
-        let key = self.waiting.iter().min_by_key(turn)?.0.clone();
+        let turn = |(key, waiting): &(&String, &Waiting)| (self.has(key), waiting.since);
+        let waiting = self.waiting.iter().filter(|(key, _)| self.has(key) < self.of_key);
+        let key = waiting.min_by_key(turn)?.0.clone();
         let waiting = self.waiting.get_mut(&key)?;
         waiting.since = since;
         let give = waiting.requests.pop_front()?;
@@ -241,6 +264,26 @@ mod tests {
         assert_eq!(admission.counts(), (3, 0));
         drop((modest, more, second));
         assert_eq!(admission.counts(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn beyond_its_share_a_key_waits_for_its_own_and_what_is_free_is_for_others() {
+        let admission = Admission::shared(2, 1);
+        let first = admission.try_place("greedy").unwrap();
+        assert!(admission.try_place("greedy").is_none());
+        let more = asks(&admission, "greedy").await;
+        // It has waited longer, and one place is free.
+        let modest = admission.place("modest", LONG).now_or_never().unwrap().unwrap();
+        assert_eq!(admission.counts(), (2, 1));
+        assert!(admission.try_place("third").is_none());
+        drop(modest);
+        assert_eq!(admission.counts(), (1, 1));
+        drop(first);
+        let more = more.await.unwrap().unwrap();
+        assert_eq!(admission.counts(), (1, 0));
+        drop(more);
+        let both = ["modest", "third"].map(|key| admission.try_place(key));
+        assert!(both.iter().all(Option::is_some));
     }
 
     #[tokio::test]

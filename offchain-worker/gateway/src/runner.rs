@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use surety_types::input::Work;
+use surety_types::{input::Work, speed::Requirements};
 use utoipa::ToSchema;
 
 /// A model that tasks can be posted for.
@@ -32,6 +32,8 @@ pub struct Posting {
     pub model: String,
     /// What is asked for.
     pub work: Work,
+    /// What its providers have to be.
+    pub requirements: Requirements,
     /// The input blob.
     pub input: Vec<u8>,
     /// What was quoted for that number.
@@ -118,6 +120,12 @@ pub enum RunnerError {
 pub trait BatchRunner: Send + Sync {
     /// What tasks can be posted for.
     fn models(&self) -> Vec<BatchModel>;
+
+    /// That as many providers as compute a task are what is asked for, as far as can be seen now.
+    ///
+    /// # Errors
+    /// [`RunnerError::Refused`] where they are fewer, and why; [`RunnerError::Later`] where nobody can say.
+    async fn check_providers(&self, asked: &Requirements) -> Result<(), RunnerError>;
 
     /// What a task costs at most. Tasks of different numbers can be told from one another by what is quoted,
     /// also where all else of them is the same.

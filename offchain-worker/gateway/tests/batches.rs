@@ -15,9 +15,10 @@ use std::{
 
 use common::{
     asked,
-    door::{DAY, DEATHS, Dies, Door, FEE, PRICE, TERMS, Tasks, embed, settings},
+    door::{DAY, DEATHS, Dies, Door, FEE, PRICE, TERMS, Tasks, embed, lines, settings},
 };
 use serde_json::{Value, json};
+use surety_types::speed::{Requirements, Tier};
 use tokio::sync::Semaphore;
 
 #[tokio::test]
@@ -141,6 +142,98 @@ async fn a_file_that_asks_for_what_is_not_there_or_for_too_much_is_refused_and_n
     let file = door.give("x", "{}\n").await;
     let (status, refused) = door.create("x", file["id"].as_str().unwrap(), "/v1/images").await;
     assert_eq!((status, &refused["error"]["param"]), (400, &json!("endpoint")));
+}
+
+#[tokio::test]
+async fn what_a_batch_asks_of_providers_is_asked_of_those_of_each_of_its_tasks() {
+    let home = tempfile::tempdir().unwrap();
+    let tasks = Tasks::new(&home.path().join("chain"));
+    let required = tasks.required.clone();
+    let door = Door::open(home.path(), tasks).await;
+    let file = door
+        .give("x", &lines("/v1/embeddings", &[embed(json!("abc"))]))
+        .await;
+    let file = file["id"].as_str().unwrap();
+    let all = json!({
+        "surety_min_tier": "B", "surety_min_memory_mib": "24576", "surety_region": "DE", "region": "of its owner",
+    });
+    for metadata in [all.clone(), json!({"min_tier": "A"})] {
+        let begun = door.create_saying("x", file, "/v1/embeddings", metadata.clone());
+        let (status, batch) = begun.await;
+        assert_eq!((status, &batch["metadata"]), (200, &metadata), "{batch}");
+        door.reaches(batch["id"].as_str().unwrap(), "completed").await;
+    }
+    let asked = Requirements {
+        tier: Some(Tier::B),
+        memory_mib: 24_576,
+        region: "DE".parse().ok(),
+    };
+    assert_eq!(*required.lock().unwrap(), [asked, Requirements::default()]);
+}
+
+#[tokio::test]
+async fn what_can_be_asked_of_no_provider_is_refused_before_there_is_a_batch() {
+    let home = tempfile::tempdir().unwrap();
+    let door = Door::open(home.path(), Tasks::new(&home.path().join("chain"))).await;
+    let file = door
+        .give("x", &lines("/v1/embeddings", &[embed(json!("abc"))]))
+        .await;
+    let file = file["id"].as_str().unwrap();
+    for (name, value) in [
+        ("surety_min_tier", "D"),
+        ("surety_min_tier", ""),
+        ("surety_min_memory_mib", "24GiB"),
+        ("surety_min_memory_mib", "-1"),
+        ("surety_min_memory_mib", "+5"),
+        ("surety_min_memory_mib", "0"),
+        ("surety_min_memory_mib", ""),
+        ("surety_min_memory_mib", "4294967296"),
+        ("surety_region", "de"),
+        ("surety_region", "DEU"),
+        ("surety_tier", "A"),
+    ] {
+        let begun = door.create_saying("x", file, "/v1/embeddings", json!({name: value}));
+        let (status, refused) = begun.await;
+        let error = &refused["error"];
+        assert_eq!(
+            (status, &error["code"]),
+            (400, &json!("invalid_value")),
+            "{value}: {refused}"
+        );
+        assert_eq!(error["param"], format!("metadata.{name}"));
+    }
+    let batches = door.json("/v1/batches").await;
+    assert_eq!(batches["data"], json!([]));
+}
+
+#[tokio::test]
+async fn a_batch_that_asks_for_what_too_few_providers_are_fails_and_nothing_is_posted() {
+    let home = tempfile::tempdir().unwrap();
+    let chain = home.path().join("chain");
+    let tasks = Tasks {
+        nobody: true,
+        ..Tasks::new(&chain)
+    };
+    let door = Door::open(home.path(), tasks).await;
+    let file = door
+        .give("x", &lines("/v1/embeddings", &[embed(json!("abc"))]))
+        .await;
+    let file = file["id"].as_str().unwrap();
+    let asked = json!({"surety_region": "AQ"});
+    let (status, batch) = door.create_saying("x", file, "/v1/embeddings", asked).await;
+    assert_eq!(status, 200, "{batch}");
+    let batch = door.reaches(batch["id"].as_str().unwrap(), "failed").await;
+    let fault = &batch["errors"]["data"][0];
+    assert_eq!(
+        (&fault["code"], &fault["param"]),
+        (&json!("no_provider"), &json!("metadata"))
+    );
+    let key = door.ledger.keys().unwrap().remove(0);
+    assert_eq!((key.spent, key.reserved), (0, 0));
+    assert!(!chain.exists());
+    // Whoever asks for nothing is answered.
+    let (_, batch) = door.create("x", file, "/v1/embeddings").await;
+    door.reaches(batch["id"].as_str().unwrap(), "completed").await;
 }
 
 #[tokio::test]

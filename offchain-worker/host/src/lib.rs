@@ -12,6 +12,7 @@ mod error;
 pub mod gpus;
 mod heartbeat;
 mod jobs;
+mod kept;
 mod leaves;
 pub mod machine;
 mod moves;
@@ -55,6 +56,7 @@ pub use compute::Engines;
 pub use drain::{Draining, Duty, Open, Still};
 pub use error::{HostError, Result};
 pub use heartbeat::Registration;
+pub use kept::Kept;
 pub use moves::Traces;
 pub use pauses::{Pause, PauseError, Pauses};
 pub use speeds::Speeds;
@@ -87,6 +89,8 @@ pub struct Tools {
     pub outputs: Arc<OwnOutputs>,
     /// Most that is added to the fee of a call whose deadline is near, in plancks.
     pub tip_max: Balance,
+    /// What of the money of stash and agent is kept for what.
+    pub kept: Kept,
     /// What an operator sees of it.
     pub vitals: Arc<Vitals>,
 }
@@ -281,7 +285,7 @@ impl<C: Core> Host<C> {
             });
         }
         let of = tools.clone();
-        parts.keep("upkeep", move || upkeep::see_to(of.clone(), blocks.clone()));
+        parts.keep("upkeep", move || upkeep::see_to(of.clone(), bids, blocks.clone()));
         let of = tools.clone();
         match self.beside.clone() {
             Beside::Heartbeat(registration) => parts.keep("heartbeat", move || {

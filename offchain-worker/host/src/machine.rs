@@ -9,7 +9,8 @@ use surety_types::{
 };
 use sysinfo::{CpuRefreshKind, Disks, MemoryRefreshKind, RefreshKind, System};
 
-/// The machine as it is offered: `threads` of its cores, all of its memory.
+/// The machine as it is offered: `threads` of its cores, all of its memory. Where it is only its owner can
+/// say.
 ///
 /// What the system does not tell is left empty; nothing of it is trusted anyway.
 pub fn profile(threads: usize) -> DeviceProfile {
@@ -25,6 +26,7 @@ pub fn profile(threads: usize) -> DeviceProfile {
         kind: DeviceKind::Cpu,
         cores: u16::try_from(threads).unwrap_or(u16::MAX),
         memory_mib: u32::try_from(memory).unwrap_or(u32::MAX),
+        region: None,
     }
 }
 

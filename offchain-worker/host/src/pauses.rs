@@ -12,6 +12,7 @@ use std::{
 };
 
 use surety_engine::{EngineError, EnginePool, Event, JobSink, Priority, Sink, Ticket};
+use surety_types::model::Operation;
 use tokio::time::timeout;
 
 use super::compute::OwnTime;
@@ -57,27 +58,21 @@ pub struct Pauses {
     /// Other pools on the same machine.
     others: Arc<Mutex<Vec<Weak<EnginePool>>>>,
     spare: Arc<Mutex<Spare>>,
-    lasts_until: Arc<Mutex<Option<Instant>>>,
+    /// Until when each lasts, held by it alone: one that ends, or does not come about, ends no other.
+    lasting: Arc<Mutex<Vec<Weak<Instant>>>>,
+    /// Whether pauses are for what runs on the processor: there is no device.
+    on_processor: bool,
 }
 
 /// While it is there, engines compute nothing but what a clock runs against.
 pub struct Pause {
     tickets: Vec<Ticket<()>>,
-    _lasting: Lasting,
+    _lasting: Arc<Instant>,
 }
 
 impl Drop for Pause {
     fn drop(&mut self) {
         self.tickets.iter().for_each(Ticket::cancel);
-    }
-}
-
-/// What is promised meanwhile would have to wait for the end.
-struct Lasting(Arc<Mutex<Option<Instant>>>);
-
-impl Drop for Lasting {
-    fn drop(&mut self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -87,7 +82,8 @@ impl Pauses {
             pool: Arc::downgrade(pool),
             others: Arc::default(),
             spare: Arc::new(Mutex::new(Spare::Unknown)),
-            lasts_until: Arc::default(),
+            lasting: Arc::default(),
+            on_processor: pool.devices().is_empty(),
         }
     }
 
@@ -100,14 +96,30 @@ impl Pauses {
 
     /// Whether engines stand aside, or are asked to.
     pub(super) fn lasts(&self) -> bool {
-        let until = *self.lasts_until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.is_some_and(|until| Instant::now() < until)
+        let lasting = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lasting = lasting.iter().filter_map(Weak::upgrade);
+        let now = Instant::now();
+        lasting.any(|until| now < *until)
     }
 
-    fn last(&self, time: Duration) -> Lasting {
-        let until = Instant::now().checked_add(time);
-        *self.lasts_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
-        Lasting(self.lasts_until.clone())
+    /// Whether a pause lasts that what is asked for now over channels would have to wait for, or would take
+    /// time from. Vectors wait for the end of any. Tokens wait for none: the processor makes them, so that
+    /// they are in the way of what runs there, and of nothing on a device.
+    pub fn concerns(&self, operation: Operation) -> bool {
+        let is_concerned = match operation {
+            Operation::Embed => true,
+            Operation::Generate => self.on_processor,
+        };
+        is_concerned && self.lasts()
+    }
+
+    fn last(&self, time: Duration) -> Arc<Instant> {
+        let now = Instant::now();
+        let until = Arc::new(now.checked_add(time).unwrap_or(now));
+        let mut lasting = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+        lasting.retain(|other| other.strong_count() > 0);
+        lasting.push(Arc::downgrade(&until));
+        until
     }
 
     /// Takes note of how long nothing has to be computed from now on; nothing: as long as nobody says more.
@@ -249,6 +261,30 @@ mod tests {
         pauses.note(Some(Duration::ZERO));
         assert!(pauses.begin(LONG).await.is_err());
         assert!(!pauses.lasts(), "one that has not come about");
+    }
+
+    #[tokio::test]
+    async fn a_pause_that_does_not_come_about_ends_none_that_lasts() {
+        let (_pool, pauses) = pauses();
+        pauses.note(None);
+        let first = pauses.begin(LONG).await.unwrap();
+        pauses.note(Some(Duration::ZERO));
+        assert!(pauses.begin(LONG).await.is_err());
+        assert!(pauses.lasts());
+        drop(first);
+        assert!(!pauses.lasts());
+    }
+
+    #[tokio::test]
+    async fn a_pause_for_the_processor_concerns_tokens_as_well_as_vectors_and_only_while_it_lasts() {
+        let (_pool, pauses) = pauses();
+        pauses.note(None);
+        let concerned = || Operation::ALL.map(|operation| pauses.concerns(operation));
+        assert_eq!(concerned(), [false, false]);
+        let pause = pauses.begin(LONG).await.unwrap();
+        assert_eq!(concerned(), [true, true]);
+        drop(pause);
+        assert_eq!(concerned(), [false, false]);
     }
 
     #[tokio::test]

@@ -1,10 +1,11 @@
 //! What a worker looks after every now and then: its free stake, whether it may bid, how long work may take,
-//! its money, and whom it keeps places for.
+//! its money, and whom it keeps places for; in each block, what the chain's benchmark has measured of it,
+//! and where it is on the list as being.
 
 use std::sync::Arc;
 
 use surety_chain_client::{AccountId, Balance, ChainError, When};
-use surety_types::{BLOCK_SECONDS, multiaddr::Endpoint};
+use surety_types::{BLOCK_SECONDS, multiaddr::Endpoint, region::Region, speed::MeasuredView};
 use surety_worker_core::{BlockNumber, Event, demand_reserve};
 use tokio::sync::mpsc;
 
@@ -17,11 +18,12 @@ const EVERY: BlockNumber = 30;
 /// taken for half a minute, and one that the stake was wanting for is made again when there is enough.
 const SOON: BlockNumber = 5;
 
-/// Looks again and again, for as long as it is polled.
-pub(super) async fn see_to(tools: Arc<Tools>, events: mpsc::Sender<Event>) {
+/// Looks again and again, for as long as it is polled. Who `bids` has to know what was measured of it,
+/// and where the chain takes it to be.
+pub(super) async fn see_to(tools: Arc<Tools>, bids: bool, events: mpsc::Sender<Event>) {
     let mut backoff = Backoff::new();
     loop {
-        match until_error(&tools, &events, &mut backoff).await {
+        match until_error(&tools, bids, &events, &mut backoff).await {
             Ok(()) => return,
             Err(e) => tracing::warn!(error = %e, "cannot look after money and peers, trying again"),
         }
@@ -31,17 +33,34 @@ pub(super) async fn see_to(tools: Arc<Tools>, events: mpsc::Sender<Event>) {
 
 async fn until_error(
     tools: &Tools,
+    bids: bool,
     events: &mpsc::Sender<Event>,
     backoff: &mut Backoff,
 ) -> Result<(), ChainError> {
     let mut blocks = tools.chain.finalized_blocks().await?;
     let (mut next, mut next_stake) = (0, 0);
+    let (mut told, mut told_region, mut told_kept) = (None, None, None);
     loop {
         let block = blocks.next().await?.number;
+        // With the block that ends a round other tasks can be bid for, and some no more.
+        let (measured, region) = match bids {
+            true => (
+                tell_measured(tools, events, &mut told).await,
+                tell_region(tools, events, &mut told_region).await,
+            ),
+            false => (Ok(()), Ok(())),
+        };
+        // What is bid with money that is kept since cannot be taken back.
+        let kept = *tools.kept.channels.borrow();
+        let is_other = std::mem::replace(&mut told_kept, kept) != kept;
         if block < next {
-            if block >= next_stake {
+            if let Err(e) = measured.and(region) {
+                tracing::debug!(block, error = %e, "what was measured of it, or where it is, cannot be read");
+            }
+            if block >= next_stake || is_other {
                 event(stake(tools).await, events).await?;
                 event(money(tools).await, events).await?;
+                keep_for_tasks(tools).await?;
                 next_stake = block.saturating_add(SOON);
             }
             continue;
@@ -52,10 +71,8 @@ async fn until_error(
             ("what it has to bid by", event(stake(tools).await, events).await),
             ("what it has for fees", event(money(tools).await, events).await),
             ("whether it may bid", event(barred(tools).await, events).await),
-            (
-                "what was measured of it",
-                event(benchmarked(tools).await, events).await,
-            ),
+            ("what was measured of it", measured),
+            ("where the chain takes it to be", region),
             ("how long work may take", tell_windows(tools, events).await),
             ("its money", show_funds(tools).await),
             ("what it keeps for demands", show_reserve(tools).await),
@@ -90,15 +107,18 @@ async fn show_funds(tools: &Tools) -> Result<(), ChainError> {
     Ok(())
 }
 
-/// What is free for fees: whichever of them can pays for a call.
+/// What is free for the fees of tasks: whichever of them can pays for a call. What is kept for what is sold
+/// over channels is not, and nothing is free before that is known. No fee takes the last of an account.
 async fn free_money(tools: &Tools) -> Result<Balance, ChainError> {
     let agent = Some(tools.signer.account()).filter(|agent| **agent != tools.stash);
-    let mut free = 0;
+    let deposit = tools.chain.info().existential_deposit;
+    let mut free: Balance = 0;
     for account in agent.into_iter().chain([&tools.stash]) {
         let funds = tools.chain.funds(When::Finalized, account).await?;
-        free = funds.free.saturating_add(free);
+        free = free.saturating_add(funds.free.saturating_sub(deposit));
     }
-    Ok(free)
+    let kept = *tools.kept.channels.borrow();
+    Ok(kept.map_or(0, |kept| free.saturating_sub(kept)))
 }
 
 async fn money(tools: &Tools) -> Result<Event, ChainError> {
@@ -106,8 +126,9 @@ async fn money(tools: &Tools) -> Result<Event, ChainError> {
     Ok(Event::Money { free })
 }
 
-/// A provider's: a verifier has nothing that is demanded.
-async fn show_reserve(tools: &Tools) -> Result<(), ChainError> {
+/// What a provider keeps for its tasks, and for those that it has bid for: a verifier has nothing that is
+/// demanded. What is sold over channels leaves it alone.
+async fn keep_for_tasks(tools: &Tools) -> Result<Balance, ChainError> {
     let open = tools
         .chain
         .open_tasks(When::Finalized, Some(&tools.stash))
@@ -117,8 +138,14 @@ async fn show_reserve(tools: &Tools) -> Result<(), ChainError> {
         sum.saturating_add(demand_reserve(task, round, open.bid.is_some(), &tools.stash))
     });
     tools.vitals.metrics.demand_reserve(kept);
+    tools.kept.tasks.send_replace(Some(kept));
+    Ok(kept)
+}
+
+async fn show_reserve(tools: &Tools) -> Result<(), ChainError> {
+    let kept = keep_for_tasks(tools).await?;
     let free = free_money(tools).await?;
-    if kept > free {
+    if kept > free && tools.kept.channels.borrow().is_some() {
         tracing::warn!(
             kept,
             free,
@@ -150,13 +177,38 @@ async fn barred(tools: &Tools) -> Result<Event, ChainError> {
     Ok(Event::Barred { until })
 }
 
-/// Where the runtime has no benchmark, nobody was measured.
-async fn benchmarked(tools: &Tools) -> Result<Event, ChainError> {
+/// Tells what the chain's benchmark has measured, where that is not what was `told` last. Where the runtime
+/// has none, nobody was measured.
+async fn tell_measured(
+    tools: &Tools,
+    events: &mpsc::Sender<Event>,
+    told: &mut Option<Option<MeasuredView>>,
+) -> Result<(), ChainError> {
     let measured = match tools.chain.benchmarked(When::Finalized, &tools.stash).await {
         Err(ChainError::Outgrown { .. }) => None,
         measured => measured?,
     };
-    Ok(Event::Benchmarked { measured })
+    if *told != Some(measured) {
+        event(Ok(Event::Benchmarked { measured }), events).await?;
+        *told = Some(measured);
+    }
+    Ok(())
+}
+
+/// Tells where the chain takes the provider to be, where that is not what was `told` last. What it has been
+/// configured to be since counts once it is registered.
+async fn tell_region(
+    tools: &Tools,
+    events: &mpsc::Sender<Event>,
+    told: &mut Option<Option<Region>>,
+) -> Result<(), ChainError> {
+    let record = tools.chain.provider(When::Finalized, &tools.stash).await?;
+    let region = record.and_then(|record| record.device.region);
+    if *told != Some(region) {
+        event(Ok(Event::Declared { region }), events).await?;
+        *told = Some(region);
+    }
+    Ok(())
 }
 
 /// Providers, and clients of open tasks: strangers cannot take their places at our door.

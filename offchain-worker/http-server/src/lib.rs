@@ -23,7 +23,7 @@ use tokio::{
     sync::{Semaphore, watch},
 };
 
-pub use body::{BodyFault, read_body};
+pub use body::{BodyFault, Pace, read_at_pace, read_body};
 pub use host::by_address_only;
 use places::Places;
 

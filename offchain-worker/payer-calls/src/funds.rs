@@ -307,7 +307,7 @@ mod tests {
             ..closing
         };
         assert_eq!(plan(std::slice::from_ref(&void), &[], 0), close);
-        void.purse.give_back(600);
+        void.purse.give_back(600, 0);
         assert_eq!(plan(&[void], &[], 0), []);
         let over = with(|one| one.purse.close(599));
         assert_eq!(plan(&[over], &[], 0), [Call::End { channel }]);

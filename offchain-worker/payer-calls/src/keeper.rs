@@ -47,6 +47,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Until the same is tried again that the chain, or the way to it, did not take.
 const AGAIN: Duration = Duration::from_secs(20);
 
+/// The same where its payee has to do something first, which may be leaving: each try costs a fee.
+const MENDED: Duration = Duration::from_secs(3_600);
+
 /// Blocks after which it is looked again where a provider answers.
 const ADDRESSES_KEPT: u32 = 100;
 
@@ -57,6 +60,8 @@ const DOUBTED: u32 = 512;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum About {
     Channel(ChannelId),
+    /// More money or time for a channel: only what is paused.
+    More(ChannelId),
     Opening(AccountId),
     Demand(ChannelId, Nonce),
     Ending(AccountId),
@@ -76,6 +81,20 @@ fn about(call: &Call) -> Option<About> {
         }
         _ => channel_of(call).map(About::Channel),
     }
+}
+
+/// What waits after a call has failed: a channel is closed and ended whatever its payee does not take.
+fn paused(call: &Call, about: &About) -> About {
+    match (call, about) {
+        (Call::TopUp { .. } | Call::Extend { .. }, About::Channel(channel)) => About::More(*channel),
+        _ => about.clone(),
+    }
+}
+
+/// Whether a payee has to do something before it can be paid more.
+fn is_of_payee(error: &ChainError) -> bool {
+    let names = ["Leaving", "OldTerms", "NotStanding"];
+    names.iter().any(|name| error.is_fault("Channels", name))
 }
 
 /// A channel and what keeps its task going.
@@ -393,7 +412,7 @@ impl Keeper {
         let Some(about) = about(&call) else { return };
         let now = Instant::now();
         self.paused.retain(|_, until| *until > now);
-        let is_due = !self.sent.contains_key(&about) && !self.paused.contains_key(&about);
+        let is_due = !self.sent.contains_key(&about) && !self.paused.contains_key(&paused(&call, &about));
         let is_demand = |about: &About| matches!(about, About::Demand(..));
         let demands = self.sent.keys().filter(|about| is_demand(about)).count();
         let is_full = is_demand(&about) && demands >= DEMANDS_SENT_MAX;
@@ -448,8 +467,13 @@ impl Keeper {
                     .give_up("what its provider has said cannot be demanded any more".into());
             }
         }
-        if let Some(until) = Instant::now().checked_add(AGAIN) {
-            self.paused.insert(about, until);
+        let is_more = matches!(call, Call::TopUp { .. } | Call::Extend { .. });
+        let again = match is_more && is_of_payee(&error) {
+            true => MENDED,
+            false => AGAIN,
+        };
+        if let Some(until) = Instant::now().checked_add(again) {
+            self.paused.insert(paused(&call, &about), until);
         }
     }
 

@@ -65,13 +65,23 @@ impl Errands {
                 failures: 0,
             },
             Err(_) => Pause {
-                until: block.saturating_add(1u32 << before.min(if is_urgent(purpose) { 2 } else { 6 })),
+                until: block.saturating_add(1u32 << patience(purpose, before)),
                 failures: before.saturating_add(1),
             },
         };
         self.pauses.insert(purpose.clone(), pause);
         self.pauses
             .retain(|_, pause| pause.until.saturating_add(KEPT) > block);
+    }
+}
+
+/// How many doublings of a block it waits after so many failures. The pot may lack what an audit is paid for
+/// days, and each try costs a fee.
+fn patience(purpose: &Purpose, failures: u32) -> u32 {
+    match purpose {
+        Purpose::End(_) => failures.saturating_add(6).min(14),
+        _ if is_urgent(purpose) => failures.min(2),
+        _ => failures.min(6),
     }
 }
 
@@ -114,5 +124,26 @@ pub(crate) fn went(purpose: &Purpose, sent: &Result<BlockNumber, Unsent>) -> Wen
         // Its provider has nothing to lose any more.
         Some(Remedy::Mend) if !matches!(purpose, Purpose::Announce(_)) => Went::Over,
         Some(Remedy::Mend | Remedy::Wait | Remedy::Split) | None => Went::Later,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use surety_chain_client::AccountId;
+
+    use super::*;
+
+    #[test]
+    fn an_audit_that_waits_for_its_pay_for_nine_days_costs_few_fees() {
+        const NINE_DAYS: BlockNumber = 9 * 24 * 1_800;
+        let purpose = Purpose::End((AccountId::new([1; 32]), 0));
+        let (mut errands, mut tries) = (Errands::default(), 0);
+        for block in 0..NINE_DAYS {
+            if errands.take(&purpose, block) {
+                tries += 1;
+                errands.back(&purpose, &Err(Unsent::OtherStake), block);
+            }
+        }
+        assert!((10..40).contains(&tries), "{tries} tries");
     }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use surety_channels::Time;
 
+use crate::watch::ONE;
+
 /// How much is done at once, and when. What is sold and for how much is what the stash has offered on the
 /// chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +37,52 @@ pub struct CallsConfig {
     pub silent_blocks: u32,
     /// What the author of a block gets on top of the fee where something is pressing, in plancks.
     pub tip_max: u128,
+    /// What calls to the chain cost while blocks are not full: so much stays free for them.
+    pub fees: Fees,
+}
+
+/// What calls to the chain cost, in plancks. It tells no fee of a call before there is one: these are what
+/// they come to where its multiplier of fees is one, and a tenth more for the next blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fees {
+    /// Showing a receipt, with a segment of its output.
+    pub show: u128,
+    /// All that demands over a channel may cost in the end beyond what they pay, for each that there may be
+    /// at once: the price of a demand rises with their number, until it pays more than showing costs.
+    pub demand: u128,
+    /// Showing a receipt that a verifier has drawn, with what was asked.
+    pub show_point: u128,
+    /// A batch, its levy aside.
+    pub batch: u128,
+    /// Showing a part of 8 KiB of what a receipt was computed from, or says.
+    pub part: u128,
+}
+
+impl Fees {
+    /// In the next block, by the chain's multiplier of fees; never less than these.
+    pub(crate) fn at(self, multiplier: u128) -> Self {
+        let multiplier = multiplier.max(ONE);
+        let each = |fee: u128| fee.saturating_mul(multiplier).checked_div(ONE).unwrap_or(fee);
+        Self {
+            show: each(self.show),
+            demand: each(self.demand),
+            show_point: each(self.show_point),
+            batch: each(self.batch),
+            part: each(self.part),
+        }
+    }
+}
+
+impl Default for Fees {
+    fn default() -> Self {
+        Self {
+            show: 6_000_000_000,
+            demand: 13_000_000_000,
+            show_point: 13_000_000_000,
+            batch: 4_000_000_000,
+            part: 10_000_000_000,
+        }
+    }
 }
 
 impl Default for CallsConfig {
@@ -58,6 +106,7 @@ impl Default for CallsConfig {
             // Six hours.
             silent_blocks: 10_800,
             tip_max: 0,
+            fees: Fees::default(),
         }
     }
 }

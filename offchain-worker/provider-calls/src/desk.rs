@@ -9,10 +9,9 @@ use std::{
 
 use surety_chain_client::BlockNumber;
 use surety_channel_calls::{
-    AccountId, FromPayee, Millis, Payee, PayeeEffect, Refusal, Step, Uncommitted,
-    payee::{ChannelSeen, Misuse},
+    AccountId, FromPayee, Millis, Payee, PayeeEffect, Step, Uncommitted, payee::Misuse,
 };
-use surety_channels::{ChannelId, End, Nonce, Request, SignedCancel, SignedVoucher, Time};
+use surety_channels::{ChannelId, End, Nonce, SignedCancel, SignedVoucher};
 use surety_dispute_game::bisection::Move;
 use surety_types::{ContentHash, trust::DisputeId};
 use tokio::{
@@ -41,9 +40,6 @@ const TICK: Duration = Duration::from_secs(1);
 /// Between two attempts to write, at first and at most.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-
-/// Nothing new is taken when the chain was out of sight for so long: a channel may be closing.
-const BLIND_MAX: Duration = Duration::from_secs(300);
 
 /// What happens to a payee.
 pub(crate) enum Event {
@@ -255,6 +251,7 @@ impl Desk {
             Ok(taken) => {
                 self.parts.metrics.taken.inc();
                 self.watch.at_risk = self.watch.at_risk.saturating_add(price);
+                self.keep_float_for(channel);
                 self.askers.insert((channel, nonce), Asker { line, told });
                 step.join(taken);
                 self.pace(channel);
@@ -266,50 +263,6 @@ impl Desk {
                 told.try_send(FromPayee::Refused { nonce, why }).ok();
             }
         }
-    }
-
-    /// What is known of a channel, and the latest time at which a voucher of a request that is taken now
-    /// might have to be redeemed.
-    fn may_take(
-        &self,
-        channel: ChannelId,
-        request: &Request,
-    ) -> Result<(Option<ChannelSeen>, Time), Refusal> {
-        let sight = self.watch.sight.as_ref().ok_or(Refusal::Busy)?;
-        let is_blind = self.watch.seen_at.is_none_or(|at| at.elapsed() > BLIND_MAX);
-        // An input may be large: nothing more is kept while the disk is full.
-        if !self.parts.takes_new || is_blind || self.stuck.is_some() {
-            return Err(Refusal::Busy);
-        }
-        if !sight.may_sell(&self.parts) {
-            return Err(Refusal::NotOffered);
-        }
-        if self.watch.silent.is_given_back(channel) {
-            return Err(Refusal::Closing);
-        }
-        let places = self.watch.places(request.model, request.operation);
-        if self.answering(request) >= places as usize {
-            return Err(Refusal::Busy);
-        }
-        // What is answered has to find room in batches: a demand of its receipt has to be met in time.
-        let price = request.price(request.units_max);
-        let at_risk = price.and_then(|price| self.watch.at_risk.checked_add(price));
-        let has_room = at_risk.is_some_and(|at_risk| self.watch.has_room(sight, at_risk));
-        if !has_room || !sight.has_place() {
-            return Err(Refusal::Busy);
-        }
-        let at = sight.time.saturating_add(sight.rules.closing_period);
-        Ok((self.watch.channel(channel), at))
-    }
-
-    /// How many requests of the same kind are answered.
-    fn answering(&self, request: &Request) -> usize {
-        let kind = (request.model, request.operation);
-        self.payee
-            .open_calls()
-            .filter_map(|(channel, nonce)| self.payee.request(channel, nonce))
-            .filter(|open| (open.model, open.operation) == kind)
-            .count()
     }
 
     /// More of an answer is there.

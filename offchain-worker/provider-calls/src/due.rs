@@ -29,7 +29,8 @@ impl Desk {
     }
 
     /// Shows what is demanded, which pays what that has held back. The receipts that a batch is needed for
-    /// now, by their deadlines; none while that has time.
+    /// now, by their deadlines; none while that has time. Each that is shown or batched alone costs a fee:
+    /// while money is short all of it waits for its last quarter. Who ends lets nothing wait.
     pub(crate) fn meet_demands(
         &mut self,
         sight: &Sight,
@@ -37,6 +38,9 @@ impl Desk {
         due: &mut Vec<Errand>,
     ) -> Vec<CallId> {
         let (mut is_urgent, mut unbatched) = (false, Vec::new());
+        let waits = self.watch.float.is_short() && self.parts.takes_new;
+        let window = sight.rules.supply_window;
+        let late = (window / 4).max(self.parts.config.margin.saturating_mul(2));
         let mut demands: Vec<_> = sight.demands.iter().collect();
         demands.sort_by_key(|demand| demand.until);
         for demand in demands {
@@ -47,14 +51,13 @@ impl Desk {
                 } => {
                     let shown = self.payee.open_receipt(channel, nonce);
                     if shown.is_none() && self.payee.request(channel, nonce).is_some() {
-                        let window = sight.rules.supply_window;
                         if left <= window / 2 {
                             self.end_what_keeps_back((channel, nonce), sight, step);
                         }
                         // Without a place to spare all that was signed goes into batches together: otherwise
                         // each that demands something takes a place.
                         let is_all = left <= window / 2 && self.payee.open_calls().next().is_none();
-                        is_urgent |= sight.has_place() || is_all || left <= window / 4;
+                        is_urgent |= (sight.has_place() && !waits) || is_all || left <= late;
                         unbatched.push((demand.until, (channel, nonce)));
                         continue;
                     }
@@ -74,6 +77,9 @@ impl Desk {
                 );
                 continue;
             };
+            if waits && left > late {
+                continue;
+            }
             errand.is_pressing = left <= self.parts.config.margin;
             due.push(errand);
         }

@@ -148,6 +148,11 @@ impl Errands {
         self.away.contains_key(purpose)
     }
 
+    /// What is on its way.
+    pub(crate) fn away(&self) -> impl Iterator<Item = &Purpose> {
+        self.away.keys()
+    }
+
     pub(crate) fn send(
         &mut self,
         parts: &Arc<Parts>,

@@ -8,6 +8,7 @@
     )
 )]
 
+mod admission;
 mod compute;
 mod config;
 mod defense;
@@ -15,6 +16,7 @@ mod desk;
 mod due;
 mod errands;
 mod error;
+mod float;
 mod front;
 pub mod line;
 mod metrics;
@@ -38,13 +40,14 @@ use surety_channel_calls::{
 };
 use surety_channels::ChannelId;
 use surety_journal::CallStore;
+use surety_types::model::Operation;
 use tokio::{
     sync::{mpsc, watch as signal},
     task::JoinSet,
     time::sleep,
 };
 
-pub use config::CallsConfig;
+pub use config::{CallsConfig, Fees};
 pub use error::CallsError;
 pub use line::{Line, Listen};
 pub use metrics::Metrics;
@@ -83,6 +86,14 @@ pub struct Parts {
     pub metrics: Metrics,
     /// Whether new requests are taken. Without it what is owed is still batched, shown and redeemed.
     pub takes_new: bool,
+    /// Whether something else has the machine now, for which an operation would have to wait, or which it
+    /// would slow down: whoever asks for it is told to ask another provider.
+    pub stands_aside: Arc<dyn Fn(Operation) -> bool + Send + Sync>,
+    /// What of the money of stash and agent something else has to keep free for fees, in plancks; nothing is
+    /// taken before that is known.
+    pub kept_for_others: signal::Receiver<Option<u128>>,
+    /// What has to stay free for fees of what is sold here, in plancks, as it is told from block to block.
+    pub kept: signal::Sender<Option<u128>>,
     /// Where nothing new is taken: what is still open, once a finalised block has told that.
     pub owed: signal::Sender<Option<Owed>>,
 }

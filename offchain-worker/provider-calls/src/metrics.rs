@@ -1,6 +1,6 @@
 //! What an operator sees, in Prometheus' terms.
 
-use prometheus::{Error, IntCounter, IntCounterVec, IntGauge, Opts, Registry, core::Collector};
+use prometheus::{Error, Gauge, IntCounter, IntCounterVec, IntGauge, Opts, Registry, core::Collector};
 
 /// Figures of a provider's calls. Documented in `docs/guides/monitoring.md`.
 #[derive(Clone)]
@@ -16,6 +16,8 @@ pub struct Metrics {
     pub(crate) syncs: IntCounter,
     pub(crate) journal_failures: IntCounter,
     pub(crate) old_terms: IntGauge,
+    pub(crate) float: Gauge,
+    pub(crate) poor: IntGauge,
 }
 
 impl Metrics {
@@ -65,6 +67,17 @@ impl Metrics {
             old_terms: gauge(
                 "surety_calls_old_terms",
                 "1 while the standing lock is below what the cap needs by the present terms.",
+            )?,
+            float: keep(
+                registry,
+                Gauge::new(
+                    "surety_calls_float_plancks",
+                    "Free money that is kept for levies, and for the fees of showing what may be demanded over channels.",
+                ),
+            )?,
+            poor: gauge(
+                "surety_calls_poor",
+                "1 while nothing new is taken over channels because too little money is free.",
             )?,
         })
     }

@@ -14,9 +14,11 @@ use tokio::{
 };
 
 use crate::{
-    Parts,
+    Fees, Parts,
     defense::{Round, rounds},
     desk::Event,
+    float::Money,
+    watch::ONE,
 };
 
 /// Between two attempts when the chain is out of sight, at first and at most.
@@ -41,14 +43,20 @@ pub(crate) struct Sight {
     pub(crate) is_agent: bool,
     /// Its offers.
     pub(crate) offers: Vec<OfferView>,
-    /// Its channels.
-    pub(crate) channels: Vec<ChannelView>,
+    /// Its channels; those that were known last where they cannot be read.
+    pub(crate) channels: Arc<Vec<ChannelView>>,
+    /// Whether these are all that there are.
+    pub(crate) knows_channels: bool,
     /// Its batches that are kept.
     pub(crate) batches: Vec<BatchView>,
     /// What is demanded of it.
     pub(crate) demands: Vec<DemandView>,
     /// Rounds about its receipts.
     pub(crate) rounds: BTreeMap<TaskId, Round>,
+    /// What is free to pay with; nothing where that cannot be read.
+    pub(crate) money: Option<Money>,
+    /// What calls cost in the next block.
+    pub(crate) fees: Fees,
 }
 
 impl Sight {
@@ -89,13 +97,18 @@ impl Sight {
     /// What batches may still cost now, in plancks. The chain takes what has become final off only when it is
     /// asked for something.
     pub(crate) fn room(&self) -> u128 {
-        let Some(standing) = &self.standing else {
-            return 0;
-        };
-        let open = self
-            .unfinished(standing)
-            .map(|batch| batch.window.root.sums.price);
-        standing.cap.saturating_sub(open.fold(0, u128::saturating_add))
+        let cap = self.standing.as_ref().map_or(0, |standing| standing.cap);
+        cap.saturating_sub(self.committed())
+    }
+
+    /// What batches cost that are not final, in plancks.
+    pub(crate) fn committed(&self) -> u128 {
+        let batches = self
+            .standing
+            .iter()
+            .flat_map(|standing| self.unfinished(standing));
+        let prices = batches.map(|batch| batch.window.root.sums.price);
+        prices.fold(0, u128::saturating_add)
     }
 
     /// Whether there is a place for another batch beside those that are left for what is demanded. Whatever
@@ -126,9 +139,9 @@ pub(crate) async fn follow(
     newest: watch::Sender<BlockNumber>,
     events: mpsc::Sender<Event>,
 ) {
-    let mut pause = PAUSE;
+    let (mut pause, mut known) = (PAUSE, None);
     loop {
-        match follow_once(&parts, &newest, &events, &mut pause).await {
+        match follow_once(&parts, (&newest, &events), &mut pause, &mut known).await {
             Ok(()) => return,
             Err(error) => tracing::warn!(%error, "calls have lost the chain, trying again"),
         }
@@ -139,14 +152,14 @@ pub(crate) async fn follow(
 
 async fn follow_once(
     parts: &Parts,
-    newest: &watch::Sender<BlockNumber>,
-    events: &mpsc::Sender<Event>,
+    (newest, events): (&watch::Sender<BlockNumber>, &mpsc::Sender<Event>),
     pause: &mut Duration,
+    known: &mut Option<Arc<Vec<ChannelView>>>,
 ) -> Result<(), ChainError> {
     let mut blocks = parts.chain.finalized_blocks().await?;
     loop {
         let block = blocks.next().await?;
-        let sight = match read(parts, block).await {
+        let sight = match read(parts, block, known).await {
             Ok(sight) => sight,
             // There is a newer one already, whose state is there.
             Err(ChainError::Pruned { .. }) => continue,
@@ -160,20 +173,27 @@ async fn follow_once(
     }
 }
 
-async fn read(parts: &Parts, block: BlockRef) -> Result<Sight, ChainError> {
+async fn read(
+    parts: &Parts,
+    block: BlockRef,
+    known: &mut Option<Arc<Vec<ChannelView>>>,
+) -> Result<Sight, ChainError> {
     let (chain, when, stash) = (&parts.channels, When::At(block.hash), &parts.stash);
-    let (time, rules, standing, offers, channels, batches, demands, agent_of) = tokio::try_join!(
+    let (time, rules, standing, offers, batches, demands, agent_of) = tokio::try_join!(
         chain.time(when),
         chain.rules(when),
         chain.standing(when, stash),
         chain.offers(when),
-        chain.channels_of(when, stash),
         chain.batches(when, stash),
         chain.demands(when, stash),
         parts.chain.agent_stash(when, parts.signer.account()),
     )?;
     let disputed = standing.as_ref().map_or(0, |standing| standing.disputes);
-    let rounds = rounds::read(parts, block, disputed).await?;
+    let (rounds, money) = tokio::join!(rounds::read(parts, block, disputed), read_money(parts, when));
+    // What is demanded is shown whatever is known of money; nothing new is taken without that.
+    let money = money.inspect_err(|error| tracing::warn!(%error, "what is free for fees cannot be read"));
+    let (money, multiplier) = money.map_or((None, ONE), |(money, by)| (Some(money), by));
+    let (channels, knows_channels) = read_channels(parts, when, known).await?;
     let own = offers.into_iter().filter(|offer| offer.provider == *stash);
     Ok(Sight {
         block: block.number,
@@ -183,8 +203,57 @@ async fn read(parts: &Parts, block: BlockRef) -> Result<Sight, ChainError> {
         is_agent: agent_of.as_ref() == Some(stash),
         offers: own.collect(),
         channels,
+        knows_channels,
         batches,
         demands,
-        rounds,
+        rounds: rounds?,
+        money,
+        fees: parts.config.fees.at(multiplier),
     })
+}
+
+/// Its channels, and whether these are all that there are: whoever fills what a node can read of them at once
+/// would keep a provider from seeing what is demanded, so those that were known last do for that.
+async fn read_channels(
+    parts: &Parts,
+    when: When,
+    known: &mut Option<Arc<Vec<ChannelView>>>,
+) -> Result<(Arc<Vec<ChannelView>>, bool), ChainError> {
+    let read = parts.channels.channels_of(when, &parts.stash).await;
+    match (read, known.clone()) {
+        (Ok(channels), _) => {
+            let channels = Arc::new(channels);
+            *known = Some(channels.clone());
+            Ok((channels, true))
+        }
+        // There is a newer block, or none can be read.
+        (Err(error @ ChainError::Pruned { .. }), _) | (Err(error), None) => Err(error),
+        (Err(error), Some(channels)) => {
+            tracing::error!(
+                %error,
+                "the channels that pay this provider cannot be read: nothing new is taken, and what is demanded is \
+                 met by those that were known last. Ask a node that is faster, or nearer"
+            );
+            Ok((channels, false))
+        }
+    }
+}
+
+/// What is free, and what fees are multiplied by. No fee takes the last of an account.
+async fn read_money(parts: &Parts, when: When) -> Result<(Money, u128), ChainError> {
+    let (stash, agent) = (&parts.stash, parts.signer.account());
+    let deposit = parts.chain.info().existential_deposit;
+    let free = async |account| {
+        let funds = parts.chain.funds(when, account).await?;
+        Ok::<_, ChainError>(funds.free.saturating_sub(deposit))
+    };
+    let money = Money {
+        stash: free(stash).await?,
+        agent: match stash == agent {
+            true => 0,
+            false => free(agent).await?,
+        },
+    };
+    let multiplier = parts.chain.fee_multiplier(when).await?;
+    Ok((money, multiplier.into_inner()))
 }

@@ -35,7 +35,7 @@ impl Silent {
 
 impl Desk {
     /// Gives back the largest deposits over which nothing was asked for long, until what is deposited is
-    /// within the cap. Nothing of what was earned is given up.
+    /// within the cap; all of them where the provider leaves. Nothing of what was earned is given up.
     pub(crate) fn give_back_silent(&mut self, sight: &Sight, due: &mut Vec<Errand>) {
         let channels = &self.watch.channels;
         let silent = &mut self.watch.silent;
@@ -44,7 +44,10 @@ impl Desk {
             .given_back
             .retain(|id| self.errands.is_away(&Purpose::GiveBack(*id)));
         let cap = sight.standing.as_ref().map_or(0, |standing| standing.cap);
-        if !sight.may_sell(&self.parts) || !self.parts.takes_new {
+        let is_leaving = sight.standing.as_ref().is_some_and(|of| of.is_leaving);
+        // While money is short nothing is sent that can wait.
+        let is_short = self.watch.float.is_short();
+        if is_short || !sight.may_sell(&self.parts) || !(self.parts.takes_new || is_leaving) {
             return;
         }
         let (mut deposited, mut idle) = (0u128, Vec::new());
@@ -66,7 +69,7 @@ impl Desk {
         }
         idle.sort_unstable_by(|one, other| other.cmp(one));
         for (uncounted, channel) in idle.into_iter().take(AT_ONCE) {
-            if deposited <= cap {
+            if deposited <= cap && !is_leaving {
                 return;
             }
             deposited = deposited.saturating_sub(uncounted);

@@ -7,7 +7,7 @@ use surety_types::BLOCK_SECONDS;
 use crate::{desk::Desk, sight::Sight};
 
 /// It is said again after an hour: it costs all that could be earned meanwhile.
-const AGAIN: BlockNumber = 3_600 / BLOCK_SECONDS;
+pub(crate) const AGAIN: BlockNumber = 3_600 / BLOCK_SECONDS;
 
 /// Whether the provider sells by the present terms, as far as that was said.
 #[derive(Debug, Default)]

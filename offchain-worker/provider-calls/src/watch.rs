@@ -19,6 +19,7 @@ use crate::{
     Parts,
     desk::Desk,
     errands::{Back, Errand, NotDone, Purpose},
+    float::Float,
     front::CallId,
     sight::Sight,
     silent::Silent,
@@ -35,7 +36,7 @@ const PRICES: usize = 10;
 const REPORT_BLOCKS: BlockNumber = 100;
 
 /// One in its fixed point.
-const ONE: u128 = 1_000_000_000_000_000_000;
+pub(crate) const ONE: u128 = 1_000_000_000_000_000_000;
 
 /// An operation of a model; by the operation's name.
 type Kind = (ModelId, &'static str);
@@ -71,6 +72,8 @@ pub(crate) struct Watch {
     pub(crate) silent: Silent,
     /// Whether the lock is enough.
     pub(crate) terms: Terms,
+    /// What has to stay free for fees and levies.
+    pub(crate) float: Float,
 }
 
 impl Watch {
@@ -123,10 +126,15 @@ impl Watch {
     /// may stay empty because the next receipt is too dear for the rest of it.
     pub(crate) fn has_room(&self, sight: &Sight, at_risk: u128) -> bool {
         let most = self.batch_price_max(sight);
-        let batches = at_risk.saturating_mul(2).checked_div(most);
-        let batches = batches.map_or(u128::MAX, |batches| batches.saturating_add(1));
+        let batches = self.batches_for(sight, at_risk);
         let places = u128::try_from(sight.places()).unwrap_or(0);
         at_risk <= sight.room() && (batches <= places || (at_risk <= most && places > 0))
+    }
+
+    /// How many batches receipts of so much may need.
+    pub(crate) fn batches_for(&self, sight: &Sight, at_risk: u128) -> u128 {
+        let batches = at_risk.saturating_mul(2).checked_div(self.batch_price_max(sight));
+        batches.map_or(u128::MAX, |batches| batches.saturating_add(1))
     }
 
     /// What a batch may cost at most, whatever other batches do.
@@ -159,6 +167,8 @@ impl Desk {
         self.follow_batches(&sight, &mut step);
         self.forget_channels(&sight, &mut step);
         self.end_in_time(&sight, &mut step);
+        self.watch.at_risk = self.payee.at_risk();
+        self.look_at_money(&sight);
         let mut due = Vec::new();
         let demanded = self.meet_demands(&sight, &mut step, &mut due);
         let is_urgent = self.do_duties(&sight, &mut due);
@@ -175,8 +185,15 @@ impl Desk {
             purposes.insert(Purpose::Commit);
         }
         self.errands.keep(&purposes, sight.block);
+        self.leave_out_what_can_wait(&sight, !demanded.is_empty(), &mut due);
         // Not as many are sent at once as there may be.
-        let is_first = |errand: &Errand| errand.is_pressing || matches!(errand.purpose, Purpose::Hold(_));
+        let is_short = self.watch.float.is_short();
+        let is_first = |errand: &Errand| match errand.purpose {
+            Purpose::Hold(_) => true,
+            // It brings money.
+            Purpose::Redeem(_) => errand.is_pressing || is_short,
+            _ => errand.is_pressing,
+        };
         due.sort_by_key(|errand| !is_first(errand));
         for errand in due {
             self.send(errand, &sight);

@@ -4,7 +4,14 @@ use frame_support::traits::Get;
 use sp_runtime::{DispatchError, DispatchResult, traits::AccountIdConversion};
 use surety_pallet_holds::pot;
 
-use crate::{Config, HoldReason};
+use crate::{Config, Pallet};
+
+impl<T: Config> Pallet<T> {
+    /// The account that deposits, and what demands cost, are in.
+    pub fn pot() -> T::AccountId {
+        pot::<T>()
+    }
+}
 
 /// Where it is.
 pub(crate) fn pot<T: Config>() -> T::AccountId {
@@ -45,18 +52,4 @@ pub(crate) fn pay_out_price<T: Config>(provider: &T::AccountId, part: u128, by: 
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 pub(crate) fn covers<T: Config>(recorded: u128) -> bool {
     pot::covers::<_, T::Currency>(&pot::<T>(), recorded)
-}
-
-/// Whether nothing is on hold any more, as deposits and prices were.
-#[cfg(any(feature = "std", feature = "try-runtime"))]
-pub(crate) fn is_nothing_on_hold<T: Config>() -> bool {
-    let nothing = Default::default();
-    [HoldReason::Channel, HoldReason::Demand]
-        .into_iter()
-        .all(|reason| surety_pallet_holds::are_recorded::<T, T::Currency>(&reason.into(), &nothing))
-}
-
-/// For the migration: moves what somebody has on hold into the pot.
-pub(crate) fn move_hold<T: Config>(reason: HoldReason, who: &T::AccountId, amount: u128) -> bool {
-    pot::move_hold::<_, T::Currency>(&reason.into(), &pot::<T>(), who, amount)
 }

@@ -1,10 +1,10 @@
-//! Channels that are over end by time alone: each block looks at a few, in turn.
+//! Channels and batches that are over end by time alone: each block looks at a few, in turn.
 
 use alloc::vec::Vec;
 
 use frame_support::{traits::Get, weights::Weight};
 
-use crate::{Channels, Config, Cursor, Pallet, WeightInfo};
+use crate::{BatchCursor, Channels, Config, Cursor, Pallet, Standings, WeightInfo};
 
 impl<T: Config> Pallet<T> {
     /// Looks at the next channels, and ends those that are over.
@@ -24,5 +24,25 @@ impl<T: Config> Pallet<T> {
             let _ = Self::do_end(id);
         }
         T::WeightInfo::sweep_one().saturating_mul(most.into())
+    }
+
+    /// Looks at the next provider, and removes some batches of it whose time to be redeemed from is over: who
+    /// commits no more does not do so itself.
+    pub(crate) fn sweep_batches() -> Weight {
+        let mut from = match BatchCursor::<T>::get() {
+            Some(stash) => Standings::<T>::iter_from(Standings::<T>::hashed_key_for(stash)),
+            None => Standings::<T>::iter(),
+        };
+        let next = from.next();
+        // At the end it begins again with the next block.
+        BatchCursor::<T>::set(next.as_ref().map(|(stash, _)| stash.clone()));
+        if let Some((stash, mut provider)) = next {
+            let kept = (provider.oldest, provider.audits);
+            Self::prune(&stash, &mut provider);
+            if (provider.oldest, provider.audits) != kept {
+                Standings::<T>::insert(stash, provider);
+            }
+        }
+        T::WeightInfo::sweep_batches()
     }
 }

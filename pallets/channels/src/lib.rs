@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+pub use limits::*;
 pub use pallet::*;
 pub use pool::Pool;
 pub use surety_channels::view::Wanted;
@@ -26,7 +27,7 @@ mod asset;
 mod benchmarking;
 mod calls;
 mod hooks;
-pub mod migrations;
+mod limits;
 #[cfg(test)]
 mod mock;
 mod pool;
@@ -37,38 +38,6 @@ mod try_state;
 mod types;
 mod views;
 mod weights;
-
-/// Most channels of a payer.
-pub const CHANNELS_MAX: u32 = 128;
-
-/// Most batches of a provider that are not final.
-pub const UNFINISHED_MAX: u32 = 64;
-
-/// Most verifiers that audit a batch.
-pub const ANNOUNCED_MAX: u32 = 64;
-
-/// Most receipts of a provider that are disputed at once.
-pub const DISPUTED_MAX: u32 = 16;
-
-/// Most that somebody demands of a provider at once, receipts and points: more points than anybody expects to
-/// draw on all that a provider has open.
-pub const DEMANDS_MAX: u32 = 32;
-
-/// Newest final batches of a provider that its record is made of. All offers are read in each block by
-/// whoever buys or sells: no more of each provider than it usually has that are not final.
-pub const SETTLED_MAX: u32 = 16;
-
-/// Most offers of a provider.
-pub const OFFERS_MAX: u32 = 16;
-
-/// Most offers of one operation of a model: all are read by whoever chooses one.
-pub const POOL_OFFERS_MAX: u32 = 1_024;
-
-/// Most places of an offer: more requests at once than a machine answers.
-pub const PLACES_MAX: u32 = 1_024;
-
-/// Most agents whose statements bind a provider.
-pub const SIGNERS_MAX: u32 = 8;
 
 /// The pallet itself; see the crate's documentation.
 // The pallet macro turns its own attributes into paths that this lint finds too long.
@@ -110,11 +79,7 @@ pub mod pallet {
     #[pallet::config]
     pub trait Config: frame_system::Config {
         /// What channels pay in.
-        type Currency: fungible::Mutate<Self::AccountId, Balance = u128>
-            + fungible::hold::Mutate<Self::AccountId, Reason = Self::RuntimeHoldReason>;
-
-        /// The runtime's reasons for holds: deposits were on hold until version 1.
-        type RuntimeHoldReason: From<HoldReason>;
+        type Currency: fungible::Mutate<Self::AccountId, Balance = u128>;
 
         /// Where standing locks are.
         type Stake: StakeLedger<Self::AccountId, u128>;
@@ -188,7 +153,7 @@ pub mod pallet {
         /// Knows how results of models are laid out.
         type Referee: ReceiptReferee;
 
-        /// What it costs to have a receipt shown, in plancks. About twice what showing it costs.
+        /// What it costs to have a receipt shown, in plancks: half of it is less than showing the shortest.
         type DemandPrice: Get<u128>;
 
         /// Time in which a provider shows what was demanded.
@@ -240,18 +205,19 @@ pub mod pallet {
         type WeightInfo: WeightInfo;
     }
 
-    /// Why funds were on hold, until version 1: nothing is any more.
-    #[pallet::composite_enum]
-    pub enum HoldReason {
-        /// They were deposited in channels.
-        Channel,
-        /// For what a provider had to show.
-        Demand,
-    }
-
     /// Each channel that was not ended.
     #[pallet::storage]
     pub type Channels<T: Config> = StorageMap<_, Twox64Concat, ChannelId, Channel<T::AccountId>>;
+
+    /// The numbers of those that pay a provider, by its stash.
+    #[pallet::storage]
+    pub type ChannelsOf<T: Config> =
+        StorageDoubleMap<_, Blake2_128Concat, T::AccountId, Twox64Concat, ChannelId, ()>;
+
+    /// The numbers of those of a payer.
+    #[pallet::storage]
+    pub type ChannelsBy<T: Config> =
+        StorageDoubleMap<_, Blake2_128Concat, T::AccountId, Twox64Concat, ChannelId, ()>;
 
     /// Number of the next channel.
     #[pallet::storage]
@@ -320,6 +286,10 @@ pub mod pallet {
     #[pallet::storage]
     pub type Cursor<T: Config> = StorageValue<_, ChannelId>;
 
+    /// The provider whose batches were looked at last.
+    #[pallet::storage]
+    pub type BatchCursor<T: Config> = StorageValue<_, T::AccountId>;
+
     /// What happened.
     #[pallet::event]
     #[pallet::generate_deposit(pub(crate) fn deposit_event)]
@@ -355,13 +325,13 @@ pub mod pallet {
             /// Until then at least.
             until: Time,
         },
-        /// The payee wants nothing more: the payer has its money back. What was signed for the channel can be
-        /// disputed and demanded until it ends.
+        /// The payee wants nothing more: the payer has its money back, but for `MinDeposit`, which it has
+        /// when the channel ends. What was signed for the channel can be disputed and demanded until then.
         ClosedByPayee {
             /// Channel id.
             channel: ChannelId,
-            /// What went back to the payer, in plancks: nothing where it is burned, too little for an account
-            /// that is gone.
+            /// What went back to the payer now, in plancks: nothing where it is burned, too little for an
+            /// account that is gone.
             refund: u128,
             /// The payee's last time.
             until: Time,
@@ -380,6 +350,11 @@ pub mod pallet {
             provider: T::AccountId,
             /// Its lock, in plancks.
             lock: u128,
+        },
+        /// A provider takes no new channels, and keeps its lock until those that there are are over.
+        Leaves {
+            /// Provider's stash.
+            provider: T::AccountId,
         },
         /// A batch was committed.
         BatchCommitted {
@@ -552,6 +527,11 @@ pub mod pallet {
         DepositTooSmall,
         /// The payer has as many channels as it may. End one first.
         TooManyChannels,
+        /// As many channels pay the provider as may. Wait until some have ended, or open one to another.
+        PayeeFull,
+        /// The provider takes no new channels, nor more time or money for old ones, and offers nothing new:
+        /// its stash wants its lock back. Choose another, or have it call `stand` with its lock again.
+        Leaving,
         /// The expiry is not later than the present one, or is past or beyond `MaxLife`. Choose one between
         /// those.
         BadExpiry,
@@ -566,7 +546,7 @@ pub mod pallet {
         /// Wait for more verifiers, or for other parameters.
         NotInsurable,
         /// The lock and the cap can only grow while channels, batches, disputes or demands are open. Wait
-        /// until they are over.
+        /// until they are over. A lock of 0 keeps new ones away.
         InUse,
         /// There can be no such batch: of no receipts, or of more than there may be. Make it again from the
         /// receipts.
@@ -672,6 +652,9 @@ pub mod pallet {
         AlreadyAnnounced,
         /// As many verifiers audit the batch as may. Audit another one.
         TooManyAnnounced,
+        /// The pot has less than the verifier is to be paid. Wait for the levies of later batches: a
+        /// `ClosingPeriod` after the time for refuting it is paid what there is.
+        PotLacksPay,
         /// The verifier has announced nothing of the batch, or its audit was ended. Check the batch and the
         /// verifier.
         NothingAnnounced,
@@ -684,17 +667,10 @@ pub mod pallet {
         NothingRefuted,
     }
 
-    impl<T: Config> Pallet<T> {
-        /// The account that deposits, and what demands cost, are in.
-        pub fn pot() -> T::AccountId {
-            asset::pot::<T>()
-        }
-    }
-
     #[pallet::hooks]
     impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
         fn on_initialize(_now: BlockNumberFor<T>) -> Weight {
-            Self::sweep()
+            Self::sweep().saturating_add(Self::sweep_batches())
         }
 
         #[cfg(feature = "try-runtime")]
@@ -731,8 +707,13 @@ pub mod pallet {
         }
 
         /// The caller, a provider's stash, stands behind what it sells with `lock`, for up to `cap` plancks
-        /// of batches that are not final. A lock of 0 ends that.
+        /// of batches that are not final. A lock of 0 ends that: while channels, batches, disputes or demands
+        /// are open it is kept, and only nothing new comes; say so again when they are over. All offers have
+        /// no places from then on: who stays after all, by a lock, offers again.
         #[pallet::call_index(3)]
+        #[pallet::weight(
+            T::WeightInfo::stand().saturating_add(T::WeightInfo::report_busy().saturating_mul(OFFERS_MAX.into()))
+        )]
         pub fn stand(origin: OriginFor<T>, lock: u128, cap: u128) -> DispatchResult {
             Self::do_stand(ensure_signed(origin)?, lock, cap)
         }
@@ -774,8 +755,9 @@ pub mod pallet {
             Self::do_close(ensure_signed(origin)?, channel)
         }
 
-        /// The payee, or its agent, wants nothing more: what it has not got goes back to the payer at once.
-        /// It answers for what it has signed as long as if the payer had closed the channel.
+        /// The payee, or its agent, wants nothing more: what it has not got goes back to the payer at once,
+        /// but for `MinDeposit`, which stays until the channel ends. It answers for what it has signed as
+        /// long as if the payer had closed the channel.
         #[pallet::call_index(8)]
         pub fn close_agreed(origin: OriginFor<T>, channel: ChannelId) -> DispatchResult {
             Self::do_close_agreed(ensure_signed(origin)?, channel)
@@ -842,7 +824,8 @@ pub mod pallet {
         }
 
         /// Demands the receipt that a point is in, for the signer's stash, which has drawn it: its number
-        /// `place` in ascending order. `proof` is that of [`Pallet::announce_points`].
+        /// `place` in ascending order. `proof` is that of [`Pallet::announce_points`]. It costs more than a
+        /// receipt (`Wanted::price`).
         #[pallet::call_index(19)]
         #[pallet::weight((<T as Config>::WeightInfo::demand_point(), DispatchClass::Operational))]
         pub fn demand_point(
@@ -874,7 +857,8 @@ pub mod pallet {
         }
 
         /// Shows the receipt that points are in which a verifier has demanded, and what was asked for. A
-        /// round about it is opened in which the verifier can demand input and output, as a client does.
+        /// round about it is opened in which the verifier can demand input and output, as a client does. Paid
+        /// once, for however many points.
         #[pallet::call_index(21)]
         #[pallet::weight((<T as Config>::WeightInfo::show_point(), DispatchClass::Operational))]
         pub fn show_point(
@@ -949,7 +933,8 @@ pub mod pallet {
             Self::do_refute_points(&finder, (provider, batch), verifier, place, &receipt)
         }
 
-        /// Ends a verifier's audit of a batch that is over: it gets its bond back, and is paid. Anybody may.
+        /// Ends a verifier's audit of a batch that is over: it gets its bond back, and is paid. Waits for the
+        /// pot where that lacks the pay, while the batch is kept. Anybody may.
         #[pallet::call_index(16)]
         pub fn end_points(
             origin: OriginFor<T>,

@@ -282,7 +282,6 @@ impl surety_pallet_staking::Config for Test {
 
 impl pallet_channels::Config for Test {
     type Currency = Balances;
-    type RuntimeHoldReason = RuntimeHoldReason;
     type Stake = Staking;
     type Convictions = AtOnce;
     type Jail = Prison;

@@ -1,9 +1,11 @@
 //! What payers and payees can count on.
 
+mod again;
 mod beginnings;
 mod demands;
 mod disputes;
 mod holds;
+mod leaving;
 mod lives;
 mod offers;
 mod points;
@@ -30,7 +32,7 @@ use surety_channels::{
 };
 use surety_types::{model::Operation, traits::DrawVerifier};
 
-use crate::{Batches, Channels, Demands, Error, HoldReason, Openings, Standings, mock::*};
+use crate::{Batches, Channels, Demands, Error, Openings, Standings, mock::*};
 
 fn free(who: &AccountId32) -> u128 {
     Balances::free_balance(who)
@@ -319,7 +321,9 @@ fn a_payee_that_wants_nothing_more_gives_the_money_back_and_answers_on() {
             Error::<Test>::NotPayee
         );
         assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
-        assert_eq!((held(), free(&payer())), (0, START - SURE));
+        // Its record costs as much as any channel's until it ends.
+        let kept = MinDeposit::get();
+        assert_eq!((held(), free(&payer())), (kept, START - SURE - kept));
         let until = ChannelsPallet::time() + CLOSING;
         assert_eq!(
             Channels::<Test>::get(channel).expect("it is there").purse.closing,
@@ -331,16 +335,18 @@ fn a_payee_that_wants_nothing_more_gives_the_money_back_and_answers_on() {
         pass(WINDOW + 1);
         assert_noop!(redeem(channel, 2 * SURE, &more), Error::<Test>::BadVoucher);
         assert_ok!(redeem(channel, SURE, &more));
-        assert_eq!(free(&payer()), START - SURE);
+        assert_eq!(free(&payer()), START - SURE - kept);
         // Neither puts anything off, nor gives anything twice.
         assert_ok!(ChannelsPallet::close_agreed(signed(stash()), channel));
         assert_noop!(
             ChannelsPallet::top_up(signed(payer()), channel, SURE),
             Error::<Test>::Closing
         );
-        assert_noop!(ChannelsPallet::stand(signed(stash()), 0, 0), Error::<Test>::InUse);
+        let less = ChannelsPallet::stand(signed(stash()), LOCK, CAP - 1);
+        assert_eq!(less, Err(Error::<Test>::InUse.into()));
         pass(CLOSING);
         assert!(Channels::<Test>::get(channel).is_none());
+        assert_eq!((held(), free(&payer())), (0, START - SURE));
         assert_ok!(ChannelsPallet::stand(signed(stash()), 0, 0));
     });
 }
@@ -352,7 +358,7 @@ fn a_standing_lock_covers_its_cap_and_stays_while_it_is_needed() {
         let stand = |lock, cap| ChannelsPallet::stand(signed(stash()), lock, cap);
         assert_noop!(stand(needed - 1, 2 * CAP), Error::<Test>::LockTooSmall);
         let channel = open(SURE);
-        assert_noop!(stand(0, 0), Error::<Test>::InUse);
+        assert_noop!(stand(LOCK - 1, CAP), Error::<Test>::InUse);
         block();
         let dear = batch(channel, 0, &[CAP + 1]);
         assert_noop!(
@@ -367,7 +373,7 @@ fn a_standing_lock_covers_its_cap_and_stays_while_it_is_needed() {
             ChannelsPallet::commit_batch(signed(agent()), made.root()),
             Error::<Test>::OneABlock
         );
-        assert_noop!(stand(0, 0), Error::<Test>::InUse);
+        assert_noop!(stand(LOCK - 1, CAP), Error::<Test>::InUse);
         pass(WINDOW + 1);
         assert_ok!(stand(0, 0));
         assert_noop!(

@@ -8,9 +8,9 @@ use surety_channels::{BatchNumber, ChannelId, Time};
 use surety_types::traits::SoldModels;
 
 use crate::{
-    Batches, Channels, Config, DISPUTED_MAX, Demand, Demands, DisputeRounds, DisputedReceipts, OFFERS_MAX,
-    Offers, PLACES_MAX, POOL_OFFERS_MAX, Pallet, Payers, PointsAudits, PoolId, Pools, Provider, Standings,
-    Wanted, asset, calls::disputes::FROZEN,
+    Batches, CHANNELS_MAX, Channels, ChannelsBy, ChannelsOf, Config, DISPUTED_MAX, Demand, Demands,
+    DisputeRounds, DisputedReceipts, OFFERS_MAX, Offers, PAYEE_CHANNELS_MAX, PLACES_MAX, POOL_OFFERS_MAX,
+    Pallet, Payers, PointsAudits, PoolId, Pools, Provider, Standings, Wanted, asset, calls::disputes::FROZEN,
 };
 
 /// How much, or how many, there is of somebody's.
@@ -39,10 +39,6 @@ impl<T: Config> Pallet<T> {
         ensure!(
             asset::covers::<T>(recorded),
             "CHAN-1: less is in the pot than channels and demands have"
-        );
-        ensure!(
-            asset::is_nothing_on_hold::<T>(),
-            "CHAN-1: money is on hold on an account"
         );
         Ok(())
     }
@@ -73,6 +69,10 @@ impl<T: Config> Pallet<T> {
                 provider.lock > 0 || (provider.signers.is_empty() && provider.standing.cap == 0),
                 "CHAN-3: statements bind, or batches come from, who does not stand"
             );
+            ensure!(
+                provider.lock > 0 || !provider.is_leaving,
+                "CHAN-3: who does not stand is still leaving"
+            );
         }
         Ok(())
     }
@@ -88,6 +88,22 @@ impl<T: Config> Pallet<T> {
         ensure!(
             Self::has_each(&payees, |provider| provider.channels),
             "CHAN-4: a provider's channels are miscounted"
+        );
+        // Counted, and each of them there: no other can be.
+        let is_found = Channels::<T>::iter().all(|(id, channel)| {
+            ChannelsOf::<T>::contains_key(&channel.payee, id)
+                && ChannelsBy::<T>::contains_key(&channel.payer, id)
+        });
+        let all = Channels::<T>::iter_keys().count();
+        let (of, by) = (ChannelsOf::<T>::iter_keys(), ChannelsBy::<T>::iter_keys());
+        ensure!(
+            is_found && (of.count(), by.count()) == (all, all),
+            "CHAN-4: a channel is not found by who pays or is paid, or one that has ended is"
+        );
+        ensure!(
+            payees.values().all(|channels| *channels <= PAYEE_CHANNELS_MAX)
+                && payers.values().all(|channels| *channels <= CHANNELS_MAX),
+            "CHAN-4: somebody has more channels than may be"
         );
         Ok(())
     }
@@ -201,7 +217,6 @@ impl<T: Config> Pallet<T> {
             Self::has_each(&demanded, |provider| provider.demands),
             "CHAN-8: a provider's demands are miscounted"
         );
-        // Before version 1 a channel could end while something of it was demanded.
         for (id, channel) in Channels::<T>::iter() {
             ensure!(
                 channel.purse.demands == held.get(&id).copied().unwrap_or_default(),

@@ -9,8 +9,8 @@ use sp_core::{ConstU32, H256, bounded::BoundedVec};
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_audit_economics::channels::points_drawn;
 use surety_channels::{
-    BatchNumber, BatchWindow, Batched, ChannelId, ChannelTerms, Counted, Nonce, PointsFound, Purse, Region,
-    Request, SignedChunkStatement, Standing, Struck, Time, view::Wanted,
+    BatchNumber, BatchWindow, Batched, ChannelId, ChannelTerms, Counted, Demanded, Nonce, PointsFound, Purse,
+    Region, Request, SignedChunkStatement, Standing, Struck, Time, view::Wanted,
 };
 #[cfg(feature = "runtime-benchmarks")]
 use surety_types::trust::AuditProof;
@@ -140,8 +140,11 @@ pub struct Demand<AccountId> {
     pub wanted: Wanted,
     /// Who has paid for it.
     pub by: AccountId,
-    /// How much, in plancks. Half of it is the provider's when it is shown.
+    /// How much, in plancks.
     pub price: u128,
+    /// What of that it costs because much was demanded over its channel. It is the provider's when it is
+    /// shown; of the rest see [`Wanted::borne`].
+    pub surplus: u128,
     /// Last time for the provider.
     pub until: Time,
 }
@@ -251,6 +254,8 @@ pub struct Channel<AccountId> {
     pub batch: BatchNumber,
     /// What is known of the batches that have what was counted.
     pub counted: Counted,
+    /// What was demanded over it.
+    pub demanded: Demanded,
     /// Its money.
     pub purse: Purse,
 }
@@ -269,7 +274,7 @@ impl<AccountId: Clone> Channel<AccountId> {
 
     /// What is in the pot for it, in plancks.
     pub const fn held(&self) -> u128 {
-        self.purse.deposit.saturating_sub(self.purse.paid)
+        self.purse.held()
     }
 }
 
@@ -315,6 +320,8 @@ pub struct Provider<AccountId> {
     pub places: u32,
     /// Where it began again after its last fault.
     pub since: Since,
+    /// It takes nothing new: its lock is to be free when what there is is over.
+    pub is_leaving: bool,
 }
 
 /// The first channel and the first batch of a provider that its last fault does not count for. What was said
@@ -360,6 +367,7 @@ impl<AccountId> Provider<AccountId> {
             offers: 0,
             places: 0,
             since: Since::default(),
+            is_leaving: false,
         }
     }
 

@@ -18,9 +18,9 @@ use surety_types::{
 };
 
 use crate::{
-    BatchRecord, Batches, Channel, Channels, Config, Convictions, Demand, Demands, DemandsOf, DisputeRounds,
-    DisputedReceipts, Offers, Pallet, PointsAudits, PointsState, Pool, PoolId, Pools, Provider, ReceiptKey,
-    SETTLED_MAX, Since, Standings,
+    BatchRecord, Batches, Channel, Channels, ChannelsBy, ChannelsOf, Config, Convictions, Demand, Demands,
+    DemandsOf, DisputeRounds, DisputedReceipts, Offers, Pallet, PointsAudits, PointsState, Pool, PoolId,
+    Pools, Provider, ReceiptKey, SETTLED_MAX, Since, Standings,
 };
 
 type BatchViewOf<T> = BatchView<<T as frame_system::Config>::AccountId, BlockNumberFor<T>>;
@@ -31,20 +31,16 @@ impl<T: Config> Pallet<T> {
         Channels::<T>::get(id).map(Self::channel_view)
     }
 
-    /// The channels that pay a provider.
+    /// The channels that pay a provider: [`PAYEE_CHANNELS_MAX`](crate::PAYEE_CHANNELS_MAX) at most.
     pub fn channels_of(payee: &T::AccountId) -> Vec<ChannelView<T::AccountId>> {
-        let all = Channels::<T>::iter_values();
-        all.filter(|channel| channel.payee == *payee)
-            .map(Self::channel_view)
-            .collect()
+        let all = ChannelsOf::<T>::iter_key_prefix(payee);
+        all.filter_map(Self::channel).collect()
     }
 
-    /// The channels of a payer.
+    /// The channels of a payer: [`CHANNELS_MAX`](crate::CHANNELS_MAX) at most.
     pub fn channels_by(payer: &T::AccountId) -> Vec<ChannelView<T::AccountId>> {
-        let all = Channels::<T>::iter_values();
-        all.filter(|channel| channel.payer == *payer)
-            .map(Self::channel_view)
-            .collect()
+        let all = ChannelsBy::<T>::iter_key_prefix(payer);
+        all.filter_map(Self::channel).collect()
     }
 
     fn channel_view(channel: Channel<T::AccountId>) -> ChannelView<T::AccountId> {
@@ -59,12 +55,12 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// All offers, but for those of providers that are in jail, or stand by old terms.
+    /// All offers, but for those of providers that are in jail, leave, or stand by old terms.
     pub fn offers() -> Vec<OfferView<T::AccountId>> {
         let pools: BTreeMap<PoolId, Pool> = Self::pools_now().collect();
         let all = Standings::<T>::iter();
         let shown = all.filter(|(stash, provider)| {
-            let is_sold = provider.offers > 0 && Self::stands_by_present_terms(provider);
+            let is_sold = provider.offers > 0 && Self::ensure_takes_new(provider).is_ok();
             is_sold && !T::Jail::is_jailed(stash)
         });
         let mut offers = Vec::new();
@@ -148,6 +144,7 @@ impl<T: Config> Pallet<T> {
             disputes,
             demands,
             since,
+            is_leaving,
             ..
         } = provider;
         Some(StandingView {
@@ -166,6 +163,7 @@ impl<T: Config> Pallet<T> {
             since_channel: since.channel,
             since_batch: since.batch,
             needed_lock,
+            is_leaving,
         })
     }
 

@@ -49,5 +49,6 @@ weights!(
     offer,
     withdraw_offer,
     report_busy,
-    sweep_one
+    sweep_one,
+    sweep_batches
 );

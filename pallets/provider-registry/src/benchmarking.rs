@@ -33,6 +33,7 @@ pub(crate) fn largest<T: Config>() -> ProviderOf<T> {
             kind: DeviceKind::Cuda,
             cores: u16::MAX,
             memory_mib: u32::MAX,
+            region: "DE".parse().ok(),
         },
         endpoints,
         last_heartbeat: frame_system::Pallet::<T>::block_number(),

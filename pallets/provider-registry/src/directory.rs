@@ -34,7 +34,15 @@ impl<T: Config> ProviderDirectory<T::AccountId> for Pallet<T> {
     }
 
     fn meets(stash: &T::AccountId, requirements: &Requirements) -> bool {
-        requirements.are_none() || requirements.are_met_by(T::Speed::measured(stash).as_ref())
+        // Each is looked up only where it is asked for.
+        let declared = requirements
+            .region
+            .and_then(|_| Providers::<T>::get(stash)?.device.region);
+        let measured = requirements
+            .ask_for_measured()
+            .then(|| T::Speed::measured(stash))
+            .flatten();
+        requirements.are_met_by(declared, measured.as_ref())
     }
 
     #[cfg(feature = "runtime-benchmarks")]

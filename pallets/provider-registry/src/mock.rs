@@ -170,6 +170,7 @@ pub(crate) fn device(name: &str) -> DeviceProfile {
         kind: DeviceKind::Cpu,
         cores: 8,
         memory_mib: 16_384,
+        region: None,
     }
 }
 

@@ -96,9 +96,9 @@ impl<T: Config> Pallet<T> {
         forfeited
     }
 
-    /// Opened bids within the limit of providers that could start now, have shown what the task asks for, and
-    /// could back any price up to the limit.
-    /// Who asks less than the least asks that: auditors are paid a part of it.
+    /// Opened bids within the limit of providers that could start now, are what the task asks for, and could
+    /// back any price up to the limit. Who asks less than the least asks that: auditors are paid a part of
+    /// it.
     fn candidates(
         bids: &[(T::AccountId, BidRecord)],
         (least, limit): (Balance, Balance),

@@ -367,7 +367,8 @@ pub mod pallet {
         /// A block number or a task id is too large to go on. This is a fault of the chain: report it.
         Overflow,
         /// The task asks for a tier or for memory that the chain has not measured of the provider, or that
-        /// counts no more. Pass a round of the benchmark, or bid on other tasks.
+        /// counts no more, or for a region that its provider has not registered. Pass a round of the
+        /// benchmark, register where the machine is, or bid on other tasks.
         RequirementsUnmet,
     }
 

@@ -3,6 +3,7 @@
 use std::{cell::RefCell, collections::BTreeMap};
 
 use surety_types::{
+    region::Region,
     speed::{MeasuredView, Requirements},
     traits::ProviderDirectory,
 };
@@ -13,6 +14,7 @@ struct Entry {
     available: bool,
     weight: u32,
     measured: Option<MeasuredView>,
+    region: Option<Region>,
 }
 
 thread_local! {
@@ -51,12 +53,18 @@ impl MockProviders {
         Self::edit(stash, |entry| entry.measured = measured);
     }
 
+    /// Says where the provider says that it is.
+    pub fn set_region(stash: AccountId, region: Option<Region>) {
+        Self::edit(stash, |entry| entry.region = region);
+    }
+
     fn edit(stash: AccountId, change: impl FnOnce(&mut Entry)) {
         PROVIDERS.with_borrow_mut(|providers| {
             let entry = providers.entry(stash).or_insert(Entry {
                 available: true,
                 weight: Self::NEUTRAL,
                 measured: None,
+                region: None,
             });
             change(entry);
         });
@@ -74,8 +82,9 @@ impl ProviderDirectory<AccountId> for MockProviders {
 
     fn meets(stash: &AccountId, requirements: &Requirements) -> bool {
         PROVIDERS.with_borrow(|providers| {
-            let measured = providers.get(stash).and_then(|entry| entry.measured.as_ref());
-            requirements.are_met_by(measured)
+            let entry = providers.get(stash);
+            let declared = entry.and_then(|entry| entry.region);
+            requirements.are_met_by(declared, entry.and_then(|entry| entry.measured.as_ref()))
         })
     }
 
@@ -89,5 +98,6 @@ impl ProviderDirectory<AccountId> for MockProviders {
             rounds_missed: 0,
         };
         Self::set_measured(*stash, Some(measured));
+        Self::set_region(*stash, "DE".parse().ok());
     }
 }

@@ -13,10 +13,10 @@ extern crate alloc;
 
 pub mod batch;
 pub mod counted;
+pub mod demanded;
 pub mod equivocation;
 pub mod fault;
 pub mod points;
-pub mod region;
 pub mod request;
 pub mod seasoned;
 pub mod statement;
@@ -31,14 +31,15 @@ pub use batch::{
     ReceiptOpening, Unbatchable,
 };
 pub use counted::{Counted, counted_for, demandable_for, deposit_season, kept_back_for, paid_after};
+pub use demanded::{DEMANDS_AT_BASE, Demanded};
 pub use equivocation::{Clash, Equivocation, extends, goes_on, incompatible};
 pub use fault::{BatchEvidence, BatchFault, Batched, Committed, Said, SumFlaw};
 pub use points::{POINTS_MAX, PointsFound, points_seal};
-pub use region::{NotARegion, Region};
 pub use request::Request;
 pub use seasoned::Seasoned;
 pub use statement::{ChunkStatement, End, Ending, Misstated, SignedChunkStatement};
 pub use sum_tree::{SumNode, SumPath, SumTree, Sums};
+pub use surety_types::region::{NotARegion, Region};
 pub use tally::{Tally, Unpaid};
 pub use voucher::{Cancel, ChannelTerms, SignedCancel, SignedVoucher, Voucher, VoucherRefusal, wallet_bytes};
 pub use window::{BatchWindow, BeyondCap, Closed, NotCounted, NotHeld, Purse, Standing, Struck};

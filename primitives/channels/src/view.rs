@@ -141,6 +141,8 @@ pub struct StandingView<AccountId> {
     /// The least lock for its cap by the present terms, in plancks; nothing where no lock would do. With less
     /// it sells nothing new.
     pub needed_lock: Option<u128>,
+    /// It takes no new channels, and no more time or money for those that there are: its lock is to be free.
+    pub is_leaving: bool,
 }
 
 impl<AccountId> StandingView<AccountId> {
@@ -290,10 +292,24 @@ impl Heard {
     }
 }
 
+/// What having a point shown costs, as a multiple of what a receipt does.
+const POINT_PRICE: u128 = 2;
+
 impl Wanted {
-    /// What of the price of a demand is its provider's when it is shown; the rest comes back. Half, which is
-    /// less than the shortest costs to show. Of the other half as much as of a whole segment had to be shown
-    /// ([`Self::bytes_shown`]): that costs more than it pays, too.
+    /// What it costs to demand this where a receipt costs `of_receipt`, in plancks; over a channel of which
+    /// much was demanded more ([`Demanded`](crate::Demanded)). Showing a point opens a round, too.
+    pub const fn price(&self, of_receipt: u128) -> u128 {
+        match self {
+            Self::Receipt { .. } => of_receipt,
+            Self::Point { .. } => of_receipt.saturating_mul(POINT_PRICE),
+        }
+    }
+
+    /// What of the price of a demand is its provider's when it is shown; the rest comes back. (What it costs
+    /// more as much was demanded over its channel is the provider's, too.) Half, which is less than the
+    /// shortest costs to show. Of the other half as much as of a whole segment had to be shown
+    /// ([`Self::bytes_shown`]): that costs more than it pays, too. A showing is paid once, however many
+    /// points it meets.
     pub fn borne(price: u128, bytes_shown: u32) -> u128 {
         let half = price / 2;
         let more = half
@@ -430,7 +446,7 @@ pub struct ChannelRules {
     pub supply_window: Time,
     /// Time for which a batch can be disputed again when as many receipts were disputed as may be.
     pub dispute_window: Time,
-    /// What it costs to have a receipt shown, in plancks.
+    /// What it costs to have a receipt shown, in plancks; of a point see [`Wanted::price`].
     pub demand_price: u128,
     /// What a verifier locks for each of its points, in plancks.
     pub point_bond: u128,

@@ -255,7 +255,7 @@ impl fmt::Display for Closed {
 impl core::error::Error for Closed {}
 
 /// The money of a channel. In each state `paid <= counted` and `paid <= deposit`; what there is for it is
-/// `deposit - paid`. In all of this `supply` is the time within which what is demanded is shown.
+/// `deposit - paid + kept`. In all of this `supply` is the time within which what is demanded is shown.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
@@ -268,6 +268,8 @@ pub struct Purse {
     pub deposits: Seasoned,
     /// What it has given back, in plancks: it may have been asked for as much.
     pub returned: u128,
+    /// What of that goes to the payer only when the channel ends, in plancks: its record stays until then.
+    pub kept: u128,
     /// What final batches have of it, in plancks.
     pub counted: u128,
     /// When they were counted: it is due a while later ([`paid_after`]).
@@ -298,6 +300,7 @@ impl Purse {
             deposit,
             deposits: Seasoned::since(deposit, now),
             returned: 0,
+            kept: 0,
             counted: 0,
             counts: Seasoned::since(0, now),
             old_counts: Seasoned::since(0, now),
@@ -414,14 +417,22 @@ impl Purse {
         self.closing.get_or_insert(until);
     }
 
-    /// The payee wants nothing more: all that it has not got goes back to the payer. Returns how much that
-    /// is, in plancks. The channel ends no sooner: until then the payee answers for what it has signed.
-    pub fn give_back(&mut self, until: Time) -> u128 {
+    /// The payee wants nothing more: all that it has not got is the payer's again. Up to `kept` of it only
+    /// when the channel ends, so that its record is not there for nothing. Returns what goes back now, in
+    /// plancks. The channel ends no sooner: until then the payee answers for what it has signed.
+    pub fn give_back(&mut self, until: Time, kept: u128) -> u128 {
         self.close(until);
-        let refund = self.deposit.saturating_sub(self.paid);
+        let left = self.deposit.saturating_sub(self.paid);
+        let keep = kept.saturating_sub(self.kept).min(left);
         self.deposit = self.paid;
-        self.returned = self.returned.saturating_add(refund);
-        refund
+        self.returned = self.returned.saturating_add(left);
+        self.kept = self.kept.saturating_add(keep);
+        left.saturating_sub(keep)
+    }
+
+    /// What there is for it, in plancks.
+    pub const fn held(&self) -> u128 {
+        self.deposit.saturating_sub(self.paid).saturating_add(self.kept)
     }
 
     /// What may have been asked for over the channel and no final batch has, in plancks: all that was
@@ -466,7 +477,7 @@ impl Purse {
     /// after its expiry, and nothing of it is demanded. Nothing before.
     pub fn refund(&self, now: Time, expiry: Time) -> Option<u128> {
         let is_over = self.demands == 0 && self.last(expiry).max(self.held_until) < now;
-        is_over.then(|| self.deposit.saturating_sub(self.paid))
+        is_over.then(|| self.held())
     }
 
     /// The payee's last time, but for what it has to wait for.

@@ -5,6 +5,9 @@
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 
+/// What its state grows by with each number.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 impl SplitMix64 {
     /// Of this state. Those of neighboring seeds are unrelated, but for seeds that are whole steps apart.
     pub const fn new(seed: u64) -> Self {
@@ -14,8 +17,14 @@ impl SplitMix64 {
     /// The next 64 bits.
     #[allow(clippy::should_implement_trait)] // It never ends.
     pub const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.0 = self.0.wrapping_add(STEP);
         Self::mix(self.0)
+    }
+
+    /// The n-th number of this seed at once, counted from one; of `n` = 0 it is the seed itself that is
+    /// mixed.
+    pub const fn nth(seed: u64, n: u64) -> u64 {
+        Self::mix(seed.wrapping_add(n.wrapping_mul(STEP)))
     }
 
     /// Below `bound`; 0 when that is 0. Off from even by less than `bound` / 2^64.
@@ -46,6 +55,17 @@ mod tests {
         let mut random = SplitMix64::new(1_234_567);
         assert_eq!(random.next(), 6_457_827_717_110_365_317);
         assert_eq!(random.next(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn any_number_is_there_at_once_as_it_comes_in_its_turn() {
+        for seed in [0, 1_234_567, u64::MAX] {
+            let mut random = SplitMix64::new(seed);
+            for n in 1..100 {
+                assert_eq!(SplitMix64::nth(seed, n), random.next(), "{n} of {seed}");
+            }
+            assert_eq!(SplitMix64::nth(seed, 0), SplitMix64::mix(seed));
+        }
     }
 
     #[test]

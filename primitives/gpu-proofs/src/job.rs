@@ -10,9 +10,6 @@ use crate::{BATCHES, PARENTS, Plan, ROW, opening::ShownRow};
 /// Cells of a row.
 pub type Row = [i8; ROW];
 
-/// The step of SplitMix64: its n-th number is `mix(key + n STEP)`, so that any of them is there at once.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
 /// Bits of a sum that are dropped. A sum's lowest 18 bits look like chance, and all of them go into the eight
 /// that are kept: through carries, so that no cheaper sum has them.
 pub(crate) const SHIFT: u32 = 10;
@@ -109,7 +106,7 @@ impl Job {
         let rows = self.plan.rows;
         let mut counter = self.number_of(place).wrapping_mul(PARENTS as u64);
         [(); PARENTS].map(|()| {
-            let row = scaled(word(self.parents, counter), rows);
+            let row = scaled(SplitMix64::nth(self.parents, counter), rows);
             counter = counter.wrapping_add(1);
             let is_new = self.batch_of(row) < self.batch_of(place.row);
             let layer = if is_new {
@@ -132,7 +129,7 @@ impl Job {
     /// what depends on it. Parents are turned so that none is XORed to others before all are there, and
     /// forgotten.
     pub fn gather(&self, place: Place, parents: [(&Row, u64); PARENTS]) -> Row {
-        let key = word(self.masks, self.number_of(place));
+        let key = SplitMix64::nth(self.masks, self.number_of(place));
         let key = parents
             .iter()
             .fold(key, |key, (_, tag)| SplitMix64::mix(key ^ tag));
@@ -176,10 +173,6 @@ pub(crate) fn tag_of(digest: &H256) -> u64 {
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-fn word(key: u64, counter: u64) -> u64 {
-    SplitMix64::mix(key.wrapping_add(counter.wrapping_mul(STEP)))
-}
-
 #[allow(clippy::arithmetic_side_effects, reason = "a product of 96 bits is in 128")]
 fn scaled(word: u64, bound: u32) -> u32 {
     ((u128::from(word) * u128::from(bound)) >> 64) as u32
@@ -189,7 +182,7 @@ fn scaled(word: u64, bound: u32) -> u32 {
 fn stream(key: u64, mut counter: u64) -> Row {
     let mut row = [0; ROW];
     for part in row.chunks_exact_mut(WORD) {
-        let bytes = word(key, counter).to_le_bytes();
+        let bytes = SplitMix64::nth(key, counter).to_le_bytes();
         part.copy_from_slice(&bytes.map(|byte| byte as i8));
         counter = counter.wrapping_add(1);
     }

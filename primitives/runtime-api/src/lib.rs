@@ -99,13 +99,14 @@ sp_api::decl_runtime_apis! {
         /// A channel that was not ended.
         fn channel(id: ChannelId) -> Option<ChannelView<AccountId>>;
 
-        /// The channels that pay a provider, by its stash.
+        /// The channels that pay a provider, by its stash: 16,384 at most.
         fn channels_of(payee: AccountId) -> Vec<ChannelView<AccountId>>;
 
-        /// The channels of a payer.
+        /// The channels of a payer: 128 at most.
         fn channels_by(payer: AccountId) -> Vec<ChannelView<AccountId>>;
 
-        /// All offers of providers that stand behind them by the present terms and are not in jail.
+        /// All offers of providers that stand behind them by the present terms, do not leave and are not in
+        /// jail.
         fn offers() -> Vec<OfferView<AccountId>>;
 
         /// What each operation of a model costs at least.

@@ -22,6 +22,7 @@ pub mod model;
 pub mod multiaddr;
 pub mod opening;
 pub mod provider;
+pub mod region;
 pub mod speed;
 pub mod stake;
 pub mod task;

@@ -3,7 +3,7 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 
-use crate::{model::Name, multiaddr::Endpoints};
+use crate::{model::Name, multiaddr::Endpoints, region::Region};
 
 /// The kind of processor that runs the models.
 #[derive(
@@ -16,7 +16,8 @@ pub enum DeviceKind {
     Cuda,
 }
 
-/// A machine as its owner declares it. Nothing in it is trusted: a declared speed would pay liars.
+/// A machine as its owner declares it. Nothing in it is trusted: a declared speed would pay liars. Where the
+/// machine is nobody can measure: clients that ask for a region have its owner's word.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct DeviceProfile {
     /// Processor name.
@@ -27,6 +28,8 @@ pub struct DeviceProfile {
     pub cores: u16,
     /// Memory for models, in MiB.
     pub memory_mib: u32,
+    /// Where it is, if its owner says so.
+    pub region: Option<Region>,
 }
 
 /// A registered provider.

@@ -96,7 +96,7 @@ pub struct TaskSpec {
     pub sources: Endpoints,
     /// How it is watched and secured.
     pub security: Security,
-    /// What its providers have to have shown.
+    /// What its providers have to have shown, and declared.
     pub requirements: Requirements,
 }
 

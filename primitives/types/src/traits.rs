@@ -203,10 +203,11 @@ pub trait ProviderDirectory<AccountId> {
     /// In thousandths of a neutral provider; prices are divided by it. By what was measured, within bounds.
     fn weight(stash: &AccountId) -> u32;
 
-    /// Whether it has shown what a task asks for, and that still counts.
+    /// Whether it has shown what a task asks for, that still counts, and it says that it is where the task
+    /// asks it to be.
     fn meets(stash: &AccountId, requirements: &Requirements) -> bool;
 
-    /// Registers an available provider for benchmarks, which was measured.
+    /// Registers an available provider for benchmarks, which was measured and says that it is in `DE`.
     #[cfg(feature = "runtime-benchmarks")]
     fn register_for_benchmark(stash: &AccountId);
 }

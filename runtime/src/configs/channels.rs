@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     AccountId, Balance, Balances, BlockEntropy, BlockNumber, Channels, Disputes, ModelRegistry, Results,
-    Runtime, RuntimeHoldReason, Staking, System, TaskAuction, TrustLock,
+    Runtime, Staking, System, TaskAuction, TrustLock,
     params::dynamic,
     units::{SURE, deposit},
     weights,
@@ -87,7 +87,6 @@ parameter_types! {
 
 impl surety_pallet_channels::Config for Runtime {
     type Currency = Balances;
-    type RuntimeHoldReason = RuntimeHoldReason;
     type Stake = Staking;
     type Convictions = FaultsOverChannels;
     type Jail = TrustLock;

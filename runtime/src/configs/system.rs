@@ -126,7 +126,6 @@ pub type Released = (
     crate::pots::Endow,
     surety_pallet_trust_lock::migrations::CauseOfSlashes<Runtime>,
     surety_pallet_billing::migrations::EscrowIntoPot<Runtime>,
-    surety_pallet_channels::migrations::DepositsIntoPot<Runtime>,
 );
 
 impl pallet_timestamp::Config for Runtime {

@@ -826,4 +826,30 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
+	/// Storage: `Channels::BatchCursor` (r:1 w:1)
+	/// Proof: `Channels::BatchCursor` (`max_values`: Some(1), `max_size`: Some(32), added: 527, mode: `MaxEncodedLen`)
+	/// Storage: `Channels::Standings` (r:2 w:1)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
+	/// Storage: `Channels::Batches` (r:2 w:2)
+	/// Proof: `Channels::Batches` (`max_values`: None, `max_size`: Some(1139), added: 3614, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:3 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
+	/// Storage: `Channels::PointsAudits` (r:5 w:4)
+	/// Proof: `Channels::PointsAudits` (`max_values`: None, `max_size`: Some(2219), added: 4694, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:4 w:4)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:5 w:5)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	fn sweep_batches() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `12080`
+		//  Estimated: `24460`
+		// Minimum execution time: 600_000_000 picoseconds.
+		Weight::from_parts(800_000_000, 0)
+			.saturating_add(Weight::from_parts(0, 24460))
+			.saturating_add(T::DbWeight::get().reads(23))
+			.saturating_add(T::DbWeight::get().writes(17))
+	}
 }

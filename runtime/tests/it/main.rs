@@ -25,6 +25,7 @@ mod providers;
 mod receipt_proof;
 mod receipts;
 mod referenda;
+mod requiring;
 mod retiring;
 mod selling;
 mod sharing;

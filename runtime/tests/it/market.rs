@@ -178,6 +178,7 @@ pub fn device() -> DeviceProfile {
         kind: DeviceKind::Cpu,
         cores: 2,
         memory_mib: 4_096,
+        region: None,
     }
 }
 

@@ -14,7 +14,7 @@ use surety_pallet_trust_lock::Slashes;
 use surety_proofs::PartOpening;
 use surety_runtime::{
     AccountId, Balance, Runtime, RuntimeEvent, Staking, System, TaskAuction, TrustLock,
-    configs::channels::{FaultsOverChannels, Policy, all_batches_weight},
+    configs::channels::{FaultsOverChannels, LevyPot, MinDeposit, Policy, all_batches_weight},
     params::dynamic::channels as params,
     units::SURE,
 };
@@ -114,13 +114,16 @@ fn what_is_sold_is_audited_redeemed_and_paid_for() {
         batch: number,
         verifier: verifier.clone(),
     };
+    let point = AuditPay::default().point(shop.chain.query(params::PointCost::get));
+    let pay = point * items.len() as u128;
+    // What one provider paid does for a verifier with all its points only in the mean: another's comes.
+    assert!(levy > 0);
+    let (dest, value) = (LevyPot::get().into(), pay);
+    let other = pallet_balances::Call::transfer_allow_death { dest, value };
+    shop.chain.call(PAYER, other);
     let before = shop.chain.free(&verifier);
     shop.chain.call(STRANGER, end);
-    let paid = shop.chain.free(&verifier) - before;
-    let point = AuditPay::default().point(shop.chain.query(params::PointCost::get));
-    // What this provider paid does for one verifier with all its points only in the mean.
-    let there = levy.min(point * items.len() as u128);
-    assert_eq!(paid, there);
+    assert_eq!(shop.chain.free(&verifier) - before, pay);
     let locked = |stash: &AccountId| {
         surety_pallet_staking::Ledgers::<Runtime>::get(stash)
             .unwrap()
@@ -133,7 +136,9 @@ fn what_is_sold_is_audited_redeemed_and_paid_for() {
     shop.chain.run_to(next);
     let (payer, channel) = (shop.chain.free(&account(PAYER)), shop.channel);
     shop.chain.call(PROVIDER.agent, Call::close_agreed { channel });
-    assert_eq!(shop.chain.free(&account(PAYER)), payer + DEPOSIT - receipt.price);
+    let left = DEPOSIT - receipt.price;
+    let now = payer + left - MinDeposit::get();
+    assert_eq!(shop.chain.free(&account(PAYER)), now);
     // It answers for what it has signed until the channel ends.
     let (model, operation) = (world.manifest.id(), Operation::Embed);
     let withdraw = || Call::withdraw_offer { model, operation };
@@ -141,6 +146,7 @@ fn what_is_sold_is_audited_redeemed_and_paid_for() {
     let closing = shop.chain.query(params::ClosingPeriod::get);
     let is_over = || !Channels::<Runtime>::contains_key(channel);
     shop.chain.run_until(2 * closing, is_over);
+    assert_eq!(shop.chain.free(&account(PAYER)), payer + left);
     shop.chain.call(PROVIDER.stash, withdraw());
     shop.chain.call(PROVIDER.stash, Call::stand { lock: 0, cap: 0 });
     assert_eq!(shop.chain.query(|| locked(&PROVIDER.account())), 0);

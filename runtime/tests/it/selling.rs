@@ -8,7 +8,8 @@ use sp_core::H256;
 use sp_runtime::{BuildStorage, FixedPointNumber, FixedU128, Permill};
 use surety_audit_economics::channels::POINTS_MEAN_MAX;
 use surety_channels::{
-    Batch, BatchEntry, Batched, ChunkStatement, End, Ending, ReceiptLeaf, SignedChunkStatement, view::Wanted,
+    Batch, BatchEntry, Batched, ChunkStatement, End, Ending, ReceiptLeaf, Request, SignedChunkStatement,
+    view::Wanted,
 };
 use surety_pallet_channels::Call;
 use surety_proofs::{SEGMENT_BYTES, SegmentOpening};
@@ -17,9 +18,10 @@ use surety_runtime::{
     configs::channels::{LevyPot, Pay, Policy, Rates},
     genesis_config_presets,
     params::dynamic::{channels, disputes, results},
-    units::{EXISTENTIAL_DEPOSIT, HOURS, MINUTES, SURE},
+    units::{EXISTENTIAL_DEPOSIT, HOURS, MILLI_SURE, MINUTES, SURE},
 };
 use surety_runtime_api::runtime_decl_for_channel_api::ChannelApi;
+use surety_types::model::Operation;
 
 use crate::{
     chain::{Chain, account, genesis, signed},
@@ -263,7 +265,100 @@ fn nobody_lives_on_being_asked_to_show_what_it_did_not_batch() {
             assert!(paid < fee, "{bytes} bytes: {paid} of {price} for a fee of {fee}");
         }
         assert!(fee(demand.clone()) > 0);
+        // Nor on being asked for points.
+        let show: RuntimeCall = Call::show_point {
+            demander: account(PROVIDERS[1].stash),
+            batch: 0,
+            receipt: Box::new(shortest()),
+            request: Box::new(request()),
+            head: None,
+        }
+        .into();
+        let point = Wanted::Point { batch: 0, point: 0 };
+        let (paid, fee) = (Wanted::borne(point.price(price), 0), fee(show));
+        assert!(paid < fee, "a point: {paid} for a fee of {fee}");
+        assert!(paid > fee / 3, "a point: {paid} for a fee of {fee}");
     });
+}
+
+/// The last of as many receipts as a worker batches at once, all of one channel.
+fn deepest() -> Batched<surety_runtime::AccountId> {
+    const RECEIPTS: u32 = 1 << 16;
+    let statement = ChunkStatement {
+        channel: u64::MAX,
+        nonce: RECEIPTS - 1,
+        bytes: u32::MAX,
+        units: u32::MAX,
+        price: SURE,
+        ..shortest().statement
+    };
+    let entry = |nonce| BatchEntry {
+        channel: statement.channel,
+        nonce,
+        price: SURE,
+        leaf: ReceiptLeaf {
+            receipt: H256(statement.message(&hash(3))),
+            salt: hash(4),
+        },
+    };
+    let entries: Vec<_> = (0..RECEIPTS).map(entry).collect();
+    let batch = Batch::new(&entries).unwrap();
+    Batched {
+        opening: batch.open(statement.channel, statement.nonce).unwrap(),
+        statement,
+    }
+}
+
+/// Each time that all receipts of a channel were demanded once they cost a least price more, which whoever
+/// shows them has: beyond some rounds showing costs nothing. What it costs until then a worker keeps for each
+/// that may be demanded.
+#[test]
+fn demanding_the_same_again_and_again_costs_its_provider_no_more_than_it_keeps() {
+    const KEPT: Balance = 13 * MILLI_SURE;
+    let mut chain = Chain::new("testnet");
+    let (agent, receipt) = (PROVIDERS[0].agent, deepest());
+    // Whatever it is that has to be shown beside the receipt.
+    let longest = vec![7; 1 << 20];
+    for bytes in [None, Some(1), Some(SEGMENT_BYTES), Some(longest.len() as u32)] {
+        let shown = bytes.map(|bytes| {
+            let last = surety_proofs::segments(bytes) - 1;
+            SegmentOpening::new(&longest[..bytes as usize], last)
+        });
+        let length = shown.as_ref().map_or(0, |shown| shown.bytes.len() as u32);
+        let call: RuntimeCall = Call::show_receipt {
+            demander: account(PROVIDERS[1].stash),
+            batch: u32::MAX,
+            receipt: Box::new(receipt.clone()),
+            shown,
+        }
+        .into();
+        chain.query(|| {
+            // Blocks are as full as they are meant to be.
+            NextFeeMultiplier::<Runtime>::put(FixedU128::from_u32(1));
+            let info = call.get_dispatch_info();
+            let fee =
+                TransactionPayment::compute_fee(signed(agent, call.clone()).encoded_size() as u32, &info, 0);
+            let (price, borne) = (
+                channels::DemandPrice::get(),
+                Wanted::borne(channels::DemandPrice::get(), length),
+            );
+            let rounds = (0..).map(|round| fee.saturating_sub(borne + round * price));
+            let lost: Balance = rounds.take_while(|lost| *lost > 0).sum();
+            assert!(lost <= KEPT, "{bytes:?} bytes: {lost} for fees of {fee}");
+        });
+    }
+}
+
+/// The shortest request.
+fn request() -> Request {
+    Request {
+        model: hash(1),
+        operation: Operation::Embed,
+        input: hash(2),
+        input_bytes: 0,
+        units_max: 0,
+        unit_price: 0,
+    }
 }
 
 #[test]

@@ -95,6 +95,7 @@ asked! {
     trust(when: When, stash: &AccountId) -> TrustInfo;
     auditors_expected(when: When, task: TaskId, provider: &AccountId) -> FixedU128;
     parameters(when: When) -> Vec<Parameter>;
+    fee_multiplier(when: When) -> FixedU128;
     events(block: Hash) -> Vec<ChainEvent>;
 }
 

@@ -182,9 +182,9 @@ fn a_task_without_disputes_is_five_calls() {
         happy_calls().iter().filter(|(_, _, times)| *times > 0.0).count(),
         5
     );
-    assert_eq!(happy_task(), 870);
+    assert_eq!(happy_task(), 871);
     let without = happy_task() - 3 * SIGNED_BYTES - 2 * UNSIGNED_BYTES;
-    assert_eq!(without, 531);
+    assert_eq!(without, 532);
 }
 
 #[test]

@@ -38,11 +38,11 @@ fn of_error(name: &str) -> Option<Remedy> {
         // Earlier batches become final, the clock goes on, others make room.
         "BeyondCap" | "TooManyBatches" | "OneABlock" | "NotCounted" | "NotOver" | "InUse" | "InJail"
         | "TooManyDisputed" | "AlreadyDemanded" | "TooManyDemands" | "PoolFull" | "OfferInUse"
-        | "ReportedAlready" | "NotSettled" => Remedy::Wait,
+        | "ReportedAlready" | "NotSettled" | "PayeeFull" | "PotLacksPay" => Remedy::Wait,
         "TooDear" => Remedy::Split,
         "NotStanding" | "NotAgent" | "NotPayee" | "NotVerifierAgent" | "TooManyChannels" | "LockTooSmall"
         | "NotInsurable" | "CannotPayLevy" | "PayeeCannotTake" | "TooManySigners" | "PlacesNotCovered"
-        | "TooManyOffers" | "NoOffer" | "OldTerms" => Remedy::Mend,
+        | "TooManyOffers" | "NoOffer" | "OldTerms" | "Leaving" => Remedy::Mend,
         "NoChannel" | "Closing" | "NoBatch" | "NotHeld" | "TooLate" | "AlreadyDisputed"
         | "AlreadyCounted" | "NotDemanded" | "WrongTime" | "AlreadyAnnounced" | "TooManyAnnounced"
         | "NothingAnnounced" | "AlreadyOpened" => Remedy::Look,

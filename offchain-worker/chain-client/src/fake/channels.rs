@@ -21,7 +21,8 @@ use codec::Encode;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
 use surety_channels::{
-    BatchNumber, BatchWindow, ChannelId, Counted, PointsFound, Region, Struck, Time, view::TrackRecord,
+    BatchNumber, BatchWindow, ChannelId, Counted, Demanded, Nonce, PointsFound, Region, Struck, Time,
+    view::TrackRecord,
 };
 use surety_types::{ModelId, TaskId, model::Operation, trust::FaultKind};
 
@@ -56,6 +57,8 @@ pub struct FakeChannels {
     pub rate: FixedU128,
     /// Whether there is a lock that would do.
     pub is_insurable: bool,
+    /// Whether the channels that pay a provider cannot be read, as where there are too many for a node.
+    pub is_unreadable: bool,
     /// Channels that were not ended.
     pub open: BTreeMap<ChannelId, ChannelView>,
     /// Number of the next channel.
@@ -82,6 +85,10 @@ pub struct FakeChannels {
     counted: BTreeMap<ChannelId, BatchNumber>,
     /// What is known of the batches that have what was counted.
     marks: BTreeMap<ChannelId, Counted>,
+    /// How often receipts of a channel were demanded.
+    demanded: BTreeMap<ChannelId, Demanded>,
+    /// What open demands of receipts cost because of that, by whoever has made them.
+    surpluses: BTreeMap<(AccountId32, ChannelId, Nonce), Balance>,
 }
 
 impl Default for FakeChannels {
@@ -90,6 +97,7 @@ impl Default for FakeChannels {
             rules: RULES,
             rate: FixedU128::from_u32(1),
             is_insurable: true,
+            is_unreadable: false,
             open: BTreeMap::new(),
             next: 0,
             standings: BTreeMap::new(),
@@ -103,6 +111,8 @@ impl Default for FakeChannels {
             unserved: BTreeSet::new(),
             counted: BTreeMap::new(),
             marks: BTreeMap::new(),
+            demanded: BTreeMap::new(),
+            surpluses: BTreeMap::new(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod blocks;
 mod channels;
 mod demands;
 mod faults;
+mod fees;
 mod gpu_proofs;
 mod inputs;
 mod places;
@@ -206,6 +207,7 @@ impl Inner {
     }
 
     fn carry_out(&mut self, who: &AccountId32, call: Call) -> Result<Vec<ChainEvent>, ChainError> {
+        self.best.charge(who, &call)?;
         let events = self.best.apply(who, &call)?;
         if !call.proves_itself() {
             let sent = self.best.sent.entry(who.clone()).or_default();
@@ -351,6 +353,10 @@ impl Chain for FakeChain {
             finalized: self.read(When::Finalized, sent)?,
             all: self.read(When::Best, sent)?,
         })
+    }
+
+    async fn fee_multiplier(&self, when: When) -> Result<FixedU128, ChainError> {
+        self.read(when, |state| state.fee_multiplier)
     }
 
     async fn price_limit(

@@ -7,6 +7,7 @@ use std::{
 
 use codec::Encode;
 use sp_core::{H256, crypto::AccountId32};
+use sp_runtime::FixedU128;
 use surety_types::{
     ContentHash, ModelId, TaskId,
     model::ModelManifest,
@@ -100,6 +101,10 @@ pub struct FakeState {
     pub auditors_expected: u128,
     /// Money. Of calls only demands and those about channels touch it.
     pub funds: BTreeMap<AccountId32, Funds>,
+    /// What calls cost their signers, or the stashes of those that cannot pay, by name. Others cost nothing.
+    pub fees: BTreeMap<&'static str, Balance>,
+    /// What is told of the multiplier of fees: what is paid is [`Self::fees`] all the same.
+    pub fee_multiplier: FixedU128,
     /// Whether it is no test network.
     pub is_real_money: bool,
     /// Calls that were signed, by account.
@@ -413,8 +418,10 @@ impl FakeState {
             return Err(fault("TaskAuction", "AlreadyBid"));
         }
         let asked = self.tasks.get(&task).map(|task| task.spec.requirements);
+        let entry = self.providers.get(&stash);
+        let declared = entry.and_then(|entry| entry.device.region);
         let measured = self.gpu_proofs.measured.get(&stash);
-        if asked.is_some_and(|asked| !asked.are_met_by(measured)) {
+        if asked.is_some_and(|asked| !asked.are_met_by(declared, measured)) {
             return Err(fault("TaskAuction", "RequirementsUnmet"));
         }
         if self.unlocked_stake(&stash) < self.lock {

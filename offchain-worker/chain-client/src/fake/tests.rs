@@ -6,6 +6,7 @@ mod places;
 
 use surety_types::{
     TaskId,
+    speed::Requirements,
     stake::Role,
     task::{Bid, MemberProgress, ResultClaim, TaskState},
 };
@@ -20,10 +21,14 @@ fn signer(name: &str) -> Signer {
 }
 
 async fn post(chain: &FakeChain) -> TaskId {
-    let post = sample::calls()
+    let mut post = sample::calls()
         .into_iter()
         .find(|call| matches!(call, Call::PostTask { .. }))
         .unwrap();
+    // Anybody may bid.
+    if let Call::PostTask { spec, .. } = &mut post {
+        spec.requirements = Requirements::default();
+    }
     let included = chain
         .submit(&signer("//Client"), post, Until::Included.into())
         .await

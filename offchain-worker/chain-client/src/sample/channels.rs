@@ -318,6 +318,7 @@ mod views {
             since_channel: 8,
             since_batch: 9,
             needed_lock: Some(10),
+            is_leaving: false,
         }
     }
 

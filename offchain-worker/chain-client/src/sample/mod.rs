@@ -15,6 +15,7 @@ use surety_types::{
     model::{ModelFamily, ModelManifest, Operation, Tier},
     multiaddr::Endpoints,
     provider::{DeviceKind, DeviceProfile},
+    speed::{self, Requirements},
     stake::Role,
     task::{Bid, ResultClaim, Security, SecurityLevel, TaskSpec},
 };
@@ -29,7 +30,7 @@ fn account() -> AccountId32 {
 
 /// One call of each kind.
 pub fn calls() -> Vec<Call> {
-    let (task, amount) = (3, 4);
+    let amount = 4;
     let mut calls = vec![
         Call::Bond {
             role: Role::Provider,
@@ -53,9 +54,30 @@ pub fn calls() -> Vec<Call> {
             model: HASH,
             offered: true,
         },
+    ];
+    let transfer = Call::Transfer {
+        to: account(),
+        amount,
+    };
+    calls.extend(of_tasks());
+    calls.push(transfer.clone());
+    calls.extend(trust::calls());
+    calls.extend(channels::calls());
+    calls.extend(stake::calls());
+    calls.extend(of_runs());
+    calls.push(Call::Batch(vec![Call::Unbond { amount }, transfer]));
+    calls
+}
+
+fn of_tasks() -> Vec<Call> {
+    let task = 3;
+    vec![
         Call::PostTask {
-            spec: spec(),
-            cap: amount,
+            spec: TaskSpec {
+                requirements: requirements(),
+                ..spec()
+            },
+            cap: 4,
         },
         Call::Bid { task, seal: HASH },
         Call::RevealBid {
@@ -75,15 +97,11 @@ pub fn calls() -> Vec<Call> {
             claim: claim(),
             salt: HASH,
         },
-        Call::Transfer {
-            to: account(),
-            amount,
-        },
-    ];
-    calls.extend(trust::calls());
-    calls.extend(channels::calls());
-    calls.extend(stake::calls());
-    calls.extend([
+    ]
+}
+
+fn of_runs() -> Vec<Call> {
+    vec![
         Call::CommitRun {
             entropy: HASH,
             plan: surety_gpu_proofs::Plan { rows: 32, layers: 8 },
@@ -92,15 +110,15 @@ pub fn calls() -> Vec<Call> {
         Call::OpenRun {
             openings: Box::default(),
         },
-    ]);
-    calls.push(Call::Batch(vec![
-        Call::Unbond { amount },
-        Call::Transfer {
-            to: account(),
-            amount,
-        },
-    ]));
-    calls
+    ]
+}
+
+fn requirements() -> Requirements {
+    Requirements {
+        tier: Some(speed::Tier::B),
+        memory_mib: 1,
+        region: "DE".parse().ok(),
+    }
 }
 
 fn device() -> DeviceProfile {
@@ -109,6 +127,7 @@ fn device() -> DeviceProfile {
         kind: DeviceKind::Cpu,
         cores: 1,
         memory_mib: 1,
+        region: "DE".parse().ok(),
     }
 }
 

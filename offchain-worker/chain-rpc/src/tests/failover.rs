@@ -7,7 +7,9 @@ use sp_core::{H256, crypto::AccountId32};
 
 use super::{fixture::runtime, node::Node};
 use crate::{RpcChain, RpcConfig, blocks::Blocks, entries::Entry};
-use surety_chain_client::{BlockStream, Chain, ChainError, ErrorClass, OpenTasks, TaskRecord, When, sample};
+use surety_chain_client::{
+    BlockStream, Chain, ChainError, ErrorClass, FixedU128, OpenTasks, TaskRecord, When, sample,
+};
 
 fn config(nodes: &[&Node]) -> RpcConfig {
     let mut config = RpcConfig::of_several(nodes.iter().map(|node| node.url.clone()));
@@ -253,6 +255,32 @@ async fn nothing_without_state_behind_it_is_not_believed_of_single_values_and_pa
     let nobody = AccountId32::new([2; 32]);
     assert_eq!(both.stake(When::Finalized, &nobody).await, Ok(None));
     assert_eq!(both.parameters(When::Finalized).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn what_votes_or_vests_is_not_free_and_the_multiplier_of_fees_is_the_chains() {
+    let node = Node::start(1).await;
+    let chain = connect(&[&node]).await;
+    let stash = AccountId32::new([1; 32]);
+    assert_eq!(
+        chain.fee_multiplier(When::Finalized).await,
+        Ok(FixedU128::from_u32(1))
+    );
+    for (free, held, frozen, spendable) in [
+        (100u128, 0u128, 0u128, 100),
+        (100, 0, 100, 0),
+        // What is frozen may be held, too.
+        (100, 60, 100, 60),
+        (100, 60, 50, 100),
+    ] {
+        let account = ((0u32, 0u32, 1u32, 0u32), (free, held, frozen, 0u128)).encode();
+        node.put(&runtime(), Entry::Account, &[stash.as_ref()], account);
+        let funds = chain.funds(When::Finalized, &stash).await.unwrap();
+        assert_eq!((funds.free, funds.held), (spendable, held));
+    }
+    let multiplier = FixedU128::from_rational(5, 2);
+    node.put(&runtime(), Entry::FeeMultiplier, &[], multiplier.encode());
+    assert_eq!(chain.fee_multiplier(When::Finalized).await, Ok(multiplier));
 }
 
 /// What a node with a broken database says of every value.

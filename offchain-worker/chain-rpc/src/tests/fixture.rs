@@ -7,7 +7,7 @@ use std::sync::Arc;
 use codec::{Compact, Encode};
 use scale_info::{MetaType, TypeInfo, meta_type};
 use sp_core::{H256, crypto::AccountId32};
-use sp_runtime::{MultiAddress, MultiSignature, generic::Era};
+use sp_runtime::{FixedU128, MultiAddress, MultiSignature, generic::Era};
 use subxt::{
     ext::frame_metadata::{RuntimeMetadataPrefixed, v14, v15},
     metadata::Metadata,
@@ -155,6 +155,8 @@ pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
     pallets.extend(stake::stake_pallets());
     let gpu_proofs = meta_type::<gpu_proofs::GpuProofsCall>();
     pallets.push(pallet(23, "GpuProofs", gpu_proofs, Vec::new()));
+    let entries = vec![("NextFeeMultiplier", plain::<FixedU128>())];
+    pallets.push(pallet(6, "TransactionPayment", meta_type::<Nothing>(), entries));
     pallets
 }
 

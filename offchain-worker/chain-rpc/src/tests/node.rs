@@ -223,7 +223,7 @@ impl State {
             let wrote = self.runtime_of(number).0;
             return Some((Compact(wrote), "surety").encode());
         }
-        if key.starts_with(&runtime.prefix(Entry::Account)) {
+        if key.starts_with(&runtime.prefix(Entry::Account)) && !self.storage.contains_key(key) {
             return Some((self.nonce, [0u32; 3], [0u128; 4]).encode());
         }
         let changed = self.changed.get(&(number, key.to_vec()));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use surety_channels::{
-    BatchNumber, BatchWindow, ChannelId, ChannelOpening, REDEEMED_MAX, SignedVoucher, Time,
+    BatchNumber, BatchWindow, ChannelId, ChannelOpening, Purse, REDEEMED_MAX, SignedVoucher, Time,
 };
 
 use super::{Channel, ChannelSeen, Payee};
@@ -59,9 +59,8 @@ impl Payee {
         now: Time,
         policy: &RedeemPolicy,
     ) -> Vec<Duty> {
-        let id = seen.terms.channel;
         let mut duties = Vec::new();
-        let Some(channel) = self.channels.get(&id) else {
+        let Some(channel) = self.channels.get(&seen.terms.channel) else {
             return duties;
         };
         let Some(voucher) = &channel.account.voucher else {
@@ -78,48 +77,13 @@ impl Payee {
         if seen.purse.closing.is_some() && seen.purse.deposit <= seen.purse.paid {
             return duties;
         }
-        let mut purse = seen.purse;
-        let mut openings = Vec::new();
-        let mut is_leaving = false;
-        for (number, made) in self.on_chain() {
-            let Some(opening) = made.batch.open_channel(id).filter(|one| one.first >= purse.next) else {
-                continue;
-            };
-            let (Some(window), Some(shown)) = (windows.get(&number), opening.verify(&made.row.root)) else {
-                break;
-            };
-            if !window.is_final(now) {
-                let is_too_late = window.until.max(now).saturating_add(policy.margin) >= deadline;
-                // While all places for disputes are taken nobody knows how long, and nothing is held for
-                // ever.
-                let until = Some(window.until)
-                    .filter(|until| *until < Time::MAX)
-                    .unwrap_or(now);
-                let is_held = seen.purse.held_until > until.max(now).saturating_add(policy.margin);
-                if is_too_late && !is_held {
-                    let channel = id;
-                    let batch = number;
-                    duties.push(Duty::Hold {
-                        channel,
-                        batch,
-                        opening,
-                    });
-                }
-                break;
-            }
-            let is_over = window.until.saturating_add(policy.redeem_by) < now;
-            let is_full = openings.len() >= REDEEMED_MAX as usize;
-            // What a void batch has cannot be shown once it is counted, and who cannot show loses its lock.
-            if is_over
-                || is_full
-                || window.is_void
-                || purse.count(window, &shown, now, policy.supply).is_err()
-            {
-                break;
-            }
-            is_leaving |= window.until.saturating_add(policy.redeem_by / 2) <= now;
-            openings.push((number, opening));
-        }
+        let Countable {
+            purse,
+            openings,
+            is_leaving,
+            held,
+        } = self.countable(seen, windows, now, (policy, deadline));
+        duties.extend(held);
         let sum = voucher.voucher.sum;
         let amount = purse.redeemable(sum, now, policy.supply);
         let counted = purse.pending(sum).saturating_sub(seen.purse.pending(sum));
@@ -140,7 +104,74 @@ impl Payee {
     }
 }
 
+/// What of a channel the chain can count now.
+struct Countable {
+    /// As it is once that is counted.
+    purse: Purse,
+    /// What the channel has in those batches, in their order.
+    openings: Vec<(BatchNumber, ChannelOpening)>,
+    /// Whether the chain counts one of them no more before long.
+    is_leaving: bool,
+    /// The batch after them, where it will not be final in time.
+    held: Option<Duty>,
+}
+
 impl Payee {
+    fn countable(
+        &self,
+        seen: &ChannelSeen,
+        windows: &BTreeMap<BatchNumber, BatchWindow>,
+        now: Time,
+        (policy, deadline): (&RedeemPolicy, Time),
+    ) -> Countable {
+        let channel = seen.terms.channel;
+        let mut found = Countable {
+            purse: seen.purse,
+            openings: Vec::new(),
+            is_leaving: false,
+            held: None,
+        };
+        for (batch, made) in self.on_chain() {
+            let opening = made.batch.open_channel(channel);
+            let Some(opening) = opening.filter(|one| one.first >= found.purse.next) else {
+                continue;
+            };
+            let (Some(window), Some(shown)) = (windows.get(&batch), opening.verify(&made.row.root)) else {
+                break;
+            };
+            if !window.is_final(now) {
+                let is_too_late = window.until.max(now).saturating_add(policy.margin) >= deadline;
+                // While all places for disputes are taken nobody knows how long, and nothing is held for
+                // ever.
+                let until = Some(window.until)
+                    .filter(|until| *until < Time::MAX)
+                    .unwrap_or(now);
+                let is_held = seen.purse.held_until > until.max(now).saturating_add(policy.margin);
+                if is_too_late && !is_held {
+                    found.held = Some(Duty::Hold {
+                        channel,
+                        batch,
+                        opening,
+                    });
+                }
+                break;
+            }
+            let is_over = window.until.saturating_add(policy.redeem_by) < now;
+            let is_full = found.openings.len() >= REDEEMED_MAX as usize;
+            // What a void batch has cannot be shown once it is counted, and who cannot show loses its lock.
+            if is_over
+                || is_full
+                || window.is_void
+                || found.purse.count(window, &shown, now, policy.supply).is_err()
+            {
+                break;
+            }
+            found.is_leaving |= window.until.saturating_add(policy.redeem_by / 2) <= now;
+            found.openings.push((batch, opening));
+        }
+        found
+    }
+
     /// Whether something is still paid over a channel by batches that the chain has: `windows` are as for
     /// [`Payee::duties`].
     pub fn is_owed(

@@ -215,6 +215,15 @@ impl Payee {
         Some((account.sum(), account.served))
     }
 
+    /// How many requests of a channel are not forgotten, and the number of its next one.
+    pub fn known(&self, channel: ChannelId) -> (u32, Nonce) {
+        let known = self.channels.get(&channel).map(|channel| {
+            let calls = u32::try_from(channel.calls.len()).unwrap_or(u32::MAX);
+            (calls, channel.account.next)
+        });
+        known.unwrap_or_default()
+    }
+
     /// Requests that have no receipt.
     pub fn open_calls(&self) -> impl Iterator<Item = (ChannelId, Nonce)> + '_ {
         self.open.iter().copied()

@@ -1,6 +1,6 @@
 //! `surety gateway`, as typed.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use clap::{Args, Subcommand, value_parser};
 use surety_payer_calls::Region;
@@ -25,6 +25,14 @@ pub struct GatewayArgs {
     /// Where clients reach it
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = super::socket)]
     pub http: SocketAddr,
+    /// Most HTTP connections from one address, each of which is one request: IPv4, or a /64 of IPv6. This
+    /// machine's own addresses have all
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = value_parser!(u32).range(1..=256))]
+    pub connections_per_address: u32,
+    /// Address of a proxy that is not on this machine: it has the connections of many, and limits of its own;
+    /// repeatable
+    #[arg(long, value_name = "IP")]
+    pub trusted_proxy: Vec<IpAddr>,
     /// Answer requests without a key, too, which may spend so much in all; on this machine's own addresses
     /// alone [default: every request needs a key]
     #[arg(long, value_name = "AMOUNT")]

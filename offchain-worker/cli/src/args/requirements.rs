@@ -1,9 +1,12 @@
-//! What the providers of a task have to have shown.
+//! What the providers of a task have to be.
 
 use clap::{Args, ValueEnum};
-use surety_types::speed::{Requirements, Tier};
+use surety_types::{
+    region::Region,
+    speed::{Requirements, Tier},
+};
 
-/// Who may compute a task, by what the chain's benchmark has measured.
+/// Who may compute a task, by what the chain's benchmark has measured, and by where they say that they are.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Providers")]
 pub struct RequirementArgs {
@@ -19,6 +22,9 @@ pub struct RequirementArgs {
     /// Only providers measured over so much memory, such as 24GiB or 512MiB [default: any]
     #[arg(long, value_name = "SIZE", value_parser = memory_mib)]
     pub min_memory: Option<u32>,
+    /// Only providers that say that they are in this country, such as DE; nobody checks it [default: any]
+    #[arg(long, value_name = "COUNTRY")]
+    pub region: Option<Region>,
 }
 
 /// A tier by its letter.
@@ -46,6 +52,7 @@ impl RequirementArgs {
         Requirements {
             tier: self.min_tier.map(tier),
             memory_mib: self.min_memory.unwrap_or(0),
+            region: self.region,
         }
     }
 }
@@ -84,21 +91,24 @@ mod tests {
     #[test]
     fn nothing_is_asked_for_unless_told() {
         assert_eq!(parsed(&[]), Some(Requirements::default()));
-        let told = parsed(&["--min-tier", "b", "--min-memory", "24GiB"]);
+        let told = parsed(&["--min-tier", "b", "--min-memory", "24GiB", "--region", "DE"]);
         let expected = Requirements {
             tier: Some(Tier::B),
             memory_mib: 24 * 1024,
+            region: "DE".parse().ok(),
         };
         assert_eq!(told, Some(expected));
         assert_eq!(parsed(&["--min-memory", "512MiB"]).unwrap().memory_mib, 512);
     }
 
     #[test]
-    fn tiers_and_sizes_that_are_none_are_refused() {
+    fn tiers_sizes_and_regions_that_are_none_are_refused() {
         for flags in [
             ["--min-tier", "D"],
             ["--min-memory", "24"],
             ["--min-memory", "5000000GiB"],
+            ["--region", "de"],
+            ["--region", "EUR"],
         ] {
             assert_eq!(parsed(&flags), None, "{flags:?}");
         }

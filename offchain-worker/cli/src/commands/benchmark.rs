@@ -140,9 +140,5 @@ pub(super) fn words(measured: &MeasuredView) -> String {
 
 /// Its letter.
 pub(super) const fn tier(tier: Tier) -> &'static str {
-    match tier {
-        Tier::A => "A",
-        Tier::B => "B",
-        Tier::C => "C",
-    }
+    tier.letter()
 }

@@ -71,18 +71,25 @@ async fn standing(
         .as_ref()
         .filter(|_| args.cap.is_none() && args.lock.is_none());
     let lock = before.map_or(lock, |before| before.lock.max(lock));
-    let is_same = before.is_some_and(|before| before.lock == lock);
+    let is_same = before.is_some_and(|before| before.lock == lock && !before.is_leaving);
     Ok((!is_same).then_some((lock, cap)))
 }
 
 /// What keeps a provider that stands behind something from selling anything new, as far as that is its lock.
-pub(super) async fn old_terms(chain: &dyn ChannelChain, stash: &AccountId) -> Result<Option<String>> {
+pub(super) async fn sells_nothing_new(chain: &dyn ChannelChain, stash: &AccountId) -> Result<Option<String>> {
     let standing = match chain.standing(When::Finalized, stash).await {
         Ok(standing) => standing,
         // There are no channels on this chain.
         Err(ChainError::Outgrown { .. }) => None,
         Err(error) => return Err(error.into()),
     };
+    if standing.as_ref().is_some_and(|standing| standing.is_leaving) {
+        return Ok(Some(
+            "it takes no new channels, so that its lock can go: when the last has ended, say with the stash's key once more: \
+             surety provider stand --cap 0; or stay: surety provider stand"
+                .into(),
+        ));
+    }
     let Some(standing) = standing.filter(StandingView::has_old_terms) else {
         return Ok(None);
     };
@@ -169,8 +176,11 @@ impl Calls {
         };
         let models = Models::start(parts.engines, &parts.config).map_err(CallsError::from)?;
         tools.engines.pauses().add(models.pool());
+        let pauses = tools.engines.pauses().clone();
         let metrics = Metrics::new(tools.vitals.registry()).map_err(CallsError::from)?;
         let (telling, owed) = watch::channel(None);
+        // Nothing is bid for before it has said what it keeps.
+        tools.kept.channels.send_replace(None);
         let parts = Parts {
             chain: tools.chain.clone(),
             channels: parts.channels,
@@ -181,6 +191,9 @@ impl Calls {
             config: parts.config,
             metrics,
             takes_new: parts.takes_new,
+            stands_aside: Arc::new(move |operation| pauses.concerns(operation)),
+            kept_for_others: tools.kept.tasks.subscribe(),
+            kept: tools.kept.channels.clone(),
             owed: telling,
         };
         let run = surety_provider_calls::run(parts, listener, stop.subscribe());
@@ -205,6 +218,12 @@ mod tests {
     use surety_chain_client::{FakeChain, Signer, sample};
 
     use super::*;
+
+    #[test]
+    fn both_parts_of_a_provider_count_on_the_same_fee_for_showing_a_part() {
+        let fees = CallsConfig::default().fees;
+        assert_eq!(fees.part, surety_worker_core::SUPPLY_FEE);
+    }
 
     fn args(cap: Option<u128>, lock: Option<u128>) -> StandArgs {
         StandArgs {
@@ -263,14 +282,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn whoever_leaves_is_told_how_it_goes_on_and_can_stay() {
+        let chain = FakeChain::new();
+        let stash = stands(&chain, 10, 10);
+        chain.change(|state| {
+            let standing = state.channels.standings.get_mut(&stash).unwrap();
+            standing.is_leaving = true;
+        });
+        chain.finalize();
+        let problem = sells_nothing_new(&chain, &stash).await.unwrap().unwrap();
+        assert!(problem.contains("--cap 0"), "{problem}");
+        let again = standing(&chain, &stash, &args(None, None)).await;
+        assert_eq!(again.unwrap(), Some((10, 10)));
+    }
+
+    #[tokio::test]
     async fn old_terms_are_a_problem_that_says_what_to_do() {
         let chain = FakeChain::new();
         let stash = stands(&chain, 10, 10);
-        assert_eq!(old_terms(&chain, &stash).await.unwrap(), None);
+        assert_eq!(sells_nothing_new(&chain, &stash).await.unwrap(), None);
         let stash = stands(&chain, 8, 10);
-        let problem = old_terms(&chain, &stash).await.unwrap().unwrap();
+        let problem = sells_nothing_new(&chain, &stash).await.unwrap().unwrap();
         assert!(problem.contains("surety provider stand"), "{problem}");
         let stash = stands(&chain, 0, 10);
-        assert_eq!(old_terms(&chain, &stash).await.unwrap(), None, "it sells nothing");
+        let nothing = sells_nothing_new(&chain, &stash).await.unwrap();
+        assert_eq!(nothing, None, "it sells nothing");
     }
 }

@@ -18,6 +18,10 @@ pub(super) fn wanted(choice: &Choice) -> Choice {
 
 /// What exact models run on. With `auto` it is the processor where no device can be used.
 pub(super) fn open(config: &WorkConfig) -> Result<Devices> {
+    // Devices are held against the processor, and what has none runs on it.
+    if let Some(refused) = surety_engine::refused_kernels() {
+        tracing::warn!(%refused, "this processor works slower than it could; what it computes is the same");
+    }
     let (memory, has_graphs) = (config.device_memory_bytes_max, config.device_graphs);
     let devices = match Devices::open(&wanted(&config.device), memory, has_graphs) {
         Err(reason) if config.device == Choice::Auto => {

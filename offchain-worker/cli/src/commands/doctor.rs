@@ -428,7 +428,7 @@ async fn check_balance(
     } else if all < shows {
         let finding = format!(
             "{} are not enough to show on the chain what one demand may ask for, up to {}: it bids for small tasks \
-             alone, and for few at once; send more to {first}",
+             alone, and for few at once, and answers few or none over payment channels; send more to {first}",
             Amount(all),
             Amount(shows)
         );

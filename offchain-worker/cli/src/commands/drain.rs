@@ -67,7 +67,7 @@ pub(super) fn ended(out: Output, still: &Still, owed: Option<&Owed>) -> Result<(
         let drained = Drained { state: "drained" };
         return out.result(&drained, || {
             "nothing is open any more: surety provider up takes new work again, surety provider leave takes the offer \
-             back"
+             back, and surety provider stand --cap 0, with the stash's key, keeps new channels away"
                 .into()
         });
     }

@@ -4,7 +4,12 @@ mod desk;
 mod keys;
 
 use std::{
-    collections::BTreeMap, net::SocketAddr, num::NonZeroU64, path::PathBuf, sync::Arc, time::Duration,
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    num::NonZeroU64,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
 };
 
 use serde::Serialize;
@@ -266,6 +271,14 @@ fn parted(offered: Offered) -> (Texts, OnChain) {
     (texts, on_chain)
 }
 
+/// Who has the connections of many. Whoever has a proxy before it usually has it on this machine.
+fn proxies(args: &GatewayArgs) -> Vec<IpAddr> {
+    let own = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    own.into_iter()
+        .chain(args.trusted_proxy.iter().copied())
+        .collect()
+}
+
 fn settings(args: &GatewayArgs) -> Settings {
     Settings {
         without_key: args.without_key.map(|cap| KeyTerms {
@@ -275,6 +288,8 @@ fn settings(args: &GatewayArgs) -> Settings {
         }),
         calls: CALLS,
         connections: CONNECTIONS,
+        connections_per_address: args.connections_per_address,
+        proxies: proxies(args),
         time: CONNECTION_TIME,
         token_time: TOKEN_TIME,
         proof_time: PROOF_TIME,

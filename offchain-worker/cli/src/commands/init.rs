@@ -35,7 +35,7 @@ use wanted::{Room, Wanted};
 
 /// What a stash keeps for fees, its own and its agent's, and below what it is asked for that again.
 const FEES: Balance = 10 * SURE;
-const FEES_MIN: Balance = SURE;
+const FEES_MIN: Balance = 3 * SURE;
 
 /// What there is now. Amounts are in plancks, as text.
 #[derive(Debug, Serialize)]

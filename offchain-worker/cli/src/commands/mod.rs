@@ -1,6 +1,7 @@
 //! One module per command.
 
 mod account;
+mod around;
 mod ask;
 mod benchmark;
 mod bond;

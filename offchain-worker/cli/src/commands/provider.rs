@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use surety_access::Gate;
-use surety_chain_client::{AccountId, Call};
+use surety_chain_client::{AccountId, Call, Region};
 use surety_engine::Devices;
 use surety_host::{Beside, Registration, Speeds, Tools, machine};
 use surety_network::{DataPlane, Node, StoreLimits};
@@ -12,6 +12,7 @@ use surety_types::{
     limits,
     model::ModelManifest,
     multiaddr::{Endpoint, Endpoints},
+    provider::DeviceProfile,
     stake::Role as StakeRole,
 };
 use surety_worker_core::{Config as CoreConfig, PriceList, ProviderRole, Rate, SecretSalts};
@@ -73,7 +74,8 @@ impl Role for ProviderConfig {
     }
 
     async fn enter(&self, tools: &Tools, node: &Node, stored: &[ModelManifest]) -> Result<Beside> {
-        let registration = registration(self.work.threads, tools.engines.devices(), node.endpoints())?;
+        let of_machine = (self.work.threads, self.region);
+        let registration = registration(of_machine, tools.engines.devices(), node.endpoints())?;
         worker::warn_of_unregistered(&*tools.chain, stored).await;
         let gate = Gate::of_provider(tools.chain.clone(), tools.stash.clone(), tools.outputs.clone());
         node.set_gate(Arc::new(gate));
@@ -131,7 +133,11 @@ pub(super) fn input_bytes_max(storage: &StoreLimits) -> u32 {
 }
 
 /// What the chain is told of this provider.
-fn registration(threads: usize, devices: &Devices, endpoints: Vec<Endpoint>) -> Result<Registration> {
+fn registration(
+    (threads, region): (usize, Option<Region>),
+    devices: &Devices,
+    endpoints: Vec<Endpoint>,
+) -> Result<Registration> {
     let endpoints = Endpoints::try_from(endpoints)
         .map_err(|_| CliError::Internal("more endpoints than the chain takes".into()))?;
     if endpoints.is_empty() {
@@ -139,7 +145,10 @@ fn registration(threads: usize, devices: &Devices, endpoints: Vec<Endpoint>) -> 
             "clients cannot reach this provider: name an address with --listen or --external".into(),
         ));
     }
-    let device = machine::profile_on(threads, devices);
+    let device = DeviceProfile {
+        region,
+        ..machine::profile_on(threads, devices)
+    };
     Ok(Registration { device, endpoints })
 }
 

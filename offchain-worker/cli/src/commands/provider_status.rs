@@ -14,7 +14,7 @@ use surety_types::{
 
 use super::{
     Context, benchmark,
-    calls::old_terms,
+    calls::sells_nothing_new,
     payouts::{Payouts, payments},
 };
 use crate::{
@@ -54,6 +54,8 @@ struct Status {
     untold_tasks: usize,
     /// What the chain has measured of it, while that counts.
     measured: Option<Measured>,
+    /// Where it is registered as being.
+    region: Option<String>,
     /// What keeps it from getting work.
     problems: Vec<String>,
 }
@@ -92,7 +94,7 @@ pub(super) async fn status(context: &Context, args: &StatusArgs) -> Result<()> {
     let chain = context.rpc().await?;
     let stash = stash(context, &*chain, args).await?;
     let mut seen = Seen::new(&*chain, stash).await?;
-    let sells_nothing = old_terms(&*chain, &seen.stash).await?;
+    let sells_nothing = sells_nothing_new(&*chain, &seen.stash).await?;
     seen.status.problems.extend(sells_nothing);
     let measured = benchmark::measured(&*chain, &seen.stash).await?;
     seen.status.measured = measured.map(Measured::from);
@@ -121,6 +123,7 @@ impl Seen {
         let stake = chain.stake(when, &stash).await?;
         let provider = chain.provider(when, &stash).await?;
         let OpenTasks { tasks: open, unread } = chain.open_tasks(when, Some(&stash)).await?;
+        let region = provider.as_ref().and_then(|provider| provider.device.region);
         let quiet = provider.map(|provider| block.number.saturating_sub(provider.last_heartbeat));
         let mut problems = stake_problem(stake.as_ref());
         problems.extend(barred(chain, when, &stash).await?);
@@ -156,6 +159,7 @@ impl Seen {
             untold: Plancks(payouts.untold),
             untold_tasks: payouts.untold_payments,
             measured: None,
+            region: region.map(|region| region.to_string()),
             problems,
         };
         Ok(Self { stash, status, open })
@@ -266,6 +270,9 @@ impl Status {
         }
         if let Some(measured) = &self.measured {
             rows.add_row(["measured", &measured.words]);
+        }
+        if let Some(region) = &self.region {
+            rows.add_row(["says it is in", region]);
         }
         for problem in &self.problems {
             rows.add_row(["problem", problem]);

@@ -180,12 +180,14 @@ async fn stake_must_be_there_and_for_providing() {
 #[test]
 fn a_provider_without_an_address_is_refused() {
     assert!(matches!(
-        registration(1, &Devices::default(), Vec::new()),
+        registration((1, None), &Devices::default(), Vec::new()),
         Err(CliError::Usage(_))
     ));
     let endpoint = Endpoint::try_from(b"/somewhere".to_vec()).unwrap();
-    let ours = registration(3, &Devices::default(), vec![endpoint]).unwrap();
+    let region = "DE".parse().ok();
+    let ours = registration((3, region), &Devices::default(), vec![endpoint]).unwrap();
     assert_eq!((ours.device.cores, ours.endpoints.len()), (3, 1));
+    assert_eq!(ours.device.region, region);
 }
 
 #[test]

@@ -5,10 +5,9 @@ use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When, address};
-use surety_chain_rpc::RpcChain;
 use surety_engine::{Engine, EnginePool, PoolConfig, Priority};
 use surety_host::{
-    Audits, Beside, Core, Draining, Engines, Host, Speeds, Tools, Traces, Vitals, bind_metrics,
+    Audits, Beside, Core, Draining, Engines, Host, Kept, Speeds, Still, Tools, Traces, Vitals, bind_metrics,
 };
 use surety_journal::Journal;
 use surety_models::{ModelStore, StoreError, known};
@@ -23,13 +22,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{
-    Context, benchmark,
-    calls::{Calls, CallsParts},
-    devices, drain,
-    part::Part,
-    point_audits, reach,
-};
+use super::{Context, around::Around, devices, drain};
 use crate::{
     assembly::WorkerParts,
     config::{Config, DataConfig, Participation, WorkConfig},
@@ -45,6 +38,19 @@ pub(super) enum Mode {
     Up,
     /// It takes nothing new, until nothing is open.
     Drain,
+}
+
+impl Mode {
+    /// What decides, and what is still open of that where it ends once nothing is.
+    fn core(self, core: Box<dyn Core>, stash: &AccountId) -> (Box<dyn Core>, Option<watch::Receiver<Still>>) {
+        match self {
+            Self::Up => (core, None),
+            Self::Drain => {
+                let (core, still) = Draining::new(core, stash.clone());
+                (Box::new(core), Some(still))
+            }
+        }
+    }
 }
 
 /// What a provider and a verifier do differently when they start.
@@ -122,6 +128,10 @@ impl Up {
         }
     }
 
+    fn say(&self, context: &Context, name: &str) -> Result<()> {
+        context.out.result(self, || self.text(name))
+    }
+
     fn text(&self, name: &str) -> String {
         let mut rows = vec![
             ("stash", self.stash.clone()),
@@ -173,14 +183,12 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
         audits: Audits::default(),
         outputs: Arc::default(),
         tip_max: config.tip_max.0,
+        kept: Kept::default(),
         vitals,
     };
     let beside = role.enter(&tools, &node, &stored).await?;
     match mode {
-        Mode::Up => {
-            let up = Up::new(&tools, &node, &stored);
-            context.out.result(&up, || up.text(R::NAME))?;
-        }
+        Mode::Up => Up::new(&tools, &node, &stored).say(context, R::NAME)?,
         Mode::Drain => context
             .out
             .step("no new work is taken; this ends when nothing is open"),
@@ -191,23 +199,13 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
         journal: Arc::new(journal),
     });
     let gpus = devices::shown(&parts.tools)?;
-    // A verifier is reached by nobody.
-    let telling = (!node.endpoints().is_empty())
-        .then(|| tokio::spawn(reach::tell(parts.tools.chain.clone(), node.clone())));
     let (stop, stopped) = stop_signal()?;
-    let measured = (role.benchmark(), config, mode);
-    let benchmark = benchmark::start((&parts.tools, channels.clone()), measured, home, stop.clone())?;
-    let over_channels = OverChannels::start((context, role, mode), (&parts.tools, channels), loaded, &stop)?;
+    let around = (&parts.tools, channels, &node);
+    let around = Around::start((context, role, mode), around, loaded, &stop)?;
     // Who bids for nothing need not know how fast it is.
     let speeds = role.speeds(home).filter(|_| mode == Mode::Up);
-    let owed = over_channels.calls.as_ref().map(Calls::owed);
-    let (core, still): (Box<dyn Core>, _) = match mode {
-        Mode::Up => (parts.core, None),
-        Mode::Drain => {
-            let (core, still) = Draining::new(parts.core, parts.tools.stash.clone());
-            (Box::new(core), Some(still))
-        }
-    };
+    let owed = around.owed();
+    let (core, still) = mode.core(parts.core, &parts.tools.stash);
     if let Some(still) = &still {
         tokio::spawn(drain::watch(context.out, (still.clone(), owed.clone()), stop));
     }
@@ -217,81 +215,17 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
         .with_speeds(speeds)
         .run(stopped)
         .await;
-    let over_channels = over_channels.stop().await;
-    let benchmark = match benchmark {
-        Some(benchmark) => benchmark.stop().await,
-        None => Ok(()),
-    };
-    if let Some(telling) = telling {
-        telling.abort();
-        // It has the node, too, until it has ended.
-        telling.await.ok();
-    }
+    let around = around.stop().await;
     if let Some(node) = Arc::into_inner(node) {
         node.stop().await;
     }
     tracing::info!("stopped");
     result?;
-    over_channels?;
-    benchmark?;
+    around?;
     still.map_or(Ok(()), |still| {
         let owed = owed.map_or_else(|| Some(Owed::default()), |owed| owed.borrow().clone());
         drain::ended(context.out, &still.borrow(), owed.as_ref())
     })
-}
-
-/// What is sold over payment channels, and audits of that.
-struct OverChannels {
-    calls: Option<Calls>,
-    audits: Option<Part>,
-}
-
-impl OverChannels {
-    fn start<R: Role>(
-        (context, role, mode): (&Context, &R, Mode),
-        (tools, channels): (&Tools, Arc<RpcChain>),
-        engines: Vec<Arc<dyn Engine>>,
-        stop: &watch::Sender<bool>,
-    ) -> Result<Self> {
-        let home = &context.config.home;
-        let audits = match role.audits_points() {
-            true => {
-                let models = (engines.clone(), role.work().threads);
-                let audits = point_audits::start((tools, channels.clone()), models, home, stop.clone());
-                Some(audits?)
-            }
-            false => None,
-        };
-        let calls = match role.calls(&context.config) {
-            Some(config) => {
-                let parts = CallsParts {
-                    tools,
-                    channels,
-                    engines,
-                    config,
-                    home,
-                    // What is owed is still batched, shown and redeemed where nothing new is taken.
-                    takes_new: mode == Mode::Up,
-                };
-                Calls::start(parts, stop.clone())?
-            }
-            None => None,
-        };
-        Ok(Self { calls, audits })
-    }
-
-    /// Ends both, and says how it went.
-    async fn stop(self) -> Result<()> {
-        let answered = match self.calls {
-            Some(calls) => calls.stop().await,
-            None => Ok(()),
-        };
-        let audited = match self.audits {
-            Some(audits) => audits.stop().await,
-            None => Ok(()),
-        };
-        answered.and(audited)
-    }
 }
 
 pub(super) fn open_journal(home: &Path) -> Result<(Journal, Vec<Record>)> {

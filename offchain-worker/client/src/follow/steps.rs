@@ -14,7 +14,7 @@ use surety_types::{
 
 use crate::{
     amount::Amount,
-    words::{Now, accounts, fault_text, left, reason_text, side_text},
+    words::{Now, accounts, asked_of, fault_text, left, reason_text, side_text},
 };
 
 /// Remembers what has been told. The best chain may change its mind; nothing is told twice.
@@ -211,7 +211,10 @@ fn money_text(event: &ChainEvent) -> Option<String> {
 
 fn state_text(task: &TaskRecord, now: Now) -> String {
     match &task.state {
-        TaskState::Bidding { until } => format!("sealed bids are taken {}", left(*until, now)),
+        TaskState::Bidding { until } => match asked_of(&task.spec.requirements) {
+            Some(asked) => format!("sealed bids of providers {asked} are taken {}", left(*until, now)),
+            None => format!("sealed bids are taken {}", left(*until, now)),
+        },
         TaskState::Revealing { until } => format!("bids are opened {}", left(*until, now)),
         TaskState::Drawing { .. } => {
             "providers are drawn among the bids, as soon as the chain has its randomness".into()

@@ -60,6 +60,7 @@ fn device() -> DeviceProfile {
         kind: DeviceKind::Cpu,
         cores: 1,
         memory_mib: 1,
+        region: None,
     }
 }
 

@@ -153,6 +153,7 @@ impl Event {
             | Self::Stake { .. }
             | Self::Money { .. }
             | Self::Benchmarked { .. }
+            | Self::Declared { .. }
             | Self::CommitWindow { .. }
             | Self::OpeningWindow { .. }
             | Self::Barred { .. }

@@ -10,6 +10,7 @@ use surety_proofs::SignedStatement;
 use surety_types::{
     ContentHash, ModelId, TaskId,
     model::Operation,
+    region::Region,
     speed::MeasuredView,
     task::{ResultClaim, TaskSpec},
     trust::{AuditProof, DisputeId, ItemsFound, ItemsOpened, Refutation},
@@ -140,6 +141,11 @@ pub enum Event {
     Benchmarked {
         /// Nothing where it never was, or that counts no more.
         measured: Option<MeasuredView>,
+    },
+    /// Where we have told the chain that we are. Without it, no task is bid for that asks for a region.
+    Declared {
+        /// Nothing where we have not said it.
+        region: Option<Region>,
     },
     /// How long the chain gives a provider to compute and commit. Governance may have changed it.
     CommitWindow {

@@ -186,7 +186,7 @@ impl Provider {
         let terms = snapshot.terms?;
         let asked = &snapshot.task.spec.requirements;
         // It would be refused, for a fee.
-        if !asked.are_met_by(self.role.benchmarked.as_ref()) {
+        if !asked.are_met_by(self.role.declared, self.role.benchmarked.as_ref()) {
             return None;
         }
         let Offer {

@@ -12,6 +12,7 @@ use sp_crypto_hashing::twox_64;
 use surety_proofs::commitment;
 use surety_types::{
     ContentHash, TaskId,
+    region::Region,
     speed::MeasuredView,
     task::{MemberProgress, ResultClaim},
     trust::{Content, Refutation},
@@ -42,6 +43,8 @@ pub struct ProviderRole {
     free_money: Option<Balance>,
     /// What the chain has measured of us, where that counts.
     benchmarked: Option<MeasuredView>,
+    /// Where the chain knows us to say that we are.
+    declared: Option<Region>,
     /// The chain takes no bid before its clock has passed this.
     barred_until: Option<BlockNumber>,
 }
@@ -295,6 +298,7 @@ impl Provider {
             Event::Stake { free } => self.role.free_stake = Some(free),
             Event::Money { free } => self.role.free_money = Some(free),
             Event::Benchmarked { measured } => self.role.benchmarked = measured,
+            Event::Declared { region } => self.role.declared = region,
             Event::CommitWindow { seconds } => self.config.commit_seconds = seconds,
             Event::Barred { until } => self.role.barred_until = until,
             // Taken before, and a verifier's.

@@ -1,7 +1,8 @@
 //! What stays free so that whatever is demanded of us on the chain can be shown.
 //!
 //! Whoever shows a part pays its fee first, and is paid a part of that once it is shown. Who has no money for
-//! the fees cannot show anything, and is convicted of withholding what it has.
+//! the fees cannot show anything, and is convicted of withholding what it has. What is kept for what is sold
+//! over channels is not among what is free here ([`Event::Money`](crate::Event::Money)).
 
 use surety_proofs::{PARTS_MAX, parts};
 use surety_types::{limits::DEMAND_PARTS_MAX, model::Operation, task::TaskState};

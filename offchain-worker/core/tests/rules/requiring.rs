@@ -1,4 +1,4 @@
-//! Tasks that ask for what the chain has measured of a provider.
+//! Tasks that ask for what the chain has measured of a provider, or for where it says that it is.
 
 use surety_types::speed::{MeasuredView, Requirements, Tier};
 
@@ -23,6 +23,7 @@ fn a_task_that_asks_for_more_than_was_measured_is_left_to_others_until_it_was() 
     asking.task.spec.requirements = Requirements {
         tier: Some(Tier::B),
         memory_mib: 1_000,
+        region: None,
     };
     assert_eq!(see(&mut provider, 10, vec![asking.clone()]), Step::default());
     let too_little = [
@@ -36,6 +37,24 @@ fn a_task_that_asks_for_more_than_was_measured_is_left_to_others_until_it_was() 
         assert_eq!(step, Step::default());
     }
     provider.step(14, benchmarked(Tier::A, 1_000));
+    let step = see(&mut provider, 15, vec![asking]);
+    assert_eq!(kinds(&step), [EffectKind::Bid]);
+}
+
+#[test]
+fn a_task_for_another_region_is_left_to_others() {
+    let mut provider = provider(Vec::new());
+    let region = |letters: &str| letters.parse().ok();
+    let mut asking = bidding(7);
+    asking.task.spec.requirements.region = region("DE");
+    assert_eq!(see(&mut provider, 10, vec![asking.clone()]), Step::default());
+    for (block, declared) in (11..).zip([region("FR"), None]) {
+        provider.step(block, Event::Declared { region: declared });
+        let step = see(&mut provider, block, vec![asking.clone()]);
+        assert_eq!(step, Step::default(), "{declared:?}");
+    }
+    let declared = region("DE");
+    provider.step(14, Event::Declared { region: declared });
     let step = see(&mut provider, 15, vec![asking]);
     assert_eq!(kinds(&step), [EffectKind::Bid]);
 }

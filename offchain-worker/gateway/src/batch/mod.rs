@@ -12,6 +12,7 @@
 mod plan;
 mod read;
 pub(crate) mod record;
+mod requires;
 pub(crate) mod routes;
 mod told;
 mod validate;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use surety_types::{input::Work, model::Operation};
+use surety_types::{input::Work, model::Operation, speed::Requirements};
 use utoipa::ToSchema;
 
+use super::requires;
 use crate::{
     ledger::amount,
     runner::{Posting, Quoted, TaskReceipt},
@@ -200,6 +201,9 @@ pub struct BatchTask {
     pub input_bytes: u32,
     /// Units that are paid for at most.
     pub units_max: u32,
+    /// What its providers have to be.
+    #[serde(default, with = "requires::kept")]
+    pub requirements: Requirements,
     /// What is reserved for it.
     #[serde(with = "amount")]
     pub cap: u128,
@@ -236,6 +240,7 @@ impl BatchTask {
             number: self.number,
             model: self.model.clone(),
             work: self.work(),
+            requirements: self.requirements,
             input,
             quoted: Quoted {
                 cap: self.cap,

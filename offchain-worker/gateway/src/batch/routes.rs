@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use super::{
     record::{Batch, Counts, Endpoint, Status, Times},
+    requires::requirements,
     told::{Told, Window, batch_id, told},
 };
 use crate::{
@@ -38,7 +39,10 @@ pub(crate) struct NewBatch {
     endpoint: Endpoint,
     #[serde(rename = "completion_window")]
     _completion_window: Window,
-    /// Up to 16 entries, of 64 and 512 bytes.
+    /// Up to 16 entries, of 64 and 512 bytes. Three of them ask something of the providers of its tasks:
+    /// `surety_min_tier` (`A`, `B` or `C`) and `surety_min_memory_mib` what the chain's benchmark has
+    /// measured of them, `surety_region` (`DE`: ISO 3166-1 alpha-2) where they say that they are, which
+    /// nobody can check. Other names that begin with `surety_` are refused.
     metadata: Option<BTreeMap<String, String>>,
     /// Ignored: files are kept until they are deleted.
     #[serde(rename = "output_expires_after")]
@@ -84,6 +88,7 @@ pub(crate) async fn create(Asker { shared, key }: Asker, request: Request) -> An
         );
         return Err(ApiError::invalid("metadata", told));
     }
+    requirements(&metadata)?;
     let id = new.input_file_id;
     let input = numbered(&id, "file-").ok_or_else(|| no_file(&id))?;
     let created = now();

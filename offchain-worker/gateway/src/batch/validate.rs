@@ -2,12 +2,13 @@
 
 use axum::http::StatusCode;
 use futures::{StreamExt, TryStreamExt, stream};
-use surety_types::model::Operation;
+use surety_types::{model::Operation, speed::Requirements};
 
 use super::{
     plan::{Plan, Planned, Texts, plan},
     read::{Asked, fault, read},
     record::{Batch, BatchTask, Fault, TaskState},
+    requires::requirements,
     told::{batch_id, refusal, request_id},
     work::Batches,
 };
@@ -91,13 +92,17 @@ impl Batches {
     }
 
     async fn quoted(&self, batch: &Batch, plan: Plan) -> Result<Result<Begun, Vec<Fault>>, ApiError> {
+        let asked = match self.required(batch).await? {
+            Ok(asked) => asked,
+            Err(refused) => return Ok(Err(vec![refused])),
+        };
         let count = plan.tasks.len() as u64;
         let first = self
             .shared
             .ledger(move |ledger| ledger.new_numbers(count))
             .await?;
         let quoted = stream::iter((first..).zip(plan.tasks))
-            .map(|(number, planned)| self.quoted_task(batch, number, planned))
+            .map(|(number, planned)| self.quoted_task((batch, asked), number, planned))
             .buffered(QUOTES_AT_ONCE)
             .try_collect::<Vec<_>>()
             .await;
@@ -121,9 +126,26 @@ impl Batches {
         }))
     }
 
+    /// What the batch asks of providers, where enough of them are that now: its tasks would lapse otherwise,
+    /// and each has cost the fee of its posting by then.
+    async fn required(&self, batch: &Batch) -> Result<Result<Requirements, Fault>, ApiError> {
+        let refused = |code, why: String| Ok(Err(fault(None, code, Some("metadata"), why)));
+        let asked = match requirements(&batch.metadata) {
+            Ok(asked) => asked,
+            Err(error) => return refused("invalid_value", error.message),
+        };
+        match self.runner.check_providers(&asked).await {
+            Ok(()) => Ok(Ok(asked)),
+            Err(RunnerError::Later(why)) if now() < batch.times.expires => Err(later(why)),
+            Err(RunnerError::Later(why) | RunnerError::Refused(why) | RunnerError::Lost(why)) => {
+                refused("no_provider", why)
+            }
+        }
+    }
+
     async fn quoted_task(
         &self,
-        batch: &Batch,
+        (batch, requirements): (&Batch, Requirements),
         number: u64,
         planned: Planned,
     ) -> Result<(BatchTask, Vec<u8>), RunnerError> {
@@ -142,6 +164,7 @@ impl Batches {
             generates: work.operation == Operation::Generate,
             input_bytes: work.input_bytes,
             units_max: work.units_max,
+            requirements,
             cap: quoted.cap,
             height: quoted.height,
             state: TaskState::Waiting,

@@ -1,7 +1,7 @@
 //! What becomes of batches, whatever becomes of this program: every step is on disk before it is taken.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -10,7 +10,6 @@ use std::{
 use axum::http::StatusCode;
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
     task::{Id, JoinSet},
     time::sleep,
 };
@@ -20,10 +19,11 @@ use super::{
     told::{answers, batch_id, not_asked, refusals},
 };
 use crate::{
-    api::{Shared, blocking, broke, now},
+    api::{Shared, blocking, now},
     error::ApiError,
     ledger::{Ledger, TaskEnd},
     metrics::Metrics,
+    places::{Admission, Place},
     runner::{BatchRunner, Ended, Posting, RunnerError},
 };
 
@@ -37,13 +37,51 @@ const READ_AT_ONCE: usize = 2;
 pub(crate) struct Batches {
     pub(super) shared: Arc<Shared>,
     pub(super) runner: Arc<dyn BatchRunner>,
-    /// Of tasks that are posted, or about to be.
-    places: Arc<Semaphore>,
-    /// Places of those that were on the chain before this program was started: they wait for nothing, since
-    /// their inputs have to be served.
-    kept: Mutex<Vec<OwnedSemaphorePermit>>,
+    /// Places of tasks that were on the chain before this program was started, by their keys: they wait for
+    /// nothing, since their inputs have to be served.
+    kept: Mutex<BTreeMap<String, Vec<Place>>>,
     /// Of files that are read.
-    readings: Semaphore,
+    readings: Admission,
+}
+
+/// What a task goes on with.
+enum Turn {
+    /// It may be on the chain.
+    Begun,
+    /// There is a place for it.
+    Place(Place),
+    /// It is not to be posted any more.
+    Never(NotPosted),
+}
+
+/// What has come of posting a task.
+enum Tried {
+    /// It is on the chain, under this number.
+    OnChain(u64),
+    /// It is not on the chain, and waits again.
+    Again,
+    /// It has ended.
+    Over,
+}
+
+/// What is left of a batch's tasks.
+struct Left {
+    /// Those that wait, by their numbers.
+    waiting: VecDeque<u64>,
+    /// The first fault. The others go on, money is at stake.
+    fault: Option<ApiError>,
+}
+
+impl Left {
+    fn note(&mut self, ended: Result<Option<u64>, ApiError>) {
+        match ended {
+            // Behind the others: they may be what can be posted now.
+            Ok(again) => self.waiting.extend(again),
+            Err(fault) => {
+                self.fault.get_or_insert(fault);
+            }
+        }
+    }
 }
 
 /// Why a task is not posted.
@@ -56,9 +94,8 @@ enum NotPosted {
 impl Batches {
     pub fn new(shared: Arc<Shared>, runner: Arc<dyn BatchRunner>) -> Self {
         Self {
-            places: Arc::new(Semaphore::new(shared.settings.batches.tasks)),
             kept: Mutex::default(),
-            readings: Semaphore::new(READ_AT_ONCE),
+            readings: Admission::new(READ_AT_ONCE),
             shared,
             runner,
         }
@@ -99,10 +136,15 @@ impl Batches {
 
     /// Keeps places for the tasks that are on the chain already.
     async fn keep_places(&self) -> Result<(), ApiError> {
-        let count = self.shared.ledger(Ledger::tasks_on_chain).await?;
-        let places = (0..count).map_while(|_| self.places.clone().try_acquire_owned().ok());
+        let keys = self.shared.ledger(Ledger::keys_on_chain).await?;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(places);
+        for key in keys {
+            let Some(place) = self.shared.tasks.try_place(&key) else {
+                break;
+            };
+            kept.entry(key).or_default().push(place);
+        }
+        drop(kept);
         Ok(())
     }
 
@@ -123,15 +165,14 @@ impl Batches {
 
     /// Whether it is over.
     async fn step(&self, key: &str, number: u64) -> Result<bool, ApiError> {
-        let of = key.to_owned();
-        let batch = self
-            .shared
-            .ledger(move |ledger| ledger.batch(&of, number))
-            .await?;
+        let batch = self.batch(key, number).await?;
         match batch.status {
             Status::Validating => {
-                let _place = self.readings.acquire().await.map_err(|_| broke())?;
-                self.validate(batch).await?;
+                let _place = self.readings.place(key, Duration::MAX).await?;
+                // It may have been cancelled while it waited.
+                if self.batch(key, number).await?.status == Status::Validating {
+                    self.validate(batch).await?;
+                }
             }
             Status::InProgress | Status::Cancelling => {
                 self.compute(&batch).await?;
@@ -143,130 +184,169 @@ impl Batches {
         Ok(false)
     }
 
+    async fn batch(&self, key: &str, number: u64) -> Result<Batch, ApiError> {
+        let key = key.to_owned();
+        self.shared.ledger(move |ledger| ledger.batch(&key, number)).await
+    }
+
     async fn finish(&self, batch: Batch) -> Result<(), ApiError> {
         let ended = move |ledger: &Ledger| ledger.finish_batch(&batch.key, batch.number, now());
         self.shared.ledger(ended).await
     }
 
-    /// All tasks that are not over, side by side.
+    /// All tasks that are not over, side by side: those that may be on the chain at once, and the others in
+    /// their order, each as soon as there is a place for it.
     async fn compute(&self, batch: &Batch) -> Result<(), ApiError> {
         let of = batch.clone();
         let open = self.shared.ledger(move |ledger| ledger.open_tasks(&of)).await?;
-        // Most of them wait for a place, and have nothing in memory until then.
-        let mut tasks: FuturesUnordered<_> =
-            open.into_iter().map(|number| self.task(batch, number)).collect();
-        let mut first_fault = Ok(());
-        // The others go on: money is at stake.
-        while let Some(ended) = tasks.next().await {
-            first_fault = first_fault.and(ended);
+        let is_waiting = |(_, state): &(u64, TaskState)| *state == TaskState::Waiting;
+        let (waiting, begun): (Vec<_>, Vec<_>) = open.into_iter().partition(is_waiting);
+        let mut tasks = FuturesUnordered::new();
+        for (number, _) in begun {
+            tasks.push(self.task(batch, number, Turn::Begun));
         }
-        first_fault
+        let mut left = Left {
+            waiting: waiting.into_iter().map(|(number, _)| number).collect(),
+            fault: None,
+        };
+        loop {
+            let Some(number) = left.waiting.pop_front() else {
+                match tasks.next().await {
+                    Some(ended) => left.note(ended),
+                    None => return left.fault.map_or(Ok(()), Err),
+                }
+                continue;
+            };
+            // One of them asks at a time, so that a key's batches take turns; the rest has nothing in memory.
+            let mut turn = pin!(self.turn(batch));
+            let turn = loop {
+                tokio::select! {
+                    turn = &mut turn => break turn,
+                    Some(ended) = tasks.next() => left.note(ended),
+                }
+            };
+            match turn {
+                Ok(turn) => tasks.push(self.task(batch, number, turn)),
+                Err(fault) => left.note(Err(fault)),
+            }
+        }
     }
 
-    async fn task(&self, batch: &Batch, number: u64) -> Result<(), ApiError> {
+    /// A task, to its end. Its number where it waits for a place again.
+    async fn task(&self, batch: &Batch, number: u64, turn: Turn) -> Result<Option<u64>, ApiError> {
         let task = self
             .shared
             .ledger(move |ledger| ledger.batch_task(number))
             .await?;
-        let _place = match task.state {
-            TaskState::Waiting => match self.place(batch, &task).await? {
-                None => return Ok(()),
-                place => place,
-            },
-            TaskState::Posting(_) | TaskState::Posted(_) => self.kept_place(),
-            TaskState::Ended => return Ok(()),
+        let _place = match turn {
+            Turn::Begun => self.kept_place(&batch.key),
+            Turn::Place(place) => Some(place),
+            Turn::Never(why) => return self.leave(&task, why).await.map(|()| None),
         };
         let input = self.shared.ledger(move |ledger| ledger.task_input(number));
         let mut posting = task.posting(input.await?);
-        let on_chain = match task.state {
-            TaskState::Waiting => self.posted(batch, &task, &mut posting, false).await?,
-            TaskState::Posting(_) => self.posted(batch, &task, &mut posting, true).await?,
-            TaskState::Posted(on_chain) => Some(on_chain),
-            TaskState::Ended => None,
+        let tried = match task.state {
+            TaskState::Waiting => self.posted(batch, &task, &mut posting).await?,
+            TaskState::Posting(_) => self.found(&task, &posting).await?,
+            TaskState::Posted(on_chain) => Tried::OnChain(on_chain),
+            TaskState::Ended => Tried::Over,
         };
-        match on_chain {
-            Some(on_chain) => self.follow(batch, &task, &posting, on_chain).await,
-            None => Ok(()),
+        match tried {
+            Tried::OnChain(on_chain) => self.follow(batch, &task, &posting, on_chain).await.map(|()| None),
+            Tried::Again => Ok(Some(number)),
+            Tried::Over => Ok(None),
         }
     }
 
     /// The place of a task that may be on the chain. Where there is none, more are there than may be, and
     /// it goes on all the same: whoever serves no input loses money.
-    fn kept_place(&self) -> Option<OwnedSemaphorePermit> {
+    fn kept_place(&self, key: &str) -> Option<Place> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.pop()
-            .or_else(|| self.places.clone().try_acquire_owned().ok())
+        let place = kept.get_mut(key).and_then(Vec::pop);
+        drop(kept);
+        place.or_else(|| self.shared.tasks.try_place(key))
     }
 
-    /// A place for a task that waits; nothing where it is not to be posted any more, and has ended by that.
-    async fn place(&self, batch: &Batch, task: &BatchTask) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
+    /// What the next task of a batch goes on with that waits.
+    async fn turn(&self, batch: &Batch) -> Result<Turn, ApiError> {
         let mut cancelled = self.shared.cancelled.subscribe();
+        let left = Duration::from_secs(batch.times.expires.saturating_sub(now()));
+        // Asked for once: it stays where it is in the queue whatever else is cancelled.
+        let mut place = pin!(self.shared.tasks.place(&batch.key, left));
         loop {
             if let Some(why) = self.is_not_to_be_posted(batch).await? {
-                self.leave(task, why).await?;
-                return Ok(None);
+                return Ok(Turn::Never(why));
             }
             tokio::select! {
-                place = self.places.clone().acquire_owned() => return place.map(Some).map_err(|_| broke()),
+                place = &mut place => return match self.is_not_to_be_posted(batch).await? {
+                    Some(why) => Ok(Turn::Never(why)),
+                    None => place.map(Turn::Place),
+                },
                 // Its sender lives as long as this.
                 _ = cancelled.changed() => {}
             }
         }
     }
 
-    /// Posts a task, unless it may not be any more: then it ends here. `maybe`: it may have been posted.
+    /// Posts a task, unless it may not be any more: then it ends here.
     async fn posted(
         &self,
         batch: &Batch,
         task: &BatchTask,
         posting: &mut Posting,
-        mut maybe: bool,
-    ) -> Result<Option<u64>, ApiError> {
+    ) -> Result<Tried, ApiError> {
+        if let Some(why) = self.is_not_to_be_posted(batch).await? {
+            return self.leave(task, why).await.map(|()| Tried::Over);
+        }
+        let (number, since) = (task.number, now());
+        self.move_task(number, TaskState::Posting(since)).await?;
+        posting.tried_unix = since;
+        match self.runner.post(posting).await {
+            Ok(on_chain) => self.note(number, on_chain).await,
+            Err(RunnerError::Refused(why)) => {
+                let ended = self.fail(task, 0, "task_refused", why).await;
+                ended.map(|()| Tried::Over)
+            }
+            Err(RunnerError::Later(why) | RunnerError::Lost(why)) => {
+                tracing::warn!(task = number, why, "a task is not posted yet");
+                self.pause().await;
+                self.found(task, posting).await
+            }
+        }
+    }
+
+    /// Looks for a task that may have been posted. One that was not gives its place to others, which may be
+    /// what there is money for.
+    async fn found(&self, task: &BatchTask, posting: &Posting) -> Result<Tried, ApiError> {
         let number = task.number;
         loop {
-            if maybe {
-                match self.runner.find(posting).await {
-                    Ok(Some(on_chain)) => return self.note(number, on_chain).await.map(Some),
-                    Ok(None) => {}
-                    Err(RunnerError::Later(why)) => {
-                        tracing::warn!(task = number, why, "whether a task was posted is not certain yet");
-                        sleep(self.shared.settings.batches.pause).await;
-                        continue;
-                    }
-                    Err(RunnerError::Lost(why) | RunnerError::Refused(why)) => {
-                        self.fail(task, task.cap, "task_lost", why).await?;
-                        return Ok(None);
-                    }
+            match self.runner.find(posting).await {
+                Ok(Some(on_chain)) => return self.note(number, on_chain).await,
+                Ok(None) => {
+                    let moved = self.move_task(number, TaskState::Waiting).await;
+                    return moved.map(|()| Tried::Again);
                 }
-            }
-            if let Some(why) = self.is_not_to_be_posted(batch).await? {
-                self.leave(task, why).await?;
-                return Ok(None);
-            }
-            let since = now();
-            self.shared
-                .ledger(move |ledger| ledger.move_task(number, TaskState::Posting(since)))
-                .await?;
-            posting.tried_unix = since;
-            match self.runner.post(posting).await {
-                Ok(on_chain) => return self.note(number, on_chain).await.map(Some),
-                Err(RunnerError::Refused(why)) => {
-                    self.fail(task, 0, "task_refused", why).await?;
-                    return Ok(None);
+                Err(RunnerError::Later(why)) => {
+                    tracing::warn!(task = number, why, "whether a task was posted is not certain yet");
+                    sleep(self.shared.settings.batches.pause).await;
                 }
-                Err(RunnerError::Later(why) | RunnerError::Lost(why)) => {
-                    tracing::warn!(task = number, why, "a task is not posted yet");
-                    maybe = true;
-                    self.pause().await;
+                Err(RunnerError::Lost(why) | RunnerError::Refused(why)) => {
+                    let ended = self.fail(task, task.cap, "task_lost", why).await;
+                    return ended.map(|()| Tried::Over);
                 }
             }
         }
     }
 
-    async fn note(&self, number: u64, on_chain: u64) -> Result<u64, ApiError> {
+    async fn note(&self, number: u64, on_chain: u64) -> Result<Tried, ApiError> {
         Metrics::count(&self.shared.metrics.tasks);
-        let noted = move |ledger: &Ledger| ledger.move_task(number, TaskState::Posted(on_chain));
-        self.shared.ledger(noted).await.map(|()| on_chain)
+        let noted = self.move_task(number, TaskState::Posted(on_chain)).await;
+        noted.map(|()| Tried::OnChain(on_chain))
+    }
+
+    async fn move_task(&self, number: u64, state: TaskState) -> Result<(), ApiError> {
+        let moved = move |ledger: &Ledger| ledger.move_task(number, state);
+        self.shared.ledger(moved).await
     }
 
     /// Waits a while, or until some batch is cancelled.
@@ -288,11 +368,7 @@ impl Batches {
     }
 
     async fn is_cancelled(&self, batch: &Batch) -> Result<bool, ApiError> {
-        let (key, number) = (batch.key.clone(), batch.number);
-        let batch = self
-            .shared
-            .ledger(move |ledger| ledger.batch(&key, number))
-            .await?;
+        let batch = self.batch(&batch.key, batch.number).await?;
         Ok(batch.status == Status::Cancelling)
     }
 

@@ -18,7 +18,9 @@ const TASKS: TableDefinition<u64, &[u8]> = TableDefinition::new("batch_tasks");
 /// Of tasks that are not over.
 const INPUTS: TableDefinition<u64, &[u8]> = TableDefinition::new("task_inputs");
 /// Most batches that are not over, of all keys.
-const OPEN_MAX: u64 = 256;
+pub(super) const OPEN_MAX: u64 = 256;
+/// Of these, of one key.
+pub(super) const OPEN_OF_KEY_MAX: usize = 16;
 /// Most batches that are remembered of one key.
 const BATCHES_MAX: usize = 10_000;
 
@@ -93,6 +95,22 @@ fn prune(write: &WriteTransaction, key: &str) -> Result<(), LedgerError> {
     Ok(())
 }
 
+/// Refuses one more open batch of a key, where it or all together have as many as they may have.
+fn check_open(write: &WriteTransaction, key: &str) -> Result<(), LedgerError> {
+    let open = write.open_table(OPEN)?;
+    let mut of_key = 0usize;
+    for row in open.iter()? {
+        of_key = of_key.saturating_add(usize::from(row?.1.value() == key));
+    }
+    if of_key >= OPEN_OF_KEY_MAX {
+        return Err(LedgerError::OpenOfKey);
+    }
+    if open.len()? >= OPEN_MAX {
+        return Err(LedgerError::Open);
+    }
+    Ok(())
+}
+
 impl Ledger {
     /// So many new numbers; the first.
     pub(crate) fn new_numbers(&self, count: u64) -> Result<u64, LedgerError> {
@@ -103,10 +121,7 @@ impl Ledger {
     pub(crate) fn add_batch(&self, new: Batch) -> Result<Batch, LedgerError> {
         self.transact(|write, all| {
             files::check_room(write, &new.key, 2)?;
-            if write.open_table(OPEN)?.len()? >= OPEN_MAX {
-                let told = format!("{OPEN_MAX} batches are open already: try again when one is over");
-                return Err(LedgerError::Full(told));
-            }
+            check_open(write, &new.key)?;
             let number = all.numbers(3)?;
             let batch = Batch {
                 number,
@@ -257,31 +272,34 @@ impl Ledger {
         })
     }
 
-    /// Numbers of a batch's tasks that are not over.
-    pub(crate) fn open_tasks(&self, batch: &Batch) -> Result<Vec<u64>, LedgerError> {
-        let read = self.database.begin_read()?;
-        let inputs = read.open_table(INPUTS)?;
-        let (first, count) = batch.tasks;
-        let mut numbers = Vec::new();
-        for row in inputs.range(first..first.saturating_add(count))? {
-            numbers.push(row?.0.value());
-        }
-        Ok(numbers)
-    }
-
-    /// How many tasks are on the chain, or may be.
-    pub(crate) fn tasks_on_chain(&self) -> Result<usize, LedgerError> {
+    /// Numbers of a batch's tasks that are not over, and how far they are.
+    pub(crate) fn open_tasks(&self, batch: &Batch) -> Result<Vec<(u64, TaskState)>, LedgerError> {
         let read = self.database.begin_read()?;
         let (inputs, tasks) = (read.open_table(INPUTS)?, read.open_table(TASKS)?);
-        let mut count = 0usize;
+        let (first, count) = batch.tasks;
+        let mut open = Vec::new();
+        for row in inputs.range(first..first.saturating_add(count))? {
+            let number = row?.0.value();
+            let row = tasks.get(number)?.ok_or(LedgerError::NoCall)?;
+            let task: BatchTask = serde_json::from_slice(row.value())?;
+            open.push((number, task.state));
+        }
+        Ok(open)
+    }
+
+    /// Whose tasks are on the chain, or may be: a key for each.
+    pub(crate) fn keys_on_chain(&self) -> Result<Vec<String>, LedgerError> {
+        let read = self.database.begin_read()?;
+        let (inputs, tasks) = (read.open_table(INPUTS)?, read.open_table(TASKS)?);
+        let mut keys = Vec::new();
         for row in inputs.iter()? {
             let row = tasks.get(row?.0.value())?.ok_or(LedgerError::NoCall)?;
             let task: BatchTask = serde_json::from_slice(row.value())?;
             if task.state != TaskState::Waiting {
-                count = count.saturating_add(1);
+                keys.push(task.key);
             }
         }
-        Ok(count)
+        Ok(keys)
     }
 
     /// A task.

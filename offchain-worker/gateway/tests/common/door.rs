@@ -7,7 +7,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
@@ -22,6 +22,7 @@ use surety_gateway::{
 use surety_types::{
     input::{InputReader, Work},
     model::Operation,
+    speed::Requirements,
 };
 use tokio::{net::TcpListener, sync::Semaphore, task::JoinHandle};
 
@@ -58,6 +59,12 @@ pub struct Tasks {
     pub fails: bool,
     /// Tasks that somebody follows.
     pub followed: Arc<AtomicUsize>,
+    /// What the tasks asked of their providers.
+    pub required: Arc<Mutex<Vec<Requirements>>>,
+    /// Nobody is what is asked for, where anything is.
+    pub nobody: bool,
+    /// There is money for tasks of so many units.
+    pub affords: u32,
     /// A task cannot be withdrawn so many times, for now.
     pub not_yet: AtomicUsize,
 }
@@ -71,6 +78,9 @@ impl Tasks {
             over: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             fails: false,
             followed: Arc::default(),
+            required: Arc::default(),
+            nobody: false,
+            affords: u32::MAX,
             not_yet: AtomicUsize::new(0),
         }
     }
@@ -106,6 +116,13 @@ impl BatchRunner for Tasks {
         [("talker", true), ("embedder", false)].map(model).into()
     }
 
+    async fn check_providers(&self, asked: &Requirements) -> Result<(), RunnerError> {
+        match self.nobody && *asked != Requirements::default() {
+            true => Err(RunnerError::Refused("of 3 providers none is there".into())),
+            false => Ok(()),
+        }
+    }
+
     async fn quote(&self, _: u64, _: &str, work: &Work) -> Result<Quoted, RunnerError> {
         Ok(Quoted {
             cap: u128::from(work.units_max) * 10,
@@ -115,6 +132,10 @@ impl BatchRunner for Tasks {
 
     async fn post(&self, posting: &Posting) -> Result<u64, RunnerError> {
         self.die(Dies::BeforePost);
+        if posting.work.units_max > self.affords {
+            return Err(RunnerError::Later("too little money".into()));
+        }
+        self.required.lock().unwrap().push(posting.requirements);
         let task = self.posted().len();
         let mut chain = OpenOptions::new()
             .create(true)
@@ -209,6 +230,8 @@ pub fn settings(without_key: Option<KeyTerms>, window: Duration) -> Settings {
         without_key,
         calls: 4,
         connections: 16,
+        connections_per_address: 32,
+        proxies: Vec::new(),
         time: Duration::from_secs(60),
         token_time: Duration::from_secs(20),
         proof_time: Duration::from_secs(15),
@@ -277,8 +300,18 @@ impl Door {
     }
 
     pub async fn create(&self, key: &str, file: &str, endpoint: &str) -> (u16, Value) {
+        self.create_saying(key, file, endpoint, json!({"a": "b"})).await
+    }
+
+    pub async fn create_saying(
+        &self,
+        key: &str,
+        file: &str,
+        endpoint: &str,
+        metadata: Value,
+    ) -> (u16, Value) {
         let body = json!({
-            "input_file_id": file, "endpoint": endpoint, "completion_window": "24h", "metadata": {"a": "b"},
+            "input_file_id": file, "endpoint": endpoint, "completion_window": "24h", "metadata": metadata,
         });
         let (status, _, body) = asked(self.address, "POST /v1/batches", key, &body.to_string()).await;
         (status, serde_json::from_str(&body).unwrap())

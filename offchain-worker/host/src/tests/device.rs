@@ -10,12 +10,15 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use emulator::{Emulator, Order, Piece};
 use surety_chain_client::Call;
 use surety_cuda::{Argument, Error, GpuBackend, NoLanding, Product, Shape};
-use surety_engine::{Device, Devices, Engine, Event, Job, Outcome, exact::ExactLlama};
+use surety_engine::{
+    Device, Devices, Engine, EnginePool, Event, Job, Outcome, PoolConfig, exact::ExactLlama,
+};
 use surety_types::{model::Operation, task::ResultClaim};
 
 use super::{
@@ -25,6 +28,7 @@ use super::{
     tiny,
     world::World,
 };
+use crate::Pauses;
 
 /// It is gone once it is told so.
 #[derive(Debug)]
@@ -139,4 +143,17 @@ async fn a_task_goes_on_where_a_device_has_vanished() {
     assert_eq!(used, [false, true]);
     provider.stop().await;
     assert_eq!(commits(&world).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_for_a_device_concerns_vectors_and_no_tokens_which_the_processor_makes() {
+    let sizes = PoolConfig { threads: 1, queue: 4 };
+    let pool = Arc::new(EnginePool::on(sizes, two().0).unwrap());
+    let pauses = Pauses::new(&pool);
+    pauses.note(None);
+    let pause = pauses.begin(Duration::from_secs(600)).await.unwrap();
+    assert!(pauses.concerns(Operation::Embed));
+    assert!(!pauses.concerns(Operation::Generate));
+    drop(pause);
+    assert!(!pauses.concerns(Operation::Embed));
 }

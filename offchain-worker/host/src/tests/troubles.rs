@@ -300,12 +300,14 @@ async fn what_cannot_be_read_is_looked_after_again_and_the_rest_meanwhile() {
     world.chain.change(|state| state.unreadable_funds = true);
     world.chain.finalize();
     let (sender, mut events) = mpsc::channel(16);
-    let upkeep = tokio::spawn(upkeep::see_to(Arc::new(world.tools()), sender));
+    let upkeep = tokio::spawn(upkeep::see_to(Arc::new(world.tools()), true, sender));
+    let unmeasured = Event::Benchmarked { measured: None };
+    assert_eq!(events.recv().await, Some(unmeasured));
+    let nowhere = Event::Declared { region: None };
+    assert_eq!(events.recv().await, Some(nowhere));
     for _ in 0..2 {
         assert_eq!(events.recv().await, Some(Event::Stake { free: 1000 }));
         assert_eq!(events.recv().await, Some(Event::Barred { until: None }));
-        let unmeasured = Event::Benchmarked { measured: None };
-        assert_eq!(events.recv().await, Some(unmeasured));
         assert_eq!(events.recv().await, Some(Event::CommitWindow { seconds: 600 }));
         assert_eq!(
             events.recv().await,

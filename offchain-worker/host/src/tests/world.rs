@@ -1,5 +1,6 @@
 //! A chain, a client, a rival and a provider, all in memory; only the journal is on disk.
 
+mod neighbour;
 mod served;
 mod verifier;
 
@@ -23,7 +24,9 @@ use surety_types::{
     ContentHash, TaskId,
     model::Operation,
     multiaddr::Endpoint,
-    provider::Provider as ProviderRecord,
+    provider::{DeviceProfile, Provider as ProviderRecord},
+    region::Region,
+    speed::Requirements,
     stake::Role,
     task::{MemberProgress, TaskSpec},
 };
@@ -31,7 +34,9 @@ use surety_worker_core::{Config, LARGEST_DEMAND, PriceList, Provider, Rate, Reco
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
 use super::engine::Puppet;
-use crate::{Audits, Beside, Core, Engines, Host, Registration, Speeds, Tools, Traces, Vitals, machine};
+use crate::{
+    Audits, Beside, Core, Engines, Host, Kept, Registration, Speeds, Tools, Traces, Vitals, machine,
+};
 
 /// The most that calls are tipped with.
 pub const TIP_MAX: u128 = 800;
@@ -59,9 +64,13 @@ pub struct World {
     client: Signer,
     engine: Arc<Puppet>,
     served: OnceLock<Arc<dyn Engine>>,
+    /// Where the provider says that it is, from its next start on.
+    region: Mutex<Option<Region>>,
     /// The running provider's.
     journal: Mutex<Weak<Journal>>,
     vitals: Mutex<Option<Arc<Vitals>>>,
+    /// What the provider's parts keep of its money.
+    pub kept: Kept,
     dir: tempfile::TempDir,
 }
 
@@ -85,8 +94,10 @@ impl World {
             client: Signer::from_uri("//Client").unwrap(),
             engine: Arc::default(),
             served: OnceLock::new(),
+            region: Mutex::default(),
             journal: Mutex::default(),
             vitals: Mutex::default(),
+            kept: Kept::default(),
             dir: tempfile::tempdir().unwrap(),
         };
         let client = Arc::new(world.client.account().clone());
@@ -223,11 +234,20 @@ impl World {
         let gate = Gate::of_provider(tools.chain.clone(), tools.stash.clone(), tools.outputs.clone());
         self.provider_plane.set_gate(Arc::new(gate));
         *self.vitals.lock().unwrap() = Some(tools.vitals.clone());
+        let device = DeviceProfile {
+            region: *self.region.lock().unwrap(),
+            ..machine::profile(1)
+        };
         let beside = Beside::Heartbeat(Registration {
-            device: machine::profile(1),
+            device,
             endpoints: vec![endpoint("provider")].try_into().unwrap(),
         });
         Host::new(tools, beside, core, log, records)
+    }
+
+    /// Says where the provider is, from its next start on.
+    pub fn say_region(&self, letters: &str) {
+        *self.region.lock().unwrap() = letters.parse().ok();
     }
 
     /// What a provider works with.
@@ -244,6 +264,7 @@ impl World {
             audits: Audits::default(),
             outputs: Arc::default(),
             tip_max: TIP_MAX,
+            kept: self.kept.clone(),
             vitals,
         }
     }
@@ -263,6 +284,16 @@ impl World {
     }
 
     pub async fn post_for(&self, operation: Operation, input: &[u8]) -> TaskId {
+        self.post_requiring((operation, input), Requirements::default())
+            .await
+    }
+
+    /// Posts a task for providers that are what is asked for.
+    pub async fn post_requiring(
+        &self,
+        (operation, input): (Operation, &[u8]),
+        requirements: Requirements,
+    ) -> TaskId {
         let hash = self
             .client_plane
             .publish(Bytes::copy_from_slice(input))
@@ -277,7 +308,7 @@ impl World {
             redundancy: 1,
             sources: vec![endpoint("client")].try_into().unwrap(),
             security: Default::default(),
-            requirements: Default::default(),
+            requirements,
         };
         let call = Call::PostTask { spec, cap: 1000 };
         let posted = self

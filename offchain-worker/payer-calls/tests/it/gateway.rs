@@ -8,7 +8,10 @@ use surety_gateway::{
     RunnerError, Settings,
 };
 use surety_payer_calls::Providers;
-use surety_types::input::{IdBounds, Work};
+use surety_types::{
+    input::{IdBounds, Work},
+    speed::Requirements,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -49,6 +52,10 @@ struct NoTasks;
 impl BatchRunner for NoTasks {
     fn models(&self) -> Vec<BatchModel> {
         Vec::new()
+    }
+
+    async fn check_providers(&self, _: &Requirements) -> Result<(), RunnerError> {
+        Ok(())
     }
 
     async fn quote(&self, _: u64, _: &str, _: &Work) -> Result<Quoted, RunnerError> {
@@ -96,6 +103,8 @@ async fn serving(payer: Providers, home: &Path) -> (SocketAddr, Arc<Ledger>) {
         without_key: Some(terms),
         calls: 4,
         connections: 16,
+        connections_per_address: 16,
+        proxies: Vec::new(),
         time: Duration::from_secs(60),
         token_time: Duration::from_secs(20),
         proof_time: Duration::from_secs(15),

@@ -220,7 +220,7 @@ async fn what_was_signed_over_a_channel_that_is_given_back_is_demanded_at_once()
     world.chain.change(|state| {
         let until = state.clock + 5_000;
         let channel = state.channels.open.get_mut(&receipt.channel).unwrap();
-        channel.purse.give_back(until);
+        channel.purse.give_back(until, 0);
     });
     assert_eq!(demanded(&world).await, (receipt.channel, receipt.nonce));
 }

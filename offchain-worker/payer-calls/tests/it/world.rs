@@ -119,6 +119,7 @@ impl World {
             kind: DeviceKind::Cpu,
             cores: 1,
             memory_mib: 1,
+            region: None,
         };
         let registered = Registered {
             device,
@@ -322,6 +323,7 @@ fn standing(stash: &AccountId, agent: &AccountId) -> StandingView {
         since_channel: 0,
         since_batch: 0,
         needed_lock: Some(0),
+        is_leaving: false,
     }
 }
 

@@ -14,6 +14,8 @@ mod defense;
 mod held_back;
 mod holds;
 mod lives;
+mod money;
+mod pauses;
 mod places;
 mod shown;
 mod silent;

@@ -89,7 +89,7 @@ async fn whoever_says_all_that_receipts_say_is_shown_where_they_are() {
 }
 
 /// Of an answer that is over the statement of its first words.
-async fn beginning(world: &World, client: &Client) -> SignedChunkStatement<AccountId> {
+pub async fn beginning(world: &World, client: &Client) -> SignedChunkStatement<AccountId> {
     let mut call = client.ask(world.text(5, 5, 60, 8)).await;
     while call.said.is_empty() {
         assert!(client.hear(&mut call).await);

@@ -45,3 +45,24 @@ async fn a_channel_over_which_nothing_is_asked_is_given_back_once_deposits_are_b
     assert_eq!(sent.count(), 1);
     process.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_leaves_gives_back_what_nothing_is_asked_over_however_little_it_is() {
+    let mut world = World::new(&[]).await;
+    world.config.silent_blocks = 20;
+    let process = world.start().await;
+    let client = world.client(&process).await;
+    let channel = world.channel;
+    let call = client.finish(client.ask(world.text(1, 5, 20, 8)).await).await;
+    let price = call.receipt.unwrap().statement.price;
+    world.submit(&world.stash, Call::Stand { lock: 0, cap: 0 }).await;
+    let mut rounds = 0;
+    while purse(&world, channel).closing.is_none() {
+        assert!(rounds < 50, "nothing is given back");
+        rounds += 1;
+        world.settled().await;
+    }
+    let given = purse(&world, channel);
+    assert_eq!((given.paid, given.deposit), (price, price));
+    process.stop().await;
+}

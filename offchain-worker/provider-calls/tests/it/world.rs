@@ -1,6 +1,10 @@
 //! A provider that stands on a chain in memory, with engines that are real and small.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use surety_chain_client::{
     AccountId, Call, Chain, DemandView, FakeChain, FakeDemand, FakeState, Funds, Signer, Until,
@@ -15,7 +19,7 @@ use surety_journal::CallStore;
 use surety_models::Form;
 use surety_proofs::SegmentOpening;
 use surety_provider_calls::{
-    CallsConfig, CallsError, Line, Metrics, Models, Owed, Parts, Registry, facts, run,
+    CallsConfig, CallsError, Fees, Line, Metrics, Models, Owed, Parts, Registry, facts, run,
 };
 use surety_types::{
     ModelId,
@@ -36,6 +40,14 @@ use crate::{
 
 pub const TOKEN: u128 = 10;
 pub const ITEM: u128 = 50;
+/// Calls cost nothing here.
+const NO_FEES: Fees = Fees {
+    show: 0,
+    demand: 0,
+    show_point: 0,
+    batch: 0,
+    part: 0,
+};
 const DEPOSIT: u128 = 1_000_000;
 const EXPIRY: u32 = 5_000;
 
@@ -54,6 +66,11 @@ pub struct World {
     pub encoder: Arc<ExactBert>,
     pub config: CallsConfig,
     pub takes_new: bool,
+    /// What stands aside for something else.
+    pub aside: Arc<Mutex<Vec<Operation>>>,
+    /// What is kept for something else, and for what is sold here.
+    pub kept_for_others: watch::Sender<Option<u128>>,
+    pub kept: watch::Sender<Option<u128>>,
     pub owed: watch::Sender<Option<Owed>>,
     home: tempfile::TempDir,
 }
@@ -151,9 +168,13 @@ impl World {
                 chunk_tokens_max: 16,
                 threads: 1,
                 memory_bytes_max: 1 << 28,
+                fees: NO_FEES,
                 ..CallsConfig::default()
             },
             takes_new: true,
+            aside: Arc::default(),
+            kept_for_others: watch::Sender::new(Some(0)),
+            kept: watch::Sender::new(None),
             owed: watch::Sender::new(None),
             home: tempfile::tempdir().unwrap(),
         };
@@ -197,6 +218,7 @@ impl World {
     /// Starts the provider.
     pub async fn start(&self) -> Process {
         let engines: [Arc<dyn Engine>; 2] = [self.decoder.clone(), self.encoder.clone()];
+        let aside = self.aside.clone();
         let parts = Parts {
             chain: Arc::new(self.chain.clone()),
             channels: Arc::new(self.chain.clone()),
@@ -207,6 +229,9 @@ impl World {
             config: self.config.clone(),
             metrics: Metrics::new(&Registry::new()).unwrap(),
             takes_new: self.takes_new,
+            stands_aside: Arc::new(move |operation| aside.lock().unwrap().contains(&operation)),
+            kept_for_others: self.kept_for_others.subscribe(),
+            kept: self.kept.clone(),
             owed: self.owed.clone(),
         };
         let (lines, taken) = mpsc::channel(4);

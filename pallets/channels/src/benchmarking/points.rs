@@ -78,6 +78,11 @@ pub(super) fn opened() -> PointsState {
     }
 }
 
+/// It was never opened.
+pub(super) const fn sealed() -> PointsState {
+    PointsState::Sealed(H256::zero())
+}
+
 /// A verifier with this agent may draw on the last of the provider's batches, which has one place left: after
 /// the block in which its stake came.
 pub(super) fn drawing<T: Config>(agent: &T::AccountId) -> T::AccountId {

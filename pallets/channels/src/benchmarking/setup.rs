@@ -12,8 +12,8 @@ use sp_core::H256;
 use sp_runtime::{FixedU128, traits::BlockNumberProvider};
 use surety_audit_economics::channels::SURE;
 use surety_channels::{
-    BatchNumber, BatchRoot, BatchWindow, ChannelId, Counted, Purse, Seasoned, Standing, Struck, Sums, Time,
-    view::Says, window::STRUCK_MAX,
+    BatchNumber, BatchRoot, BatchWindow, ChannelId, Counted, Demanded, Purse, Seasoned, Standing, Struck,
+    Sums, Time, view::Says, window::STRUCK_MAX,
 };
 use surety_types::{
     model::Operation,
@@ -23,9 +23,10 @@ use surety_types::{
 };
 
 use crate::{
-    BatchRecord, Batches, CHANNELS_MAX, Channel, Channels, Config, Convictions, DEMANDS_MAX, Demand, Demands,
-    NextChannel, OFFERS_MAX, Offer, Offers, PLACES_MAX, POOL_OFFERS_MAX, Pallet, Payer, Payers, Pool, PoolId,
-    Pools, Provider, SIGNERS_MAX, Standings, UNFINISHED_MAX, Wanted, asset,
+    BatchRecord, Batches, CHANNELS_MAX, Channel, Channels, ChannelsBy, ChannelsOf, Config, Convictions,
+    DEMANDS_MAX, Demand, Demands, NextChannel, OFFERS_MAX, Offer, Offers, PLACES_MAX, POOL_OFFERS_MAX,
+    Pallet, Payer, Payers, Pool, PoolId, Pools, Provider, SIGNERS_MAX, Standings, UNFINISHED_MAX, Wanted,
+    asset,
 };
 
 /// The channel of all benchmarks.
@@ -123,9 +124,12 @@ pub(super) fn channel<T: Config>(key: T::AccountId, expiry: Time) -> T::AccountI
         expiry,
         batch: 0,
         counted: Counted::new(0),
+        demanded: Demanded::default(),
         purse: Purse::new(CHANNEL, DEPOSIT, 0),
     };
     Channels::<T>::insert(CHANNEL, channel);
+    ChannelsOf::<T>::insert(stash::<T>(), CHANNEL, ());
+    ChannelsBy::<T>::insert(&payer, CHANNEL, ());
     NextChannel::<T>::put(CHANNEL + 1);
     let channels = CHANNELS_MAX;
     Payers::<T>::insert(&payer, Payer { channels });
@@ -183,6 +187,11 @@ pub(super) fn record<T: Config>(root: BatchRoot, until: Time) -> BatchRecord<Blo
         announce_until: until,
         announced: 0,
     }
+}
+
+/// All batches of the provider are final, and nothing of it is open.
+pub(super) fn finish<T: Config>() {
+    change::<T>(|provider| provider.unfinished = BoundedVec::new());
 }
 
 /// Commits as many batches as may be not final, all of which can be disputed until `until`.
@@ -260,14 +269,15 @@ pub(super) fn demand<T: Config>(
     wanted: impl IntoIterator<Item = Wanted>,
     until: Time,
 ) {
-    let price = T::DemandPrice::get();
     endow::<T>(by);
-    let demand = |wanted| {
+    let demand = |wanted: Wanted| {
+        let price = wanted.price(T::DemandPrice::get());
         assert_ok!(asset::put::<T>(by, price));
         Demand {
             wanted,
             by: by.clone(),
             price,
+            surplus: 0,
             until,
         }
     };
@@ -295,6 +305,8 @@ pub(super) fn of_many_channels<T: Config>() -> Vec<Wanted> {
     let wanted = |channel| {
         let mut copy = first.clone();
         copy.purse.channel = channel;
+        ChannelsOf::<T>::insert(&copy.payee, channel, ());
+        ChannelsBy::<T>::insert(&copy.payer, channel, ());
         Channels::<T>::insert(channel, copy);
         Wanted::Receipt {
             channel,

@@ -31,7 +31,7 @@ impl<T: Config> Pallet<T> {
         let provider = Self::standing(&statement.payee)?;
         // The provider has no batch with a price for that.
         ensure!(!statement.is_void(), Error::<T>::MayNotDemand);
-        let channel = Channels::<T>::get(statement.channel).ok_or(Error::<T>::NoChannel)?;
+        let mut channel = Channels::<T>::get(statement.channel).ok_or(Error::<T>::NoChannel)?;
         let is_of_it = channel.payee == statement.payee && provider.since.channel <= statement.channel;
         ensure!(is_of_it, Error::<T>::TooLate);
         let is_payer = by == channel.payer || by == channel.key;
@@ -55,9 +55,10 @@ impl<T: Config> Pallet<T> {
             says: Says::of(statement, &genesis),
             counted,
         };
-        let until = Self::demand((&statement.payee, &by), &[&by], wanted)?;
-        let held_until = until.saturating_add(T::SupplyWindow::get());
-        Channels::<T>::mutate_extant(statement.channel, |channel| channel.purse.demand(held_until));
+        let surplus = channel.demanded.demand(statement.nonce, T::DemandPrice::get());
+        let until = Self::demand((&statement.payee, &by), &[&by], (wanted, surplus))?;
+        channel.purse.demand(until.saturating_add(T::SupplyWindow::get()));
+        Channels::<T>::insert(statement.channel, channel);
         Ok(())
     }
 
@@ -80,21 +81,21 @@ impl<T: Config> Pallet<T> {
         record.window.disputes = record.window.disputes.saturating_add(1);
         Batches::<T>::insert(provider, batch, record);
         let wanted = Wanted::Point { batch, point };
-        Self::demand((provider, &verifier), &[&agent, &verifier], wanted)?;
+        Self::demand((provider, &verifier), &[&agent, &verifier], (wanted, 0))?;
         Ok(())
     }
 
-    /// Has the first pay the price that can. It is due at once, whatever the provider has open:
-    /// it signs no more than its cap has room for. Returns its last time.
+    /// Has the first pay the price, and `surplus` beside it, that can. It is due at once, whatever the
+    /// provider has open: it signs no more than its cap has room for. Returns its last time.
     fn demand(
         (provider, demander): (&T::AccountId, &T::AccountId),
         payers: &[&T::AccountId],
-        wanted: Wanted,
+        (wanted, surplus): (Wanted, u128),
     ) -> Result<Time, DispatchError> {
         let mut demands = Demands::<T>::get(provider, demander).unwrap_or_default();
         let is_known = demands.iter().any(|demand| demand.wanted.is_about_same(&wanted));
         ensure!(!is_known, Error::<T>::AlreadyDemanded);
-        let price = T::DemandPrice::get();
+        let price = wanted.price(T::DemandPrice::get()).saturating_add(surplus);
         let by = payers.iter().find(|payer| asset::can_put::<T>(payer, price));
         // Where none can, the first is told why.
         let by = by.or(payers.first()).ok_or(TokenError::FundsUnavailable)?;
@@ -105,6 +106,7 @@ impl<T: Config> Pallet<T> {
             wanted: wanted.clone(),
             by,
             price,
+            surplus,
             until,
         };
         demands.try_push(demand).map_err(|_| Error::<T>::TooManyDemands)?;
@@ -260,8 +262,13 @@ impl<T: Config> Pallet<T> {
         };
         ensure!(!shown.is_empty(), refusal);
         Self::keep_demands(provider, demander, left);
+        // What is shown once is paid once, whatever it meets.
+        let mut paid = Some(bytes);
         for demand in shown {
-            Self::meet(provider, demander, demand, Some(bytes));
+            let least = demand.price.saturating_sub(demand.surplus);
+            let borne = paid.take().map_or(0, |bytes| Wanted::borne(least, bytes));
+            let borne = borne.saturating_add(demand.surplus);
+            Self::meet(provider, demander, demand, Some(borne));
         }
         Ok(())
     }
@@ -287,16 +294,15 @@ impl<T: Config> Pallet<T> {
         Ok(shown.ok_or(Error::<T>::BadOpening)?.start)
     }
 
-    /// Ends a demand that is not kept any more. When it was shown, with so many bytes beside it, its provider
-    /// is paid for that, if its account can take it.
+    /// Ends a demand that is not kept any more. When it was shown its provider is paid this for it, if its
+    /// account can take that.
     fn meet(
         provider: &T::AccountId,
         demander: &T::AccountId,
         demand: Demand<T::AccountId>,
-        shown: Option<u32>,
+        shown: Option<u128>,
     ) {
-        let borne = shown.map_or(0, |bytes| Wanted::borne(demand.price, bytes));
-        asset::pay_out_price::<T>(provider, borne, &demand.by, demand.price);
+        asset::pay_out_price::<T>(provider, shown.unwrap_or(0), &demand.by, demand.price);
         Standings::<T>::mutate_extant(provider, |provider| {
             provider.demands = provider.demands.saturating_sub(1);
         });

@@ -29,8 +29,9 @@ impl<T: Config> Pallet<T> {
         ensure!(provider.lock > 0, Error::<T>::NotStanding);
         ensure!(!T::Jail::is_jailed(&stash), Error::<T>::InJail);
         // Who offers nothing new takes 0 places.
-        let is_present = places == 0 || Self::stands_by_present_terms(&provider);
-        ensure!(is_present, Error::<T>::OldTerms);
+        if places > 0 {
+            Self::ensure_takes_new(&provider)?;
+        }
         ensure!(places <= PLACES_MAX, Error::<T>::TooManyPlaces);
         let (model, operation) = pool;
         let known = Offers::<T>::get(&stash, pool);
@@ -122,6 +123,35 @@ impl<T: Config> Pallet<T> {
             Self::end_offer(stash, pool, &offer);
         }
         (provider.offers, provider.places) = (0, 0);
+    }
+
+    /// Has all offers of a provider that leaves no places any more: what it has said of them moves no price.
+    pub(crate) fn empty_offers(stash: &T::AccountId, provider: &mut Provider<T::AccountId>) {
+        let offers: Vec<_> = Offers::<T>::iter_prefix(stash).collect();
+        let mut places: u32 = 0;
+        for (id, offer) in offers {
+            Self::change_pool(id, |pool| {
+                pool.places = changed(pool.places, offer.places, 0);
+                pool.busy = changed(pool.busy, offer.busy, 0);
+            });
+            let empty = Offer {
+                places: 0,
+                busy: 0,
+                ..offer
+            };
+            places = places.saturating_add(empty.covered());
+            Offers::<T>::insert(stash, id, empty);
+            let (model, operation) = id;
+            Self::deposit_event(Event::Offered {
+                provider: stash.clone(),
+                model,
+                operation,
+                unit_price: empty.unit_price,
+                places: 0,
+                region: empty.region,
+            });
+        }
+        provider.places = places;
     }
 
     fn end_offer(stash: &T::AccountId, pool: PoolId, offer: &Offer) {

@@ -2,10 +2,11 @@
 
 use frame_support::{ensure, traits::Get};
 use sp_runtime::{ArithmeticError, DispatchError, DispatchResult};
-use surety_channels::{ChannelId, Counted, Purse, Time};
+use surety_channels::{ChannelId, Counted, Demanded, Purse, Time};
 
 use crate::{
-    CHANNELS_MAX, Channel, Channels, Config, Error, Event, NextChannel, Pallet, Payers, Standings, asset,
+    CHANNELS_MAX, Channel, Channels, ChannelsBy, ChannelsOf, Config, Error, Event, NextChannel,
+    PAYEE_CHANNELS_MAX, Pallet, Payers, Standings, asset,
 };
 
 impl<T: Config> Pallet<T> {
@@ -21,15 +22,12 @@ impl<T: Config> Pallet<T> {
         Self::check_expiry(expiry, Self::now())?;
         let mut provider = Standings::<T>::get(&payee).ok_or(Error::<T>::NotStanding)?;
         ensure!(provider.lock > 0, Error::<T>::NotStanding);
-        let is_present = Self::stands_by_present_terms(&provider);
-        ensure!(is_present, Error::<T>::OldTerms);
+        Self::ensure_takes_new(&provider)?;
+        ensure!(provider.channels < PAYEE_CHANNELS_MAX, Error::<T>::PayeeFull);
         let mut of_payer = Payers::<T>::get(&payer);
         ensure!(of_payer.channels < CHANNELS_MAX, Error::<T>::TooManyChannels);
         of_payer.channels = of_payer.channels.saturating_add(1);
-        provider.channels = provider
-            .channels
-            .checked_add(1)
-            .ok_or(ArithmeticError::Overflow)?;
+        provider.channels = provider.channels.saturating_add(1);
         let id = NextChannel::<T>::get();
         NextChannel::<T>::put(id.checked_add(1).ok_or(ArithmeticError::Overflow)?);
         asset::put::<T>(&payer, deposit)?;
@@ -40,9 +38,12 @@ impl<T: Config> Pallet<T> {
             expiry,
             batch: provider.next,
             counted: Counted::new(provider.next),
+            demanded: Demanded::default(),
             purse: Purse::new(id, deposit, Self::now()),
         };
         Channels::<T>::insert(id, channel);
+        ChannelsOf::<T>::insert(&payee, id, ());
+        ChannelsBy::<T>::insert(&payer, id, ());
         Payers::<T>::insert(&payer, of_payer);
         Standings::<T>::insert(&payee, provider);
         Self::deposit_event(Event::Opened {
@@ -57,8 +58,7 @@ impl<T: Config> Pallet<T> {
         let mut channel = Self::own_channel(&payer, id)?;
         let provider = Standings::<T>::get(&channel.payee).ok_or(Error::<T>::NotStanding)?;
         ensure!(provider.since.pays(id), Error::<T>::NotStanding);
-        let is_present = Self::stands_by_present_terms(&provider);
-        ensure!(is_present, Error::<T>::OldTerms);
+        Self::ensure_takes_new(&provider)?;
         let topped_up = channel.purse.top_up(amount, Self::now(), T::SupplyWindow::get());
         topped_up.map_err(|_| Error::<T>::Closing)?;
         asset::put::<T>(&payer, amount)?;
@@ -74,8 +74,7 @@ impl<T: Config> Pallet<T> {
         // One from before a fault pays nothing.
         let provider = Standings::<T>::get(&channel.payee).ok_or(Error::<T>::NotStanding)?;
         ensure!(provider.since.pays(id), Error::<T>::NotStanding);
-        let is_present = Self::stands_by_present_terms(&provider);
-        ensure!(is_present, Error::<T>::OldTerms);
+        Self::ensure_takes_new(&provider)?;
         channel.expiry = expiry;
         Channels::<T>::insert(id, channel);
         Self::deposit_event(Event::Changed { channel: id });
@@ -88,7 +87,7 @@ impl<T: Config> Pallet<T> {
         channel.purse.close(until);
         let is_void = Standings::<T>::get(&channel.payee).is_some_and(|payee| !payee.since.pays(id));
         let refund = match is_void {
-            true => asset::pay_back::<T>(&payer, channel.purse.give_back(until))?,
+            true => asset::pay_back::<T>(&payer, channel.purse.give_back(until, 0))?,
             false => 0,
         };
         let until = channel.purse.closing.unwrap_or_default();
@@ -104,9 +103,9 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_close_agreed(who: T::AccountId, id: ChannelId) -> DispatchResult {
         let mut channel = Channels::<T>::get(id).ok_or(Error::<T>::NoChannel)?;
         Self::ensure_payee(&who, &channel.payee)?;
-        let refund = channel
-            .purse
-            .give_back(Self::now().saturating_add(T::ClosingPeriod::get()));
+        let until = Self::now().saturating_add(T::ClosingPeriod::get());
+        // Whoever is paid by itself would have its record here for the fee otherwise.
+        let refund = channel.purse.give_back(until, T::MinDeposit::get());
         let refund = asset::pay_back::<T>(&channel.payer, refund)?;
         let until = channel.purse.last(channel.expiry);
         Channels::<T>::insert(id, channel);
@@ -125,6 +124,8 @@ impl<T: Config> Pallet<T> {
         let refund = refund.ok_or(Error::<T>::NotOver)?;
         let refund = asset::pay_back::<T>(&channel.payer, refund)?;
         Channels::<T>::remove(id);
+        ChannelsOf::<T>::remove(&channel.payee, id);
+        ChannelsBy::<T>::remove(&channel.payer, id);
         Payers::<T>::mutate_exists(&channel.payer, |payer| {
             let mut left = payer.take().unwrap_or_default();
             left.channels = left.channels.saturating_sub(1);

@@ -42,7 +42,7 @@ use crate::{
 /// keeps.
 const ENTROPY_BLOCKS: u32 = 200;
 
-/// Audits of one old batch that a commitment ends at most.
+/// Audits of one old batch that a commitment, or a step of the sweep, ends at most.
 const ENDED: usize = 4;
 
 impl<T: Config> Pallet<T> {
@@ -291,6 +291,11 @@ impl<T: Config> Pallet<T> {
         let refutable = until.saturating_add(T::RefuteWindow::get());
         let is_over = record.window.is_final(Self::now()) && refutable < Self::now();
         ensure!(is_over, Error::<T>::WrongTime);
+        // Levies pay for points in the mean: who comes when there are few is not to get less for good. But
+        // its bond, and its provider's lock, are not kept for long by that.
+        let is_awaited = Self::now() <= refutable.saturating_add(T::ClosingPeriod::get());
+        let is_there = Self::pay_for(&audit) <= Self::levies();
+        ensure!(is_there || !is_awaited, Error::<T>::PotLacksPay);
         Self::end_audit(provider, batch, verifier.clone(), &audit);
         Self::count_ended(provider);
         Ok(())
@@ -315,16 +320,28 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Pays an audit that was opened, and takes the bond of one that was not.
+    /// What an audit is paid, in plancks: nothing that was not opened is.
+    fn pay_for(audit: &PointsAudit) -> u128 {
+        let each = T::Pay::get().point(T::PointCost::get());
+        match audit.state {
+            PointsState::Opened { .. } => each.saturating_mul(audit.points().into()),
+            PointsState::Sealed(_) => 0,
+        }
+    }
+
+    /// What there is of levies, in plancks.
+    fn levies() -> u128 {
+        T::Currency::reducible_balance(&T::LevyPot::get(), Preservation::Preserve, Fortitude::Polite)
+    }
+
+    /// Pays an audit that was opened, as far as there are levies, and takes the bond of one that was not.
     fn end_audit(provider: &T::AccountId, batch: BatchNumber, verifier: T::AccountId, audit: &PointsAudit) {
         Self::remove_audit(provider, batch, &verifier);
         let mut paid = 0;
         if matches!(audit.state, PointsState::Opened { .. }) {
             T::Stake::unlock(&verifier, audit.bond);
+            let pay = Self::pay_for(audit).min(Self::levies());
             let pot = T::LevyPot::get();
-            let each = T::Pay::get().point(T::PointCost::get());
-            let there = T::Currency::reducible_balance(&pot, Preservation::Preserve, Fortitude::Polite);
-            let pay = each.saturating_mul(audit.points().into()).min(there);
             if T::Currency::transfer(&pot, &verifier, pay, Preservation::Preserve).is_ok() {
                 paid = pay;
             }

@@ -21,7 +21,8 @@ use crate::{
     BatchRecord, Batches, Config, Error, Event, Pallet, Provider, Since, Standings, calls::disputes::FROZEN,
 };
 
-/// Batches that a commitment removes at most: more than it adds, so that what is over goes away.
+/// Batches that a commitment, or a step of the sweep, removes at most: more than a commitment adds, so that
+/// what is over goes away.
 const PRUNED: u32 = 2;
 
 impl<T: Config> Pallet<T> {
@@ -46,10 +47,21 @@ impl<T: Config> Pallet<T> {
         needed.is_some_and(|needed| needed <= provider.lock)
     }
 
+    /// Whether a provider takes channels, and more for those that there are.
+    pub(crate) fn ensure_takes_new(provider: &Provider<T::AccountId>) -> DispatchResult {
+        ensure!(!provider.is_leaving, Error::<T>::Leaving);
+        let is_present = Self::stands_by_present_terms(provider);
+        ensure!(is_present, Error::<T>::OldTerms);
+        Ok(())
+    }
+
     pub(crate) fn do_stand(stash: T::AccountId, lock: u128, cap: u128) -> DispatchResult {
         let mut provider = Standings::<T>::get(&stash).unwrap_or_else(Provider::new);
         ensure!(lock > 0 || provider.lock > 0, Error::<T>::NotStanding);
         Self::finish_batches(&stash, &mut provider);
+        if lock == 0 && provider.is_in_use() {
+            return Self::leave(stash, provider);
+        }
         let cap = if lock > 0 { cap } else { 0 };
         let is_less = lock < provider.lock || cap < provider.standing.cap;
         ensure!(!(provider.is_in_use() && is_less), Error::<T>::InUse);
@@ -68,6 +80,7 @@ impl<T: Config> Pallet<T> {
         }
         provider.lock = lock;
         provider.standing.cap = cap;
+        provider.is_leaving = false;
         if lock == 0 {
             provider.signers = BoundedVec::new();
         }
@@ -81,6 +94,17 @@ impl<T: Config> Pallet<T> {
             provider: stash,
             lock,
         });
+        Ok(())
+    }
+
+    /// Keeps the lock until all is over that it is for, and everything new away: others could keep it for
+    /// ever otherwise, one channel after the other.
+    fn leave(stash: T::AccountId, mut provider: Provider<T::AccountId>) -> DispatchResult {
+        ensure!(!provider.is_leaving, Error::<T>::InUse);
+        provider.is_leaving = true;
+        Self::empty_offers(&stash, &mut provider);
+        Standings::<T>::insert(&stash, provider);
+        Self::deposit_event(Event::Leaves { provider: stash });
         Ok(())
     }
 
@@ -181,18 +205,16 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Removes batches whose time to be redeemed from is over.
-    fn prune(stash: &T::AccountId, provider: &mut Provider<T::AccountId>) {
+    pub(crate) fn prune(stash: &T::AccountId, provider: &mut Provider<T::AccountId>) {
         for _ in 0..PRUNED {
-            if provider.oldest >= provider.first_unfinished() {
-                return;
-            }
             let Some(BatchRecord {
                 window, announced, ..
             }) = Batches::<T>::get(stash, provider.oldest)
             else {
                 return;
             };
-            if window.until.saturating_add(T::RedeemBy::get()) >= Self::now() {
+            let is_kept = window.until.saturating_add(T::RedeemBy::get()) >= Self::now();
+            if is_kept || !window.is_final(Self::now()) {
                 return;
             }
             if announced > 0 {
@@ -201,6 +223,11 @@ impl<T: Config> Pallet<T> {
                 return;
             }
             Batches::<T>::remove(stash, provider.oldest);
+            // Nobody has looked since it became final.
+            if provider.unfinished.first() == Some(&provider.oldest) {
+                provider.unfinished.remove(0);
+                provider.standing.finish(window.root.sums.price);
+            }
             provider.oldest = provider.oldest.saturating_add(1);
         }
     }

@@ -113,6 +113,7 @@ impl<T: Config> Pallet<T> {
         Self::end_offers(stash, &mut provider);
         let lock = core::mem::take(&mut provider.lock);
         provider.standing.cap = 0;
+        provider.is_leaving = false;
         provider.signers = BoundedVec::new();
         provider.since = Since {
             channel: NextChannel::<T>::get(),

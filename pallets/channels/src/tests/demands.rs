@@ -321,7 +321,8 @@ fn what_is_demanded_keeps_the_provider_behind_its_offer() {
         let channel = open(5 * SURE);
         assert_ok!(demand_receipt(payer(), receipt(channel, 0, true)));
         assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
-        assert_noop!(ChannelsPallet::stand(signed(stash()), 0, 0), Error::<Test>::InUse);
+        assert_ok!(ChannelsPallet::stand(signed(stash()), 0, 0));
+        assert_eq!(lock(), LOCK);
         pass(SUPPLY + 1);
         end_as_withheld(payer());
     });
@@ -375,7 +376,7 @@ fn a_verifier_demands_all_its_points_at_once_and_one_showing_meets_those_in_one_
         let two = committed(&all[1..]);
         let counts = [one.0, two.0].map(|number| points(number).len() as u32);
         assert!(counts.iter().all(|count| *count > 1), "{counts:?}");
-        let before = whole(&verifier_agent());
+        let (before, stood) = (whole(&verifier_agent()), free(&stash()));
         for (made, count) in [&one, &two].into_iter().zip(counts) {
             for place in 0..count {
                 assert_ok!(demand_point(made.0, place));
@@ -391,11 +392,13 @@ fn a_verifier_demands_all_its_points_at_once_and_one_showing_meets_those_in_one_
         assert_eq!(view.len(), owed as usize);
         assert_ok!(show_point(&one, &all[0]));
         assert_eq!(standing().demands, counts[1]);
-        let open = u128::from(counts[0]) * 500 + u128::from(counts[1]) * 1_000;
+        // A point costs twice what a receipt does, and what is shown once is paid once.
+        let (price, open) = (2 * DemandPrice::get(), u128::from(counts[1]));
         assert_eq!(
             (whole(&verifier_agent()), in_pot() - held()),
-            (before - open, u128::from(counts[1]) * 1_000)
+            (before - price / 2 - open * price, open * price)
         );
+        assert_eq!(free(&stash()) - stood, price / 2);
         assert_noop!(show_point(&one, &all[0]), Error::<Test>::NotDemanded);
         // What was not shown of the other is withheld, and all of it is over with that.
         pass(SUPPLY + 1);

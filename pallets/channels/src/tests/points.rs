@@ -127,6 +127,67 @@ fn who_computed_its_points_gets_its_bond_back_and_is_paid_for_each() {
     });
 }
 
+/// A verifier's audit is over, and a planck of its pay is missing in the pot. Returns the batch and the pay.
+fn underpaid() -> (BatchNumber, u128) {
+    let channel = open(5 * SURE);
+    let (number, _) = committed(&receipt(channel, Operation::Generate));
+    let found = seal_all(number, TRACE);
+    pass(ANNOUNCE + 1);
+    assert_ok!(open_points(number, &found));
+    pass(WINDOW + REFUTE);
+    let pay = found.len() as u128 * SURE / 80;
+    let more = free(&Pot::get()) - ExistentialDeposit::get() - pay + 1;
+    assert_ok!(Balances::transfer_allow_death(
+        signed(Pot::get()),
+        reporter(),
+        more
+    ));
+    (number, pay)
+}
+
+#[test]
+fn who_ends_an_audit_while_levies_are_few_takes_nothing_from_its_verifier() {
+    run(|| {
+        let (number, pay) = underpaid();
+        let before = free(&verifier());
+        assert_noop!(end(number), Error::<Test>::PotLacksPay);
+        assert_ok!(Balances::transfer_allow_death(signed(reporter()), Pot::get(), 1));
+        assert_ok!(end(number));
+        assert_eq!(free(&verifier()) - before, pay);
+    });
+}
+
+#[test]
+fn who_is_to_be_paid_waits_for_levies_for_a_closing_period_at_most() {
+    run(|| {
+        let (number, pay) = underpaid();
+        let before = free(&verifier());
+        let record = Batches::<Test>::get(stash(), number).expect("committed");
+        pass(record.window.until + REFUTE + CLOSING - ChannelsPallet::time());
+        assert_noop!(end(number), Error::<Test>::PotLacksPay);
+        pass(1);
+        assert_ok!(end(number));
+        assert_eq!(free(&verifier()) - before, pay - 1);
+        assert_ok!(Staking::unbond(signed(verifier()), 200 * SURE));
+        // Nor does its provider.
+        assert_eq!(Standings::<Test>::get(stash()).map(|of| of.audits), Some(0));
+    });
+}
+
+#[test]
+fn an_audit_that_nobody_ends_is_paid_what_there_is_when_its_batch_goes() {
+    run(|| {
+        let (_, pay) = underpaid();
+        let before = free(&verifier());
+        pass(REDEEM_BY - 2 * WINDOW);
+        assert_eq!(free(&verifier()), before);
+        pass(WINDOW + 6);
+        assert_eq!(free(&verifier()) - before, pay - 1);
+        assert_ok!(Staking::unbond(signed(verifier()), 200 * SURE));
+        assert_eq!(Batches::<Test>::iter().count(), 0);
+    });
+}
+
 #[test]
 fn nobody_announces_what_it_has_not_drawn_or_too_late_or_with_stake_that_is_too_new() {
     run(|| {

@@ -1,21 +1,11 @@
-//! Where deposits are, and how they came there.
+//! Where deposits are.
 
-use frame_support::{
-    storage::unhashed,
-    traits::{
-        GetStorageVersion, LockableCurrency, OnRuntimeUpgrade, StorageVersion, WithdrawReasons,
-        fungible::{InspectHold, Mutate, MutateHold},
-    },
-};
+use frame_support::traits::{LockableCurrency, WithdrawReasons, fungible::Mutate};
 use sp_runtime::TokenError;
 
 use super::{
     demands::{committed, demand_receipt, end_as_withheld, receipt, show_receipt},
     *,
-};
-use crate::{
-    NextChannel, Pallet, Payer, Payers,
-    migrations::{DepositsIntoPot, OldChannel, OldDemand, OldPurse, OldWanted},
 };
 
 fn try_open(deposit: u128) -> sp_runtime::DispatchResult {
@@ -43,7 +33,7 @@ fn what_is_frozen_is_not_deposited() {
         assert_eq!((whole(&payer()), in_pot()), (START - 2 * SURE, 2 * SURE));
         // What comes back is as free as it was.
         assert_ok!(ChannelsPallet::close_agreed(signed(agent()), 0));
-        assert_ok!(try_open(2 * SURE));
+        assert_ok!(try_open(2 * SURE - MinDeposit::get()));
     });
 }
 
@@ -70,18 +60,21 @@ fn a_channel_outlives_its_payers_account_and_ends_all_the_same() {
         redeem_and_wait(channel, price, &batches);
         let issued = Balances::total_issuance();
         assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        pass(CLOSING + 3);
         assert_eq!(issued - Balances::total_issuance(), less_than_an_account);
         let mut refunds = System::events()
             .into_iter()
             .filter_map(|record| match record.event {
-                RuntimeEvent::ChannelsPallet(crate::Event::ClosedByPayee { refund, .. }) => Some(refund),
+                RuntimeEvent::ChannelsPallet(crate::Event::Ended { refund, .. }) => Some(refund),
                 _ => None,
             });
         assert_eq!(refunds.next_back(), Some(0));
         // More than that opens one.
         assert_ok!(ChannelsPallet::close_agreed(signed(agent()), other));
-        assert_eq!((free(&payer()), in_pot()), (5 * SURE, 0));
+        let kept = MinDeposit::get();
+        assert_eq!((free(&payer()), in_pot()), (5 * SURE - kept, kept));
         pass(CLOSING + 3);
+        assert_eq!((free(&payer()), in_pot()), (5 * SURE, 0));
         assert_eq!(Channels::<Test>::iter().count(), 0);
     });
 }
@@ -108,76 +101,5 @@ fn a_pot_that_lacks_the_price_of_a_demand_stops_neither_showing_nor_convicting()
         // As it was before somebody took it.
         let all = 5 * SURE + ExistentialDeposit::get();
         assert_ok!(Balances::mint_into(&ChannelsPallet::pot(), all));
-    });
-}
-
-/// A channel and a demand as version 0 kept them.
-fn version_0() {
-    StorageVersion::new(0).put::<Pallet<Test>>();
-    let purse = OldPurse {
-        channel: 0,
-        deposit: 5 * SURE,
-        counted: 0,
-        next: 0,
-        paid: 0,
-        closing: None,
-        held_until: 0,
-    };
-    let channel = OldChannel {
-        payer: payer(),
-        payee: stash(),
-        key: payer(),
-        expiry: 200,
-        batch: 0,
-        purse,
-    };
-    assert_ok!(Balances::hold(&HoldReason::Channel.into(), &payer(), 5 * SURE));
-    unhashed::put(&Channels::<Test>::hashed_key_for(0), &channel);
-    NextChannel::<Test>::put(1);
-    Payers::<Test>::insert(payer(), Payer { channels: 1 });
-    let wanted = OldWanted::Receipt {
-        channel: 0,
-        nonce: 0,
-        bytes: 1,
-    };
-    let demand = OldDemand {
-        wanted,
-        by: payer(),
-        price: DemandPrice::get(),
-        until: SUPPLY,
-    };
-    assert_ok!(Balances::hold(
-        &HoldReason::Demand.into(),
-        &payer(),
-        DemandPrice::get()
-    ));
-    unhashed::put(&Demands::<Test>::hashed_key_for(stash(), payer()), &vec![demand]);
-    Standings::<Test>::mutate_extant(stash(), |provider| (provider.channels, provider.demands) = (1, 1));
-}
-
-#[test]
-fn what_was_on_hold_is_moved_into_the_pot_once_whatever_is_frozen() {
-    run(|| {
-        version_0();
-        freeze(START);
-        let issued = Balances::total_issuance();
-        DepositsIntoPot::<Test>::on_runtime_upgrade();
-        // A demand of a receipt does not say what was signed: its price is back.
-        assert_eq!((in_pot(), held()), (5 * SURE, 5 * SURE));
-        assert_eq!(Demands::<Test>::iter().count(), 0);
-        assert_eq!(Standings::<Test>::get(stash()).map(|of| of.demands), Some(0));
-        for reason in [HoldReason::Channel, HoldReason::Demand] {
-            assert_eq!(Balances::balance_on_hold(&reason.into(), &payer()), 0);
-        }
-        assert_eq!(Pallet::<Test>::on_chain_storage_version(), 1);
-        check();
-        DepositsIntoPot::<Test>::on_runtime_upgrade();
-        Balances::remove_lock(*b"pyconvot", &payer());
-        assert_ok!(demand_receipt(payer(), receipt(0, 0, false)));
-        assert_ok!(ChannelsPallet::close_agreed(signed(agent()), 0));
-        pass(SUPPLY + 1);
-        end_as_withheld(payer());
-        assert_eq!((free(&payer()), in_pot()), (START + LOCK / 5, 0));
-        assert_eq!(Balances::total_issuance(), issued - LOCK + LOCK / 5);
     });
 }

@@ -60,6 +60,37 @@ fn what_is_demanded_at_the_last_moment_can_be_shown_until_the_end() {
 }
 
 #[test]
+fn batches_of_who_has_left_or_lost_its_lock_go_by_time_alone() {
+    let commit_five = || {
+        let channel = open(5 * SURE);
+        (0..5).for_each(|nonce| {
+            commit(&batch(channel, nonce, &[1]));
+        });
+        assert_ok!(ChannelsPallet::close_agreed(signed(agent()), channel));
+        (channel, kept(4))
+    };
+    let are_gone_after = |kept: u32| {
+        pass(kept - ChannelsPallet::time());
+        assert_eq!(Batches::<Test>::iter().count(), 5);
+        pass(6);
+        assert_eq!(Batches::<Test>::iter().count(), 0);
+    };
+    run(|| {
+        let (_, kept) = commit_five();
+        pass(CLOSING + 2);
+        assert_ok!(ChannelsPallet::stand(signed(stash()), 0, 0));
+        are_gone_after(kept);
+    });
+    run(|| {
+        let (channel, kept) = commit_five();
+        assert_ok!(demand_receipt(payer(), receipt(channel, 5, true)));
+        pass(SUPPLY + 1);
+        end_as_withheld(payer());
+        are_gone_after(kept);
+    });
+}
+
+#[test]
 fn what_may_be_gone_before_it_can_be_shown_is_neither_demanded_nor_counted() {
     run(|| {
         let channel = open(5 * SURE);

@@ -3,7 +3,7 @@
 use surety_channels::BatchRoot;
 
 use super::*;
-use crate::CHANNELS_MAX;
+use crate::{CHANNELS_MAX, PAYEE_CHANNELS_MAX};
 
 #[test]
 fn a_channel_pays_somebody_else_and_a_payer_has_a_bounded_number_of_them() {
@@ -23,6 +23,18 @@ fn a_channel_pays_somebody_else_and_a_payer_has_a_bounded_number_of_them() {
         ignore(ChannelsPallet::end(signed(reporter()), 0));
         assert!(Channels::<Test>::get(0).is_none());
         open(1_000);
+    });
+}
+
+#[test]
+fn no_more_channels_pay_a_provider_than_are_read_at_once() {
+    run(|| {
+        let has = |channels| Standings::<Test>::mutate_extant(stash(), |of| of.channels = channels);
+        has(PAYEE_CHANNELS_MAX);
+        let one_more = ChannelsPallet::open(signed(payer()), stash(), payer(), SURE, 100);
+        assert_eq!(one_more, Err(Error::<Test>::PayeeFull.into()));
+        has(0);
+        open(SURE);
     });
 }
 

@@ -1,14 +1,14 @@
 //! The checker notices each kind of damage.
 
-use frame_support::{assert_err, traits::fungible::MutateHold};
+use frame_support::assert_err;
 use sp_runtime::FixedU128;
 use surety_channels::{Purse, Struck, view::Says};
 use surety_types::traits::SoldModels;
 
 use super::*;
 use crate::{
-    Demand, DemandsOf, DisputeRounds, DisputedReceipts, Offers, Payer, Payers, PointsAudit, PointsAudits,
-    PointsState, Pools, Provider, Wanted,
+    ChannelsBy, ChannelsOf, Demand, DemandsOf, DisputeRounds, DisputedReceipts, Offers, Payer, Payers,
+    PointsAudit, PointsAudits, PointsState, Pools, Provider, Wanted,
 };
 
 /// Does `damage` to a sound state with a channel, a batch and an offer, and expects the checker to say
@@ -42,19 +42,13 @@ fn purse(channel: ChannelId, change: impl FnOnce(&mut Purse)) {
 
 #[test]
 fn chan_1_notices_money_that_is_not_in_the_pot() {
-    let complaint = "CHAN-1: money is on hold on an account";
-    for reason in [HoldReason::Channel, HoldReason::Demand] {
-        let hold = |_| {
-            assert_ok!(Balances::hold(&reason.into(), &payer(), SURE));
-        };
-        damaged(hold, complaint);
-    }
     let complaint = "CHAN-1: less is in the pot than channels and demands have";
     damaged(|channel| purse(channel, |purse| purse.deposit += 1), complaint);
     let demand = Demand {
         wanted: Wanted::Point { batch: 0, point: 0 },
         by: payer(),
         price: 1,
+        surplus: 0,
         until: 9,
     };
     let put = |_| Demands::<Test>::insert(stash(), payer(), DemandsOf::truncate_from(vec![demand.clone()]));
@@ -90,6 +84,13 @@ fn chan_3_notices_who_is_paid_and_does_not_stand() {
     };
     let complaint = "CHAN-3: statements bind, or batches come from, who does not stand";
     damaged(signers, complaint);
+    let leaving = |channel| {
+        provider(|provider| {
+            (provider.lock, provider.standing.cap, provider.is_leaving) = (0, 0, true);
+            (provider.signers, provider.since.channel) = (Default::default(), channel + 1);
+        });
+    };
+    damaged(leaving, "CHAN-3: who does not stand is still leaving");
 }
 
 #[test]
@@ -102,6 +103,13 @@ fn chan_4_notices_channels_that_are_miscounted() {
         |_| provider(|provider| provider.channels = 0),
         "CHAN-4: a provider's channels are miscounted",
     );
+    let complaint = "CHAN-4: a channel is not found by who pays or is paid, or one that has ended is";
+    damaged(|channel| ChannelsOf::<Test>::remove(stash(), channel), complaint);
+    damaged(|channel| ChannelsBy::<Test>::remove(payer(), channel), complaint);
+    let other = |channel| ChannelsOf::<Test>::insert(stash(), channel + 1, ());
+    damaged(other, complaint);
+    let twice = |channel| ChannelsBy::<Test>::insert(stash(), channel, ());
+    damaged(twice, complaint);
 }
 
 #[test]
@@ -199,6 +207,7 @@ fn chan_8_notices_demands_that_are_miscounted() {
         },
         by: payer(),
         price: 0,
+        surplus: 0,
         until: 9,
     };
     let put = |nonces: std::ops::Range<u32>| {

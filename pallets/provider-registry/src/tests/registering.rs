@@ -4,7 +4,10 @@ use codec::{Decode, Encode};
 use frame_support::{assert_noop, assert_ok};
 use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
-use surety_types::{multiaddr::Endpoints, provider::DeviceKind, stake::Role};
+use surety_types::{
+    multiaddr::Endpoints, provider::DeviceKind, region::Region, speed::Requirements, stake::Role,
+    traits::ProviderDirectory,
+};
 
 use crate::{Call, Error, Event, Providers, mock::*};
 
@@ -100,11 +103,59 @@ fn each_fault_of_an_endpoint_has_its_error() {
 fn a_call_that_names_a_device_by_what_is_no_text_is_none() {
     let call = |name: &[u8]| {
         let endpoints = endpoints(&[ENDPOINT]);
-        let rest = (DeviceKind::Cpu, 8_u16, 16_384_u32, endpoints);
+        let rest = (DeviceKind::Cpu, 8_u16, 16_384_u32, None::<Region>, endpoints);
         let bytes = (0_u8, name, rest).encode();
         Call::<Test>::decode(&mut bytes.as_slice())
     };
     let (device, endpoints) = (device("cpu"), endpoints(&[ENDPOINT]));
     assert_eq!(call(b"cpu"), Ok(Call::register { device, endpoints }));
     assert!(call(&[0xff, 0xfe]).is_err());
+}
+
+#[test]
+fn a_call_that_names_a_region_by_what_are_no_two_capital_letters_is_none() {
+    let call = |region: &[u8; 2]| {
+        let rest = (
+            DeviceKind::Cpu,
+            8_u16,
+            16_384_u32,
+            Some(*region),
+            endpoints(&[ENDPOINT]),
+        );
+        let bytes = (0_u8, "cpu", rest).encode();
+        Call::<Test>::decode(&mut bytes.as_slice())
+    };
+    let (mut device, endpoints) = (device("cpu"), endpoints(&[ENDPOINT]));
+    device.region = "DE".parse().ok();
+    assert_eq!(call(b"DE"), Ok(Call::register { device, endpoints }));
+    for other in [b"de", b"D1", &[0xff, 0xfe]] {
+        assert!(call(other).is_err(), "{other:?}");
+    }
+}
+
+#[test]
+fn the_region_that_is_asked_for_is_the_one_that_was_registered_last() {
+    TestExt::new().bond(1, 11).register(11).execute_with(|| {
+        let region = |letters: &str| letters.parse::<Region>().ok();
+        let asked = Requirements {
+            region: region("DE"),
+            ..Default::default()
+        };
+        let meets = || ProviderRegistry::meets(&1, &asked);
+        assert!(!meets(), "it has declared none");
+        for (declared, is_met) in [(region("DE"), true), (region("FR"), false), (None, false)] {
+            let mut device = device("cpu");
+            device.region = declared;
+            assert_ok!(ProviderRegistry::register(
+                signed(11),
+                device,
+                endpoints(&[ENDPOINT])
+            ));
+            assert_eq!(meets(), is_met, "{declared:?}");
+            let shown = ProviderRegistry::provider(1).unwrap();
+            assert_eq!(shown.entry.device.region, declared);
+        }
+        assert!(!ProviderRegistry::meets(&2, &asked), "it is not on the list");
+        assert!(ProviderRegistry::meets(&2, &Requirements::default()));
+    });
 }

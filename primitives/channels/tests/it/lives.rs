@@ -369,7 +369,7 @@ proptest! {
             assert_eq!(world.payees, world.got());
         }
         if !world.is_closed {
-            world.payers += world.purse.give_back(world.now + CLOSING);
+            world.payers += world.purse.give_back(world.now + CLOSING, 0);
         }
         world.check();
         assert_eq!(world.held(), 0);

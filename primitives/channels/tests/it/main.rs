@@ -4,6 +4,7 @@
 
 mod batches;
 mod counted;
+mod demanded;
 mod draws;
 mod faults;
 mod lives;

@@ -147,8 +147,8 @@ fn what_the_payee_gives_back_goes_back_at_once_and_the_channel_ends_no_sooner() 
     let batch = batch(0, &[30]);
     purse.count(&window(&batch), &part(&batch), 400, SUPPLY).unwrap();
     assert_eq!(purse.redeem(20, 400 + DUE, SUPPLY), 20);
-    assert_eq!(purse.give_back(500), 30);
-    assert_eq!((purse.pending(50), purse.give_back(900)), (0, 0));
+    assert_eq!(purse.give_back(500, 0), 30);
+    assert_eq!((purse.pending(50), purse.give_back(900, 0)), (0, 0));
     // It may have been asked for all of it: others see that it is not counted.
     assert_eq!((purse.deposit, purse.uncounted()), (20, 20));
     assert_eq!(purse.top_up(5, 200, SUPPLY), Err(Closed));
@@ -157,6 +157,27 @@ fn what_the_payee_gives_back_goes_back_at_once_and_the_channel_ends_no_sooner() 
         (None, Some(0))
     );
     assert_eq!((purse.last(1_000), purse.last(450)), (500, 450));
+}
+
+#[test]
+fn a_part_of_what_is_given_back_is_nobodys_until_the_channel_ends() {
+    let mut purse = Purse::new(CHANNEL, 50, 0);
+    let batch = batch(0, &[45]);
+    assert_eq!(purse.give_back(500, 10), 40);
+    assert_eq!((purse.deposit, purse.returned, purse.held()), (0, 50, 10));
+    // Its payee gets nothing of that, and who asks again neither more nor less of it.
+    purse.count(&window(&batch), &part(&batch), 400, SUPPLY).unwrap();
+    assert_eq!(purse.redeem(50, 400 + DUE, SUPPLY), 0);
+    assert_eq!((purse.give_back(900, 10), purse.held()), (0, 10));
+    assert_eq!(
+        (purse.refund(500, 1_000), purse.refund(501, 1_000)),
+        (None, Some(10))
+    );
+    // Of one that has less left all of that is kept.
+    let mut poor = Purse::new(CHANNEL, 50, 0);
+    poor.count(&window(&batch), &part(&batch), 400, SUPPLY).unwrap();
+    assert_eq!(poor.redeem(50, 400 + DUE, SUPPLY), 45);
+    assert_eq!((poor.give_back(500, 10), poor.refund(501, 1_000)), (0, Some(5)));
 }
 
 #[test]
@@ -249,6 +270,6 @@ fn a_deposit_has_stood_for_a_season_after_one_and_what_is_given_back_has_not() {
     purse.top_up(20, 100 + season, SUPPLY).unwrap();
     assert_eq!(stood(&purse, 100 + season), 50);
     assert_eq!(stood(&purse, 100 + 2 * season), 70);
-    purse.give_back(900);
+    purse.give_back(900, 0);
     assert_eq!(stood(&purse, 100 + 2 * season), 0);
 }

@@ -38,7 +38,7 @@ fn sizes_are_those_of_the_readme() {
     assert_eq!(Absence::max_encoded_len(), 2_221);
     assert_eq!(Equivocation::<Account>::max_encoded_len(), 2_580);
     assert_eq!(BatchEvidence::<Account>::max_encoded_len(), 6_858);
-    assert_eq!(Purse::max_encoded_len(), 273);
+    assert_eq!(Purse::max_encoded_len(), 289);
     assert_eq!(BatchWindow::max_encoded_len(), 962);
 }
 

@@ -335,7 +335,7 @@ pub fn gives_back(trade: &mut Trade) {
         return;
     }
     let (now, purse) = (trade.now, &mut trade.channels[channels[0] as usize].purse);
-    purse.give_back(now + CLOSING);
+    purse.give_back(now + CLOSING, 0);
     // What is demanded before the channel goes has to be shown.
     if purse.refund(now + SUPPLY, now + 2 * CLOSING).is_none() {
         withholds(trade, true);

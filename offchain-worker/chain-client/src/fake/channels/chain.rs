@@ -20,7 +20,13 @@ impl ChannelChain for FakeChain {
     }
 
     async fn channels_of(&self, when: When, payee: &AccountId32) -> Result<Vec<ChannelView>, ChainError> {
-        self.read(when, |state| state.open_where(|channel| channel.payee == *payee))
+        self.read(when, |state| match state.channels.is_unreadable {
+            true => Err(ChainError::Rpc {
+                what: "ChannelApi_channels_of".into(),
+                reason: "the script says so".into(),
+            }),
+            false => Ok(state.open_where(|channel| channel.payee == *payee)),
+        })?
     }
 
     async fn channels_by(&self, when: When, payer: &AccountId32) -> Result<Vec<ChannelView>, ChainError> {

@@ -15,7 +15,7 @@ use super::{
     },
     FakeDemand, event, field, refused, verify,
 };
-use crate::{ChainError, ChainEvent, ChannelView, DemandView, EventField, StandingView};
+use crate::{Balance, ChainError, ChainEvent, ChannelView, DemandView, EventField, StandingView};
 
 /// Most that somebody demands of a provider at once.
 const DEMANDS_MAX: usize = 32;
@@ -61,7 +61,16 @@ impl FakeState {
             says: Says::of(said, &genesis()),
             counted,
         };
-        let events = self.demand_of((&said.payee, by), [by, by], wanted)?;
+        let mut demanded = self.channels.demanded.get(&said.channel).copied();
+        let surplus = demanded
+            .get_or_insert_default()
+            .demand(said.nonce, self.channels.rules.demand_price);
+        let events = self.demand_of((&said.payee, by), [by, by], (wanted, surplus))?;
+        self.channels
+            .demanded
+            .insert(said.channel, demanded.unwrap_or_default());
+        let of = (by.clone(), said.channel, said.nonce);
+        self.channels.surpluses.insert(of, surplus);
         let supply = self.channels.rules.supply_window;
         let until = self.clock.saturating_add(supply.saturating_mul(2));
         if let Some(channel) = self.channels.open.get_mut(&said.channel) {
@@ -70,12 +79,12 @@ impl FakeState {
         Ok(events)
     }
 
-    /// Has the first pay the price that can.
+    /// Has the first pay the price, and what it costs beside that, that can.
     pub(super) fn demand_of(
         &mut self,
         (provider, demander): (&AccountId32, &AccountId32),
         payers: [&AccountId32; 2],
-        wanted: Wanted,
+        (wanted, surplus): (Wanted, Balance),
     ) -> Applied {
         let key = (provider.clone(), demander.clone());
         let known = self.channels.demands.get(&key).map_or(&[][..], Vec::as_slice);
@@ -88,7 +97,8 @@ impl FakeState {
         if known.len() >= DEMANDS_MAX {
             return Err(refused("TooManyDemands"));
         }
-        let price = self.channels.rules.demand_price;
+        let price = wanted.price(self.channels.rules.demand_price);
+        let price = price.saturating_add(surplus);
         let can_pay = |payer: &&AccountId32| {
             let funds = self.funds.get(*payer);
             funds.is_none_or(|funds| funds.free >= price)
@@ -216,7 +226,7 @@ impl FakeState {
             events = self.convict(provider, FaultKind::WithheldData, Some(demander));
         }
         self.keep_demands(key, left);
-        events.extend(over.iter().flat_map(|demand| self.meet(demand, None)));
+        events.extend(over.iter().flat_map(|demand| self.meet(demand, false, None)));
         Ok(events)
     }
 
@@ -247,9 +257,11 @@ impl FakeState {
             return Err(refused(if is_late { "WrongTime" } else { "NotDemanded" }));
         }
         self.keep_demands(key, left);
+        // What is shown once is paid once, whatever it meets.
+        let mut paid = Some(bytes);
         Ok(shown
             .iter()
-            .flat_map(|demand| self.meet(demand, Some(bytes)))
+            .flat_map(|demand| self.meet(demand, true, paid.take()))
             .collect())
     }
 
@@ -273,17 +285,21 @@ impl FakeState {
         Ok(shown.ok_or_else(|| refused("BadOpening"))?.start)
     }
 
-    /// Ends a demand that is not kept any more. When it was shown, with so many bytes beside it, its provider
-    /// is paid for that, and has what it has kept back.
-    fn meet(&mut self, demand: &FakeDemand, shown: Option<u32>) -> Vec<ChainEvent> {
+    /// Ends a demand that is not kept any more. When it was shown its provider has what it has kept back, and
+    /// is paid for it where so many bytes were shown for this one.
+    fn meet(&mut self, demand: &FakeDemand, is_shown: bool, bytes: Option<u32>) -> Vec<ChainEvent> {
         let provider = &demand.view.provider;
-        let price = self.channels.rules.demand_price;
-        let (is_shown, borne) = (
-            shown.is_some(),
-            shown.map_or(0, |bytes| Wanted::borne(price, bytes)),
-        );
+        let price = demand.view.wanted.price(self.channels.rules.demand_price);
+        let surplus = match demand.view.wanted {
+            Wanted::Receipt { channel, nonce, .. } => {
+                let of = (demand.view.demander.clone(), channel, nonce);
+                self.channels.surpluses.remove(&of).unwrap_or_default()
+            }
+            Wanted::Point { .. } => 0,
+        };
+        let borne = bytes.map_or(0, |bytes| Wanted::borne(price, bytes).saturating_add(surplus));
         self.pay(provider, borne);
-        self.pay(&demand.by, price.saturating_sub(borne));
+        self.pay(&demand.by, price.saturating_add(surplus).saturating_sub(borne));
         self.change_standing(provider, |standing| {
             standing.demands = standing.demands.saturating_sub(1);
         });

@@ -117,7 +117,7 @@ impl FakeState {
         self.change_window(&of, |window| {
             window.disputes = window.disputes.saturating_add(1);
         });
-        self.demand_of((provider, &verifier), [agent, &verifier], wanted)
+        self.demand_of((provider, &verifier), [agent, &verifier], (wanted, 0))
     }
 
     fn points_verifier(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {

@@ -38,7 +38,7 @@ impl FakeState {
         if standing.lock == 0 {
             return Err(refused("NotStanding"));
         }
-        self.ensure_present_terms(standing)?;
+        self.ensure_takes_new(standing)?;
         let next_batch = standing.next;
         let of_payer = self.channels.open.values();
         if of_payer.filter(|channel| channel.payer == *payer).count() >= CHANNELS_MAX {
@@ -76,7 +76,7 @@ impl FakeState {
         if standing.since_channel > id {
             return Err(refused("NotStanding"));
         }
-        self.ensure_present_terms(standing)?;
+        self.ensure_takes_new(standing)?;
         let topped_up = channel
             .purse
             .top_up(amount, self.clock, self.channels.rules.supply_window);
@@ -96,7 +96,7 @@ impl FakeState {
         if standing.since_channel > id {
             return Err(refused("NotStanding"));
         }
-        self.ensure_present_terms(standing)?;
+        self.ensure_takes_new(standing)?;
         channel.expiry = expiry;
         self.channels.open.insert(id, channel);
         Ok(vec![event("Changed", vec![field("channel", &id)])])
@@ -108,7 +108,7 @@ impl FakeState {
         channel.purse.close(until);
         let refund = match self.ensure_pays(&channel) {
             Ok(()) => 0,
-            Err(_) => channel.purse.give_back(until),
+            Err(_) => channel.purse.give_back(until, 0),
         };
         self.pay(payer, refund);
         let until = channel.purse.closing.unwrap_or(until);
@@ -125,7 +125,7 @@ impl FakeState {
         let mut channel = self.channel_of(id)?;
         self.ensure_payee(who, &channel.payee)?;
         let until = self.clock.saturating_add(self.channels.rules.closing_period);
-        let refund = channel.purse.give_back(until);
+        let refund = channel.purse.give_back(until, self.channels.rules.min_deposit);
         self.pay(&channel.payer, refund);
         let until = channel.purse.last(channel.expiry);
         self.channels.open.insert(id, channel);
@@ -145,6 +145,7 @@ impl FakeState {
         self.channels.open.remove(&id);
         self.channels.counted.remove(&id);
         self.channels.marks.remove(&id);
+        self.channels.demanded.remove(&id);
         self.change_standing(&channel.payee, |standing| {
             standing.channels = standing.channels.saturating_sub(1);
         });

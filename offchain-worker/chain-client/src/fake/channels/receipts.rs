@@ -290,6 +290,7 @@ impl FakeState {
             standing.signers.clear();
             standing.since_channel = next;
             standing.since_batch = standing.next;
+            standing.is_leaving = false;
         });
         events.push(convicted(offender, kind, by));
         events

@@ -40,8 +40,11 @@ impl FakeState {
         self.channels.is_insurable.then_some(cap.max(1))
     }
 
-    /// Whether a provider can sell more: its lock is what its cap needs now.
-    pub(super) fn ensure_present_terms(&self, standing: &StandingView) -> Result<(), ChainError> {
+    /// Whether a provider can sell more: it does not leave, and its lock is what its cap needs now.
+    pub(super) fn ensure_takes_new(&self, standing: &StandingView) -> Result<(), ChainError> {
+        if standing.is_leaving {
+            return Err(refused("Leaving"));
+        }
         let needed = self.least_lock(standing.cap);
         let is_present = needed.is_some_and(|needed| needed <= standing.lock);
         is_present.then_some(()).ok_or_else(|| refused("OldTerms"))
@@ -54,6 +57,14 @@ impl FakeState {
         };
         if lock == 0 && standing.lock == 0 {
             return Err(refused("NotStanding"));
+        }
+        if lock == 0 && is_in_use(&standing) {
+            if standing.is_leaving {
+                return Err(refused("InUse"));
+            }
+            standing.is_leaving = true;
+            self.channels.standings.insert(stash.clone(), standing);
+            return Ok(vec![event("Leaves", vec![field("provider", stash)])]);
         }
         if is_in_use(&standing) && (lock < standing.lock || cap < standing.cap) {
             return Err(refused("InUse"));
@@ -73,6 +84,7 @@ impl FakeState {
             standing.signers.clear();
         }
         standing.lock = lock;
+        standing.is_leaving = false;
         standing.cap = if lock > 0 { cap } else { 0 };
         self.channels.standings.insert(stash.clone(), standing);
         let fields = vec![field("provider", stash), field("lock", &lock)];
@@ -212,7 +224,7 @@ impl FakeState {
             return Err(refused("InJail"));
         }
         if places > 0 {
-            self.ensure_present_terms(standing)?;
+            self.ensure_takes_new(standing)?;
         }
         if places > PLACES_MAX {
             return Err(refused("TooManyPlaces"));
@@ -306,7 +318,7 @@ impl FakeState {
     pub(super) fn offer_views(&self) -> Vec<OfferView> {
         let view = |((provider, model, operation), offer): (&(AccountId32, _, _), &FakeOffer)| {
             let standing = self.standing_now(self.channels.standings.get(provider)?);
-            let is_sold = standing.lock > 0 && self.ensure_present_terms(&standing).is_ok();
+            let is_sold = standing.lock > 0 && self.ensure_takes_new(&standing).is_ok();
             let is_shown = is_sold && !self.is_jailed(provider);
             let unit_price = offer.unit_price.max(self.pool_price((*model, *operation)));
             is_shown.then(|| OfferView {
@@ -423,5 +435,6 @@ fn never_stood(stash: &AccountId32) -> StandingView {
         since_channel: 0,
         since_batch: 0,
         needed_lock: None,
+        is_leaving: false,
     }
 }

@@ -58,13 +58,13 @@ async fn a_payee_is_paid_what_final_batches_have_and_the_rest_goes_back() {
     assert_eq!(refused(early), "NotOver");
     let agreed = world.submit(&world.agent, Call::CloseAgreed { channel }).await;
     let agreed = agreed.unwrap();
-    assert_eq!(field::<u128>(&agreed, "ClosedByPayee", "refund"), 460);
-    assert_eq!(world.funds(&world.payer).await, Funds { free: 960, held: 0 });
+    assert_eq!(field::<u128>(&agreed, "ClosedByPayee", "refund"), 450);
+    assert_eq!(world.funds(&world.payer).await, Funds { free: 950, held: 0 });
     // It answers for what it has signed until the channel ends.
     assert_eq!(world.standing().await.channels, 1);
     world.wait_until(field::<u32>(&agreed, "ClosedByPayee", "until") + 1);
     let ended = world.submit(&world.key, Call::End { channel }).await;
-    assert_eq!(field::<u128>(&ended.unwrap(), "Ended", "refund"), 0);
+    assert_eq!(field::<u128>(&ended.unwrap(), "Ended", "refund"), 10);
     assert_eq!(world.chain.channel(When::Best, channel).await, Ok(None));
     assert_eq!(world.standing().await.channels, 0);
 }
@@ -169,6 +169,14 @@ async fn offers_say_what_they_cost_and_what_can_still_be_sold() {
     assert_eq!(seen().await[0].places, 0);
     let less = Call::Stand { lock: 500, cap: 500 };
     assert_eq!(refused(world.submit(&world.stash, less).await), "InUse");
+    // Nothing new comes to who wants its lock back.
+    let leave = Call::Stand { lock: 0, cap: 0 };
+    world.submit(&world.stash, leave.clone()).await.unwrap();
+    assert_eq!(refused(world.submit(&world.stash, leave).await), "InUse");
+    assert!(world.standing().await.is_leaving && seen().await.is_empty());
+    let channel = world.channel;
+    let top_up = Call::TopUp { channel, amount: 5 };
+    assert_eq!(refused(world.submit(&world.payer, top_up).await), "Leaving");
 }
 
 #[tokio::test]

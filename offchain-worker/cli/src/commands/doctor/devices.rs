@@ -7,7 +7,7 @@ use tokio::task::spawn_blocking;
 use super::{Checks, Context, DoctorRole, Grade};
 use crate::{commands::devices::wanted, config::Participation};
 
-/// Opens them as a worker does: what is missing is named. The processor needs no check of its own.
+/// Opens them as a worker does: what is missing is named. Of the processor only what was found wrong is.
 /// Returns the name of the first.
 pub(super) async fn check_devices(
     context: &Context,
@@ -19,6 +19,9 @@ pub(super) async fn check_devices(
         DoctorRole::Verifier => &context.config.verifier,
         DoctorRole::Client | DoctorRole::Validator => return None,
     };
+    if let Some(refused) = surety_engine::refused_kernels() {
+        checks.warn("processor", refused.to_string());
+    }
     let (choice, memory) = (work.device.clone(), work.device_memory_bytes_max);
     let has_graphs = work.device_graphs;
     if choice == Choice::Cpu {

@@ -1,8 +1,16 @@
 //! Why a provider has no work: what is missing, and what it leaves of the tasks that take bids.
 
 use serde::Serialize;
-use surety_chain_client::{BidTerms, Chain, OpenTask, TaskRecord, When, address};
-use surety_types::{TaskId, limits::BIDS_MAX, model::ModelManifest, task::TaskState};
+use surety_chain_client::{BidTerms, Chain, ChainError, OpenTask, TaskRecord, When, address};
+use surety_client::words::asked_of;
+use surety_types::{
+    TaskId,
+    limits::BIDS_MAX,
+    model::ModelManifest,
+    region::Region,
+    speed::{MeasuredView, Requirements},
+    task::TaskState,
+};
 use surety_worker_core::{Policy, demand_cost, demand_reserve};
 
 use super::{Context, Seen, is_at_work, stash};
@@ -59,10 +67,11 @@ pub(in crate::commands) async fn why_idle(context: &Context) -> Result<()> {
 impl Seen {
     async fn idle(self, chain: &dyn Chain, prices: &dyn Policy, stored: &[ModelManifest]) -> Result<Idle> {
         let money = self.money(chain).await?;
-        let mut problems = self.status.problems;
         let free = self.status.bonded.0.saturating_sub(self.status.locked.0);
         let is_missed =
             |open: &&OpenTask| matches!(open.task.state, TaskState::Bidding { .. }) && open.bid.is_none();
+        let (declared, measured) = self.shown(chain).await?;
+        let mut problems = self.status.problems;
         let mut tasks = Vec::new();
         for open in self.open.iter().filter(is_missed) {
             let terms = chain.bid_terms(When::Finalized, open.id).await?;
@@ -70,9 +79,11 @@ impl Seen {
             let is_here = stored
                 .iter()
                 .any(|manifest| manifest.id() == open.task.spec.model);
+            let unmet = unmet(&open.task.spec.requirements, declared, measured.as_ref());
+            let other = || reason(&open.task, (prices, is_here), (terms, is_full), (free, &money));
             tasks.push(Passed {
                 task: open.id,
-                reason: reason(&open.task, (prices, is_here), (terms, is_full), (free, &money)),
+                reason: unmet.unwrap_or_else(other),
             });
         }
         if tasks.is_empty() && !self.open.iter().any(|task| is_at_work(task, &self.stash)) {
@@ -82,6 +93,17 @@ impl Seen {
             );
         }
         Ok(Idle { problems, tasks })
+    }
+
+    /// Where it is registered as being, and what was measured of it.
+    async fn shown(&self, chain: &dyn Chain) -> Result<(Option<Region>, Option<MeasuredView>)> {
+        let provider = chain.provider(When::Finalized, &self.stash).await?;
+        let measured = match chain.benchmarked(When::Finalized, &self.stash).await {
+            // Where the runtime has no benchmark, nobody was measured.
+            Err(ChainError::Outgrown { .. }) => None,
+            measured => measured?,
+        };
+        Ok((provider.and_then(|provider| provider.device.region), measured))
     }
 
     async fn money(&self, chain: &dyn Chain) -> Result<Money> {
@@ -103,6 +125,25 @@ impl Seen {
             stash: address(&self.stash),
         })
     }
+}
+
+/// What a task asks of its providers and this one is not: its bid would be refused.
+fn unmet(asked: &Requirements, declared: Option<Region>, measured: Option<&MeasuredView>) -> Option<String> {
+    if asked.are_met_by(declared, measured) {
+        return None;
+    }
+    let wanted = asked_of(asked)?;
+    let hint = match asked.region {
+        Some(region) if declared != Some(region) => {
+            "where this one is, it says with provider.region of its configuration, once surety provider up runs with it"
+        }
+        _ => {
+            "see with surety provider status what was measured of this one; it is measured in rounds of the benchmark"
+        }
+    };
+    Some(format!(
+        "it takes bids of providers {wanted} alone: {hint}; else leave it"
+    ))
 }
 
 /// Why nothing is bid for a task that takes bids, and what to do about it.
@@ -234,6 +275,28 @@ mod tests {
         let (full, _) = reasons(1, 0, &here).await;
         assert!(full.contains("all its places for bids are taken"), "{full}");
         chain.change(|state| state.bids.clear());
+        let asks = |asked: Requirements| {
+            chain.change(|state| state.tasks.get_mut(&1).unwrap().spec.requirements = asked);
+        };
+        asks(Requirements {
+            region: "FR".parse().ok(),
+            ..Default::default()
+        });
+        let (elsewhere, _) = reasons(1, 0, &here).await;
+        assert!(
+            elsewhere.contains("in FR") && elsewhere.contains("provider.region"),
+            "{elsewhere}"
+        );
+        asks(Requirements {
+            memory_mib: 1,
+            ..Default::default()
+        });
+        let (unmeasured, _) = reasons(1, 0, &here).await;
+        assert!(
+            unmeasured.contains("over 1 MiB") && unmeasured.contains("benchmark"),
+            "{unmeasured}"
+        );
+        asks(Requirements::default());
         chain.change(|state| state.tasks.get_mut(&1).unwrap().spec.model = ModelId::repeat_byte(7));
         let (absent, _) = reasons(1, 0, &[]).await;
         assert!(absent.contains("surety model fetch"), "{absent}");

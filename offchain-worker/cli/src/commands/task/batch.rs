@@ -32,6 +32,7 @@ use surety_types::{
     ContentHash, ModelId, TaskId,
     input::Work,
     model::Operation,
+    speed::Requirements,
     task::{Security, TaskSpec, TaskState},
 };
 
@@ -141,6 +142,35 @@ impl ChainTasks {
         Ok(found)
     }
 
+    /// How many of the providers that were heard of lately are what is asked for; no more are counted than
+    /// compute a task. Whether they are in jail, suspended, or able to back it comes out with the bids.
+    async fn meeting(&self, asked: &Requirements) -> Result<u32, ChainError> {
+        let block = self.chain.block(When::Finalized).await?;
+        let when = When::At(block.hash);
+        let window = self.chain.provider_terms(when).await?.heartbeat_window;
+        let elsewhere = |declared| asked.region.is_some() && asked.region != declared;
+        let mut count = 0u32;
+        for (stash, provider) in self.chain.providers(when).await? {
+            let declared = provider.device.region;
+            if provider.last_heartbeat.saturating_add(window) < block.number || elsewhere(declared) {
+                continue;
+            }
+            let measured = match asked.ask_for_measured() {
+                true => match self.chain.benchmarked(when, &stash).await {
+                    // Where the runtime has no benchmark, nobody was measured.
+                    Err(ChainError::Outgrown { .. }) => None,
+                    measured => measured?,
+                },
+                false => None,
+            };
+            count = count.saturating_add(asked.are_met_by(declared, measured.as_ref()).into());
+            if count >= self.terms.redundancy {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
     async fn submit(&self, posting: &Posting, input: ContentHash) -> Answer<(TaskId, BlockRef)> {
         let (model, _) = self.model(&posting.model)?;
         let cap = posting.quoted.cap;
@@ -153,7 +183,7 @@ impl ChainTasks {
             redundancy: self.terms.redundancy,
             sources: sources(&*self.plane).map_err(of_cli)?,
             security: self.terms.security,
-            requirements: Default::default(),
+            requirements: posting.requirements,
         };
         let account = self.signer.account();
         // The chain would say the same, and take a fee for it. Its operator can send it some.
@@ -241,6 +271,20 @@ impl BatchRunner for ChainTasks {
         self.models.iter().flat_map(of).collect()
     }
 
+    async fn check_providers(&self, asked: &Requirements) -> Answer<()> {
+        if *asked == Requirements::default() {
+            return Ok(());
+        }
+        let (met, needed) = (self.meeting(asked).await, self.terms.redundancy);
+        match met.map_err(|error| RunnerError::Later(error.to_string()))? {
+            enough if enough >= needed => Ok(()),
+            few => Err(RunnerError::Refused(format!(
+                "each task is computed by {needed} providers, and {few} of those that are there now are what is asked \
+                 for: ask for less, or try again later"
+            ))),
+        }
+    }
+
     async fn quote(&self, number: u64, model: &str, work: &Work) -> Answer<Quoted> {
         let (model, registered) = self.model(model)?;
         let wanted = Wanted {
@@ -268,6 +312,8 @@ impl BatchRunner for ChainTasks {
     }
 
     async fn post(&self, posting: &Posting) -> Answer<u64> {
+        // They may have gone since it was quoted, and a task that lapses has cost the fee of its posting.
+        self.check_providers(&posting.requirements).await?;
         let input = self.serve(posting).await?;
         let posted = match self.submit(posting, input).await {
             Ok(posted) => self.until_final(posting, input, posted).await,

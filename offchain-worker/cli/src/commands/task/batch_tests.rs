@@ -1,8 +1,12 @@
 #![allow(clippy::unwrap_used)]
 
-use surety_chain_client::{DispatchFault, FakeChain, Funds, Refusal, sample};
+use surety_chain_client::{AccountId, DispatchFault, FakeChain, Funds, Refusal, sample};
 use surety_network::memory::MemoryNet;
-use surety_types::{input::IdBounds, multiaddr::Endpoint};
+use surety_types::{
+    input::IdBounds,
+    multiaddr::Endpoint,
+    speed::{MeasuredView, Requirements, Tier},
+};
 
 use super::*;
 use crate::SURE;
@@ -69,6 +73,7 @@ impl World {
             number,
             model: "m".into(),
             work,
+            requirements: Default::default(),
             input,
             quoted: self.tasks.quote(number, "m", &work).await.unwrap(),
             tried_unix: now(),
@@ -113,6 +118,85 @@ async fn two_tasks_of_one_input_are_told_apart_and_each_is_found_under_whatever_
     world.chain.finalize();
     assert_eq!(world.tasks.find(&first).await, Ok(Some(4)));
     assert_eq!(world.tasks.find(&second).await, Ok(Some(3)));
+}
+
+#[tokio::test]
+async fn what_a_posting_asks_of_providers_is_in_its_task() {
+    let world = world();
+    let requirements = Requirements {
+        tier: Some(Tier::B),
+        memory_mib: 1,
+        region: "DE".parse().ok(),
+    };
+    let posting = Posting {
+        requirements,
+        ..world.posting(1).await
+    };
+    world.submit(&posting).await;
+    let asked = world.chain.change(|state| {
+        let tasks = state.tasks.values();
+        tasks.map(|task| task.spec.requirements).collect::<Vec<_>>()
+    });
+    assert_eq!(asked, [requirements]);
+}
+
+#[tokio::test]
+async fn what_fewer_providers_are_than_compute_a_task_is_refused_and_not_posted() {
+    let world = world();
+    let there = |count: u8, tier: Tier| {
+        world.chain.change(|state| {
+            state.providers.clear();
+            for who in 0..count {
+                let stash = AccountId::new([who; 32]);
+                let mut provider = sample::records::provider();
+                provider.device.region = "DE".parse().ok();
+                state.providers.insert(stash.clone(), provider);
+                let measured = MeasuredView {
+                    tier,
+                    giga_operations: 1,
+                    memory_mib: 1,
+                    rounds_missed: 0,
+                };
+                state.gpu_proofs.measured.insert(stash, measured);
+            }
+        });
+        world.chain.finalize();
+    };
+    let of = |region: &str| Requirements {
+        tier: Some(Tier::B),
+        memory_mib: 0,
+        region: region.parse().ok(),
+    };
+    let (none, german) = (Requirements::default(), of("DE"));
+    there(3, Tier::B);
+    world.tasks.check_providers(&german).await.unwrap();
+    let is_refused = async |asked: Requirements| {
+        let checked = world.tasks.check_providers(&asked).await;
+        matches!(checked, Err(RunnerError::Refused(_)))
+    };
+    assert!(is_refused(of("AQ")).await, "another region");
+    there(3, Tier::C);
+    assert!(is_refused(german).await, "slower ones");
+    there(2, Tier::B);
+    assert!(is_refused(german).await, "too few");
+    world.tasks.check_providers(&none).await.unwrap();
+    // What has changed after the quote is seen before the task is posted.
+    let posting = Posting {
+        requirements: german,
+        ..world.posting(1).await
+    };
+    let posted = world.tasks.post(&posting).await;
+    assert!(matches!(posted, Err(RunnerError::Refused(_))), "{posted:?}");
+    assert_eq!(world.on_chain(), 0);
+    // Nobody has heard of them for longer than one counts as available.
+    let terms = world.chain.provider_terms(When::Finalized).await.unwrap();
+    there(3, Tier::B);
+    world.tasks.check_providers(&german).await.unwrap();
+    world
+        .chain
+        .change(|state| state.number += terms.heartbeat_window + 1);
+    world.chain.finalize();
+    assert!(is_refused(german).await, "none that is there");
 }
 
 #[tokio::test]

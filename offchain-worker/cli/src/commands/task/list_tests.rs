@@ -44,3 +44,20 @@ fn a_cap_that_numbers_of_json_do_not_hold_is_listed_digit_by_digit() {
     let json = serde_json::to_value(Listed::new(1, &task)).unwrap();
     assert_eq!(json["cap"], "9007199254740993");
 }
+
+#[test]
+fn what_a_task_asks_of_its_providers_is_listed() {
+    let mut task = sample::records::tasks().remove(0);
+    task.spec.requirements = Requirements {
+        tier: Some(Tier::B),
+        memory_mib: 24_576,
+        region: "DE".parse().ok(),
+    };
+    let listed = Listed::new(1, &task);
+    assert_eq!(listed.requirements.text(), "tier B, 24576 MiB, DE");
+    let json = serde_json::to_value(listed).unwrap();
+    let asked = serde_json::json!({"min_tier": "B", "min_memory_mib": 24_576, "region": "DE"});
+    assert_eq!(json["requirements"], asked);
+    task.spec.requirements = Requirements::default();
+    assert_eq!(Listed::new(1, &task).requirements.text(), "");
+}

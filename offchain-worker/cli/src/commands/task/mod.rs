@@ -23,7 +23,11 @@ use surety_client::{
 };
 use surety_models::tokens::TextCodec;
 use surety_network::{DataPlane, Node, Ticket};
-use surety_types::{TaskId, model::Operation};
+use surety_types::{
+    TaskId,
+    model::Operation,
+    speed::{Requirements, Tier},
+};
 
 use super::Context;
 use crate::{
@@ -228,6 +232,32 @@ struct Listed {
     units_max: u32,
     cap: Plancks,
     posted_at: u32,
+    requirements: Required,
+}
+
+/// What its providers have to be.
+#[derive(Serialize)]
+struct Required {
+    min_tier: Option<&'static str>,
+    min_memory_mib: u32,
+    region: Option<String>,
+}
+
+impl Required {
+    fn new(asked: &Requirements) -> Self {
+        Self {
+            min_tier: asked.tier.map(Tier::letter),
+            min_memory_mib: asked.memory_mib,
+            region: asked.region.map(|region| region.to_string()),
+        }
+    }
+
+    fn text(&self) -> String {
+        let tier = self.min_tier.map(|tier| format!("tier {tier}"));
+        let memory = (self.min_memory_mib > 0).then(|| format!("{} MiB", self.min_memory_mib));
+        let all = tier.into_iter().chain(memory).chain(self.region.clone());
+        all.collect::<Vec<_>>().join(", ")
+    }
 }
 
 impl Listed {
@@ -241,6 +271,7 @@ impl Listed {
             units_max: record.spec.units_max,
             cap: Plancks(record.cap),
             posted_at: record.posted_at,
+            requirements: Required::new(&record.spec.requirements),
         }
     }
 }
@@ -255,7 +286,16 @@ async fn list(context: &Context, args: &ListArgs) -> Result<()> {
     let tasks = newest_tasks(&*chain, owner.as_ref(), args.limit).await?;
     let listed: Vec<Listed> = tasks.iter().map(|(id, task)| Listed::new(*id, task)).collect();
     context.out.result(&listed, || {
-        let mut table = table(["task", "state", "client", "k", "units", "cap", "posted in"]);
+        let mut table = table([
+            "task",
+            "state",
+            "client",
+            "k",
+            "units",
+            "cap",
+            "posted in",
+            "asks for",
+        ]);
         for (row, (_, task)) in listed.iter().zip(&tasks) {
             table.add_row([
                 row.task.to_string(),
@@ -265,6 +305,7 @@ async fn list(context: &Context, args: &ListArgs) -> Result<()> {
                 row.units_max.to_string(),
                 Amount(row.cap.0).to_string(),
                 row.posted_at.to_string(),
+                row.requirements.text(),
             ]);
         }
         table.to_string()

@@ -11,7 +11,7 @@ use surety_worker_core::{Config, NoBids, Record, SecretSalts, Verifier};
 use tokio::sync::watch;
 
 use super::{Running, TIP_MAX, World};
-use crate::{Audits, Beside, Engines, Host, Tools, Traces, Vitals};
+use crate::{Audits, Beside, Engines, Host, Kept, Tools, Traces, Vitals};
 
 impl World {
     pub(super) async fn prepare_verifier(&self) {
@@ -57,6 +57,7 @@ impl World {
             audits: Audits::default(),
             outputs,
             tip_max: TIP_MAX,
+            kept: Kept::default(),
             vitals,
         }
     }
