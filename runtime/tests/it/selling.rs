@@ -320,7 +320,7 @@ fn demanding_the_same_again_and_again_costs_its_provider_no_more_than_it_keeps()
     // Whatever it is that has to be shown beside the receipt.
     let longest = vec![7; 1 << 20];
     for bytes in [None, Some(1), Some(SEGMENT_BYTES), Some(longest.len() as u32)] {
-        let shown = bytes.map(|bytes| {
+        let shown = bytes.and_then(|bytes| {
             let last = surety_proofs::segments(bytes) - 1;
             SegmentOpening::new(&longest[..bytes as usize], last)
         });
