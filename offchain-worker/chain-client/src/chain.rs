@@ -124,6 +124,13 @@ pub struct Funds {
     pub held: Balance,
 }
 
+impl Funds {
+    /// What fees may take: nobody's fee takes the last of an account, its existential deposit.
+    pub const fn for_fees(self, existential_deposit: Balance) -> Balance {
+        self.free.saturating_sub(existential_deposit)
+    }
+}
+
 /// How many calls an account has signed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
@@ -286,8 +293,8 @@ pub trait Chain: Send + Sync {
     /// The provider that `stash` has registered.
     async fn provider(&self, when: When, stash: &AccountId32) -> Result<Option<ProviderRecord>, ChainError>;
 
-    /// What the benchmark has measured of a provider, where that counts. [`ChainError::Outgrown`] where the
-    /// runtime has no benchmark.
+    /// What the benchmark has measured of a provider, where that counts. Where the runtime has none, nobody
+    /// was measured.
     async fn benchmarked(&self, when: When, stash: &AccountId32) -> Result<Option<MeasuredView>, ChainError>;
 
     /// All registered providers.

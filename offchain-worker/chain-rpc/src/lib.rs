@@ -4,6 +4,7 @@ mod ask;
 mod attempts;
 mod blocks;
 mod channels;
+mod config;
 mod connections;
 mod entries;
 mod gpu_proofs;
@@ -42,13 +43,14 @@ use surety_types::{ContentHash, ModelId, TaskId};
 
 use surety_chain_client::{
     Balance, BidRecord, BidTerms, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent,
-    ChainInfo, CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening,
-    OpenTasks, Parameter, PartKey, ProviderRecord, ProviderTerms, RegisteredModel, Sent, Signer, SlashRecord,
-    StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, When,
+    ChainInfo, CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, Funds, GpuProofsChain, Included,
+    ItemsOpening, OpenTasks, Parameter, PartKey, ProviderRecord, ProviderTerms, RegisteredModel, Sent,
+    Signer, SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, When,
 };
 
 pub use ask::{NodeFault, NodeRpc};
 use attempts::Queues;
+pub use config::RpcConfig;
 use connections::Connected;
 use entries::{AccountInfo, Entry};
 use link::Link;
@@ -57,40 +59,6 @@ use versions::Versions;
 
 /// The runtime this crate is made for.
 const SPEC_NAME: &str = "surety";
-
-/// How to reach a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RpcConfig {
-    /// WebSocket addresses, for example `ws://127.0.0.1:9944`. The first that answers, belongs to the chain
-    /// and is not behind it is used; an earlier one again as soon as it is back.
-    pub urls: Vec<String>,
-    /// How long to keep trying when none answers.
-    pub patience: Duration,
-    /// How long to try to get a submitted call into a block, and how long to wait for that block to be
-    /// finalised.
-    pub inclusion_patience: Duration,
-    /// How often it is tried whether an earlier node is back.
-    pub return_after: Duration,
-}
-
-impl RpcConfig {
-    /// The usual patience, for the node at `url`.
-    pub fn new(url: impl Into<String>) -> Self {
-        Self::of_several([url.into()])
-    }
-
-    /// The usual patience, for the nodes at `urls`, the preferred ones first.
-    pub fn of_several(urls: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            urls: urls.into_iter().collect(),
-            patience: Duration::from_secs(30),
-            // Longer than the pause that any single trouble of a node or its pool takes, shorter than any
-            // window.
-            inclusion_patience: Duration::from_secs(150),
-            return_after: Duration::from_secs(60),
-        }
-    }
-}
 
 /// A chain behind the RPC of its nodes. Clones share the connection.
 #[derive(Clone)]
@@ -347,7 +315,10 @@ impl Chain for RpcChain {
     }
 
     async fn benchmarked(&self, when: When, stash: &AccountId32) -> Result<Option<MeasuredView>, ChainError> {
-        surety_chain_client::GpuProofsChain::measured(self, when, stash).await
+        match GpuProofsChain::measured(self, when, stash).await {
+            Err(ChainError::Outgrown { .. }) => Ok(None),
+            measured => measured,
+        }
     }
 
     async fn providers(&self, when: When) -> Result<Vec<(AccountId32, ProviderRecord)>, ChainError> {

@@ -198,15 +198,7 @@ impl<M: GpuBackend> Kernels<M> {
         let end = len.checked_add(rows.len()).ok_or(ArithmeticError::Shape)?;
         self.reserve(cache, end)?;
         self.tell(cache)?;
-        // Kernels count rows from the first of all, modulo 2^32.
-        let first = size(len + 1)?.wrapping_sub(size(rows.start)?);
-        let sight = Sight {
-            spans: None,
-            places: None,
-            first,
-            step: 1,
-            reach: 0,
-        };
+        let sight = Mask::Causal { first: len }.sight(&rows, end)?;
         self.keep(&cache.paged(layer)?, keys, values, rows, &sight)?;
         if let Some(len) = cache.lens.get_mut(layer) {
             *len = end;

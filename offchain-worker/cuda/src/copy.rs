@@ -243,7 +243,7 @@ impl<M: GpuBackend> Kernels<M> {
                 table: there,
                 layer,
             };
-            let bytes = self.gathered(&paged)?;
+            let bytes = self.read_pages(&paged)?;
             let now = rest.min(pages.len() * BLOCK);
             add_kept(&mut found, shape, &bytes, now).ok_or(ArithmeticError::Shape)?;
             rest -= now;
@@ -252,7 +252,7 @@ impl<M: GpuBackend> Kernels<M> {
     }
 
     /// Waits, and copies a layer's part of the pages in a table from the machine.
-    fn gathered(&mut self, paged: &Paged<'_, M>) -> Result<Vec<u8>, Error> {
+    fn read_pages(&mut self, paged: &Paged<'_, M>) -> Result<Vec<u8>, Error> {
         let (count, layer_words) = (paged.table.len, paged.pages.shape().layer_words);
         let words = count * layer_words;
         Self::ensure(&mut self.machine, &mut self.scratch, words)?;

@@ -8,8 +8,8 @@ use std::sync::{Arc, atomic::Ordering};
 
 use emulator::{Emulator, Order, Piece};
 use surety_cuda::{
-    Argument, Capped, DeviceMemory, DeviceMemoryError, Error, GpuBackend, Kernels, NoLanding, Product, Shape,
-    TABLE, bytes_needed, rows_within,
+    Argument, Capped, DeviceMemory, DeviceMemoryError, Error, GpuBackend, Kernels, NoLanding, Pages, Product,
+    Shape, TABLE, bytes_needed, rows_within,
 };
 use surety_exact::BLOCK;
 use surety_gpu_proofs::{BATCHES, Failure, Memory, ROWS_MAX, run};
@@ -121,14 +121,20 @@ fn a_slab_has_several_pages_of_any_size() {
     both_orders(suite::pages::a_slab_has_several_pages_of_any_size);
 }
 
+/// Pages, and a machine whose memory is so many.
+fn capped_pages(count: usize) -> (Pages<Capped<Emulator>>, Kernels<Capped<Emulator>>) {
+    let pages = suite::pages::pages();
+    let max = (count * pages.page_bytes()) as u64;
+    let machine = Capped::new(Emulator::start(Order::Forwards), max);
+    (pages, Kernels::new(machine).unwrap())
+}
+
 /// On a machine with room for seven pages, and little else: sequences are refused what it has not, keep what
 /// they hold, and go on where others end.
 #[test]
 fn a_pool_that_finds_no_memory_refuses_by_name_and_loses_nothing() {
-    let pages = suite::pages::pages();
-    let page = pages.page_bytes();
-    let machine = Capped::new(Emulator::start(Order::Forwards), 9 * page as u64);
-    let kernels = &mut Kernels::new(machine).unwrap();
+    let (pages, mut kernels) = capped_pages(9);
+    let (kernels, page) = (&mut kernels, pages.page_bytes());
     let mut random = suite::Random::new(36);
     let (mut one, mut other) = (pages.cache(), pages.cache());
     suite::pages::add(kernels, &mut random, &mut one, 3).unwrap();
@@ -183,10 +189,7 @@ fn a_pool_that_finds_no_memory_refuses_by_name_and_loses_nothing() {
 /// choose from.
 #[test]
 fn pages_in_too_many_pieces_are_refused_by_name() {
-    let pages = suite::pages::pages();
-    let page = pages.page_bytes();
-    let machine = Capped::new(Emulator::start(Order::Forwards), 100 * page as u64);
-    let kernels = &mut Kernels::new(machine).unwrap();
+    let (pages, mut kernels) = capped_pages(100);
     let mut caches = Vec::new();
     let refused = loop {
         let mut cache = pages.cache();
@@ -195,7 +198,7 @@ fn pages_in_too_many_pieces_are_refused_by_name() {
         }
         caches.push(cache);
     };
-    assert_eq!(refused, Error::Scattered(page));
+    assert_eq!(refused, Error::Scattered(pages.page_bytes()));
     assert_eq!(caches.len(), TABLE);
     caches.swap_remove(10);
     kernels.reserve(&mut pages.cache(), 1).unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{
     Json,
-    body::{Body, Bytes, to_bytes},
+    body::Body,
     extract::{Path, Query, Request},
     http::{HeaderName, StatusCode, header},
     response::IntoResponse,
@@ -223,10 +223,10 @@ pub(crate) async fn create(Asker { shared, key }: Asker, request: Request) -> An
 }
 
 /// The form, with the file in it.
-async fn uploaded(request: Request) -> Result<Bytes, ApiError> {
+async fn uploaded(request: Request) -> Result<Vec<u8>, ApiError> {
     let bytes_max = FILE_BYTES_MAX.saturating_add(FORM_BYTES_MAX);
     let read = read_at_pace(request, bytes_max, UPLOAD_PACE).await;
-    let request = read.map_err(|fault| match fault {
+    read.map_err(|fault| match fault {
         BodyFault::NotWhole => {
             let told =
                 format!("the file broke off, or is longer than {FILE_BYTES_MAX} bytes: cut it into several");
@@ -236,9 +236,7 @@ async fn uploaded(request: Request) -> Result<Bytes, ApiError> {
             let told = "the file came too slowly: cut it into several";
             ApiError::new(StatusCode::REQUEST_TIMEOUT, "body", told)
         }
-    })?;
-    let body = to_bytes(request.into_body(), bytes_max).await;
-    body.map_err(|error| ApiError::invalid("body", error.to_string()))
+    })
 }
 
 /// The name and the bytes of the file that a form has.

@@ -8,7 +8,6 @@ mod drain;
 mod engine;
 mod generation;
 mod inputs;
-mod measured;
 mod money;
 mod offers;
 mod openings;
@@ -21,6 +20,7 @@ mod speeds;
 pub(crate) mod tiny;
 mod troubles;
 mod unserved;
+mod upkeep;
 mod world;
 
 use surety_chain_client::{Call, Chain, Signer, When, is_signed};

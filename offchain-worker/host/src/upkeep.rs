@@ -52,14 +52,14 @@ async fn until_error(
         };
         // What is bid with money that is kept since cannot be taken back.
         let kept = *tools.kept.channels.borrow();
-        let is_other = std::mem::replace(&mut told_kept, kept) != kept;
+        let is_other = told_kept.replace(kept) != Some(kept);
         if block < next {
             if let Err(e) = measured.and(region) {
                 tracing::debug!(block, error = %e, "what was measured of it, or where it is, cannot be read");
             }
             if block >= next_stake || is_other {
                 event(stake(tools).await, events).await?;
-                event(money(tools).await, events).await?;
+                tell_money(tools, events).await?;
                 keep_for_tasks(tools).await?;
                 next_stake = block.saturating_add(SOON);
             }
@@ -69,13 +69,11 @@ async fn until_error(
         // What one of them cannot read keeps none of the others.
         for (what, looked) in [
             ("what it has to bid by", event(stake(tools).await, events).await),
-            ("what it has for fees", event(money(tools).await, events).await),
+            ("its money", see_money(tools, events).await),
             ("whether it may bid", event(barred(tools).await, events).await),
             ("what was measured of it", measured),
             ("where the chain takes it to be", region),
             ("how long work may take", tell_windows(tools, events).await),
-            ("its money", show_funds(tools).await),
-            ("what it keeps for demands", show_reserve(tools).await),
             ("whom to keep places for", name_peers(tools).await),
         ] {
             if let Err(e) = looked {
@@ -99,31 +97,26 @@ async fn event(read: Result<Event, ChainError>, events: &mpsc::Sender<Event>) ->
     Ok(())
 }
 
-async fn show_funds(tools: &Tools) -> Result<(), ChainError> {
-    for (name, account) in [("stash", &tools.stash), ("agent", tools.signer.account())] {
-        let funds = tools.chain.funds(When::Finalized, account).await?;
+/// Tells core what is free for the fees of tasks, and shows its operator all that there is. Whichever of
+/// stash and agent can pays for a call. What is kept for what is sold over channels is not free, and nothing
+/// is before that is known.
+async fn tell_money(tools: &Tools, events: &mpsc::Sender<Event>) -> Result<Balance, ChainError> {
+    let (stash, agent) = (&tools.stash, tools.signer.account());
+    let of_stash = tools.chain.funds(When::Finalized, stash).await?;
+    let of_agent = match agent == stash {
+        true => None,
+        false => Some(tools.chain.funds(When::Finalized, agent).await?),
+    };
+    let deposit = tools.chain.info().existential_deposit;
+    let of_agents = of_agent.map_or(0, |funds| funds.for_fees(deposit));
+    let all = of_stash.for_fees(deposit).saturating_add(of_agents);
+    let kept = *tools.kept.channels.borrow();
+    let free = kept.map_or(0, |kept| all.saturating_sub(kept));
+    event(Ok(Event::Money { free }), events).await?;
+    for (name, funds) in [("stash", of_stash), ("agent", of_agent.unwrap_or(of_stash))] {
         tools.vitals.metrics.funds(name, funds.free, funds.held);
     }
-    Ok(())
-}
-
-/// What is free for the fees of tasks: whichever of them can pays for a call. What is kept for what is sold
-/// over channels is not, and nothing is free before that is known. No fee takes the last of an account.
-async fn free_money(tools: &Tools) -> Result<Balance, ChainError> {
-    let agent = Some(tools.signer.account()).filter(|agent| **agent != tools.stash);
-    let deposit = tools.chain.info().existential_deposit;
-    let mut free: Balance = 0;
-    for account in agent.into_iter().chain([&tools.stash]) {
-        let funds = tools.chain.funds(When::Finalized, account).await?;
-        free = free.saturating_add(funds.free.saturating_sub(deposit));
-    }
-    let kept = *tools.kept.channels.borrow();
-    Ok(kept.map_or(0, |kept| free.saturating_sub(kept)))
-}
-
-async fn money(tools: &Tools) -> Result<Event, ChainError> {
-    let free = free_money(tools).await?;
-    Ok(Event::Money { free })
+    Ok(free)
 }
 
 /// What a provider keeps for its tasks, and for those that it has bid for: a verifier has nothing that is
@@ -142,9 +135,11 @@ async fn keep_for_tasks(tools: &Tools) -> Result<Balance, ChainError> {
     Ok(kept)
 }
 
-async fn show_reserve(tools: &Tools) -> Result<(), ChainError> {
+async fn see_money(tools: &Tools, events: &mpsc::Sender<Event>) -> Result<(), ChainError> {
+    let told = tell_money(tools, events).await;
+    // Others have to know it whatever is free.
     let kept = keep_for_tasks(tools).await?;
-    let free = free_money(tools).await?;
+    let free = told?;
     if kept > free && tools.kept.channels.borrow().is_some() {
         tracing::warn!(
             kept,
@@ -177,22 +172,17 @@ async fn barred(tools: &Tools) -> Result<Event, ChainError> {
     Ok(Event::Barred { until })
 }
 
-/// Tells what the chain's benchmark has measured, where that is not what was `told` last. Where the runtime
-/// has none, nobody was measured.
+/// Tells what the chain's benchmark has measured, where that is not what was `told` last.
 async fn tell_measured(
     tools: &Tools,
     events: &mpsc::Sender<Event>,
     told: &mut Option<Option<MeasuredView>>,
 ) -> Result<(), ChainError> {
-    let measured = match tools.chain.benchmarked(When::Finalized, &tools.stash).await {
-        Err(ChainError::Outgrown { .. }) => None,
-        measured => measured?,
-    };
-    if *told != Some(measured) {
-        event(Ok(Event::Benchmarked { measured }), events).await?;
-        *told = Some(measured);
+    let measured = tools.chain.benchmarked(When::Finalized, &tools.stash).await?;
+    match told.replace(measured) == Some(measured) {
+        true => Ok(()),
+        false => event(Ok(Event::Benchmarked { measured }), events).await,
     }
-    Ok(())
 }
 
 /// Tells where the chain takes the provider to be, where that is not what was `told` last. What it has been
@@ -204,11 +194,10 @@ async fn tell_region(
 ) -> Result<(), ChainError> {
     let record = tools.chain.provider(When::Finalized, &tools.stash).await?;
     let region = record.and_then(|record| record.device.region);
-    if *told != Some(region) {
-        event(Ok(Event::Declared { region }), events).await?;
-        *told = Some(region);
+    match told.replace(region) == Some(region) {
+        true => Ok(()),
+        false => event(Ok(Event::Declared { region }), events).await,
     }
-    Ok(())
 }
 
 /// Providers, and clients of open tasks: strangers cannot take their places at our door.

@@ -184,7 +184,7 @@ impl Shared {
         // What it was written off for this request, in plancks: no more than once.
         let mut written_off = 0u128;
         let mut failure = Failure::Next;
-        for _ in 0..TRIES {
+        for tries in 1..=TRIES {
             let price = asked.need.price(asked.wanted.request.unit_price);
             let way = match first.take() {
                 Some(way) => Ok(way),
@@ -214,6 +214,8 @@ impl Shared {
                 }
             }
             match self.goes_on(&handle, &mut asked, why)? {
+                // It may have been others' vouchers on their way each time: that it has places is no lie.
+                Next::Again if tries == TRIES => self.refused(&provider, false),
                 Next::Again => {}
                 Next::No => break,
                 Next::Dearer => {

@@ -10,7 +10,7 @@ use surety_chain_client::{
     Call, ChainError, ChannelView, ErrorClass, Included, Remedy, Until, When, is_message_signed,
 };
 use surety_channel_calls::{LoadError, Payer, PayerConfig, Row, payer};
-use surety_channels::{ChannelId, Nonce, Purse};
+use surety_channels::{ChannelId, Purse};
 use surety_journal::CallStore;
 use tokio::{
     sync::watch,
@@ -20,12 +20,13 @@ use tokio::{
 
 use crate::{
     AccountId, Running, StartError,
+    about::About,
     channel::{HELD_MAX, Handle, Message, Seen},
     config::Config,
     cover,
     demands::{Demands, counted_wait, demanded_by},
     evidence,
-    funds::{Funded, Funds, asked_until, channel_of, deposited},
+    funds::{Funded, Funds, asked_until, deposited},
     journal,
     market::{Market, Shared},
     read::{Read, is_gone, read},
@@ -44,58 +45,11 @@ const SOON: Duration = Duration::from_millis(10);
 /// After a question that failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Until the same is tried again that the chain, or the way to it, did not take.
-const AGAIN: Duration = Duration::from_secs(20);
-
-/// The same where its payee has to do something first, which may be leaving: each try costs a fee.
-const MENDED: Duration = Duration::from_secs(3_600);
-
 /// Blocks after which it is looked again where a provider answers.
 const ADDRESSES_KEPT: u32 = 100;
 
 /// Blocks after which a call whose fate was unknown cannot be carried out any more: it is signed for less.
 const DOUBTED: u32 = 512;
-
-/// What one call is about: no two are on their way about the same.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum About {
-    Channel(ChannelId),
-    /// More money or time for a channel: only what is paused.
-    More(ChannelId),
-    Opening(AccountId),
-    Demand(ChannelId, Nonce),
-    Ending(AccountId),
-    Report(ChannelId),
-}
-
-fn about(call: &Call) -> Option<About> {
-    match call {
-        Call::Open { payee, .. } => Some(About::Opening(payee.clone())),
-        Call::DemandReceipt { held } => {
-            let said = &held.statement;
-            Some(About::Demand(said.channel, said.nonce))
-        }
-        Call::EndDemand { provider, .. } => Some(About::Ending(provider.clone())),
-        Call::ReportChunkEquivocation { equivocation } => {
-            Some(About::Report(equivocation.one.statement.channel))
-        }
-        _ => channel_of(call).map(About::Channel),
-    }
-}
-
-/// What waits after a call has failed: a channel is closed and ended whatever its payee does not take.
-fn paused(call: &Call, about: &About) -> About {
-    match (call, about) {
-        (Call::TopUp { .. } | Call::Extend { .. }, About::Channel(channel)) => About::More(*channel),
-        _ => about.clone(),
-    }
-}
-
-/// Whether a payee has to do something before it can be paid more.
-fn is_of_payee(error: &ChainError) -> bool {
-    let names = ["Leaving", "OldTerms", "NotStanding"];
-    names.iter().any(|name| error.is_fault("Channels", name))
-}
 
 /// A channel and what keeps its task going.
 struct Kept {
@@ -409,10 +363,10 @@ impl Keeper {
 
     /// Sends a call, unless one about the same is on its way, or has just failed.
     fn submit(&mut self, call: Call) {
-        let Some(about) = about(&call) else { return };
+        let Some(about) = About::of(&call) else { return };
         let now = Instant::now();
         self.paused.retain(|_, until| *until > now);
-        let is_due = !self.sent.contains_key(&about) && !self.paused.contains_key(&paused(&call, &about));
+        let is_due = !self.sent.contains_key(&about) && !self.paused.contains_key(&about.paused(&call));
         let is_demand = |about: &About| matches!(about, About::Demand(..));
         let demands = self.sent.keys().filter(|about| is_demand(about)).count();
         let is_full = is_demand(&about) && demands >= DEMANDS_SENT_MAX;
@@ -467,13 +421,9 @@ impl Keeper {
                     .give_up("what its provider has said cannot be demanded any more".into());
             }
         }
-        let is_more = matches!(call, Call::TopUp { .. } | Call::Extend { .. });
-        let again = match is_more && is_of_payee(&error) {
-            true => MENDED,
-            false => AGAIN,
-        };
-        if let Some(until) = Instant::now().checked_add(again) {
-            self.paused.insert(paused(&call, &about), until);
+        let paused = about.paused(&call);
+        if let Some(until) = Instant::now().checked_add(paused.again_after(&error)) {
+            self.paused.insert(paused, until);
         }
     }
 

@@ -8,6 +8,7 @@
     )
 )]
 
+mod about;
 mod ask;
 mod channel;
 mod choose;

@@ -47,8 +47,9 @@ pub struct CallsConfig {
 pub struct Fees {
     /// Showing a receipt, with a segment of its output.
     pub show: u128,
-    /// All that demands over a channel may cost in the end beyond what they pay, for each that there may be
-    /// at once: the price of a demand rises with their number, until it pays more than showing costs.
+    /// All that demands over a channel may cost in the end beyond what they pay, for each request that it has
+    /// had, of 32 at most: the price of a demand rises with their number, until it pays more than showing
+    /// costs. No less than two showings, as two accounts may demand each receipt at once.
     pub demand: u128,
     /// Showing a receipt that a verifier has drawn, with what was asked.
     pub show_point: u128,

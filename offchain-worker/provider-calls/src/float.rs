@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use surety_audit_economics::channels::SURE;
 use surety_chain_client::{BlockNumber, address};
-use surety_channel_calls::{AccountId, CHUNK_BYTES_MAX, Payee};
-use surety_channels::{ChannelId, view::Wanted};
+use surety_channel_calls::{CHUNK_BYTES_MAX, Payee};
+use surety_channels::{ChannelId, DEMANDS_AT_BASE, view::Wanted};
 use surety_proofs::parts;
 use surety_types::limits::INPUT_BYTES_MAX;
 
@@ -18,9 +18,6 @@ use crate::{
     terms::AGAIN,
     watch::ONE,
 };
-
-/// Most that an account demands of a provider at once: the chain takes no more.
-const DEMANDS_MAX: u32 = 32;
 
 /// What is free to pay with, in plancks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,12 +54,10 @@ impl Needs {
 /// What may be demanded, and whether there is money for it.
 #[derive(Default)]
 pub(crate) struct Float {
-    /// The payer of each channel, and its key: both can demand its receipts.
-    demanders: BTreeMap<ChannelId, [AccountId; 2]>,
-    /// How many receipts each of them may demand.
-    receipts: BTreeMap<AccountId, u32>,
-    /// How many showings all that comes to at once.
-    shows: u128,
+    /// How many requests each channel has had whose receipts may be demanded.
+    requests: BTreeMap<ChannelId, u32>,
+    /// For how many demands of receipts, and of points, money is kept.
+    demands: u128,
     /// There is too little for what may be demanded already.
     is_short: bool,
     /// Since which block it was said that there is too little for more.
@@ -72,42 +67,35 @@ pub(crate) struct Float {
 impl Float {
     /// What may be demanded by a finalised block.
     fn look(&mut self, sight: &Sight, payee: &Payee) {
-        let paying = sight
-            .channels
-            .iter()
-            .filter(|view| view.channel >= sight.since_channel());
-        let demanders = paying.map(|view| (view.channel, [view.payer.clone(), view.key.clone()]));
-        self.demanders = demanders.collect();
-        self.receipts.clear();
-        let points = |demand: &&_| matches!(demand, Wanted::Point { .. });
+        self.requests.clear();
         let wanted = sight.demands.iter().map(|demand| &demand.wanted);
-        self.shows = wanted.filter(points).count() as u128;
+        let points = wanted.filter(|wanted| matches!(wanted, Wanted::Point { .. }));
+        self.demands = points.count() as u128;
         for view in sight.channels.iter() {
-            let (known, next) = payee.known(view.channel);
+            let next = payee.next_nonce(view.channel).max(view.purse.next);
             // Nothing is to be counted that could be demanded after this.
             let is_over = view.demanded_until < sight.time && next <= view.purse.next;
-            if !is_over {
-                self.add(view.channel, known);
+            let is_paying = view.channel >= sight.since_channel();
+            if is_paying && !is_over {
+                self.add(view.channel, next);
             }
         }
     }
 
-    /// So many more receipts of a channel may be demanded.
-    fn add(&mut self, channel: ChannelId, receipts: u32) {
-        for who in of_channel(&self.demanders, channel) {
-            let known = self.receipts.entry(who.clone()).or_default();
-            let before = (*known).min(DEMANDS_MAX);
-            *known = known.saturating_add(receipts);
-            let more = (*known).min(DEMANDS_MAX).saturating_sub(before);
-            self.shows = self.shows.saturating_add(more.into());
-        }
+    /// So many more requests of a channel have receipts that may be demanded.
+    fn add(&mut self, channel: ChannelId, more: u32) {
+        let requests = self.requests.entry(channel).or_default();
+        let before = (*requests).min(DEMANDS_AT_BASE);
+        *requests = requests.saturating_add(more);
+        let added = (*requests).min(DEMANDS_AT_BASE).saturating_sub(before);
+        self.demands = self.demands.saturating_add(added.into());
     }
 
-    /// How many showings one more receipt of a channel adds: none where its payer and its key can demand as
-    /// much as they may anyway.
+    /// For how many demands more one more request of a channel has money kept: for none once it has had as
+    /// many as the chain lets demand at its least price.
     fn added_by(&self, channel: ChannelId) -> u128 {
-        let may_more = |who: &&AccountId| self.receipts.get(*who).is_none_or(|known| *known < DEMANDS_MAX);
-        of_channel(&self.demanders, channel).filter(may_more).count() as u128
+        let requests = self.requests.get(&channel).copied().unwrap_or(0);
+        (requests < DEMANDS_AT_BASE).into()
     }
 
     /// Whether there is too little money for what may be demanded already.
@@ -116,20 +104,9 @@ impl Float {
     }
 }
 
-/// Who can demand receipts of a channel.
-fn of_channel(
-    demanders: &BTreeMap<ChannelId, [AccountId; 2]>,
-    channel: ChannelId,
-) -> impl Iterator<Item = &AccountId> {
-    let both = demanders.get(&channel);
-    let payer = both.map(|[payer, _]| payer);
-    let key = both.map(|[_, key]| key).filter(|key| Some(*key) != payer);
-    payer.into_iter().chain(key)
-}
-
 impl Desk {
-    /// What has to be free where receipts of so much are in no block, and so much may be demanded at once.
-    fn needs(&self, sight: &Sight, at_risk: u128, shows: u128) -> Needs {
+    /// What has to be free where receipts of so much are in no block, and money is kept for so many demands.
+    fn needs(&self, sight: &Sight, at_risk: u128, demands: u128) -> Needs {
         let fees = &sight.fees;
         let points = |price: u128| {
             let rate = sight.batches.last().map_or(ONE, |batch| batch.rate.into_inner());
@@ -147,7 +124,7 @@ impl Desk {
             levies,
             cost(drawn, fees.show_point),
             fees.batch.saturating_mul(batches),
-            fees.demand.saturating_mul(shows),
+            fees.demand.saturating_mul(demands),
             fees.part.saturating_mul(round.into()),
         ];
         Needs {
@@ -160,9 +137,9 @@ impl Desk {
     /// would be in no block. Who does not know all channels cannot tell.
     pub(crate) fn affords_one_more(&self, sight: &Sight, channel: ChannelId, at_risk: u128) -> bool {
         let float = &self.watch.float;
-        let shows = float.shows.saturating_add(float.added_by(channel));
+        let demands = float.demands.saturating_add(float.added_by(channel));
         let others = *self.parts.kept_for_others.borrow();
-        let needs = self.needs(sight, at_risk, shows);
+        let needs = self.needs(sight, at_risk, demands);
         let both = sight.money.zip(others).filter(|_| sight.knows_channels);
         both.is_some_and(|(money, others)| needs.missing(money, others) == 0)
     }
@@ -177,7 +154,7 @@ impl Desk {
 
     /// Tells the others what they have to leave free.
     fn tell_float(&self, sight: &Sight) -> Needs {
-        let needs = self.needs(sight, self.watch.at_risk, self.watch.float.shows);
+        let needs = self.needs(sight, self.watch.at_risk, self.watch.float.demands);
         let stands = sight.standing.as_ref().is_some_and(|standing| standing.lock > 0);
         let kept = if stands { needs.all } else { 0 };
         self.parts.metrics.float.set(kept as f64);
@@ -198,11 +175,11 @@ impl Desk {
             money.map_or(0, |money| needs.missing(money, others))
         };
         self.watch.float.is_short = missing(needs) > 0;
-        // A new payer's first request: it and its key may demand the receipt.
+        // The first request of a new channel.
         let more = self.needs(
             sight,
             self.watch.at_risk,
-            self.watch.float.shows.saturating_add(2),
+            self.watch.float.demands.saturating_add(1),
         );
         let missing = missing(more);
         self.parts.metrics.poor.set((missing > 0).into());

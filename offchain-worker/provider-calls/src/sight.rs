@@ -189,11 +189,15 @@ async fn read(
         parts.chain.agent_stash(when, parts.signer.account()),
     )?;
     let disputed = standing.as_ref().map_or(0, |standing| standing.disputes);
-    let (rounds, money) = tokio::join!(rounds::read(parts, block, disputed), read_money(parts, when));
+    let (rounds, money, channels) = tokio::join!(
+        rounds::read(parts, block, disputed),
+        read_money(parts, when),
+        read_channels(parts, when, known),
+    );
     // What is demanded is shown whatever is known of money; nothing new is taken without that.
     let money = money.inspect_err(|error| tracing::warn!(%error, "what is free for fees cannot be read"));
     let (money, multiplier) = money.map_or((None, ONE), |(money, by)| (Some(money), by));
-    let (channels, knows_channels) = read_channels(parts, when, known).await?;
+    let (channels, knows_channels) = channels?;
     let own = offers.into_iter().filter(|offer| offer.provider == *stash);
     Ok(Sight {
         block: block.number,
@@ -239,21 +243,22 @@ async fn read_channels(
     }
 }
 
-/// What is free, and what fees are multiplied by. No fee takes the last of an account.
+/// What is free, and what fees are multiplied by.
 async fn read_money(parts: &Parts, when: When) -> Result<(Money, u128), ChainError> {
     let (stash, agent) = (&parts.stash, parts.signer.account());
     let deposit = parts.chain.info().existential_deposit;
     let free = async |account| {
         let funds = parts.chain.funds(when, account).await?;
-        Ok::<_, ChainError>(funds.free.saturating_sub(deposit))
+        Ok::<_, ChainError>(funds.for_fees(deposit))
     };
-    let money = Money {
-        stash: free(stash).await?,
-        agent: match stash == agent {
-            true => 0,
-            false => free(agent).await?,
-        },
+    let of_agent = async {
+        match stash == agent {
+            true => Ok(0),
+            false => free(agent).await,
+        }
     };
-    let multiplier = parts.chain.fee_multiplier(when).await?;
+    let (stash, agent, multiplier) =
+        tokio::try_join!(free(stash), of_agent, parts.chain.fee_multiplier(when))?;
+    let money = Money { stash, agent };
     Ok((money, multiplier.into_inner()))
 }

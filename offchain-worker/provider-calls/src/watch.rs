@@ -7,7 +7,7 @@ use std::{
 };
 
 use surety_audit_economics::channels::{POINTS_MEAN_MAX, SURE};
-use surety_chain_client::{BatchView, BlockNumber, Call, ErrorClass, OfferView, Remedy};
+use surety_chain_client::{BatchView, BlockNumber, Call, ErrorClass, FixedU128, OfferView, Remedy};
 use surety_channel_calls::{
     PayeeEffect, Step,
     payee::{BatchLimits, ChannelSeen, Offer},
@@ -35,8 +35,8 @@ const PRICES: usize = 10;
 /// Blocks between two reports of how much there is to do: a pool takes one in each of its periods.
 const REPORT_BLOCKS: BlockNumber = 100;
 
-/// One in its fixed point.
-pub(crate) const ONE: u128 = 1_000_000_000_000_000_000;
+/// One, in the fixed point of rates and multipliers.
+pub(crate) const ONE: u128 = FixedU128::from_u32(1).into_inner();
 
 /// An operation of a model; by the operation's name.
 type Kind = (ModelId, &'static str);

@@ -19,8 +19,7 @@ use points::*;
 use receipts::*;
 use setup::*;
 use sp_core::H256;
-use surety_channels::view::Says;
-use surety_types::traits::{BlockEntropy, StakeLedger};
+use surety_types::traits::BlockEntropy;
 
 use crate::*;
 
@@ -67,38 +66,36 @@ mod benchmarks {
         assert!(Channels::<T>::get(CHANNEL).is_some_and(|channel| channel.expiry == expiry));
     }
 
-    /// Of one that stands with less, while as many batches as can be have become final. (Whoever leaves
-    /// empties its offers: `report_busy` is added for each that there may be.)
+    /// Of one that leaves while a channel is open, and as many batches as can be have become final: it
+    /// empties as many offers as it may have, which costs more than to change its lock.
     #[benchmark]
     fn stand() {
         let (stash, _) = provider::<T>();
         fill_batches::<T>(0);
-        let lock = Standings::<T>::get(&stash).map_or(0, |provider| provider.lock.saturating_add(1));
-        change::<T>(|provider| provider.standing.cap = 0);
+        fill_offers::<T>(OFFERS_MAX);
+        channel::<T>(account("key", 0, 0), late::<T>());
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(stash.clone()), lock, CAP);
+        _(RawOrigin::Signed(stash.clone()), 0, 0);
 
-        assert!(Standings::<T>::get(&stash).is_some_and(|of| of.lock == lock && of.unfinished.is_empty()));
+        assert!(Standings::<T>::get(&stash).is_some_and(|of| of.is_leaving && of.unfinished.is_empty()));
+        let mut offers = Offers::<T>::iter_prefix_values(stash);
+        assert!(offers.all(|of| (of.places, of.busy) == (0, 0)));
     }
 
     /// As many earlier batches as can be have become final. The oldest is removed, and of the next one some
     /// audits are ended that nobody has opened: that costs more than to pay them.
     #[benchmark]
     fn commit_batch() {
-        const AUDITS: u32 = 8;
         let (stash, agent) = provider::<T>();
         fill_batches::<T>(0);
-        for place in 0..AUDITS {
-            audit::<T>(place, 1, sealed());
-        }
-        T::Convictions::fill_for_benchmark();
+        leave_sealed::<T>();
 
         #[extrinsic_call]
         _(RawOrigin::Signed(agent), small());
 
         assert!(!Batches::<T>::contains_key(&stash, 0));
-        assert!(Batches::<T>::get(&stash, 1).is_some_and(|record| record.announced < AUDITS));
+        assert!(Batches::<T>::get(&stash, 1).is_some_and(|record| record.announced < LEFT));
         assert!(Batches::<T>::contains_key(&stash, UNFINISHED_MAX));
     }
 
@@ -222,13 +219,10 @@ mod benchmarks {
     /// the last that may be disputed at once: all windows stand still then.
     #[benchmark]
     fn dispute() {
-        let (stash, _) = provider::<T>();
+        provider::<T>();
         fill_batches::<T>(late::<T>());
         change::<T>(|provider| provider.challenged = DISPUTED_MAX - 1);
-        let request = T::Disputes::request_for_benchmark();
-        let (statement, head) = receipt::<T>(&request);
-        let (root, batched) = batched::<T>(statement, 0);
-        put_root::<T>(BATCH, root);
+        let (request, head, batched) = disputable::<T>();
         let source = ReceiptSource::Batch(BATCH, batched);
         let challenger = rich::<T>("challenger");
 
@@ -240,10 +234,7 @@ mod benchmarks {
             Some(head),
         );
 
-        assert!(DisputeRounds::<T>::contains_key(
-            stash,
-            (Some(BATCH), CHANNEL, LAST)
-        ));
+        assert!(is_disputed::<T>());
     }
 
     /// The last that its client may demand beside points: it is a verifier, too.
@@ -283,20 +274,7 @@ mod benchmarks {
     fn show_receipt() {
         let (stash, agent) = provider::<T>();
         fill_batches::<T>(late::<T>());
-        let (held, statement, shown) = longest::<T>();
-        let key: T::AccountId = account("key", 0, 0);
-        let wanted = Wanted::Receipt {
-            channel: CHANNEL,
-            nonce: statement.nonce,
-            says: Says::of(&held, &T::Genesis::get()),
-            counted: Some((BATCH, BATCH)),
-        };
-        let all = points(BATCH, DEMANDS_MAX - 1).chain([wanted]);
-        channel::<T>(key.clone(), late::<T>());
-        owe::<T>(1_000);
-        demand::<T>(&key, &key, all, late::<T>());
-        let (root, batched) = batched::<T>(statement, 0);
-        put_root::<T>(BATCH, root);
+        let (key, batched, shown) = demanded_receipt::<T>();
 
         #[extrinsic_call]
         _(
@@ -316,12 +294,9 @@ mod benchmarks {
     fn show_point() {
         let (stash, agent) = provider::<T>();
         fill_batches::<T>(late::<T>());
-        let request = T::Disputes::request_for_benchmark();
-        let (statement, head) = receipt::<T>(&request);
+        let (request, head, batched) = disputable::<T>();
         let (verifier, by): (T::AccountId, T::AccountId) = (account("verifier", 0, 0), account("by", 0, 0));
         demand::<T>(&verifier, &by, points(BATCH, DEMANDS_MAX), late::<T>());
-        let (root, batched) = batched::<T>(statement, 0);
-        put_root::<T>(BATCH, root);
 
         #[extrinsic_call]
         _(
@@ -333,11 +308,8 @@ mod benchmarks {
             Some(head),
         );
 
-        assert!(!Demands::<T>::contains_key(&stash, verifier));
-        assert!(DisputeRounds::<T>::contains_key(
-            stash,
-            (Some(BATCH), CHANNEL, LAST)
-        ));
+        assert!(!Demands::<T>::contains_key(stash, verifier));
+        assert!(is_disputed::<T>());
     }
 
     /// Receipts of as many channels as can be: all offers end, and as many batches as can be are void.
@@ -427,20 +399,20 @@ mod benchmarks {
         assert!(!PointsAudits::<T>::contains_key((stash::<T>(), BATCH), verifier));
     }
 
-    /// It is paid.
+    /// Of one that nobody has opened: that costs more than to pay it.
     #[benchmark]
     fn end_points() {
         let (stash, _) = provider::<T>();
         fill_batches::<T>(0);
         endow::<T>(&T::LevyPot::get());
-        let verifier = audit::<T>(0, BATCH, opened());
+        let verifier = audit::<T>(0, BATCH, sealed());
+        T::Convictions::fill_for_benchmark();
         let caller: T::AccountId = whitelisted_caller();
 
         #[extrinsic_call]
         _(RawOrigin::Signed(caller), stash.clone(), BATCH, verifier.clone());
 
-        assert!(!PointsAudits::<T>::contains_key((stash, BATCH), &verifier));
-        assert_eq!(T::Stake::unlocked_stake(&verifier), T::Stake::stake(&verifier));
+        assert!(!PointsAudits::<T>::contains_key((stash, BATCH), verifier));
     }
 
     /// The last offer that a provider may have, in a pool with room for one more that nobody has looked at
@@ -504,14 +476,10 @@ mod benchmarks {
     /// that costs more than to pay them.
     #[benchmark]
     fn sweep_batches() {
-        const AUDITS: u32 = 8;
         let (stash, _) = provider::<T>();
         fill_batches::<T>(0);
         finish::<T>();
-        for place in 0..AUDITS {
-            audit::<T>(place, 1, sealed());
-        }
-        T::Convictions::fill_for_benchmark();
+        leave_sealed::<T>();
 
         #[block]
         {
@@ -519,7 +487,7 @@ mod benchmarks {
         }
 
         assert!(!Batches::<T>::contains_key(&stash, 0));
-        assert!(Batches::<T>::get(&stash, 1).is_some_and(|record| record.announced < AUDITS));
+        assert!(Batches::<T>::get(&stash, 1).is_some_and(|record| record.announced < LEFT));
         assert_eq!(BatchCursor::<T>::get(), Some(stash));
     }
 

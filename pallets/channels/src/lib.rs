@@ -711,9 +711,6 @@ pub mod pallet {
         /// are open it is kept, and only nothing new comes; say so again when they are over. All offers have
         /// no places from then on: who stays after all, by a lock, offers again.
         #[pallet::call_index(3)]
-        #[pallet::weight(
-            T::WeightInfo::stand().saturating_add(T::WeightInfo::report_busy().saturating_mul(OFFERS_MAX.into()))
-        )]
         pub fn stand(origin: OriginFor<T>, lock: u128, cap: u128) -> DispatchResult {
             Self::do_stand(ensure_signed(origin)?, lock, cap)
         }
@@ -814,7 +811,8 @@ pub mod pallet {
         /// Demands a batch with the receipt of a request of which the caller, the channel's payer or its key,
         /// holds a signed statement. Until it is shown the channel pays nothing that was counted lately. The
         /// price is paid now; when it is shown half of it is the provider's (`Wanted::borne`: more, up to all
-        /// of it, of an answer that broke off), and the rest comes back.
+        /// of it, of an answer that broke off), and the rest comes back. Over a channel of which much was
+        /// demanded it costs more (`Demanded`), and all of that is the provider's then.
         #[pallet::call_index(18)]
         pub fn demand_receipt(
             origin: OriginFor<T>,

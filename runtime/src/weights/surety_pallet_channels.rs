@@ -42,7 +42,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `Parameters::Parameters` (r:8 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Payers` (r:1 w:1)
 	/// Proof: `Channels::Payers` (`max_values`: None, `max_size`: Some(52), added: 2527, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::NextChannel` (r:1 w:1)
@@ -50,21 +50,25 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Channels` (r:0 w:1)
-	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(417), added: 2892, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(441), added: 2916, mode: `MaxEncodedLen`)
+	/// Storage: `Channels::ChannelsOf` (r:0 w:1)
+	/// Proof: `Channels::ChannelsOf` (`max_values`: None, `max_size`: Some(64), added: 2539, mode: `MaxEncodedLen`)
+	/// Storage: `Channels::ChannelsBy` (r:0 w:1)
+	/// Proof: `Channels::ChannelsBy` (`max_values`: None, `max_size`: Some(64), added: 2539, mode: `MaxEncodedLen`)
 	fn open() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1753`
+		//  Measured:  `1754`
 		//  Estimated: `21118`
-		// Minimum execution time: 157_524_000 picoseconds.
-		Weight::from_parts(258_964_000, 0)
+		// Minimum execution time: 159_869_000 picoseconds.
+		Weight::from_parts(273_952_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
 			.saturating_add(T::DbWeight::get().reads(14))
-			.saturating_add(T::DbWeight::get().writes(6))
+			.saturating_add(T::DbWeight::get().writes(8))
 	}
 	/// Storage: `Channels::Channels` (r:1 w:1)
-	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(417), added: 2892, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(441), added: 2916, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:0)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:8 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
@@ -73,88 +77,98 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	fn top_up() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `2180`
+		//  Measured:  `2271`
 		//  Estimated: `21118`
-		// Minimum execution time: 150_852_000 picoseconds.
-		Weight::from_parts(256_089_000, 0)
+		// Minimum execution time: 149_549_000 picoseconds.
+		Weight::from_parts(214_151_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
 			.saturating_add(T::DbWeight::get().reads(13))
 			.saturating_add(T::DbWeight::get().writes(3))
 	}
 	/// Storage: `Channels::Channels` (r:1 w:1)
-	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(417), added: 2892, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(441), added: 2916, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:8 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:0)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	fn extend() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1866`
+		//  Measured:  `1957`
 		//  Estimated: `21118`
-		// Minimum execution time: 93_234_000 picoseconds.
-		Weight::from_parts(121_938_000, 0)
+		// Minimum execution time: 92_493_000 picoseconds.
+		Weight::from_parts(143_669_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().writes(1))
 	}
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Batches` (r:64 w:0)
 	/// Proof: `Channels::Batches` (`max_values`: None, `max_size`: Some(1139), added: 3614, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Records` (r:1 w:0)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:1 w:1)
-	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:7 w:0)
+	/// Storage: `Channels::Offers` (r:17 w:16)
+	/// Proof: `Channels::Offers` (`max_values`: None, `max_size`: Some(129), added: 2604, mode: `MaxEncodedLen`)
+	/// Storage: `Channels::Pools` (r:16 w:16)
+	/// Proof: `Channels::Pools` (`max_values`: None, `max_size`: Some(97), added: 2572, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::Models` (r:16 w:0)
+	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(496), added: 2971, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::AuditSpeeds` (r:16 w:0)
+	/// Proof: `ModelRegistry::AuditSpeeds` (`max_values`: None, `max_size`: Some(52), added: 2527, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	fn stand() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `6246`
+		//  Measured:  `17645`
 		//  Estimated: `232286`
-		// Minimum execution time: 519_551_000 picoseconds.
-		Weight::from_parts(839_148_000, 0)
+		// Minimum execution time: 1_378_177_000 picoseconds.
+		Weight::from_parts(2_495_935_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
-			.saturating_add(T::DbWeight::get().reads(75))
-			.saturating_add(T::DbWeight::get().writes(2))
+			.saturating_add(T::DbWeight::get().reads(132))
+			.saturating_add(T::DbWeight::get().writes(33))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:5 w:4)
+	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Batches` (r:64 w:3)
 	/// Proof: `Channels::Batches` (`max_values`: None, `max_size`: Some(1139), added: 3614, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:7 w:0)
+	/// Storage: `Parameters::Parameters` (r:10 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::PointsAudits` (r:5 w:4)
 	/// Proof: `Channels::PointsAudits` (`max_values`: None, `max_size`: Some(2219), added: 4694, mode: `MaxEncodedLen`)
-	/// Storage: `System::Account` (r:6 w:6)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
+	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:4 w:4)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Babe::Randomness` (r:1 w:0)
 	/// Proof: `Babe::Randomness` (`max_values`: Some(1), `max_size`: Some(32), added: 527, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::BondedInAll` (r:1 w:0)
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:0 w:4)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(921), added: 3396, mode: `MaxEncodedLen`)
 	fn commit_batch() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `12080`
+		//  Measured:  `9367`
 		//  Estimated: `232286`
-		// Minimum execution time: 1_040_645_000 picoseconds.
-		Weight::from_parts(1_424_884_000, 0)
+		// Minimum execution time: 863_284_000 picoseconds.
+		Weight::from_parts(1_542_554_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(92))
-			.saturating_add(T::DbWeight::get().writes(18))
+			.saturating_add(T::DbWeight::get().writes(19))
 	}
 	/// Storage: `Channels::Channels` (r:1 w:1)
-	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(417), added: 2892, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(441), added: 2916, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:0)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `System::BlockHash` (r:1 w:0)
@@ -167,22 +181,22 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	fn redeem() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `10758`
+		//  Measured:  `10850`
 		//  Estimated: `29902`
-		// Minimum execution time: 653_492_000 picoseconds.
-		Weight::from_parts(986_805_000, 0)
+		// Minimum execution time: 661_547_000 picoseconds.
+		Weight::from_parts(1_056_014_000, 0)
 			.saturating_add(Weight::from_parts(0, 29902))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(3))
 	}
 	/// Storage: `Channels::Channels` (r:1 w:1)
-	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(417), added: 2892, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(441), added: 2916, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:0)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Batches` (r:1 w:0)
 	/// Proof: `Channels::Batches` (`max_values`: None, `max_size`: Some(1139), added: 3614, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
@@ -191,36 +205,36 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	fn hold() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `4140`
+		//  Measured:  `4232`
 		//  Estimated: `4604`
-		// Minimum execution time: 128_521_000 picoseconds.
-		Weight::from_parts(189_274_000, 0)
+		// Minimum execution time: 126_466_000 picoseconds.
+		Weight::from_parts(154_309_000, 0)
 			.saturating_add(Weight::from_parts(0, 4604))
 			.saturating_add(T::DbWeight::get().reads(7))
 			.saturating_add(T::DbWeight::get().writes(1))
 	}
 	/// Storage: `Channels::Channels` (r:1 w:1)
-	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(417), added: 2892, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(441), added: 2916, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:0)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	fn close() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1877`
+		//  Measured:  `1968`
 		//  Estimated: `6196`
-		// Minimum execution time: 110_697_000 picoseconds.
-		Weight::from_parts(193_982_000, 0)
+		// Minimum execution time: 108_743_000 picoseconds.
+		Weight::from_parts(117_751_000, 0)
 			.saturating_add(Weight::from_parts(0, 6196))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(3))
 	}
 	/// Storage: `Channels::Channels` (r:1 w:1)
-	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(417), added: 2892, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(441), added: 2916, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
@@ -233,16 +247,16 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	fn close_agreed() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1893`
+		//  Measured:  `1983`
 		//  Estimated: `6196`
-		// Minimum execution time: 116_227_000 picoseconds.
-		Weight::from_parts(182_371_000, 0)
+		// Minimum execution time: 114_534_000 picoseconds.
+		Weight::from_parts(124_263_000, 0)
 			.saturating_add(Weight::from_parts(0, 6196))
 			.saturating_add(T::DbWeight::get().reads(7))
 			.saturating_add(T::DbWeight::get().writes(3))
 	}
 	/// Storage: `Channels::Channels` (r:1 w:1)
-	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(417), added: 2892, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(441), added: 2916, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
@@ -250,35 +264,39 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `Channels::Payers` (r:1 w:1)
 	/// Proof: `Channels::Payers` (`max_values`: None, `max_size`: Some(52), added: 2527, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
+	/// Storage: `Channels::ChannelsOf` (r:0 w:1)
+	/// Proof: `Channels::ChannelsOf` (`max_values`: None, `max_size`: Some(64), added: 2539, mode: `MaxEncodedLen`)
+	/// Storage: `Channels::ChannelsBy` (r:0 w:1)
+	/// Proof: `Channels::ChannelsBy` (`max_values`: None, `max_size`: Some(64), added: 2539, mode: `MaxEncodedLen`)
 	fn end() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1435`
+		//  Measured:  `1527`
 		//  Estimated: `6196`
-		// Minimum execution time: 106_289_000 picoseconds.
-		Weight::from_parts(178_834_000, 0)
+		// Minimum execution time: 109_756_000 picoseconds.
+		Weight::from_parts(161_602_000, 0)
 			.saturating_add(Weight::from_parts(0, 6196))
 			.saturating_add(T::DbWeight::get().reads(6))
-			.saturating_add(T::DbWeight::get().writes(5))
+			.saturating_add(T::DbWeight::get().writes(7))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	fn add_signer() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `889`
+		//  Measured:  `890`
 		//  Estimated: `4224`
-		// Minimum execution time: 41_467_000 picoseconds.
-		Weight::from_parts(59_791_000, 0)
+		// Minimum execution time: 41_708_000 picoseconds.
+		Weight::from_parts(48_812_000, 0)
 			.saturating_add(Weight::from_parts(0, 4224))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(1))
 	}
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `System::BlockHash` (r:1 w:0)
 	/// Proof: `System::BlockHash` (`max_values`: None, `max_size`: Some(44), added: 2519, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
@@ -313,10 +331,10 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(921), added: 3396, mode: `MaxEncodedLen`)
 	fn report_equivocation() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `34717`
+		//  Measured:  `34718`
 		//  Estimated: `232286`
-		// Minimum execution time: 3_770_529_000 picoseconds.
-		Weight::from_parts(5_938_973_000, 0)
+		// Minimum execution time: 3_728_801_000 picoseconds.
+		Weight::from_parts(4_916_040_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(160))
 			.saturating_add(T::DbWeight::get().writes(118))
@@ -324,7 +342,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `System::BlockHash` (r:1 w:0)
 	/// Proof: `System::BlockHash` (`max_values`: None, `max_size`: Some(44), added: 2519, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Batches` (r:64 w:64)
 	/// Proof: `Channels::Batches` (`max_values`: None, `max_size`: Some(1139), added: 3614, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
@@ -357,10 +375,10 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(921), added: 3396, mode: `MaxEncodedLen`)
 	fn report_batch() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `36755`
+		//  Measured:  `36756`
 		//  Estimated: `232286`
-		// Minimum execution time: 4_059_169_000 picoseconds.
-		Weight::from_parts(6_594_097_000, 0)
+		// Minimum execution time: 3_882_238_000 picoseconds.
+		Weight::from_parts(5_729_211_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(160))
 			.saturating_add(T::DbWeight::get().writes(118))
@@ -372,7 +390,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `System::BlockHash` (r:1 w:0)
 	/// Proof: `System::BlockHash` (`max_values`: None, `max_size`: Some(44), added: 2519, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::DisputeRounds` (r:1 w:1)
 	/// Proof: `Channels::DisputeRounds` (`max_values`: None, `max_size`: Some(81), added: 2556, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Models` (r:1 w:0)
@@ -396,7 +414,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `System::Account` (r:1 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(301), added: 2776, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(265), added: 2740, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
 	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:0 w:1)
@@ -409,18 +427,18 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `Channels::DisputedReceipts` (`max_values`: None, `max_size`: Some(182), added: 2657, mode: `MaxEncodedLen`)
 	fn dispute() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `25333`
+		//  Measured:  `25334`
 		//  Estimated: `324390`
-		// Minimum execution time: 2_194_633_000 picoseconds.
-		Weight::from_parts(3_622_202_000, 0)
+		// Minimum execution time: 1_911_182_000 picoseconds.
+		Weight::from_parts(2_920_650_000, 0)
 			.saturating_add(Weight::from_parts(0, 324390))
 			.saturating_add(T::DbWeight::get().reads(198))
 			.saturating_add(T::DbWeight::get().writes(77))
 	}
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Channels` (r:1 w:1)
-	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(417), added: 2892, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(441), added: 2916, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Batches` (r:1 w:0)
@@ -430,16 +448,16 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `System::BlockHash` (r:1 w:0)
 	/// Proof: `System::BlockHash` (`max_values`: None, `max_size`: Some(44), added: 2519, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Demands` (r:1 w:1)
-	/// Proof: `Channels::Demands` (`max_values`: None, `max_size`: Some(5313), added: 7788, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Demands` (`max_values`: None, `max_size`: Some(5825), added: 8300, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	fn demand_receipt() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `6581`
-		//  Estimated: `8778`
-		// Minimum execution time: 276_426_000 picoseconds.
-		Weight::from_parts(460_461_000, 0)
-			.saturating_add(Weight::from_parts(0, 8778))
+		//  Measured:  `7169`
+		//  Estimated: `9290`
+		// Minimum execution time: 270_316_000 picoseconds.
+		Weight::from_parts(445_704_000, 0)
+			.saturating_add(Weight::from_parts(0, 9290))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
@@ -450,24 +468,24 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `TrustLock::Records` (r:1 w:0)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Batches` (r:1 w:1)
 	/// Proof: `Channels::Batches` (`max_values`: None, `max_size`: Some(1139), added: 3614, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Demands` (r:1 w:1)
-	/// Proof: `Channels::Demands` (`max_values`: None, `max_size`: Some(5313), added: 7788, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Demands` (`max_values`: None, `max_size`: Some(5825), added: 8300, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:3 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	fn demand_point() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `6960`
-		//  Estimated: `8799`
-		// Minimum execution time: 897_658_000 picoseconds.
-		Weight::from_parts(1_358_519_000, 0)
-			.saturating_add(Weight::from_parts(0, 8799))
+		//  Measured:  `7457`
+		//  Estimated: `9290`
+		// Minimum execution time: 877_952_000 picoseconds.
+		Weight::from_parts(1_512_869_000, 0)
+			.saturating_add(Weight::from_parts(0, 9290))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
@@ -480,24 +498,24 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `System::BlockHash` (r:1 w:0)
 	/// Proof: `System::BlockHash` (`max_values`: None, `max_size`: Some(44), added: 2519, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Channels` (r:1 w:1)
-	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(417), added: 2892, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(441), added: 2916, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Demands` (r:1 w:1)
-	/// Proof: `Channels::Demands` (`max_values`: None, `max_size`: Some(5313), added: 7788, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Demands` (`max_values`: None, `max_size`: Some(5825), added: 8300, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:3 w:3)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	fn show_receipt() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `7298`
-		//  Estimated: `8799`
-		// Minimum execution time: 472_995_000 picoseconds.
-		Weight::from_parts(740_304_000, 0)
-			.saturating_add(Weight::from_parts(0, 8799))
+		//  Measured:  `7902`
+		//  Estimated: `9290`
+		// Minimum execution time: 482_201_000 picoseconds.
+		Weight::from_parts(773_586_000, 0)
+			.saturating_add(Weight::from_parts(0, 9290))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
@@ -510,13 +528,13 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `System::BlockHash` (r:1 w:0)
 	/// Proof: `System::BlockHash` (`max_values`: None, `max_size`: Some(44), added: 2519, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Demands` (r:1 w:1)
-	/// Proof: `Channels::Demands` (`max_values`: None, `max_size`: Some(5313), added: 7788, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Demands` (`max_values`: None, `max_size`: Some(5825), added: 8300, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Models` (r:1 w:0)
 	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(496), added: 2971, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::AuditSpeeds` (r:1 w:0)
 	/// Proof: `ModelRegistry::AuditSpeeds` (`max_values`: None, `max_size`: Some(52), added: 2527, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::DisputeRounds` (r:1 w:1)
 	/// Proof: `Channels::DisputeRounds` (`max_values`: None, `max_size`: Some(81), added: 2556, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Auditors` (r:1 w:0)
@@ -543,18 +561,18 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `Channels::DisputedReceipts` (`max_values`: None, `max_size`: Some(182), added: 2657, mode: `MaxEncodedLen`)
 	fn show_point() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `25048`
+		//  Measured:  `25561`
 		//  Estimated: `327624`
-		// Minimum execution time: 4_726_626_000 picoseconds.
-		Weight::from_parts(7_031_766_000, 0)
+		// Minimum execution time: 3_173_522_000 picoseconds.
+		Weight::from_parts(4_883_139_000, 0)
 			.saturating_add(Weight::from_parts(0, 327624))
 			.saturating_add(T::DbWeight::get().reads(121))
 			.saturating_add(T::DbWeight::get().writes(13))
 	}
 	/// Storage: `Channels::Demands` (r:1 w:1)
-	/// Proof: `Channels::Demands` (`max_values`: None, `max_size`: Some(5313), added: 7788, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Demands` (`max_values`: None, `max_size`: Some(5825), added: 8300, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Batches` (r:64 w:64)
@@ -586,15 +604,15 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Channels` (r:32 w:32)
-	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(417), added: 2892, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(441), added: 2916, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(921), added: 3396, mode: `MaxEncodedLen`)
 	fn end_demand() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `51864`
+		//  Measured:  `53212`
 		//  Estimated: `232286`
-		// Minimum execution time: 5_621_009_000 picoseconds.
-		Weight::from_parts(8_938_550_000, 0)
+		// Minimum execution time: 5_537_222_000 picoseconds.
+		Weight::from_parts(6_661_202_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(194))
 			.saturating_add(T::DbWeight::get().writes(153))
@@ -620,13 +638,13 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	fn announce_points() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `6969`
+		//  Measured:  `6970`
 		//  Estimated: `23697`
-		// Minimum execution time: 838_347_000 picoseconds.
-		Weight::from_parts(1_366_194_000, 0)
+		// Minimum execution time: 821_817_000 picoseconds.
+		Weight::from_parts(975_985_000, 0)
 			.saturating_add(Weight::from_parts(0, 23697))
 			.saturating_add(T::DbWeight::get().reads(19))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -643,8 +661,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `2865`
 		//  Estimated: `5684`
-		// Minimum execution time: 112_601_000 picoseconds.
-		Weight::from_parts(187_099_000, 0)
+		// Minimum execution time: 111_759_000 picoseconds.
+		Weight::from_parts(174_807_000, 0)
 			.saturating_add(Weight::from_parts(0, 5684))
 			.saturating_add(T::DbWeight::get().reads(4))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -661,8 +679,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `2865`
 		//  Estimated: `5684`
-		// Minimum execution time: 87_623_000 picoseconds.
-		Weight::from_parts(145_843_000, 0)
+		// Minimum execution time: 86_132_000 picoseconds.
+		Weight::from_parts(94_857_000, 0)
 			.saturating_add(Weight::from_parts(0, 5684))
 			.saturating_add(T::DbWeight::get().reads(4))
 	}
@@ -677,7 +695,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `ModelRegistry::Models` (r:1 w:0)
 	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(496), added: 2971, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:3 w:0)
@@ -690,10 +708,10 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(921), added: 3396, mode: `MaxEncodedLen`)
 	fn refute_points() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `6445`
+		//  Measured:  `6446`
 		//  Estimated: `8538`
-		// Minimum execution time: 1_219_079_000 picoseconds.
-		Weight::from_parts(1_665_694_000, 0)
+		// Minimum execution time: 1_180_758_000 picoseconds.
+		Weight::from_parts(1_539_548_000, 0)
 			.saturating_add(Weight::from_parts(0, 8538))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -702,28 +720,32 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `Channels::Batches` (`max_values`: None, `max_size`: Some(1139), added: 3614, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::PointsAudits` (r:1 w:1)
 	/// Proof: `Channels::PointsAudits` (`max_values`: None, `max_size`: Some(2219), added: 4694, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:3 w:0)
+	/// Storage: `Parameters::Parameters` (r:8 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:1 w:1)
-	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `System::Account` (r:2 w:2)
+	/// Storage: `System::Account` (r:1 w:0)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
+	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:1 w:1)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:0 w:1)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(921), added: 3396, mode: `MaxEncodedLen`)
 	fn end_points() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `6342`
-		//  Estimated: `8538`
-		// Minimum execution time: 182_300_000 picoseconds.
-		Weight::from_parts(284_191_000, 0)
-			.saturating_add(Weight::from_parts(0, 8538))
-			.saturating_add(T::DbWeight::get().reads(10))
+		//  Measured:  `4078`
+		//  Estimated: `21118`
+		// Minimum execution time: 151_113_000 picoseconds.
+		Weight::from_parts(171_811_000, 0)
+			.saturating_add(Weight::from_parts(0, 21118))
+			.saturating_add(T::DbWeight::get().reads(15))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:0)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:8 w:0)
@@ -742,16 +764,16 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn offer() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `2251`
+		//  Measured:  `2252`
 		//  Estimated: `21118`
-		// Minimum execution time: 182_862_000 picoseconds.
-		Weight::from_parts(242_303_000, 0)
+		// Minimum execution time: 181_008_000 picoseconds.
+		Weight::from_parts(206_295_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Offers` (r:1 w:1)
 	/// Proof: `Channels::Offers` (`max_values`: None, `max_size`: Some(129), added: 2604, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Batches` (r:64 w:0)
@@ -770,10 +792,10 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `ModelRegistry::Uses` (`max_values`: None, `max_size`: Some(57), added: 2532, mode: `MaxEncodedLen`)
 	fn withdraw_offer() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `6443`
+		//  Measured:  `6444`
 		//  Estimated: `232286`
-		// Minimum execution time: 523_138_000 picoseconds.
-		Weight::from_parts(756_945_000, 0)
+		// Minimum execution time: 515_784_000 picoseconds.
+		Weight::from_parts(579_523_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(72))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -798,8 +820,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `2022`
 		//  Estimated: `4224`
-		// Minimum execution time: 106_579_000 picoseconds.
-		Weight::from_parts(184_846_000, 0)
+		// Minimum execution time: 104_455_000 picoseconds.
+		Weight::from_parts(118_932_000, 0)
 			.saturating_add(Weight::from_parts(0, 4224))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -807,7 +829,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `Channels::Cursor` (r:1 w:1)
 	/// Proof: `Channels::Cursor` (`max_values`: Some(1), `max_size`: Some(8), added: 503, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Channels` (r:2 w:1)
-	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(417), added: 2892, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Channels` (`max_values`: None, `max_size`: Some(441), added: 2916, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
@@ -815,16 +837,20 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Storage: `Channels::Payers` (r:1 w:1)
 	/// Proof: `Channels::Payers` (`max_values`: None, `max_size`: Some(52), added: 2527, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:1)
-	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(663), added: 3138, mode: `MaxEncodedLen`)
+	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
+	/// Storage: `Channels::ChannelsOf` (r:0 w:1)
+	/// Proof: `Channels::ChannelsOf` (`max_values`: None, `max_size`: Some(64), added: 2539, mode: `MaxEncodedLen`)
+	/// Storage: `Channels::ChannelsBy` (r:0 w:1)
+	/// Proof: `Channels::ChannelsBy` (`max_values`: None, `max_size`: Some(64), added: 2539, mode: `MaxEncodedLen`)
 	fn sweep_one() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1435`
-		//  Estimated: `6774`
-		// Minimum execution time: 109_044_000 picoseconds.
-		Weight::from_parts(188_593_000, 0)
-			.saturating_add(Weight::from_parts(0, 6774))
+		//  Measured:  `1580`
+		//  Estimated: `6822`
+		// Minimum execution time: 111_920_000 picoseconds.
+		Weight::from_parts(186_259_000, 0)
+			.saturating_add(Weight::from_parts(0, 6822))
 			.saturating_add(T::DbWeight::get().reads(8))
-			.saturating_add(T::DbWeight::get().writes(6))
+			.saturating_add(T::DbWeight::get().writes(8))
 	}
 	/// Storage: `Channels::BatchCursor` (r:1 w:1)
 	/// Proof: `Channels::BatchCursor` (`max_values`: Some(1), `max_size`: Some(32), added: 527, mode: `MaxEncodedLen`)
@@ -832,24 +858,26 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Batches` (r:2 w:2)
 	/// Proof: `Channels::Batches` (`max_values`: None, `max_size`: Some(1139), added: 3614, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:4 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:3 w:0)
-	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::PointsAudits` (r:5 w:4)
 	/// Proof: `Channels::PointsAudits` (`max_values`: None, `max_size`: Some(2219), added: 4694, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:4 w:4)
-	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `System::Account` (r:5 w:5)
-	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
+	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:4 w:4)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:0 w:4)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(921), added: 3396, mode: `MaxEncodedLen`)
 	fn sweep_batches() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `12080`
+		//  Measured:  `5031`
 		//  Estimated: `24460`
-		// Minimum execution time: 600_000_000 picoseconds.
-		Weight::from_parts(800_000_000, 0)
+		// Minimum execution time: 274_343_000 picoseconds.
+		Weight::from_parts(486_640_000, 0)
 			.saturating_add(Weight::from_parts(0, 24460))
-			.saturating_add(T::DbWeight::get().reads(23))
+			.saturating_add(T::DbWeight::get().reads(20))
 			.saturating_add(T::DbWeight::get().writes(17))
 	}
 }

@@ -66,13 +66,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `TaskAuction::OpenTasks` (r:0 w:1)
 	/// Proof: `TaskAuction::OpenTasks` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:0 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
 	fn post() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `19070`
 		//  Estimated: `324390`
-		// Minimum execution time: 1_266_127_000 picoseconds.
-		Weight::from_parts(2_049_452_000, 0)
+		// Minimum execution time: 1_253_202_000 picoseconds.
+		Weight::from_parts(1_473_064_000, 0)
 			.saturating_add(Weight::from_parts(0, 324390))
 			.saturating_add(T::DbWeight::get().reads(133))
 			.saturating_add(T::DbWeight::get().writes(9))
@@ -80,7 +80,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `TaskAuction::BidCounts` (r:1 w:1)
 	/// Proof: `TaskAuction::BidCounts` (`max_values`: None, `max_size`: Some(25), added: 2500, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -88,7 +88,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `Staking::Ledgers` (r:1 w:1)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `ProviderRegistry::Providers` (r:1 w:0)
-	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(902), added: 3377, mode: `MaxEncodedLen`)
+	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(905), added: 3380, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:15 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:0)
@@ -109,10 +109,10 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::Bids` (`max_values`: None, `max_size`: Some(165), added: 2640, mode: `MaxEncodedLen`)
 	fn bid() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `10343`
+		//  Measured:  `10349`
 		//  Estimated: `38730`
-		// Minimum execution time: 322_994_000 picoseconds.
-		Weight::from_parts(429_172_000, 0)
+		// Minimum execution time: 335_738_000 picoseconds.
+		Weight::from_parts(425_496_000, 0)
 			.saturating_add(Weight::from_parts(0, 38730))
 			.saturating_add(T::DbWeight::get().reads(30))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -120,7 +120,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `TaskAuction::BidCounts` (r:1 w:0)
 	/// Proof: `TaskAuction::BidCounts` (`max_values`: None, `max_size`: Some(25), added: 2500, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -128,7 +128,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `Staking::Ledgers` (r:65 w:2)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `ProviderRegistry::Providers` (r:1 w:0)
-	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(902), added: 3377, mode: `MaxEncodedLen`)
+	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(905), added: 3380, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:16 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:0)
@@ -155,16 +155,16 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `BlockEntropy::Outputs` (`max_values`: None, `max_size`: Some(48), added: 2523, mode: `MaxEncodedLen`)
 	fn displace_bid() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `31312`
+		//  Measured:  `31318`
 		//  Estimated: `211200`
-		// Minimum execution time: 1_742_928_000 picoseconds.
-		Weight::from_parts(2_879_543_000, 0)
+		// Minimum execution time: 1_733_020_000 picoseconds.
+		Weight::from_parts(2_411_789_000, 0)
 			.saturating_add(Weight::from_parts(0, 211200))
 			.saturating_add(T::DbWeight::get().reads(171))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
@@ -179,16 +179,16 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn reveal_bid() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `3104`
-		//  Estimated: `8291`
-		// Minimum execution time: 161_752_000 picoseconds.
-		Weight::from_parts(230_451_000, 0)
-			.saturating_add(Weight::from_parts(0, 8291))
+		//  Measured:  `3107`
+		//  Estimated: `8294`
+		// Minimum execution time: 147_295_000 picoseconds.
+		Weight::from_parts(230_631_000, 0)
+			.saturating_add(Weight::from_parts(0, 8294))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
@@ -197,11 +197,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::Bids` (`max_values`: None, `max_size`: Some(165), added: 2640, mode: `MaxEncodedLen`)
 	fn authorize_reveal_bid() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `2048`
-		//  Estimated: `8291`
-		// Minimum execution time: 65_492_000 picoseconds.
-		Weight::from_parts(108_252_000, 0)
-			.saturating_add(Weight::from_parts(0, 8291))
+		//  Measured:  `2051`
+		//  Estimated: `8294`
+		// Minimum execution time: 70_332_000 picoseconds.
+		Weight::from_parts(107_381_000, 0)
+			.saturating_add(Weight::from_parts(0, 8294))
 			.saturating_add(T::DbWeight::get().reads(4))
 	}
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
@@ -209,7 +209,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `System::Account` (r:3 w:3)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Escrows` (r:1 w:1)
@@ -225,7 +225,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `ModelRegistry::Models` (r:1 w:1)
 	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(496), added: 2971, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(301), added: 2776, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(265), added: 2740, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::OpenTasks` (r:0 w:1)
@@ -237,13 +237,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// The range of component `b` is `[0, 64]`.
 	fn cancel(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `6457 + b * (267 ±0)`
+		//  Measured:  `6460 + b * (267 ±0)`
 		//  Estimated: `8799 + b * (3234 ±0)`
-		// Minimum execution time: 411_429_000 picoseconds.
-		Weight::from_parts(467_451_424, 0)
+		// Minimum execution time: 470_980_000 picoseconds.
+		Weight::from_parts(557_504_454, 0)
 			.saturating_add(Weight::from_parts(0, 8799))
-			// Standard Error: 1_496_590
-			.saturating_add(Weight::from_parts(31_641_460, 0).saturating_mul(b.into()))
+			// Standard Error: 1_303_929
+			.saturating_add(Weight::from_parts(34_237_222, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(13))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(13))
@@ -253,18 +253,18 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn open_reveals() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1875`
-		//  Estimated: `8291`
-		// Minimum execution time: 62_166_000 picoseconds.
-		Weight::from_parts(94_557_000, 0)
-			.saturating_add(Weight::from_parts(0, 8291))
+		//  Measured:  `1878`
+		//  Estimated: `8294`
+		// Minimum execution time: 52_678_000 picoseconds.
+		Weight::from_parts(68_759_000, 0)
+			.saturating_add(Weight::from_parts(0, 8294))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
@@ -273,13 +273,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `BlockEntropy::Outputs` (r:9 w:0)
 	/// Proof: `BlockEntropy::Outputs` (`max_values`: None, `max_size`: Some(48), added: 2523, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:16 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Bids` (r:65 w:0)
 	/// Proof: `TaskAuction::Bids` (`max_values`: None, `max_size`: Some(165), added: 2640, mode: `MaxEncodedLen`)
 	/// Storage: `ProviderRegistry::Providers` (r:64 w:0)
-	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(902), added: 3377, mode: `MaxEncodedLen`)
+	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(905), added: 3380, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:64 w:0)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Identity::IdentityOf` (r:128 w:0)
@@ -311,13 +311,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// The range of component `b` is `[16, 64]`.
 	fn draw(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `18761 + b * (830 ±0)`
+		//  Measured:  `18767 + b * (830 ±0)`
 		//  Estimated: `78832 + b * (8600 ±0)`
-		// Minimum execution time: 3_816_755_000 picoseconds.
-		Weight::from_parts(4_130_555_266, 0)
+		// Minimum execution time: 3_612_624_000 picoseconds.
+		Weight::from_parts(759_282_605, 0)
 			.saturating_add(Weight::from_parts(0, 78832))
-			// Standard Error: 6_845_477
-			.saturating_add(Weight::from_parts(126_777_264, 0).saturating_mul(b.into()))
+			// Standard Error: 10_700_882
+			.saturating_add(Weight::from_parts(188_678_822, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(33))
 			.saturating_add(T::DbWeight::get().reads((9_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(21))
@@ -330,13 +330,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `System::Account` (r:64 w:64)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:64 w:64)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(301), added: 2776, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(265), added: 2740, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Collaterals` (r:64 w:64)
 	/// Proof: `Staking::Collaterals` (`max_values`: None, `max_size`: Some(68), added: 2543, mode: `MaxEncodedLen`)
 	/// Storage: `AssetsHolder::BalancesOnHold` (r:64 w:64)
 	/// Proof: `AssetsHolder::BalancesOnHold` (`max_values`: None, `max_size`: Some(84), added: 2559, mode: `MaxEncodedLen`)
 	/// Storage: `AssetsHolder::Holds` (r:64 w:64)
-	/// Proof: `AssetsHolder::Holds` (`max_values`: None, `max_size`: Some(321), added: 2796, mode: `MaxEncodedLen`)
+	/// Proof: `AssetsHolder::Holds` (`max_values`: None, `max_size`: Some(285), added: 2760, mode: `MaxEncodedLen`)
 	/// Storage: `Assets::Asset` (r:64 w:64)
 	/// Proof: `Assets::Asset` (`max_values`: None, `max_size`: Some(210), added: 2685, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::BondedInAll` (r:1 w:1)
@@ -346,11 +346,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `7760 + b * (847 ±0)`
 		//  Estimated: `3630 + b * (3234 ±0)`
-		// Minimum execution time: 22_122_000 picoseconds.
-		Weight::from_parts(222_756_690, 0)
+		// Minimum execution time: 26_049_000 picoseconds.
+		Weight::from_parts(27_482_000, 0)
 			.saturating_add(Weight::from_parts(0, 3630))
-			// Standard Error: 5_533_011
-			.saturating_add(Weight::from_parts(169_442_814, 0).saturating_mul(b.into()))
+			// Standard Error: 3_255_264
+			.saturating_add(Weight::from_parts(184_376_983, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(2))
 			.saturating_add(T::DbWeight::get().reads((8_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -358,7 +358,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(Weight::from_parts(0, 3234).saturating_mul(b.into()))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Escrows` (r:1 w:1)
 	/// Proof: `Billing::Escrows` (`max_values`: None, `max_size`: Some(100), added: 2575, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:405 w:405)
@@ -380,7 +380,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `ModelRegistry::Models` (r:1 w:1)
 	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(496), added: 2971, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(301), added: 2776, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(265), added: 2740, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
@@ -395,15 +395,15 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// The range of component `a` is `[0, 384]`.
 	fn decided(m: u32, a: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `15034 + a * (94 ±0) + m * (255 ±0)`
+		//  Measured:  `15037 + a * (94 ±0) + m * (255 ±0)`
 		//  Estimated: `14005 + a * (2603 ±0) + m * (3234 ±0)`
-		// Minimum execution time: 2_707_171_000 picoseconds.
-		Weight::from_parts(2_767_965_000, 0)
+		// Minimum execution time: 2_361_615_000 picoseconds.
+		Weight::from_parts(625_507_599, 0)
 			.saturating_add(Weight::from_parts(0, 14005))
-			// Standard Error: 41_980_823
-			.saturating_add(Weight::from_parts(313_681_357, 0).saturating_mul(m.into()))
-			// Standard Error: 1_781_788
-			.saturating_add(Weight::from_parts(72_097_752, 0).saturating_mul(a.into()))
+			// Standard Error: 77_637_582
+			.saturating_add(Weight::from_parts(95_103_646, 0).saturating_mul(m.into()))
+			// Standard Error: 3_077_742
+			.saturating_add(Weight::from_parts(93_542_614, 0).saturating_mul(a.into()))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().reads((4_u64).saturating_mul(m.into())))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(a.into())))
@@ -414,11 +414,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(Weight::from_parts(0, 3234).saturating_mul(m.into()))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Substitutes` (r:1 w:1)
 	/// Proof: `TaskAuction::Substitutes` (`max_values`: None, `max_size`: Some(3090), added: 5565, mode: `MaxEncodedLen`)
 	/// Storage: `ProviderRegistry::Providers` (r:48 w:0)
-	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(902), added: 3377, mode: `MaxEncodedLen`)
+	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(905), added: 3380, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:12 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:48 w:0)
@@ -431,10 +431,10 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	fn take_reserves() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `44943`
+		//  Measured:  `44949`
 		//  Estimated: `413790`
-		// Minimum execution time: 5_102_829_000 picoseconds.
-		Weight::from_parts(7_213_395_000, 0)
+		// Minimum execution time: 4_620_137_000 picoseconds.
+		Weight::from_parts(7_439_268_000, 0)
 			.saturating_add(Weight::from_parts(0, 413790))
 			.saturating_add(T::DbWeight::get().reads(302))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -442,7 +442,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Bids` (r:64 w:64)
@@ -454,13 +454,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// The range of component `b` is `[0, 64]`.
 	fn remove(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1839 + b * (85 ±0)`
-		//  Estimated: `8291 + b * (2640 ±0)`
-		// Minimum execution time: 99_967_000 picoseconds.
-		Weight::from_parts(148_608_302, 0)
-			.saturating_add(Weight::from_parts(0, 8291))
-			// Standard Error: 119_556
-			.saturating_add(Weight::from_parts(2_837_995, 0).saturating_mul(b.into()))
+		//  Measured:  `1842 + b * (85 ±0)`
+		//  Estimated: `8294 + b * (2640 ±0)`
+		// Minimum execution time: 97_232_000 picoseconds.
+		Weight::from_parts(119_761_410, 0)
+			.saturating_add(Weight::from_parts(0, 8294))
+			// Standard Error: 144_616
+			.saturating_add(Weight::from_parts(2_516_050, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -477,8 +477,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `182`
 		//  Estimated: `3485`
-		// Minimum execution time: 12_815_000 picoseconds.
-		Weight::from_parts(21_840_000, 0)
+		// Minimum execution time: 12_784_000 picoseconds.
+		Weight::from_parts(23_584_000, 0)
 			.saturating_add(Weight::from_parts(0, 3485))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -489,8 +489,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `429`
 		//  Estimated: `41038`
-		// Minimum execution time: 26_099_000 picoseconds.
-		Weight::from_parts(40_666_000, 0)
+		// Minimum execution time: 25_238_000 picoseconds.
+		Weight::from_parts(37_029_000, 0)
 			.saturating_add(Weight::from_parts(0, 41038))
 			.saturating_add(T::DbWeight::get().reads(16))
 	}
@@ -501,29 +501,29 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `BlockEntropy::Outputs` (r:9 w:0)
 	/// Proof: `BlockEntropy::Outputs` (`max_values`: None, `max_size`: Some(48), added: 2523, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
 	fn sweep_entropy() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `3358`
 		//  Estimated: `23697`
-		// Minimum execution time: 92_573_000 picoseconds.
-		Weight::from_parts(142_116_000, 0)
+		// Minimum execution time: 95_398_000 picoseconds.
+		Weight::from_parts(146_584_000, 0)
 			.saturating_add(Weight::from_parts(0, 23697))
 			.saturating_add(T::DbWeight::get().reads(12))
 	}
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4826), added: 7301, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn sweep_task() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1261`
-		//  Estimated: `8291`
-		// Minimum execution time: 50_644_000 picoseconds.
-		Weight::from_parts(60_473_000, 0)
-			.saturating_add(Weight::from_parts(0, 8291))
+		//  Measured:  `1264`
+		//  Estimated: `8294`
+		// Minimum execution time: 54_882_000 picoseconds.
+		Weight::from_parts(83_215_000, 0)
+			.saturating_add(Weight::from_parts(0, 8294))
 			.saturating_add(T::DbWeight::get().reads(2))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}

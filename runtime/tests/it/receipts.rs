@@ -124,23 +124,28 @@ fn what_is_sold_is_audited_redeemed_and_paid_for() {
     let before = shop.chain.free(&verifier);
     shop.chain.call(STRANGER, end);
     assert_eq!(shop.chain.free(&verifier) - before, pay);
-    let locked = |stash: &AccountId| {
-        surety_pallet_staking::Ledgers::<Runtime>::get(stash)
-            .unwrap()
-            .locked
-    };
     assert_eq!(shop.chain.query(|| locked(&verifier)), 0);
+    part(&mut shop, receipt.price);
+}
 
-    // Both go, in a block that does not begin a session: those have no room for calls.
+fn locked(stash: &AccountId) -> Balance {
+    surety_pallet_staking::Ledgers::<Runtime>::get(stash)
+        .unwrap()
+        .locked
+}
+
+/// Payer and payee part: what was not `paid` goes back, and the payee answers for what it has signed until
+/// the channel ends.
+fn part(shop: &mut Shop<'_>, paid: Balance) {
+    // In a block that does not begin a session: those have no room for calls.
     let next = shop.chain.number() + 1;
     shop.chain.run_to(next);
     let (payer, channel) = (shop.chain.free(&account(PAYER)), shop.channel);
     shop.chain.call(PROVIDER.agent, Call::close_agreed { channel });
-    let left = DEPOSIT - receipt.price;
+    let left = DEPOSIT - paid;
     let now = payer + left - MinDeposit::get();
     assert_eq!(shop.chain.free(&account(PAYER)), now);
-    // It answers for what it has signed until the channel ends.
-    let (model, operation) = (world.manifest.id(), Operation::Embed);
+    let (model, operation) = (shop.world.manifest.id(), Operation::Embed);
     let withdraw = || Call::withdraw_offer { model, operation };
     assert!(shop.chain.try_call(PROVIDER.stash, withdraw()).is_err());
     let closing = shop.chain.query(params::ClosingPeriod::get);

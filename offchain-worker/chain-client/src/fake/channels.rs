@@ -21,7 +21,7 @@ use codec::Encode;
 use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
 use surety_channels::{
-    BatchNumber, BatchWindow, ChannelId, Counted, Demanded, Nonce, PointsFound, Region, Struck, Time,
+    BatchNumber, BatchWindow, ChannelId, Counted, Demanded, PointsFound, Region, Struck, Time,
     view::TrackRecord,
 };
 use surety_types::{ModelId, TaskId, model::Operation, trust::FaultKind};
@@ -87,8 +87,6 @@ pub struct FakeChannels {
     marks: BTreeMap<ChannelId, Counted>,
     /// How often receipts of a channel were demanded.
     demanded: BTreeMap<ChannelId, Demanded>,
-    /// What open demands of receipts cost because of that, by whoever has made them.
-    surpluses: BTreeMap<(AccountId32, ChannelId, Nonce), Balance>,
 }
 
 impl Default for FakeChannels {
@@ -112,7 +110,6 @@ impl Default for FakeChannels {
             counted: BTreeMap::new(),
             marks: BTreeMap::new(),
             demanded: BTreeMap::new(),
-            surpluses: BTreeMap::new(),
         }
     }
 }
@@ -139,6 +136,8 @@ pub struct FakeDemand {
     pub view: DemandView,
     /// Who has paid for it.
     pub by: AccountId32,
+    /// What it has cost beside its price.
+    pub surplus: Balance,
 }
 
 /// A verifier's points on a batch.

@@ -7,6 +7,7 @@
 
 mod audits;
 mod blocks;
+mod calls;
 mod channels;
 mod demands;
 mod faults;
@@ -40,15 +41,18 @@ use crate::{
     Balance, BidRecord, BidTerms, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent,
     ChainInfo, CommitRecord, CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, ItemsOpening,
     OpenTasks, Parameter, PartKey, ProviderRecord, ProviderTerms, RegisteredModel, Sent, Signer, SlashRecord,
-    StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until, When,
+    StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, When,
 };
 
 use blocks::{Blocks, genesis};
 pub use channels::{FakeChannels, FakeDemand, FakeOffer, FakePoints};
-use faults::{Faults, Kind};
+use faults::Faults;
 pub use gpu_proofs::FakeGpuProofs;
 pub use stake::FakeDelegation;
 pub use state::FakeState;
+
+/// What an account keeps at least, in plancks: no fee takes it.
+const DEPOSIT: Balance = 1;
 
 /// A scripted chain in memory. Clones share it.
 #[derive(Clone)]
@@ -85,11 +89,20 @@ impl FakeChain {
             genesis: genesis(),
             spec_name: "surety".into(),
             spec_version: 1,
-            existential_deposit: 1,
+            existential_deposit: DEPOSIT,
+        };
+        let state = FakeState {
+            fee_multiplier: FixedU128::from_u32(1),
+            ..FakeState::default()
+        };
+        let inner = Inner {
+            best: state.clone(),
+            finalized: state,
+            ..Inner::default()
         };
         Self {
             info: Arc::new(info),
-            inner: Arc::default(),
+            inner: Arc::new(Mutex::new(inner)),
             finalized: watch::Sender::new(0),
             best: watch::Sender::new(0),
         }
@@ -134,16 +147,6 @@ impl FakeChain {
     /// Cuts the node off, or brings it back.
     pub fn set_unreachable(&self, unreachable: bool) {
         self.lock().unreachable = unreachable;
-    }
-
-    /// Every call carried out so far, with who signed it.
-    pub fn calls(&self) -> Vec<(AccountId32, Call)> {
-        self.lock().calls.clone()
-    }
-
-    /// Every call that was handed over so far, carried out or not, with who signed it and how.
-    pub fn attempts(&self) -> Vec<(AccountId32, Call, SubmitOptions)> {
-        self.lock().attempts.clone()
     }
 
     /// Gives a task to everybody who has opened a bid, at the price asked for; opens its round.
@@ -204,20 +207,6 @@ impl Inner {
             });
         }
         Ok(())
-    }
-
-    fn carry_out(&mut self, who: &AccountId32, call: Call) -> Result<Vec<ChainEvent>, ChainError> {
-        self.best.charge(who, &call)?;
-        let events = self.best.apply(who, &call)?;
-        if !call.proves_itself() {
-            let sent = self.best.sent.entry(who.clone()).or_default();
-            *sent = sent.saturating_add(1);
-        }
-        self.calls.push((who.clone(), call));
-        let block = self.best.number.saturating_add(1);
-        self.events
-            .extend(events.iter().map(|event| (block, event.clone())));
-        Ok(events)
     }
 }
 
@@ -478,35 +467,6 @@ impl Chain for FakeChain {
         call: Call,
         options: SubmitOptions,
     ) -> Result<Included, ChainError> {
-        let (events, number) = {
-            let mut inner = self.lock();
-            inner.check_reachable()?;
-            let who = signer.account();
-            inner.attempts.push((who.clone(), call.clone(), options));
-            let lost = || ChainError::Unknown {
-                reason: "the test has lost it".into(),
-            };
-            match inner.faults.take(&call) {
-                Some(Kind::Refuse(error)) => return Err(error),
-                Some(Kind::LoseBefore) => return Err(lost()),
-                Some(Kind::LoseAfter) => {
-                    inner.carry_out(who, call)?;
-                    return Err(lost());
-                }
-                None => {}
-            }
-            let events = inner.carry_out(who, call)?;
-            (events, inner.best.number.saturating_add(1))
-        };
-        if options.until == Until::Finalized {
-            let mut watch = self.finalized.subscribe();
-            // The sender lives as long as `self`.
-            let _ = watch.wait_for(|finalized| *finalized >= number).await;
-        }
-        Ok(Included {
-            block: block_ref(number),
-            extrinsic: H256(blake2_256(&number.to_le_bytes())),
-            events,
-        })
+        self.hand_over(signer, call, options).await
     }
 }

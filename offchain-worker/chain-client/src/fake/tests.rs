@@ -14,7 +14,7 @@ use surety_types::{
 use surety_proofs::commitment;
 
 use super::*;
-use crate::{Refusal, sample};
+use crate::{Refusal, Until, sample};
 
 fn signer(name: &str) -> Signer {
     Signer::from_uri(name).unwrap()

@@ -11,7 +11,7 @@ use super::{
     node::Node,
 };
 use crate::{RpcChain, RpcConfig};
-use surety_chain_client::{Call, ChainError, GpuProofsChain, GpuRound, When, sample};
+use surety_chain_client::{Call, Chain, ChainError, GpuProofsChain, GpuRound, When, sample};
 
 /// The calls of `GpuProofs`, under the indices that they have.
 #[derive(TypeInfo)]
@@ -80,6 +80,8 @@ async fn a_chain_without_the_benchmark_fits_and_says_that_it_has_none() {
     let chain = RpcChain::connect(RpcConfig::new(&node.url)).await.unwrap();
     let error = chain.gpu_round(When::Finalized).await.unwrap_err();
     assert!(matches!(&error, ChainError::Outgrown { .. }), "{error}");
+    let stash = AccountId32::new([1; 32]);
+    assert_eq!(chain.benchmarked(When::Finalized, &stash).await, Ok(None));
     let mut without = pallets(meta_type::<AuctionCall>());
     without.retain(|pallet| pallet.name != "GpuProofs");
     let runtime = runtime_with(without).unwrap();

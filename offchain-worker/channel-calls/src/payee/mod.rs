@@ -215,13 +215,11 @@ impl Payee {
         Some((account.sum(), account.served))
     }
 
-    /// How many requests of a channel are not forgotten, and the number of its next one.
-    pub fn known(&self, channel: ChannelId) -> (u32, Nonce) {
-        let known = self.channels.get(&channel).map(|channel| {
-            let calls = u32::try_from(channel.calls.len()).unwrap_or(u32::MAX);
-            (calls, channel.account.next)
-        });
-        known.unwrap_or_default()
+    /// The number of the next request of a channel.
+    pub fn next_nonce(&self, channel: ChannelId) -> Nonce {
+        self.channels
+            .get(&channel)
+            .map_or(0, |channel| channel.account.next)
     }
 
     /// Requests that have no receipt.

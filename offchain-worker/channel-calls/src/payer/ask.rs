@@ -10,8 +10,8 @@ use crate::{
     store::call_key,
 };
 
-/// So many times in a row what a payee misses is put down to what is on its way. Whoever asks tries twice
-/// more than that: the next one writes off, and the one after it may be taken.
+/// So many times in a row, with nothing heard between them, what a payee misses is put down to what is on its
+/// way. Whoever asks tries twice more than that: the next one writes off, and the one after it may be taken.
 const UNPAID_MAX: u32 = 2;
 
 /// Why nothing is asked.

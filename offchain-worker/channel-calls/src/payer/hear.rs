@@ -52,6 +52,8 @@ impl Payer {
             }
         };
         self.taken(nonce, &mut step);
+        // What it has said that it misses may have been of this.
+        self.unpaid = 0;
         let has_others = self.answered().any(|other| other != nonce);
         let (signed_sum, deposit, spent) = (self.wallet.signed, self.terms.deposit, self.spent());
         let now = self.now;

@@ -212,7 +212,7 @@ pub struct Payer {
     /// The highest sum that the payee may have served for, in plancks: what was signed, but for requests that
     /// it did not take. It may have nothing written off that was signed for those.
     granted: u128,
-    /// How often in a row it has said that it was paid too little before, since it took something.
+    /// How often in a row it has said that it was paid too little before, since it took or said something.
     unpaid: u32,
     /// The first number that final batches were not counted with, as far as was seen.
     uncounted_from: Nonce,

@@ -469,6 +469,29 @@ fn what_a_payee_goes_on_to_miss_is_written_off_at_last() {
 }
 
 #[test]
+fn nothing_is_written_off_while_what_is_missed_comes_in() {
+    let (mut world, long, next) = refused_for_what_is_on_its_way();
+    while world.tell_payer(long) {}
+    let mut nonce = next;
+    for _ in 0..6 {
+        // It had said a chunk of the long answer when it was asked, which overtakes its refusal.
+        let spent = world.payer.spent();
+        world.tell_payee(long);
+        world.compute(long, 8);
+        while world.tell_payer(long) {}
+        let heard = world.payer.spent();
+        assert_eq!(heard, spent + 8 * TOKEN);
+        let why = Refusal::Unpaid {
+            sum: heard + 26 * TOKEN,
+        };
+        world.payer_does(|payer| payer.hear(nonce, FromPayee::Refused { nonce, why }));
+        assert_eq!(world.refused.last(), Some(&(nonce, why, true)));
+        assert_eq!(world.payer.spent(), heard);
+        nonce = world.ask(text(10, 20, 0, 16)).unwrap();
+    }
+}
+
+#[test]
 fn the_wire_says_of_a_message_which_call_it_is_of() {
     let ask = asked(26 * TOKEN, |voucher| voucher.nonce = 4);
     let pay = ToPayee::Pay(ask.voucher.clone());

@@ -21,7 +21,8 @@ use crate::error::Result;
 
 /// What goes on around a worker's host.
 pub(super) struct Around {
-    over_channels: OverChannels,
+    calls: Option<Calls>,
+    audits: Option<Part>,
     benchmark: Option<Part>,
     /// Says whether others reach this machine.
     telling: Option<JoinHandle<()>>,
@@ -40,57 +41,11 @@ impl Around {
             .then(|| tokio::spawn(reach::tell(tools.chain.clone(), node.clone())));
         let (home, measured) = (&context.config.home, (role.benchmark(), role.work(), mode));
         let benchmark = benchmark::start((tools, channels.clone()), measured, home, stop.clone())?;
-        let over_channels = OverChannels::start((context, role, mode), (tools, channels), engines, stop)?;
-        Ok(Self {
-            over_channels,
-            benchmark,
-            telling,
-        })
-    }
-
-    /// What is open over channels, where anything is sold over them.
-    pub(super) fn owed(&self) -> Option<watch::Receiver<Option<Owed>>> {
-        self.over_channels.calls.as_ref().map(Calls::owed)
-    }
-
-    /// Ends all of it, and says how it went. The node is not used any more then.
-    pub(super) async fn stop(self) -> Result<()> {
-        let over_channels = self.over_channels.stop().await;
-        let benchmark = match self.benchmark {
-            Some(benchmark) => benchmark.stop().await,
-            None => Ok(()),
-        };
-        if let Some(telling) = self.telling {
-            telling.abort();
-            // It has the node, too, until it has ended.
-            telling.await.ok();
-        }
-        over_channels.and(benchmark)
-    }
-}
-
-/// What is sold over payment channels, and audits of that.
-struct OverChannels {
-    calls: Option<Calls>,
-    audits: Option<Part>,
-}
-
-impl OverChannels {
-    fn start<R: Role>(
-        (context, role, mode): (&Context, &R, Mode),
-        (tools, channels): (&Tools, Arc<RpcChain>),
-        engines: Vec<Arc<dyn Engine>>,
-        stop: &watch::Sender<bool>,
-    ) -> Result<Self> {
-        let home = &context.config.home;
-        let audits = match role.audits_points() {
-            true => {
-                let models = (engines.clone(), role.work().threads);
-                let audits = point_audits::start((tools, channels.clone()), models, home, stop.clone());
-                Some(audits?)
-            }
-            false => None,
-        };
+        let audits = role.audits_points().then(|| {
+            let models = (engines.clone(), role.work().threads);
+            point_audits::start((tools, channels.clone()), models, home, stop.clone())
+        });
+        let audits = audits.transpose()?;
         let calls = match role.calls(&context.config) {
             Some(config) => {
                 let parts = CallsParts {
@@ -106,19 +61,34 @@ impl OverChannels {
             }
             None => None,
         };
-        Ok(Self { calls, audits })
+        Ok(Self {
+            calls,
+            audits,
+            benchmark,
+            telling,
+        })
     }
 
-    /// Ends both, and says how it went.
-    async fn stop(self) -> Result<()> {
-        let answered = match self.calls {
-            Some(calls) => calls.stop().await,
-            None => Ok(()),
-        };
-        let audited = match self.audits {
-            Some(audits) => audits.stop().await,
-            None => Ok(()),
-        };
-        answered.and(audited)
+    /// What is open over channels, where anything is sold over them.
+    pub(super) fn owed(&self) -> Option<watch::Receiver<Option<Owed>>> {
+        self.calls.as_ref().map(Calls::owed)
+    }
+
+    /// Ends all of it, and the node. Says how it went.
+    pub(super) async fn stop(self, node: Arc<Node>) -> Result<()> {
+        let calls = self.calls.map(Calls::into_part);
+        let mut ended = Ok(());
+        for part in [calls, self.audits, self.benchmark].into_iter().flatten() {
+            ended = ended.and(part.stop().await);
+        }
+        if let Some(telling) = self.telling {
+            telling.abort();
+            // It has the node, too, until it has ended.
+            telling.await.ok();
+        }
+        if let Some(node) = Arc::into_inner(node) {
+            node.stop().await;
+        }
+        ended
     }
 }

@@ -9,11 +9,10 @@ use std::{
 
 use async_trait::async_trait;
 use surety_benchmark::{Machine, Metrics, Parts, Pause, RunMemory, in_words};
-use surety_chain_client::{AccountId, ChainError, GpuProofsChain, When};
 use surety_chain_rpc::RpcChain;
 use surety_cuda::open_device_memory;
 use surety_engine::Devices;
-use surety_gpu_proofs::{BATCHES, MeasuredView, Processor, ROW, ROWS_MAX, Tier};
+use surety_gpu_proofs::{BATCHES, MeasuredView, Processor, ROW, ROWS_MAX};
 use surety_host::{Pauses, Tools, machine};
 use tokio::sync::watch;
 
@@ -116,14 +115,6 @@ fn some_rows(memory: RunMemory, rows_max: u32) -> std::result::Result<(RunMemory
     }
 }
 
-/// What the chain has measured of a provider, where it has a benchmark, and that counts.
-pub(super) async fn measured(chain: &dyn GpuProofsChain, stash: &AccountId) -> Result<Option<MeasuredView>> {
-    match chain.measured(When::Finalized, stash).await {
-        Err(ChainError::Outgrown { .. }) => Ok(None),
-        measured => Ok(measured?),
-    }
-}
-
 /// In words.
 pub(super) fn words(measured: &MeasuredView) -> String {
     let missed = match measured.rounds_missed {
@@ -132,13 +123,8 @@ pub(super) fn words(measured: &MeasuredView) -> String {
     };
     format!(
         "tier {}, {} * 10^9 operations a second over {} MiB{missed}",
-        tier(measured.tier),
+        measured.tier.letter(),
         measured.giga_operations,
         measured.memory_mib
     )
-}
-
-/// Its letter.
-pub(super) const fn tier(tier: Tier) -> &'static str {
-    tier.letter()
 }

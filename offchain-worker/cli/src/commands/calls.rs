@@ -206,9 +206,9 @@ impl Calls {
         self.owed.clone()
     }
 
-    /// Ends it, and says how it went.
-    pub(super) async fn stop(self) -> Result<()> {
-        self.part.stop().await
+    /// What ends it.
+    pub(super) fn into_part(self) -> Part {
+        self.part
     }
 }
 

@@ -8,6 +8,7 @@ use surety_client::words::duration;
 use surety_gpu_proofs::MeasuredView;
 use surety_types::{
     BLOCK_SECONDS, TaskId,
+    region::Region,
     stake::Role,
     task::{Assignment, TaskState},
 };
@@ -74,7 +75,7 @@ struct Measured {
 impl From<MeasuredView> for Measured {
     fn from(view: MeasuredView) -> Self {
         Self {
-            tier: benchmark::tier(view.tier),
+            tier: view.tier.letter(),
             giga_operations: view.giga_operations,
             memory_mib: view.memory_mib,
             rounds_missed: view.rounds_missed,
@@ -88,6 +89,10 @@ struct Seen {
     stash: AccountId,
     status: Status,
     open: Vec<OpenTask>,
+    /// Where it is registered as being.
+    region: Option<Region>,
+    /// What the chain has measured of it, while that counts.
+    measured: Option<MeasuredView>,
 }
 
 pub(super) async fn status(context: &Context, args: &StatusArgs) -> Result<()> {
@@ -96,8 +101,6 @@ pub(super) async fn status(context: &Context, args: &StatusArgs) -> Result<()> {
     let mut seen = Seen::new(&*chain, stash).await?;
     let sells_nothing = sells_nothing_new(&*chain, &seen.stash).await?;
     seen.status.problems.extend(sells_nothing);
-    let measured = benchmark::measured(&*chain, &seen.stash).await?;
-    seen.status.measured = measured.map(Measured::from);
     context.out.result(&seen.status, || seen.status.text())
 }
 
@@ -122,6 +125,7 @@ impl Seen {
         let when = When::At(block.hash);
         let stake = chain.stake(when, &stash).await?;
         let provider = chain.provider(when, &stash).await?;
+        let measured = chain.benchmarked(when, &stash).await?;
         let OpenTasks { tasks: open, unread } = chain.open_tasks(when, Some(&stash)).await?;
         let region = provider.as_ref().and_then(|provider| provider.device.region);
         let quiet = provider.map(|provider| block.number.saturating_sub(provider.last_heartbeat));
@@ -158,11 +162,17 @@ impl Seen {
             kept: Plancks(payouts.kept),
             untold: Plancks(payouts.untold),
             untold_tasks: payouts.untold_payments,
-            measured: None,
+            measured: measured.map(Measured::from),
             region: region.map(|region| region.to_string()),
             problems,
         };
-        Ok(Self { stash, status, open })
+        Ok(Self {
+            stash,
+            status,
+            open,
+            region,
+            measured,
+        })
     }
 }
 

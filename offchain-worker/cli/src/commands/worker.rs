@@ -215,10 +215,7 @@ pub(super) async fn work<R: Role>(context: &Context, role: &R, mode: Mode) -> Re
         .with_speeds(speeds)
         .run(stopped)
         .await;
-    let around = around.stop().await;
-    if let Some(node) = Arc::into_inner(node) {
-        node.stop().await;
-    }
+    let around = around.stop(node).await;
     tracing::info!("stopped");
     result?;
     around?;

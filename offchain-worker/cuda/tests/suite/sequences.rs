@@ -1,6 +1,6 @@
 //! Several sequences in the same launches.
 
-use surety_cuda::{Cache, Error, GpuBackend, Kernels, Mask, Pages, SequenceRows};
+use surety_cuda::{Cache, Error, GpuBackend, Heads, Kernels, Mask, Pages, SequenceRows};
 use surety_exact::{ArithmeticError, BLOCK};
 
 use super::{Random, assert_same, attention::quantized, values};
@@ -8,9 +8,15 @@ use super::{Random, assert_same, attention::quantized, values};
 const KV_HEADS: usize = 2;
 const HEADS: usize = 4;
 const LAYERS: usize = 2;
+const SHAPE: Result<(), Error> = Err(Error::Arithmetic(ArithmeticError::Shape));
 
-fn rows(random: &mut Random, count: usize, heads: usize, head_dim: usize) -> Vec<f32> {
-    random.activations(count * heads * head_dim)
+fn random_rows<M: GpuBackend>(
+    kernels: &mut Kernels<M>,
+    random: &mut Random,
+    (count, heads, head_dim): (usize, usize, usize),
+) -> Heads<M> {
+    let rows = random.activations(count * heads * head_dim);
+    quantized(kernels, &rows, heads, head_dim)
 }
 
 /// Rows and the position of the first: some begin or end at the border of a page, one goes over it.
@@ -37,8 +43,7 @@ fn filled<M: GpuBackend>(
     let mut cache = pages.cache();
     for layer in 0..LAYERS {
         if positions > 0 {
-            let before = rows(random, positions, KV_HEADS, head_dim);
-            let before = quantized(kernels, &before, KV_HEADS, head_dim);
+            let before = random_rows(kernels, random, (positions, KV_HEADS, head_dim));
             kernels.append(&mut cache, layer, &before, &before).unwrap();
         }
     }
@@ -54,22 +59,34 @@ fn all_rows<'a, M: GpuBackend>(
         .collect()
 }
 
+/// Each layer of both caches holds the same, and of one so many positions.
+fn assert_kept<M: GpuBackend>(
+    kernels: &mut Kernels<M>,
+    (cache, other): (&Cache<M>, &Cache<M>),
+    positions: [usize; LAYERS],
+) {
+    for (layer, positions) in positions.into_iter().enumerate() {
+        let found = kernels.kept(cache, layer, positions).unwrap();
+        assert_eq!(found, kernels.kept(other, layer, positions).unwrap());
+        let more = kernels.kept(cache, layer, positions + 1).map(drop);
+        assert_eq!(more, SHAPE, "layer {layer} has more than {positions}");
+    }
+}
+
 /// A dozen sequences of different lengths, in one launch: keys, values and results are those of each alone.
 pub fn sequences_attend_together_as_alone<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let mut random = Random::new(34);
     for head_dim in [5, 16] {
         let shapes: Vec<_> = shapes().take(12).collect();
         let count: usize = shapes.iter().map(|(rows, _)| rows).sum();
-        let key_rows = rows(&mut random, count, KV_HEADS, head_dim);
-        let value_rows = rows(&mut random, count, KV_HEADS, head_dim);
-        let query_rows = rows(&mut random, count, HEADS, head_dim);
-        let keys = quantized(kernels, &key_rows, KV_HEADS, head_dim);
-        let key_values = quantized(kernels, &value_rows, KV_HEADS, head_dim);
-        let queries = quantized(kernels, &query_rows, HEADS, head_dim);
+        let keys = random_rows(kernels, &mut random, (count, KV_HEADS, head_dim));
+        let key_values = random_rows(kernels, &mut random, (count, KV_HEADS, head_dim));
+        let queries = random_rows(kernels, &mut random, (count, HEADS, head_dim));
+        let len = count * HEADS * head_dim;
 
         let pages = Pages::new(LAYERS, KV_HEADS, head_dim).unwrap();
         let (mut together, mut alone) = (Vec::new(), Vec::new());
-        let mut expected = kernels.upload(&vec![0.0; query_rows.len()]).unwrap();
+        let mut expected = kernels.upload(&vec![0.0; len]).unwrap();
         let mut from = 0;
         for &(rows, first) in &shapes {
             let mut cache = filled(kernels, &mut random, &pages, (head_dim, first));
@@ -97,16 +114,13 @@ pub fn sequences_attend_together_as_alone<M: GpuBackend>(kernels: &mut Kernels<M
                 .unwrap();
         }
         for ((cache, alone), &(rows, first)) in together.iter().zip(&alone).zip(&shapes) {
-            for (layer, positions) in [(0, first), (1, first + rows)] {
-                let found = kernels.kept(cache, layer, positions).unwrap();
-                assert_eq!(found, kernels.kept(alone, layer, positions).unwrap());
-            }
+            assert_kept(kernels, (cache, alone), [first, first + rows]);
         }
         let caches: Vec<&Cache<M>> = together.iter().collect();
         // All at once, and with little room for scores: a few rows at a time.
         for room in [1 << 26, 3 * HEADS * 2 * BLOCK] {
             kernels.limit(room);
-            let mut out = kernels.floats(query_rows.len()).unwrap();
+            let mut out = kernels.floats(len).unwrap();
             kernels
                 .attend_sequences(&sequences, &queries, &caches, 1, &mut out)
                 .unwrap();
@@ -115,22 +129,22 @@ pub fn sequences_attend_together_as_alone<M: GpuBackend>(kernels: &mut Kernels<M
         }
         kernels.limit(1 << 26);
 
-        let shape = Err(Error::Arithmetic(ArithmeticError::Shape));
-        let mut out = kernels.floats(query_rows.len()).unwrap();
-        let mut attend = |caches: &[&Cache<M>], layer| {
-            kernels.attend_sequences(&sequences, &queries, caches, layer, &mut out)
-        };
-        assert_eq!(attend(&caches, 0), shape, "positions that are not there");
-        assert_eq!(attend(&caches, LAYERS), shape, "a layer that is not there");
-        assert_eq!(attend(&caches[1..], 1), shape, "too few caches");
+        let mut out = kernels.floats(len).unwrap();
         let others: Vec<&Cache<M>> = alone.iter().collect();
-        assert_eq!(attend(&others, 1), shape, "pages that the machine was not told");
+        for (caches, layer, what) in [
+            (&caches[..], 0, "positions that are not there"),
+            (&caches, LAYERS, "a layer that is not there"),
+            (&caches[1..], 1, "too few caches"),
+            (&others, 1, "pages that the machine was not told"),
+        ] {
+            let refused = kernels.attend_sequences(&sequences, &queries, caches, layer, &mut out);
+            assert_eq!(refused, SHAPE, "{what}");
+        }
     }
     refused(kernels);
 }
 
 fn refused<M: GpuBackend>(kernels: &mut Kernels<M>) {
-    let shape = Err(Error::Arithmetic(ArithmeticError::Shape));
     let new = || Pages::<M>::new(LAYERS, KV_HEADS, 5).unwrap().cache();
     let (mut cache, mut other) = (new(), new());
     kernels.reserve(&mut cache, 4).unwrap();
@@ -141,14 +155,14 @@ fn refused<M: GpuBackend>(kernels: &mut Kernels<M>) {
             rows,
             first,
         };
-        assert_eq!(kernels.sequences(&[sequence]).map(drop), shape, "{rows}, {first}");
+        assert_eq!(kernels.sequences(&[sequence]).map(drop), SHAPE, "{rows}, {first}");
     }
     let sequence = |cache| SequenceRows {
         cache,
         rows: 1,
         first: 0,
     };
-    assert_eq!(kernels.sequences(&[]).map(drop), shape, "no sequences");
+    assert_eq!(kernels.sequences(&[]).map(drop), SHAPE, "no sequences");
     let of_two = [sequence(&cache), sequence(&other)];
-    assert_eq!(kernels.sequences(&of_two).map(drop), shape, "pages of two models");
+    assert_eq!(kernels.sequences(&of_two).map(drop), SHAPE, "pages of two models");
 }

@@ -17,10 +17,8 @@ use surety_types::{
     task::{MemberProgress, RoundPhase, TaskState},
     trust::OpenDispute,
 };
-use surety_worker_core::{Event, Record};
-use tokio::sync::{mpsc, watch};
-
-use crate::upkeep;
+use surety_worker_core::Record;
+use tokio::sync::watch;
 
 use super::{
     commits,
@@ -292,32 +290,6 @@ async fn a_bid_that_stake_was_wanting_for_is_made_again_without_a_tip_when_there
     world.until_bid(task, false).await;
     assert!(tips().iter().all(|tip| *tip == 0));
     host.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_read_is_looked_after_again_and_the_rest_meanwhile() {
-    let world = World::new().await;
-    world.chain.change(|state| state.unreadable_funds = true);
-    world.chain.finalize();
-    let (sender, mut events) = mpsc::channel(16);
-    let upkeep = tokio::spawn(upkeep::see_to(Arc::new(world.tools()), true, sender));
-    let unmeasured = Event::Benchmarked { measured: None };
-    assert_eq!(events.recv().await, Some(unmeasured));
-    let nowhere = Event::Declared { region: None };
-    assert_eq!(events.recv().await, Some(nowhere));
-    for _ in 0..2 {
-        assert_eq!(events.recv().await, Some(Event::Stake { free: 1000 }));
-        assert_eq!(events.recv().await, Some(Event::Barred { until: None }));
-        assert_eq!(events.recv().await, Some(Event::CommitWindow { seconds: 600 }));
-        assert_eq!(
-            events.recv().await,
-            Some(Event::OpeningWindow { seconds: 21_600 })
-        );
-        for _ in 0..10 {
-            world.chain.finalize();
-        }
-    }
-    upkeep.abort();
 }
 
 /// A disk on which there is no room.

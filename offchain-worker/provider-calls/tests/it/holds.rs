@@ -136,7 +136,7 @@ async fn a_receipt_of_nothing_is_batched_and_shown_where_it_is_demanded() {
         state
             .channels
             .demands
-            .insert((stash.clone(), key), vec![FakeDemand { view, by }]);
+            .insert((stash.clone(), key), vec![FakeDemand { view, by, surplus: 0 }]);
     });
     let process = world.start().await;
     world
@@ -204,7 +204,10 @@ async fn what_several_demand_takes_one_place_where_hardly_any_is_left() {
                 until: state.clock + 200,
             };
             let of = (stash.clone(), by.clone());
-            state.channels.demands.insert(of, vec![FakeDemand { view, by }]);
+            state
+                .channels
+                .demands
+                .insert(of, vec![FakeDemand { view, by, surplus: 0 }]);
         });
         world.settled().await;
     }

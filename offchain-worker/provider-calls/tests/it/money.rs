@@ -17,7 +17,8 @@ use crate::{
 /// What it costs to show a receipt here.
 const SHOW: u128 = 1_000;
 
-/// What may be demanded of one receipt at once: its payer and the channel's key can.
+/// What is kept for each request of a channel: its payer and the channel's key can demand its receipt at
+/// once.
 const BOTH: u128 = 2 * SHOW;
 
 /// A provider whose showings cost something, and that counts on that.
@@ -25,7 +26,7 @@ async fn world() -> World {
     let mut world = World::new(&[]).await;
     world.config.fees = Fees {
         show: SHOW,
-        demand: SHOW,
+        demand: BOTH,
         show_point: 0,
         batch: 0,
         part: 0,
@@ -87,19 +88,22 @@ async fn who_could_not_pay_for_what_may_be_demanded_takes_nothing_new_until_it_h
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_can_demand_no_more_at_once_costs_no_more() {
+async fn a_channel_costs_no_more_than_32_requests_and_another_one_as_much_again() {
     let mut world = world().await;
-    has(&world, 32 * BOTH, 0);
+    has(&world, 33 * BOTH - 1, 0);
     let process = world.start().await;
     let client = world.client(&process).await;
     for seed in 0..35 {
         assert!(answer(&world, &client, seed).await.receipt.is_some());
     }
     assert_eq!(*world.kept.borrow(), Some(32 * BOTH));
-    // Over another channel it is the same two that can.
+    // The same payer has more demanded over another one.
     let other = world.client(&process).await;
-    let first = other.ask(world.text(1, 5, 20, 8)).await;
-    assert_eq!(first.refused, None);
+    assert_eq!(refused(&world, &other).await, Some(Refusal::Busy));
+    has(&world, 33 * BOTH, 0);
+    world.settled().await;
+    assert!(answer(&world, &other, 1).await.receipt.is_some());
+    assert_eq!(*world.kept.borrow(), Some(33 * BOTH));
     process.stop().await;
 }
 

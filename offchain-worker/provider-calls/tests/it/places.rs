@@ -101,7 +101,10 @@ async fn what_is_demanded_is_in_the_next_batch_whatever_else_waits() {
         };
         let by = key.clone();
         let of = (stash.clone(), key);
-        state.channels.demands.insert(of, vec![FakeDemand { view, by }]);
+        state
+            .channels
+            .demands
+            .insert(of, vec![FakeDemand { view, by, surplus: 0 }]);
     });
     world
         .until("it is shown", |state| state.channels.demands.is_empty())

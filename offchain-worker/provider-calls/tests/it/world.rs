@@ -270,7 +270,10 @@ impl World {
             };
             let by = verifier.clone();
             let of = (stash.clone(), verifier.clone());
-            state.channels.demands.insert(of, vec![FakeDemand { view, by }]);
+            state
+                .channels
+                .demands
+                .insert(of, vec![FakeDemand { view, by, surplus: 0 }]);
         });
         self.until("it is shown", |state| state.channels.demands.is_empty())
             .await;

@@ -16,7 +16,9 @@ use super::{
     receipts::{LAST, batched},
     setup::{BATCH, CHANNEL, RICH, SETTLED, at, fill_batches, late, provider, put_root, stash},
 };
-use crate::{ANNOUNCED_MAX, Call, Config, Pallet, PointsAudit, PointsAudits, PointsState, ReceiptReferee};
+use crate::{
+    ANNOUNCED_MAX, Call, Config, Convictions, Pallet, PointsAudit, PointsAudits, PointsState, ReceiptReferee,
+};
 
 /// The seed that verifiers draw with in the benchmarks. Of as many that were tried it gives the agent of
 /// `draw_for_benchmark` most points over the runtime: 37. Nobody finds one that gives it 64.
@@ -71,7 +73,7 @@ pub(super) fn audit<T: Config>(place: u32, batch: BatchNumber, state: PointsStat
 }
 
 /// It was opened long ago.
-pub(super) fn opened() -> PointsState {
+fn opened() -> PointsState {
     PointsState::Opened {
         found: found(),
         at: 0,
@@ -81,6 +83,18 @@ pub(super) fn opened() -> PointsState {
 /// It was never opened.
 pub(super) const fn sealed() -> PointsState {
     PointsState::Sealed(H256::zero())
+}
+
+/// More audits of an old batch than are ended at once.
+pub(super) const LEFT: u32 = 8;
+
+/// Nobody has opened or ended so many audits of the second of the provider's batches, and as many convictions
+/// are kept as can be.
+pub(super) fn leave_sealed<T: Config>() {
+    for place in 0..LEFT {
+        audit::<T>(place, 1, sealed());
+    }
+    T::Convictions::fill_for_benchmark();
 }
 
 /// A verifier with this agent may draw on the last of the provider's batches, which has one place left: after

@@ -3,19 +3,23 @@
 use alloc::vec;
 
 use codec::Encode;
+use frame_benchmarking::v2::account;
 use frame_support::{BoundedVec, traits::Get};
 use sp_core::H256;
 use sp_runtime::traits::{BlakeTwo256, Hash};
 use surety_channels::{
-    BatchEvidence, BatchRoot, Batched, ChannelOpening, ChunkStatement, End, Ending, Equivocation, Nonce,
-    RECEIPTS_MAX, REDEEMED_MAX, ReceiptLeaf, ReceiptOpening, Request, Said, SignedChunkStatement,
-    SignedVoucher, SumNode, SumPath, Sums, Voucher, sum_tree::DEPTH_MAX, wallet_bytes,
+    BatchEvidence, BatchNumber, BatchRoot, Batched, ChannelOpening, ChunkStatement, End, Ending,
+    Equivocation, Nonce, RECEIPTS_MAX, REDEEMED_MAX, ReceiptLeaf, ReceiptOpening, Request, Said,
+    SignedChunkStatement, SignedVoucher, SumNode, SumPath, Sums, Voucher, sum_tree::DEPTH_MAX, view::Says,
+    wallet_bytes,
 };
 use surety_proofs::{Proof, SEGMENT_BYTES, SegmentOpening, segments};
 use surety_types::input::WORD_BYTES;
 
-use super::setup::{BATCH, CHANNEL, DEPOSIT, change, channel, late, owe, put_root, record, sign_by, stash};
-use crate::{Batches, Config, Openings, SignedBytes};
+use super::setup::{
+    BATCH, CHANNEL, DEPOSIT, change, channel, demand, late, owe, points, put_root, record, sign_by, stash,
+};
+use crate::{Batches, Config, DEMANDS_MAX, DisputeRounds, Openings, ReceiptDisputes, SignedBytes, Wanted};
 
 /// The last place in the largest tree.
 pub(super) const LAST: u32 = RECEIPTS_MAX - 1;
@@ -97,9 +101,29 @@ pub(super) fn batched<T: Config>(
     (root, Batched { opening, statement })
 }
 
+/// Has a batch end with this receipt of request [`LAST`].
+fn put<T: Config>(batch: BatchNumber, statement: ChunkStatement<T::AccountId>) -> Batched<T::AccountId> {
+    let (root, batched) = batched::<T>(statement, 0);
+    put_root::<T>(batch, root);
+    batched
+}
+
+/// The last of the batches ends with the receipt of a generation that a stop id has ended. Returns what it
+/// answers, the first segment of what was said, and the receipt.
+pub(super) fn disputable<T: Config>() -> (Request, SegmentOpening, Batched<T::AccountId>) {
+    let request = T::Disputes::request_for_benchmark();
+    let (statement, head) = receipt::<T>(&request);
+    (request, head, put::<T>(BATCH, statement))
+}
+
+/// Whether that is disputed.
+pub(super) fn is_disputed<T: Config>() -> bool {
+    DisputeRounds::<T>::contains_key(stash::<T>(), (Some(BATCH), CHANNEL, LAST))
+}
+
 /// The receipt of a generation that a stop id has ended, and the first segment of what was said: it shows
 /// what a dispute is about.
-pub(super) fn receipt<T: Config>(request: &Request) -> (ChunkStatement<T::AccountId>, SegmentOpening) {
+fn receipt<T: Config>(request: &Request) -> (ChunkStatement<T::AccountId>, SegmentOpening) {
     let units = request.units_max;
     // One word says how it ended.
     let words = units
@@ -152,7 +176,7 @@ fn last_segment() -> SegmentOpening {
 
 /// What was heard of the longest answer, all but its last word, its receipt, and the segment that shows that
 /// it goes on from there.
-pub(super) fn longest<T: Config>() -> (
+fn longest<T: Config>() -> (
     ChunkStatement<T::AccountId>,
     ChunkStatement<T::AccountId>,
     SegmentOpening,
@@ -173,6 +197,25 @@ pub(super) fn longest<T: Config>() -> (
         ..longest
     };
     (heard, receipt, last_segment())
+}
+
+/// The last of the batches ends with that receipt. Beside as many points as may be the channel's key, which
+/// has heard the rest, demands it, and some of what was counted is due. Returns the key, the receipt, and
+/// what shows that it goes on.
+pub(super) fn demanded_receipt<T: Config>() -> (T::AccountId, Batched<T::AccountId>, SegmentOpening) {
+    let (held, statement, shown) = longest::<T>();
+    let key: T::AccountId = account("key", 0, 0);
+    let wanted = Wanted::Receipt {
+        channel: CHANNEL,
+        nonce: statement.nonce,
+        says: Says::of(&held, &T::Genesis::get()),
+        counted: Some((BATCH, BATCH)),
+    };
+    channel::<T>(key.clone(), late::<T>());
+    owe::<T>(1_000);
+    let all = points(BATCH, DEMANDS_MAX - 1).chain([wanted]);
+    demand::<T>(&key, &key, all, late::<T>());
+    (key, put::<T>(BATCH, statement), shown)
 }
 
 /// A segment of some output of so many bytes.
@@ -220,14 +263,9 @@ pub(super) fn signed<T: Config>() -> SignedChunkStatement<T::AccountId> {
 /// The last of the batches and the first end with such a pair. Returns what shows that.
 pub(super) fn contradiction<T: Config>() -> BatchEvidence<T::AccountId> {
     let [one, other] = clashing::<T>();
-    let place = |batch, statement| {
-        let (root, batched) = batched::<T>(statement, 0);
-        put_root::<T>(batch, root);
-        batched
-    };
     BatchEvidence::Contradiction {
-        batched: place(BATCH, one),
-        said: Said::Batched(place(0, other)),
+        batched: put::<T>(BATCH, one),
+        said: Said::Batched(put::<T>(0, other)),
         shown: Some(last_segment()),
     }
 }

@@ -44,7 +44,6 @@ impl<T: Config> Pallet<T> {
         let floor = Self::price_bounds(&model).floor;
         ensure!(unit_price >= floor, Error::<T>::PriceTooLow);
         let mut offer = known.unwrap_or_default();
-        let before = (offer.places, offer.busy);
         let covered = known.as_ref().map_or(0, Offer::covered);
         (offer.unit_price, offer.places, offer.region) = (unit_price, places, region);
         offer.busy = offer.busy.min(places);
@@ -62,21 +61,8 @@ impl<T: Config> Pallet<T> {
             provider.offers = provider.offers.saturating_add(1);
             T::Models::acquire(&model);
         }
-        Self::change_pool(pool, |pool| {
-            pool.offers = pool.offers.saturating_add(known.is_none().into());
-            pool.places = changed(pool.places, before.0, offer.places);
-            pool.busy = changed(pool.busy, before.1, offer.busy);
-        });
-        Offers::<T>::insert(&stash, pool, offer);
         Standings::<T>::insert(&stash, provider);
-        Self::deposit_event(Event::Offered {
-            provider: stash,
-            model,
-            operation,
-            unit_price,
-            places,
-            region,
-        });
+        Self::put_offer(stash, pool, known, offer);
         Ok(())
     }
 
@@ -129,29 +115,36 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn empty_offers(stash: &T::AccountId, provider: &mut Provider<T::AccountId>) {
         let offers: Vec<_> = Offers::<T>::iter_prefix(stash).collect();
         let mut places: u32 = 0;
-        for (id, offer) in offers {
-            Self::change_pool(id, |pool| {
-                pool.places = changed(pool.places, offer.places, 0);
-                pool.busy = changed(pool.busy, offer.busy, 0);
-            });
+        for (pool, offer) in offers {
             let empty = Offer {
                 places: 0,
                 busy: 0,
                 ..offer
             };
             places = places.saturating_add(empty.covered());
-            Offers::<T>::insert(stash, id, empty);
-            let (model, operation) = id;
-            Self::deposit_event(Event::Offered {
-                provider: stash.clone(),
-                model,
-                operation,
-                unit_price: empty.unit_price,
-                places: 0,
-                region: empty.region,
-            });
+            Self::put_offer(stash.clone(), pool, Some(offer), empty);
         }
         provider.places = places;
+    }
+
+    /// Has a provider offer this in place of what is known of it, if anything is.
+    fn put_offer(stash: T::AccountId, pool: PoolId, known: Option<Offer>, offer: Offer) {
+        let before = known.unwrap_or_default();
+        Self::change_pool(pool, |pool| {
+            pool.offers = pool.offers.saturating_add(known.is_none().into());
+            pool.places = changed(pool.places, before.places, offer.places);
+            pool.busy = changed(pool.busy, before.busy, offer.busy);
+        });
+        Offers::<T>::insert(&stash, pool, offer);
+        let (model, operation) = pool;
+        Self::deposit_event(Event::Offered {
+            provider: stash,
+            model,
+            operation,
+            unit_price: offer.unit_price,
+            places: offer.places,
+            region: offer.region,
+        });
     }
 
     fn end_offer(stash: &T::AccountId, pool: PoolId, offer: &Offer) {

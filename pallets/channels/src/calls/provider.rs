@@ -41,16 +41,12 @@ impl<T: Config> Pallet<T> {
         levy.unwrap_or(Perquintill::one())
     }
 
-    /// Whether a provider can sell more: its lock is what its cap needs by the present terms.
-    pub(crate) fn stands_by_present_terms(provider: &Provider<T::AccountId>) -> bool {
-        let needed = Self::needed_lock(provider.standing.cap);
-        needed.is_some_and(|needed| needed <= provider.lock)
-    }
-
-    /// Whether a provider takes channels, and more for those that there are.
+    /// Whether a provider takes channels, and more for those that there are, and offers what is new: it does
+    /// not leave, and its lock is what its cap needs by the present terms.
     pub(crate) fn ensure_takes_new(provider: &Provider<T::AccountId>) -> DispatchResult {
         ensure!(!provider.is_leaving, Error::<T>::Leaving);
-        let is_present = Self::stands_by_present_terms(provider);
+        let needed = Self::needed_lock(provider.standing.cap);
+        let is_present = needed.is_some_and(|needed| needed <= provider.lock);
         ensure!(is_present, Error::<T>::OldTerms);
         Ok(())
     }

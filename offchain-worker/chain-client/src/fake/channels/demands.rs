@@ -61,16 +61,11 @@ impl FakeState {
             says: Says::of(said, &genesis()),
             counted,
         };
-        let mut demanded = self.channels.demanded.get(&said.channel).copied();
-        let surplus = demanded
-            .get_or_insert_default()
-            .demand(said.nonce, self.channels.rules.demand_price);
+        let demanded = self.channels.demanded.get(&said.channel).copied();
+        let mut demanded = demanded.unwrap_or_default();
+        let surplus = demanded.demand(said.nonce, self.channels.rules.demand_price);
         let events = self.demand_of((&said.payee, by), [by, by], (wanted, surplus))?;
-        self.channels
-            .demanded
-            .insert(said.channel, demanded.unwrap_or_default());
-        let of = (by.clone(), said.channel, said.nonce);
-        self.channels.surpluses.insert(of, surplus);
+        self.channels.demanded.insert(said.channel, demanded);
         let supply = self.channels.rules.supply_window;
         let until = self.clock.saturating_add(supply.saturating_mul(2));
         if let Some(channel) = self.channels.open.get_mut(&said.channel) {
@@ -79,7 +74,7 @@ impl FakeState {
         Ok(events)
     }
 
-    /// Has the first pay the price, and what it costs beside that, that can.
+    /// Has the first pay the price, and `surplus` beside it, that can.
     pub(super) fn demand_of(
         &mut self,
         (provider, demander): (&AccountId32, &AccountId32),
@@ -117,7 +112,7 @@ impl FakeState {
         };
         let mut fields = of_demand(&view);
         fields.push(field("until", &view.until));
-        let demand = FakeDemand { view, by };
+        let demand = FakeDemand { view, by, surplus };
         self.channels.demands.entry(key).or_default().push(demand);
         Ok(vec![event("Demanded", fields)])
     }
@@ -226,7 +221,7 @@ impl FakeState {
             events = self.convict(provider, FaultKind::WithheldData, Some(demander));
         }
         self.keep_demands(key, left);
-        events.extend(over.iter().flat_map(|demand| self.meet(demand, false, None)));
+        events.extend(over.iter().flat_map(|demand| self.meet(demand, None)));
         Ok(events)
     }
 
@@ -259,10 +254,15 @@ impl FakeState {
         self.keep_demands(key, left);
         // What is shown once is paid once, whatever it meets.
         let mut paid = Some(bytes);
-        Ok(shown
-            .iter()
-            .flat_map(|demand| self.meet(demand, true, paid.take()))
-            .collect())
+        let price = self.channels.rules.demand_price;
+        let mut events = Vec::new();
+        for demand in &shown {
+            let price = demand.view.wanted.price(price);
+            let borne = paid.take().map_or(0, |bytes| Wanted::borne(price, bytes));
+            let borne = borne.saturating_add(demand.surplus);
+            events.extend(self.meet(demand, Some(borne)));
+        }
+        Ok(events)
     }
 
     fn keep_demands(&mut self, key: (AccountId32, AccountId32), left: Vec<FakeDemand>) {
@@ -285,21 +285,15 @@ impl FakeState {
         Ok(shown.ok_or_else(|| refused("BadOpening"))?.start)
     }
 
-    /// Ends a demand that is not kept any more. When it was shown its provider has what it has kept back, and
-    /// is paid for it where so many bytes were shown for this one.
-    fn meet(&mut self, demand: &FakeDemand, is_shown: bool, bytes: Option<u32>) -> Vec<ChainEvent> {
+    /// Ends a demand that is not kept any more. When it was shown its provider has so much of its price, and
+    /// what it has kept back.
+    fn meet(&mut self, demand: &FakeDemand, borne: Option<Balance>) -> Vec<ChainEvent> {
         let provider = &demand.view.provider;
         let price = demand.view.wanted.price(self.channels.rules.demand_price);
-        let surplus = match demand.view.wanted {
-            Wanted::Receipt { channel, nonce, .. } => {
-                let of = (demand.view.demander.clone(), channel, nonce);
-                self.channels.surpluses.remove(&of).unwrap_or_default()
-            }
-            Wanted::Point { .. } => 0,
-        };
-        let borne = bytes.map_or(0, |bytes| Wanted::borne(price, bytes).saturating_add(surplus));
+        let price = price.saturating_add(demand.surplus);
+        let (is_shown, borne) = (borne.is_some(), borne.unwrap_or(0));
         self.pay(provider, borne);
-        self.pay(&demand.by, price.saturating_add(surplus).saturating_sub(borne));
+        self.pay(&demand.by, price.saturating_sub(borne));
         self.change_standing(provider, |standing| {
             standing.demands = standing.demands.saturating_sub(1);
         });

@@ -1,7 +1,7 @@
 //! Why a provider has no work: what is missing, and what it leaves of the tasks that take bids.
 
 use serde::Serialize;
-use surety_chain_client::{BidTerms, Chain, ChainError, OpenTask, TaskRecord, When, address};
+use surety_chain_client::{BidTerms, Chain, OpenTask, TaskRecord, When, address};
 use surety_client::words::asked_of;
 use surety_types::{
     TaskId,
@@ -70,7 +70,6 @@ impl Seen {
         let free = self.status.bonded.0.saturating_sub(self.status.locked.0);
         let is_missed =
             |open: &&OpenTask| matches!(open.task.state, TaskState::Bidding { .. }) && open.bid.is_none();
-        let (declared, measured) = self.shown(chain).await?;
         let mut problems = self.status.problems;
         let mut tasks = Vec::new();
         for open in self.open.iter().filter(is_missed) {
@@ -79,7 +78,7 @@ impl Seen {
             let is_here = stored
                 .iter()
                 .any(|manifest| manifest.id() == open.task.spec.model);
-            let unmet = unmet(&open.task.spec.requirements, declared, measured.as_ref());
+            let unmet = unmet(&open.task.spec.requirements, self.region, self.measured.as_ref());
             let other = || reason(&open.task, (prices, is_here), (terms, is_full), (free, &money));
             tasks.push(Passed {
                 task: open.id,
@@ -95,25 +94,16 @@ impl Seen {
         Ok(Idle { problems, tasks })
     }
 
-    /// Where it is registered as being, and what was measured of it.
-    async fn shown(&self, chain: &dyn Chain) -> Result<(Option<Region>, Option<MeasuredView>)> {
-        let provider = chain.provider(When::Finalized, &self.stash).await?;
-        let measured = match chain.benchmarked(When::Finalized, &self.stash).await {
-            // Where the runtime has no benchmark, nobody was measured.
-            Err(ChainError::Outgrown { .. }) => None,
-            measured => measured?,
-        };
-        Ok((provider.and_then(|provider| provider.device.region), measured))
-    }
-
     async fn money(&self, chain: &dyn Chain) -> Result<Money> {
         let stake = chain.stake(When::Finalized, &self.stash).await?;
         let agent = stake
             .and_then(|stake| stake.agent)
             .filter(|agent| *agent != self.stash);
+        let deposit = chain.info().existential_deposit;
         let mut free = 0u128;
         for account in agent.iter().chain([&self.stash]) {
-            free = free.saturating_add(chain.funds(When::Finalized, account).await?.free);
+            let funds = chain.funds(When::Finalized, account).await?;
+            free = free.saturating_add(funds.for_fees(deposit));
         }
         let kept = self.open.iter().map(|open| {
             let (task, round) = (&open.task, open.round.as_ref());
@@ -209,7 +199,7 @@ impl Idle {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use surety_chain_client::{ProviderRecord, sample};
+    use surety_chain_client::{AccountId, FakeChain, ProviderRecord, sample};
     use surety_types::{ModelId, model::Operation};
     use surety_worker_core::{PriceList, Rate};
 
@@ -228,53 +218,81 @@ mod tests {
         PriceList::new(1 << 20, 1000).with(ModelId::zero(), Operation::Embed, rate)
     }
 
-    #[tokio::test]
-    async fn who_gets_no_work_learns_why() {
+    /// A provider that is on the chain's list, and a task that takes bids.
+    async fn listed() -> (FakeChain, AccountId) {
         let (chain, stash) = bonded().await;
         chain.change(|state| {
-            let provider: ProviderRecord = sample::records::provider();
-            let now = state.number;
-            state.providers.insert(
-                stash.clone(),
-                ProviderRecord {
-                    last_heartbeat: now,
-                    ..provider
-                },
-            );
+            let provider = ProviderRecord {
+                last_heartbeat: state.number,
+                ..sample::records::provider()
+            };
+            state.providers.insert(stash.clone(), provider);
             state.tasks.insert(1, task(TaskState::Bidding { until: 9 }));
         });
         chain.finalize();
-        let reasons = async |price, lock, stored: &[ModelManifest]| {
-            chain.change(|state| state.lock = lock);
-            chain.finalize();
-            let seen = Seen::new(&chain, stash.clone()).await.unwrap();
-            let idle = seen.idle(&chain, &prices(price), stored).await.unwrap();
-            (idle.tasks[0].reason.clone(), idle.problems)
-        };
-        let here = [models::local(
-            &surety_models::ModelStore::new(std::path::Path::new("/")),
-            models::DEFAULT,
-        )
-        .unwrap()];
-        let (dear, problems) = reasons(11, 0, &here).await;
+        (chain, stash)
+    }
+
+    /// Why nothing is bid for that task, and what is wrong whatever the task, with these models here.
+    async fn reasons(
+        (chain, stash): &(FakeChain, AccountId),
+        price: u128,
+        stored: &[ModelManifest],
+    ) -> (String, Vec<String>) {
+        chain.finalize();
+        let seen = Seen::new(chain, stash.clone()).await.unwrap();
+        let idle = seen.idle(chain, &prices(price), stored).await.unwrap();
+        (idle.tasks[0].reason.clone(), idle.problems)
+    }
+
+    fn here() -> [ModelManifest; 1] {
+        let nowhere = surety_models::ModelStore::new(std::path::Path::new("/"));
+        [models::local(&nowhere, models::DEFAULT).unwrap()]
+    }
+
+    #[tokio::test]
+    async fn who_gets_no_work_learns_why() {
+        let (world, here) = (listed().await, here());
+        let (chain, stash) = &world;
+        let (dear, problems) = reasons(&world, 11, &here).await;
         assert!(dear.contains("--price"), "{dear}");
         assert_eq!(problems, [""; 0]);
-        let (poor, _) = reasons(1, 200 * SURE, &here).await;
+        chain.change(|state| state.lock = 200 * SURE);
+        let (poor, _) = reasons(&world, 1, &here).await;
         assert!(poor.contains("surety account bond"), "{poor}");
-        let (broke, _) = reasons(1, 0, &here).await;
+        chain.change(|state| state.lock = 0);
+        let (broke, _) = reasons(&world, 1, &here).await;
         assert!(broke.contains("send more to the stash"), "{broke}");
         chain.change(|state| state.funds.entry(stash.clone()).or_default().free = 6 * SURE);
-        let (fine, _) = reasons(1, 0, &here).await;
+        let (fine, _) = reasons(&world, 1, &here).await;
         assert!(fine.contains("nothing on the chain"), "{fine}");
         chain.change(|state| {
             for number in 0..BIDS_MAX {
-                let other = surety_chain_client::AccountId::new([number as u8; 32]);
+                let other = AccountId::new([number as u8; 32]);
                 state.bids.insert((1, other), sample::records::bid_record());
             }
         });
-        let (full, _) = reasons(1, 0, &here).await;
+        let (full, _) = reasons(&world, 1, &here).await;
         assert!(full.contains("all its places for bids are taken"), "{full}");
         chain.change(|state| state.bids.clear());
+        chain.change(|state| state.tasks.get_mut(&1).unwrap().spec.model = ModelId::repeat_byte(7));
+        let (absent, _) = reasons(&world, 1, &[]).await;
+        assert!(absent.contains("surety model fetch"), "{absent}");
+        chain.change(|state| state.unreadable_bids.insert(1));
+        chain.finalize();
+        let seen = Seen::new(chain, stash.clone()).await.unwrap();
+        let problems = seen.status.problems;
+        assert!(
+            problems[0].contains("1 tasks on the chain cannot be read"),
+            "{problems:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn who_is_not_what_a_task_asks_for_learns_what_it_would_have_to_be() {
+        let (world, here) = (listed().await, here());
+        let (chain, stash) = &world;
+        chain.change(|state| state.funds.entry(stash.clone()).or_default().free = 6 * SURE);
         let asks = |asked: Requirements| {
             chain.change(|state| state.tasks.get_mut(&1).unwrap().spec.requirements = asked);
         };
@@ -282,7 +300,7 @@ mod tests {
             region: "FR".parse().ok(),
             ..Default::default()
         });
-        let (elsewhere, _) = reasons(1, 0, &here).await;
+        let (elsewhere, _) = reasons(&world, 1, &here).await;
         assert!(
             elsewhere.contains("in FR") && elsewhere.contains("provider.region"),
             "{elsewhere}"
@@ -291,22 +309,16 @@ mod tests {
             memory_mib: 1,
             ..Default::default()
         });
-        let (unmeasured, _) = reasons(1, 0, &here).await;
+        let (unmeasured, _) = reasons(&world, 1, &here).await;
         assert!(
             unmeasured.contains("over 1 MiB") && unmeasured.contains("benchmark"),
             "{unmeasured}"
         );
-        asks(Requirements::default());
-        chain.change(|state| state.tasks.get_mut(&1).unwrap().spec.model = ModelId::repeat_byte(7));
-        let (absent, _) = reasons(1, 0, &[]).await;
-        assert!(absent.contains("surety model fetch"), "{absent}");
-        chain.change(|state| state.unreadable_bids.insert(1));
-        chain.finalize();
-        let seen = Seen::new(&chain, stash.clone()).await.unwrap();
-        let problems = seen.status.problems;
-        assert!(
-            problems[0].contains("1 tasks on the chain cannot be read"),
-            "{problems:?}"
-        );
+        asks(Requirements {
+            region: "DE".parse().ok(),
+            ..Default::default()
+        });
+        let (met, _) = reasons(&world, 1, &here).await;
+        assert!(met.contains("nothing on the chain"), "{met}");
     }
 }

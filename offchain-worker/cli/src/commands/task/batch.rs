@@ -156,11 +156,7 @@ impl ChainTasks {
                 continue;
             }
             let measured = match asked.ask_for_measured() {
-                true => match self.chain.benchmarked(when, &stash).await {
-                    // Where the runtime has no benchmark, nobody was measured.
-                    Err(ChainError::Outgrown { .. }) => None,
-                    measured => measured?,
-                },
+                true => self.chain.benchmarked(when, &stash).await?,
                 false => None,
             };
             count = count.saturating_add(asked.are_met_by(declared, measured.as_ref()).into());

@@ -13,6 +13,7 @@ impl World {
         let world = Self {
             chain: self.chain.clone(),
             net: self.net.clone(),
+            endpoint: endpoint("neighbour"),
             provider_plane: Arc::new(self.net.join(endpoint("neighbour"))),
             client_plane: self.client_plane.clone(),
             rival_plane: self.rival_plane.clone(),

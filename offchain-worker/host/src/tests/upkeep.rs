@@ -1,0 +1,61 @@
+//! What a worker looks after beside its loop.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use surety_types::speed::{MeasuredView, Tier};
+use surety_worker_core::Event;
+use tokio::sync::mpsc;
+
+use super::world::World;
+use crate::upkeep;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_measured_is_known_with_the_block_that_says_it() {
+    let world = World::new().await;
+    world.chain.finalize();
+    let (sender, mut events) = mpsc::channel(16);
+    let upkeep = tokio::spawn(upkeep::see_to(Arc::new(world.tools()), true, sender));
+    let last_of_look = Event::OpeningWindow { seconds: 21_600 };
+    while events.recv().await.as_ref() != Some(&last_of_look) {}
+    let shown = MeasuredView {
+        tier: Tier::B,
+        giga_operations: 6_000,
+        memory_mib: 1_000,
+        rounds_missed: 0,
+    };
+    // Nothing else is looked at for some blocks.
+    for measured in [Some(shown), None] {
+        let of_stash = measured.map(|view| (world.stash().clone(), view));
+        let all: BTreeMap<_, _> = of_stash.into_iter().collect();
+        world.chain.change(|state| state.gpu_proofs.measured = all);
+        world.chain.finalize();
+        assert_eq!(events.recv().await, Some(Event::Benchmarked { measured }));
+    }
+    upkeep.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_is_looked_after_again_and_the_rest_meanwhile() {
+    let world = World::new().await;
+    world.chain.change(|state| state.unreadable_funds = true);
+    world.chain.finalize();
+    let (sender, mut events) = mpsc::channel(16);
+    let upkeep = tokio::spawn(upkeep::see_to(Arc::new(world.tools()), true, sender));
+    let unmeasured = Event::Benchmarked { measured: None };
+    assert_eq!(events.recv().await, Some(unmeasured));
+    let nowhere = Event::Declared { region: None };
+    assert_eq!(events.recv().await, Some(nowhere));
+    for _ in 0..2 {
+        assert_eq!(events.recv().await, Some(Event::Stake { free: 1000 }));
+        assert_eq!(events.recv().await, Some(Event::Barred { until: None }));
+        assert_eq!(events.recv().await, Some(Event::CommitWindow { seconds: 600 }));
+        assert_eq!(
+            events.recv().await,
+            Some(Event::OpeningWindow { seconds: 21_600 })
+        );
+        for _ in 0..10 {
+            world.chain.finalize();
+        }
+    }
+    upkeep.abort();
+}
