@@ -15,7 +15,7 @@ use sp_runtime::{
     Permill, Perquintill,
     traits::{BlockNumberProvider, Saturating},
 };
-use surety_types::traits::{PoolLedger, Sessions};
+use surety_types::traits::{LeavingPay, PoolLedger, Sessions};
 
 use crate::{
     Buckets, Call, Config, DELEGATIONS_MAX, DELEGATORS_MAX, Pallet, Pending, Pools, SLASHED_DAYS_MAX,
@@ -160,13 +160,17 @@ mod benches {
         Ok(())
     }
 
+    /// Of a pool whose operator has left: what it served since then is paid before.
     #[benchmark]
     fn undelegate() -> Result<(), BenchmarkError> {
         let who: T::AccountId = account("who", 0, 0);
         let operator = full::<T>(&who)?;
         spread::<T>(&who, DELEGATIONS_MAX.saturating_sub(1))?;
         burden::<T>(&who, &account("other", 0, 0), 0, 1)?;
+        let own = <Pallet<T> as PoolLedger<_, _>>::own(&operator);
+        Pallet::<T>::do_undelegate(operator.clone(), operator.clone(), own)?;
         live::<T>(&operator)?;
+        T::Pay::serve_for_benchmark(&operator);
         let amount = T::MinDelegation::get().max(1);
 
         #[extrinsic_call]

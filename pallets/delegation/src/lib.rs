@@ -81,7 +81,7 @@ pub mod pallet {
     use frame_support::{PalletId, pallet_prelude::*};
     use frame_system::pallet_prelude::*;
     use sp_runtime::{Perquintill, traits::BlockNumberProvider};
-    use surety_types::traits::{Sessions, StakeLedger, StashClosed};
+    use surety_types::traits::{LeavingPay, Sessions, StakeLedger, StashClosed};
 
     use super::*;
     use crate::types::{Day, PendingSlashes, Pool};
@@ -129,6 +129,9 @@ pub mod pallet {
         /// The account that rewards wait in. It has an existential deposit of its own.
         #[pallet::constant]
         type PotId: Get<PalletId>;
+
+        /// Pays what an operator has served for before a day is over.
+        type Pay: LeavingPay<Self::AccountId>;
 
         /// Who keeps something for operators, and drops it when a pool closes.
         type OnClosed: StashClosed<Self::AccountId>;

@@ -6,7 +6,7 @@ use frame_support::{
 };
 use sp_runtime::{BuildStorage, Permill};
 use surety_pallet_test_kit::MockStake;
-use surety_types::traits::{PoolLedger, SessionIndex, Sessions, StashClosed};
+use surety_types::traits::{LeavingPay, PoolLedger, SessionIndex, Sessions, StashClosed};
 
 use crate as pallet_delegation;
 use crate::{HoldReason, StakeViewOf};
@@ -79,6 +79,26 @@ impl StashClosed<AccountId> for Closed {
     }
 }
 
+/// What operators have served for of a day that is not over. In storage, so that what is rolled back is.
+#[frame_support::storage_alias]
+pub(crate) type Served = StorageMap<ServedSoFar, frame_support::Twox64Concat, AccountId, Balance>;
+
+/// Pays what a test says.
+pub struct ServedSoFar;
+
+impl LeavingPay<AccountId> for ServedSoFar {
+    fn pay_leaving(operator: &AccountId) {
+        if let Some(amount) = Served::take(operator) {
+            reward(*operator, amount);
+        }
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn serve_for_benchmark(operator: &AccountId) {
+        Served::insert(operator, 1);
+    }
+}
+
 #[derive_impl(frame_system::config_preludes::TestDefaultConfig)]
 impl frame_system::Config for Test {
     type Block = Block;
@@ -103,6 +123,7 @@ impl pallet_delegation::Config for Test {
     type MinSelfBond = MinSelfBond;
     type MinDelegation = MinDelegation;
     type PotId = PotId;
+    type Pay = ServedSoFar;
     type OnClosed = Closed;
     type WeightInfo = ();
 }

@@ -9,7 +9,7 @@ use sp_runtime::{
     ArithmeticError, DispatchError, DispatchResult,
     traits::{BlockNumberProvider, Saturating},
 };
-use surety_types::traits::Sessions;
+use surety_types::traits::{LeavingPay, Sessions};
 
 use crate::{
     ChunkOf, Config, Error, Event, Pallet, Pending, Pools, SESSIONS_TO_LEAVE, StakeOf, asset, ledger,
@@ -151,6 +151,11 @@ impl<T: Config> Pallet<T> {
         day: Day,
     ) -> Result<(u128, BlockNumberFor<T>), DispatchError> {
         let mut delegation = stake.take_delegation(operator).ok_or(Error::<T>::NotDelegated)?;
+        // Others' stake earns its part of a day by being there at its end. The operator's does all of the
+        // work and cannot wait, and without it nobody may be there then.
+        if who == operator || !ledger::read_pool::<T>(operator)?.is_led() {
+            T::Pay::pay_leaving(operator);
+        }
         let mut pool = ledger::read_pool::<T>(operator)?;
         Self::touch(who, operator, &mut pool, &mut delegation)?;
         let amount = amount.unwrap_or(delegation.held);

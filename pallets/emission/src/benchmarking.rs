@@ -27,6 +27,7 @@ mod benches {
                 made: 2,
                 expected_millionths: 1_500_000,
                 owed: SURE.into(),
+                paid: (0, 0),
             };
             T::Services::serve_for_benchmark(&operator, service);
         }

@@ -152,6 +152,20 @@ pub mod pallet {
             /// Amount, in plancks.
             minted: T::Balance,
         },
+        /// An operator was paid for what it served of a day, as its stake left its pool.
+        LeavingPaid {
+            /// Operator's account.
+            operator: T::AccountId,
+            /// Minted for its pool, in plancks. Its part of the fees comes when the day is over.
+            minted: T::Balance,
+        },
+        /// That could not be paid. Where there is a pool still, it is paid with the day.
+        LeavingNotPaid {
+            /// Operator's account.
+            operator: T::AccountId,
+            /// Why.
+            error: DispatchError,
+        },
     }
 
     /// Why nothing is minted.

@@ -128,6 +128,17 @@ impl ValidatorService<AccountId, Balance> for MockServices {
         Services::drain().collect()
     }
 
+    fn take_owed(operator: &AccountId) -> Option<Service<Balance>> {
+        Services::mutate(operator, |kept| {
+            let service = kept.as_mut().filter(|service| service.owed > 0)?;
+            let paid = Service {
+                paid: (service.all_made(), service.all_expected_millionths()),
+                ..Default::default()
+            };
+            Some(core::mem::replace(service, paid))
+        })
+    }
+
     #[cfg(feature = "runtime-benchmarks")]
     fn serve_for_benchmark(operator: &AccountId, service: Service<Balance>) {
         Services::insert(operator, service);
@@ -293,6 +304,7 @@ pub(crate) fn serve(operator: AccountId, made: u32, expected: u64, owed: Balance
         made,
         expected_millionths: expected * 1_000_000,
         owed,
+        paid: (0, 0),
     };
     Services::insert(operator, service);
 }

@@ -1,16 +1,23 @@
 //! What operators' pools get: emission for the day that they served, and fees by the blocks that they made.
+//! Emission for what they served of a day before they leave they get then.
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 use frame_support::{storage::with_storage_layer, traits::Get, weights::Weight};
 use sp_runtime::{
-    DispatchResult,
+    DispatchError, DispatchResult,
     traits::{Saturating, Zero},
 };
-use surety_types::traits::{PoolLedger, ServicePay, ValidatorService};
+use surety_types::traits::{LeavingPay, PoolLedger, Service, ServicePay, ValidatorService};
 
 use crate::{Config, Event, OPERATORS_MAX, Pallet, WeightInfo, asset};
 
-/// What one operator's pool is due for a day, in plancks.
+/// What operators did.
+type Services<T> = Vec<(
+    <T as frame_system::Config>::AccountId,
+    Service<<T as Config>::Balance>,
+)>;
+
+/// What one operator's pool is due, in plancks.
 struct Due<AccountId> {
     operator: AccountId,
     minted: u128,
@@ -39,10 +46,71 @@ impl<T: Config> ServicePay<T::Balance> for Pallet<T> {
     }
 }
 
+impl<T: Config> LeavingPay<T::AccountId> for Pallet<T> {
+    fn pay_leaving(operator: &T::AccountId) {
+        // Stake leaves whether or not it can be paid.
+        if let Err(error) = with_storage_layer(|| Self::pay_one(operator)) {
+            Self::deposit_event(Event::LeavingNotPaid {
+                operator: operator.clone(),
+                error,
+            });
+        }
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn serve_for_benchmark(operator: &T::AccountId) {
+        let service = Service {
+            made: 2,
+            expected_millionths: 1_500_000,
+            owed: surety_emission::SURE.into(),
+            paid: (0, 0),
+        };
+        T::Services::serve_for_benchmark(operator, service);
+        for pot in [T::ValidatorPot::get(), T::Pools::pot()] {
+            frame_support::assert_ok!(asset::mint::<T>(&pot, surety_emission::SURE));
+        }
+    }
+}
+
 impl<T: Config> Pallet<T> {
     pub(crate) fn pay_day(session: u32) -> DispatchResult {
+        let services = T::Services::take_services();
+        let made = services.iter().fold(0u64, |sum, (_, service)| {
+            sum.saturating_add(service.all_made().into())
+        });
+        let fees = asset::fees::<T>(&T::ValidatorPot::get());
+        let (minted, fees) = Self::pay(services, made, fees)?;
+        if !minted.saturating_add(fees).is_zero() {
+            Self::deposit_event(Event::DayPaid {
+                session,
+                minted: minted.into(),
+                fees: fees.into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn pay_one(operator: &T::AccountId) -> DispatchResult {
+        let Some(service) = T::Services::take_owed(operator) else {
+            return Ok(());
+        };
+        // What there will be of fees is known when the day is over: part of those that there are by now would
+        // be more for whoever has had others' blocks become fewer than it has.
+        let (minted, _) = Self::pay(vec![(operator.clone(), service)], 0, 0)?;
+        if !minted.is_zero() {
+            Self::deposit_event(Event::LeavingPaid {
+                operator: operator.clone(),
+                minted: minted.into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Pays for services, of all who have made so many blocks together, and shares so much of fees. Returns
+    /// what was minted, and the fees that were paid.
+    fn pay(services: Services<T>, made: u64, fees: u128) -> Result<(u128, u128), DispatchError> {
         let (from, to) = (T::ValidatorPot::get(), T::Pools::pot());
-        let dues = Self::dues(asset::fees::<T>(&from));
+        let dues = Self::dues(services, made, fees);
         let minted = dues
             .iter()
             .fold(0, |sum: u128, due| sum.saturating_add(due.minted));
@@ -58,25 +126,14 @@ impl<T: Config> Pallet<T> {
         }
         // Nothing, as somebody backs all of them.
         asset::burn::<T>(&to, left)?;
-        if !minted.saturating_add(fees).is_zero() {
-            Self::deposit_event(Event::DayPaid {
-                session,
-                minted: minted.into(),
-                fees: fees.into(),
-            });
-        }
-        Ok(())
+        Ok((minted, fees))
     }
 
     /// What everybody is due who served and has somebody's stake behind it. All together no more than may be
     /// minted, and no more fees than there are.
-    fn dues(fees: u128) -> Vec<Due<T::AccountId>> {
-        let services = T::Services::take_services();
-        let made = services
-            .iter()
-            .fold(0u64, |sum, (_, service)| sum.saturating_add(service.made.into()));
+    fn dues(services: Services<T>, made: u64, fees: u128) -> Vec<Due<T::AccountId>> {
         let mut minted = asset::minted::<T>();
-        let of_one = |(operator, service): (T::AccountId, surety_types::traits::Service<T::Balance>)| {
+        let of_one = |(operator, service): (T::AccountId, Service<T::Balance>)| {
             if T::Pools::backing(&operator).is_zero() {
                 return None;
             }
@@ -87,7 +144,7 @@ impl<T: Config> Pallet<T> {
             Some(Due {
                 operator,
                 minted: granted,
-                fees: surety_emission::fees_of(fees, service.made, made),
+                fees: surety_emission::fees_of(fees, service.all_made(), made),
             })
         };
         services.into_iter().filter_map(of_one).collect()

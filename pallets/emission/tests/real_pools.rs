@@ -69,6 +69,17 @@ impl ValidatorService<AccountId, Balance> for MockServices {
         Services::drain().collect()
     }
 
+    fn take_owed(operator: &AccountId) -> Option<Service<Balance>> {
+        Services::mutate(operator, |kept| {
+            let service = kept.as_mut().filter(|service| service.owed > 0)?;
+            let paid = Service {
+                paid: (service.all_made(), service.all_expected_millionths()),
+                ..Default::default()
+            };
+            Some(core::mem::replace(service, paid))
+        })
+    }
+
     #[cfg(feature = "runtime-benchmarks")]
     fn serve_for_benchmark(operator: &AccountId, service: Service<Balance>) {
         Services::insert(operator, service);
@@ -132,6 +143,7 @@ impl surety_pallet_delegation::Config for Test {
     type MinSelfBond = MinBond;
     type MinDelegation = MinBond;
     type PotId = PotId;
+    type Pay = Emission;
     type OnClosed = ();
     type WeightInfo = ();
 }
@@ -190,6 +202,7 @@ fn serve(operator: AccountId, made: u32, owed: Balance) {
         made,
         expected_millionths: 10_000_000,
         owed,
+        paid: (0, 0),
     };
     Services::insert(operator, service);
 }
@@ -273,6 +286,36 @@ fn take(step: Step) {
             let _refused = Delegation::claim(signed(who), operator);
         }
     }
+}
+
+/// As it leaves, the operator gets what it is owed of the day so far, and those who stay get theirs. Fees are
+/// shared when the day is over, among the pools that are there.
+#[test]
+fn an_operator_that_leaves_before_a_day_is_over_is_paid_for_what_it_served() {
+    execute_with(|| {
+        let (amount, keep) = (20 * SURE, Preservation::Preserve);
+        assert_ok!(<Balances as Mutate<_>>::transfer(&3, &FEES, amount, keep));
+        serve(1, 10, 30 * SURE);
+        serve(2, 10, 8 * SURE);
+        let (minted, had) = (Minted::<Test>::get(), Balances::free_balance(1));
+        assert_ok!(Delegation::undelegate(signed(1), 1, 100 * SURE));
+        assert_eq!(Minted::<Test>::get() - minted, 30 * SURE);
+        // It asks a tenth and has a quarter of the rest.
+        let operator = 30 * SURE / 10 + 30 * SURE * 9 / 40;
+        assert!(operator - (Balances::free_balance(1) - had) <= 1);
+        assert!(30 * SURE - operator - claim(3, 1) <= 1);
+
+        // Alone in its pool, which is gone then. What others served is not touched.
+        let had = Balances::free_balance(2);
+        assert_ok!(Delegation::undelegate(signed(2), 2, 100 * SURE));
+        assert!(8 * SURE - (Balances::free_balance(2) - had) <= 1);
+        Emission::session_ended(287);
+        // Half of them, of which the operator asks a tenth as before. The mock forgets no service of a pool
+        // that is gone: nobody has its part.
+        let claimed = claim(3, 1);
+        assert!(9 * SURE - claimed <= 1, "{claimed}");
+        assert!(Services::iter().next().is_none());
+    });
 }
 
 proptest! {

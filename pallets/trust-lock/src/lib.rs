@@ -288,7 +288,7 @@ pub mod pallet {
         /// # Errors
         /// `UnknownSlash`.
         #[pallet::call_index(0)]
-        #[pallet::weight(T::WeightInfo::cancel_slash())]
+        #[pallet::weight(Pallet::<T>::cancel_weight())]
         pub fn cancel_slash(origin: OriginFor<T>, slash: SlashId) -> DispatchResult {
             T::VetoOrigin::ensure_origin(origin)?;
             Self::do_cancel_slash(slash)

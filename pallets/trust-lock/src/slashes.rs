@@ -115,8 +115,13 @@ impl<T: Config> Pallet<T> {
         meter.consumed()
     }
 
-    /// Most that it weighs to carry out a slash, whoever loses by it. To veto one of a pool weighs no more
-    /// than one of a bond.
+    /// Most that it weighs to veto a slash, whoever is spared. One of a pool is spared beside what a bond's
+    /// veto does in place of that, which is measured.
+    pub(crate) fn cancel_weight() -> Weight {
+        T::WeightInfo::cancel_slash().saturating_add(T::Validators::spared_weight())
+    }
+
+    /// Most that it weighs to carry out a slash, whoever loses by it.
     pub(crate) fn carry_out_weight() -> Weight {
         let of_pool = T::DbWeight::get()
             .reads_writes(1, 1)

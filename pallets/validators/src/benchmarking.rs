@@ -21,8 +21,8 @@ use sp_staking::offence::{OffenceDetails, OnOffenceHandler};
 use surety_types::traits::PoolLedger;
 
 use crate::{
-    Authored, BeganAt, Call, Candidate, Candidates, Config, Pallet, Punished, Punishment, Services,
-    StoodStill,
+    Authored, BeganAt, Call, Candidate, Candidates, Config, Pallet, Punished, Punishment, ServiceOf,
+    Services, StoodStill,
 };
 
 /// Keys that nobody has. A key is 32 bytes; its index makes it another.
@@ -110,6 +110,7 @@ mod benches {
             slash: None,
             before: Perbill::zero(),
             part: Perbill::one(),
+            withheld: Some(ServiceOf::<T>::default()),
         };
         for (index, operator) in all.iter().enumerate() {
             if index % 10 == 0 {
@@ -157,7 +158,11 @@ mod benches {
         let all = candidates::<T>(0)?;
         let operator = all.last().cloned().ok_or(BenchmarkError::Stop("no candidates"))?;
         Validators::<T>::put(all);
-        Services::<T>::insert(&operator, crate::ServiceOf::<T>::default());
+        let service = ServiceOf::<T> {
+            made: 1,
+            ..Default::default()
+        };
+        Services::<T>::insert(&operator, service);
         let offence = OffenceDetails {
             offender: (operator.clone(), ()),
             reporters: Vec::new(),

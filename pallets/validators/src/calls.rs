@@ -54,7 +54,7 @@ impl<T: Config> Pallet<T> {
 }
 
 impl<T: Config> StashClosed<T::AccountId> for Pallet<T> {
-    /// The pool is gone, and with it what it is paid.
+    /// The pool is gone, and with it what it is paid: who left it last was paid before.
     fn closed(operator: &T::AccountId) {
         Candidates::<T>::remove(operator);
         Services::<T>::remove(operator);

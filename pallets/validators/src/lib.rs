@@ -20,6 +20,7 @@ mod key_owners;
 mod mock;
 mod offences;
 mod presence;
+mod services;
 #[cfg(test)]
 mod tests;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
@@ -37,6 +38,9 @@ use surety_types::traits::Service;
 /// What a validator did, in this runtime's types.
 pub type ServiceOf<T> = Service<<T as Config>::Balance>;
 
+/// What a validator loses, in this runtime's types.
+pub type PunishmentOf<T> = Punishment<<T as Config>::Balance>;
+
 #[frame_support::pallet]
 #[allow(unused_qualifications)] // In what the macro writes.
 pub mod pallet {
@@ -48,7 +52,7 @@ pub mod pallet {
     use sp_staking::SessionIndex;
     use surety_types::traits::{Jail, PoolLedger, ServicePay, ValidatorPenalties};
 
-    use super::{Candidate, ChillReason, Punishment, ServiceOf, WeightInfo};
+    use super::{Candidate, ChillReason, PunishmentOf, ServiceOf, WeightInfo};
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
 
@@ -132,7 +136,7 @@ pub mod pallet {
     /// What operators lose for what they signed twice, until nobody can report any more of it. They cannot
     /// have their stake back by then, so that there are no more of them than stake is enough for.
     #[pallet::storage]
-    pub type Punished<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, Punishment>;
+    pub type Punished<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, PunishmentOf<T>>;
 
     #[pallet::hooks]
     impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {

@@ -21,7 +21,10 @@ use surety_types::{
     trust::SlashId,
 };
 
-use crate::{ChillReason, Config, Event, Pallet, Punished, Punishment, Services, WeightInfo, missing};
+use crate::{
+    ChillReason, Config, Event, Pallet, Punished, Punishment, PunishmentOf, ServiceOf, Services, WeightInfo,
+    missing,
+};
 
 impl<T: Config> OnOffenceHandler<T::AccountId, IdentificationTuple<T>, Weight> for Pallet<T> {
     fn on_offence(
@@ -44,7 +47,7 @@ impl<T: Config> Pallet<T> {
         let known = Punished::<T>::get(operator).filter(|known| session <= known.until);
         let punishment = match known {
             None => {
-                let slash = Self::convict(operator, session, part, part);
+                let (slash, withheld) = Self::convict(operator, session, part, part);
                 let running = Session::<T>::current_index();
                 Punishment {
                     session,
@@ -52,6 +55,7 @@ impl<T: Config> Pallet<T> {
                     slash: Some(slash),
                     before: Perbill::zero(),
                     part,
+                    withheld,
                 }
             }
             Some(known) => {
@@ -63,11 +67,12 @@ impl<T: Config> Pallet<T> {
                 } else {
                     // It is carried out already: what is missing takes a slash of its own.
                     let more = missing(known.part, part);
-                    let slash = Self::convict(operator, known.session, more, part);
+                    let (slash, withheld) = Self::convict(operator, known.session, more, part);
                     Punishment {
                         slash: Some(slash),
                         before: known.part,
                         part,
+                        withheld,
                         ..known
                     }
                 }
@@ -82,12 +87,17 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Has an operator work and earn no more, and lose `part` of what is left of its stake: then `in_all` is
-    /// lost.
-    fn convict(operator: &T::AccountId, session: SessionIndex, part: Perbill, in_all: Perbill) -> SlashId {
+    /// lost. Returns its slash, and what it is not paid for because of that.
+    fn convict(
+        operator: &T::AccountId,
+        session: SessionIndex,
+        part: Perbill,
+        in_all: Perbill,
+    ) -> (SlashId, Option<ServiceOf<T>>) {
         Session::<T>::report_offence(operator.clone(), OffenceSeverity(in_all));
         Self::stop(operator, ChillReason::Convicted);
-        Services::<T>::remove(operator);
-        T::Penalties::convict(operator, session, part)
+        let withheld = Services::<T>::take(operator);
+        (T::Penalties::convict(operator, session, part), withheld)
     }
 
     /// As a session begins: disables who is in jail and there all the same, as far as finality can do without
@@ -112,7 +122,7 @@ impl<T: Config> Pallet<T> {
     /// the roots of their sessions go.
     pub(crate) fn forget_punished(index: SessionIndex) {
         let kept = T::SessionsKept::get();
-        let is_over = |punishment: &Punishment| punishment.until.saturating_add(kept) <= index;
+        let is_over = |punishment: &PunishmentOf<T>| punishment.until.saturating_add(kept) <= index;
         let over: Vec<_> = Punished::<T>::iter()
             .filter(|(_, punishment)| is_over(punishment))
             .map(|(operator, _)| operator)
@@ -125,13 +135,21 @@ impl<T: Config> Pallet<T> {
 
 impl<T: Config> EquivocationSpared<T::AccountId> for Pallet<T> {
     fn spared(operator: &T::AccountId, session: u32) {
-        Punished::<T>::mutate_exists(operator, |kept| {
-            if let Some(punishment) = kept.as_mut().filter(|punishment| punishment.session == session) {
-                punishment.slash = None;
-                // What it signs from now on was not forgiven.
-                let running = Session::<T>::current_index().max(session);
-                punishment.until = punishment.until.min(running);
-            }
+        let withheld = Punished::<T>::mutate_exists(operator, |kept| {
+            let punishment = kept.as_mut().filter(|punishment| punishment.session == session)?;
+            punishment.slash = None;
+            // What it signs from now on was not forgiven.
+            let running = Session::<T>::current_index().max(session);
+            punishment.until = punishment.until.min(running);
+            punishment.withheld.take()
         });
+        if let Some(service) = withheld {
+            Self::give_back(operator, service);
+        }
+    }
+
+    fn spared_weight() -> Weight {
+        // What it did and was not paid for, and the running session.
+        T::DbWeight::get().reads_writes(5, 3)
     }
 }

@@ -5,15 +5,10 @@ use core::cmp::Reverse;
 use frame_system::pallet_prelude::BlockNumberFor;
 use pallet_authorship::EventHandler;
 use pallet_session::Pallet as Session;
-use sp_runtime::{
-    Permill,
-    traits::{BlockNumberProvider, Saturating},
-};
-use surety_types::traits::{
-    MILLIONTHS, PoolLedger, Service, ServicePay, ValidatorPenalties, ValidatorService,
-};
+use sp_runtime::traits::{BlockNumberProvider, Saturating};
+use surety_types::traits::{MILLIONTHS, PoolLedger, Service, ServicePay, ValidatorPenalties};
 
-use crate::{Authored, BeganAt, Candidates, ChillReason, Config, Pallet, Services, StoodStill};
+use crate::{Authored, BeganAt, Candidates, ChillReason, Config, Pallet, StoodStill};
 
 /// Blocks that are expected of a validator in sessions in a row, of which it made none, before it is absent.
 /// Authors are drawn with equal chances: one of N that is there misses 30 N draws in a row with
@@ -23,9 +18,6 @@ pub const ABSENT_BLOCKS: u64 = 30;
 /// One of so many validators at most, and one at least, is chilled in a session, so that no partition empties
 /// the set.
 const CHILLED_PART: usize = 10;
-
-/// Who has made so much of what was expected of it was there.
-const PRESENT_PART: Permill = Permill::from_percent(90);
 
 impl<T: Config> EventHandler<T::AccountId, BlockNumberFor<T>> for Pallet<T> {
     fn note_author(author: T::AccountId) {
@@ -72,7 +64,13 @@ impl<T: Config> Pallet<T> {
                 Some(*candidate)
             });
             let Some(candidate) = counted else { continue };
-            Self::add_service(validator, made, expected);
+            let service = Service {
+                made,
+                expected_millionths: expected,
+                owed: T::Pay::session_pay(T::Pools::backing(validator)),
+                paid: (0, 0),
+            };
+            Self::add_service(validator, service);
             if candidate.wants_to && candidate.missed_millionths >= ABSENT_BLOCKS.saturating_mul(MILLIONTHS) {
                 absent.push((Reverse(candidate.missed_millionths), validator));
             }
@@ -88,16 +86,6 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    fn add_service(validator: &T::AccountId, made: u32, expected: u64) {
-        let pay = T::Pay::session_pay(T::Pools::backing(validator));
-        Services::<T>::mutate(validator, |kept| {
-            let service = kept.get_or_insert_default();
-            service.made = service.made.saturating_add(made);
-            service.expected_millionths = service.expected_millionths.saturating_add(expected);
-            service.owed = service.owed.saturating_add(pay);
-        });
-    }
-
     fn chill_absent(validator: &T::AccountId) {
         // It is suspended for that. When it comes back, it begins anew, and has to show that it is there.
         Candidates::<T>::mutate_exists(validator, |kept| {
@@ -108,29 +96,5 @@ impl<T: Config> Pallet<T> {
         });
         Self::stop(validator, ChillReason::Absent);
         T::Penalties::note_missed(validator);
-    }
-}
-
-impl<T: Config> ValidatorService<T::AccountId, T::Balance> for Pallet<T> {
-    fn take_services() -> Vec<(T::AccountId, Service<T::Balance>)> {
-        let services: Vec<_> = Services::<T>::drain().collect();
-        for (operator, service) in &services {
-            let made = u64::from(service.made).saturating_mul(MILLIONTHS);
-            // As much as is paid in full: one block a day makes good for nothing.
-            if made >= PRESENT_PART.mul_ceil(service.expected_millionths) {
-                T::Penalties::note_present(operator);
-            }
-        }
-        services
-    }
-
-    #[cfg(feature = "runtime-benchmarks")]
-    fn serve_for_benchmark(operator: &T::AccountId, service: Service<T::Balance>) {
-        Candidates::<T>::mutate(operator, |kept| {
-            kept.get_or_insert_default();
-        });
-        // There is something that it makes good for.
-        T::Penalties::note_missed(operator);
-        Services::<T>::insert(operator, service);
     }
 }

@@ -4,7 +4,7 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_runtime::{PerThing, Perbill, Rounding, Saturating};
 use sp_staking::SessionIndex;
-use surety_types::trust::SlashId;
+use surety_types::{traits::Service, trust::SlashId};
 
 /// An operator that validates, has validated, or wants to.
 #[derive(
@@ -39,7 +39,7 @@ pub enum ChillReason {
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
-pub struct Punishment {
+pub struct Punishment<Balance> {
     /// Session that the first report named.
     pub session: SessionIndex,
     /// Last session of which reports are of this offence.
@@ -50,6 +50,8 @@ pub struct Punishment {
     pub before: Perbill,
     /// Part of its stake that is lost by all of them.
     pub part: Perbill,
+    /// What it had not been paid for when that slash was written down: it is, once that is vetoed.
+    pub withheld: Option<Service<Balance>>,
 }
 
 /// The part of what is left after `before` that has to go so that `part` is lost in all, rounded up.

@@ -6,7 +6,7 @@ mod validators;
 
 use alloc::vec::Vec;
 use sp_core::H256;
-use sp_runtime::{DispatchError, DispatchResult, Weight};
+use sp_runtime::{DispatchError, DispatchResult, Perquintill, Weight};
 
 use crate::{
     ContentHash, ModelId, TaskId,
@@ -245,6 +245,12 @@ pub trait ModelCatalog {
     /// Has its owner retire a model for benchmarks.
     #[cfg(feature = "runtime-benchmarks")]
     fn retire_for_benchmark(model: &ModelId);
+}
+
+/// How much of the verifiers' stake can audit a model. Provided by the runtime.
+pub trait AbleVerifiers {
+    /// The part that can audit this of the model: none of one that is unknown.
+    fn able(model: &ModelId, operation: Operation) -> Perquintill;
 }
 
 /// Which models providers sell over channels. Provided by model-registry.

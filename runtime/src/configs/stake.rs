@@ -70,6 +70,7 @@ impl surety_pallet_delegation::Config for Runtime {
     type MinSelfBond = dynamic::delegation::MinSelfBond;
     type MinDelegation = dynamic::delegation::MinDelegation;
     type PotId = PoolsPot;
+    type Pay = Emission;
     type OnClosed = (Validators, TrustLock);
     type WeightInfo = weights::surety_pallet_delegation::WeightInfo<Runtime>;
 }

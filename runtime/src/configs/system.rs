@@ -121,7 +121,9 @@ pub type Migrations = Released;
 #[cfg(feature = "next-version")]
 pub type Migrations = (Released, crate::next_version::WriteAnew);
 
-/// Those of this version and of all before it.
+/// No migrations before the first release, of which there is none yet: those that there are show how it is
+/// done. From then on each change of a layout comes with a version, a migration and a test with old bytes,
+/// and those of all releases stay here.
 pub type Released = (
     crate::pots::Endow,
     surety_pallet_trust_lock::migrations::CauseOfSlashes<Runtime>,
@@ -184,7 +186,8 @@ parameter_types! {
     pub MaximumMultiplier: Multiplier = Bounded::max_value();
 }
 
-/// Gives fees and tips to the author of the block. What the author's account cannot take is burned.
+/// Gives fees and tips of transactions to the author of the block, whole: no parameter shares them. What the
+/// author's account cannot take is burned.
 pub struct ToAuthor;
 
 impl OnUnbalanced<Credit<AccountId, Balances>> for ToAuthor {

@@ -280,7 +280,8 @@ fn migrations_lead_every_pallet_of_ours_to_the_layout_of_its_code() {
     use surety_runtime::*;
 
     preset("testnet", || {
-        // As they were before each had its first migration. The others have none yet.
+        // As they were before each had its first migration. Those of others whose layouts changed before the
+        // first release have none.
         StorageVersion::new(1).put::<TrustLock>();
         StorageVersion::new(1).put::<Billing>();
         <<Runtime as frame_system::Config>::SingleBlockMigrations as OnRuntimeUpgrade>::on_runtime_upgrade();

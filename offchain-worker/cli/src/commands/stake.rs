@@ -29,6 +29,8 @@ pub(super) async fn run(context: &Context, command: StakeCommand) -> Result<()> 
                 Some(amount) => amount.0,
                 None => all_behind(context, &operator).await?,
             };
+            let is_own = *context.key()?.signer.account() == operator;
+            context.out.step(paid_for_today(is_own));
             StakeCall::Undelegate { operator, amount }
         }
         StakeCommand::Redelegate(args) => redelegate(context, &args).await?,
@@ -40,6 +42,17 @@ pub(super) async fn run(context: &Context, command: StakeCommand) -> Result<()> 
         },
     };
     account::submit(context, Call::Stake(call)).await
+}
+
+/// What stake that leaves gets of a day that is not over.
+fn paid_for_today(is_own: bool) -> &'static str {
+    match is_own {
+        true => "what the pool has earned is paid with this, for the running day too",
+        false => {
+            "what the pool had earned up to the last day's end is paid with this. The running day is shared when it is over, among \
+             all who are in the pool then: to have a part of it, take stake out after that"
+        }
+    }
 }
 
 /// An operator, as it is listed. Amounts are in plancks, as text.
@@ -165,6 +178,26 @@ async fn worth_and_due(
     Ok((pool.fund.worth(delegation.shares), due))
 }
 
+/// What an operator without stake of its own can claim of its pool: its commission.
+async fn commission_alone(
+    chain: &dyn StakeChain,
+    at: When,
+    who: &AccountId,
+    delegations: &[Delegated],
+) -> Result<Option<Delegated>> {
+    if delegations.iter().any(|one| one.account == *who) {
+        return Ok(None);
+    }
+    let earned = chain.pool(at, who).await?.map_or(0, |pool| pool.earned);
+    Ok((earned > 0).then(|| Delegated {
+        operator: address(who),
+        worth: Plancks(0),
+        lost: Plancks(0),
+        claimable: Plancks(earned),
+        account: who.clone(),
+    }))
+}
+
 impl Shown {
     async fn new<C: Chain + StakeChain>(chain: &C, who: &AccountId) -> Result<Self> {
         let at = When::At(chain.block(When::Finalized).await?.hash);
@@ -179,6 +212,9 @@ impl Shown {
                 claimable: Plancks(due),
                 account: one.operator.clone(),
             });
+        }
+        if let Some(own) = commission_alone(chain, at, who, &delegations).await? {
+            delegations.push(own);
         }
         for chunk in &stake.leaving {
             let fund = chain.left(at, &chunk.operator, chunk.day).await?;
@@ -216,7 +252,10 @@ impl Shown {
                 Amount(one.worth.0).to_string(),
                 Amount(one.claimable.0).to_string(),
                 Amount(one.lost.0).to_string(),
-                String::new(),
+                match one.worth.0.saturating_add(one.lost.0) {
+                    0 => "commission of its own pool".into(),
+                    _ => String::new(),
+                },
             ]);
         }
         for chunk in &self.leaving {

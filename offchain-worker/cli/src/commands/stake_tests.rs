@@ -158,3 +158,43 @@ async fn who_backs_nobody_is_told_how_to_begin() {
     let shown = Shown::new(&world.chain, nobody.account()).await.unwrap();
     assert!(shown.text().contains("surety stake operators"));
 }
+
+#[tokio::test]
+async fn an_operator_without_stake_of_its_own_sees_and_claims_its_commission() {
+    let world = World::new().await;
+    let operator = world.operator(0);
+    let leave = StakeCall::Undelegate {
+        operator: operator.clone(),
+        amount: 10 * SURE,
+    };
+    world.submit(&world.operators[0], leave).await;
+    world.chain.finalize();
+    let shown = Shown::new(&world.chain, &operator).await.unwrap();
+    assert!(shown.delegations.is_empty());
+    assert!(owing(&world.chain, &operator).await.unwrap().is_empty());
+    // Who backs it still has a day shared, of which it asks its part.
+    world.chain.change(|state| {
+        state.delegation.pools.get_mut(&operator).unwrap().earned = SURE;
+    });
+    world.chain.finalize();
+    let shown = Shown::new(&world.chain, &operator).await.unwrap();
+    let [own] = shown.delegations.as_slice() else {
+        panic!("{:?}", shown.delegations);
+    };
+    assert_eq!((own.worth, own.claimable), (Plancks(0), Plancks(SURE)));
+    assert!(
+        shown.text().contains("commission of its own pool"),
+        "{}",
+        shown.text()
+    );
+    assert_eq!(
+        owing(&world.chain, &operator).await.unwrap(),
+        std::slice::from_ref(&operator)
+    );
+}
+
+#[test]
+fn who_takes_stake_out_is_told_what_becomes_of_the_running_day() {
+    assert!(paid_for_today(true).contains("for the running day too"));
+    assert!(paid_for_today(false).contains("take stake out after that"));
+}

@@ -105,6 +105,13 @@ impl Model {
         *free = free.saturating_sub(amount * UNIT);
     }
 
+    /// Whether an operator has stake of its own in its pool.
+    pub(super) fn is_led(&self, operator: AccountId) -> bool {
+        self.pools
+            .get(&operator)
+            .is_some_and(|pool| pool.holdings.contains_key(&operator))
+    }
+
     pub(super) fn leaving_day(&self, operator: AccountId) -> u32 {
         self.waiting.get(&operator).map_or_else(
             || (Session::get() + SESSIONS_TO_LEAVE) / DAY,

@@ -37,6 +37,8 @@ enum Step {
     SetCommission(u32),
     /// Thousandths of what is behind an operator.
     Reward(u64, Balance),
+    /// The same, of a day that is not over.
+    Serve(u64, Balance),
     /// So many sessions after the offence.
     Convict(u64, u32),
     Spare(u64),
@@ -66,6 +68,7 @@ fn steps() -> impl Strategy<Value = Vec<(AccountId, Step)>> {
         4 => (operator(), lost(), 0..DAY).prop_map(|(operator, part, at)| Step::Slash(operator, part, at)),
         3 => (1..2 * PERIOD).prop_map(Step::PassBlocks),
         5 => (1..3 * DAY).prop_map(Step::PassSessions),
+        4 => (operator(), 1..100u128).prop_map(|(operator, part)| Step::Serve(operator, part)),
     ];
     prop::collection::vec((1..=ACTORS, step), 20..100)
 }
@@ -113,7 +116,13 @@ impl Both {
                     .iter()
                     .find(of_operator)
                     .map_or(1, |one| one.1 * part / 1_000);
+                let served = Served::get(operator);
                 if transactional(|| Delegation::undelegate(origin, operator, amount)) {
+                    if let Some(amount) = served.filter(|_| who == operator || !model.is_led(operator)) {
+                        self.happened.insert("paid before the day was over");
+                        self.minted += amount;
+                        model.reward(operator, amount);
+                    }
                     let stays = working(who).iter().any(|one| one.0 == operator);
                     self.happened.insert(if stays { "left in part" } else { "left" });
                     model.leave(who, operator, stays.then_some(amount));
@@ -178,6 +187,14 @@ impl Both {
                     self.minted += amount;
                     self.happened.insert("rewarded");
                     model.reward(operator, amount);
+                }
+            }
+            Step::Serve(operator, part) => {
+                let amount = Delegation::backing(&operator) * part / 1_000;
+                if amount > 0 {
+                    Served::mutate(operator, |served| {
+                        *served = Some(served.unwrap_or_default() + amount)
+                    });
                 }
             }
             Step::Convict(operator, ago) => self.convict(operator, ago),
@@ -316,6 +333,10 @@ fn existential_deposits() -> Balance {
     Balance::from(accounts) * EXISTENTIAL_DEPOSIT
 }
 
+fn served() -> Balance {
+    Served::iter_values().sum()
+}
+
 /// A refused call changes nothing, as in a block.
 fn with_result(call: impl FnOnce() -> sp_runtime::DispatchResult) -> sp_runtime::DispatchResult {
     frame_support::storage::with_storage_layer(call)
@@ -326,7 +347,7 @@ fn transactional(call: impl FnOnce() -> sp_runtime::DispatchResult) -> bool {
 }
 
 /// Everything that has to happen at least once, or the test says nothing of it.
-const HAPPENS: [&str; 15] = [
+const HAPPENS: [&str; 16] = [
     "came back",
     "claimed",
     "delegated",
@@ -336,6 +357,7 @@ const HAPPENS: [&str; 15] = [
     "left in part",
     "moved",
     "opened",
+    "paid before the day was over",
     "rewarded",
     "settled",
     "slashed",
@@ -416,7 +438,12 @@ proptest! {
                 let _refused = match step {
                     Step::Open(bond, part) => transactional(|| Delegation::open(origin, small(bond), Permill::from_parts(part))),
                     Step::Delegate(operator, amount) => transactional(|| Delegation::delegate(origin, operator, small(amount))),
-                    Step::Undelegate(operator, amount) => transactional(|| Delegation::undelegate(origin, operator, small(amount))),
+                    Step::Undelegate(operator, amount) => {
+                        let before = served();
+                        let done = transactional(|| Delegation::undelegate(origin, operator, small(amount)));
+                        minted += before - served();
+                        done
+                    }
                     Step::Redelegate(at, to, amount) => leaving(who).get(at).is_some_and(|(from, day, _)| {
                         transactional(|| Delegation::redelegate(origin, *from, *day, to, small(amount)))
                     }),
@@ -428,6 +455,10 @@ proptest! {
                         assert_ok!(Balances::mint_into(&Delegation::pot(), small(amount)));
                         minted += small(amount);
                         Delegation::reward(&operator, small(amount)) > 0
+                    }
+                    Step::Serve(operator, amount) => {
+                        Served::insert(operator, small(amount));
+                        true
                     }
                     Step::Convict(operator, ago) => {
                         Delegation::note_pending(&operator, Session::get().saturating_sub(ago));

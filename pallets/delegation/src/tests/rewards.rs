@@ -165,3 +165,50 @@ fn commission_falls_at_once_and_rises_by_a_percent_a_day() {
         );
     });
 }
+
+#[test]
+fn an_operator_that_leaves_before_a_day_is_over_is_paid_with_all_who_back_it() {
+    TestExt::new()
+        .pool_with(1, 2_000, Permill::from_percent(10))
+        .delegation(2, 1, 2_000)
+        .execute_with(|| {
+            Served::insert(1, 400);
+            // Others' coming and going pays nothing before the day is over.
+            assert_ok!(Delegation::undelegate(signed(2), 1, 1_000));
+            assert_eq!((spendable(2), Delegation::claimable(2, 1)), (0, 0));
+            // Any part of the operator's own does.
+            assert_ok!(Delegation::undelegate(signed(1), 1, 500));
+            assert_eq!((spendable(1), Delegation::claimable(2, 1)), (40 + 240, 120));
+            assert!(!Served::contains_key(1));
+            Served::insert(1, 100);
+            assert_ok!(Delegation::undelegate(signed(1), 1, 1_500));
+            assert_eq!(
+                (spendable(1), Delegation::claimable(2, 1)),
+                (280 + 10 + 54, 120 + 36)
+            );
+        });
+}
+
+#[test]
+fn a_pool_is_paid_before_the_last_who_are_in_it_leave() {
+    TestExt::new()
+        .pool(1, 1_000)
+        .delegation(2, 1, 1_000)
+        .delegation(3, 1, 3_000)
+        .pool(4, 1_000)
+        .execute_with(|| {
+            assert_ok!(Delegation::undelegate(signed(1), 1, 1_000));
+            // It works for two sessions more.
+            Served::insert(1, 400);
+            assert_ok!(Delegation::undelegate(signed(2), 1, 1_000));
+            assert_eq!((spendable(1), spendable(2)), (0, 100));
+            Served::insert(1, 60);
+            assert_ok!(Delegation::undelegate(signed(3), 1, 3_000));
+            assert_eq!(spendable(3), 300 + 60);
+            // Alone in its pool.
+            Served::insert(4, 70);
+            assert_ok!(Delegation::undelegate(signed(4), 4, 1_000));
+            assert_eq!((spendable(4), ClosedPools::get()), (70, vec![1, 4]));
+            assert_eq!(Totals::<Test>::get().unclaimed, 0);
+        });
+}

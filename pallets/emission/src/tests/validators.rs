@@ -7,7 +7,7 @@ use frame_support::{
 use frame_system::RawOrigin;
 use sp_runtime::TokenError;
 use surety_emission::{SESSIONS_PER_YEAR, SURE};
-use surety_types::traits::ServicePay;
+use surety_types::traits::{LeavingPay, ServicePay};
 
 use crate::{Event, Minted, mock::*};
 
@@ -109,6 +109,51 @@ fn a_day_that_cannot_be_paid_is_paid_with_the_next() {
         Emission::session_ended(575);
         assert_eq!(rewards(1), EXISTENTIAL_DEPOSIT - 1);
         assert!(!Services::contains_key(1));
+    });
+}
+
+#[test]
+fn who_leaves_before_a_day_is_over_gets_what_it_is_owed_then_and_its_part_of_the_fees_with_the_day() {
+    two_operators().execute_with(|| {
+        let minted = Minted::<Test>::get();
+        collect_fees(30 * SURE);
+        serve(1, 20, 20, 60 * SURE);
+        serve(2, 10, 20, 45 * SURE);
+        Emission::pay_leaving(&1);
+        assert_eq!(rewards(1), 60 * SURE);
+        assert_eq!(
+            (Minted::<Test>::get() - minted, in_pot(FEES)),
+            (60 * SURE, 30 * SURE)
+        );
+        let paid = Event::LeavingPaid {
+            operator: 1,
+            minted: 60 * SURE,
+        };
+        assert_eq!(events(), [paid]);
+        // Once, and only who served.
+        Emission::pay_leaving(&1);
+        Emission::pay_leaving(&3);
+        assert!(events().is_empty());
+
+        Emission::session_ended(287);
+        assert_eq!((rewards(1), rewards(2)), (80 * SURE, 25 * SURE + 10 * SURE));
+        assert_eq!(in_pot(FEES), 0);
+    });
+}
+
+#[test]
+fn who_leaves_when_nothing_can_be_paid_is_paid_with_the_day() {
+    two_operators().execute_with(|| {
+        assert_ok!(Balances::force_set_balance(RawOrigin::Root.into(), POOLS, 0));
+        let minted = Minted::<Test>::get();
+        serve(1, 1, 1, EXISTENTIAL_DEPOSIT - 1);
+        Emission::pay_leaving(&1);
+        let said = Event::LeavingNotPaid {
+            operator: 1,
+            error: TokenError::BelowMinimum.into(),
+        };
+        assert_eq!(events(), [said]);
+        assert_eq!((Minted::<Test>::get(), Services::contains_key(1)), (minted, true));
     });
 }
 

@@ -281,6 +281,7 @@ impl surety_pallet_delegation::Config for Test {
     type MinSelfBond = MinSelfBond;
     type MinDelegation = MinDelegation;
     type PotId = PotId;
+    type Pay = Emission;
     type OnClosed = (Validators, TrustLock);
     type WeightInfo = ();
 }

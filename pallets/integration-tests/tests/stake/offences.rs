@@ -168,6 +168,25 @@ fn what_waited_to_be_paid_to_a_convict_is_minted_for_nobody() {
 }
 
 #[test]
+fn a_veto_has_a_convict_paid_for_what_it_had_served() {
+    on_chain(|| {
+        let minted = surety_pallet_emission::Minted::<Test>::get();
+        let pay = surety_emission::session_pay(OWN, surety_emission::tau(minted));
+        pass_sessions(2);
+        equivocate(2);
+        pass(1);
+        veto(0);
+        // It is out two sessions later, as it has not asked to be elected again.
+        pass_sessions(DAY - 2);
+        assert!(!Session::validators().contains(&2));
+        let paid = Delegation::claimable(2, 2);
+        // Without the two sessions before it would be less than two, of a third of whose blocks it was kept.
+        assert!(paid > 2 * pay, "{paid} {pay}");
+        assert!(paid < Delegation::claimable(3, 3));
+    });
+}
+
+#[test]
 fn trust_4_notices_a_pool_that_does_not_wait_for_its_slash_and_a_slash_that_is_no_pools() {
     on_chain(|| {
         equivocate(2);

@@ -43,6 +43,46 @@ fn a_day_of_blocks_pays_every_pool_seven_percent_a_year_and_the_fees_of_its_bloc
 }
 
 #[test]
+fn who_leaves_before_a_day_is_over_is_paid_for_what_it_served() {
+    on_chain(|| {
+        assert_ok!(Delegation::delegate(signed(11), 2, OWN));
+        work(1, 21, 22, 10_000 * SURE);
+        let (minted, fees) = (Minted::<Test>::get(), Balances::free_balance(FEES) - ED);
+        let tau = surety_emission::tau(minted);
+        pass_sessions(2);
+        for operator in [2, 3] {
+            assert_ok!(Validators::chill(signed(operator)));
+        }
+        pass_sessions(2);
+        assert_eq!(Session::validators(), [1, 4]);
+
+        let had = Balances::free_balance(2);
+        assert_ok!(Delegation::undelegate(signed(2), 2, OWN));
+        let owed = 4 * session_pay(2 * OWN, tau);
+        assert_eq!(Minted::<Test>::get() - minted, owed);
+        assert_eq!(Balances::free_balance(FEES) - ED, fees);
+        let backer = Delegation::claimable(11, 2);
+        let paid = Balances::free_balance(2) - had;
+        assert!(owed - paid - backer < 3, "{paid} {backer}");
+        // Half of it and a tenth of the rest, as commission.
+        assert!(paid.abs_diff(owed * 55 / 100) < 3);
+
+        // Nobody is behind this one but itself: its pool is gone.
+        let had = Balances::free_balance(3);
+        assert_ok!(Delegation::undelegate(signed(3), 3, OWN));
+        assert_eq!(backing(3), 0);
+        assert!(Balances::free_balance(3) - had >= 4 * session_pay(OWN, tau));
+
+        // As the day ends nothing is minted for it once more. Its blocks count for the fees where its pool is
+        // there still, and are the others' where it is gone.
+        pass_sessions(DAY - 4);
+        assert!(Delegation::claimable(11, 2) > backer);
+        assert!(Delegation::claimable(1, 1) >= 4 * session_pay(OWN, tau) + fees / 5);
+        assert!(Balances::free_balance(FEES) - ED < 4);
+    });
+}
+
+#[test]
 fn work_is_paid_beyond_its_price_less_for_each_missed_deadline_and_washing_it_loses() {
     on_chain(|| {
         // Provider and client are one.

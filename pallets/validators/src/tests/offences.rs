@@ -4,7 +4,7 @@ use frame_support::{assert_err, assert_ok};
 use proptest::prelude::*;
 use sp_runtime::{PerThing, Perbill};
 use sp_staking::offence::OffenceError;
-use surety_types::traits::EquivocationSpared;
+use surety_types::traits::{EquivocationSpared, StashClosed};
 
 use crate::{Candidates, ChillReason, Event, Punished, Services, missing, mock::*};
 
@@ -177,6 +177,47 @@ fn after_a_veto_nothing_more_is_asked_for() {
         assert_ok!(report_in(0, 3, 5));
         assert_eq!(parts(), [(2, 0, part(1, 10)), (3, 0, part(2, 10))]);
         assert!(Candidates::<Test>::get(2).unwrap().wants_to);
+    });
+}
+
+#[test]
+fn a_veto_gives_back_what_a_convict_had_not_been_paid_for_and_a_slash_that_is_carried_out_does_not() {
+    TestExt::new(10).execute_with(|| {
+        pass_sessions(2);
+        let served = service(2);
+        assert!(served.owed > 0 && served.made > 0 && service(3).owed > 0);
+        for offender in [2, 3] {
+            assert_ok!(report(offender, 5));
+            assert_eq!(service(offender), Default::default());
+        }
+        assert_ok!(Validators::do_try_state());
+        // Not for another offence than that.
+        Validators::spared(&2, 1);
+        assert_eq!(service(2), Default::default());
+        Validators::spared(&2, 2);
+        assert_eq!(service(2), served);
+        // And once.
+        Validators::spared(&2, 2);
+        assert_eq!(service(2), served);
+        assert_ok!(Validators::do_try_state());
+
+        // Of the second one what was missing is vetoed: what was withheld for the first is lost.
+        Slashes::mutate(|slashes| slashes[1].carried_out = true);
+        assert_ok!(report(4, 5));
+        assert_eq!(parts().last(), Some(&(4, 2, part(3, 10))));
+        Validators::spared(&3, 2);
+        assert_eq!(service(3), Default::default());
+    });
+}
+
+#[test]
+fn whoever_has_no_pool_any_more_gets_nothing_back() {
+    TestExt::new(10).execute_with(|| {
+        pass_sessions(2);
+        assert_ok!(report(2, 5));
+        Validators::closed(&2);
+        Validators::spared(&2, 2);
+        assert_eq!(service(2), Default::default());
     });
 }
 

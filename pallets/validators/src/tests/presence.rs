@@ -2,7 +2,7 @@
 
 use frame_support::{assert_ok, traits::Hooks, weights::Weight};
 use proptest::prelude::*;
-use surety_types::traits::{MILLIONTHS, ValidatorService};
+use surety_types::traits::{MILLIONTHS, Service, ValidatorService};
 
 use crate::{Candidates, ChillReason, Event, mock::*};
 
@@ -148,6 +148,38 @@ fn service_is_counted_once_and_taken_once() {
             assert_eq!(promised, (25 * MILLIONTHS, BACKING / 1_000));
         }
         assert!(Validators::take_services().is_empty());
+    });
+}
+
+#[test]
+fn what_one_is_owed_is_taken_without_the_others_and_its_blocks_stay() {
+    TestExt::new(4).session_blocks(100).execute_with(|| {
+        pass_sessions(1);
+        let served = service(2);
+        assert_eq!(Validators::take_owed(&2), Some(served));
+        assert_eq!(served.owed, BACKING / 1_000);
+        let left = Service {
+            paid: (served.made, served.expected_millionths),
+            ..Default::default()
+        };
+        assert_eq!(service(2), left);
+        assert_eq!(Validators::take_owed(&2), None);
+        assert!(Present::take().is_empty());
+        assert_eq!(service(3).owed, BACKING / 1_000);
+    });
+}
+
+#[test]
+fn whoever_has_what_it_is_owed_taken_early_was_there_no_more_than_it_was() {
+    TestExt::new(4).session_blocks(100).execute_with(|| {
+        Absent::set([2].into());
+        pass_sessions(1);
+        Validators::take_owed(&2);
+        Absent::set([].into());
+        pass_sessions(1);
+        Validators::take_services();
+        assert!(!Present::get().contains(&2), "{:?}", Present::get());
+        assert!(Present::get().contains(&3));
     });
 }
 

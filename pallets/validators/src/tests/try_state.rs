@@ -54,6 +54,7 @@ fn every_invariant_is_checked() {
                 slash: None,
                 before: Perbill::from_percent(2),
                 part: Perbill::from_percent(1),
+                withheld: None,
             };
             Punished::<Test>::insert(2, punishment);
         },

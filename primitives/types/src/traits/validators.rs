@@ -33,11 +33,18 @@ pub trait ValidatorPenalties<AccountId> {
 pub trait EquivocationSpared<AccountId> {
     /// A slash of `operator` for what it signed in `session` was vetoed: it is asked for nothing more.
     fn spared(operator: &AccountId, session: SessionIndex);
+
+    /// The most that [`Self::spared`] weighs.
+    fn spared_weight() -> Weight;
 }
 
 /// There are no validators that stake.
 impl<AccountId> EquivocationSpared<AccountId> for () {
     fn spared(_: &AccountId, _: SessionIndex) {}
+
+    fn spared_weight() -> Weight {
+        Weight::zero()
+    }
 }
 
 /// Blocks have no halves, but what is expected of a validator does.
@@ -54,12 +61,30 @@ pub struct Service<Balance> {
     pub expected_millionths: u64,
     /// What it earned if it made what was expected, in plancks.
     pub owed: Balance,
+    /// Blocks of the same day, made and expected, that it was paid for already but for their fees.
+    pub paid: (u32, u64),
+}
+
+impl<Balance> Service<Balance> {
+    /// Blocks that it made in all.
+    pub const fn all_made(&self) -> u32 {
+        self.made.saturating_add(self.paid.0)
+    }
+
+    /// Those that were expected in all, in [`MILLIONTHS`] of a block.
+    pub const fn all_expected_millionths(&self) -> u64 {
+        self.expected_millionths.saturating_add(self.paid.1)
+    }
 }
 
 /// What validators did. Provided by validators.
 pub trait ValidatorService<AccountId, Balance> {
     /// Takes what each of them did since it was last taken, in the order of storage.
     fn take_services() -> Vec<(AccountId, Service<Balance>)>;
+
+    /// Takes what `operator` is owed for since then: its blocks stay noted as paid, and count for the fees of
+    /// the day.
+    fn take_owed(operator: &AccountId) -> Option<Service<Balance>>;
 
     /// Notes a service for benchmarks.
     #[cfg(feature = "runtime-benchmarks")]
@@ -76,6 +101,23 @@ pub trait ServicePay<Balance> {
 
     /// The most that [`Self::session_ended`] weighs.
     fn session_ended_weight() -> Weight;
+}
+
+/// Pays before a day is over. Provided by emission.
+pub trait LeavingPay<AccountId> {
+    /// Stake is about to leave the pool of `operator`, its own or the last that there is: shares among all
+    /// who are in it still what the operator is owed since it was last paid. Fees are shared when the day is
+    /// over.
+    fn pay_leaving(operator: &AccountId);
+
+    /// Has `operator` serve for something that [`Self::pay_leaving`] pays.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn serve_for_benchmark(_operator: &AccountId) {}
+}
+
+/// Nobody is paid.
+impl<AccountId> LeavingPay<AccountId> for () {
+    fn pay_leaving(_: &AccountId) {}
 }
 
 /// Nobody is paid.

@@ -1,7 +1,9 @@
 //! `surety validator join`: an operator becomes a candidate.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use surety_chain_client::{AccountId, Balance, Call, Chain, StakeCall, StakeChain, When, address};
+use surety_chain_rpc::NodeFault;
 
 use super::keys::{self, Made};
 use crate::{
@@ -9,6 +11,7 @@ use crate::{
     commands::{
         Context,
         account::{self, Submitted},
+        ask::Ask,
     },
     error::{CliError, Result},
 };
@@ -41,6 +44,14 @@ pub(super) async fn run(context: &Context, args: &JoinArgs) -> Result<()> {
         }
         Err(source) => return Err(CliError::Node { url, source }),
     }
+    if let Some(missing) = missing(&node).await.map_err(|source| CliError::Node {
+        url: url.clone(),
+        source,
+    })? {
+        return Err(CliError::Usage(format!(
+            "the node at {url} cannot make blocks yet: {missing}. Who is elected and makes none is suspended"
+        )));
+    }
     let chain = context.rpc().await?;
     let at = When::At(chain.block(When::Finalized).await?.hash);
     let mut calls = calls(&*chain, at, &made, args).await?;
@@ -70,6 +81,31 @@ pub(super) async fn run(context: &Context, args: &JoinArgs) -> Result<()> {
             joined.works_from
         )
     })
+}
+
+/// What a node lacks to make blocks as soon as its operator is elected.
+async fn missing(node: &dyn Ask) -> std::result::Result<Option<&'static str>, NodeFault> {
+    let roles = node.ask("system_nodeRoles", vec![]).await?;
+    let is_authority = |roles: &Vec<Value>| roles.contains(&json!("Authority"));
+    if !roles.as_array().is_some_and(is_authority) {
+        return Ok(Some(
+            "it only follows the chain: start it again with --validator, and then call surety validator join",
+        ));
+    }
+    let health = node.ask("system_health", vec![]).await?;
+    let field = |name: &str| health.get(name).cloned().unwrap_or_default();
+    if field("isSyncing") == json!(true) {
+        return Ok(Some(
+            "it is still catching up with the chain: wait until surety doctor --for validator says that it is synced, and then \
+             call surety validator join",
+        ));
+    }
+    if field("shouldHavePeers") == json!(true) && field("peers").as_u64().unwrap_or(0) == 0 {
+        return Ok(Some(
+            "it has no peers, so that nobody would get its blocks: surety doctor --for validator says what to do",
+        ));
+    }
+    Ok(None)
 }
 
 /// The keys that the node has made for the operator.
@@ -126,10 +162,44 @@ async fn calls(chain: &dyn StakeChain, at: When, made: &Made, args: &JoinArgs) -
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use async_trait::async_trait;
     use surety_chain_client::{FakeChain, Signer, Until, sample};
 
     use super::*;
     use crate::{SURE, amount::Amount};
+
+    /// A node that answers as one with these roles and this health.
+    struct Node(Value, Value);
+
+    #[async_trait]
+    impl Ask for Node {
+        async fn ask(&self, method: &str, _: Vec<Value>) -> std::result::Result<Value, NodeFault> {
+            match method {
+                "system_nodeRoles" => Ok(self.0.clone()),
+                "system_health" => Ok(self.1.clone()),
+                _ => Err(NodeFault::Refused(format!("{method} is unknown"))),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_joins_with_a_node_that_cannot_make_blocks() {
+        let health = |peers: u64, syncing: bool, should: bool| json!({"peers": peers, "isSyncing": syncing, "shouldHavePeers": should});
+        let authority = || json!(["Authority"]);
+        for (roles, health, said) in [
+            (json!(["Full"]), health(3, false, true), Some("--validator")),
+            (authority(), health(3, true, true), Some("catching up")),
+            (authority(), health(0, false, true), Some("no peers")),
+            (authority(), health(3, false, true), None),
+            // A development chain has one node.
+            (authority(), health(0, false, false), None),
+        ] {
+            let missing = missing(&Node(roles, health)).await.unwrap();
+            assert_eq!(missing.is_some(), said.is_some(), "{missing:?}");
+            let words = missing.unwrap_or_default();
+            assert!(words.contains(said.unwrap_or_default()), "{words}");
+        }
+    }
 
     fn args(bond: u128, commission: Option<u32>) -> JoinArgs {
         JoinArgs {

@@ -102,7 +102,10 @@ async fn take_out<C: Chain + StakeChain>(out: Output, chain: &C, signer: &Signer
         1 => calls.remove(0),
         _ => Call::Batch(calls),
     };
-    out.step("taking out what is left of its stake and its keys");
+    out.step(
+        "taking out what is left of its stake and its keys; with its stake all that its pool has earned is shared, for the running \
+         day too, and its part is paid to its account",
+    );
     account::send(out, chain, signer, call).await.map(drop)
 }
 
@@ -128,7 +131,11 @@ impl Left {
             ),
             None => "it has no stake of its own any more".into(),
         };
-        format!("{} validates no more\n{stake}", self.operator)
+        format!(
+            "{} validates no more; its part of what its pool has earned is on its account\n{stake}\nwhat its commission comes to \
+             later, while others back it: surety stake claim",
+            self.operator
+        )
     }
 }
 
@@ -205,6 +212,11 @@ mod tests {
         assert_eq!(names(&chain), ["chill", "batch_all"]);
         let left = leaving.await.unwrap();
         assert_eq!(left.leaving, Plancks(5 * SURE));
+        assert!(
+            left.text().contains("what its pool has earned is on its account"),
+            "{}",
+            left.text()
+        );
         let [chunk] = chain
             .delegated(When::Best, signer.account())
             .await
