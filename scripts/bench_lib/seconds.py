@@ -22,6 +22,7 @@ from . import machine, programs, report
 from .contestant import Contestant
 from .errors import BenchError, ContestantFailed
 from .install import PEERS, Peers, command
+from .transfers import is_signed
 
 # More than this in use by somebody else, and figures by the clock say little.
 BUSY = 0.1
@@ -49,6 +50,9 @@ PAYER = "//Two"
 UNIT_PRICE, CAP = "0.00001 SURE", "5 SURE"
 KEY_CAP, DEPOSIT, BUDGET = "20 SURE", "1 SURE", "5 SURE"
 SURETY, ENGINE, LLAMA_CPP = "gateway, channel and provider", "engine alone", "llama.cpp"
+# Calls of one token over one channel of another gateway, all of them on a real chain, so many side by side.
+MANY, QUICK_MANY, MANY_PAYER, MANY_DEPOSIT = 10_000, 200, "//Eve", "2 SURE"
+PAID_SECONDS = 1800
 # Calls over a channel, receipts in a batch: the first is what is asked for, the others show what bytes depend on.
 CALLS = 10_000
 SHAPES = ((CALLS, CALLS), (1000, 1000), (130, 130), (1000, 10))
@@ -138,16 +142,14 @@ class Net(Devnet):
 class Gateway(gateway.Gateway):
     """A gateway that pays a provider."""
 
-    def __init__(self, net):
-        super().__init__(net, "gateway", PAYER)
+    def __init__(self, net, name="gateway", payer=PAYER, place=0):
+        super().__init__(net, name, payer, place)
         limits = ("--requests-per-minute", 1_000_000, "--tokens-per-minute", 1_000_000_000)
         self.key = self.create_key(KEY_CAP, *limits)["key"]
 
-    def open(self):
-        """Has the provider sell, and waits until a first answer has opened a channel."""
-        offered = {MODEL: "generate"}
-        gateway.sell(self.net, self.net.providers[0], offered, cap=CAP, price=UNIT_PRICE, places=max(STREAMS))
-        self.start("--deposit", DEPOSIT, "--budget", BUDGET)
+    def open(self, deposit=DEPOSIT):
+        """Waits until a first answer has opened a channel."""
+        self.start("--deposit", deposit, "--budget", BUDGET)
         wait.until("a first answer", self.answers, ANSWER_SECONDS, self.net.supervisor.check)
 
     def answers(self):
@@ -156,9 +158,14 @@ class Gateway(gateway.Gateway):
             return stream(self.http, self.key, prompts(0, 1)[0], 1)
         return None
 
+    @property
+    def address(self):
+        """Its account's."""
+        return self.surety.run("account", "show")["address"]
+
     def transactions(self):
         """How many its account has sent."""
-        return self.net.chain.account(self.surety.run("account", "show")["address"])["nonce"]
+        return self.net.chain.account(self.address)["nonce"]
 
 
 class NotAnswered(BenchError):
@@ -259,6 +266,7 @@ def _streams(model, peers, options, console):
         stack.callback(net.stop)
         net.up()
         console.step(f"provider 1 sells {MODEL} over channels; a gateway opens one")
+        gateway.sell(net, net.providers[0], {MODEL: "generate"}, cap=CAP, price=UNIT_PRICE, places=max(STREAMS))
         door = Gateway(net)
         door.open()
         engine = Contestant(
@@ -275,6 +283,7 @@ def _streams(model, peers, options, console):
             console.detail(f"left out: {error}")
         found = _in_turns(asked, rounds, tokens, left_out, console)
         transactions, channels = door.transactions(), door.surety.run("channel", "list")
+        many = _many(net, QUICK_MANY if options.quick else MANY, console)
     return {
         "prompt": PROMPT,
         "tokens": tokens,
@@ -284,7 +293,49 @@ def _streams(model, peers, options, console):
         "left_out": left_out,
         "gateway_transactions": transactions,
         "gateway_channels": len(channels),
+        "many": many,
     }
+
+
+def _many(net, calls, console):
+    """Short calls of a gateway that has done nothing before, until the chain has paid for all: what that took of it."""
+    chain, began = net.chain, net.chain.finalized_number()
+    door = Gateway(net, "many", MANY_PAYER, place=1)
+    before = door.transactions()
+    door.open(MANY_DEPOSIT)
+    console.step(f"{calls:,} calls of one token, {max(STREAMS)} at once")
+    at = time.monotonic()
+
+    def ask(number):
+        # No two of them are the same.
+        return stream(door.http, door.key, [300 + number % 1700, 300 + number // 1700], 1)
+
+    with ThreadPoolExecutor(max(STREAMS)) as pool:
+        for done, _ in enumerate(pool.map(ask, range(calls)), 1):
+            if done % 1000 == 0:
+                console.detail(f"{done:,} answered")
+    seconds = time.monotonic() - at
+    console.step("until the chain has paid for them")
+    owed = sum(int(key["spent"]) for key in door.surety.run("gateway", "keys", "list"))
+    paid = lambda: sum(int(one["paid"]) for one in door.surety.run("channel", "list"))  # noqa: E731
+    wait.until("the last payment", lambda: paid() >= owed, PAID_SECONDS, net.supervisor.check)
+    signed = [size for number in range(began + 1, chain.finalized_number() + 1) for size in _signed(chain, number)]
+    return {
+        "calls": calls,
+        "calls_per_s": calls / seconds,
+        "channels": len(door.surety.run("channel", "list")),
+        "client_transactions": door.transactions() - before,
+        # Of all accounts, whatever for.
+        "transactions": len(signed),
+        "bytes_per_call": sum(signed) / calls,
+    }
+
+
+def _signed(chain, number):
+    """The bytes of each signed extrinsic of a block."""
+    block = chain.rpc.call("chain_getBlock", chain.block_hash(number))["block"]
+    found = (bytes.fromhex(extrinsic[2:]) for extrinsic in block["extrinsics"])
+    return [len(extrinsic) for extrinsic in found if is_signed(extrinsic[:8])]
 
 
 def _in_turns(asked, rounds, tokens, left_out, console):
@@ -345,7 +396,7 @@ def _headline(found):
     def faster(ours, theirs):
         return ours["tokens_per_s"] / theirs["tokens_per_s"]
 
-    most = found["calls"][0]
+    most, many = found["calls"][0], found["streams"]["many"]
     llama_cpp = _by_streams(found, LLAMA_CPP, faster)
     return {
         "ttft_added_ms": _by_streams(found, ENGINE, lambda ours, theirs: ours["ttft_ms"] - theirs["ttft_ms"]),
@@ -353,7 +404,9 @@ def _headline(found):
         "vs_llamacpp_server": None if LLAMA_CPP in found["streams"]["left_out"] else llama_cpp,
         "receipts_per_s": _rates(most["seconds"]),
         "bytes_per_call": most["bytes_per_call"],
-        "client_transactions_for_10000_calls": most["client_transactions"],
+        "bytes_per_call_on_a_chain": many["bytes_per_call"],
+        # One more closes the channel.
+        "client_transactions_for_10000_calls": None if found["quick"] else many["client_transactions"] + 1,
         "goals": GOALS,
     }
 
@@ -394,6 +447,17 @@ def show(found, console):
         for of in found["calls"]
     ]
     report.table(("", "client's transactions", "provider's", "bytes per call"), rows, console)
+    many = streams["many"]
+    console.title(f"{many['calls']:,} calls over HTTP, on a chain")
+    console.table(
+        [
+            ("calls per second", f"{many['calls_per_s']:.0f}"),
+            ("channels", many["channels"]),
+            ("client's transactions", many["client_transactions"]),
+            ("transactions in all", many["transactions"]),
+            ("bytes per call", f"{many['bytes_per_call']:.2f}"),
+        ]
+    )
 
 
 def _ratio(value):

@@ -251,10 +251,11 @@ WHY = {
 
 def _transfers(chain, block):
     extrinsics = chain.rpc.call("chain_getBlock", block)["block"]["extrinsics"]
-    return sum(_is_signed(bytes.fromhex(extrinsic[2:18])) for extrinsic in extrinsics)
+    return sum(is_signed(bytes.fromhex(extrinsic[2:18])) for extrinsic in extrinsics)
 
 
-def _is_signed(head):
+def is_signed(head):
+    """Whether an extrinsic that begins so is signed."""
     reader = Reader(head)
     reader.compact()
     return bool(reader.u8() & 0x80)
