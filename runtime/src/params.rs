@@ -53,7 +53,8 @@ pub mod dynamic {
         pub static HeartbeatWindow: BlockNumber = 10 * MINUTES;
 
         /// Whether only those provide whose identity a registrar has judged to be right. Where it is set,
-        /// those that provide without get no tasks from then on.
+        /// those that provide without get no tasks from then on. Over channels it is asked for as stake is
+        /// bonded alone: who is bonded already goes on to sell there.
         #[codec(index = 1)]
         pub static IdentityRequired: bool = false;
     }
@@ -390,7 +391,8 @@ pub mod dynamic {
     #[dynamic_pallet_params]
     #[codec(index = 10)]
     pub mod validators {
-        /// With fewer candidates nobody is elected: the set stays as it is. One at least.
+        /// Where fewer candidates are elected, they come beside those that validate already, of whom a third
+        /// at most goes. One at least.
         #[codec(index = 0)]
         pub static ValidatorsMin: u32 = 4;
 

@@ -22,7 +22,7 @@ STOP_SECONDS = 5.0
 class Contestant:
     """A process that is measured."""
 
-    def __init__(self, name, argv, env=None):
+    def __init__(self, name, argv, env=None, load_seconds_max=LOAD_SECONDS_MAX):
         self.name, self.failure = name, None
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in stop()
         options = child_options(env) | {"stdin": subprocess.PIPE}
@@ -36,7 +36,7 @@ class Contestant:
             raise ContestantFailed(f"{name} does not start: {error}") from None
         self._unread = b""
         try:
-            self.ready = self._answer(LOAD_SECONDS_MAX)
+            self.ready = self._answer(load_seconds_max)
         except ContestantFailed:
             self.stop()
             raise

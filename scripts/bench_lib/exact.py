@@ -75,6 +75,8 @@ def _decoding(models, folder, rounds, console):
         rates, needs = decoding.speed(models, threads, rounds, console)
         found["threads"][str(threads)] = {"rates": rates, "needs": needs}
     found["shares"] = decoding.shares(models, console)
+    console.step(f"memory of {', '.join(map(str, decoding.STREAMS))} generations side by side")
+    found["memory"] = decoding.memory(models, max(THREADS), console)
     return found
 
 
@@ -133,6 +135,7 @@ def _headline(report):
         "similarity_lost_mean": exact.get("similarity_lost_mean"),
         "model_load_seconds": _needs(report, "load_seconds"),
         "peak_memory_mib": _needs(report, "peak_memory_mib"),
+        "memory_per_stream": report["decoding"]["memory"],
         "speeds_by_threads": {str(threads): speeds(report, threads) for threads in THREADS},
         "speeds_by_processor_time": speeds(report, 1, key="median_per_processor_second"),
     }

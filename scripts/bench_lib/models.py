@@ -86,6 +86,10 @@ class Models:
         """Our decoder with weights that are made up."""
         return Contestant("exact", [program(), "decoder", json.dumps(SHAPE), threads])
 
+    def serving(self, threads):
+        """The same, many generations side by side."""
+        return Contestant("serving", [program(), "serving", json.dumps(SHAPE), threads])
+
     def llama_cpp(self, threads):
         """The same with llama.cpp."""
         argv = [

@@ -123,6 +123,21 @@ def _needs(report, console):
             rows.append((f"{what}, {name}", *load, *memory))
     head = [f"{what}, threads: {count}" for what in ("load, s", "MiB") for count in threads]
     table(("", *head), rows, console)
+    _memory(report["memory_per_stream"], console)
+
+
+def _memory(memory, console):
+    if not memory:
+        return
+    resident = ", ".join(f"{mib} MiB with {streams}" for streams, mib in memory["resident_mib"].items())
+    console.text(
+        f"\n  generations side by side, of {memory['positions']} positions: {resident}; "
+        f"{memory['resident_bytes_per_stream'] / 2**20:.1f} MiB more for each"
+    )
+    console.text(
+        f"  1,000 positions are counted for {memory['keys_values_bytes_per_1000_positions'] / 2**20:.1f} MiB of keys "
+        f"and values and {memory['trace_bytes_per_1000_positions'] / 2**10:.1f} KiB of trace"
+    )
 
 
 def _shares(report, console):

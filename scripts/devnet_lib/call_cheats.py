@@ -76,7 +76,7 @@ CHEATS = {
             PROVIDER,
             "signs receipts, and shows none of them to the chain",
             ("WithheldData",),
-            # Its payer is in a hurry: by default it waits for a day.
+            # Its payer is in a hurry: by default it waits for two hours.
             flags=("--demand-after", "30"),
         ),
         CallCheat(

@@ -295,7 +295,8 @@ impl Desk {
         let (parts, place, stop) = self.start(Task::Trial);
         let work = async move {
             let tried = alone(&parts, place, TRIAL, move |parts| {
-                runs::trial(memory(parts, &stop)?, &stop)
+                let (mut memory, rows_max) = memory(parts, &stop)?;
+                runs::trial((&mut memory, rows_max), &stop)
             });
             Back::Tried(tried.await)
         };
@@ -320,8 +321,9 @@ impl Desk {
         let seed = seed(&key.1, key.0, &parts.stash);
         let work = async move {
             let made = alone(&parts, place, time, move |parts| {
-                let speed = known.map_or_else(|| runs::trial(memory(parts, &stop)?, &stop), Ok)?;
-                runs::make(memory(parts, &stop)?, (&seed, speed), until, &stop)
+                let (mut memory, rows_max) = memory(parts, &stop)?;
+                let speed = known.map_or_else(|| runs::trial((&mut memory, rows_max), &stop), Ok)?;
+                runs::make((memory, rows_max), (&seed, speed), until, &stop)
             });
             Back::Made(key, window_ms, made.await)
         };

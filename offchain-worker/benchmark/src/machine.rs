@@ -5,6 +5,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 use async_trait::async_trait;
 use sp_core::H256;
 use surety_gpu_proofs::{Job, Memory, Row};
+use surety_proofs::Proof;
 
 /// While it is there, everything else on a machine stands aside.
 pub type Pause = Box<dyn Send>;
@@ -55,6 +56,10 @@ impl<M: Memory, W: Fn(M::Error) -> String> Memory for InWords<M, W> {
 
     fn digests(&mut self) -> Result<Vec<H256>, String> {
         self.memory.digests().map_err(&self.words)
+    }
+
+    fn proofs(&mut self, rows: &[u32]) -> Result<Vec<Proof>, String> {
+        self.memory.proofs(rows).map_err(&self.words)
     }
 
     fn row(&mut self, row: u32) -> Result<Row, String> {

@@ -1,9 +1,11 @@
 //! Makes runs, and watches the device while it does: a row of many layers is computed again on the processor,
-//! and the tree over the batch that it is in. All of this blocks.
+//! and the tree over the batch that it is in, or its way through that. All of this blocks.
 
 use std::{
     cell::Cell,
+    num::NonZero,
     sync::atomic::{AtomicBool, Ordering},
+    thread::available_parallelism,
     time::{Duration, Instant},
 };
 
@@ -14,12 +16,16 @@ use surety_gpu_proofs::{
     BATCHES, Failure, Job, LAYERS_MIN, Memory, Openings, Place, Plan, ROWS_MAX, Row, Run, SAMPLES, Sample,
     open, run, tag, verify_all,
 };
-use surety_proofs::merkle_root;
+use surety_proofs::{Proof, Tree};
 
 use crate::machine::RunMemory;
 
 /// Shorter trials say little of a device.
 const TRIAL: Duration = Duration::from_millis(500);
+
+/// Most rows of a batch of which the whole tree is made again for each row that is looked at: a fraction of
+/// what the row takes. Trees of millions of rows take longer than a device does for the batches' products.
+const SMALL_BATCH: u32 = 1024;
 
 /// How many times as many layers as there have to be fit into the time, by the last speed that was measured.
 const ROOM: u128 = 2;
@@ -138,18 +144,27 @@ impl<'a> Watched<'a> {
         if !columns.all(|(column, cell)| cell == job.cell(&gathered, column)) {
             return Err(differs);
         }
-        // The trees of all layers are made alike: of the last ones those of few rows are enough.
-        if layer > LAYERS_MIN && job.plan().batch_rows() > 1024 {
-            return Ok(());
-        }
-        let digests = self.digests()?;
-        let index = row.checked_rem(job.plan().batch_rows()).unwrap_or_default();
-        let expected = H256(blake2_256(&made.map(|cell| cell as u8)));
-        let has_row = digests.get(index as usize) == Some(&expected);
-        match has_row && merkle_root(digests.into_iter()) == *root {
+        let digest = H256(blake2_256(&made.map(|cell| cell as u8)));
+        match self.is_in_tree(job, place, &digest, root)? {
             true => Ok(()),
             false => Err(differs),
         }
+    }
+
+    /// Whether a row's digest is at its place under the root of its batch. The trees of all layers are made
+    /// alike, so of large batches one is made again whole; in others the row's way is held against the root:
+    /// what is beside it is the device's own, but was hashed once more for that.
+    fn is_in_tree(&mut self, job: &Job, place: Place, digest: &H256, root: &H256) -> Result<bool, Trouble> {
+        let rows = job.plan().batch_rows();
+        let index = place.row.checked_rem(rows).unwrap_or_default();
+        if place.layer > 1 && rows > SMALL_BATCH {
+            let proofs = self.proofs(&[index])?;
+            let proof = proofs.first();
+            return Ok(proof.is_some_and(|proof| proof.verify(root, digest, index, rows)));
+        }
+        let digests = self.digests()?;
+        let threads = available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+        Ok(digests.get(index as usize) == Some(digest) && Tree::new(&digests, threads).root() == *root)
     }
 }
 
@@ -189,6 +204,10 @@ impl Memory for Watched<'_> {
         self.memory.digests().map_err(|why| self.leave.trouble(why))
     }
 
+    fn proofs(&mut self, rows: &[u32]) -> Result<Vec<Proof>, Trouble> {
+        self.memory.proofs(rows).map_err(|why| self.leave.trouble(why))
+    }
+
     fn row(&mut self, row: u32) -> Result<Row, Trouble> {
         self.memory.row(row).map_err(|why| self.leave.trouble(why))
     }
@@ -218,13 +237,13 @@ fn speed(plan: Plan, took: Duration) -> u64 {
 }
 
 /// How fast the machine is, about, in operations a second.
-pub(crate) fn trial((mut memory, rows_max): (RunMemory, u32), stop: &AtomicBool) -> Result<u64, Trouble> {
+pub(crate) fn trial((memory, rows_max): (&mut RunMemory, u32), stop: &AtomicBool) -> Result<u64, Trouble> {
     let seed = H256(blake2_256(&crate::random().to_le_bytes()));
     let leave = Leave { stop, until: None };
     let mut rows = BATCHES;
     loop {
         let began = Instant::now();
-        let made = run_watched(&mut memory, (rows, &seed), leave, |_, _| false)?;
+        let made = run_watched(memory, (rows, &seed), leave, |_, _| false)?;
         let took = began.elapsed();
         let more = rows.saturating_mul(4);
         if took >= TRIAL || more > rows_max.min(ROWS_MAX) {
@@ -301,12 +320,106 @@ pub(crate) fn show(
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZero;
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::{Arc, Mutex};
 
     use surety_gpu_proofs::Processor;
 
     use super::*;
     use crate::in_words;
+
+    /// A processor that says what is asked of it beside rows. Its roots may be wrong.
+    struct Saying {
+        inner: Processor,
+        said: Arc<Mutex<Vec<&'static str>>>,
+        is_wrong: bool,
+    }
+
+    impl Saying {
+        fn memory(is_wrong: bool) -> (RunMemory, Arc<Mutex<Vec<&'static str>>>) {
+            let said = Arc::default();
+            let saying = Self {
+                inner: Processor::new(available_parallelism().unwrap()),
+                said: Arc::clone(&said),
+                is_wrong,
+            };
+            (in_words(saying, |_| String::new()), said)
+        }
+    }
+
+    impl Memory for Saying {
+        type Error = surety_gpu_proofs::OutOfMemory;
+
+        fn fill(&mut self, job: &Job) -> Result<(), Self::Error> {
+            self.inner.fill(job)
+        }
+
+        fn step(&mut self, job: &Job, layer: u32, batch: u32) -> Result<H256, Self::Error> {
+            let root = self.inner.step(job, layer, batch)?;
+            Ok(if self.is_wrong { H256::zero() } else { root })
+        }
+
+        fn digests(&mut self) -> Result<Vec<H256>, Self::Error> {
+            self.said.lock().unwrap().push("digests");
+            self.inner.digests()
+        }
+
+        fn proofs(&mut self, rows: &[u32]) -> Result<Vec<Proof>, Self::Error> {
+            self.said.lock().unwrap().push("proofs");
+            self.inner.proofs(rows)
+        }
+
+        fn row(&mut self, row: u32) -> Result<Row, Self::Error> {
+            self.inner.row(row)
+        }
+    }
+
+    /// Computes a layer, up to the row of it that is looked at.
+    fn look(memory: &mut RunMemory, job: &Job, layer: u32) -> Result<(), Trouble> {
+        let stop = AtomicBool::new(false);
+        let leave = Leave {
+            stop: &stop,
+            until: None,
+        };
+        let began = Cell::new(Instant::now());
+        let mut watched = Watched::new(memory, leave, &began);
+        for batch in 0..BATCHES {
+            watched.step(job, layer, batch)?;
+            if watched.chosen.is_none() {
+                return Ok(());
+            }
+        }
+        panic!("no row of layer {layer} was looked at");
+    }
+
+    #[test]
+    fn of_large_batches_one_tree_is_made_again_and_ways_through_the_others() {
+        let job = |batch_rows| {
+            let plan = Plan {
+                rows: batch_rows * BATCHES,
+                layers: LAYERS_MIN,
+            };
+            Job::new(plan, &H256::zero())
+        };
+        let large = SMALL_BATCH + 1;
+        for (batch_rows, later) in [(1, "digests"), (large, "proofs")] {
+            let job = job(batch_rows);
+            let (mut right, said) = Saying::memory(false);
+            right.fill(&job).unwrap();
+            look(&mut right, &job, 1).unwrap();
+            look(&mut right, &job, 2).unwrap();
+            assert_eq!(*said.lock().unwrap(), ["digests", later], "{batch_rows} rows");
+            // Its rows are right, and its digests.
+            let (mut wrong, said) = Saying::memory(true);
+            wrong.fill(&job).unwrap();
+            for layer in [1, 2] {
+                let looked = look(&mut wrong, &job, layer);
+                assert!(matches!(looked, Err(Trouble::Differs { layer: at, .. }) if at == layer));
+            }
+            assert_eq!(*said.lock().unwrap(), ["digests", later]);
+        }
+    }
 
     #[test]
     fn nothing_is_computed_after_the_time_for_it() {

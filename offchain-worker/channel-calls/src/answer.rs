@@ -49,6 +49,8 @@ pub enum Unfit {
     TooDear,
     /// A chunk has no unit, or may be larger than [`CHUNK_BYTES_MAX`]: choose another number of units.
     Chunk,
+    /// A dispute could not have prompt and answer shown: shorten the prompt, or ask for fewer tokens.
+    TooLong,
 }
 
 impl fmt::Display for Unfit {
@@ -63,6 +65,10 @@ impl fmt::Display for Unfit {
             }
             Self::TooDear => "the answer may cost more than can be counted",
             Self::Chunk => "a chunk has no unit, or may be larger than 256 KiB: choose another size",
+            Self::TooLong => {
+                "prompt and answer may take more than the 32 KiB that can be shown in a dispute: shorten the \
+                 prompt, or ask for fewer tokens"
+            }
         })
     }
 }
@@ -102,6 +108,10 @@ impl Form {
                 (table, items, model.item_bytes, items)
             }
             Operation::Generate => {
+                // Who serves a wrong answer could keep from a committee what it decides by.
+                if !work.can_be_shown(positions) {
+                    return Err(Unfit::TooLong);
+                }
                 let settings = InputReader::new(input, model.bounds).settings();
                 settings.check().map_err(|_| Unfit::Malformed)?;
                 let full = settings.new_tokens(work.room(positions));

@@ -27,6 +27,11 @@ pub enum Table {
     Wallets,
     /// What its payees have signed for it, by channel and request.
     Held,
+    /// Whose its requests are, by channel and request, for as long as what was signed for them is kept.
+    Asked,
+    /// Receipts of channels that have ended of which nobody has shown a final batch that has them, by channel
+    /// and request.
+    Unproven,
     /// What shows that they have lied, by channel and request.
     Evidence,
     /// What a verifier has found of batches, by provider and batch: what it announces is there before.
@@ -35,7 +40,7 @@ pub enum Table {
 
 impl Table {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Start,
         Self::Accounts,
         Self::Calls,
@@ -44,6 +49,8 @@ impl Table {
         Self::Outputs,
         Self::Wallets,
         Self::Held,
+        Self::Asked,
+        Self::Unproven,
         Self::Evidence,
         Self::Points,
     ];
@@ -59,14 +66,17 @@ impl Table {
             Self::Outputs => "payee_outputs",
             Self::Wallets => "payer_wallets",
             Self::Held => "payer_held",
+            Self::Asked => "payer_asked",
+            Self::Unproven => "payer_unproven",
             Self::Evidence => "payer_evidence",
             Self::Points => "verifier_points",
         }
     }
 
-    /// Whether a state machine reads it when it is loaded. The others are large.
+    /// Whether a state machine reads it when it is loaded. The others are large, or looked up.
     pub const fn is_loaded(self) -> bool {
-        !matches!(self, Self::Inputs | Self::Outputs | Self::Evidence | Self::Points)
+        use Table::{Accounts, Batches, Calls, Held, Start, Wallets};
+        matches!(self, Start | Accounts | Calls | Batches | Wallets | Held)
     }
 }
 

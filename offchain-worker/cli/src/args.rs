@@ -264,6 +264,10 @@ pub struct UpArgs {
     /// Take part in rounds of the benchmark: auto (on a device), on or off [default: auto]
     #[arg(long, value_name = "WHEN")]
     pub benchmark: Option<String>,
+    /// Have the devices answer over payment channels, too: what they say wrong may be signed, and costs the
+    /// standing lock; off, the processor answers
+    #[arg(long)]
+    pub device_serves: bool,
 }
 
 /// Flags of providers and verifiers alike.

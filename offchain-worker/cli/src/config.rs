@@ -193,7 +193,7 @@ pub fn load(file: Option<&Path>, flags: RawConfig) -> Result<Config, ConfigError
 
 /// Settings that the environment can name: `SURETY_RPC`, `SURETY_PROVIDER_LISTEN='["127.0.0.1:4001"]'` and so
 /// on.
-const ENVIRONMENT: [&str; 39] = [
+const ENVIRONMENT: [&str; 40] = [
     "home",
     "rpc",
     "key_file",
@@ -209,6 +209,7 @@ const ENVIRONMENT: [&str; 39] = [
     "provider_device",
     "provider_device_memory_mib_max",
     "provider_device_graphs",
+    "provider_device_serves",
     "provider_units_per_second",
     "provider_tasks_max",
     "provider_benchmark",
@@ -312,8 +313,10 @@ fn validate(raw: RawConfig, home: Option<PathBuf>) -> Result<Config, ConfigError
             &format!("faucet: {url:?} must start with http:// or https://"),
         );
     }
+    // Off unless somebody says so: no device has proven itself yet.
+    let device_serves = raw.provider.device_serves.unwrap_or(false);
     let provider = validate_provider(raw.provider, &mut problems);
-    let calls = validate_calls(&raw.calls, &provider.work, &mut problems);
+    let calls = validate_calls(&raw.calls, (&provider.work, device_serves), &mut problems);
     let verifier = validate_work(raw.verifier, "verifier", &mut problems);
     let task = DataConfig {
         listen: problems.addresses("task.listen", raw.task.listen, &["0.0.0.0:4101"]),
@@ -428,13 +431,18 @@ fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfi
     }
 }
 
-fn validate_calls(raw: &RawCalls, work: &WorkConfig, problems: &mut Problems) -> Option<CallsConfig> {
+fn validate_calls(
+    raw: &RawCalls,
+    (work, device_serves): (&WorkConfig, bool),
+    problems: &mut Problems,
+) -> Option<CallsConfig> {
     let defaults = CallsConfig::default();
     let mib = |mib: u64| mib.saturating_mul(1 << 20);
     let config = CallsConfig {
         open_max: raw.open_max.unwrap_or(defaults.open_max),
         chunk_tokens_max: raw.chunk_tokens_max.unwrap_or(defaults.chunk_tokens_max),
         memory_bytes_max: raw.memory_mib_max.map_or(defaults.memory_bytes_max, mib),
+        device_serves,
         batch_blocks: raw.batch_blocks.unwrap_or(defaults.batch_blocks),
         redeem_min: raw.redeem_min.map_or(defaults.redeem_min, |amount| amount.0),
         threads: work.threads,

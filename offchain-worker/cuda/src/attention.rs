@@ -101,7 +101,7 @@ impl<'a, M: GpuBackend> Mask<'a, M> {
 }
 
 impl<M: GpuBackend> Sight<'_, M> {
-    fn arguments(&self) -> [Argument<'_, M::Memory>; 4] {
+    pub(crate) fn arguments(&self) -> [Argument<'_, M::Memory>; 4] {
         let spans = self
             .spans
             .map_or(Argument::Null, |spans| Argument::Memory(&spans.memory));
@@ -116,15 +116,15 @@ impl<M: GpuBackend> Sight<'_, M> {
 const STATS: usize = 3;
 
 /// Query rows of which all scores are kept at a time.
-struct Round {
-    base: usize,
-    count: usize,
-    heads: usize,
+pub(crate) struct Round {
+    pub(crate) base: usize,
+    pub(crate) count: usize,
+    pub(crate) heads: usize,
 }
 
 impl Round {
     /// A block of threads for each block of positions, head and row.
-    fn shape(&self, reach: usize) -> Result<Shape, ArithmeticError> {
+    pub(crate) fn shape(&self, reach: usize) -> Result<Shape, ArithmeticError> {
         Ok(Shape {
             grid: [size(blocks(reach))?, size(self.heads)?, size(self.count)?],
             block: BLOCK,
@@ -374,41 +374,5 @@ impl<M: GpuBackend> Kernels<M> {
         ];
         self.machine
             .launch("softmax", round.shape(sight.reach)?, &arguments)
-    }
-
-    fn mix(
-        &mut self,
-        paged: &Paged<'_, M>,
-        sight: &Sight<'_, M>,
-        round: &Round,
-        out: &mut Floats<M>,
-    ) -> Result<(), Error> {
-        let weights = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
-        let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
-        let (kept, slabs) = (paged.pages.shape(), paged.pages.lock());
-        let [table, pages, page_words, layer_at] = paged.arguments(&slabs);
-        let [spans, places, first, step] = sight.arguments();
-        let arguments = [
-            Argument::Memory(&weights.memory),
-            Argument::Memory(&stats.memory),
-            table,
-            pages,
-            page_words,
-            layer_at,
-            spans,
-            places,
-            first,
-            step,
-            Argument::U32(size(round.base)?),
-            Argument::U32(size(round.count)?),
-            Argument::U32(size(round.heads)?),
-            Argument::U32(size(kept.kv_heads)?),
-            Argument::U32(size(kept.head_dim)?),
-            Argument::U32(size(sight.reach)?),
-            Argument::Memory(&out.memory),
-            Argument::Memory(&self.faults),
-        ];
-        let threads = round.count * round.heads * kept.head_dim;
-        Self::each(&mut self.machine, "mix", threads, &arguments)
     }
 }

@@ -154,6 +154,11 @@ pub trait GpuBackend {
     /// What [`GpuBackend::begin_read`] copies into; [`NoLanding`] where there is no such thing.
     type Landing: Landing;
 
+    /// Processors that blocks of threads are spread over. What is computed does not depend on it.
+    fn processors(&self) -> usize {
+        1
+    }
+
     /// Takes memory, whose content is unspecified.
     ///
     /// # Errors

@@ -47,11 +47,20 @@ impl<M> Capped<M> {
             max,
         }
     }
+
+    /// Where it is counted how many bytes are taken now.
+    pub fn used(&self) -> Arc<AtomicU64> {
+        self.used.clone()
+    }
 }
 
 impl<M: GpuBackend> GpuBackend for Capped<M> {
     type Memory = CappedMemory<M::Memory>;
     type Landing = M::Landing;
+
+    fn processors(&self) -> usize {
+        self.machine.processors()
+    }
 
     fn allocate(&mut self, bytes: usize) -> Result<Self::Memory, Error> {
         let needed = bytes as u64;

@@ -9,7 +9,10 @@ mod landing;
 mod library;
 mod memory;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
 
 use cudarc::{
     driver::{
@@ -31,7 +34,7 @@ pub use landing::PinnedLanding;
 use landing::no_copies;
 use library::Library;
 pub use memory::DevicePiece;
-use memory::{bind, wait_for_all};
+use memory::{Answers, bind};
 
 /// CUDA 12.0: the oldest driver that the compilers in use write for.
 const DRIVER_MIN: i32 = 12_000;
@@ -61,7 +64,10 @@ pub struct Device {
     stream: Arc<CudaStream>,
     module: Arc<CudaModule>,
     functions: BTreeMap<String, CudaFunction>,
-    library: Option<Library>,
+    /// Opened when somebody asks for it.
+    library: OnceLock<Option<Library>>,
+    processors: usize,
+    answers: Answers,
     /// What [`GpuBackend::begin_read`] copies on, and the end of the last copy.
     copies: Option<Arc<CudaStream>>,
     copied: Option<Arc<CudaEvent>>,
@@ -97,13 +103,16 @@ impl Device {
                 _ => failed(error),
             })?;
         let stream = context.default_stream();
-        let library = Library::find(&stream);
+        let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let processors = context.attribute(attribute).map_err(failed)?;
         Ok(Self {
             context,
             stream,
             module,
             functions: BTreeMap::new(),
-            library,
+            library: OnceLock::new(),
+            processors: usize::try_from(processors).unwrap_or(1),
+            answers: Answers::default(),
             copies: None,
             copied: None,
             recorder: None,
@@ -130,7 +139,7 @@ impl Device {
 
     /// Whether the vendor's library for products was found.
     pub fn has_library(&self) -> bool {
-        self.library.is_some()
+        Library::is_present()
     }
 
     /// Bytes of the device's memory that nobody has, and all of it.
@@ -141,18 +150,10 @@ impl Device {
         self.context.mem_get_info().map_err(failed)
     }
 
-    /// Multiprocessors of the device.
-    ///
-    /// # Errors
-    /// [`Error::Device`].
-    pub fn processors(&self) -> Result<i32, Error> {
-        let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
-        self.context.attribute(attribute).map_err(failed)
-    }
-
     /// What it computes cannot be trusted after a panic between the beginning and the end of a capture: it
-    /// would go on recording launches, and run none.
+    /// would go on recording launches, and run none. Nor is anything asked of it once it has not answered.
     fn runs(&self) -> Result<(), Error> {
+        self.answers.given()?;
         if self.is_recording {
             return Err(Error::Lost("a panic has left it recording launches".into()));
         }
@@ -221,7 +222,23 @@ fn check_driver() -> Result<(), Error> {
     }
 }
 
+/// The kernels for each target that was wanted, of which there are two.
+static COMPILED: Mutex<BTreeMap<&str, Ptx>> = Mutex::new(BTreeMap::new());
+
+/// The kernels for a target, compiled once in a process: that takes seconds, and a run of the benchmark opens
+/// its device while its time runs.
 fn compile(target: &'static str) -> Result<Ptx, Error> {
+    // Who comes meanwhile waits for what is compiled already.
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(ptx) = compiled.get(target) {
+        return Ok(ptx.clone());
+    }
+    let ptx = compile_anew(target)?;
+    compiled.insert(target, ptx.clone());
+    Ok(ptx)
+}
+
+fn compile_anew(target: &'static str) -> Result<Ptx, Error> {
     // SAFETY: looking for the compiler and loading it.
     if !unsafe { nvrtc::sys::is_culib_present() } {
         return Err(Error::NoCompiler);
@@ -243,6 +260,8 @@ fn failed(error: DriverError) -> Error {
     match error.0 {
         // There is a driver, and nothing for it to drive.
         CUresult::CUDA_ERROR_NO_DEVICE => Error::NoDevice(0),
+        // Whatever it was needed for: a context, a kernel's first launch, a stream. Nothing is wrong with it.
+        CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory(0),
         // After these the driver refuses everything else.
         CUresult::CUDA_ERROR_DEINITIALIZED
         | CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE
@@ -267,12 +286,16 @@ impl GpuBackend for Device {
     type Memory = DevicePiece;
     type Landing = PinnedLanding;
 
+    fn processors(&self) -> usize {
+        self.processors
+    }
+
     fn allocate(&mut self, bytes: usize) -> Result<DevicePiece, Error> {
         self.runs()?;
         // SAFETY: bytes have no invalid values, and nothing is read here before it is written.
-        let memory = unsafe { self.stream.alloc(bytes) }.map_err(|error| match error.0 {
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory(bytes),
-            _ => failed(error),
+        let memory = unsafe { self.stream.alloc(bytes) }.map_err(|error| match failed(error) {
+            Error::OutOfMemory(_) => Error::OutOfMemory(bytes),
+            other => other,
         })?;
         Ok(DevicePiece(memory))
     }
@@ -286,11 +309,13 @@ impl GpuBackend for Device {
     fn read(&mut self, from: &DevicePiece, bytes: &mut [u8]) -> Result<(), Error> {
         self.runs()?;
         fits(bytes.len(), &from.0)?;
+        // First: a copy into ordinary memory waits for the work within the driver, without an end.
+        self.answers.wait_for_all(&self.stream)?;
         let front = from.0.slice(..bytes.len());
-        let begun = self.stream.memcpy_dtoh(&front, bytes);
+        let begun = self.stream.memcpy_dtoh(&front, bytes).map_err(failed);
         // In any case: the bytes are the caller's again when this returns.
-        let waited = wait_for_all(&self.stream);
-        begun.and(waited).map_err(failed)
+        let waited = self.answers.wait_for_all(&self.stream);
+        begun.and(waited)
     }
 
     fn launch(
@@ -299,6 +324,7 @@ impl GpuBackend for Device {
         shape: Shape,
         arguments: &[Argument<'_, DevicePiece>],
     ) -> Result<(), Error> {
+        self.answers.given()?;
         let function = self.function(kernel)?;
         let [x, y, z] = shape.grid;
         let config = LaunchConfig {
@@ -338,7 +364,7 @@ impl GpuBackend for Device {
 
     fn product(&mut self, product: &Product<'_, DevicePiece>) -> Result<bool, Error> {
         self.runs()?;
-        match &self.library {
+        match self.library.get_or_init(|| Library::open(&self.stream)) {
             Some(library) => library.product(product, &self.stream),
             None => Ok(false),
         }
@@ -347,7 +373,7 @@ impl GpuBackend for Device {
     fn landing(&mut self, bytes: usize) -> Result<Option<PinnedLanding>, Error> {
         // What copies need is made here, where it may be refused: they do without then.
         beside(&self.context, &mut self.copies).map_err(no_copies)?;
-        PinnedLanding::new(&self.context, bytes).map(Some)
+        PinnedLanding::new(&self.context, &self.answers, bytes).map(Some)
     }
 
     fn begin_read(&mut self, from: &[(&DevicePiece, usize)], into: &mut PinnedLanding) -> Result<(), Error> {
@@ -400,11 +426,8 @@ impl Capture for Device {
         // SAFETY: the graph is there, and so is all memory that its launches name: `Graphs` has compared
         // that.
         let launched = unsafe { driver::result::graph::launch(executable, self.stream.cu_stream()) };
-        launched.map_err(|error| match error.0 {
-            // For the graph itself; how much, the driver does not say. Nothing of it has started.
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory(0),
-            _ => failed(error),
-        })
+        // Where it has no memory for the graph itself, nothing of it has started.
+        launched.map_err(failed)
     }
 }
 
@@ -422,17 +445,40 @@ fn too_large() -> Error {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
+
+    /// Whatever it was asked for: others have its memory, and may end.
+    #[test]
+    fn a_driver_without_memory_is_no_device_that_failed() {
+        let error = failed(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY));
+        assert!(error.is_memory(), "{error}");
+        let told = error.to_string();
+        assert!(told.starts_with("the device has no memory left"), "{told}");
+    }
 
     #[test]
     #[ignore = "needs libnvrtc"]
     fn the_kernels_compile() {
         for target in [TARGET, TARGET_AMPERE] {
-            let ptx = compile(target).map(|ptx| ptx.to_src());
+            let ptx = compile_anew(target).map(|ptx| ptx.to_src());
             assert!(
                 ptx.is_ok_and(|ptx| ptx.contains(".entry softmax(")),
                 "no kernels came out"
             );
         }
+    }
+
+    /// Neither is the compiler looked for a second time, nor asked.
+    #[test]
+    fn what_was_compiled_is_not_compiled_again() {
+        let known = "a target that no compiler knows";
+        let ptx = Ptx::from_src("compiled before");
+        COMPILED.lock().unwrap().insert(known, ptx);
+        let again = compile(known).map(|ptx| ptx.to_src());
+        assert_eq!(again.as_deref(), Ok("compiled before"));
+        assert!(compile("another such").is_err());
+        assert_eq!(COMPILED.lock().unwrap().len(), 1, "failures are not kept");
     }
 }

@@ -41,10 +41,12 @@ pub enum Error {
     /// The compiler refused the kernels: a defect, or a compiler too old.
     #[error("the kernels do not compile: {0}")]
     Compile(String),
-    /// The device's memory is used up, by us or by other programs.
+    /// The device's memory is used up, by us or by other programs. How much was needed is not known (0) where
+    /// the driver itself needs it.
     #[error(
-        "the device has no {0} bytes of memory left: `nvidia-smi` shows who has it. End other programs, offer \
-         fewer models, or choose another device"
+        "the device has no {}memory left: `nvidia-smi` shows who has it. End other programs, offer fewer \
+         models, or choose another device",
+        bytes(.0)
     )]
     OutOfMemory(usize),
     /// No memory of the computer that stays where it is. Nothing ends: ordinary memory does.
@@ -87,6 +89,13 @@ pub enum Error {
     /// is started again.
     #[error("the device has vanished ({0}): look into the system's log for NVRM, then start again")]
     Lost(String),
+    /// Somebody waits for it already, for longer than work takes. It is used again once it answers; if it
+    /// does not, it is lost.
+    #[error(
+        "the device does not answer: what waits for it goes on without it. If it stays so, look into the \
+         system's log for NVRM, then start again"
+    )]
+    NoAnswer,
     /// The program was built without what talks to devices.
     #[error(
         "this program was built without CUDA: use one built with the feature `cuda`, or the device `cpu`"
@@ -107,6 +116,14 @@ impl Error {
             self,
             Self::OutOfMemory(_) | Self::MemoryCap { .. } | Self::Scattered(_)
         )
+    }
+}
+
+/// How many, where that is known.
+fn bytes(count: &usize) -> String {
+    match count {
+        0 => String::new(),
+        count => format!("{count} bytes of "),
     }
 }
 

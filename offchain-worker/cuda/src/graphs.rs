@@ -263,6 +263,10 @@ impl<M: Capture> GpuBackend for Graphs<M> {
     type Memory = GraphMemory<M::Memory>;
     type Landing = M::Landing;
 
+    fn processors(&self) -> usize {
+        self.machine.processors()
+    }
+
     fn allocate(&mut self, bytes: usize) -> Result<Self::Memory, Error> {
         // What waits may keep memory that was dropped to make room.
         self.end_list()?;

@@ -89,7 +89,9 @@ pub struct Kernels<M: GpuBackend> {
     /// Grows to what the largest operation took: the groups' dot products, or scores.
     pub(crate) scratch: Option<Floats<M>>,
     pub(crate) stats: Option<Floats<M>>,
+    pub(crate) partials: Option<Floats<M>>,
     pub(crate) path: crate::Path,
+    pub(crate) mixing: crate::Mixing,
     pub(crate) room: usize,
     /// Where sequences have taken pages.
     pub(crate) pools: Vec<Weak<Mutex<Slabs<M::Memory>>>>,
@@ -103,13 +105,15 @@ impl<M: GpuBackend> Kernels<M> {
     pub fn new(mut machine: M) -> Result<Self, Error> {
         let mut faults = machine.allocate(4)?;
         machine.write(&mut faults, &[0; 4])?;
-        let (scratch, stats) = (None, None);
+        let (scratch, stats, partials) = (None, None, None);
         Ok(Self {
             machine,
             faults,
             scratch,
             stats,
+            partials,
             path: crate::Path::default(),
+            mixing: crate::Mixing::default(),
             room: ROOM,
             pools: Vec::new(),
         })
@@ -164,7 +168,22 @@ impl<M: GpuBackend> Kernels<M> {
     /// # Errors
     /// The machine's own.
     pub fn upload(&mut self, values: &[f32]) -> Result<Floats<M>, Error> {
-        let mut floats = self.floats(values.len())?;
+        let mut space = None;
+        self.upload_in(&mut space, values)?;
+        Ok(space.ok_or(ArithmeticError::Shape)?)
+    }
+
+    /// The same, into the memory of the array that is there, if that has room: what reads it is given the
+    /// same address again.
+    ///
+    /// # Errors
+    /// The machine's own.
+    pub fn upload_in<'a>(
+        &mut self,
+        space: &'a mut Option<Floats<M>>,
+        values: &[f32],
+    ) -> Result<&'a mut Floats<M>, Error> {
+        let floats = self.sized(space, values.len())?;
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.machine.write(&mut floats.memory, &bytes)?;
         Ok(floats)
@@ -213,40 +232,42 @@ impl<M: GpuBackend> Kernels<M> {
     /// # Errors
     /// [`ArithmeticError::Shape`] for an empty range, or the machine's own.
     pub fn spans(&mut self, spans: &[Range<u32>]) -> Result<Spans<M>, Error> {
-        self.spans_in(None, spans)
+        let mut space = None;
+        self.spans_in(&mut space, spans)?;
+        Ok(space.ok_or(ArithmeticError::Shape)?)
     }
 
-    /// The same, into the memory of those that there were, if that has room.
-    pub(crate) fn spans_in(
-        &mut self,
-        before: Option<Spans<M>>,
-        spans: &[Range<u32>],
-    ) -> Result<Spans<M>, Error> {
+    /// The same, into the memory of those that are there, if that has room: [`Kernels::numbers_in`].
+    ///
+    /// # Errors
+    /// Those of [`Kernels::spans`].
+    pub fn spans_in(&mut self, space: &mut Option<Spans<M>>, spans: &[Range<u32>]) -> Result<(), Error> {
         if spans.iter().any(|span| span.start >= span.end) {
             return Err(ArithmeticError::Shape.into());
         }
         let ends: Vec<u32> = spans.iter().flat_map(|span| [span.start, span.end]).collect();
         let reach = spans.iter().map(|span| span.end - span.start).max();
-        let mut space = before.map(|spans| Numbers {
+        let mut numbers = space.take().map(|spans| Numbers {
             memory: spans.memory,
             len: 0,
             largest: 0,
             room: spans.room,
         });
-        self.numbers_in(&mut space, &ends)?;
+        self.numbers_in(&mut numbers, &ends)?;
         let Numbers {
             memory,
             largest,
             room,
             ..
-        } = space.ok_or(ArithmeticError::Shape)?;
-        Ok(Spans {
+        } = numbers.ok_or(ArithmeticError::Shape)?;
+        *space = Some(Spans {
             memory,
             len: spans.len(),
             reach: reach.unwrap_or(0) as usize,
             end: largest as usize,
             room,
-        })
+        });
+        Ok(())
     }
 
     /// Why the machine works slower than it could, where it knows.

@@ -9,7 +9,9 @@ mod device;
 mod error;
 mod graphs;
 mod kernels;
+mod mixing;
 mod pages;
+mod patience;
 mod pooling;
 mod product;
 mod proofs;
@@ -29,7 +31,9 @@ pub use device::{Device, DevicePiece, Graph, PinnedLanding};
 pub use error::Error;
 pub use graphs::{GraphMemory, Graphs};
 pub use kernels::{Floats, Kernels, Numbers, Spans};
+pub use mixing::Mixing;
 pub use pages::{Cache, Pages};
+pub use patience::ANSWER_MAX;
 pub use product::{Packed, Path, Rows};
 pub use proofs::{
     DeviceMemory, DeviceMemoryError, OpenedMemory, bytes_needed, open_device_memory, rows_within,

@@ -12,8 +12,8 @@ use crate::{
 const OUTPUTS_STEP: usize = 16;
 /// Rows that one thread of the kernel `dots` takes. The source's `TILE`.
 const TILE: usize = 8;
-/// Most rows for which [`Path::Auto`] takes the kernel for few: reading the weights is all the work then. Not
-/// measured yet.
+/// Most rows for which [`Path::Auto`] takes the kernel for few in any case: reading the weights is all the
+/// work then. Not measured yet.
 const FEW_ROWS_MAX: usize = 32;
 /// Products of the same rows that are one launch: queries, keys and values.
 const PARTS_MAX: usize = 3;
@@ -21,7 +21,8 @@ const PARTS_MAX: usize = 3;
 /// Who computes products. No choice changes a bit: what takes another order is integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Path {
-    /// On tensor cores, by number of rows.
+    /// On tensor cores: our kernel for many rows where it has a block for each of the device's processors,
+    /// that for few otherwise.
     #[default]
     Auto,
     /// Our kernel on tensor cores for few rows.
@@ -60,6 +61,14 @@ const MANY: Tiles = Tiles {
     rows: 64,
     threads: 128,
 };
+
+impl Tiles {
+    /// Blocks of threads of a product of so many rows.
+    fn blocks(&self, rows: usize, outputs: impl Iterator<Item = usize>) -> usize {
+        let blocks = outputs.map(|outputs| outputs.div_ceil(self.outputs) * rows.div_ceil(self.rows));
+        blocks.sum()
+    }
+}
 
 /// The kernel of a precision.
 pub(crate) fn kernel(of_int8: &'static str, of_int12: &'static str, precision: Precision) -> &'static str {
@@ -245,8 +254,12 @@ impl<M: GpuBackend> Kernels<M> {
             fits(out.len == rows.count * weights.outputs)?;
         }
         let narrow = parts.iter().all(|(weights, _)| weights.narrow);
+        let outputs = parts.iter().map(|(weights, _)| weights.outputs);
+        // Not measured yet.
+        let is_busy = MANY.blocks(rows.count, outputs) >= self.machine.processors();
+        let is_few = rows.count <= FEW_ROWS_MAX || !is_busy;
         match self.path {
-            Path::Auto if narrow && rows.count <= FEW_ROWS_MAX => self.multiply(&FEW, rows, parts),
+            Path::Auto if narrow && is_few => self.multiply(&FEW, rows, parts),
             Path::Few if narrow => self.multiply(&FEW, rows, parts),
             Path::Auto | Path::Many if narrow => self.multiply(&MANY, rows, parts),
             _ => parts
@@ -269,9 +282,8 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::U32(size(rows.count)?),
             Argument::U32(size(groups(rows.width))?),
         ];
-        let mut blocks = 0;
+        let blocks = tiles.blocks(rows.count, parts.iter().map(|(weights, _)| weights.outputs));
         for (weights, out) in &*parts {
-            blocks += weights.outputs.div_ceil(tiles.outputs) * rows.count.div_ceil(tiles.rows);
             arguments.extend([
                 Argument::Memory(&weights.q),
                 Argument::Memory(&weights.scales),

@@ -1,13 +1,17 @@
 //! A benchmark's run, as `surety-gpu-proofs` says it, in a device's memory.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use sp_core::H256;
 use surety_exact::LANES;
 use surety_gpu_proofs::{BATCHES, Job, Memory, ROW, ROWS_MAX, Row};
+use surety_proofs::{Proof, Tree};
 
 use crate::{
     Error,
@@ -22,6 +26,8 @@ const TAG: usize = 8;
 const DIGEST: usize = 32;
 /// Nodes beneath one that a block of `proof_tree` computes, and its threads. The source's `BRANCH`.
 const BRANCH: usize = 128;
+/// Bytes of as many rows' numbers.
+const NUMBERS: usize = 4 * BRANCH;
 /// Columns and rows that a block of `proof_product` takes, and its threads. The source has the same.
 const TILE_COLUMNS: usize = 128;
 const TILE_ROWS: usize = 128;
@@ -90,9 +96,9 @@ impl Sizes {
 
     const fn all(self) -> u64 {
         let weights = WEIGHTS as u64;
-        // A row that is read, and its number.
-        let one = ROW as u64 + 4;
-        self.state + self.tags + self.gathered + self.digests + 2 * self.nodes + weights + one
+        // A row that is read, and numbers of rows.
+        let read = (ROW + NUMBERS) as u64;
+        self.state + self.tags + self.gathered + self.digests + 2 * self.nodes + weights + read
     }
 }
 
@@ -113,8 +119,8 @@ struct Held<M: GpuBackend> {
     digests: M::Memory,
     /// Of a level above the digests, and of the next.
     nodes: [M::Memory; 2],
-    /// For a row that is read: its number, and its cells.
-    number: M::Memory,
+    /// Which rows are read, or digests, and a row's cells.
+    numbers: M::Memory,
     row: M::Memory,
     /// Whether a batch was computed, so that there are digests.
     is_begun: bool,
@@ -136,7 +142,7 @@ impl<M: GpuBackend> Held<M> {
             gathered: piece(sizes.gathered)?,
             digests: piece(sizes.digests)?,
             nodes: [piece(sizes.nodes)?, piece(sizes.nodes)?],
-            number: piece(4)?,
+            numbers: piece(NUMBERS as u64)?,
             row: piece(ROW as u64)?,
             is_begun: false,
         })
@@ -203,50 +209,108 @@ impl<M: GpuBackend> Held<M> {
         machine.launch("proof_product", shape, &arguments)
     }
 
+    /// The nodes above `count` others, or above leaves, [`BRANCH`] beneath each. Returns how many there are.
+    fn level(
+        machine: &mut M,
+        (from, into): (&M::Memory, &M::Memory),
+        count: usize,
+        are_leaves: bool,
+    ) -> Result<usize, Error> {
+        let blocks = count.div_ceil(BRANCH);
+        let arguments = [
+            Argument::Memory(from),
+            Argument::U32(size(count)?),
+            Argument::U32(are_leaves.into()),
+            Argument::Memory(into),
+        ];
+        let shape = Shape {
+            grid: [size(blocks)?, 1, 1],
+            block: size(BRANCH)?,
+        };
+        machine.launch("proof_tree", shape, &arguments)?;
+        Ok(blocks)
+    }
+
     /// The root above the digests, by a launch for each factor of [`BRANCH`].
     fn root(&self, machine: &mut M) -> Result<H256, Error> {
         let [one, other] = &self.nodes;
-        let (mut from, mut into, mut next) = (&self.digests, one, other);
-        let mut count = self.batch_rows();
-        let mut are_leaves = true;
-        while are_leaves || count > 1 {
-            let blocks = count.div_ceil(BRANCH);
-            let arguments = [
-                Argument::Memory(from),
-                Argument::U32(size(count)?),
-                Argument::U32(are_leaves.into()),
-                Argument::Memory(into),
-            ];
-            let shape = Shape {
-                grid: [size(blocks)?, 1, 1],
-                block: size(BRANCH)?,
-            };
-            machine.launch("proof_tree", shape, &arguments)?;
-            (from, into, next) = (into, next, into);
-            (count, are_leaves) = (blocks, false);
+        let mut count = Self::level(machine, (&self.digests, one), self.batch_rows(), true)?;
+        let (mut from, mut into) = (one, other);
+        while count > 1 {
+            count = Self::level(machine, (from, into), count, false)?;
+            (from, into) = (into, from);
         }
         let mut root = H256::zero();
         machine.read(from, &mut root.0)?;
         Ok(root)
     }
 
+    /// Of a batch's rows, by the lowest nodes, which are made again, and what is beneath some of them: of
+    /// millions of digests a processor hashes a hundredth.
+    fn proofs(&mut self, machine: &mut M, rows: &[u32]) -> Result<Vec<Proof>, Error> {
+        let [lowest, _] = &self.nodes;
+        let all = self.batch_rows();
+        let count = Self::level(machine, (&self.digests, lowest), all, true)?;
+        let mut bytes = vec![0; count * DIGEST];
+        machine.read(lowest, &mut bytes)?;
+        let tree = Tree::above(BRANCH.ilog2(), hashes(&bytes));
+        let mut proofs = Vec::new();
+        for row in rows.iter().filter(|row| (**row as usize) < all) {
+            let part = self.beneath(machine, *row as usize / BRANCH)?;
+            proofs.extend(tree.proof_within(&part, *row));
+        }
+        Ok(proofs)
+    }
+
+    /// The digests beneath one of the lowest nodes.
+    fn beneath(&mut self, machine: &mut M, node: usize) -> Result<Vec<H256>, Error> {
+        let first = node * BRANCH;
+        let last = self.batch_rows().min(first + BRANCH);
+        let rows = first..last;
+        let mut bytes = vec![0; rows.len() * DIGEST];
+        // What the next batch is gathered in is free until then.
+        let pieces = (&self.digests, &mut self.numbers, &self.gathered);
+        Self::gather(machine, pieces, (rows, DIGEST))?;
+        machine.read(&self.gathered, &mut bytes)?;
+        Ok(hashes(&bytes))
+    }
+
+    /// Copies some rows of so many bytes, no more than [`BRANCH`].
+    fn gather(
+        machine: &mut M,
+        (from, numbers, into): (&M::Memory, &mut M::Memory, &M::Memory),
+        (rows, bytes): (Range<usize>, usize),
+    ) -> Result<(), Error> {
+        let count = rows.len();
+        let written = rows.map(|row| size(row).map(u32::to_le_bytes));
+        let written = written.collect::<Result<Vec<_>, _>>()?;
+        machine.write(numbers, written.as_flattened())?;
+        // Four bytes are moved at a time, whatever they are as numbers.
+        let words = bytes / 4;
+        let arguments = [
+            Argument::Memory(from),
+            Argument::Memory(&*numbers),
+            Argument::U32(size(count)?),
+            Argument::U32(size(words)?),
+            Argument::Memory(into),
+        ];
+        Kernels::each(machine, "gather", count * words, &arguments)
+    }
+
     /// A row as it is.
     fn read_row(&mut self, machine: &mut M, row: u32) -> Result<Row, Error> {
-        machine.write(&mut self.number, &row.to_le_bytes())?;
-        // Four cells are moved at a time, whatever they are as numbers.
-        let words = ROW / 4;
-        let arguments = [
-            Argument::Memory(&self.state),
-            Argument::Memory(&self.number),
-            Argument::U32(1),
-            Argument::U32(size(words)?),
-            Argument::Memory(&self.row),
-        ];
-        Kernels::each(machine, "gather", words, &arguments)?;
+        let row = row as usize;
+        let pieces = (&self.state, &mut self.numbers, &self.row);
+        Self::gather(machine, pieces, (row..row + 1, ROW))?;
         let mut bytes = [0; ROW];
         machine.read(&self.row, &mut bytes)?;
         Ok(bytes.map(|byte| byte as i8))
     }
+}
+
+fn hashes(bytes: &[u8]) -> Vec<H256> {
+    let (hashes, _) = bytes.as_chunks::<DIGEST>();
+    hashes.iter().map(|hash| H256(*hash)).collect()
 }
 
 /// A run's state in a device's memory, computed on there. It takes memory when a run begins, and keeps it for
@@ -342,8 +406,13 @@ impl<M: GpuBackend> Memory for DeviceMemory<M> {
         let held = held.ok_or(DeviceMemoryError::NotHeld)?;
         let mut bytes = vec![0; held.batch_rows() * DIGEST];
         self.machine.read(&held.digests, &mut bytes)?;
-        let (digests, _) = bytes.as_chunks::<DIGEST>();
-        Ok(digests.iter().map(|digest| H256(*digest)).collect())
+        Ok(hashes(&bytes))
+    }
+
+    fn proofs(&mut self, rows: &[u32]) -> Result<Vec<Proof>, DeviceMemoryError> {
+        let held = self.held.as_mut().filter(|held| held.is_begun);
+        let held = held.ok_or(DeviceMemoryError::NotHeld)?;
+        Ok(held.proofs(&mut self.machine, rows)?)
     }
 
     fn row(&mut self, row: u32) -> Result<Row, DeviceMemoryError> {
@@ -362,7 +431,8 @@ pub struct OpenedMemory {
 }
 
 /// The NVIDIA device of a number, from 0. Of its memory no more than `bytes_max` are taken, and no more than
-/// is free now but for a twentieth of all: models that are there stay. While `stop` is set nothing is begun.
+/// is free now but for a twentieth of all: what models and other programs have, they keep. While `stop` is
+/// set nothing is begun.
 ///
 /// # Errors
 /// [`Error`] says what is missing on this machine; [`Error::NotBuilt`] without the feature `cuda`.
@@ -374,9 +444,7 @@ pub fn open_device_memory(
 ) -> Result<OpenedMemory, Error> {
     let device = crate::Device::open(number)?;
     let (free, all) = device.memory()?;
-    // Models of this program are part of what is taken.
-    let left = bytes_max.saturating_sub(all.saturating_sub(free) as u64);
-    let bytes_max = left.min(free.saturating_sub(all / LEFT_PART) as u64);
+    let bytes_max = bytes_max.min(free.saturating_sub(all / LEFT_PART) as u64);
     Ok(OpenedMemory {
         memory: Box::new(DeviceMemory::new(device, bytes_max, stop)),
         rows_max: rows_within(bytes_max),

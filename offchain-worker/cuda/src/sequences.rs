@@ -122,15 +122,15 @@ impl<M: GpuBackend> Kernels<M> {
                 pages: own.to_vec(),
             });
         }
-        let (before, mut place_numbers, mut page_numbers) = match space.take() {
+        let (mut row_spans, mut place_numbers, mut page_numbers) = match space.take() {
             Some(before) => (Some(before.spans), Some(before.places), Some(before.table)),
             None => (None, None, None),
         };
-        let spans = self.spans_in(before, &spans)?;
+        self.spans_in(&mut row_spans, &spans)?;
         self.numbers_in(&mut place_numbers, &places)?;
         self.page_table_in(&mut page_numbers, table)?;
         *space = Some(Sequences {
-            spans,
+            spans: row_spans.ok_or(ArithmeticError::Shape)?,
             places: place_numbers.ok_or(ArithmeticError::Shape)?,
             table: page_numbers.ok_or(ArithmeticError::Shape)?,
             pages: pages.clone(),

@@ -4,7 +4,10 @@
 mod emulator;
 mod suite;
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use emulator::{Emulator, Order, Piece};
 use surety_cuda::{
@@ -316,6 +319,7 @@ fn nothing_is_told_of_what_is_not_held() {
     assert_eq!(memory.step(&job, 1, 0), Err(not_held.clone()));
     memory.fill(&job).unwrap();
     assert_eq!(memory.digests(), Err(not_held.clone()), "no batch was computed");
+    assert_eq!(memory.proofs(&[0]), Err(not_held.clone()));
     assert_eq!(
         memory.step(&suite::proofs::job(1, 4), 1, 0),
         Err(not_held.clone()),
@@ -330,11 +334,12 @@ fn nothing_is_told_of_what_is_not_held() {
     assert_eq!(memory.digests(), Err(not_held), "they were another run's");
 }
 
-/// A device that has no memory left, or vanishes after so many launches.
+/// A device that has no memory left, or vanishes after so many launches. What is read from it is counted.
 struct Failing {
     machine: Emulator,
     launches_left: u32,
     is_full: bool,
+    bytes_read: Arc<AtomicUsize>,
 }
 
 impl GpuBackend for Failing {
@@ -354,6 +359,7 @@ impl GpuBackend for Failing {
     }
 
     fn read(&mut self, from: &Piece, bytes: &mut [u8]) -> Result<(), Error> {
+        self.bytes_read.fetch_add(bytes.len(), Ordering::Relaxed);
         self.machine.read(from, bytes)
     }
 
@@ -378,6 +384,7 @@ fn a_device_that_vanishes_or_is_full_ends_a_run_and_says_so() {
             machine: Emulator::start(Order::Forwards),
             launches_left,
             is_full,
+            bytes_read: Arc::default(),
         };
         let mut memory = DeviceMemory::new(machine, u64::MAX, Arc::default());
         run(&mut memory, BATCHES, &Default::default(), |_| false).err()
@@ -393,6 +400,31 @@ fn a_device_that_vanishes_or_is_full_ends_a_run_and_says_so() {
     }
     let state = BATCHES as usize * 1024;
     assert_eq!(failure(0, true), expected(Error::OutOfMemory(state)));
+}
+
+/// What is not read is not hashed by the processor either, for which a large batch's digests are too many.
+#[test]
+fn of_a_large_batch_a_proof_reads_a_small_part() {
+    let bytes_read = Arc::<AtomicUsize>::default();
+    let machine = Failing {
+        machine: Emulator::start(Order::Forwards),
+        launches_left: u32::MAX,
+        is_full: false,
+        bytes_read: bytes_read.clone(),
+    };
+    let mut memory = DeviceMemory::new(machine, u64::MAX, Arc::default());
+    let job = suite::proofs::job(700, 5);
+    memory.fill(&job).unwrap();
+    let root = memory.step(&job, 1, 0).unwrap();
+    let digests = memory.digests().unwrap();
+    bytes_read.store(0, Ordering::Relaxed);
+    for index in [5, 699] {
+        let proofs = memory.proofs(&[index]).unwrap();
+        assert!(proofs[0].verify(&root, &digests[index as usize], index, 700));
+    }
+    // Each time the nodes of six parts, and the leaves of one: 128, and what is left of 700.
+    let expected = 32 * (6 + 128 + 6 + 60);
+    assert_eq!(bytes_read.load(Ordering::Relaxed), expected);
 }
 
 /// Where no device can be had, it is named why.

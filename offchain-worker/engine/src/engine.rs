@@ -289,9 +289,16 @@ pub trait Engine: Send + Sync {
         Err(EngineError::NotTraced)
     }
 
-    /// The decoder behind it, which a [`Server`](crate::serving::Server) takes; nothing where there is none.
+    /// The decoder behind it, which a [`Server`](crate::serving::Server) takes, on the processor; nothing
+    /// where there is none.
     fn decoder(self: Arc<Self>) -> Option<Arc<ExactLlama>> {
         None
+    }
+
+    /// The same on the devices that the engine has, if it has any: what they choose is held against the
+    /// processor piece by piece (`docs/adr/0047-answers-from-a-device.md`).
+    fn decoder_on_devices(self: Arc<Self>) -> Option<Arc<ExactLlama>> {
+        self.decoder()
     }
 }
 

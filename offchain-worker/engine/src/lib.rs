@@ -45,7 +45,7 @@ mod trace;
 pub use embeddings::{Embeddings, EmbeddingsError, OUTPUT_BYTES_MAX};
 pub use engine::{Claimed, Difference, Engine, Event, ItemParts, Job, Outcome, Sink, View, open, open_on};
 pub use error::EngineError;
-pub use exact::{Choice, ChoiceError, Device, Devices, Dropped};
+pub use exact::{Choice, ChoiceError, Device, Devices, Dropped, Patience};
 pub use pool::{EnginePool, JobSink, Leave, PoolConfig, Priority, Progress, Ticket};
 pub use surety_kernels::{Refused as RefusedKernels, refused as refused_kernels};
 pub use surety_proofs::content_hash;

@@ -8,6 +8,11 @@
 //!
 //! Where exact models run on several devices there are as many drivers, so that a generation, which stays on
 //! one of them, leaves none idle. They take jobs from the same queues, and each has its share of the threads.
+//!
+//! A driver may wait for a device that does not answer, and nothing stands aside there. So there is one more,
+//! with threads of its own, which takes what is urgent as long as a device is silent; and all that waits,
+//! once a device is used no more and its driver has not come back. What it runs chooses among devices that
+//! answer, or the processor.
 
 use std::{
     any::Any,
@@ -22,6 +27,7 @@ use std::{
     },
     task::{Context, Poll},
     thread,
+    time::Duration,
 };
 
 use surety_models::ModelStore;
@@ -37,6 +43,9 @@ use crate::{
 /// Stack of an inference thread. A product that waits for its parts may take up another item meanwhile, on
 /// top of its own stack; and a more urgent job runs on top of the one that stands aside for it.
 const STACK_BYTES: usize = 16 * 1024 * 1024;
+
+/// How often the spare driver looks whether a device answers, while something waits.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// How big the pool is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +97,8 @@ type Task = Box<dyn FnOnce() + Send>;
 struct Queues {
     waiting: Mutex<[VecDeque<Task>; Priority::ALL.len()]>,
     changed: Condvar,
+    /// The same for the spare driver: who is told of one job might leave it.
+    changed_for_spare: Condvar,
     closing: AtomicBool,
     /// Most jobs of one priority that may wait.
     limit: usize,
@@ -109,6 +120,7 @@ impl Queues {
         queue.push_back(task);
         drop(waiting);
         self.changed.notify_one();
+        self.changed_for_spare.notify_one();
         Ok(())
     }
 
@@ -135,6 +147,31 @@ impl Queues {
         }
     }
 
+    /// The next job for the spare driver, likewise.
+    fn wait_spare(&self, devices: &Devices) -> Option<Task> {
+        let mut waiting = self.lock();
+        loop {
+            let is_closing = self.closing.load(Ordering::Relaxed);
+            let taken = match is_closing {
+                true => Priority::ALL.len(),
+                false => spared(devices),
+            };
+            if let Some(task) = waiting.iter_mut().take(taken).find_map(VecDeque::pop_front) {
+                return Some(task);
+            }
+            if is_closing {
+                return None;
+            }
+            let changed = &self.changed_for_spare;
+            waiting = if waiting.iter().all(VecDeque::is_empty) {
+                changed.wait(waiting).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                let waited = changed.wait_timeout(waiting, LOOK);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            };
+        }
+    }
+
     fn waiting(&self) -> [(Priority, usize); Priority::ALL.len()] {
         let waiting = self.lock();
         Priority::ALL.map(|priority| (priority, waiting.get(priority as usize).map_or(0, VecDeque::len)))
@@ -145,7 +182,18 @@ impl Queues {
         self.closing.store(true, Ordering::Relaxed);
         drop(waiting);
         self.changed.notify_all();
+        self.changed_for_spare.notify_all();
     }
+}
+
+/// Of how many priorities the spare driver takes jobs, the most urgent first.
+fn spared(devices: &Devices) -> usize {
+    let silent = devices.iter().filter(|device| device.is_silent());
+    let taken = silent.map(|device| match device.dropped() {
+        Some(_) => Priority::ALL.len(),
+        None => Priority::Urgent as usize + 1,
+    });
+    taken.max().unwrap_or(0)
 }
 
 /// Runs jobs, one after the other on each device. Dropping it stops those that run at their next event and
@@ -168,6 +216,7 @@ impl EnginePool {
             queues: Arc::new(Queues {
                 waiting: Mutex::default(),
                 changed: Condvar::new(),
+                changed_for_spare: Condvar::new(),
                 closing: AtomicBool::new(false),
                 limit: config.queue.max(1),
             }),
@@ -177,15 +226,15 @@ impl EnginePool {
         for driver in 0..drivers {
             // What does not divide is for the first ones.
             let threads = threads((config.threads + drivers - 1 - driver) / drivers)?;
-            let driven = pool.queues.clone();
-            thread::Builder::new()
-                .name(format!("engine-{driver}"))
-                .spawn(move || {
-                    while let Some(task) = driven.wait() {
-                        threads.install(task);
-                    }
-                })
-                .map_err(|error| EngineError::Threads(error.to_string()))?;
+            let queues = pool.queues.clone();
+            drive(format!("engine-{driver}"), threads, move || queues.wait())?;
+        }
+        if !pool.devices.is_empty() {
+            let (queues, devices) = (pool.queues.clone(), pool.devices.clone());
+            let threads = threads(config.threads)?;
+            drive("engine-spare".into(), threads, move || {
+                queues.wait_spare(&devices)
+            })?;
         }
         Ok(pool)
     }
@@ -261,6 +310,22 @@ impl Drop for EnginePool {
     fn drop(&mut self) {
         self.queues.close();
     }
+}
+
+/// Runs jobs on these threads, one after the other, until there is none.
+fn drive(
+    name: String,
+    threads: rayon::ThreadPool,
+    next: impl Fn() -> Option<Task> + Send + 'static,
+) -> Result<(), EngineError> {
+    let driver = thread::Builder::new().name(name).spawn(move || {
+        while let Some(task) = next() {
+            threads.install(task);
+        }
+    });
+    driver
+        .map(drop)
+        .map_err(|error| EngineError::Threads(error.to_string()))
 }
 
 /// Threads that compute, at least 1.

@@ -143,7 +143,7 @@ impl From<Finish> for FinishReason {
     fn from(finish: Finish) -> Self {
         match finish {
             Finish::Length => Self::Length,
-            Finish::Stop | Finish::Cancelled => Self::Stop,
+            Finish::Stop | Finish::Cancelled | Finish::Cut => Self::Stop,
         }
     }
 }

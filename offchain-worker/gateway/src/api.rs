@@ -270,7 +270,9 @@ impl Gateway {
             .await
             .is_err()
         {
-            tracing::warn!("some calls are not settled: they count as spent at the next start");
+            tracing::warn!(
+                "some calls are not settled: what was signed for them is counted at the next start"
+            );
         }
         Ok(())
     }

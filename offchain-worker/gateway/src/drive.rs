@@ -40,15 +40,21 @@ pub(crate) struct Job {
 
 /// What providers have been paid.
 #[derive(Default)]
-struct Paid {
-    sum: u128,
-    receipts: Vec<Receipt>,
+pub(crate) struct Paid {
+    pub sum: u128,
+    pub receipts: Vec<Receipt>,
 }
 
 impl Paid {
-    fn add(&mut self, receipt: Receipt) {
+    pub fn add(&mut self, receipt: Receipt) {
         self.sum = self.sum.saturating_add(receipt.price);
         self.receipts.push(receipt);
+    }
+
+    /// What was signed, and what may have been paid beside that, in plancks.
+    pub fn add_all(&mut self, receipts: Vec<Receipt>, spent: u128) {
+        receipts.into_iter().for_each(|receipt| self.add(receipt));
+        self.sum = self.sum.saturating_add(spent);
     }
 }
 
@@ -166,9 +172,8 @@ async fn attempt(
     let (receipts, spent) = beside.take();
     // Whoever has answered to the end stays the last.
     let last = ended.is_ok().then(|| paid.receipts.pop()).flatten();
-    receipts.into_iter().for_each(|receipt| paid.add(receipt));
+    paid.add_all(receipts, spent);
     paid.receipts.extend(last);
-    paid.sum = paid.sum.saturating_add(spent);
     ended
 }
 
@@ -281,7 +286,7 @@ fn slow() -> Broken {
 async fn cancel(shared: &Shared, run: Box<dyn Generating>, job: &Job, paid: &mut Paid) {
     match timeout(shared.settings.token_time, run.cancel()).await {
         Ok(Ok(receipt)) => paid.add(receipt),
-        Ok(Err(UpstreamError::Failed { spent, .. })) => paid.sum = paid.sum.saturating_add(spent),
+        Ok(Err(UpstreamError::Failed { receipts, spent, .. })) => paid.add_all(receipts, spent),
         Ok(Err(error)) => {
             tracing::warn!(%error, "a call was cancelled without a receipt");
             paid.sum = paid.sum.saturating_add(job.ask.price_max);
@@ -293,10 +298,15 @@ async fn cancel(shared: &Shared, run: Box<dyn Generating>, job: &Job, paid: &mut
     }
 }
 
-fn broken(error: UpstreamError, paid: &mut Paid) -> Broken {
-    match &error {
-        UpstreamError::Failed { provider, spent, .. } => {
-            paid.sum = paid.sum.saturating_add(*spent);
+fn broken(mut error: UpstreamError, paid: &mut Paid) -> Broken {
+    match &mut error {
+        UpstreamError::Failed {
+            provider,
+            receipts,
+            spent,
+            ..
+        } => {
+            paid.add_all(std::mem::take(receipts), *spent);
             Broken::Provider {
                 name: provider.clone(),
                 error,

@@ -13,13 +13,13 @@ use tokio::time::timeout;
 use crate::{
     answer::{self, EmbeddingList, receipt_id},
     api::{Answer, Priced, Shared, blocking, broke, key_of, label, open, whole_body},
-    drive::ATTEMPTS_MAX,
+    drive::{ATTEMPTS_MAX, Paid},
     error::ApiError,
     metrics::Metrics,
     models::offered,
     prompt::encoded_items,
     request::{Embed, EmbeddingRequest},
-    upstream::{Receipt, UpstreamError},
+    upstream::{EmbeddingAsk, UpstreamError},
 };
 
 /// Embed texts
@@ -57,7 +57,7 @@ pub(crate) async fn embeddings(State(shared): State<Arc<Shared>>, request: Reque
     let work = tokio::spawn(async move {
         let call = open(&working, &key, &priced.model, most).await?;
         Metrics::count(&working.metrics.calls);
-        let done = embed_and_close(&working, call, &priced, &items, most).await;
+        let done = embed_and_close(&working, call, priced, &items, most).await;
         drop(place);
         done.map(|vectors| (call, vectors, items))
     });
@@ -69,53 +69,84 @@ pub(crate) async fn embeddings(State(shared): State<Arc<Shared>>, request: Reque
     Ok(response)
 }
 
-/// Asks providers until one has all vectors, and settles the call whatever comes of it.
+/// Has all vectors computed, and settles the call whatever comes of it.
 async fn embed_and_close(
     shared: &Shared,
     call: u64,
-    priced: &Priced,
+    priced: Priced,
+    items: &[Vec<u32>],
+    most: u128,
+) -> Result<Vec<Vec<f32>>, ApiError> {
+    let mut paid = Paid::default();
+    let done = embed_all(shared, (call, priced), items, most, &mut paid).await;
+    let Paid { sum, receipts } = paid;
+    shared
+        .ledger(move |ledger| ledger.close_call(call, sum, receipts))
+        .await?;
+    if done.is_err() {
+        Metrics::count(&shared.metrics.failed);
+    }
+    done
+}
+
+/// Asks for as many as one request may have, and then for the rest, until one after the other has all. What
+/// is there is kept where a provider fails: the next one is asked for the rest alone.
+async fn embed_all(
+    shared: &Shared,
+    (call, mut priced): (u64, Priced),
     items: &[Vec<u32>],
     mut most: u128,
+    paid: &mut Paid,
 ) -> Result<Vec<Vec<f32>>, ApiError> {
-    let (mut avoid, mut spent, mut receipts) = (Vec::new(), 0u128, Vec::new());
-    let mut untaken = 0usize;
-    let done = loop {
-        let asked = timeout(
-            shared.settings.token_time,
-            shared.upstream.embed(&priced.model, items, most, &avoid),
-        )
-        .await;
+    let mut vectors: Vec<Vec<f32>> = Vec::with_capacity(items.len());
+    let (mut avoid, mut untaken) = (Vec::new(), 0usize);
+    while let Some(rest) = items.get(vectors.len()..).filter(|rest| !rest.is_empty()) {
+        priced.units = u32::try_from(rest.len()).unwrap_or(u32::MAX);
+        let ask = EmbeddingAsk {
+            call,
+            model: &priced.model,
+            items: rest,
+            price_max: most,
+        };
+        let asked = timeout(shared.settings.token_time, shared.upstream.embed(&ask, &avoid)).await;
         let more = match asked {
             Err(_) => {
                 // It may hold a voucher for all of it.
-                spent = spent.saturating_add(most);
-                let error = ApiError::new(StatusCode::GATEWAY_TIMEOUT, "timeout", "the provider is too slow");
-                break Err(error);
+                paid.add_all(Vec::new(), most);
+                let told = "the provider is too slow";
+                return Err(ApiError::new(StatusCode::GATEWAY_TIMEOUT, "timeout", told));
             }
             Ok(Ok(done)) => {
-                receipts = done.receipts;
-                spent = spent.saturating_add(done.spent);
-                if done.vectors.len() == items.len() {
-                    break Ok(done.vectors);
-                }
-                let told = "the provider gave another number of vectors than was asked for";
-                break Err(ApiError::new(StatusCode::BAD_GATEWAY, "wrong_shape", told));
+                paid.add_all(done.receipts, done.spent);
+                let left = rest.len().checked_sub(done.vectors.len());
+                let Some(left) = left.filter(|left| *left < rest.len()) else {
+                    let told = "the provider gave another number of vectors than was asked for";
+                    return Err(ApiError::new(StatusCode::BAD_GATEWAY, "wrong_shape", told));
+                };
+                vectors.extend(done.vectors);
+                untaken = 0;
+                // Each of them may cost as much as each before.
+                let each = most.checked_div(priced.units.into()).unwrap_or_default();
+                most = each.saturating_mul(u128::try_from(left).unwrap_or(u128::MAX));
+                continue;
             }
             Ok(Err(UpstreamError::Failed {
                 provider,
-                spent: lost,
                 why,
+                spent,
+                receipts,
             })) => {
                 tracing::warn!(call, provider, why, "a provider failed");
-                spent = spent.saturating_add(lost);
+                paid.add_all(receipts, spent);
                 avoid.push(provider.clone());
                 if avoid.len() >= ATTEMPTS_MAX {
                     let error = UpstreamError::Failed {
                         provider,
                         why,
-                        spent: lost,
+                        spent,
+                        receipts: Vec::new(),
                     };
-                    break Err(error.into());
+                    return Err(error.into());
                 }
                 Metrics::count(&shared.metrics.retried);
                 // Whoever answers instead may be dearer.
@@ -124,24 +155,15 @@ async fn embed_and_close(
             }
             Ok(Err(error)) => {
                 let before = most;
-                match priced.raised(shared, &avoid, (before, &mut untaken)) {
-                    Some(raised) => most = raised,
-                    None => break Err(error.into()),
-                }
+                most = priced
+                    .raised(shared, &avoid, (before, &mut untaken))
+                    .ok_or(error)?;
                 most.saturating_sub(before)
             }
         };
-        if let Err(error) = shared.ledger(move |ledger| ledger.reserve_more(call, more)).await {
-            break Err(error);
-        }
-    };
-    let prices = receipts.iter().map(|receipt: &Receipt| receipt.price);
-    let spent = prices.fold(spent, u128::saturating_add);
-    shared
-        .ledger(move |ledger| ledger.close_call(call, spent, receipts))
-        .await?;
-    if done.is_err() {
-        Metrics::count(&shared.metrics.failed);
+        shared
+            .ledger(move |ledger| ledger.reserve_more(call, more))
+            .await?;
     }
-    done
+    Ok(vectors)
 }

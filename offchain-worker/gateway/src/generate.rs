@@ -93,7 +93,9 @@ async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answe
         generates: true,
         units,
     };
-    let ask = GenerationAsk {
+    let mut ask = GenerationAsk {
+        // It has its number once it is open.
+        call: 0,
         price_max: priced.now(&shared, &[])?,
         model: priced.model.clone(),
         prompt: made.ids,
@@ -108,6 +110,7 @@ async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answe
         match open(&driving, &key, &ask.model, ask.price_max).await {
             Ok(call) => {
                 opened.send(Ok(call)).ok();
+                ask.call = call;
                 let job = Job {
                     call,
                     ask,

@@ -1,9 +1,9 @@
 //! Keys, what they have spent, and the receipts of their calls, on disk; files and batches beside them.
 //!
 //! A call is opened with the most that it may cost before a provider is asked, and closed with what it did
-//! cost. Both are synced. One that is open when the ledger is opened was interrupted: its reservation is
-//! counted as spent, since vouchers for all of it may be signed. Tasks of batches go on instead: the chain
-//! says what became of them.
+//! cost. Both are synced. One that is open when a gateway starts was interrupted: what was signed for it
+//! counts as spent, which stands in the journal of channels by the call's number, and its whole reservation
+//! where that is not there. Tasks of batches go on instead: the chain says what became of them.
 
 pub(crate) mod amount;
 mod batches;
@@ -19,7 +19,10 @@ use redb::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{proof::Proof, upstream::Receipt};
+use crate::{
+    proof::Proof,
+    upstream::{Receipt, SignedFor},
+};
 pub(crate) use batches::{Begun, TaskEnd};
 use batches::{OPEN_MAX, OPEN_OF_KEY_MAX};
 pub(crate) use files::{FileRecord, NewFile, Page, Purpose};
@@ -46,9 +49,10 @@ const CACHE_BYTES: usize = 16 << 20;
 pub enum CallState {
     /// It is being answered.
     Open,
-    /// It has ended, and its receipts are all that it cost.
+    /// It has ended. It has cost what its receipts say, and what was signed for answers that broke off
+    /// without one.
     Closed,
-    /// The gateway died meanwhile.
+    /// The gateway died meanwhile. It has cost what was signed for it by then.
     Interrupted,
 }
 
@@ -61,6 +65,9 @@ pub struct Call {
     pub model: String,
     /// How far it is.
     pub state: CallState,
+    /// What is signed for it is found by its number.
+    #[serde(default)]
+    pub is_journalled: bool,
     /// Most that it may cost.
     #[serde(with = "amount")]
     pub reserved: u128,
@@ -156,7 +163,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Opens it, and counts the calls that were open as spent.
+    /// Opens it. Calls that are open there were interrupted, and stay open until they are
+    /// [settled](Self::settle_interrupted).
     ///
     /// # Errors
     /// [`LedgerError`].
@@ -171,19 +179,31 @@ impl Ledger {
             files::make(write)?;
             batches::make(write)
         })?;
-        ledger.write(|all| {
-            let open: Result<Vec<u64>, _> = all
-                .open
-                .iter()?
-                .map(|row| row.map(|(call, _)| call.value()))
-                .collect();
-            for number in open? {
-                let call = all.call(number)?;
-                all.close(number, CallState::Interrupted, call.reserved, call.receipts)?;
-            }
-            Ok(())
-        })?;
         Ok(ledger)
+    }
+
+    /// Closes all calls that are open, before any is opened: what was signed for each of them, by its number.
+    /// Nothing was for one that is not among them. Without that, and of a call of an earlier version, all
+    /// that was reserved counts as spent. Returns how many there were.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn settle_interrupted(&self, signed: Option<BTreeMap<u64, SignedFor>>) -> Result<usize, LedgerError> {
+        let is_known = signed.is_some();
+        let mut signed = signed.unwrap_or_default();
+        self.write(|all| {
+            let open = all.open.iter()?.map(|row| row.map(|(call, _)| call.value()));
+            let open: Vec<u64> = open.collect::<Result<_, _>>()?;
+            for number in &open {
+                let call = all.call(*number)?;
+                let SignedFor { receipts, mut spent } = signed.remove(number).unwrap_or_default();
+                if !is_known || !call.is_journalled {
+                    spent = call.reserved;
+                }
+                all.close(*number, CallState::Interrupted, spent, receipts)?;
+            }
+            Ok(open.len())
+        })
     }
 
     /// A new key, and its secret, which is not kept.
@@ -278,6 +298,7 @@ impl Ledger {
                 key: key.into(),
                 model: model.into(),
                 state: CallState::Open,
+                is_journalled: true,
                 reserved: most,
                 spent: 0,
                 receipts: Vec::new(),

@@ -32,6 +32,6 @@ pub use runner::{
 };
 pub use text::{ModelText, Tokenized};
 pub use upstream::{
-    Beside, Embedded, Finish, Generating, GenerationAsk, NoProviders, Offered, Receipt, Step, Upstream,
-    UpstreamError, Verdict,
+    Beside, Embedded, EmbeddingAsk, Finish, Generating, GenerationAsk, NoProviders, Offered, Receipt,
+    SignedFor, Step, Upstream, UpstreamError, Verdict,
 };

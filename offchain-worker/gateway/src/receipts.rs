@@ -16,7 +16,7 @@ use crate::{
     ledger::{Call, CallState, Key, LedgerError},
     proof::{NoProof, Proof},
     runner::TaskReceipt,
-    upstream::{Receipt, Verdict},
+    upstream::{Finish, Receipt, Verdict},
 };
 
 /// Receipts of a call that are asked about at once. It may have some hundred: of a race, of several attempts,
@@ -48,7 +48,8 @@ pub(crate) struct CallDetail {
     reserved: String,
     /// What it did cost, in plancks, as a decimal number.
     spent: String,
-    /// The worst of its receipts; nothing where it has none.
+    /// The worst of the receipts that its answer is made of, or `wrong` if any of its receipts is; nothing
+    /// where it has none.
     verdict: Option<Verdict>,
     /// What providers have signed, in the order in which they were asked: of several, only the last has
     /// answered to the end.
@@ -286,6 +287,14 @@ async fn of_call(shared: &Shared, id: String, call: Call) -> CallDetail {
         .buffered(ASKED_AT_ONCE)
         .collect()
         .await;
+    let last = receipts.len().checked_sub(1);
+    // Whoever answers in place of others says all of it. One that a stop string ends was cancelled, and is
+    // the last.
+    let made_of = receipts.iter().enumerate().filter(|(place, signed)| {
+        let is_whole = matches!(signed.receipt.finish, Finish::Stop | Finish::Length);
+        is_whole || Some(*place) == last || signed.verdict == Verdict::Wrong
+    });
+    let verdict = Verdict::worst(made_of.map(|(_, signed)| signed.verdict));
     CallDetail {
         object: CallWord::Word,
         id,
@@ -293,7 +302,7 @@ async fn of_call(shared: &Shared, id: String, call: Call) -> CallDetail {
         state: call.state,
         reserved: call.reserved.to_string(),
         spent: call.spent.to_string(),
-        verdict: Verdict::worst(receipts.iter().map(|signed| signed.verdict)),
+        verdict,
         receipts,
     }
 }

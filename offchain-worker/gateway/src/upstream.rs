@@ -23,6 +23,8 @@ pub struct Offered {
 /// What is to be continued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GenerationAsk {
+    /// The call that it is for: what is signed for it is kept under this number.
+    pub call: u64,
     /// The model's name.
     pub model: String,
     /// Ids of the prompt.
@@ -30,6 +32,19 @@ pub struct GenerationAsk {
     /// How it is continued. The model's own stop ids always end it.
     pub settings: Settings,
     /// Most that it may cost.
+    pub price_max: u128,
+}
+
+/// Items to embed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmbeddingAsk<'a> {
+    /// The call that they are for: what is signed for it is kept under this number.
+    pub call: u64,
+    /// The model's name.
+    pub model: &'a str,
+    /// Ids of each.
+    pub items: &'a [Vec<u32>],
+    /// Most that all of them may cost.
     pub price_max: u128,
 }
 
@@ -43,6 +58,8 @@ pub enum Finish {
     Length,
     /// It was cancelled.
     Cancelled,
+    /// Its provider broke it off.
+    Cut,
 }
 
 /// What a provider has signed, as far as users need it.
@@ -83,6 +100,8 @@ pub enum Verdict {
     Challengeable,
     /// It stands.
     Final,
+    /// Its channel has ended, and its provider has never shown it in a batch that is final.
+    Unproven,
     /// It was shown to be wrong.
     Wrong,
 }
@@ -94,6 +113,7 @@ impl Verdict {
             Self::Unbatched => "unbatched",
             Self::Challengeable => "challengeable",
             Self::Final => "final",
+            Self::Unproven => "unproven",
             Self::Wrong => "wrong",
         }
     }
@@ -104,7 +124,8 @@ impl Verdict {
             Self::Final => 0,
             Self::Challengeable => 1,
             Self::Unbatched => 2,
-            Self::Wrong => 3,
+            Self::Unproven => 3,
+            Self::Wrong => 4,
         })
     }
 }
@@ -118,14 +139,23 @@ pub enum Step {
     Done(Receipt),
 }
 
-/// Vectors, in the order of the items.
+/// Vectors of the first items, as many as one request may have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embedded {
-    /// One for each item.
+    /// One for each of them, in their order.
     pub vectors: Vec<Vec<f32>>,
-    /// What was signed for them: several, where there are more items than one request may have.
+    /// What was signed for them: several, where others have confirmed them.
     pub receipts: Vec<Receipt>,
     /// What others may have been paid who have signed no receipt for it by now, in plancks.
+    pub spent: u128,
+}
+
+/// What was signed for a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SignedFor {
+    /// What providers have signed of it: of an answer that broke off what they had said last.
+    pub receipts: Vec<Receipt>,
+    /// What it has cost, or may have, in plancks, whatever of it has a receipt.
     pub spent: u128,
 }
 
@@ -145,8 +175,10 @@ pub enum UpstreamError {
         provider: String,
         /// What happened.
         why: String,
-        /// What it is owed, or may have been signed, in plancks.
+        /// What it is owed, or may have been signed, without a receipt, in plancks.
         spent: u128,
+        /// What was signed all the same.
+        receipts: Vec<Receipt>,
     },
     /// No channel has the money for it, and there is no more for one.
     #[error("the gateway's channels have too little money for this: its operator has to raise their budget")]
@@ -228,17 +260,12 @@ pub trait Upstream: Send + Sync {
         avoid: &[String],
     ) -> Result<Box<dyn Generating>, UpstreamError>;
 
-    /// Embeds items of ids for `price_max` at most, by none of the providers in `avoid`.
+    /// Embeds the first of some items, as many as one request may have, by none of the providers in `avoid`.
+    /// Each of them costs its part of what all may cost at most.
     ///
     /// # Errors
     /// [`UpstreamError`].
-    async fn embed(
-        &self,
-        model: &str,
-        items: &[Vec<u32>],
-        price_max: u128,
-        avoid: &[String],
-    ) -> Result<Embedded, UpstreamError>;
+    async fn embed(&self, ask: &EmbeddingAsk<'_>, avoid: &[String]) -> Result<Embedded, UpstreamError>;
 
     /// What has become of a receipt.
     async fn verdict(&self, receipt: &Receipt) -> Verdict;
@@ -268,7 +295,7 @@ impl Upstream for NoProviders {
         Err(UpstreamError::NoProvider)
     }
 
-    async fn embed(&self, _: &str, _: &[Vec<u32>], _: u128, _: &[String]) -> Result<Embedded, UpstreamError> {
+    async fn embed(&self, _: &EmbeddingAsk<'_>, _: &[String]) -> Result<Embedded, UpstreamError> {
         Err(UpstreamError::NoProvider)
     }
 

@@ -19,7 +19,10 @@ use common::{
     sent,
 };
 use serde_json::{Value, json};
-use surety_gateway::{KeyTerms, Ledger, NoProviders, Upstream};
+use surety_gateway::{
+    Finish::{self, Cut, Stop},
+    KeyTerms, Ledger, NoProviders, Upstream, Verdict,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -106,6 +109,66 @@ async fn a_stream_has_whole_characters_its_ids_and_its_usage_although_a_provider
     assert_eq!(
         (&told["state"], &told["receipts"][0]["verdict"]),
         (&json!("closed"), &json!("challengeable"))
+    );
+    // Also what the first one has signed, who has not answered to the end.
+    let signed = told["receipts"].as_array().unwrap().iter();
+    let signed: Vec<_> = signed
+        .map(|one| one["receipt"]["finish"].as_str().unwrap())
+        .collect();
+    assert_eq!(signed, ["cut", "stop"]);
+    assert_eq!(told["spent"], key.spent.to_string());
+}
+
+#[tokio::test]
+async fn an_answer_is_as_good_as_what_it_is_made_of_unless_something_is_wrong() {
+    for (of_cut, expected) in [(Verdict::Unproven, "challengeable"), (Verdict::Wrong, "wrong")] {
+        let home = tempfile::tempdir().unwrap();
+        let providers = Arc::new(Providers {
+            fails_after: Some(3),
+            of_cut: Some(of_cut),
+            ..Providers::default()
+        });
+        let (address, _) = served(providers, home.path(), Some(TERMS)).await;
+        let (status, _, body) = chat(address, json!({})).await;
+        assert_eq!(status, 200, "{body}");
+        let answer: Value = serde_json::from_str(&body).unwrap();
+        let id = answer["surety"]["receipt"].as_str().unwrap();
+        let (_, _, told) = asked(address, &format!("GET /v1/receipts/{id}"), "x", "").await;
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["receipts"][0]["verdict"], json!(of_cut));
+        assert_eq!(told["verdict"], expected);
+    }
+}
+
+#[tokio::test]
+async fn of_vectors_the_next_provider_computes_those_alone_that_are_not_there() {
+    let home = tempfile::tempdir().unwrap();
+    let providers = Arc::new(Providers {
+        at_once: Some(2),
+        fails_after: Some(4),
+        ..Providers::default()
+    });
+    let (address, ledger) = served(providers.clone(), home.path(), Some(TERMS)).await;
+    let texts: Vec<String> = (1..=7).map(|length| "x".repeat(length)).collect();
+    let body = json!({"model": "embedder", "input": texts}).to_string();
+    let (status, _, told) = asked(address, "POST /v1/embeddings", "x", &body).await;
+    assert_eq!(status, 200, "{told}");
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let data = told["data"].as_array().unwrap();
+    let first: Vec<f64> = data
+        .iter()
+        .map(|one| one["embedding"][0].as_f64().unwrap())
+        .collect();
+    assert_eq!(first, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+    assert_eq!(*providers.wanted.lock().unwrap(), [7, 5, 3, 3, 1]);
+    // Two parts of one, what it has signed and may have been paid for a third, and two parts of the next.
+    let call = ledger.call(0).unwrap();
+    let finishes: Vec<Finish> = call.receipts.iter().map(|receipt| receipt.finish).collect();
+    assert_eq!(finishes, [Stop, Stop, Cut, Stop, Stop]);
+    let signed: u128 = call.receipts.iter().map(|receipt| receipt.price).sum();
+    assert_eq!(
+        (call.spent, ledger.keys().unwrap()[0].spent),
+        (signed + 1, signed + 1)
     );
 }
 

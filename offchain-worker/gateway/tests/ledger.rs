@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use surety_gateway::{KeyTerms, Ledger};
+use std::collections::BTreeMap;
+
+use surety_gateway::{CallState, Finish, KeyTerms, Ledger, Receipt, SignedFor};
 
 const TERMS: KeyTerms = KeyTerms {
     cap: 10_000,
@@ -29,9 +31,8 @@ fn dies_with_an_open_call() {
         .unwrap();
 }
 
-#[test]
-fn killed_it_forgets_nothing_that_was_spent_and_keeps_nothing_reserved() {
-    let home = tempfile::tempdir().unwrap();
+/// The ledger of a process that was killed.
+fn killed(home: &tempfile::TempDir) -> Ledger {
     let path = home.path().join("ledger");
     let status = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "dies_with_an_open_call"])
@@ -39,14 +40,66 @@ fn killed_it_forgets_nothing_that_was_spent_and_keeps_nothing_reserved() {
         .status()
         .unwrap();
     assert_eq!(status.code(), None, "it was not killed");
-    let ledger = Ledger::open(&path).unwrap();
+    Ledger::open(&path).unwrap()
+}
+
+fn spent_and_reserved(ledger: &Ledger) -> (u128, u128) {
     let key = ledger.keys().unwrap().remove(0);
-    assert_eq!((key.spent, key.reserved), (110, 0));
+    (key.spent, key.reserved)
+}
+
+#[test]
+fn killed_it_forgets_nothing_that_was_spent_and_keeps_nothing_reserved() {
+    let home = tempfile::tempdir().unwrap();
+    let ledger = killed(&home);
+    // Whoever looks at keys meanwhile settles nothing.
+    assert_eq!(spent_and_reserved(&ledger), (40, 70));
+    assert_eq!(ledger.call(1).unwrap().state, CallState::Open);
+    // Nobody knows what was signed.
+    assert_eq!(ledger.settle_interrupted(None).unwrap(), 1);
+    assert_eq!(spent_and_reserved(&ledger), (110, 0));
     assert_eq!(ledger.call(0).unwrap().spent, 40);
-    assert_eq!(
-        ledger.call(1).unwrap().state,
-        surety_gateway::CallState::Interrupted
-    );
+    assert_eq!(ledger.call(1).unwrap().state, CallState::Interrupted);
+    // Once.
+    assert_eq!(ledger.settle_interrupted(Some(BTreeMap::new())).unwrap(), 0);
+    assert_eq!(spent_and_reserved(&ledger), (110, 0));
+}
+
+#[test]
+fn killed_it_counts_what_was_signed_for_a_call_and_keeps_its_receipts() {
+    let receipt = Receipt {
+        provider: "provider".into(),
+        channel: 1,
+        nonce: 2,
+        output_hash: "aa".into(),
+        trace_root: "bb".into(),
+        units: 9,
+        price: 9,
+        finish: Finish::Cut,
+        signed: b"signed".to_vec(),
+    };
+    let receipts = vec![receipt];
+    let signed = |spent| SignedFor {
+        receipts: receipts.clone(),
+        spent,
+    };
+    for (signed_for, spent) in [
+        // The first call was settled before.
+        (BTreeMap::from([(0, signed(40)), (1, signed(25))]), 25),
+        (BTreeMap::new(), 0),
+        // No more than was reserved for it.
+        (BTreeMap::from([(1, signed(71))]), 70),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let ledger = killed(&home);
+        let has_receipts = signed_for.contains_key(&1);
+        ledger.settle_interrupted(Some(signed_for)).unwrap();
+        assert_eq!(spent_and_reserved(&ledger), (40 + spent, 0));
+        let call = ledger.call(1).unwrap();
+        assert_eq!((call.state, call.spent), (CallState::Interrupted, spent));
+        assert_eq!(call.receipts == receipts, has_receipts);
+        assert!(ledger.call(0).unwrap().receipts.is_empty());
+    }
 }
 
 #[test]

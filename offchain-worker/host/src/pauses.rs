@@ -6,7 +6,10 @@
 
 use std::{
     ops::ControlFlow,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -60,8 +63,8 @@ pub struct Pauses {
     spare: Arc<Mutex<Spare>>,
     /// Until when each lasts, held by it alone: one that ends, or does not come about, ends no other.
     lasting: Arc<Mutex<Vec<Weak<Instant>>>>,
-    /// Whether pauses are for what runs on the processor: there is no device.
-    on_processor: bool,
+    /// Whether tokens over channels have to stand aside: they are chosen where pauses are for.
+    tokens: Arc<AtomicBool>,
 }
 
 /// While it is there, engines compute nothing but what a clock runs against.
@@ -83,7 +86,8 @@ impl Pauses {
             others: Arc::default(),
             spare: Arc::new(Mutex::new(Spare::Unknown)),
             lasting: Arc::default(),
-            on_processor: pool.devices().is_empty(),
+            // Without a device pauses are for what runs on the processor.
+            tokens: Arc::new(AtomicBool::new(pool.devices().is_empty())),
         }
     }
 
@@ -92,6 +96,11 @@ impl Pauses {
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         others.retain(|other| other.strong_count() > 0);
         others.push(Arc::downgrade(pool));
+    }
+
+    /// Tokens over channels are chosen on the devices.
+    pub fn tokens_on_devices(&self) {
+        self.tokens.store(true, Ordering::Relaxed);
     }
 
     /// Whether engines stand aside, or are asked to.
@@ -103,12 +112,12 @@ impl Pauses {
     }
 
     /// Whether a pause lasts that what is asked for now over channels would have to wait for, or would take
-    /// time from. Vectors wait for the end of any. Tokens wait for none: the processor makes them, so that
-    /// they are in the way of what runs there, and of nothing on a device.
+    /// time from. Vectors wait for the end of any. Tokens wait for none: they are in the way of what runs
+    /// where they are chosen, the processor unless a device does that, and of nothing elsewhere.
     pub fn concerns(&self, operation: Operation) -> bool {
         let is_concerned = match operation {
             Operation::Embed => true,
-            Operation::Generate => self.on_processor,
+            Operation::Generate => self.tokens.load(Ordering::Relaxed),
         };
         is_concerned && self.lasts()
     }

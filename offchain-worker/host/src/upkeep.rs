@@ -113,8 +113,11 @@ async fn tell_money(tools: &Tools, events: &mpsc::Sender<Event>) -> Result<Balan
     let kept = *tools.kept.channels.borrow();
     let free = kept.map_or(0, |kept| all.saturating_sub(kept));
     event(Ok(Event::Money { free }), events).await?;
-    for (name, funds) in [("stash", of_stash), ("agent", of_agent.unwrap_or(of_stash))] {
-        tools.vitals.metrics.funds(name, funds.free, funds.held);
+    // Of an account that is both it is told once: whoever adds them up has what there is.
+    for (name, funds) in [("stash", Some(of_stash)), ("agent", of_agent)] {
+        if let Some(funds) = funds {
+            tools.vitals.metrics.funds(name, funds.free, funds.held);
+        }
     }
     Ok(free)
 }

@@ -16,7 +16,7 @@ use surety_network::CallStream;
 use surety_types::multiaddr::Endpoint;
 use tokio::{
     sync::oneshot,
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use crate::{
@@ -26,9 +26,43 @@ use crate::{
     upstream::accounts,
 };
 
-/// How often one provider is asked the same, with another number, sum, price or chunk each time: as often as
-/// it takes until what a payee misses is written off, and once more.
+/// How often one provider is asked the same, with another number, sum, price or chunk each time; once more
+/// where something was written off for the last of them.
 const TRIES: usize = 4;
+
+/// So often in a row a payee misses something before that was on its way once is taken to be heard.
+const MISSES: u32 = 2;
+
+/// What a provider misses that is asked the same again and again.
+#[derive(Clone, Copy, Default)]
+struct Missing {
+    /// The sum that it has named first.
+    sum: u128,
+    /// How often in a row.
+    times: u32,
+}
+
+impl Missing {
+    /// It has refused once more.
+    fn hear(&mut self, why: &Untaken) {
+        *self = match why {
+            Untaken::Refused {
+                why: Refusal::Unpaid { sum },
+                written_off: 0,
+                ..
+            } => Self {
+                sum: if self.times == 0 { *sum } else { self.sum },
+                times: self.times.saturating_add(1),
+            },
+            _ => Self::default(),
+        };
+    }
+
+    /// What it has missed, once that is to be waited for no longer.
+    fn is_late(self) -> Option<u128> {
+        (self.times >= MISSES).then_some(self.sum)
+    }
+}
 
 /// A request, but for what a unit costs at whoever takes it.
 #[derive(Clone)]
@@ -184,7 +218,14 @@ impl Shared {
         // What it was written off for this request, in plancks: no more than once.
         let mut written_off = 0u128;
         let mut failure = Failure::Next;
-        for tries in 1..=TRIES {
+        let (mut missing, mut tries) = (Missing::default(), 0usize);
+        loop {
+            tries = tries.saturating_add(1);
+            let late = missing.is_late();
+            if late.is_some() {
+                // What was on its way when it has said so first is heard by then.
+                sleep(self.config.patience.again).await;
+            }
             let price = asked.need.price(asked.wanted.request.unit_price);
             let way = match first.take() {
                 Some(way) => Ok(way),
@@ -195,10 +236,12 @@ impl Shared {
                 break;
             };
             let handle = way.handle.clone();
-            let why = match self.ask_once(&asked, way, stream, price).await? {
+            let why = match self.ask_once((&asked, late), way, stream, price).await? {
                 Ok(call) => return Ok(call),
                 Err(why) => why,
             };
+            missing.hear(&why);
+            let mut has_more_tries = tries < TRIES;
             if let Untaken::Refused {
                 why,
                 written_off: more @ 1..,
@@ -212,11 +255,14 @@ impl Shared {
                     handle.give_up(why.to_string());
                     break;
                 }
+                has_more_tries = true;
             }
             match self.goes_on(&handle, &mut asked, why)? {
-                // It may have been others' vouchers on their way each time: that it has places is no lie.
-                Next::Again if tries == TRIES => self.refused(&provider, false),
-                Next::Again => {}
+                Next::Again if has_more_tries => {}
+                Next::Again => {
+                    self.takes_nothing(&handle, &asked.need);
+                    break;
+                }
                 Next::No => break,
                 Next::Dearer => {
                     failure = Failure::Dearer;
@@ -231,10 +277,24 @@ impl Shared {
         Err(failure)
     }
 
-    /// Has a channel's task ask, and waits until the request is taken or not.
+    /// A provider was asked the same again and again, and each time there was something else to be known.
+    /// Once that may be what others' connections carry; who takes nothing but that is given up.
+    fn takes_nothing(&self, handle: &Handle, need: &Need) {
+        let provider = &handle.payee;
+        self.refused(provider, self.market().says_free(provider, need));
+        let has_answered = handle.status().settled > 0;
+        let record = self.known.of(provider).record;
+        if record.is_hopeless(has_answered, self.known.now_ms()) {
+            handle.give_up("its provider has something else to say to each request, and takes none".into());
+            self.wanted.notify_one();
+        }
+    }
+
+    /// Has a channel's task ask, and waits until the request is taken or not. What its provider has missed
+    /// before is no longer waited for where that is said.
     async fn ask_once(
         &self,
-        asked: &Asked,
+        (asked, missed): (&Asked, Option<u128>),
         way: Way,
         stream: CallStream,
         price: u128,
@@ -246,6 +306,7 @@ impl Shared {
         let asking = Asking {
             call: id,
             wanted: asked.wanted.clone(),
+            missed,
             stream,
             taken,
             pieces,
@@ -358,5 +419,6 @@ pub(crate) fn lost(provider: &AccountId, why: &str, spent: u128) -> UpstreamErro
         provider: named(provider),
         why: why.to_owned(),
         spent,
+        receipts: Vec::new(),
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     AccountId,
     ask::{Asked, Failure, lost},
     market::{Shared, Way, named},
+    race::paid,
     run::Run,
 };
 
@@ -128,10 +129,11 @@ impl Confirmations {
                     }
                     outcome.receipts.push(confirmed.receipt);
                 }
-                Ok(Err(UpstreamError::Failed { spent, .. })) => {
+                Ok(Err(error)) => {
+                    let (receipts, spent) = paid(error);
+                    outcome.receipts.extend(receipts);
                     outcome.spent = outcome.spent.saturating_add(spent);
                 }
-                Ok(Err(_)) => {}
                 Err(error) => tracing::error!(%error, "who confirms an answer is lost"),
             }
         }

@@ -28,6 +28,7 @@ mod race;
 mod read;
 mod record;
 mod run;
+mod signed;
 mod upstream;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use surety_chain_client::ChainError;
 use tokio::task::JoinHandle;
 
 pub use config::{Config, Patience, Sold, Spending};
+pub use signed::signed_for;
 pub use sp_core::crypto::AccountId32 as AccountId;
 pub use surety_channels::Region;
 

@@ -66,11 +66,11 @@ impl Shared {
             return false;
         }
         let record = self.known.of(provider).record;
-        if has_answered || record.latency_ms().is_some() {
-            return true;
+        if record.is_hopeless(has_answered, self.known.now_ms()) {
+            return false;
         }
         let is_half = !is_any || locked.saturating_add(deposit) <= spending.budget / 2;
-        is_half && !record.is_hopeless(false, self.known.now_ms())
+        has_answered || record.latency_ms().is_some() || is_half
     }
 
     /// Somebody waits for a channel to a provider. False where there is no room for it: then one whose

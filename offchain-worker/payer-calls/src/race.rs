@@ -132,12 +132,9 @@ impl Race {
     }
 
     /// One is out of it.
-    fn fails(&mut self, mut error: UpstreamError) {
-        let before = self.failed.take().map_or(0, |error| spent(&error));
-        if let UpstreamError::Failed { spent, .. } = &mut error {
-            *spent = spent.saturating_add(before);
-        }
-        self.failed = Some(error);
+    fn fails(&mut self, error: UpstreamError) {
+        let (receipts, spent) = self.failed.take().map(paid).unwrap_or_default();
+        self.failed = Some(with(error, receipts, spent));
     }
 
     /// Once one has said something, or nobody is left.
@@ -157,8 +154,10 @@ impl Race {
                 Ok(Piece::Bytes(bytes)) => return Poll::Ready(Ok((run, bytes))),
                 // It has ended before it has said anything.
                 Ok(Piece::End { signed, paid }) => {
-                    let error = run.whole(&signed, paid).err();
-                    self.fails(error.unwrap_or_else(|| lost(run.provider(), "it has said nothing", paid)));
+                    let receipt = run.whole(&signed, paid);
+                    let nothing =
+                        |receipt| with(lost(run.provider(), "it has said nothing", 0), vec![receipt], 0);
+                    self.fails(receipt.map_or_else(|error| error, nothing));
                 }
                 Err(error) => self.fails(error),
             }
@@ -172,8 +171,9 @@ impl Race {
     /// Cancels all but the winner at once.
     fn cancel_others(&mut self) {
         // They are out of it, and were paid all the same.
-        let before = self.failed.take().map_or(0, |error| spent(&error));
-        self.beside.spend(before);
+        if let Some(error) = self.failed.take() {
+            add(&self.beside, error);
+        }
         for run in mem::take(&mut self.runs) {
             self.losers.spawn(async move { vec![lose(run).await] });
         }
@@ -188,7 +188,7 @@ impl Race {
             while let Some(asked) = asking.join_next().await {
                 match asked {
                     Ok(Ok(call)) => drop(losing.spawn(lose(Run::new(shared.clone(), call)))),
-                    Ok(Err(Failure::Lost(error))) => beside.spend(spent(&error)),
+                    Ok(Err(Failure::Lost(error))) => add(&beside, error),
                     Ok(Err(Failure::Next | Failure::Dearer)) | Err(_) => {}
                 }
             }
@@ -227,7 +227,7 @@ impl Race {
             }
             Err(error) => {
                 self.owed = self.owed.saturating_sub(spent(&error));
-                self.beside.spend(spent(&error));
+                add(&self.beside, error);
             }
         }
         let winner = self.winner.as_ref().map(Run::provider);
@@ -248,8 +248,12 @@ impl Race {
         let why = format!("{} has signed another answer to the same", named(&other));
         // It is kept, as the other one is.
         self.beside.add(receipt);
-        let spent = 0;
-        Err(UpstreamError::Failed { provider, why, spent })
+        Err(UpstreamError::Failed {
+            provider,
+            why,
+            spent: 0,
+            receipts: Vec::new(),
+        })
     }
 }
 
@@ -280,15 +284,44 @@ fn nobody() -> UpstreamError {
         provider: "nobody".into(),
         why: "none has answered".into(),
         spent: 0,
+        receipts: Vec::new(),
     }
 }
 
-/// What may have been paid, in plancks.
-pub(crate) const fn spent(error: &UpstreamError) -> u128 {
+/// What may have been paid with and without receipts, in plancks.
+fn spent(error: &UpstreamError) -> u128 {
     match error {
-        UpstreamError::Failed { spent, .. } => *spent,
+        UpstreamError::Failed { spent, receipts, .. } => {
+            let prices = receipts.iter().map(|receipt| receipt.price);
+            prices.fold(*spent, u128::saturating_add)
+        }
         _ => 0,
     }
+}
+
+/// What was signed, and what may have been paid beside that, in plancks.
+pub(crate) fn paid(error: UpstreamError) -> (Vec<Receipt>, u128) {
+    match error {
+        UpstreamError::Failed { spent, receipts, .. } => (receipts, spent),
+        _ => (Vec::new(), 0),
+    }
+}
+
+/// The same, of what others were paid.
+fn add(beside: &Beside, error: UpstreamError) {
+    let (receipts, spent) = paid(error);
+    receipts.into_iter().for_each(|receipt| beside.add(receipt));
+    beside.spend(spent);
+}
+
+/// What others have signed, and may have been paid beside that, counts, too.
+pub(crate) fn with(mut error: UpstreamError, mut others: Vec<Receipt>, more: u128) -> UpstreamError {
+    if let UpstreamError::Failed { spent, receipts, .. } = &mut error {
+        *spent = spent.saturating_add(more);
+        others.append(receipts);
+        *receipts = others;
+    }
+    error
 }
 
 #[async_trait]

@@ -14,9 +14,11 @@ const REFUSAL: u32 = 400;
 pub(crate) const FAILURES_MAX: u32 = 16 * FAILURE;
 
 /// Whoever has failed so often, and has not answered between, gives its channel's place to others, and gets
-/// none back for a day: that is how long a channel takes to end. Who has never answered does so at once.
+/// none back for an hour: it may be this end's network that was down. Who has never answered does so at once,
+/// and for a day: that is how long a channel takes to end.
 const HOPELESS: u32 = 3 * FAILURE;
-const HOPELESS_MS: u64 = 86_400_000;
+const HOPELESS_MS: u64 = 3_600_000;
+const UNKNOWN_HOPELESS_MS: u64 = 86_400_000;
 
 pub(crate) const fn is_failure(failures: u32) -> bool {
     failures >= FAILURE / 2
@@ -56,14 +58,14 @@ impl Record {
         is_failure(self.failures(now_ms))
     }
 
-    /// Whether it has failed within a day, again and again where it `has_answered` at any time, and has
-    /// answered nothing since.
+    /// Whether it has failed within a day, or again and again within an hour where it `has_answered` at any
+    /// time, and has answered nothing since.
     pub fn is_hopeless(&self, has_answered: bool, now_ms: u64) -> bool {
-        let least = match has_answered || self.latency_ms.is_some() {
-            true => HOPELESS,
-            false => FAILURE,
+        let (least, for_ms) = match has_answered || self.latency_ms.is_some() {
+            true => (HOPELESS, HOPELESS_MS),
+            false => (FAILURE, UNKNOWN_HOPELESS_MS),
         };
-        self.in_a_row >= least && now_ms < self.failed_at_ms.saturating_add(HOPELESS_MS)
+        self.in_a_row >= least && now_ms < self.failed_at_ms.saturating_add(for_ms)
     }
 
     /// It has said its first words.
@@ -128,7 +130,10 @@ mod tests {
     fn who_has_never_answered_is_hopeless_at_once_and_who_has_after_three_failures_in_a_row() {
         let mut record = Record::default();
         record.failed(0);
-        assert!(record.is_hopeless(false, HOPELESS_MS - 1) && !record.is_hopeless(false, HOPELESS_MS));
+        assert!(
+            record.is_hopeless(false, UNKNOWN_HOPELESS_MS - 1)
+                && !record.is_hopeless(false, UNKNOWN_HOPELESS_MS)
+        );
         // Over a channel, before this program began; and now.
         assert!(!record.is_hopeless(true, 0));
         record.answered(100);
@@ -136,5 +141,6 @@ mod tests {
         assert!(!record.is_hopeless(false, 0));
         record.failed(0);
         assert!(record.is_hopeless(false, 0) && record.is_hopeless(true, 0));
+        assert!(record.is_hopeless(true, HOPELESS_MS - 1) && !record.is_hopeless(true, HOPELESS_MS));
     }
 }

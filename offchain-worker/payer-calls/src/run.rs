@@ -84,14 +84,7 @@ impl Run {
         loop {
             match self.piece().await? {
                 Piece::Bytes(bytes) => said.extend(bytes),
-                Piece::End { signed, paid } => {
-                    let finish = match signed.statement.end.map(|end| end.how) {
-                        Some(End::Stop) => Finish::Stop,
-                        Some(End::Length) => Finish::Length,
-                        Some(End::Cancelled | End::Cut) | None => Finish::Cancelled,
-                    };
-                    return Ok(receipt(&signed, paid, finish));
-                }
+                Piece::End { signed, paid } => return Ok(receipt(&signed, paid)),
             }
         }
     }
@@ -118,17 +111,23 @@ impl Run {
         signed: &SignedChunkStatement<AccountId>,
         paid: u128,
     ) -> Result<Receipt, UpstreamError> {
-        let finish = match signed.statement.end.map(|end| end.how) {
-            Some(End::Stop) => Finish::Stop,
-            Some(End::Length) => Finish::Length,
+        let receipt = receipt(signed, paid);
+        let why = match receipt.finish {
+            Finish::Stop | Finish::Length => return Ok(receipt),
             // This end's channel has cancelled it, for want of money: its provider has not failed.
-            Some(End::Cancelled) => {
-                let why = "the channel's money has run out";
-                return Err(lost(&self.call.provider, why, paid));
+            Finish::Cancelled => "the channel's money has run out",
+            Finish::Cut => {
+                self.shared.failed(&self.call.provider);
+                "it broke off"
             }
-            Some(End::Cut) | None => return Err(self.lost("it broke off", paid)),
         };
-        Ok(receipt(signed, paid, finish))
+        let is_void = signed.statement.is_void();
+        Err(UpstreamError::Failed {
+            provider: receipt.provider.clone(),
+            why: why.to_owned(),
+            spent: 0,
+            receipts: if is_void { Vec::new() } else { vec![receipt] },
+        })
     }
 }
 
@@ -163,8 +162,16 @@ pub(crate) fn ids(bytes: &[u8]) -> Vec<u32> {
     words.iter().map(|word| u32::from_le_bytes(*word)).collect()
 }
 
-fn receipt(signed: &SignedChunkStatement<AccountId>, paid: u128, finish: Finish) -> Receipt {
+/// What was signed, and what is paid for it, in plancks.
+pub(crate) fn receipt(signed: &SignedChunkStatement<AccountId>, paid: u128) -> Receipt {
     let said = &signed.statement;
+    let finish = match said.end.map(|end| end.how) {
+        Some(End::Stop) => Finish::Stop,
+        Some(End::Length) => Finish::Length,
+        Some(End::Cancelled) => Finish::Cancelled,
+        // Without an end it is the last that was said.
+        Some(End::Cut) | None => Finish::Cut,
+    };
     Receipt {
         provider: named(&said.payee),
         channel: said.channel,

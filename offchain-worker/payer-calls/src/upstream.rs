@@ -7,7 +7,8 @@ use surety_chain_client::{When, parse_address};
 use surety_channel_calls::{CHUNK_BYTES_MAX, Table, call_key, payer::Wanted};
 use surety_channels::Request;
 use surety_gateway::{
-    Embedded, Generating, GenerationAsk, NoProof, Offered, Proof, Receipt, Upstream, UpstreamError, Verdict,
+    Embedded, EmbeddingAsk, Generating, GenerationAsk, NoProof, Offered, Proof, Receipt, Upstream,
+    UpstreamError, Verdict,
 };
 use surety_journal::CallStore;
 use surety_proofs::content_hash;
@@ -20,10 +21,11 @@ use surety_types::{
 use crate::{
     AccountId, Providers, Sold, StartError,
     ask::Asked,
+    channel::Holds,
     confirm::{Confirmations, Outcome, Sample, sample},
     journal,
     market::Need,
-    race::Race,
+    race::{Race, with},
     run::Run,
 };
 
@@ -62,7 +64,7 @@ impl Providers {
     fn asked(
         sold: &Sold,
         operation: Operation,
-        input: Vec<u8>,
+        (call, input): (u64, Vec<u8>),
         (units, chunk_units): (u32, u32),
         price_max: u128,
     ) -> Asked {
@@ -82,6 +84,7 @@ impl Providers {
                 input,
                 chunk_units,
                 facts: sold.facts.clone(),
+                call: Some(call),
             },
             need: Need {
                 model: sold.model,
@@ -93,27 +96,26 @@ impl Providers {
         }
     }
 
-    /// Some items as a request, each for so much at most.
-    fn asked_items(sold: &Sold, items: &[Vec<u32>], price_max: u128) -> Result<Asked, UpstreamError> {
-        let input = encode_items(items, &sold.facts.bounds).map_err(|fault| malformed(&fault))?;
-        let units = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        let most = price_max.saturating_mul(units.into());
-        Ok(Self::asked(sold, Operation::Embed, input, (units, units), most))
+    /// The items as a request.
+    fn asked_items(sold: &Sold, ask: &EmbeddingAsk<'_>) -> Result<Asked, UpstreamError> {
+        let input = encode_items(ask.items, &sold.facts.bounds).map_err(|fault| malformed(&fault))?;
+        let units = u32::try_from(ask.items.len()).unwrap_or(u32::MAX);
+        let (of, units) = ((ask.call, input), (units, units));
+        Ok(Self::asked(sold, Operation::Embed, of, units, ask.price_max))
     }
 
-    /// The vectors of as many items as one request may have, each for so much at most. The first receipt is
-    /// that of whoever has computed all of them.
+    /// The vectors of as many items as one request may have. The first receipt is that of whoever has
+    /// computed all of them.
     async fn embed_some(
         &self,
         sold: &Sold,
-        items: &[Vec<u32>],
-        price_max: u128,
+        ask: &EmbeddingAsk<'_>,
         avoid: &[String],
     ) -> Result<Embedded, UpstreamError> {
-        let asked = Self::asked_items(sold, items, price_max)?;
+        let asked = Self::asked_items(sold, ask)?;
         let call = self.shared.begin(&asked, avoid).await?;
         let mut run = Run::new(self.shared.clone(), call);
-        let confirming = self.confirm(sold, items, price_max, (run.provider(), avoid))?;
+        let confirming = self.confirm(sold, ask, (run.provider(), avoid))?;
         let answer = run.all().await;
         let item_bytes = usize::try_from(sold.facts.item_bytes).unwrap_or(usize::MAX);
         let bytes = answer.as_ref().ok().map(|(bytes, _)| bytes.as_slice());
@@ -123,10 +125,13 @@ impl Providers {
         };
         let fault = confirmed.fault(run.provider());
         let (mut receipts, spent) = (confirmed.receipts, confirmed.spent);
-        let (bytes, receipt) = answer.map_err(|error| with(error, &receipts, spent))?;
+        let (bytes, receipt) = match answer {
+            Ok(whole) => whole,
+            Err(error) => return Err(with(error, receipts, spent)),
+        };
         receipts.insert(0, receipt);
         match fault {
-            Some(error) => Err(with(error, &receipts, spent)),
+            Some(error) => Err(with(error, receipts, spent)),
             None => Ok(Embedded {
                 vectors: vectors(&bytes, sold.facts.item_bytes),
                 receipts,
@@ -140,20 +145,28 @@ impl Providers {
     fn confirm(
         &self,
         sold: &Sold,
-        items: &[Vec<u32>],
-        price_max: u128,
+        ask: &EmbeddingAsk<'_>,
         (provider, avoid): (&AccountId, &[String]),
     ) -> Result<Option<Confirmations>, UpstreamError> {
         let most = self.shared.config.race.saturating_sub(1);
         if most == 0 {
             return Ok(None);
         }
-        let places = sample(items.len());
+        let places = sample(ask.items.len());
         let some: Vec<Vec<u32>> = places
             .iter()
-            .filter_map(|place| items.get(*place).cloned())
+            .filter_map(|place| ask.items.get(*place).cloned())
             .collect();
-        let asked = Self::asked_items(sold, &some, price_max)?;
+        let price_max = part_of(ask, some.len());
+        let items = &some;
+        let asked = Self::asked_items(
+            sold,
+            &EmbeddingAsk {
+                items,
+                price_max,
+                ..*ask
+            },
+        )?;
         let mut refused = accounts(avoid);
         refused.insert(provider.clone());
         let sample = Sample { places, asked };
@@ -170,6 +183,13 @@ pub(crate) fn accounts(names: &[String]) -> BTreeSet<AccountId> {
 fn items_at_once(sold: &Sold) -> u32 {
     let at_once = CHUNK_BYTES_MAX.checked_div(sold.facts.item_bytes);
     at_once.unwrap_or_default().clamp(1, ITEMS_MAX)
+}
+
+/// What so many of the items may cost, in plancks.
+fn part_of(ask: &EmbeddingAsk<'_>, count: usize) -> u128 {
+    let wide = |count: usize| u128::try_from(count).unwrap_or(u128::MAX);
+    let each = ask.price_max.checked_div(wide(ask.items.len()));
+    each.unwrap_or_default().saturating_mul(wide(count))
 }
 
 /// Vectors of numbers of 32 bits, little-endian, one after the other. A payer takes whole ones alone.
@@ -231,7 +251,7 @@ impl Upstream for Providers {
         let asked = Self::asked(
             sold,
             Operation::Generate,
-            input,
+            (ask.call, input),
             (units, CHUNK_TOKENS),
             self.share(ask.price_max),
         );
@@ -245,35 +265,17 @@ impl Upstream for Providers {
         Ok(Box::new(Run::new(self.shared.clone(), call)))
     }
 
-    async fn embed(
-        &self,
-        model: &str,
-        items: &[Vec<u32>],
-        price_max: u128,
-        avoid: &[String],
-    ) -> Result<Embedded, UpstreamError> {
-        let sold = self.sold(model, Operation::Embed)?;
+    async fn embed(&self, ask: &EmbeddingAsk<'_>, avoid: &[String]) -> Result<Embedded, UpstreamError> {
+        let sold = self.sold(ask.model, Operation::Embed)?;
         let at_once = usize::try_from(items_at_once(sold)).unwrap_or(usize::MAX);
-        let price = self.share(price_max);
-        let price = price
-            .checked_div(items.len().try_into().unwrap_or(u128::MAX))
-            .unwrap_or_default();
-        let mut all = Embedded {
-            vectors: Vec::new(),
-            receipts: Vec::new(),
-            spent: 0,
+        let items = ask.items.get(..at_once).unwrap_or(ask.items);
+        let price_max = self.share(part_of(ask, items.len()));
+        let some = EmbeddingAsk {
+            items,
+            price_max,
+            ..*ask
         };
-        for some in items.chunks(at_once) {
-            match self.embed_some(sold, some, price, avoid).await {
-                Ok(part) => {
-                    all.vectors.extend(part.vectors);
-                    all.receipts.extend(part.receipts);
-                    all.spent = all.spent.saturating_add(part.spent);
-                }
-                Err(error) => return Err(with(error, &all.receipts, all.spent)),
-            }
-        }
-        Ok(all)
+        self.embed_some(sold, &some, avoid).await
     }
 
     async fn verdict(&self, receipt: &Receipt) -> Verdict {
@@ -285,31 +287,9 @@ impl Upstream for Providers {
     }
 }
 
-/// What was paid for parts that came counts, too, and so much more.
-fn with(error: UpstreamError, receipts: &[Receipt], spent: u128) -> UpstreamError {
-    let before = receipts
-        .iter()
-        .fold(spent, |sum, receipt| sum.saturating_add(receipt.price));
-    match (error, receipts.last()) {
-        (UpstreamError::Failed { provider, why, spent }, _) => UpstreamError::Failed {
-            provider,
-            why,
-            spent: spent.saturating_add(before),
-        },
-        // Nobody has failed but those who have no place for the rest: whoever had it for the others is not
-        // asked for all of it again.
-        (error, Some(last)) => UpstreamError::Failed {
-            provider: last.provider.clone(),
-            why: error.to_string(),
-            spent: before,
-        },
-        (error, None) => error,
-    }
-}
-
 impl Providers {
     /// By the chain, and by what is held here. A receipt is held until a final batch has it, or its provider
-    /// has shown that a batch has it.
+    /// has shown that a batch has it; of a channel that has ended it is kept which never were.
     async fn verdict_of(&self, receipt: &Receipt) -> Verdict {
         match self.is_wrong(receipt).await {
             Ok(true) => return Verdict::Wrong,
@@ -322,15 +302,33 @@ impl Providers {
         }
         let market = self.shared.market();
         let Some(handle) = market.channels.get(&receipt.channel) else {
-            // Nothing of a channel that has ended is paid or disputed any more.
-            return Verdict::Final;
+            return self.verdict_of_ended(receipt).await;
         };
         let is_counted = receipt.nonce < handle.status().purse.next;
         match handle.holds(receipt.nonce).await {
             // What was counted may be another receipt of that number, until its provider has shown it.
-            Some(true) | None => Verdict::Unbatched,
-            Some(false) if is_counted => Verdict::Final,
-            Some(false) => Verdict::Challengeable,
+            Some(Holds::Unshown) | None => Verdict::Unbatched,
+            Some(Holds::Nothing) if is_counted => Verdict::Final,
+            Some(Holds::Shown | Holds::Nothing) => Verdict::Challengeable,
+        }
+    }
+
+    /// Nothing of a channel that has ended is paid or disputed any more.
+    async fn verdict_of_ended(&self, receipt: &Receipt) -> Verdict {
+        let key = call_key(receipt.channel, receipt.nonce);
+        let of = move |store: &CallStore| {
+            // It may have ended while this program was not there.
+            let mut rows = store.read(Table::Unproven, &key)?;
+            rows.extend(store.read(Table::Held, &key)?);
+            Ok(rows)
+        };
+        match journal::read(&self.shared.config.store, of).await {
+            Ok(rows) if rows.is_empty() => Verdict::Final,
+            Ok(_) => Verdict::Unproven,
+            Err(error) => {
+                tracing::warn!(%error, "cannot see what has become of a receipt");
+                Verdict::Unbatched
+            }
         }
     }
 

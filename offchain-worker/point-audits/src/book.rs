@@ -177,6 +177,8 @@ pub struct Outcome {
     pub unserved: Option<Unserved>,
     /// Points in receipts that cannot be computed here.
     pub unable: BTreeSet<u128>,
+    /// Points in receipts at which the machine has failed, and may not the next time.
+    pub failed: BTreeSet<u128>,
 }
 
 /// A point whose receipt was not shown.
@@ -321,12 +323,14 @@ impl Book {
         let room = ALL_WRONG_MAX
             .saturating_sub(all_wrong)
             .min(WRONG_MAX.saturating_sub(entry.wrong.len()));
-        let is_news = !outcome.found.is_empty() || !outcome.wrong.is_empty();
+        let mut is_news = !outcome.found.is_empty() || !outcome.wrong.is_empty();
         entry.found.extend(outcome.found);
         entry.wrong.extend(outcome.wrong.into_iter().take(room));
         entry.faulty = entry.faulty.take().or(outcome.faulty);
         entry.unable.extend(outcome.unable);
         entry.note_tries(outcome.unserved, time, &limits);
+        entry.note_failed(outcome.failed, time, &limits);
+        is_news |= entry.seal_unable();
         if !is_news {
             return None;
         }

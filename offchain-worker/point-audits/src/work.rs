@@ -58,6 +58,8 @@ enum Blame {
     Busy,
     /// It can be tried again.
     Nobody,
+    /// The machine has failed, and may not the next time.
+    Fault,
     /// It will not be computed here.
     Machine,
 }
@@ -69,6 +71,9 @@ impl Failed {
             Self::Engine(EngineError::Cancelled | EngineError::QueueFull { .. } | EngineError::Closed) => {
                 Blame::Nobody
             }
+            Self::Engine(
+                EngineError::Device { .. } | EngineError::DeviceDiffers { .. } | EngineError::Store(_),
+            ) => Blame::Fault,
             Self::NoModel(_) | Self::Engine(_) => Blame::Machine,
             Self::NotShown(NotShown::Busy) => Blame::Busy,
             Self::NotListed | Self::Call(_) | Self::Late | Self::Closed => Blame::Absent,
@@ -82,7 +87,8 @@ pub(crate) async fn run(parts: &Arc<Parts>, work: &Work) -> Outcome {
     let mut outcome = Outcome::default();
     let (provider, batch) = (&work.view.provider, work.view.batch);
     for (place, point) in &work.open {
-        if outcome.found.contains_key(point) || outcome.unable.contains(point) {
+        let is_seen = outcome.unable.contains(point) || outcome.failed.contains(point);
+        if is_seen || outcome.found.contains_key(point) {
             continue;
         }
         match at_point(parts, work, *place, *point).await {
@@ -106,6 +112,16 @@ pub(crate) async fn run(parts: &Arc<Parts>, work: &Work) -> Outcome {
                 outcome.faulty = Some(evidence);
                 break;
             }
+            Ok(Looked::Unable(points, failed)) if failed.blame() == Blame::Fault => {
+                tracing::warn!(
+                    ?provider,
+                    batch,
+                    place,
+                    error = %failed,
+                    "this machine has failed at a receipt: it is tried again, a few times"
+                );
+                outcome.failed.extend(points);
+            }
             // Who commits one such receipt may hope that nobody looks at the others.
             Ok(Looked::Unable(points, failed)) => {
                 if outcome.unable.is_empty() {
@@ -114,7 +130,7 @@ pub(crate) async fn run(parts: &Arc<Parts>, work: &Work) -> Outcome {
                         batch,
                         place,
                         error = %failed,
-                        "nothing is announced on a batch: a receipt in it cannot be computed here"
+                        "a receipt cannot be computed here: its points are announced as that, and not paid"
                     );
                 }
                 outcome.unable.extend(points);
@@ -155,7 +171,9 @@ async fn at_point(parts: &Arc<Parts>, work: &Work, place: u32, point: u128) -> R
         .map(|(point, _)| point)
         .collect();
     match audit(parts, work, (receipt, start)).await {
-        Err(failed) if failed.blame() == Blame::Machine => Ok(Looked::Unable(within, failed)),
+        Err(failed) if matches!(failed.blame(), Blame::Fault | Blame::Machine) => {
+            Ok(Looked::Unable(within, failed))
+        }
         looked => looked,
     }
 }

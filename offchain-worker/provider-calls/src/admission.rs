@@ -11,8 +11,8 @@ use crate::desk::Desk;
 const BLIND_MAX: Duration = Duration::from_secs(300);
 
 impl Desk {
-    /// What is known of a channel, and the latest time at which a voucher of a request that is taken now
-    /// might have to be redeemed.
+    /// Whether it would be, where there is a place. What is known of a channel, and the latest time at which
+    /// a voucher of a request that is taken now might have to be redeemed.
     pub(crate) fn may_take(
         &self,
         channel: ChannelId,
@@ -34,10 +34,6 @@ impl Desk {
         if self.watch.silent.is_given_back(channel) {
             return Err(Refusal::Closing);
         }
-        let places = self.watch.places(request.model, request.operation);
-        if self.answering(request) >= places as usize {
-            return Err(Refusal::Busy);
-        }
         // What is answered has to find room in batches: a demand of its receipt has to be met in time.
         let price = request.price(request.units_max);
         let at_risk = price.and_then(|price| self.watch.at_risk.checked_add(price));
@@ -51,15 +47,5 @@ impl Desk {
         }
         let at = sight.time.saturating_add(sight.rules.closing_period);
         Ok((self.watch.channel(channel), at))
-    }
-
-    /// How many requests of the same kind are answered.
-    fn answering(&self, request: &Request) -> usize {
-        let kind = (request.model, request.operation);
-        self.payee
-            .open_calls()
-            .filter_map(|(channel, nonce)| self.payee.request(channel, nonce))
-            .filter(|open| (open.model, open.operation) == kind)
-            .count()
     }
 }

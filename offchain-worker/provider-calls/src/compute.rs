@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use surety_channel_calls::AccountId;
 use surety_channels::{End as EndOf, Ending, Request};
 use surety_engine::{
     EngineError, Job, JobSink, Priority,
@@ -66,6 +65,17 @@ pub(crate) enum Failed {
     OtherLength,
 }
 
+impl Failed {
+    /// The fault of a device, if it is one.
+    pub(crate) const fn of_device(&self) -> Option<&'static str> {
+        match self {
+            Self::Engine(EngineError::DeviceDiffers { .. }) => Some("differs"),
+            Self::Engine(EngineError::Device { .. }) => Some("failed"),
+            _ => None,
+        }
+    }
+}
+
 /// What is handed over.
 pub(crate) struct Made {
     /// Whole units.
@@ -80,7 +90,7 @@ impl Running {
     /// Begins to make an answer, up to so many units.
     pub(crate) fn start(
         parts: &Arc<Parts>,
-        call: CallId,
+        (call, client): (CallId, ClientKey),
         (request, input): (Request, Vec<u8>),
         may: u32,
         events: mpsc::Sender<Event>,
@@ -89,7 +99,9 @@ impl Running {
         let parts = parts.clone();
         let task = async move {
             let made = match request.operation {
-                Operation::Generate => generate(&parts, call, &request, input, limit, &events).await,
+                Operation::Generate => {
+                    generate(&parts, (call, client), &request, input, limit, &events).await
+                }
                 Operation::Embed => embed(&parts, &request, input).await,
             };
             let event = match made {
@@ -110,7 +122,7 @@ impl Running {
 /// every [`PACE`], or a whole chunk.
 async fn generate(
     parts: &Parts,
-    call: CallId,
+    (call, client): (CallId, ClientKey),
     request: &Request,
     input: Vec<u8>,
     mut limit: watch::Receiver<u32>,
@@ -125,7 +137,7 @@ async fn generate(
     let Some(handle) = &model.handle else {
         return whole(parts, (call, model), job, limit, events).await;
     };
-    let mut stream = handle.submit(client(&parts.stash, call), &job)?;
+    let mut stream = handle.submit(client, &job)?;
     drop(job);
     let stop_ids = &model.facts.stop_ids;
     let (mut made, mut tokens) = (0u32, Vec::new());
@@ -236,16 +248,6 @@ fn chunk(tokens: Vec<u32>, end: Option<Ending>) -> Made {
         bytes: tokens.iter().flat_map(|token| token.to_le_bytes()).collect(),
         end,
     }
-}
-
-/// Clients take turns: a channel is one.
-fn client(stash: &AccountId, (channel, _): CallId) -> ClientKey {
-    // Channels of one stash differ by their numbers alone.
-    let mut key = *AsRef::<[u8; 32]>::as_ref(stash);
-    for (to, from) in key.iter_mut().zip(channel.to_le_bytes()) {
-        *to ^= from;
-    }
-    ClientKey(key)
 }
 
 /// All vectors at once.

@@ -24,6 +24,10 @@ pub struct CallsConfig {
     pub threads: usize,
     /// Memory for keys and values of all generations of a model, in bytes.
     pub memory_bytes_max: u64,
+    /// Whether tokens are chosen on the devices that engines have, if they have any. Each statement about
+    /// them binds the provider, and only some of them are computed again before
+    /// (`docs/adr/0047-answers-from-a-device.md`): off while no device has proven itself.
+    pub device_serves: bool,
     /// Finalised blocks for which a receipt waits for others at most before they are batched.
     pub batch_blocks: u32,
     /// Most receipts of a batch.
@@ -98,6 +102,7 @@ impl Default for CallsConfig {
             answer_max: Duration::from_secs(600),
             threads: 1,
             memory_bytes_max: 4 << 30,
+            device_serves: false,
             // Ten minutes: a batch costs a fee, and a levy's transfer.
             batch_blocks: 300,
             batch_receipts_max: 1 << 16,

@@ -9,7 +9,7 @@ use std::{
 
 use surety_chain_client::BlockNumber;
 use surety_channel_calls::{
-    AccountId, FromPayee, Millis, Payee, PayeeEffect, Step, Uncommitted, payee::Misuse,
+    AccountId, FromPayee, Millis, Payee, PayeeEffect, Refusal, Step, Uncommitted, payee::Misuse,
 };
 use surety_channels::{ChannelId, End, Nonce, SignedCancel, SignedVoucher};
 use surety_dispute_game::bisection::Move;
@@ -244,9 +244,19 @@ impl Desk {
         let Arrived { ask, line, told } = arrived;
         let (channel, nonce) = (ask.voucher.voucher.channel, ask.voucher.voucher.nonce);
         let price = ask.request.price(ask.request.units_max).unwrap_or(u128::MAX);
-        let taken = self
-            .may_take(channel, &ask.request)
-            .and_then(|(seen, at)| self.payee.try_ask(ask, seen.as_ref(), at));
+        let taken = match self.may_take(channel, &ask.request) {
+            Ok((seen, at)) if self.has_place_for(channel, &ask.request) => {
+                self.payee.try_ask(ask, seen.as_ref(), at)
+            }
+            Ok((seen, at)) => {
+                // Whoever has signed nothing keeps nobody from a place.
+                if self.payee.would_take(&ask, seen.as_ref(), at).is_ok() {
+                    self.wait_for_place(channel, &ask.request);
+                }
+                Err(Refusal::Busy)
+            }
+            Err(why) => Err(why),
+        };
         match taken {
             Ok(taken) => {
                 self.parts.metrics.taken.inc();
@@ -304,6 +314,10 @@ impl Desk {
         let (channel, nonce) = call;
         if self.running.remove(&call).is_some() {
             tracing::error!(channel, nonce, error = %why, "an answer cannot be made");
+            if let Some(fault) = why.of_device() {
+                let faults = &self.parts.metrics.device_faults;
+                faults.with_label_values(&[fault]).inc();
+            }
             step.join(self.payee.abandon(channel, nonce));
         }
     }
@@ -340,11 +354,11 @@ impl Desk {
                 step.join(self.payee.leave(channel, nonce));
             }
         }
-        let open = self.payee.open_calls().count();
-        self.parts
-            .metrics
-            .open
-            .set(i64::try_from(open).unwrap_or(i64::MAX));
+        let (metrics, open) = (&self.parts.metrics, self.payee.open_calls().count());
+        let on_devices = self.parts.models.on_devices();
+        for (gauge, count) in [(&metrics.open, open), (&metrics.on_devices, on_devices)] {
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
         Ok(step)
     }
 
@@ -391,10 +405,10 @@ impl Desk {
                 input,
             } => {
                 let (call, may) = ((channel, nonce), self.payee.room(channel, nonce));
-                let (parts, events) = (&self.parts, self.events.clone());
+                let (parts, events, client) = (&self.parts, self.events.clone(), self.client(channel));
                 // It may have been ended by what was written with it.
                 if self.payee.is_open(channel, nonce) {
-                    let running = Running::start(parts, call, (request, input), may, events);
+                    let running = Running::start(parts, (call, client), (request, input), may, events);
                     self.running.insert(call, running);
                 }
             }

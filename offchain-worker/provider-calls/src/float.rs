@@ -11,7 +11,7 @@ use surety_proofs::parts;
 use surety_types::limits::INPUT_BYTES_MAX;
 
 use crate::{
-    Parts,
+    Fees, Parts,
     desk::Desk,
     errands::{Errand, Purpose},
     sight::Sight,
@@ -58,6 +58,8 @@ pub(crate) struct Float {
     requests: BTreeMap<ChannelId, u32>,
     /// For how many demands of receipts, and of points, money is kept.
     demands: u128,
+    /// What of that is not needed, in plancks, by channel: so much was demanded already, and paid for.
+    over: BTreeMap<ChannelId, u128>,
     /// There is too little for what may be demanded already.
     is_short: bool,
     /// Since which block it was said that there is too little for more.
@@ -68,9 +70,17 @@ impl Float {
     /// What may be demanded by a finalised block.
     fn look(&mut self, sight: &Sight, payee: &Payee) {
         self.requests.clear();
+        self.over.clear();
         let wanted = sight.demands.iter().map(|demand| &demand.wanted);
         let points = wanted.filter(|wanted| matches!(wanted, Wanted::Point { .. }));
         self.demands = points.count() as u128;
+        let mut open: BTreeMap<ChannelId, u32> = BTreeMap::new();
+        for demand in &sight.demands {
+            if let Wanted::Receipt { channel, .. } = &demand.wanted {
+                let of = open.entry(*channel).or_default();
+                *of = of.saturating_add(1);
+            }
+        }
         for view in sight.channels.iter() {
             let next = payee.next_nonce(view.channel).max(view.purse.next);
             // Nothing is to be counted that could be demanded after this.
@@ -78,6 +88,13 @@ impl Float {
             let is_paying = view.channel >= sight.since_channel();
             if is_paying && !is_over {
                 self.add(view.channel, next);
+                let all = next.min(DEMANDS_AT_BASE);
+                let open = open.get(&view.channel).copied().unwrap_or(0);
+                let met = view.demanded.times.saturating_sub(open);
+                let over = no_longer_needed(&sight.fees, sight.rules.demand_price, all, met);
+                if over > 0 {
+                    self.over.insert(view.channel, over);
+                }
             }
         }
     }
@@ -89,6 +106,17 @@ impl Float {
         *requests = requests.saturating_add(more);
         let added = (*requests).min(DEMANDS_AT_BASE).saturating_sub(before);
         self.demands = self.demands.saturating_add(added.into());
+        // What was met so far is fewer rounds over more requests: the next block says how many.
+        if added > 0 {
+            self.over.remove(&channel);
+        }
+    }
+
+    /// What is not needed of what is kept, but for one channel that may have one more request.
+    fn over(&self, but: Option<ChannelId>) -> u128 {
+        let grows = but.filter(|channel| self.added_by(*channel) > 0);
+        let others = self.over.iter().filter(|(channel, _)| Some(**channel) != grows);
+        others.fold(0u128, |all, (_, over)| all.saturating_add(*over))
     }
 
     /// For how many demands more one more request of a channel has money kept: for none once it has had as
@@ -104,10 +132,35 @@ impl Float {
     }
 }
 
+/// Of what is kept for `requests` requests of a channel, what is not needed once so many demands over it were
+/// met, in plancks. All of them may be demanded once, and again: each of those rounds pays a `price` more for
+/// each than the one before.
+fn no_longer_needed(fees: &Fees, price: u128, requests: u32, met: u32) -> u128 {
+    let rounds = met.checked_div(requests).unwrap_or(0);
+    if rounds == 0 {
+        return 0;
+    }
+    let price = price.max(1);
+    // What one request costs in the next round, and in all that are to come. One that has begun is whole.
+    let next = fees.show.saturating_sub(price.saturating_mul(rounds.into()));
+    let left = next.div_ceil(price);
+    let cheaper = left.saturating_mul(left.saturating_sub(1)) / 2;
+    let costs = left
+        .saturating_mul(next)
+        .saturating_sub(cheaper.saturating_mul(price));
+    let no_more = fees.demand.saturating_sub(costs);
+    no_more.saturating_mul(requests.into())
+}
+
 impl Desk {
-    /// What has to be free where receipts of so much are in no block, and money is kept for so many demands.
-    fn needs(&self, sight: &Sight, at_risk: u128, demands: u128) -> Needs {
+    /// What has to be free where receipts of so much are in no block, and money is kept for so many demands,
+    /// of which so much is not needed.
+    fn needs(&self, sight: &Sight, at_risk: u128, (demands, over): (u128, u128)) -> Needs {
         let fees = &sight.fees;
+        let of_demands = fees.demand.saturating_mul(demands);
+        // What pays more than it costs is paid for first, too.
+        let one = of_demands.min(fees.show);
+        let of_demands = of_demands.saturating_sub(over).max(one);
         let points = |price: u128| {
             let rate = sight.batches.last().map_or(ONE, |batch| batch.rate.into_inner());
             price.saturating_mul(rate).checked_div(ONE).unwrap_or(u128::MAX)
@@ -124,7 +177,7 @@ impl Desk {
             levies,
             cost(drawn, fees.show_point),
             fees.batch.saturating_mul(batches),
-            fees.demand.saturating_mul(demands),
+            of_demands,
             fees.part.saturating_mul(round.into()),
         ];
         Needs {
@@ -139,7 +192,7 @@ impl Desk {
         let float = &self.watch.float;
         let demands = float.demands.saturating_add(float.added_by(channel));
         let others = *self.parts.kept_for_others.borrow();
-        let needs = self.needs(sight, at_risk, demands);
+        let needs = self.needs(sight, at_risk, (demands, float.over(Some(channel))));
         let both = sight.money.zip(others).filter(|_| sight.knows_channels);
         both.is_some_and(|(money, others)| needs.missing(money, others) == 0)
     }
@@ -154,7 +207,8 @@ impl Desk {
 
     /// Tells the others what they have to leave free.
     fn tell_float(&self, sight: &Sight) -> Needs {
-        let needs = self.needs(sight, self.watch.at_risk, self.watch.float.demands);
+        let float = &self.watch.float;
+        let needs = self.needs(sight, self.watch.at_risk, (float.demands, float.over(None)));
         let stands = sight.standing.as_ref().is_some_and(|standing| standing.lock > 0);
         let kept = if stands { needs.all } else { 0 };
         self.parts.metrics.float.set(kept as f64);
@@ -176,11 +230,9 @@ impl Desk {
         };
         self.watch.float.is_short = missing(needs) > 0;
         // The first request of a new channel.
-        let more = self.needs(
-            sight,
-            self.watch.at_risk,
-            self.watch.float.demands.saturating_add(1),
-        );
+        let float = &self.watch.float;
+        let demands = (float.demands.saturating_add(1), float.over(None));
+        let more = self.needs(sight, self.watch.at_risk, demands);
         let missing = missing(more);
         self.parts.metrics.poor.set((missing > 0).into());
         self.say_what_is_missing(missing, more, sight);
@@ -223,7 +275,7 @@ impl Desk {
             Purpose::ShowPoint(..) => Some(fees.show_point),
             _ => None,
         };
-        let levies = self.needs(sight, self.watch.at_risk, 0).levies;
+        let levies = self.needs(sight, self.watch.at_risk, (0, 0)).levies;
         let (unbatched, _) = self.payee.unbatched();
         let is_batch_due = unbatched > 0 || needs_batch || self.payee.uncommitted().is_some();
         let batch = if is_batch_due {
@@ -247,5 +299,24 @@ impl Desk {
             }
             (_, Some(_)) => false,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_over_for_a_channel_counts_until_more_of_it_may_be_demanded() {
+        let mut float = Float::default();
+        float.add(1, 2);
+        float.add(2, DEMANDS_AT_BASE);
+        float.over = BTreeMap::from([(1, 30), (2, 500)]);
+        let over = [None, Some(1), Some(2)].map(|but| float.over(but));
+        assert_eq!(over, [530, 500, 530]);
+        float.add(2, 1);
+        assert_eq!(float.over(None), 530);
+        float.add(1, 1);
+        assert_eq!(float.over(None), 500);
     }
 }

@@ -25,6 +25,7 @@ mod owed;
 mod points;
 mod read;
 mod receipts;
+mod shares;
 mod sight;
 mod silent;
 mod terms;

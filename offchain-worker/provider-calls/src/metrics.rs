@@ -18,6 +18,8 @@ pub struct Metrics {
     pub(crate) old_terms: IntGauge,
     pub(crate) float: Gauge,
     pub(crate) poor: IntGauge,
+    pub(crate) on_devices: IntGauge,
+    pub(crate) device_faults: IntCounterVec,
 }
 
 impl Metrics {
@@ -78,6 +80,15 @@ impl Metrics {
             poor: gauge(
                 "surety_calls_poor",
                 "1 while nothing new is taken over channels because too little money is free.",
+            )?,
+            on_devices: gauge(
+                "surety_calls_device_models",
+                "Models whose tokens over channels are chosen on a device.",
+            )?,
+            device_faults: counters(
+                "surety_calls_device_faults_total",
+                "Answers over channels that a device's fault has ended, by what it was.",
+                "fault",
             )?,
         })
     }

@@ -66,7 +66,11 @@ impl Models {
             let Some(facts) = facts(engine.manifest()) else {
                 continue;
             };
-            let server = match engine.clone().decoder() {
+            let decoder = match config.device_serves {
+                true => engine.clone().decoder_on_devices(),
+                false => engine.clone().decoder(),
+            };
+            let server = match decoder {
                 Some(decoder) => Some(Server::start(decoder, limits, config.threads)?),
                 None => None,
             };
@@ -95,6 +99,12 @@ impl Models {
 
     pub(crate) fn get(&self, model: &ModelId) -> Option<&Loaded> {
         self.loaded.get(model)
+    }
+
+    /// Models whose tokens are chosen on a device, of what is asked for now.
+    pub(crate) fn on_devices(&self) -> usize {
+        let handles = self.loaded.values().filter_map(|model| model.handle.as_ref());
+        handles.filter(|handle| handle.is_on_device()).count()
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use surety_audit_economics::channels::{POINTS_MEAN_MAX, SURE};
 use surety_chain_client::{BatchView, BlockNumber, Call, ErrorClass, FixedU128, OfferView, Remedy};
 use surety_channel_calls::{
-    PayeeEffect, Step,
+    AccountId, PayeeEffect, Step,
     payee::{BatchLimits, ChannelSeen, Offer},
 };
 use surety_channels::{BatchNumber, BatchRoot, ChannelId};
@@ -21,6 +21,7 @@ use crate::{
     errands::{Back, Errand, NotDone, Purpose},
     float::Float,
     front::CallId,
+    shares::Waiting,
     sight::Sight,
     silent::Silent,
     terms::Terms,
@@ -52,6 +53,10 @@ pub(crate) struct Watch {
     pub(crate) sight: Option<Arc<Sight>>,
     pub(crate) seen_at: Option<Instant>,
     pub(crate) channels: BTreeMap<ChannelId, ChannelSeen>,
+    /// Who has each of them.
+    pub(crate) payers: BTreeMap<ChannelId, AccountId>,
+    /// Who waits for places.
+    pub(crate) waiting: Waiting,
     /// What a unit of each offer has cost lately.
     prices: BTreeMap<Kind, VecDeque<u128>>,
     /// Since which block something is missing.
@@ -109,6 +114,8 @@ impl Watch {
             (view.channel, seen)
         });
         self.channels = seen.collect();
+        let payers = sight.channels.iter();
+        self.payers = payers.map(|view| (view.channel, view.payer.clone())).collect();
         let offered: BTreeSet<Kind> = sight.offers.iter().map(of_offer).collect();
         self.prices.retain(|kind, _| offered.contains(kind));
         for offer in &sight.offers {

@@ -416,7 +416,7 @@ mod benchmarks {
     }
 
     /// The last offer that a provider may have, in a pool with room for one more that nobody has looked at
-    /// for long.
+    /// for long, of a model that as many audit as may.
     #[benchmark]
     fn offer() {
         let (stash, _) = provider::<T>();

@@ -59,7 +59,7 @@ pub mod pallet {
     use surety_types::{
         ModelId, TaskId,
         model::Operation,
-        traits::{BlockEntropy, DrawVerifier, Jail, SoldModels, StakeLedger},
+        traits::{AbleVerifiers, BlockEntropy, DrawVerifier, Jail, SoldModels, StakeLedger},
         trust::{AuditProof, FaultKind, ItemLeaves},
     };
 
@@ -129,6 +129,10 @@ pub mod pallet {
 
         /// Which models can be sold, kept for as long as they are.
         type Models: SoldModels;
+
+        /// Says how much of the verifiers' stake can audit a model. Places are offered of those alone that
+        /// as much can audit as `Policy` counts on.
+        type Verifiers: AbleVerifiers;
 
         /// What a second of a model's reference machine is worth at least, in plancks. No unit is offered for
         /// less than a token's time is worth.
@@ -665,6 +669,10 @@ pub mod pallet {
         /// The receipt says what the verifier found, or the point is not in it; or the batch is not paid.
         /// Refute a point that differs.
         NothingRefuted,
+        /// Verifiers that said that they audit this model, and have a point's bond free, have less stake than
+        /// standing locks count on: wrong answers would be found too seldom. Wait until more of them offer
+        /// audits of it, or offer another model.
+        NobodyAudits,
     }
 
     #[pallet::hooks]

@@ -109,12 +109,13 @@ parameter_types! {
     };
     pub Policy: AuditPolicy = AuditPolicy {
         rates: AuditRates::default(),
-        able: Perquintill::one(),
+        able: Able::get(),
         corrupt: Perquintill::from_rational(1u64, 3),
         accuracy: Perquintill::from_percent(95),
         burned: Perquintill::from_percent(50),
         reward_multiple: 40,
     };
+    pub static Able: Perquintill = Perquintill::one();
     pub static Time: u64 = 1;
     pub static Convicted: Vec<FaultKind> = Vec::new();
     pub static Remembered: Faults = Faults::default();
@@ -295,6 +296,7 @@ impl pallet_channels::Config for Test {
     type Entropy = Author;
     type VerifierSeasoning = VerifierSeasoning;
     type Models = Registry;
+    type Verifiers = Registry;
     type WorkPrice = WorkPrice;
     type PlaceCap = PlaceCap;
     type PoolPeriod = PoolPeriod;
@@ -370,6 +372,7 @@ pub(crate) fn run(test: impl FnOnce()) {
 /// The same for a test that does damage.
 pub(crate) fn run_unchecked(test: impl FnOnce()) {
     Time::set(1);
+    Able::set(Perquintill::one());
     Convicted::set(Vec::new());
     Remembered::set(Faults::default());
     InJail::set(false);

@@ -47,6 +47,7 @@ impl<T: Config> Pallet<T> {
         ChannelView {
             channel: channel.purse.channel,
             demanded_until: Self::demanded_until(&channel.payee, channel.batch),
+            demanded: channel.demanded,
             payer: channel.payer,
             payee: channel.payee,
             key: channel.key,

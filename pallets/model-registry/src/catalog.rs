@@ -140,6 +140,10 @@ impl<T: Config> SoldModels for Pallet<T> {
         if !Models::<T>::contains_key(model) {
             frame_support::assert_ok!(crate::asset::endow::<T>(&owner));
             frame_support::assert_ok!(Self::do_register(owner, manifest));
+            // One is enough for those that look for who audits it.
+            if index == 0 {
+                crate::benchmarking::fill_auditors::<T>(model);
+            }
             // Somebody has said how fast it is, so that this is looked up, too.
             AuditSpeeds::<T>::insert(model, u32::MAX);
         }

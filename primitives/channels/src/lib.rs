@@ -34,7 +34,7 @@ pub use counted::{Counted, counted_for, demandable_for, deposit_season, kept_bac
 pub use demanded::{DEMANDS_AT_BASE, Demanded};
 pub use equivocation::{Clash, Equivocation, extends, goes_on, incompatible};
 pub use fault::{BatchEvidence, BatchFault, Batched, Committed, Said, SumFlaw};
-pub use points::{POINTS_MAX, PointsFound, points_seal};
+pub use points::{NOT_COMPUTED, POINTS_MAX, PointsFound, computed, points_seal};
 pub use request::Request;
 pub use seasoned::Seasoned;
 pub use statement::{ChunkStatement, End, Ending, Misstated, SignedChunkStatement};

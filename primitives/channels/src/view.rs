@@ -11,8 +11,8 @@ use surety_proofs::{SEGMENT_BYTES, SegmentOpening};
 use surety_types::{ContentHash, ModelId, TaskId, model::Operation, task::AuditDraw};
 
 use crate::{
-    BatchNumber, BatchWindow, ChannelId, ChannelTerms, ChunkStatement, Nonce, Purse, Region, Sums, Time,
-    goes_on, statement::last_segment,
+    BatchNumber, BatchWindow, ChannelId, ChannelTerms, ChunkStatement, Demanded, Nonce, Purse, Region, Sums,
+    Time, goes_on, statement::last_segment,
 };
 
 /// A channel.
@@ -32,6 +32,8 @@ pub struct ChannelView<AccountId> {
     pub purse: Purse,
     /// Last time at which receipts can be demanded whose numbers were not counted.
     pub demanded_until: Time,
+    /// What was demanded over it.
+    pub demanded: Demanded,
 }
 
 impl<AccountId: Clone> ChannelView<AccountId> {

@@ -8,13 +8,13 @@
 use std::{num::NonZero, thread};
 
 use sp_core::H256;
-use surety_proofs::merkle_root;
+use surety_proofs::{Proof, Tree};
 
 use crate::{
     PARENTS, ROW,
     job::{Job, Place, Row, SHIFT, tag, tag_of},
     opening::ShownRow,
-    prover::Memory,
+    prover::{Memory, proofs},
 };
 
 /// Rows that share a read of the weights.
@@ -119,11 +119,15 @@ impl Memory for Processor {
         for (old, digest) in self.tags.iter_mut().skip(first).zip(&self.digests) {
             *old = tag_of(digest);
         }
-        Ok(merkle_root(self.digests.iter().copied()))
+        Ok(Tree::new(&self.digests, self.threads).root())
     }
 
     fn digests(&mut self) -> Result<Vec<H256>, OutOfMemory> {
         Ok(self.digests.clone())
+    }
+
+    fn proofs(&mut self, rows: &[u32]) -> Result<Vec<Proof>, OutOfMemory> {
+        Ok(proofs(&self.digests, rows, self.threads))
     }
 
     fn row(&mut self, row: u32) -> Result<Row, OutOfMemory> {

@@ -6,10 +6,10 @@
     reason = "places in a run whose size was checked"
 )]
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZero, thread};
 
 use sp_core::H256;
-use surety_proofs::{Proof, merkle_root};
+use surety_proofs::{Proof, Tree, merkle_root};
 
 use crate::{
     BATCHES, LAYERS_MAX, LAYERS_MIN, Opening, Plan, SAMPLES,
@@ -42,6 +42,16 @@ pub trait Memory {
     /// When it cannot be read.
     fn digests(&mut self) -> Result<Vec<H256>, Self::Error>;
 
+    /// Of each of these rows of the batch that was computed last, counted from its first: what
+    /// [`Proof::new`] gives among the [`Memory::digests`], in their order, without those of rows that it has
+    /// not. Here the processor hashes all of them, once; a device that has made the tree has the most of it.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn proofs(&mut self, rows: &[u32]) -> Result<Vec<Proof>, Self::Error> {
+        Ok(proofs(&self.digests()?, rows, all_threads()))
+    }
+
     /// A row of the state as it is.
     ///
     /// # Errors
@@ -64,9 +74,23 @@ impl<M: Memory + ?Sized> Memory for Box<M> {
         (**self).digests()
     }
 
+    fn proofs(&mut self, rows: &[u32]) -> Result<Vec<Proof>, Self::Error> {
+        (**self).proofs(rows)
+    }
+
     fn row(&mut self, row: u32) -> Result<Row, Self::Error> {
         (**self).row(row)
     }
+}
+
+fn all_threads() -> NonZero<usize> {
+    thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
+}
+
+/// The proofs of these of a batch's rows that it has, by one tree on so many threads.
+pub(crate) fn proofs(digests: &[H256], rows: &[u32], threads: NonZero<usize>) -> Vec<Proof> {
+    let tree = Tree::new(digests, threads);
+    rows.iter().filter_map(|row| tree.proof(digests, *row)).collect()
 }
 
 /// Why there is no run, or nothing to show of it.
@@ -166,6 +190,7 @@ pub fn open<M: Memory>(
         }
     }
     let mut shown = BTreeMap::new();
+    let tree = Tree::new(&run.batch_roots, all_threads());
     memory.fill(job).map_err(Failure::Memory)?;
     let last = wanted.last_key_value().map_or(0, |((layer, _), _)| *layer);
     for layer in 1..=last {
@@ -176,33 +201,23 @@ pub fn open<M: Memory>(
                 let row = batch * job.plan().batch_rows();
                 return Err(Failure::Differs(Place { layer, row }));
             }
-            let Some(places) = wanted.get(&(layer, batch)) else {
-                continue;
-            };
-            let digests = memory.digests().map_err(Failure::Memory)?;
-            let in_run = Proof::new(&run.batch_roots, number).ok_or(Failure::NoSuchSample)?;
-            for place in places {
-                let row = memory.row(place.row).map_err(Failure::Memory)?;
-                let index = place.row - batch * job.plan().batch_rows();
-                let row = ShownRow {
-                    bytes: row.map(|cell| cell as u8),
-                    in_batch: Proof::new(&digests, index).ok_or(Failure::NoSuchSample)?,
-                    in_run: in_run.clone(),
-                };
-                shown.insert(*place, row);
+            if let Some(places) = wanted.get(&(layer, batch)) {
+                let in_run = tree.proof(&run.batch_roots, number);
+                let in_run = in_run.ok_or(Failure::NoSuchSample)?;
+                show(memory, job, (places, &in_run), &mut shown)?;
             }
         }
     }
-    let show = |place: &Place| shown.get(place).cloned().ok_or(Failure::NoSuchSample);
+    let of = |place: &Place| shown.get(place).cloned().ok_or(Failure::NoSuchSample);
     let mut openings = Openings::new();
     for sample in samples {
         let mut opening = Opening {
-            row: show(&sample.place)?,
+            row: of(&sample.place)?,
             parents: Default::default(),
         };
         for place in job.parents(sample.place) {
             if place.layer > 0 {
-                let parent = show(&place)?;
+                let parent = of(&place)?;
                 opening
                     .parents
                     .try_push(parent)
@@ -212,4 +227,31 @@ pub fn open<M: Memory>(
         openings.try_push(opening).map_err(|_| Failure::NoSuchSample)?;
     }
     Ok(openings)
+}
+
+/// Reads rows of the batch that was computed last.
+fn show<M: Memory>(
+    memory: &mut M,
+    job: &Job,
+    (places, in_run): (&[Place], &Proof),
+    shown: &mut BTreeMap<Place, ShownRow>,
+) -> Result<(), Failure<M::Error>> {
+    let within: Vec<_> = places
+        .iter()
+        .map(|place| place.row % job.plan().batch_rows())
+        .collect();
+    let proofs = memory.proofs(&within).map_err(Failure::Memory)?;
+    if proofs.len() != places.len() {
+        return Err(Failure::NoSuchSample);
+    }
+    for (place, in_batch) in places.iter().zip(proofs) {
+        let row = memory.row(place.row).map_err(Failure::Memory)?;
+        let row = ShownRow {
+            bytes: row.map(|cell| cell as u8),
+            in_batch,
+            in_run: in_run.clone(),
+        };
+        shown.insert(*place, row);
+    }
+    Ok(())
 }

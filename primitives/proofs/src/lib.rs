@@ -19,6 +19,8 @@ mod part;
 mod proof;
 mod rows;
 mod statement;
+#[cfg(feature = "std")]
+mod tree;
 mod weight;
 
 pub use commitment::commitment;
@@ -29,4 +31,6 @@ pub use part::{LEAF_BYTES, PART_BYTES, PART_SEGMENTS, PARTS_MAX, PartOpening, le
 pub use proof::{DEPTH_MAX, Proof};
 pub use rows::{SEGMENT_BYTES, row_digest, rows_digest, segment_hashes, segments};
 pub use statement::{CommitStatement, SignedStatement};
+#[cfg(feature = "std")]
+pub use tree::Tree;
 pub use weight::weight_row_leaf;

@@ -7,6 +7,7 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::{ConstU32, H256, bounded::BoundedVec};
 use sp_crypto_hashing::blake2_256;
+use surety_types::limits;
 
 use crate::{SEGMENT_BYTES, merkle_root, node_hash, row_digest};
 
@@ -17,7 +18,7 @@ pub const PART_SEGMENTS: u32 = 8;
 pub const PART_BYTES: u32 = PART_SEGMENTS * SEGMENT_BYTES;
 
 /// Most parts of content that is demanded whole, as games do: 32 KiB.
-pub const PARTS_MAX: u32 = 4;
+pub const PARTS_MAX: u32 = limits::SHOWN_PARTS_MAX;
 
 /// Bytes of a leaf of a trace.
 pub const LEAF_BYTES: u32 = 32;

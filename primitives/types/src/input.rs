@@ -32,6 +32,18 @@ pub const WORD_BYTES: u32 = 4;
 /// Most tokens that one task may ask to be added.
 pub const NEW_TOKENS_MAX: u32 = 4096;
 
+/// Most tokens that can be added to a prompt of so many, where a dispute about the answer has to be able to
+/// have all of both shown. None where the prompt alone is too long for that.
+pub const fn tokens_shown(prompt_tokens: u32) -> u32 {
+    let input = SETTINGS_WORDS
+        .saturating_add(prompt_tokens)
+        .saturating_mul(WORD_BYTES);
+    let parts = limits::SHOWN_PARTS_MAX.saturating_sub(input.div_ceil(limits::PART_BYTES));
+    let words = parts.saturating_mul(limits::PART_BYTES / WORD_BYTES);
+    // Of an answer the first one says how it ended.
+    words.saturating_sub(1)
+}
+
 /// Highest temperature that is asked for, in thousandths.
 pub const TEMPERATURE_MILLI_MAX: u32 = 10_000;
 
@@ -89,6 +101,15 @@ impl Work {
     /// Most tokens that can be added to the prompt, by a model of so many positions.
     pub fn room(&self, positions: u32) -> u32 {
         self.units_max.min(positions).saturating_sub(self.prompt_tokens())
+    }
+
+    /// Whether a dispute can have prompt and longest answer shown, by a model of so many positions. Of items
+    /// nothing has to be.
+    pub fn can_be_shown(&self, positions: u32) -> bool {
+        match self.operation {
+            Operation::Embed => true,
+            Operation::Generate => self.room(positions) <= tokens_shown(self.prompt_tokens()),
+        }
     }
 
     /// Whether an input of this size can be one, for a model of so many positions where that is known.

@@ -58,6 +58,9 @@ pub const FINDERS_MAX: u32 = AUDITS_PER_MEMBER_MAX;
 /// Bytes of a part of content, which is shown at once.
 pub const PART_BYTES: u32 = 8 * 1024;
 
+/// Most parts of content that a game can have shown whole, prompt and answer of a generation together.
+pub const SHOWN_PARTS_MAX: u32 = 4;
+
 /// Most parts of content that one demand names: all that [`AUDIT_ITEMS_MAX`] items are held against, where
 /// the leaves and the output row of each lie across two parts, and a trace's first and last leaf.
 pub const DEMAND_PARTS_MAX: u32 = 4 * AUDIT_ITEMS_MAX + 3;

@@ -7,7 +7,7 @@ use frame_support::{
 };
 use sp_core::{H256, sr25519};
 use sp_runtime::{
-    DispatchError, DispatchResult, PerThing,
+    DispatchError, DispatchResult, PerThing, Perquintill,
     traits::{AccountIdConversion, Saturating, Verify},
 };
 use surety_audit_economics::{AuditPay, AuditPolicy, AuditRates, channels::PointRates};
@@ -21,9 +21,11 @@ use surety_pallet_trust_lock::{Offence, quintillionths};
 #[cfg(feature = "runtime-benchmarks")]
 use surety_types::trust::AuditProof;
 use surety_types::{
-    ContentHash, TaskId,
+    ContentHash, ModelId, TaskId,
+    input::Work,
+    model::Operation,
     task::{Assignment, AuditTerms, ResultClaim, Verdict},
-    traits::{ModelCatalog, Reliability, TaskIds, TaskOutcome},
+    traits::{AbleVerifiers, ModelCatalog, Reliability, TaskIds, TaskOutcome},
     trust::{AuditToPay, FaultKind, ItemLeaves, SlashCause},
 };
 
@@ -119,11 +121,32 @@ impl surety_pallet_channels::Config for Runtime {
     type MaxLife = dynamic::channels::MaxLife;
     type SweptPerBlock = SweptPerBlock;
     type Models = ModelRegistry;
+    type Verifiers = DeclaredAble;
     type WorkPrice = dynamic::results::WorkPrice;
     type PlaceCap = PlaceCap;
     type PoolPeriod = PoolPeriod;
     type PoolCeiling = PoolCeiling;
     type WeightInfo = weights::surety_pallet_channels::WeightInfo<Runtime>;
+}
+
+/// Who has said that it audits a model, and has a point's bond free; or as many as a network for trying out
+/// takes to be able, as for tasks.
+pub struct DeclaredAble;
+
+impl AbleVerifiers for DeclaredAble {
+    fn able(model: &ModelId, operation: Operation) -> Perquintill {
+        // Who can is the same whatever the work is.
+        let work = Work {
+            operation,
+            input_bytes: 0,
+            units_max: 1,
+        };
+        let bond = dynamic::channels::PointBond::get();
+        let audits = ModelRegistry::audits(model, &work, bond);
+        audits.map_or(Perquintill::zero(), |audits| {
+            quintillionths(Results::audit_terms(&work, audits).able)
+        })
+    }
 }
 
 /// Signatures by sr25519: an account is the public key that signs for it.

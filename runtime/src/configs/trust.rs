@@ -18,7 +18,6 @@ use sp_runtime::{
 use surety_dispute_game::bisection::{Cell, Judgement, LeafShape, Missing, Referee, Roots, RowsShape, Shape};
 use surety_model_trace::{CellReferee, Layout, TaskFacts, shown_item};
 use surety_pallet_results::{DisputeReferee, Rounds};
-use surety_proofs::{PARTS_MAX, parts};
 use surety_types::{
     ContentHash, ModelId, TaskId,
     input::Work,
@@ -291,12 +290,7 @@ impl WorkReferee for ExactReferee {
         };
         let facts = context.facts(units, ContentHash::zero());
         // A view of a generation needs its tokens, which a provider must be made to show where it does not.
-        Layout::new(&exact.architecture, facts).is_ok_and(|layout| match work.operation {
-            Operation::Embed => true,
-            Operation::Generate => {
-                parts(work.input_bytes).saturating_add(parts(layout.output_bytes())) <= PARTS_MAX
-            }
-        })
+        Layout::new(&exact.architecture, facts).is_ok() && work.can_be_shown(exact.architecture.positions)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Channels on the whole runtime: what is sold is audited and paid, and a wrong receipt is found by its very
 //! cell.
 
-use frame_support::{dispatch::DispatchClass, traits::Get};
+use frame_support::{assert_ok, dispatch::DispatchClass, traits::Get};
+use frame_system::RawOrigin;
+use sp_runtime::Permill;
 use surety_audit_economics::AuditPay;
 use surety_channels::{Batched, Equivocation, PointsFound, points_seal};
 use surety_model_trace::{Records, item_root, item_span};
@@ -13,9 +15,10 @@ use surety_pallet_task_auction::NextTaskId;
 use surety_pallet_trust_lock::Slashes;
 use surety_proofs::PartOpening;
 use surety_runtime::{
-    AccountId, Balance, Runtime, RuntimeEvent, Staking, System, TaskAuction, TrustLock,
+    AccountId, Balance, Parameters, Runtime, RuntimeEvent, RuntimeParameters, Staking, System, TaskAuction,
+    TrustLock,
     configs::channels::{FaultsOverChannels, LevyPot, MinDeposit, Policy, all_batches_weight},
-    params::dynamic::channels as params,
+    params::dynamic::{channels as params, results},
     units::SURE,
 };
 use surety_runtime_api::{
@@ -43,6 +46,31 @@ fn only_slash(chain: &mut Chain) -> (FaultKind, Balance, SlashCause, Option<Acco
         panic!("{slashes:?}")
     };
     (slash.kind, slash.lock, slash.cause, slash.finder.clone())
+}
+
+#[test]
+fn places_are_offered_of_a_model_that_verifiers_have_declared_to_audit() {
+    let world = World::new();
+    let mut shop = Shop::open(&world);
+    // As where money is real: who is able has to say so.
+    let nobody = results::Parameters::VerifiersAble(results::VerifiersAble, Some(Permill::zero()));
+    let nobody = RuntimeParameters::Results(nobody);
+    shop.chain.query(|| {
+        assert_ok!(Parameters::set_parameter(RawOrigin::Root.into(), nobody));
+    });
+    let model = world.manifest.id();
+    let offer = Call::offer {
+        model,
+        operation: Operation::Embed,
+        unit_price: UNIT_PRICE,
+        places: 5,
+        region: None,
+    };
+    let refused = shop.chain.try_call(PROVIDER.stash, offer.clone());
+    assert_eq!(refused, Err(Error::<Runtime>::NobodyAudits.into()));
+    let declare = surety_pallet_model_registry::Call::offer_audits { model, offered: true };
+    shop.chain.call(VERIFIER.1, declare);
+    shop.chain.call(PROVIDER.stash, offer);
 }
 
 #[test]

@@ -335,9 +335,11 @@ fn demanding_the_same_again_and_again_costs_its_provider_no_more_than_it_keeps()
         chain.query(|| {
             // Blocks are as full as they are meant to be.
             NextFeeMultiplier::<Runtime>::put(FixedU128::from_u32(1));
-            let info = call.get_dispatch_info();
-            let fee =
-                TransactionPayment::compute_fee(signed(agent, call.clone()).encoded_size() as u32, &info, 0);
+            // What its extensions weigh is paid for, too.
+            let signed = signed(agent, call.clone());
+            let info = signed.get_dispatch_info();
+            assert!(info.extension_weight.ref_time() > 0);
+            let fee = TransactionPayment::compute_fee(signed.encoded_size() as u32, &info, 0);
             let (price, borne) = (
                 channels::DemandPrice::get(),
                 Wanted::borne(channels::DemandPrice::get(), length),

@@ -8,7 +8,7 @@ use std::{
 use sp_core::H256;
 use surety_chain_client::{BlockNumber, Call, ChainError, GpuRound, When};
 use surety_exact::SplitMix64;
-use surety_gpu_proofs::{Openings, RoundStage, Run, RunView, draw, seed};
+use surety_gpu_proofs::{Openings, PARENTS, Plan, RoundStage, Run, RunView, SAMPLES, draw, seed};
 use surety_types::BLOCK_SECONDS;
 
 use super::{Back, Desk, TRIAL, Task, Work, alone, memory};
@@ -22,6 +22,12 @@ use crate::{
 const SHOW_PAUSE: Duration = Duration::from_secs(30);
 /// How often it is tried on a device that fails.
 const SHOW_TRIES: u32 = 20;
+/// How often the time for it is doubled, at most.
+const DOUBLED_MAX: u32 = 3;
+/// Trees of which something is shown: a sampled row's, and its parents'.
+const TREES: u64 = (SAMPLES * (1 + PARENTS)) as u64;
+/// Leaves of trees that are hashed in a second, at least, where no device has them.
+const LEAVES_A_SECOND: u64 = 10_000_000;
 
 /// A promise whose time to be shown has come.
 pub(super) struct Showing {
@@ -30,8 +36,8 @@ pub(super) struct Showing {
     not_before: Instant,
     try_from: Instant,
     tries: u32,
-    /// Whether the last try has ended for want of time.
-    is_late: bool,
+    /// How often the time for it is doubled: tries have ended for want of time.
+    doubled: u32,
     openings: Option<Box<Openings>>,
 }
 
@@ -66,6 +72,24 @@ pub(super) fn standing(promise: &Promise, settled: Option<&GpuRound>, best: Opti
         RoundStage::Opening { .. } => Standing::OnAnotherFork,
         _ => Standing::Waits,
     }
+}
+
+/// How long a run takes: as long as it took, which was no longer than its window.
+fn run_time(plan: Plan, window_ms: u64, speed: Option<u64>) -> Duration {
+    let seconds = plan.operations().checked_div(speed.unwrap_or(0));
+    Duration::from_secs(seconds.unwrap_or(window_ms.div_ceil(1000)))
+}
+
+/// How long it may take to show a run that takes so long, and is made so often for that: with time for what
+/// is hashed, which grows with its rows, and for all else. Twice as long each time that was not enough.
+fn time_to_show(plan: Plan, run: Duration, passes: u32, doubled: u32) -> Duration {
+    let leaves = TREES.saturating_mul(plan.batch_rows().into());
+    let hashed = Duration::from_secs(leaves.div_ceil(LEAVES_A_SECOND));
+    let time = run
+        .saturating_mul(passes)
+        .saturating_add(hashed)
+        .saturating_add(TRIAL);
+    time.saturating_mul(2u32.saturating_pow(doubled.min(DOUBLED_MAX)))
 }
 
 impl Desk {
@@ -103,7 +127,7 @@ impl Desk {
                 not_before: now.checked_add(pause).unwrap_or(now),
                 try_from: now,
                 tries: 0,
-                is_late: false,
+                doubled: 0,
                 openings: None,
             }
         });
@@ -140,10 +164,14 @@ impl Desk {
             }
             Err(trouble) => trouble,
         };
-        // Where there is no such pause to be had, the next one is as short as the first.
-        showing.is_late = trouble == Trouble::Late;
-        if showing.is_late {
-            self.parts.metrics.stopped();
+        match trouble {
+            Trouble::Late => {
+                showing.doubled = showing.doubled.saturating_add(1).min(DOUBLED_MAX);
+                self.parts.metrics.stopped();
+            }
+            // Perhaps there is a shorter one.
+            Trouble::NoPause(_) => showing.doubled = showing.doubled.saturating_sub(1),
+            _ => {}
         }
         let now = Instant::now();
         showing.try_from = now.checked_add(SHOW_PAUSE).unwrap_or(now);
@@ -183,18 +211,12 @@ impl Desk {
             promise.clone(),
             self.runs.get(&promise.key()).cloned(),
         );
-        let is_late = self.showing.get(&key).is_some_and(|showing| showing.is_late);
+        let doubled = self.showing.get(&key).map_or(0, |showing| showing.doubled);
         let (parts, place, stop) = self.start(Task::Show(key));
         tracing::info!(round = key.0, "making the run again, to show what was drawn");
-        // As long as it took, which was no longer than its window; twice where the run itself is lost, and
-        // twice that where it was not enough.
-        let operations = promise.plan.operations();
-        let known_speed = self.speed.unwrap_or(0);
-        let window = promise.window_ms.div_ceil(1000);
-        let seconds = operations.checked_div(known_speed).unwrap_or(window);
-        let passes: u64 = if known.is_some() { 1 } else { 2 };
-        let passes = passes.saturating_mul(if is_late { 2 } else { 1 });
-        let time = Duration::from_secs(seconds.saturating_mul(passes).saturating_add(TRIAL.as_secs()));
+        let passes = if known.is_some() { 1 } else { 2 };
+        let run = run_time(promise.plan, promise.window_ms, self.speed);
+        let time = time_to_show(promise.plan, run, passes, doubled);
         let work = async move {
             let shown = alone(&parts, place, time, move |parts| {
                 // No longer than the pause: what stands aside for it is promised after that.
@@ -249,5 +271,41 @@ impl Desk {
         };
         self.end(promise.key(), outcome).await;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use surety_gpu_proofs::{BATCHES, ROWS_MAX};
+
+    use super::*;
+
+    #[test]
+    fn there_is_time_to_show_large_runs_and_it_has_an_end() {
+        let plan = |rows| Plan { rows, layers: 8 };
+        let second = Duration::from_secs(1);
+        let least = time_to_show(plan(BATCHES), second * 26, 1, 0);
+        assert!(second * 36 <= least && least <= second * 38, "{least:?}");
+        // As many rows as a large device has: what is drawn of them are 80 trees of two million leaves.
+        let large = time_to_show(plan(70 << 20), second * 26, 1, 0);
+        assert!(large >= second * (36 + 18), "{large:?}");
+        assert_eq!(
+            time_to_show(plan(70 << 20), second * 26, 2, 0),
+            large + second * 26
+        );
+        let largest = |doubled| time_to_show(plan(ROWS_MAX), second * 30, 2, doubled);
+        assert_eq!([1, 2, 3].map(largest), [2, 4, 8].map(|times| largest(0) * times));
+        assert_eq!(largest(u32::MAX), largest(3));
+        let opening = second * 20 * 60;
+        assert!(largest(3) < opening, "{:?} of {opening:?}", largest(3));
+    }
+
+    #[test]
+    fn a_run_takes_as_long_as_it_took_or_its_window() {
+        let plan = Plan { rows: 64, layers: 9 };
+        let second = Duration::from_secs(1);
+        assert_eq!(run_time(plan, 3_500, None), second * 4);
+        assert_eq!(run_time(plan, 3_500, Some(plan.operations() / 3)), second * 3);
+        assert_eq!(run_time(plan, 3_500, Some(0)), second * 4);
     }
 }

@@ -5,6 +5,10 @@
     clippy::arithmetic_side_effects
 )]
 
+mod device;
+#[allow(dead_code)]
+#[path = "../../../cuda/tests/emulator/mod.rs"]
+mod emulator;
 mod faults;
 mod rounds;
 mod setup;

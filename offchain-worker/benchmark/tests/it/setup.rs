@@ -16,6 +16,7 @@ use sp_core::H256;
 use surety_benchmark::{Machine, Metrics, Parts, Pause, RunMemory, in_words};
 use surety_chain_client::{AccountId, Call, Chain, FakeChain, GpuRound, Signer, Until};
 use surety_gpu_proofs::{Job, MeasuredView, Memory, OutOfMemory, Processor, RoundStage, Row};
+use surety_proofs::Proof;
 use surety_types::stake::Role;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
@@ -94,6 +95,10 @@ impl Memory for Erring {
         self.processor.digests()
     }
 
+    fn proofs(&mut self, rows: &[u32]) -> Result<Vec<Proof>, OutOfMemory> {
+        self.processor.proofs(rows)
+    }
+
     fn row(&mut self, row: u32) -> Result<Row, OutOfMemory> {
         let mut cells = self.processor.row(row)?;
         if self.errs.load(Ordering::Relaxed) {
@@ -106,6 +111,8 @@ impl Memory for Erring {
 pub struct World {
     pub chain: FakeChain,
     pub bench: Arc<Bench>,
+    /// Time for a run.
+    pub window_ms: u64,
     /// Those of the newest process.
     figures: Mutex<Registry>,
     stash: Signer,
@@ -137,6 +144,7 @@ impl World {
         let world = Self {
             chain: FakeChain::new(),
             bench: Arc::default(),
+            window_ms: WINDOW_MS,
             figures: Mutex::default(),
             stash: Signer::from_uri("//Stash").unwrap(),
             agent: Signer::from_uri("//Agent").unwrap(),
@@ -177,6 +185,10 @@ impl World {
     }
 
     pub fn start_as(&self, takes_part: bool) -> Running {
+        self.start_on(self.bench.clone(), takes_part)
+    }
+
+    pub fn start_on(&self, machine: Arc<dyn Machine>, takes_part: bool) -> Running {
         let registry = Registry::new();
         let metrics = Metrics::new(&registry).unwrap();
         let parts = Parts {
@@ -184,7 +196,7 @@ impl World {
             rounds: Arc::new(self.chain.clone()),
             signer: self.agent.clone(),
             stash: self.stash().clone(),
-            machine: self.bench.clone(),
+            machine,
             journal: self.journal(),
             metrics,
             tip: 7,
@@ -200,12 +212,18 @@ impl World {
         self.chain.change(|state| {
             state.gpu_proofs.round = Some(GpuRound {
                 number: 1,
-                window_ms: WINDOW_MS,
+                window_ms: self.window_ms,
                 stage,
                 time_ms: 1_000,
                 now: 0,
             });
         });
+    }
+
+    /// A round has begun, in the best block.
+    pub fn begin(&self) {
+        self.enter(RoundStage::Seeding { authors_left: 8 });
+        self.chain.extend();
     }
 
     /// A round asks for runs from this entropy, in the best block.

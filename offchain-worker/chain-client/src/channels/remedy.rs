@@ -38,7 +38,7 @@ fn of_error(name: &str) -> Option<Remedy> {
         // Earlier batches become final, the clock goes on, others make room.
         "BeyondCap" | "TooManyBatches" | "OneABlock" | "NotCounted" | "NotOver" | "InUse" | "InJail"
         | "TooManyDisputed" | "AlreadyDemanded" | "TooManyDemands" | "PoolFull" | "OfferInUse"
-        | "ReportedAlready" | "NotSettled" | "PayeeFull" | "PotLacksPay" => Remedy::Wait,
+        | "ReportedAlready" | "NotSettled" | "PayeeFull" | "PotLacksPay" | "NobodyAudits" => Remedy::Wait,
         "TooDear" => Remedy::Split,
         "NotStanding" | "NotAgent" | "NotPayee" | "NotVerifierAgent" | "TooManyChannels" | "LockTooSmall"
         | "NotInsurable" | "CannotPayLevy" | "PayeeCannotTake" | "TooManySigners" | "PlacesNotCovered"

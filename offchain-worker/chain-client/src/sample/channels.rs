@@ -235,7 +235,7 @@ pub use views::*;
 #[cfg(any(test, feature = "testsuite"))]
 mod views {
     use sp_runtime::FixedU128;
-    use surety_channels::{BatchNumber, BatchWindow, Purse, Sums, view};
+    use surety_channels::{BatchNumber, BatchWindow, Demanded, Purse, Sums, view};
     use surety_types::TaskId;
 
     use super::*;
@@ -260,6 +260,10 @@ mod views {
                 ..Purse::new(CHANNEL, 9, 2)
             },
             demanded_until: 6,
+            demanded: Demanded {
+                times: 5,
+                requests: 3,
+            },
         }
     }
 

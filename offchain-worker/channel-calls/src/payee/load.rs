@@ -51,6 +51,8 @@ impl Payee {
                 | Table::Outputs
                 | Table::Wallets
                 | Table::Held
+                | Table::Asked
+                | Table::Unproven
                 | Table::Evidence
                 | Table::Points => continue,
             }

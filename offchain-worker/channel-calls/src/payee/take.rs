@@ -40,6 +40,14 @@ impl Payee {
         Ok(self.take(ask, account, form))
     }
 
+    /// Whether [`Self::try_ask`] would take it.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn would_take(&self, ask: &Ask, seen: Option<&ChannelSeen>, at: Time) -> Result<(), Refusal> {
+        self.check_ask(ask, seen, at).map(drop)
+    }
+
     /// The channel's account as it is once the request is taken, and the form of its answer.
     fn check_ask(&self, ask: &Ask, seen: Option<&ChannelSeen>, at: Time) -> Result<(Account, Form), Refusal> {
         let voucher = &ask.voucher.voucher;

@@ -10,10 +10,6 @@ use crate::{
     store::call_key,
 };
 
-/// So many times in a row, with nothing heard between them, what a payee misses is put down to what is on its
-/// way. Whoever asks tries twice more than that: the next one writes off, and the one after it may be taken.
-const UNPAID_MAX: u32 = 2;
-
 /// Why nothing is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
@@ -89,6 +85,10 @@ impl Payer {
         let mut step = Step::default();
         step.put(self.wallet_row());
         step.put(self.held_row(nonce, &row));
+        if let Some(call) = wanted.call {
+            let key = call_key(self.terms.channel, nonce);
+            step.put(Row::new(Table::Asked, key, &call));
+        }
         let ask = Ask {
             voucher: self.voucher(nonce, wanted.request.hash(), sum),
             request: wanted.request,
@@ -99,8 +99,24 @@ impl Payer {
         let live = Some(live);
         self.calls.insert(nonce, Call { row, live });
         self.open.insert(nonce);
-        self.asking = Some(nonce);
+        (self.asking, self.missed) = (Some(nonce), 0);
         Ok((nonce, step))
+    }
+
+    /// Asks for the same again, whose payee has `missed` so much when it was asked before: the sum that it
+    /// has named. Enough time has passed for all to be heard that was on its way then: what it still misses
+    /// of that is written off.
+    ///
+    /// # Errors
+    /// [`AskError`]; nothing changes then.
+    pub fn ask_again(
+        &mut self,
+        wanted: Wanted,
+        missed: u128,
+    ) -> Result<(Nonce, Step<PayerEffect>), AskError> {
+        let asked = self.ask(wanted)?;
+        self.missed = missed;
+        Ok(asked)
     }
 
     /// Wants no more of an answer. Its receipt is still to come; what is said until then is paid.
@@ -236,12 +252,19 @@ impl Payer {
             let Some(call) = self.calls.remove(&nonce) else {
                 return step;
             };
-            step.put(Row::gone(Table::Held, call_key(self.terms.channel, nonce)));
+            self.drop_rows(nonce, &mut step);
             self.wallet.next = nonce;
+            let asked_with = call.live.as_ref().map_or(0, |live| live.carried);
             is_worth_retry = match why {
+                // It is asked for this very number, or was paid as much.
+                Refusal::Voucher(VoucherRefusal::OtherNonce { next }) if next == nonce => false,
+                Refusal::Unpaid { sum } | Refusal::Voucher(VoucherRefusal::NotLarger { last: sum })
+                    if sum <= asked_with =>
+                {
+                    false
+                }
                 Refusal::Voucher(VoucherRefusal::OtherNonce { next }) => self.renumber(next, &mut step),
                 Refusal::Unpaid { sum } => {
-                    self.unpaid = self.unpaid.saturating_add(1);
                     let waits = self.is_on_its_way(sum, call.row.allowance);
                     if !waits {
                         written_off = self.write_off(sum, call.row.allowance);
@@ -284,7 +307,7 @@ impl Payer {
         }
         for (nonce, call) in self.calls.split_off(&next) {
             self.wallet.settled = self.wallet.settled.saturating_sub(call.row.allowance);
-            step.put(Row::gone(Table::Held, call_key(self.terms.channel, nonce)));
+            self.drop_rows(nonce, step);
         }
         self.wallet.next = next;
         true
@@ -292,11 +315,11 @@ impl Payer {
 
     /// The payee may have said something that was not heard yet, out of what answers that have ended sooner
     /// left over: a refusal overtakes what comes over other connections. Then nothing is written off, which
-    /// would count it twice.
+    /// would count it twice. What it has missed before was heard by now, where that was on its way.
     fn is_on_its_way(&self, sum: u128, allowance: u128) -> bool {
+        let known = self.spent().saturating_add(allowance);
         let may_be = sum <= self.granted.saturating_add(allowance);
-        let was_heard = sum <= self.spent().saturating_add(allowance);
-        may_be && self.unpaid <= UNPAID_MAX && (was_heard || self.answered().next().is_some())
+        may_be && (sum <= known || (self.missed <= known && !self.open.is_empty()))
     }
 
     /// The payee has served more than is known here: it may have, as far as it was paid before it was asked.

@@ -27,7 +27,6 @@ impl Payer {
     fn taken(&mut self, nonce: Nonce, step: &mut Step<PayerEffect>) -> bool {
         let is_new = self.asking.take_if(|asked| *asked == nonce).is_some();
         if is_new {
-            self.unpaid = 0;
             self.granted = self.wallet.signed;
             step.then(PayerEffect::Taken { nonce });
         }
@@ -52,8 +51,6 @@ impl Payer {
             }
         };
         self.taken(nonce, &mut step);
-        // What it has said that it misses may have been of this.
-        self.unpaid = 0;
         let has_others = self.answered().any(|other| other != nonce);
         let (signed_sum, deposit, spent) = (self.wallet.signed, self.terms.deposit, self.spent());
         let now = self.now;

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use surety_channels::{ChannelId, ChannelTerms, Nonce, Time};
+use surety_channels::{ChannelId, ChannelTerms, Nonce, SignedChunkStatement, Time};
 
 use super::{Call, Held, HeldState, Payer, PayerConfig, PayerEffect, Wallet};
 use crate::{AccountId, LoadError, Row, Step, Table};
@@ -57,7 +57,7 @@ impl Payer {
             calls,
             open: BTreeSet::new(),
             asking: None,
-            unpaid: 0,
+            missed: 0,
             uncounted_from: 0,
         };
         let open = payer
@@ -72,6 +72,43 @@ impl Payer {
         }
         Ok((payer, step))
     }
+}
+
+/// What was signed for a request that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedFor {
+    /// The channel.
+    pub channel: ChannelId,
+    /// The request's number in it.
+    pub nonce: Nonce,
+    /// What it has cost, or may have where it was still being answered, in plancks.
+    pub paid: u128,
+    /// The last that its payee has signed of it, where that was something.
+    pub statement: Option<SignedChunkStatement<AccountId>>,
+}
+
+/// What was signed for the requests that are kept, by what [`super::Wanted::call`] said, in the order of
+/// channels and requests. Rows of [`Table::Held`] and [`Table::Asked`] say so; others are not looked at.
+///
+/// # Errors
+/// [`LoadError`].
+pub fn signed_for(rows: &[Row]) -> Result<BTreeMap<u64, Vec<SignedFor>>, LoadError> {
+    let of = |table: Table| rows.iter().filter(move |row| row.table == table);
+    let held: BTreeMap<&[u8], &Row> = of(Table::Held).map(|row| (row.key.as_slice(), row)).collect();
+    let mut signed = BTreeMap::<u64, Vec<SignedFor>>::new();
+    for asked in of(Table::Asked) {
+        let Some(row) = held.get(asked.key.as_slice()) else {
+            continue;
+        };
+        let ((channel, nonce), held) = (row.call()?, row.read::<Held>()?);
+        signed.entry(asked.read()?).or_default().push(SignedFor {
+            channel,
+            nonce,
+            paid: held.spent(),
+            statement: held.says_something().then_some(held.statement).flatten(),
+        });
+    }
+    Ok(signed)
 }
 
 /// The highest sum that was ever signed over each channel, in plancks, by a payer's rows: what all of them

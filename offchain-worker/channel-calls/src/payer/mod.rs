@@ -35,7 +35,7 @@ use crate::{
 
 pub use ask::AskError;
 pub use check::{Broken, Evidence};
-pub use load::signed_sums;
+pub use load::{SignedFor, signed_for, signed_sums};
 pub use watch::{NotCovered, is_counted_one};
 
 /// What a payer is.
@@ -72,6 +72,9 @@ pub struct Wanted {
     pub chunk_units: u32,
     /// What has to be known of the model.
     pub facts: Model,
+    /// Whose it is, by a number of whoever asks: what was signed for it is found by that
+    /// ([`signed_for`]).
+    pub call: Option<u64>,
 }
 
 /// What is to be done once the rows of a step are durable.
@@ -212,8 +215,8 @@ pub struct Payer {
     /// The highest sum that the payee may have served for, in plancks: what was signed, but for requests that
     /// it did not take. It may have nothing written off that was signed for those.
     granted: u128,
-    /// How often in a row it has said that it was paid too little before, since it took or said something.
-    unpaid: u32,
+    /// Of the request that is asked: the sum that the payee has missed when it was asked for the same before.
+    missed: u128,
     /// The first number that final batches were not counted with, as far as was seen.
     uncounted_from: Nonce,
 }
@@ -291,6 +294,13 @@ impl Payer {
 
     fn held_row(&self, nonce: Nonce, held: &Held) -> Row {
         Row::new(Table::Held, call_key(self.terms.channel, nonce), held)
+    }
+
+    /// Nothing of a request is kept any more.
+    fn drop_rows(&self, nonce: Nonce, step: &mut Step<PayerEffect>) {
+        for table in [Table::Held, Table::Asked] {
+            step.put(Row::gone(table, call_key(self.terms.channel, nonce)));
+        }
     }
 
     /// Requests whose vouchers the payee takes, for all that is known: it may not know of the one that is

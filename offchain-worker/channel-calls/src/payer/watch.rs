@@ -254,7 +254,25 @@ impl Payer {
         let mut step = Step::default();
         if self.calls.get(&nonce).is_some_and(|call| call.live.is_none()) {
             self.calls.remove(&nonce);
-            step.put(Row::gone(Table::Held, call_key(self.terms.channel, nonce)));
+            self.drop_rows(nonce, &mut step);
+        }
+        step
+    }
+
+    /// The channel has ended: nothing more is expected of what was asked over it. Of receipts that nobody has
+    /// shown to be in a final batch that stays known.
+    pub fn end(&mut self) -> Step<PayerEffect> {
+        let over = self.calls.iter().filter(|(_, call)| call.live.is_none());
+        let over: Vec<_> = over
+            .map(|(nonce, call)| (*nonce, call.row.says_something()))
+            .collect();
+        let mut step = Step::default();
+        for (nonce, says_something) in over {
+            step.join(self.forget(nonce));
+            if says_something {
+                let key = call_key(self.terms.channel, nonce);
+                step.put(Row::new(Table::Unproven, key, &()));
+            }
         }
         step
     }

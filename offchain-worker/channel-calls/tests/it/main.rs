@@ -9,6 +9,7 @@ mod lies;
 mod lives;
 mod mends;
 mod messages;
+mod missed;
 mod refusals;
 mod support;
 mod vouchers;

@@ -159,6 +159,45 @@ fn a_request_has_to_fit_what_is_offered() {
     assert_eq!(refuses(text(10, 100, 0, 16)), None);
 }
 
+/// What a model of a long context is asked, for so many tokens after 4,000.
+fn long(tokens: u32) -> Wanted {
+    let mut wanted = text(4_000, 16, 0, 16);
+    wanted.facts.bounds.positions = 16_384;
+    wanted.request.units_max = 4_000 + tokens;
+    wanted.input[..4].copy_from_slice(&tokens.to_le_bytes());
+    wanted.request.input = surety_proofs::content_hash(&wanted.input);
+    wanted
+}
+
+#[test]
+fn neither_end_has_more_said_than_could_be_shown_in_a_dispute() {
+    let mut config = payee_config();
+    for offer in &mut config.offers {
+        offer.facts.bounds.positions = 16_384;
+    }
+    let (mut payee, _) = Payee::open(config, [], 0).unwrap();
+    let deposit = 1_000_000;
+    let seen = ChannelSeen {
+        terms: terms(deposit),
+        purse: Purse::new(CHANNEL, deposit, 0),
+    };
+    // Two parts for the prompt, and two for the answer with the word before it.
+    let most = 4_095;
+    assert_eq!(surety_types::input::tokens_shown(4_000), most);
+    let mut asked = |tokens| {
+        let ask = ask_of(long(tokens), 100_000, |_| (), GENESIS);
+        told(payee.ask(ask, Some(&seen), 50))
+    };
+    assert_eq!(asked(most + 1), Some(Refusal::Input(Unfit::TooLong)));
+    assert_eq!(asked(most), None);
+    let (mut payer, _) = Payer::open(payer_config(), terms(deposit), vec![account(AGENT)], 0, []).unwrap();
+    assert_eq!(
+        payer.ask(long(most + 1)).err(),
+        Some(AskError::Unfit(Unfit::TooLong))
+    );
+    assert!(payer.ask(long(most)).is_ok());
+}
+
 #[test]
 fn all_places_are_bounded() {
     let mut config = payee_config();
@@ -374,121 +413,6 @@ fn a_payer_that_has_lost_its_journal_is_not_talked_into_any_sum() {
     let why = Refusal::Voucher(VoucherRefusal::NotLarger { last });
     assert_eq!(world.refused[1], (1, why, false));
     assert_eq!(world.payer.signed(), 14 * TOKEN);
-}
-
-#[test]
-fn a_payee_has_no_more_written_off_than_it_may_have_served() {
-    let refused = |nonce, sum| FromPayee::Refused {
-        nonce,
-        why: Refusal::Unpaid { sum },
-    };
-    let mut world = World::new(10_000);
-    // What it does not take it was not paid for, however often it is asked.
-    for time in 1..=4 {
-        let nonce = world.ask(text(10, 20, 0, 16)).unwrap();
-        world.payer_does(|payer| payer.hear(nonce, refused(nonce, 26 * TOKEN * time + 1)));
-        assert_eq!((world.payer.spent(), world.payer.signed()), (0, 26 * TOKEN));
-    }
-    // It was paid for 30 tokens, and its answer has 27: three more it may have served, and nothing beside.
-    let first = world.ask(text(10, 20, 17, 16)).unwrap();
-    world.settle();
-    let price = world.done[&first].statement.price;
-    let slack = world.payer.signed() - price;
-    assert_eq!((price, slack), (27 * TOKEN, 3 * TOKEN));
-    for (over, spent) in [(1, price), (0, price + slack)] {
-        let nonce = world.ask(text(10, 20, 0, 16)).unwrap();
-        let sum = price + slack + 26 * TOKEN + over;
-        world.payer_does(|payer| payer.hear(nonce, refused(nonce, sum)));
-        assert_eq!(world.refused.last().unwrap().2, over == 0);
-        assert_eq!(world.payer.spent(), spent);
-    }
-    // Once it is written off nothing is left to be.
-    let nonce = world.ask(text(10, 20, 0, 16)).unwrap();
-    let signed = world.payer.signed();
-    world.payer_does(|payer| payer.hear(nonce, refused(nonce, signed + 26 * TOKEN)));
-    assert_eq!(world.payer.spent(), price + slack);
-}
-
-/// An answer that is open, of which the payee has said something out of what another has left over, and a
-/// request that it refuses for that.
-fn refused_for_what_is_on_its_way() -> (World, Nonce, Nonce) {
-    let mut world = World::new(100_000);
-    let long = world.ask(text(10, 100, 0, 8)).unwrap();
-    world.tell_payee(long);
-    world.compute(long, 8);
-    // What was said of it is not heard yet, but that it was taken.
-    world.tell_payer(long);
-    let short = world.ask(text(10, 20, 1, 16)).unwrap();
-    world.tell_payee(short);
-    world.compute(short, 1);
-    while world.tell_payer(short) {}
-    assert_eq!(world.done[&short].statement.price, 11 * TOKEN);
-    world.compute(long, 8);
-    let served = (18 + 11 + 8) * TOKEN;
-    assert_eq!(world.payee.account(CHANNEL), Some((44 * TOKEN, served)));
-    let next = world.ask(text(10, 20, 0, 16)).unwrap();
-    world.tell_payee(next);
-    (world, long, next)
-}
-
-#[test]
-fn what_is_on_its_way_is_not_written_off() {
-    for heard_first in [false, true] {
-        let (mut world, long, next) = refused_for_what_is_on_its_way();
-        if heard_first {
-            while world.tell_payer(long) {}
-        }
-        let spent = |world: &World| world.payer.spent();
-        world.tell_payer(next);
-        let sum = (18 + 11 + 8 + 26) * TOKEN;
-        assert_eq!(world.refused, [(next, Refusal::Unpaid { sum }, true)]);
-        while world.tell_payer(long) {}
-        // The last chunk of it that was said, and one ahead.
-        assert_eq!(spent(&world), (34 + 11) * TOKEN);
-        let again = world.ask(text(10, 20, 0, 16)).unwrap();
-        world.settle();
-        assert_eq!(world.refused.len(), 1);
-        assert_eq!(world.done[&again].statement.price, 30 * TOKEN);
-        let (_, served) = world.payee.account(CHANNEL).unwrap();
-        assert_eq!(spent(&world), served);
-    }
-}
-
-#[test]
-fn what_a_payee_goes_on_to_miss_is_written_off_at_last() {
-    let (mut world, _, next) = refused_for_what_is_on_its_way();
-    world.tell_payer(next);
-    let spent = world.payer.spent();
-    let why = world.refused[0].1;
-    for (nth, more) in [(2, 0), (3, 8)] {
-        let again = world.ask(text(10, 20, 0, 16)).unwrap();
-        world.payer_does(|payer| payer.hear(again, FromPayee::Refused { nonce: again, why }));
-        assert_eq!(world.refused.last(), Some(&(again, why, true)));
-        assert_eq!(world.payer.spent(), spent + more * TOKEN, "{nth}");
-    }
-}
-
-#[test]
-fn nothing_is_written_off_while_what_is_missed_comes_in() {
-    let (mut world, long, next) = refused_for_what_is_on_its_way();
-    while world.tell_payer(long) {}
-    let mut nonce = next;
-    for _ in 0..6 {
-        // It had said a chunk of the long answer when it was asked, which overtakes its refusal.
-        let spent = world.payer.spent();
-        world.tell_payee(long);
-        world.compute(long, 8);
-        while world.tell_payer(long) {}
-        let heard = world.payer.spent();
-        assert_eq!(heard, spent + 8 * TOKEN);
-        let why = Refusal::Unpaid {
-            sum: heard + 26 * TOKEN,
-        };
-        world.payer_does(|payer| payer.hear(nonce, FromPayee::Refused { nonce, why }));
-        assert_eq!(world.refused.last(), Some(&(nonce, why, true)));
-        assert_eq!(world.payer.spent(), heard);
-        nonce = world.ask(text(10, 20, 0, 16)).unwrap();
-    }
 }
 
 #[test]

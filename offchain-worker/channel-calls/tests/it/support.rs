@@ -150,6 +150,7 @@ fn wanted(
         input,
         chunk_units,
         facts,
+        call: None,
     }
 }
 

@@ -100,7 +100,9 @@ impl Machine for Provided {
             return Err(format!("{} is used no more: {why}", device.name()));
         }
         let number = device.number().ok_or("the device has no number")?;
-        let opened = open_device_memory(number, self.device_bytes_max, stop.clone());
+        // The bound is on what this program takes: its models have a part of that, others' memory is none.
+        let bytes_max = self.device_bytes_max.saturating_sub(device.memory_taken());
+        let opened = open_device_memory(number, bytes_max, stop.clone());
         let opened = opened.map_err(|error| format!("{}: {error}", device.name()))?;
         let name = device.name().to_owned();
         let memory = in_words(opened.memory, move |error| format!("{name}: {error}"));

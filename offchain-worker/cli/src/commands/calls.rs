@@ -175,8 +175,15 @@ impl Calls {
             return Ok(None);
         };
         let models = Models::start(parts.engines, &parts.config).map_err(CallsError::from)?;
-        tools.engines.pauses().add(models.pool());
         let pauses = tools.engines.pauses().clone();
+        pauses.add(models.pool());
+        if parts.config.device_serves && !tools.engines.devices().is_empty() {
+            pauses.tokens_on_devices();
+            tracing::warn!(
+                "devices choose the tokens of answers over payment channels: some of them are computed again before \
+                 they are signed, and what is signed and wrong costs the standing lock"
+            );
+        }
         let metrics = Metrics::new(tools.vitals.registry()).map_err(CallsError::from)?;
         let (telling, owed) = watch::channel(None);
         // Nothing is bid for before it has said what it keeps.

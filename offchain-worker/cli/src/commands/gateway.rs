@@ -22,7 +22,7 @@ use surety_gateway::{
 use surety_journal::CallStore;
 use surety_models::tokens::TextCodec;
 use surety_network::{DataPlane, Node};
-use surety_payer_calls::{Config, Patience, Providers, Sold, Spending, StartError};
+use surety_payer_calls::{Config, Patience, Providers, Sold, Spending, StartError, signed_for};
 use surety_types::ModelId;
 use tokio::{net::TcpListener, task::JoinSet};
 
@@ -73,6 +73,28 @@ fn ledger_path(context: &Context) -> Result<PathBuf> {
     Ok(context.home()?.join("gateway.redb"))
 }
 
+/// What is promised over channels, and whether it was there before.
+fn channels(context: &Context) -> Result<(Arc<CallStore>, bool)> {
+    let path = context.home()?.join("channels.redb");
+    let was_there = path.exists();
+    Ok((Arc::new(CallStore::open(&path)?), was_there))
+}
+
+/// Calls that were open when the last gateway died have cost what was signed for them.
+fn settle(context: &Context, ledger: &Ledger, (store, was_there): (&CallStore, bool)) -> Result<()> {
+    let signed = match was_there {
+        true => Some(signed_for(store).map_err(|error| CliError::Usage(error.to_string()))?),
+        false => None,
+    };
+    let interrupted = ledger.settle_interrupted(signed)?;
+    if interrupted > 0 {
+        context.out.step(&format!(
+            "{interrupted} calls were interrupted: what was signed for them counts as spent"
+        ));
+    }
+    Ok(())
+}
+
 /// Where the gateway that runs in this home is told what to do with its keys.
 fn desk_path(context: &Context) -> Result<PathBuf> {
     Ok(context.home()?.join("gateway.sock"))
@@ -110,6 +132,8 @@ async fn up(context: &Context, args: &GatewayArgs) -> Result<()> {
     let ledger = Arc::new(ledger(context)?);
     let settings = settings(args);
     check_keys(&ledger, &settings)?;
+    let (store, was_there) = channels(context)?;
+    settle(context, &ledger, (&store, was_there))?;
     let (listener, http) = listen(context.out, args.http, &settings).await?;
     // Whoever has the ledger has the desk, too.
     let mut desk = JoinSet::new();
@@ -121,7 +145,7 @@ async fn up(context: &Context, args: &GatewayArgs) -> Result<()> {
     let client: Arc<AccountId> = Arc::new(signer.account().clone());
     welcome(&chain, &node, client.clone()).await?;
     let (texts, on_chain) = parted(offered);
-    let upstream = upstream(context, args, (rpc, node.clone()), &signer, &on_chain).await?;
+    let upstream = upstream(context, args, (rpc, node.clone(), store), &signer, &on_chain).await?;
     let up = Up {
         http: format!("http://{http}/v1"),
         account: address(signer.account()),
@@ -168,7 +192,7 @@ async fn up(context: &Context, args: &GatewayArgs) -> Result<()> {
 async fn upstream(
     context: &Context,
     args: &GatewayArgs,
-    (chain, plane): (Arc<RpcChain>, Arc<Node>),
+    (chain, plane, store): (Arc<RpcChain>, Arc<Node>, Arc<CallStore>),
     signer: &Signer,
     models: &OnChain,
 ) -> Result<Arc<dyn Upstream>> {
@@ -185,7 +209,7 @@ async fn upstream(
         channels: chain,
         signer: signer.clone(),
         plane,
-        store: Arc::new(CallStore::open(&context.home()?.join("channels.redb"))?),
+        store,
         models,
         spending: Spending {
             budget,

@@ -234,6 +234,8 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
             raw.provider.listen = given(&up.listen);
             raw.provider.external = given(&up.external);
             raw.provider.benchmark = up.benchmark.clone();
+            // Without the flag it is what file and environment say.
+            raw.provider.device_serves = up.device_serves.then_some(true);
             for price in &up.price {
                 match &price.name {
                     Some(name) => drop(raw.provider.prices.insert(name.clone(), price.price)),

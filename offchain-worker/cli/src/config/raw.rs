@@ -111,6 +111,9 @@ pub struct RawProvider {
     /// See [`super::ProviderConfig::tasks_max`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_max: Option<usize>,
+    /// See [`CallsConfig::device_serves`](surety_provider_calls::CallsConfig::device_serves).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_serves: Option<bool>,
     /// See [`super::ProviderConfig::benchmark`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub benchmark: Option<String>,

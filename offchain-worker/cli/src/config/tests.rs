@@ -172,6 +172,7 @@ fn every_variable_stands_for_a_setting_and_every_setting_has_one() {
             device: Some("cpu".into()),
             device_memory_mib_max: Some(1),
             device_graphs: Some(true),
+            device_serves: Some(true),
             units_per_second: Some(1),
             tasks_max: Some(1),
             benchmark: Some("off".into()),

@@ -1,15 +1,12 @@
 //! Where what is read beside a device's work arrives.
 
-use std::sync::Arc;
+use std::{mem::ManuallyDrop, sync::Arc};
 
-use cudarc::driver::{
-    self, CudaContext, CudaEvent, DevicePtr, PinnedHostSlice,
-    sys::{CUevent_flags, CUresult},
-};
+use cudarc::driver::{self, CudaContext, CudaEvent, DevicePtr, PinnedHostSlice, sys::CUevent_flags};
 
 use super::{
     failed, fits,
-    memory::{DevicePiece, bind, wait, wait_for_all},
+    memory::{Answers, DevicePiece, bind},
     too_large,
 };
 use crate::{Error, backend::Landing};
@@ -17,7 +14,8 @@ use crate::{Error, backend::Landing};
 /// Page-locked memory of the computer.
 #[derive(Debug)]
 pub struct PinnedLanding {
-    memory: PinnedHostSlice<u8>,
+    memory: ManuallyDrop<PinnedHostSlice<u8>>,
+    answers: Answers,
     /// The work that what is copied into it waits for.
     pub(super) worked: CudaEvent,
     /// The end of what was copied into it last.
@@ -28,7 +26,7 @@ pub struct PinnedLanding {
 
 impl PinnedLanding {
     /// With all that a copy into it needs: none of it is asked for once work is under way.
-    pub(super) fn new(context: &Arc<CudaContext>, bytes: usize) -> Result<Self, Error> {
+    pub(super) fn new(context: &Arc<CudaContext>, answers: &Answers, bytes: usize) -> Result<Self, Error> {
         // A processor reads it: not write-combined. SAFETY: it is filled before it is read.
         let memory = unsafe { context.alloc_pinned_with_flags::<u8>(bytes, 0) };
         let mut memory = memory.map_err(|error| match failed(error) {
@@ -37,11 +35,15 @@ impl PinnedLanding {
         })?;
         let refused = |error| no_copies(failed(error));
         memory.as_mut_slice().map_err(refused)?.fill(0);
-        let event = |flags| context.new_event(Some(flags)).map_err(refused);
+        let event = || {
+            let event = context.new_event(Some(CUevent_flags::CU_EVENT_DISABLE_TIMING));
+            event.map_err(refused)
+        };
         Ok(Self {
-            memory,
-            worked: event(CUevent_flags::CU_EVENT_DISABLE_TIMING)?,
-            arrived: Arc::new(event(CUevent_flags::CU_EVENT_BLOCKING_SYNC)?),
+            memory: ManuallyDrop::new(memory),
+            answers: answers.clone(),
+            worked: event()?,
+            arrived: Arc::new(event()?),
             is_open: false,
         })
     }
@@ -74,7 +76,7 @@ impl PinnedLanding {
         // Also after a part of them.
         if let Err(error) = self.arrived.record(copies) {
             // Nothing tells their end: both sides' memory is the caller's again when this returns.
-            self.is_open = wait_for_all(copies).is_err();
+            self.is_open = self.answers.wait_for_all(copies).is_err();
             return Err(failed(error));
         }
         self.is_open = false;
@@ -99,7 +101,7 @@ impl Landing for PinnedLanding {
         if self.is_open {
             return Err(Error::Lost("it does not tell when a copy has ended".into()));
         }
-        wait(&self.arrived).map_err(failed)?;
+        self.answers.wait(&self.arrived)?;
         let all = self.memory.as_slice().map_err(failed)?;
         all.get(..bytes).ok_or_else(too_large)
     }
@@ -107,13 +109,10 @@ impl Landing for PinnedLanding {
 
 impl Drop for PinnedLanding {
     fn drop(&mut self) {
-        // The device may still write into it. Where it has vanished it does not.
-        let waited = match self.is_open {
-            true => Err(driver::DriverError(CUresult::CUDA_ERROR_NOT_READY)),
-            false => wait(&self.arrived),
-        };
-        if waited.is_err() && bind(self.arrived.context()).is_ok() {
-            driver::result::ctx::synchronize().ok();
+        // A device that has not answered may still write into it: it is nobody's then.
+        if !self.is_open && self.answers.wait(&self.arrived).is_ok() {
+            // SAFETY: nobody uses it after this.
+            unsafe { ManuallyDrop::drop(&mut self.memory) }
         }
     }
 }

@@ -31,11 +31,16 @@ pub(super) struct Library {
 unsafe impl Send for Library {}
 
 impl Library {
-    /// The library, where it is found and takes this device.
-    pub(super) fn find(stream: &CudaStream) -> Option<Self> {
+    /// Whether it is found.
+    pub(super) fn is_present() -> bool {
         // SAFETY: looking for a library and loading it; what is found under these names is trusted with the
         // machine.
-        if !unsafe { cublas::sys::is_culib_present() } {
+        unsafe { cublas::sys::is_culib_present() }
+    }
+
+    /// The library, where it is found and takes this device, of whose memory it takes a part.
+    pub(super) fn open(stream: &CudaStream) -> Option<Self> {
+        if !Self::is_present() {
             return None;
         }
         let context = stream.context().clone();
@@ -93,6 +98,7 @@ impl Library {
             cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED | cublasStatus_t::CUBLAS_STATUS_ARCH_MISMATCH => {
                 Ok(false)
             }
+            cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED => Err(Error::OutOfMemory(0)),
             other => Err(Error::Device(format!("the product library: {other:?}"))),
         }
     }

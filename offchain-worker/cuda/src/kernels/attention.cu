@@ -194,8 +194,43 @@ extern "C" __global__ void softmax(float *scores, Table<u32> slabs, const u32 *t
   }
 }
 
-// The rest of exact::attention_row: a thread per element of the output merges the blocks
-// (exact::Softmax::merge).
+// exact::attention_row's mix of one block: element `d` of the values at `from` to `to` of the positions that
+// a row sees. All heads' values are `values_at` behind a page's first word.
+__device__ __forceinline__ float partial_of(const int *weight, const Sight &sight, const Table<u32> &slabs,
+                                            u64 page_words, u64 values_at, u32 kv_head, u32 head_dim, u32 d, u32 from,
+                                            u32 to, float scale) {
+  u32 dot = 0;
+  // One page, or two where the span begins within one.
+  for (u32 j = from; j < to;) {
+    u32 page = sight.pages[(sight.start + j) / BLOCK], at = (sight.start + j) % BLOCK;
+    u32 end = to - j < BLOCK - at ? to : j + BLOCK - at;
+    const i16 *value = (const i16 *)in_page(slabs.at[page / SLAB_PAGES], page, page_words, values_at);
+    value += (kv_head * BLOCK + at) * head_dim + d;
+    for (; j < end; j++, value += head_dim) dot += (u32)(weight[j] * (int)*value);
+  }
+  return mul(__int2float_rn((int)dot), scale);
+}
+
+// What blocks have found so far, as exact::Softmax has it, and an element of their mix.
+struct Merged {
+  float largest, total, sum;
+};
+
+// exact::Softmax::merge, and exact::merge_cell of the mix; `of` is what `softmax` says of the block.
+__device__ __forceinline__ void merge_block(Merged *so_far, const float *of, float partial) {
+  float before = 1.0f, block = 1.0f;
+  if (of[0] > so_far->largest) {
+    before = exponential(sub(so_far->largest, of[0]));
+    so_far->largest = of[0];
+  } else {
+    block = exponential(sub(of[0], so_far->largest));
+  }
+  so_far->total = add(mul(so_far->total, before), mul(of[1], block));
+  so_far->sum = add(mul(so_far->sum, before), mul(partial, block));
+}
+
+// The rest of exact::attention_row, for many rows: a thread per element of the output mixes a block after the
+// other, and merges them.
 extern "C" __global__ void mix(const int *weights, const float *stats, Table<u32> slabs, const u32 *table,
                                u64 page_words, u64 layer_at, const u32 *spans, const u32 *places, u32 first,
                                u32 step, u32 base, u32 count, u32 heads, u32 kv_heads, u32 head_dim, u32 reach,
@@ -209,33 +244,54 @@ extern "C" __global__ void mix(const int *weights, const float *stats, Table<u32
   u32 seen = sight.end - sight.start;
   const int *weight = weights + cell * reach;
   const float *of = stats + cell * ((reach + BLOCK - 1) / BLOCK) * 3;
-  // From the layer's part of a page to its head's values.
-  u32 kv_head = head / (heads / kv_heads);
   u64 values_at = layer_at + kv_heads * (2 + (head_dim + 1) / 2) * BLOCK;
-  float largest = LEAST, total = 0.0f, sum = 0.0f;
+  Merged merged = {LEAST, 0.0f, 0.0f};
   for (u32 from = 0; from < seen; from += BLOCK, of += 3) {
     u32 to = seen - from < BLOCK ? seen : from + BLOCK;
-    u32 dot = 0;
-    // One page, or two where the span begins within one.
-    for (u32 j = from; j < to;) {
-      u32 page = sight.pages[(sight.start + j) / BLOCK], at = (sight.start + j) % BLOCK;
-      u32 end = to - j < BLOCK - at ? to : j + BLOCK - at;
-      const i16 *value = (const i16 *)in_page(slabs.at[page / SLAB_PAGES], page, page_words, values_at);
-      value += (kv_head * BLOCK + at) * head_dim + d;
-      for (; j < end; j++, value += head_dim) dot += (u32)(weight[j] * (int)*value);
-    }
-    float partial = mul(__int2float_rn((int)dot), of[2]);
-    float before = 1.0f, block = 1.0f;
-    if (of[0] > largest) {
-      before = exponential(sub(largest, of[0]));
-      largest = of[0];
-    } else {
-      block = exponential(sub(of[0], largest));
-    }
-    total = add(mul(total, before), mul(of[1], block));
-    sum = add(mul(sum, before), mul(partial, block));
+    float partial = partial_of(weight, sight, slabs, page_words, values_at, head / (heads / kv_heads), head_dim, d,
+                               from, to, of[2]);
+    merge_block(&merged, of, partial);
   }
-  sum = div(sum, total);
-  expect_finite(sum, faults);
-  out[(u64)base * heads * head_dim + index] = sum;
+  float value = div(merged.sum, merged.total);
+  expect_finite(value, faults);
+  out[(u64)base * heads * head_dim + index] = value;
+}
+
+// The same for few rows, whose threads would leave most of a device idle, in two launches. First each block's
+// mix by itself: a block of threads per block of positions, head and query row. `partials` is [rows of the
+// launch][heads][blocks of the reach][head_dim].
+extern "C" __global__ void partials(const int *weights, const float *stats, Table<u32> slabs, const u32 *table,
+                                    u64 page_words, u64 layer_at, const u32 *spans, const u32 *places, u32 first,
+                                    u32 step, u32 base, u32 heads, u32 kv_heads, u32 head_dim, u32 reach,
+                                    float *partials) {
+  u32 head = blockIdx.y;
+  Sight sight = sight_of(spans, places, first, step, table, base + blockIdx.z);
+  u32 seen = sight.end - sight.start, from = blockIdx.x * BLOCK;
+  if (from >= seen) return;
+  u32 to = seen - from < BLOCK ? seen : from + BLOCK;
+  u64 cell = (u64)blockIdx.z * heads + head;
+  u64 block = cell * ((reach + BLOCK - 1) / BLOCK) + blockIdx.x;
+  u64 values_at = layer_at + kv_heads * (2 + (head_dim + 1) / 2) * BLOCK;
+  for (u32 d = threadIdx.x; d < head_dim; d += blockDim.x) {
+    partials[block * head_dim + d] = partial_of(weights + cell * reach, sight, slabs, page_words, values_at,
+                                                head / (heads / kv_heads), head_dim, d, from, to, stats[block * 3 + 2]);
+  }
+}
+
+// Then a thread per element of the output merges them, in their order.
+extern "C" __global__ void merge(const float *partials, const float *stats, const u32 *spans, u32 first, u32 step,
+                                 u32 base, u32 count, u32 heads, u32 head_dim, u32 reach, float *out, u32 *faults) {
+  u64 index = thread_index();
+  if (index >= (u64)count * heads * head_dim) return;
+  u32 d = index % head_dim;
+  u64 cell = index / head_dim;
+  Sight sight = sight_of(spans, nullptr, first, step, nullptr, base + (u32)(cell / heads));
+  u64 block = cell * ((reach + BLOCK - 1) / BLOCK);
+  Merged merged = {LEAST, 0.0f, 0.0f};
+  for (u32 from = 0; from < sight.end - sight.start; from += BLOCK, block++) {
+    merge_block(&merged, stats + block * 3, partials[block * head_dim + d]);
+  }
+  float value = div(merged.sum, merged.total);
+  expect_finite(value, faults);
+  out[(u64)base * heads * head_dim + index] = value;
 }

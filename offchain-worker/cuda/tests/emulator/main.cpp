@@ -122,7 +122,7 @@ const std::map<std::string, Kernel> KERNELS = {
     KERNEL(gelu_tanh),   KERNEL(swiglu),        KERNEL(accumulate),   KERNEL(gather),        KERNEL(rotate),
     KERNEL(copy),        KERNEL(quantize_heads), KERNEL(append),      KERNEL(copy_pages),    KERNEL(gather_pages),
     KERNEL(score),       KERNEL(softmax),
-    KERNEL(mix),         KERNEL(mean_pool),     KERNEL(l2_normalize), KERNEL(proof_words),   KERNEL(proof_gather),
+    KERNEL(mix),         KERNEL(partials),      KERNEL(merge),        KERNEL(mean_pool),     KERNEL(l2_normalize), KERNEL(proof_words),   KERNEL(proof_gather),
     KERNEL(proof_product), KERNEL(proof_hash),  KERNEL(proof_tree),
 };
 

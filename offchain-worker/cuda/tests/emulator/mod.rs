@@ -288,8 +288,11 @@ fn build(architecture: u32) -> PathBuf {
     ];
     let mut hasher = DefaultHasher::new();
     (files, &compiler, GROUP, architecture).hash(&mut hasher);
-    // Only tests of a folder `tests` are given one of their own.
-    let folder = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    // `scripts/on-device` brings programs that were built elsewhere. Only tests of a folder `tests` are given
+    // a folder of their own.
+    let brought = std::env::var_os("SURETY_EMULATORS").map(PathBuf::from);
+    let own = option_env!("CARGO_TARGET_TMPDIR").map(PathBuf::from);
+    let folder = brought.or(own).unwrap_or_else(std::env::temp_dir);
     let program = folder.join(format!("emulator-{:016x}", hasher.finish()));
     if program.exists() {
         return program;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use surety_cuda::{GpuBackend, Heads, Kernels, Mask, Pages};
+use surety_cuda::{GpuBackend, Heads, Kernels, Mask, Mixing, Pages};
 use surety_exact::{self as exact, Head, Turns};
 
 use super::{Random, assert_same, values};
@@ -109,15 +109,27 @@ pub fn quantized<M: GpuBackend>(
     into
 }
 
+const MIXINGS: [Mixing; 3] = [Mixing::Auto, Mixing::Rows, Mixing::Blocks];
+
 pub fn attention_equals_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let shapes = [(1, 1, 8), (4, 2, 32), (6, 1, 5), (3, 3, 64)];
-    check(kernels, &shapes, &[(1, 1), (2, 1), (17, 17), (129, 2), (300, 3)]);
+    for mixing in MIXINGS {
+        kernels.mix_by(mixing);
+        check(kernels, &shapes, &[(1, 1), (2, 1), (17, 17), (129, 2), (300, 3)]);
+        // More elements than a block of threads has.
+        check(kernels, &[(2, 1, 160)], &[(130, 2)]);
+    }
+    kernels.mix_by(Mixing::Auto);
 }
 
 /// Little room: a round takes few of the queries.
 pub fn rounds_of_queries_do_not_show<M: GpuBackend>(kernels: &mut Kernels<M>) {
     kernels.limit(2 * 4 * 17 + 1);
-    check(kernels, &[(4, 2, 8)], &[(17, 17), (40, 2)]);
+    for mixing in MIXINGS {
+        kernels.mix_by(mixing);
+        check(kernels, &[(4, 2, 8)], &[(17, 17), (40, 2)]);
+    }
+    kernels.mix_by(Mixing::Auto);
 }
 
 fn check<M: GpuBackend>(

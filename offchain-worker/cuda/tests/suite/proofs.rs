@@ -50,6 +50,13 @@ pub fn batches_equal_a_processors<M: GpuBackend>(memory: &mut DeviceMemory<M>, b
             assert_eq!(memory.step(&job, layer, batch).unwrap(), root, "{what}");
             let digests = expected.digests().unwrap();
             assert_eq!(memory.digests().unwrap(), digests, "{what}");
+            // The last two are of no row of it, and 127 not always.
+            let some = [0, rows / 2, 127, rows - 1, *rows, u32::MAX];
+            assert_eq!(
+                memory.proofs(&some).unwrap(),
+                expected.proofs(&some).unwrap(),
+                "{what}"
+            );
             // The batch's ends, one within it, and one that is of layer 0.
             let first = batch * rows;
             for row in [first, first + rows / 2, first + rows - 1, 20 * rows] {

@@ -4,7 +4,7 @@ use std::{fs, ops::ControlFlow, path::Path, path::PathBuf, sync::Arc, time::Inst
 
 use serde::Deserialize;
 use serde_json::json;
-use surety_engine::{Engine, Event, Job, Outcome, open};
+use surety_engine::{Engine, Event, Job, Outcome, open_on};
 use surety_models::{
     ModelStore,
     tokens::{TextCodec, TextFiles},
@@ -12,7 +12,7 @@ use surety_models::{
 use surety_types::{input::encode_items, model::Operation};
 
 use crate::{
-    Result,
+    Result, device,
     talk::{answer, measured, say, threads},
 };
 
@@ -25,14 +25,15 @@ enum Command {
     Measure { stride: usize },
 }
 
-pub fn run(home: &Path, model: &str, sentences: &Path, count: usize) -> Result<()> {
+pub fn run(home: &Path, model: &str, sentences: &Path, count: usize, on: &str) -> Result<()> {
     let sentences = fs::read_to_string(sentences)?;
     let sentences: Vec<&str> = sentences.lines().collect();
     let begun = Instant::now();
     let pool = threads(count)?;
     let files = ModelStore::new(home).by_name(model)?.read()?;
     let codec = TextCodec::new(&TextFiles::from(&files))?;
-    let engine = pool.install(|| open(files))?;
+    let devices = device::open(on)?;
+    let engine = pool.install(|| open_on(files, &devices))?;
     say(&json!({"ready": true, "load_seconds": begun.elapsed().as_secs_f64()}))?;
     answer(|command| {
         let (stride, vectors) = match command {

@@ -13,6 +13,7 @@ use super::{
     generate::{ExactLlama, Task, count, failed, outcome},
     kv::{KvCache, Piece},
     llama::Workspace,
+    recheck::Found,
     sampler::Sampler,
     teacher_forced::LOGIT_ROWS,
     trace::TopLevel,
@@ -35,6 +36,15 @@ pub(super) fn kv_bytes((layers, kv_heads, head_dim): (usize, usize, usize), posi
     positions.next_multiple_of(BLOCK) * layers * kv_heads * 2 * head
 }
 
+/// Memory of a generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequenceBytes {
+    /// For keys and values, where they are: a device has them in its own.
+    pub keys_values: u64,
+    /// For the digests that its trace is made of.
+    pub trace: u64,
+}
+
 /// A request that has been read, and what it takes.
 pub(crate) struct Request {
     task: Task,
@@ -52,6 +62,13 @@ impl Request {
 pub(crate) struct Computed {
     kv: KvCache,
     trace: TopLevel,
+}
+
+impl Computed {
+    /// Whether a device has it that is used no more.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.kv.device().is_some_and(|device| device.dropped().is_some())
+    }
 }
 
 /// A generation that is under way.
@@ -81,11 +98,35 @@ impl Generating {
         self.finish_reason
     }
 
+    /// Whether a device has computed what there is of it.
+    pub(crate) fn is_on_device(&self) -> bool {
+        self.computed.kv.device().is_some()
+    }
+
+    /// Whether it can go on: its device, if it has one, is still used.
+    ///
+    /// # Errors
+    /// Why that is used no more.
+    pub(crate) fn stands(&self) -> Result<(), EngineError> {
+        let dropped = self.computed.kv.device().and_then(|device| device.dropped());
+        dropped.map_or(Ok(()), Err)
+    }
+
     /// The first of its tokens, those of the prompt included, and what was made of them: of all that went
     /// through the model.
     pub(crate) fn computed(&self) -> (Vec<u32>, &Computed) {
         let all = self.task.prompt.iter().chain(&self.tokens);
         (all.take(self.fed()).copied().collect(), &self.computed)
+    }
+
+    fn found<'a>(&'a self, fed: &'a [u32], computed: &'a Computed) -> Found<'a> {
+        Found {
+            task: &self.task,
+            kv: &computed.kv,
+            fed,
+            trace: &computed.trace,
+            chosen: &self.tokens,
+        }
     }
 
     /// What is left to say of it, and what may be of use to others.
@@ -193,18 +234,29 @@ impl ExactLlama {
         })
     }
 
-    /// Bytes that hold something of what so many positions are computed to: keys and values, and the digests
-    /// for the trace.
+    /// Bytes that hold what so many positions are computed to.
     pub(crate) fn computed_bytes(&self, positions: usize) -> u64 {
+        let bytes = self.bytes_of(positions);
+        bytes.keys_values + bytes.trace
+    }
+
+    /// What so many positions of a generation take while it runs.
+    pub fn bytes_of(&self, positions: usize) -> SequenceBytes {
         let model = &self.model;
         let weights = model.weights();
         let kv = kv_bytes((model.layers(), weights.kv_heads, weights.head_dim), positions);
         let trace = positions * model.trace_shape().strides() as usize * DIGEST;
-        (kv + trace) as u64
+        SequenceBytes {
+            keys_values: kv as u64,
+            trace: trace as u64,
+        }
     }
 
-    /// The same again, if there is memory for it.
+    /// The same again, if there is memory for it, and its device is still used.
     pub(crate) fn copy(&self, computed: &Computed) -> Option<Computed> {
+        if computed.is_lost() {
+            return None;
+        }
         Some(Computed {
             kv: self.runs_of(&computed.kv).copy(&computed.kv).ok()?,
             trace: computed.trace.clone(),
@@ -217,8 +269,16 @@ impl ExactLlama {
     /// [`EngineError::DeviceDiffers`]; those of the device.
     pub(crate) fn recheck_served(&self, generating: &Generating) -> Result<(), EngineError> {
         let (fed, computed) = generating.computed();
-        let found = (&computed.trace, &generating.tokens[..]);
-        self.recheck(&generating.task, &computed.kv, &fed, found)
+        self.recheck(&generating.found(&fed, computed))
+    }
+
+    /// The same of a generation that goes on, from so many positions on.
+    ///
+    /// # Errors
+    /// Those of [`ExactLlama::recheck_served`].
+    pub(crate) fn recheck_said(&self, generating: &Generating, since: usize) -> Result<(), EngineError> {
+        let (fed, computed) = generating.computed();
+        self.recheck_newest(&generating.found(&fed, computed), since)
     }
 
     /// Begins a generation, behind what was computed of the first tokens of its prompt, but not of all.

@@ -101,6 +101,11 @@ impl ExactBert {
         })
     }
 
+    /// What the next pass runs on.
+    pub(super) fn runs(&self) -> Runs<'_, dyn Encoder> {
+        self.copies.next(&*self.model)
+    }
+
     /// What others are held against.
     fn processor(&self) -> Runs<'_, dyn Encoder> {
         Runs::Processor(&*self.model)
@@ -258,7 +263,7 @@ impl ExactBert {
         let results: Vec<_> = batches(items, rows.div_ceil(devices).clamp(1, most))
             .into_par_iter()
             .map_init(Scratch::default, |scratch, batch| {
-                self.batch(&self.copies.next(&*self.model), batch, scratch)
+                self.batch(&self.runs(), batch, scratch)
             })
             .collect();
         let mut embedded = Vec::with_capacity(items.len());

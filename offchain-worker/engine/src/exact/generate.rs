@@ -19,7 +19,7 @@ use super::{
     kv::{KvCache, Piece},
     llama::{LlamaModel, Sequence},
     probe::Probe,
-    recheck::decoders,
+    recheck::{Found, decoders},
     sampler::Sampler,
     trace::{GenerationLeaves, TopLevel},
 };
@@ -96,6 +96,11 @@ impl ExactLlama {
             copies: decoders(&self.model, devices)?,
             ..self
         })
+    }
+
+    /// Whether what begins now is on a device.
+    pub(crate) fn is_on_device(&self) -> bool {
+        self.copies.count() > 0
     }
 
     /// What a new sequence runs on.
@@ -211,7 +216,13 @@ impl ExactLlama {
         }
         let fed: Vec<u32> = task.prompt.iter().chain(&tokens).copied().collect();
         let fed = fed.get(..sequence.len()).unwrap_or_default();
-        self.recheck(task, sequence.kv(), fed, (&trace, &tokens[..]))?;
+        self.recheck(&Found {
+            task,
+            kv: sequence.kv(),
+            fed,
+            trace: &trace,
+            chosen: &tokens,
+        })?;
         let ended = tokens.last().is_some_and(|token| self.ends(*token));
         let finish_reason = if ended {
             FinishReason::Stop
@@ -275,8 +286,7 @@ impl Engine for ExactLlama {
         Ok(OwnTrace::new(layout, Box::new(work), sink, leaves))
     }
 
-    /// On the processor: tokens over channels are signed one by one, before what a device gave can be held
-    /// against anything.
+    /// On the processor: whoever signs tokens as they come stands by each of them.
     fn decoder(self: Arc<Self>) -> Option<Arc<ExactLlama>> {
         if self.copies.is_empty() {
             return Some(self);
@@ -287,6 +297,10 @@ impl Engine for ExactLlama {
             model: self.model.clone(),
             copies: Copies::default(),
         }))
+    }
+
+    fn decoder_on_devices(self: Arc<Self>) -> Option<Arc<ExactLlama>> {
+        Some(self)
     }
 }
 

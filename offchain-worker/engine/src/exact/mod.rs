@@ -12,6 +12,7 @@ mod generate;
 mod kv;
 mod llama;
 mod pass;
+mod passes;
 mod probe;
 mod recheck;
 mod sampler;
@@ -19,7 +20,8 @@ mod teacher_forced;
 mod trace;
 
 pub(crate) use backend::Fault;
-pub use backend::{Choice, ChoiceError, Device, Devices, Dropped};
+pub use backend::{Choice, ChoiceError, Device, Devices, Dropped, Patience};
+pub use batch::SequenceBytes;
 pub(crate) use batch::{Computed, Generated, Generating, Request, StepMemory, Turn};
 pub use bert::{BertModel, Scratch};
 pub use calibrate::ExactCalibrator;
@@ -27,7 +29,9 @@ pub use dispute::OwnTrace;
 pub use embed::ExactBert;
 pub use generate::ExactLlama;
 pub use llama::{LlamaModel, Sequence};
+pub use passes::DecoderPasses;
 pub use probe::Probe;
+pub(crate) use recheck::random_below;
 /// Fast kernels, equal to `surety-exact` bit for bit.
 pub use surety_kernels as kernels;
 /// The steps that a [`Probe`] sees.

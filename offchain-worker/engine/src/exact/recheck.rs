@@ -3,6 +3,8 @@
 
 use std::{
     hash::{BuildHasher, RandomState},
+    iter,
+    ops::Range,
     sync::Arc,
 };
 
@@ -27,7 +29,7 @@ const TEST_ROWS: usize = 140;
 
 /// A number below `end`, or 0. Nobody has to be kept from guessing it: a device that fails does not look who
 /// is looking.
-pub(super) fn random_below(end: usize) -> usize {
+pub(crate) fn random_below(end: usize) -> usize {
     let random = RandomState::new().hash_one(end);
     usize::try_from(random % (end as u64).max(1)).unwrap_or(0)
 }
@@ -125,76 +127,108 @@ pub(super) fn decoders(
     )
 }
 
+/// What a device has of a generation.
+pub(super) struct Found<'a> {
+    pub(super) task: &'a Task,
+    pub(super) kv: &'a KvCache,
+    /// All that went through the model.
+    pub(super) fed: &'a [u32],
+    pub(super) trace: &'a TopLevel,
+    /// The tokens of the continuation that were chosen, as far as they are there.
+    pub(super) chosen: &'a [u32],
+}
+
 impl ExactLlama {
     /// Computes some random positions of a device's generation again, behind the keys and values that it has
-    /// of those before: their leaves, and the last token that was chosen there. Nothing where the processor
-    /// has computed them already. Once they differ, that device is not used any more.
+    /// of those before: their leaves, and the tokens that were chosen there. Nothing where the processor has
+    /// computed them already. Once they differ, that device is not used any more.
     ///
     /// # Errors
     /// [`EngineError::DeviceDiffers`], also where the device was found out meanwhile; those of the device.
-    pub(super) fn recheck(
+    pub(super) fn recheck(&self, found: &Found<'_>) -> Result<(), EngineError> {
+        let start = random_below(found.fed.len().div_ceil(ROWS)) * ROWS;
+        self.hold(found, iter::once(start..found.fed.len().min(start + ROWS)))
+    }
+
+    /// The same of those from `since` on: of all, or of the last ones and as many others.
+    ///
+    /// # Errors
+    /// Those of [`ExactLlama::recheck`].
+    pub(super) fn recheck_newest(&self, found: &Found<'_>, since: usize) -> Result<(), EngineError> {
+        let end = found.fed.len();
+        if end.saturating_sub(since) <= ROWS {
+            return self.hold(found, iter::once(since..end));
+        }
+        let last = end - ROWS / 2;
+        let start = since + random_below(last - since - ROWS / 2 + 1);
+        self.hold(found, [last..end, start..start + ROWS / 2])
+    }
+
+    fn hold(
         &self,
-        task: &Task,
-        kv: &KvCache,
-        fed: &[u32],
-        found: (&TopLevel, &[u32]),
+        found: &Found<'_>,
+        rows: impl IntoIterator<Item = Range<usize>>,
     ) -> Result<(), EngineError> {
-        let Some(device) = kv.device() else {
+        let Some(device) = found.kv.device() else {
             return Ok(());
         };
         // Another job may have found it out meanwhile.
         if let Some(reason) = device.dropped() {
             return Err(reason);
         }
-        if self.is_right(task, kv, fed, found)? {
-            Ok(())
-        } else {
-            Err(device.differs())
+        for rows in rows {
+            if !self.is_right(found, rows)? {
+                return Err(device.differs());
+            }
         }
+        Ok(())
     }
 
-    fn is_right(
-        &self,
-        task: &Task,
-        kv: &KvCache,
-        fed: &[u32],
-        (trace, chosen): (&TopLevel, &[u32]),
-    ) -> Result<bool, EngineError> {
-        if fed.is_empty() {
+    fn is_right(&self, found: &Found<'_>, rows: Range<usize>) -> Result<bool, EngineError> {
+        if rows.is_empty() {
             return Ok(true);
         }
-        let start = random_below(fed.len().div_ceil(ROWS)) * ROWS;
-        let rows = start..fed.len().min(start + ROWS);
-        let Some(mut kept) = self
-            .runs_of(kv)
-            .to_processor(kv, start)
-            .map_err(|fault| failed(0, fault))?
-        else {
-            return Ok(true);
+        let mut kept = match self.runs_of(found.kv).to_processor(found.kv, rows.start) {
+            Ok(Some(kept)) => kept,
+            Ok(None) => return Ok(true),
+            // They are no keys and values.
+            Err(Fault::Arithmetic(_)) => return Ok(false),
+            Err(fault) => return Err(failed(0, fault)),
         };
         let mut own = TopLevel::new(self.model.trace_shape());
         let mut workspace = Workspace::new(&self.model);
         let piece = Piece {
             kv: &mut kept,
-            tokens: fed.get(rows.clone()).unwrap_or_default(),
+            tokens: found.fed.get(rows.clone()).unwrap_or_default(),
         };
         let passed = self
             .model
             .forward_together(&mut [piece], &mut workspace, &mut own);
-        if passed.is_err() || !trace.has(&rows, &own) {
-            return Ok(false);
-        }
+        Ok(passed.is_ok() && found.trace.has(&rows, &own) && self.would_choose(found, &rows, &workspace))
+    }
+
+    /// Whether the tokens that were chosen at these positions are those that their states lead to.
+    fn would_choose(&self, found: &Found<'_>, rows: &Range<usize>, workspace: &Workspace) -> bool {
         // The first token was chosen at the prompt's last position.
-        let Some(index) = rows.end.checked_sub(task.prompt.len()) else {
-            return Ok(true);
-        };
-        let last = workspace.states().rchunks(self.model.width()).next();
-        let mut logits = Vec::new();
-        if self.model.logits(last.unwrap_or_default(), &mut logits).is_err() {
-            return Ok(false);
+        let first = found.task.prompt.len().saturating_sub(1).max(rows.start);
+        let index = (first + 1).saturating_sub(found.task.prompt.len());
+        let said = found.chosen.get(index..).unwrap_or_default();
+        let states = workspace
+            .states()
+            .get((first - rows.start) * self.model.width()..)
+            .unwrap_or_default();
+        if states.is_empty() || said.is_empty() {
+            return true;
         }
-        let token = Sampler::new(task).token(count(index), &logits, &mut Vec::new());
-        let said = chosen.get(index);
-        Ok(said.is_none_or(|said| token.is_ok_and(|token| token == *said)))
+        let (mut logits, mut order) = (Vec::new(), Vec::new());
+        if self.model.logits(states, &mut logits).is_err() {
+            return false;
+        }
+        let sampler = Sampler::new(found.task);
+        let mut chosen = (index..).zip(logits.chunks(self.model.vocabulary())).zip(said);
+        chosen.all(|((index, logits), said)| {
+            let token = sampler.token(count(index), logits, &mut order);
+            token.is_ok_and(|token| token == *said)
+        })
     }
 }

@@ -12,6 +12,7 @@ use super::{
     backend::Decoder,
     generate::{ExactLlama, Task, count, failed},
     llama::Sequence,
+    recheck::Found,
     sampler::Sampler,
     trace::{GenerationLeaves, TopLevel},
 };
@@ -105,7 +106,13 @@ impl ExactLlama {
             self.choose(on, states.unwrap_or_default(), &sampler, &mut chosen)?;
             report(sink, count(sequence.len()), total)?;
         }
-        self.recheck(task, sequence.kv(), fed, (&*trace, &chosen[..]))?;
+        self.recheck(&Found {
+            task,
+            kv: sequence.kv(),
+            fed,
+            trace,
+            chosen: &chosen,
+        })?;
         Ok(chosen)
     }
 

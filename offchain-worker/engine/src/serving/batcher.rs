@@ -4,11 +4,13 @@ use std::{
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
+    time::Instant,
 };
 
 use super::{
     ClientKey, Handle, Limits,
     admission::{Admission, Reservation},
+    looks::{Looks, some_of},
     prefix::PrefixCache,
     share::{Want, share},
     stream::{Answer, End, Reader},
@@ -29,12 +31,18 @@ struct Running {
     served: u64,
     /// Tokens after which what was computed is worth keeping.
     shared: Option<usize>,
+    /// Tokens that a device has chosen and that were not passed on.
+    held: Vec<u32>,
+    /// Tokens that had gone through the model when the last ones were passed on.
+    passed: usize,
+    /// Whether none were.
+    is_new: bool,
 }
 
 impl Running {
     /// Tokens that may go through the model in the next step. Pieces end where something is to be kept.
     fn rows(&self) -> usize {
-        if !self.reader.has_room() {
+        if !self.reader.has_room(self.held.len()) {
             return 0;
         }
         let until = self
@@ -42,6 +50,14 @@ impl Running {
             .unwrap_or(usize::MAX)
             .saturating_sub(self.generating.fed());
         self.generating.pending().min(until)
+    }
+
+    /// Passes on what was held back.
+    fn pass_on(&mut self) {
+        let held = mem::take(&mut self.held);
+        held.into_iter().for_each(|token| self.reader.pass_on(token));
+        self.passed = self.generating.fed();
+        self.is_new = false;
     }
 }
 
@@ -53,6 +69,7 @@ pub struct Batcher {
     running: Vec<Running>,
     prefixes: PrefixCache,
     memory: StepMemory,
+    looks: Looks,
     steps: u64,
 }
 
@@ -65,6 +82,7 @@ impl Batcher {
             admission: Arc::new(Admission::new(limits)),
             running: Vec::new(),
             prefixes: PrefixCache::new(limits.prefix_bytes_max),
+            looks: Looks::default(),
             steps: 0,
         }
     }
@@ -82,7 +100,7 @@ impl Batcher {
     ///
     /// It takes the threads of the rayon pool that it is called in.
     pub fn step(&mut self) -> bool {
-        self.end_cancelled();
+        self.end_gone();
         self.begin();
         let want = |running: &Running| Want {
             client: running.client,
@@ -95,7 +113,13 @@ impl Batcher {
         let did = !found.is_empty();
         self.steps += u64::from(did);
         self.take(&shares, found);
-        did
+        let is_held = self.running.iter().any(|running| !running.held.is_empty());
+        // Where nobody can go on there is nothing to wait for.
+        let looks = is_held && (!did || self.looks.is_due());
+        if looks {
+            self.look();
+        }
+        did || looks
     }
 
     /// Runs steps until it is closed, and ends everything then.
@@ -139,24 +163,67 @@ impl Batcher {
                 Some(Err(fault)) => running.reader.end(Err(fault)),
                 Some(Ok(token)) => {
                     running.served = self.steps;
-                    token.into_iter().for_each(|token| running.reader.pass_on(token));
+                    running.held.extend(token);
                     self.keep_shared(&mut running);
-                    match running.generating.finish_reason() {
-                        Some(reason) => self.end(running, End::Finished(reason)),
-                        None => self.running.push(running),
+                    // Of a device's it is not known yet whether they are right.
+                    match running.generating.is_on_device() {
+                        true => self.running.push(running),
+                        false => self.go_on(running),
                     }
                 }
             }
         }
     }
 
+    /// Passes on what a generation has chosen.
+    fn go_on(&mut self, mut running: Running) {
+        match running.generating.finish_reason() {
+            Some(reason) => self.end(running, End::Finished(reason)),
+            None => {
+                running.pass_on();
+                self.running.push(running);
+            }
+        }
+    }
+
+    /// Holds some of what devices have computed against the processor, and passes on what was held back.
+    /// Nothing of a device that is found out is passed on, whoever it was for.
+    fn look(&mut self) {
+        let begun = Instant::now();
+        let held = self.running.extract_if(.., |running| !running.held.is_empty());
+        let mut held: Vec<Running> = held.collect();
+        // Of those that are done more is computed again, before anything is passed on to others.
+        held.sort_by_key(|running| running.generating.finish_reason().is_none());
+        let going_on = held.iter().filter(|running| !running.is_new).count();
+        let mut drawn = some_of(going_on, self.admission.limits.looked_at).into_iter();
+        let look = |running: &Running| {
+            if running.is_new || drawn.next().unwrap_or(false) {
+                caught(|| self.decoder.recheck_said(&running.generating, running.passed))
+            } else {
+                Ok(())
+            }
+        };
+        let looked: Vec<_> = held.iter().map(look).collect();
+        for (running, looked) in held.into_iter().zip(looked) {
+            match looked.and_then(|()| running.generating.stands()) {
+                Ok(()) => self.go_on(running),
+                Err(fault) => running.reader.end(Err(fault)),
+            }
+        }
+        self.looks.took(begun.elapsed());
+    }
+
     fn begin(&mut self) {
         for (waiting, reservation) in self.admission.admit() {
             let copy = |computed: &_| self.decoder.copy(computed);
             let known = self.prefixes.find(waiting.client, waiting.request.prompt(), copy);
+            let generating = self.decoder.begin(waiting.request, known.computed);
             self.running.push(Running {
                 client: waiting.client,
-                generating: self.decoder.begin(waiting.request, known.computed),
+                held: Vec::new(),
+                passed: generating.fed(),
+                is_new: true,
+                generating,
                 reader: waiting.reader,
                 reservation,
                 // Behind those that are waiting for their turn already.
@@ -166,13 +233,14 @@ impl Batcher {
         }
     }
 
-    fn end_cancelled(&mut self) {
-        let gone: Vec<_> = self
-            .running
-            .extract_if(.., |running| running.reader.is_gone())
-            .collect();
+    /// Ends those that nobody reads, and those whose device is used no more.
+    fn end_gone(&mut self) {
+        let is_over =
+            |running: &mut Running| running.reader.is_gone() || running.generating.stands().is_err();
+        let gone: Vec<_> = self.running.extract_if(.., is_over).collect();
         gone.into_iter()
             .for_each(|running| self.end(running, End::Cancelled));
+        self.prefixes.forget_lost();
     }
 
     /// Keeps what a prompt has in common with another, once it has been computed.
@@ -189,7 +257,15 @@ impl Batcher {
         }
     }
 
-    fn end(&mut self, running: Running, end: End) {
+    fn end(&mut self, mut running: Running, end: End) {
+        if running.generating.is_on_device() && !running.reader.is_waited_for() {
+            // Nothing is said of it, and nothing kept that was not looked at.
+            return;
+        }
+        if let Err(fault) = caught(|| self.decoder.recheck_served(&running.generating)) {
+            return running.reader.end(Err(fault));
+        }
+        running.pass_on();
         let Running {
             client,
             generating,
@@ -197,9 +273,6 @@ impl Batcher {
             mut reservation,
             ..
         } = running;
-        if let Err(fault) = self.decoder.recheck_served(&generating) {
-            return reader.end(Err(fault));
-        }
         let (tokens, _) = generating.computed();
         let bytes = self.decoder.computed_bytes(tokens.len());
         let (generated, computed) = generating.into_generated();
@@ -219,6 +292,12 @@ impl Batcher {
             self.end(running, End::Cut);
         }
     }
+}
+
+/// What a device has may be anything: a panic over it costs one generation.
+fn caught(check: impl FnOnce() -> Result<(), EngineError>) -> Result<(), EngineError> {
+    let checked = catch_unwind(AssertUnwindSafe(check));
+    checked.unwrap_or_else(|panic| Err(EngineError::Panicked(message(&*panic))))
 }
 
 impl Drop for Batcher {

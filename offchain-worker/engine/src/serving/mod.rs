@@ -6,7 +6,8 @@
 //! - a [`TokenStream`] gives a reader its tokens, and in the end what it may claim of them.
 //!
 //! Tokens, trace and claim are those of [`Engine::run`](crate::Engine::run), bit by bit, whatever else is in
-//! the steps: `docs/adr/0039-continuous-batching.md`.
+//! the steps: `docs/adr/0039-continuous-batching.md`. What a device has computed is passed on once some of it
+//! was held against the processor: `docs/adr/0047-answers-from-a-device.md`.
 //!
 //! ```no_run
 //! # async fn example(engine: std::sync::Arc<dyn surety_engine::Engine>, job: surety_engine::Job)
@@ -26,6 +27,7 @@
 
 mod admission;
 mod batcher;
+mod looks;
 mod prefix;
 mod server;
 mod share;
@@ -65,6 +67,9 @@ pub struct Limits {
     pub waiting_max: usize,
     /// The same of one client.
     pub client_waiting_max: usize,
+    /// Where a device computes: of the generations that go on, how many are held against the processor each
+    /// time that something is passed on. Those whose first tokens are passed on then come on top of it.
+    pub looked_at: usize,
 }
 
 impl Default for Limits {
@@ -80,6 +85,8 @@ impl Default for Limits {
             ahead_max: 16,
             waiting_max: 64,
             client_waiting_max: 16,
+            // A device that errs for all is found out by any. More keep everybody waiting longer.
+            looked_at: 1,
         }
     }
 }
@@ -142,5 +149,10 @@ impl Handle {
     /// How much there is to do.
     pub fn load(&self) -> Load {
         self.admission.load()
+    }
+
+    /// Whether what begins now is computed on a device.
+    pub fn is_on_device(&self) -> bool {
+        self.decoder.is_on_device()
     }
 }

@@ -83,6 +83,14 @@ impl PrefixCache {
         }
     }
 
+    /// Forgets what a device has that is used no more.
+    pub(super) fn forget_lost(&mut self) {
+        let lost = |entry: &Entry| entry.computed.is_lost();
+        while let Some(at) = self.entries.iter().position(lost) {
+            self.remove(at);
+        }
+    }
+
     /// Whether something of this size may be kept.
     pub(super) fn takes(&self, tokens: usize, bytes: u64) -> bool {
         tokens >= TOKENS_MIN && bytes <= self.bytes_max

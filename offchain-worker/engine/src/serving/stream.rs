@@ -63,14 +63,19 @@ pub(super) fn pair(admission: Arc<Admission>) -> (Reader, TokenStream) {
 }
 
 impl Reader {
-    /// Whether there is room for a token.
-    pub(super) fn has_room(&self) -> bool {
-        self.tokens.capacity() > 0
+    /// Whether there is room for a token behind so many that are held back.
+    pub(super) fn has_room(&self, held: usize) -> bool {
+        self.tokens.capacity() > held
     }
 
     /// Whether nobody reads any more.
     pub(super) fn is_gone(&self) -> bool {
         self.tokens.is_closed()
+    }
+
+    /// Whether somebody waits to be told how it ends.
+    pub(super) fn is_waited_for(&self) -> bool {
+        !self.answer.is_closed()
     }
 
     /// Passes a token on. There has to be room; who is gone does not miss it.

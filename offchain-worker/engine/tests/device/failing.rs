@@ -16,7 +16,14 @@ pub enum Fails {
     FlipsBits,
     /// It takes no work any more.
     Vanishes,
+    /// It has no memory for what launches need.
+    IsFull,
+    /// The logits of a model of [`VOCABULARY`] tokens have the other sign.
+    TurnsLogits,
 }
+
+/// That of the models of `synthetic`.
+const VOCABULARY: usize = 260;
 
 /// Tells it, and how much it has done.
 #[derive(Clone)]
@@ -102,6 +109,10 @@ impl<M: GpuBackend> GpuBackend for Failing<M> {
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;
         }
+        let is_logits = bytes.len().is_multiple_of(size_of::<f32>() * VOCABULARY);
+        if self.is(Fails::TurnsLogits) && is_logits {
+            bytes.iter_mut().skip(3).step_by(4).for_each(|byte| *byte ^= 0x80);
+        }
         Ok(())
     }
 
@@ -112,6 +123,9 @@ impl<M: GpuBackend> GpuBackend for Failing<M> {
         arguments: &[Argument<'_, M::Memory>],
     ) -> Result<(), Error> {
         self.there()?;
+        if self.is(Fails::IsFull) {
+            return Err(Error::OutOfMemory(0));
+        }
         self.launches.fetch_add(1, Ordering::Relaxed);
         self.machine.launch(kernel, shape, arguments)
     }

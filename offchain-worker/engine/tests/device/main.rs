@@ -12,6 +12,7 @@ mod failing;
 mod graphs;
 mod served;
 mod several;
+mod silent;
 
 use std::sync::Arc;
 
@@ -214,6 +215,32 @@ fn a_device_that_vanishes_ends_a_job_and_the_processor_goes_on() {
     assert_eq!(decoder.run(&generate, &mut quiet).unwrap(), generated);
 }
 
+/// Also where the driver itself finds none, for a kernel's first launch: what has it may end.
+#[test]
+fn a_device_that_has_no_memory_for_a_launch_is_used_again() {
+    let weights = short(synthetic::llama(4, true));
+    let generate = job(&request("once", 8));
+    let generated = decoder(&weights).run(&generate, &mut quiet).unwrap();
+    let (devices, _, decoder, fails) = failing(&weights);
+    fails.set(Fails::IsFull);
+    let found = decoder.run(&generate, &mut quiet);
+    assert!(
+        matches!(
+            found,
+            Err(EngineError::Device {
+                error: Error::OutOfMemory(0),
+                ..
+            })
+        ),
+        "{found:?}"
+    );
+    assert!(devices.iter().all(|device| device.dropped().is_none()));
+    fails.set(Fails::Nothing);
+    fails.take_launches();
+    assert_eq!(decoder.run(&generate, &mut quiet).unwrap(), generated);
+    assert!(fails.take_launches() > 0, "on the device");
+}
+
 #[test]
 fn a_model_that_is_larger_than_the_cap_is_refused() {
     let machine = Capped::new(Emulator::start(Order::Forwards), 100_000);
@@ -225,6 +252,18 @@ fn a_model_that_is_larger_than_the_cap_is_refused() {
     let capped = device == "a small one" && matches!(error, Error::MemoryCap { max: 100_000, .. });
     assert!(capped, "{refused}");
     assert!(refused.to_string().contains("raise the memory cap"), "{refused}");
+}
+
+/// A run of the benchmark takes what they leave.
+#[test]
+fn what_models_take_of_a_device_is_told_while_they_have_it() {
+    let device = Device::on(Emulator::start(Order::Forwards), "an emulator").unwrap();
+    let before = device.memory_taken();
+    let model = encoder(2, Pooling::Mean).on(&device.clone().into()).unwrap();
+    let taken = device.memory_taken();
+    assert!(taken > before, "{taken} after {before}");
+    drop(model);
+    assert!(device.memory_taken() < taken, "the weights are given back");
 }
 
 #[test]

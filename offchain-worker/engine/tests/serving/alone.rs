@@ -95,6 +95,7 @@ fn limits() -> impl Strategy<Value = Limits> {
             ahead_max,
             waiting_max: 6,
             client_waiting_max: 3,
+            looked_at: 1,
         },
     )
 }

@@ -41,6 +41,7 @@ const LIMITS: Limits = Limits {
     ahead_max: 4,
     waiting_max: 200,
     client_waiting_max: 100,
+    looked_at: 1,
 };
 
 /// A decoder that some frequent tokens stop.

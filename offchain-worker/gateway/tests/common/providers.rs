@@ -1,20 +1,21 @@
 //! Providers who answer at once, and fail, lie and stall as they are told to.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicBool, AtomicU32, Ordering::SeqCst},
 };
 
 use async_trait::async_trait;
 use surety_gateway::{
-    Embedded, Finish, Generating, GenerationAsk, NoProof, Offered, Proof, Receipt, Says, Step, Upstream,
-    UpstreamError, Verdict,
+    Embedded, EmbeddingAsk, Finish, Generating, GenerationAsk, NoProof, Offered, Proof, Receipt, Says, Step,
+    Upstream, UpstreamError, Verdict,
 };
 use tokio::sync::{Barrier, Notify};
 
 use super::ANSWER;
 
-/// Says [`ANSWER`]; the first provider fails after so many tokens, the second may say something else.
+/// Says [`ANSWER`]; the first provider fails after so many tokens or items, the second may say something
+/// else.
 #[derive(Default)]
 pub struct Providers {
     pub fails_after: Option<usize>,
@@ -28,6 +29,8 @@ pub struct Providers {
     pub asked: AtomicU32,
     /// Its receipts are in batches.
     pub has_batched: AtomicBool,
+    /// What becomes of receipts that were broken off; nothing for what becomes of all.
+    pub of_cut: Option<Verdict>,
     /// How often it was asked where one is.
     pub shown: AtomicU32,
     /// Whoever is asked so shows nothing, and does not say so.
@@ -36,6 +39,10 @@ pub struct Providers {
     pub together: Option<Arc<Barrier>>,
     /// Receipts that an answer with vectors has.
     pub parts: u32,
+    /// Items that one request has; nothing for all.
+    pub at_once: Option<usize>,
+    /// Of how many items vectors were wanted, each time.
+    pub wanted: Mutex<Vec<usize>>,
 }
 
 struct Run {
@@ -77,7 +84,8 @@ impl Generating for Run {
             return Err(UpstreamError::Failed {
                 provider: self.provider.clone(),
                 why: "gone".into(),
-                spent: u128::from(self.said),
+                spent: 0,
+                receipts: vec![self.receipt(Finish::Cut)],
             });
         }
         if self.stalls && self.said == 3 {
@@ -141,13 +149,14 @@ impl Upstream for Providers {
         }))
     }
 
-    async fn embed(
-        &self,
-        _: &str,
-        items: &[Vec<u32>],
-        _: u128,
-        _: &[String],
-    ) -> Result<Embedded, UpstreamError> {
+    async fn embed(&self, ask: &EmbeddingAsk<'_>, avoid: &[String]) -> Result<Embedded, UpstreamError> {
+        let items = ask.items;
+        let before: usize = {
+            let mut wanted = self.wanted.lock().unwrap();
+            wanted.push(items.len());
+            wanted[0].saturating_sub(items.len())
+        };
+        let items = &items[..self.at_once.unwrap_or(items.len()).min(items.len())];
         let part = |part: u32| Receipt {
             provider: format!("provider-{part}"),
             channel: 1,
@@ -163,6 +172,18 @@ impl Upstream for Providers {
                 Vec::new()
             },
         };
+        if avoid.is_empty() && self.fails_after.is_some_and(|items| before >= items) {
+            let cut = Receipt {
+                finish: Finish::Cut,
+                ..part(0)
+            };
+            return Err(UpstreamError::Failed {
+                provider: cut.provider.clone(),
+                why: "gone".into(),
+                spent: 1,
+                receipts: vec![cut],
+            });
+        }
         let vectors = items.iter().map(|ids| vec![ids.len() as f32, 0.5]).collect();
         Ok(Embedded {
             vectors,
@@ -171,8 +192,9 @@ impl Upstream for Providers {
         })
     }
 
-    async fn verdict(&self, _: &Receipt) -> Verdict {
-        Verdict::Challengeable
+    async fn verdict(&self, receipt: &Receipt) -> Verdict {
+        let of_cut = self.of_cut.filter(|_| receipt.finish == Finish::Cut);
+        of_cut.unwrap_or(Verdict::Challengeable)
     }
 
     async fn proof(&self, receipt: &Receipt) -> Result<Proof, NoProof> {

@@ -157,3 +157,17 @@ async fn a_pause_for_a_device_concerns_vectors_and_no_tokens_which_the_processor
     drop(pause);
     assert!(!pauses.concerns(Operation::Embed));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_for_a_device_that_answers_over_channels_concerns_tokens_as_well() {
+    let sizes = PoolConfig { threads: 1, queue: 4 };
+    let pool = Arc::new(EnginePool::on(sizes, two().0).unwrap());
+    let pauses = Pauses::new(&pool);
+    pauses.note(None);
+    pauses.tokens_on_devices();
+    assert!(!pauses.concerns(Operation::Generate));
+    let pause = pauses.begin(Duration::from_secs(600)).await.unwrap();
+    assert!(pauses.concerns(Operation::Generate));
+    drop(pause);
+    assert!(!pauses.concerns(Operation::Generate));
+}

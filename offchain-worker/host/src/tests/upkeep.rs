@@ -7,7 +7,7 @@ use surety_worker_core::Event;
 use tokio::sync::mpsc;
 
 use super::world::World;
-use crate::upkeep;
+use crate::{Tools, upkeep};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_measured_is_known_with_the_block_that_says_it() {
@@ -32,6 +32,35 @@ async fn what_was_measured_is_known_with_the_block_that_says_it() {
         assert_eq!(events.recv().await, Some(Event::Benchmarked { measured }));
     }
     upkeep.abort();
+}
+
+/// Accounts whose free money an operator sees after a look with these tools.
+async fn told_of(tools: Tools) -> Vec<String> {
+    let vitals = tools.vitals.clone();
+    let (sender, mut events) = mpsc::channel(16);
+    let upkeep = tokio::spawn(upkeep::see_to(Arc::new(tools), true, sender));
+    let last_of_look = Event::OpeningWindow { seconds: 21_600 };
+    while events.recv().await.as_ref() != Some(&last_of_look) {}
+    upkeep.abort();
+    let text = String::from_utf8(vitals.metrics.text().unwrap().0).unwrap();
+    let of = |line: &str| {
+        let rest = line.strip_prefix("surety_funds_plancks{account=\"")?;
+        let (account, rest) = rest.split_once('"')?;
+        rest.contains("free").then(|| account.to_owned())
+    };
+    text.lines().filter_map(of).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn money_of_an_account_that_is_stash_and_agent_is_told_once() {
+    let world = World::new().await;
+    world.chain.finalize();
+    assert_eq!(told_of(world.tools()).await, ["agent", "stash"]);
+    let world = World::new().await;
+    world.chain.finalize();
+    let mut tools = world.tools();
+    tools.stash = tools.signer.account().clone();
+    assert_eq!(told_of(tools).await, ["stash"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -164,6 +164,7 @@ fn wanted() -> Result<Wanted> {
         input,
         chunk_units: TOKENS,
         facts,
+        call: None,
     })
 }
 

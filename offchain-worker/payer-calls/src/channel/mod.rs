@@ -71,6 +71,9 @@ pub(crate) struct Seen {
 pub(crate) struct Asking {
     pub call: CallId,
     pub wanted: Wanted,
+    /// The sum that its provider has missed when it was asked the same before, and all is heard that was on
+    /// its way then.
+    pub missed: Option<u128>,
     pub stream: CallStream,
     /// Told once, when it is taken or not.
     pub taken: oneshot::Sender<Result<(), Untaken>>,
@@ -142,10 +145,21 @@ pub(crate) enum Message {
     Covered(Box<Covered>),
     /// These batches are final, since after these times.
     Final(Arc<BTreeMap<BatchNumber, Time>>),
-    /// Whether the receipt of a request is kept here, and was shown in no batch.
-    Holds(Nonce, oneshot::Sender<bool>),
+    /// What is kept of the receipt of a request.
+    Holds(Nonce, oneshot::Sender<Holds>),
     /// No finalised block has the channel any more.
     Over,
+}
+
+/// What is kept of the receipt of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// Nobody has shown it in a batch.
+    Unshown,
+    /// It was shown in a batch that is not known to be final, or not to be the one that was counted.
+    Shown,
+    /// Nothing more is expected of it.
+    Nothing,
 }
 
 /// What others see of a channel.
@@ -414,9 +428,8 @@ impl Handle {
         }
     }
 
-    /// Whether the receipt of a request is kept here, and was shown in no batch; nothing where its task has
-    /// stopped.
-    pub async fn holds(&self, nonce: Nonce) -> Option<bool> {
+    /// What is kept of the receipt of a request; nothing where its task has stopped.
+    pub async fn holds(&self, nonce: Nonce) -> Option<Holds> {
         let (reply, answer) = oneshot::channel();
         self.inbox.send(Message::Holds(nonce, reply)).await.ok()?;
         answer.await.ok()

@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use super::{
-    Asking, CALLS_MAX, CallId, Ended, Handle, Message, PieceSender, Place, Untaken,
+    Asking, CALLS_MAX, CallId, Ended, Handle, Holds, Message, PieceSender, Place, Untaken,
     line::{Heard, Line},
     written_off::WriteOffs,
 };
@@ -147,16 +147,18 @@ impl Task {
             }
             Message::Covered(shown) => self.covered(&shown),
             Message::Holds(nonce, reply) => {
-                let is_shown = |state| matches!(state, HeldState::Covered(_) | HeldState::Shown);
-                let waits = |state| !is_shown(state);
-                let mut held = self.payer.held();
-                let holds = held.any(|(held, state, _)| held == nonce && waits(state));
+                let held = self.payer.held().find(|(held, ..)| *held == nonce);
+                let holds = match held.map(|(_, state, _)| state) {
+                    Some(HeldState::Covered(_) | HeldState::Shown) => Holds::Shown,
+                    Some(_) => Holds::Unshown,
+                    None => Holds::Nothing,
+                };
                 reply.send(holds).ok();
                 Step::default()
             }
             Message::Over => {
-                self.is_over = true;
-                self.forget_all()
+                (self.is_over, self.recounts) = (true, true);
+                self.payer.end()
             }
         }
     }
@@ -247,7 +249,11 @@ impl Task {
                 continue;
             }
             let asking = *asking;
-            let (nonce, step) = match self.payer.ask(asking.wanted) {
+            let asked = match asking.missed {
+                Some(missed) => self.payer.ask_again(asking.wanted, missed),
+                None => self.payer.ask(asking.wanted),
+            };
+            let (nonce, step) = match asked {
                 Ok(asked) => asked,
                 Err(why) => {
                     asking.taken.send(Err(Untaken::Cannot(why))).ok();

@@ -229,3 +229,36 @@ async fn an_answer_that_breaks_off_is_gone_on_with_by_one_that_is_twice_as_dear(
     assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
     assert_eq!((dying.state().asked, other.state().asked), (1, 1));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_that_one_has_computed_are_not_computed_again_by_the_next_and_all_receipts_are_told() {
+    let world = World::new();
+    let dying = world.provider("dying", PRICE, Fault::None);
+    let other = world.provider("other", PRICE + 1, Fault::None);
+    let home = tempfile::tempdir().unwrap();
+    let (address, ledger) = serving(world.payer().await, home.path()).await;
+    let asked = async |count: usize| {
+        let texts: Vec<String> = (0..count).map(|at| format!("\"{at}\"")).collect();
+        let body = format!("{{\"model\": \"talker\", \"input\": [{}]}}", texts.join(","));
+        let answer = post(address, "/v1/embeddings", &body).await;
+        assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    };
+    asked(128).await;
+    // It says as much again, and then nothing more.
+    let chunks = dying.state().chunks;
+    dying.state().fault = Fault::Dies(2 * chunks);
+    asked(300).await;
+    let call = ledger.call(1).unwrap();
+    let told: Vec<(&str, u32)> = call
+        .receipts
+        .iter()
+        .map(|receipt| (receipt.provider.as_str(), receipt.units))
+        .collect();
+    let (one, two) = (dying.name(), other.name());
+    assert_eq!(told, [(one.as_str(), 128), (&two, 128), (&two, 44)]);
+    assert_eq!(other.served(channel(&other)), 172 * (PRICE + 1));
+    // Those that it did not say were paid ahead.
+    let signed: u128 = call.receipts.iter().map(|receipt| receipt.price).sum();
+    assert_eq!(call.spent, signed + 128 * PRICE);
+    assert_eq!(spent(&ledger), call.spent + 128 * PRICE);
+}

@@ -20,7 +20,7 @@ use surety_channel_calls::{
     payee::{BatchLimits, ChannelSeen, Offer, PayeeLimits},
 };
 use surety_channels::{
-    BatchRoot, ChannelId, ChunkStatement, End, Ending, Nonce, Request, SignedChunkStatement,
+    BatchRoot, ChannelId, ChunkStatement, End, Ending, Nonce, Request, SignedChunkStatement, VoucherRefusal,
 };
 use surety_network::{CallStream, DataPlane};
 use surety_types::{input::WORD_BYTES, model::Operation};
@@ -56,6 +56,10 @@ pub enum Fault {
     Waits,
     /// It takes nothing, and says each time that it has served a planck more than is known.
     Ratchets,
+    /// It takes nothing so many times, and says each time that it has served two units more than is known.
+    Misses(usize),
+    /// It takes nothing, and says each time that the number after the one that it is asked for is its next.
+    Renumbers,
     /// It takes what it is asked, and then does nothing but refuse vouchers, after so long each time.
     Refuses(Duration),
     /// It says a token at a time, after so long each time, also when it is cancelled.
@@ -320,6 +324,15 @@ impl State {
                 unit_price: request.unit_price + 1,
             }),
             Fault::Ratchets => Some(Refusal::Unpaid { sum: voucher.sum + 1 }),
+            Fault::Misses(times @ 1..) => {
+                self.fault = Fault::Misses(times - 1);
+                let sum = voucher.sum + 2 * request.unit_price;
+                Some(Refusal::Unpaid { sum })
+            }
+            Fault::Renumbers => {
+                let next = voucher.nonce + 1;
+                Some(Refusal::Voucher(VoucherRefusal::OtherNonce { next }))
+            }
             _ => None,
         };
         let taken = match refusal {
@@ -336,6 +349,7 @@ impl State {
                 match self.fault {
                     Fault::Refuses(every) => drop(tokio::spawn(refuse(tell, key.1, every))),
                     Fault::Trickles(every) => {
+                        self.engines.remove(&key);
                         let answered = answer(&request, &input).0;
                         let by = (self.agent.clone(), self.genesis);
                         drop(tokio::spawn(trickle(tell, (of, request, answered), by, every)));

@@ -8,7 +8,7 @@ use surety_payer_calls::{Config, Providers};
 
 use crate::{
     provider::{Fault, Provider, tokens, vector},
-    world::{PRICE, SPENDING, World, failed, read, text},
+    world::{PRICE, SPENDING, World, embed, failed, read, text},
 };
 
 /// What one racer's unit may cost, of as many as there are.
@@ -167,7 +167,7 @@ async fn vectors_are_confirmed_by_another_for_an_eighth_of_their_price() {
     let payer = racing(&world, 2, &[&one, &two]).await;
     let items: Vec<Vec<u32>> = (1..=40u32).map(|item| vec![item, 1]).collect();
     let most = 2 * 40 * PRICE;
-    let done = payer.embed("talker", &items, most, &[]).await.unwrap();
+    let done = embed(&payer, &items, most).await.unwrap();
     let vectors: Vec<Vec<f32>> = items.iter().map(|ids| vector(ids)).collect();
     assert_eq!(done.vectors, vectors);
     let prices: Vec<u128> = done.receipts.iter().map(|receipt| receipt.price).collect();
@@ -177,9 +177,9 @@ async fn vectors_are_confirmed_by_another_for_an_eighth_of_their_price() {
     // With other vectors there is no answer, and it is said what it has cost.
     two.state().fault = Fault::Errs;
     let item = &items[..1];
-    let wrong = payer.embed("talker", item, 2 * PRICE, &[]).await.unwrap_err();
+    let wrong = embed(&payer, item, 2 * PRICE).await.unwrap_err();
     assert_eq!(failed(wrong).1, 2 * PRICE);
-    let again = payer.embed("talker", item, 2 * PRICE, &[]).await.unwrap_err();
+    let again = embed(&payer, item, 2 * PRICE).await.unwrap_err();
     assert_eq!(again, UpstreamError::NoProvider);
 }
 
@@ -193,7 +193,7 @@ async fn who_confirms_too_late_is_counted_with_all_that_it_may_be_paid() {
     let items: Vec<Vec<u32>> = (1..=40u32).map(|item| vec![item, 1]).collect();
     // Each may cost twice what the first asks.
     let most = 2 * 40 * 2 * PRICE;
-    let done = payer.embed("talker", &items, most, &[]).await.unwrap();
+    let done = embed(&payer, &items, most).await.unwrap();
     let prices: Vec<u128> = done.receipts.iter().map(|receipt| receipt.price).collect();
     assert_eq!((prices, done.spent), (vec![40 * PRICE], 5 * 2 * PRICE));
 }
@@ -209,10 +209,7 @@ async fn a_better_one_that_cannot_be_asked_keeps_nobody_from_confirming() {
     world.blocks(20).await;
     world.stop_blocks().await;
     let items: Vec<Vec<u32>> = (1..=8u32).map(|item| vec![item, 1]).collect();
-    let done = payer
-        .embed("talker", &items, 2 * 8 * 2 * PRICE, &[])
-        .await
-        .unwrap();
+    let done = embed(&payer, &items, 2 * 8 * 2 * PRICE).await.unwrap();
     let by: Vec<&str> = done
         .receipts
         .iter()
@@ -232,7 +229,7 @@ async fn who_confirms_is_drawn_among_all_that_are_fit() {
     while confirmed.len() < 2 {
         asked += 1;
         assert!(asked < 100, "{confirmed:?}");
-        let done = payer.embed("talker", &[vec![1]], 4 * PRICE, &[]).await.unwrap();
+        let done = embed(&payer, &[vec![1]], 4 * PRICE).await.unwrap();
         let by: Vec<_> = done
             .receipts
             .into_iter()

@@ -4,8 +4,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use surety_chain_client::{AccountId, Call, ChannelView, FakeChain, FakeOffer, Funds, Signer, StandingView};
 use surety_channel_calls::Model;
-use surety_channels::{ChannelId, Purse};
-use surety_gateway::{Generating, GenerationAsk, Receipt, Step, Upstream, UpstreamError, Verdict};
+use surety_channels::{ChannelId, Demanded, Purse};
+use surety_gateway::{
+    Embedded, EmbeddingAsk, Generating, GenerationAsk, Receipt, Step, Upstream, UpstreamError, Verdict,
+};
 use surety_journal::CallStore;
 use surety_network::memory::MemoryNet;
 use surety_payer_calls::{Config, Patience, Providers, Sold, Spending};
@@ -192,6 +194,7 @@ impl World {
             expiry: 1_000_000,
             purse: Purse::new(CHANNEL, deposit, 0),
             demanded_until: u32::MAX,
+            demanded: Demanded::default(),
         };
         self.chain
             .change(|state| state.channels.open.insert(CHANNEL, of_other));
@@ -330,6 +333,7 @@ fn standing(stash: &AccountId, agent: &AccountId) -> StandingView {
 /// A prompt of so many tokens goes on for so many, for as much as that costs at [`PRICE`] and a quarter more.
 pub fn text(prompt: u32, tokens: u32, seed: u64) -> GenerationAsk {
     GenerationAsk {
+        call: 1,
         model: "talker".into(),
         prompt: (1..=prompt).map(|id| id % 250).collect(),
         settings: Settings {
@@ -356,7 +360,15 @@ pub async fn becomes(payer: &Providers, receipt: &Receipt, verdict: Verdict) {
 /// Who has failed, and what it may have been paid.
 pub fn failed(error: UpstreamError) -> (String, u128) {
     match error {
-        UpstreamError::Failed { provider, spent, .. } => (provider, spent),
+        UpstreamError::Failed {
+            provider,
+            spent,
+            receipts,
+            ..
+        } => {
+            let signed: u128 = receipts.iter().map(|receipt| receipt.price).sum();
+            (provider, signed + spent)
+        }
         other => panic!("{other}"),
     }
 }
@@ -379,6 +391,21 @@ pub async fn ask(
 ) -> Result<(Vec<u32>, Receipt), (Vec<u32>, UpstreamError)> {
     let begun = payer.generate(ask, &[]).await;
     read(&mut *begun.map_err(|error| (Vec::new(), error))?).await
+}
+
+/// Vectors of as many of the items as one request has.
+pub async fn embed(
+    payer: &Providers,
+    items: &[Vec<u32>],
+    price_max: u128,
+) -> Result<Embedded, UpstreamError> {
+    let ask = EmbeddingAsk {
+        call: 1,
+        model: "talker",
+        items,
+        price_max,
+    };
+    payer.embed(&ask, &[]).await
 }
 
 /// The receipt of an answer of so many tokens to ten, for twice as much as [`text`] pays at

@@ -64,7 +64,8 @@ impl Book {
         let ((provider, batch), verifier) = (key.clone(), self.verifier.stash.clone());
         let Some(shown) = &entry.shown else {
             let is_time = sight.time.saturating_add(self.verifier.limits.margin) <= view.announce_until;
-            let may = is_time && !entry.is_not_announced && sight.stake.is_some() && entry.is_written;
+            let is_kept = entry.is_written && entry.unable.is_empty();
+            let may = is_time && !entry.is_not_announced && sight.stake.is_some() && is_kept;
             let found = entry.all_found().filter(|_| may);
             if let Some((found, drawn)) = found.zip(entry.drawn.as_ref()) {
                 let seal = points_seal(&provider, batch, &verifier, &found, &self.salt(key));
@@ -154,6 +155,8 @@ impl Book {
                 demands.any(|demand| demand.provider == provider && demand.wanted == wanted)
             };
             let open = entry.open().into_iter();
+            // What the machine has failed at was shown.
+            let open = open.filter(|(_, point)| !entry.failed.contains_key(point));
             for (place, _) in open.filter(|(place, point)| !entry.demanded.contains(place) && !known(*point))
             {
                 let call = Call::DemandPoint {

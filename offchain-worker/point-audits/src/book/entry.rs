@@ -9,7 +9,7 @@ use sp_runtime::FixedU128;
 use surety_audit_economics::channels::{ReceiptsInput, drawn_points, points_mean};
 use surety_chain_client::{BatchView, BlockNumber, PointsView, VrfDraw};
 use surety_channel_calls::AccountId;
-use surety_channels::{BatchEvidence, ChannelId, Nonce, PointsFound, Time};
+use surety_channels::{BatchEvidence, ChannelId, NOT_COMPUTED, Nonce, PointsFound, Time, computed};
 use surety_types::trust::AuditProof;
 
 use super::{Kept, Limits, Sight, Stake, Unserved, Went};
@@ -52,8 +52,11 @@ pub(super) struct Entry {
     /// And that row has all of it.
     pub is_written: bool,
     pub is_working: bool,
-    /// Points in receipts that cannot be computed here.
+    /// Points in receipts that cannot be computed here, until they are announced as that: a restart tries
+    /// them again.
     pub unable: BTreeSet<u128>,
+    /// Points in receipts at which the machine has failed, and how often.
+    pub failed: BTreeMap<u128, u32>,
     /// The chain takes no announcement.
     pub is_not_announced: bool,
     /// Places of points whose receipts were demanded.
@@ -153,10 +156,13 @@ impl Entry {
                 mean,
                 points: drawn_points(&output.0, price, mean),
             });
+            // What is announced of other points is not what was written down of these.
+            self.unable.clear();
         }
         if self.found_for.replace(seed).is_some_and(|of| of != seed) {
             self.found.clear();
             self.unable.clear();
+            self.failed.clear();
             (self.unserved, self.next_try) = (None, None);
         }
     }
@@ -185,18 +191,49 @@ impl Entry {
         open.map(|(place, point)| (place, *point)).collect()
     }
 
-    /// What was found, if something was at each point.
+    /// Takes note of points in receipts at which the machine has failed: after a few times, or where no time
+    /// is left, they cannot be computed here.
+    pub fn note_failed(&mut self, points: BTreeSet<u128>, time: Time, limits: &Limits) {
+        let pause = self.pause(time, limits);
+        for point in points {
+            let times = self.failed.get(&point).map_or(1, |times| times.saturating_add(1));
+            if times >= limits.tries_max || pause == 0 {
+                self.failed.remove(&point);
+                self.unable.insert(point);
+            } else {
+                self.failed.insert(point, times);
+                self.next_try = self.next_try.max(Some(time.saturating_add(pause)));
+            }
+        }
+    }
+
+    /// Once all is there that is announced, what cannot be computed is what is sealed: it has to be known
+    /// again after a restart, whatever can be computed by then. Whether there is any.
+    pub fn seal_unable(&mut self) -> bool {
+        if self.unable.is_empty() || self.shown.is_some() || self.all_found().is_none() {
+            return false;
+        }
+        for point in std::mem::take(&mut self.unable) {
+            self.found.entry(point).or_insert(NOT_COMPUTED);
+        }
+        true
+    }
+
+    /// What was found, if each point was looked at and something was computed.
     pub fn all_found(&self) -> Option<PointsFound> {
         let points = &self
             .drawn
             .as_ref()
             .filter(|drawn| !drawn.points.is_empty())?
             .points;
-        let found: Option<Vec<H256>> = points
-            .iter()
-            .map(|point| self.found.get(point).copied())
-            .collect();
-        found?.try_into().ok()
+        let found: Option<Vec<H256>> = points.iter().map(|point| self.found_at(point)).collect();
+        let found = found?.try_into().ok()?;
+        (computed(&found) > 0).then_some(found)
+    }
+
+    fn found_at(&self, point: &u128) -> Option<H256> {
+        let found = self.found.get(point).copied();
+        found.or_else(|| self.unable.contains(point).then_some(NOT_COMPUTED))
     }
 
     /// Takes note of what was not shown.
@@ -215,12 +252,14 @@ impl Entry {
         self.unserved = Some((place, tries.saturating_add(u32::from(!is_busy))));
         let pause = match is_busy {
             true => 1,
-            false => self
-                .time_left(time, limits.margin)
-                .checked_div(limits.tries_max)
-                .unwrap_or(0),
+            false => self.pause(time, limits),
         };
         self.next_try = Some(time.saturating_add(pause.max(1)));
+    }
+
+    fn pause(&self, time: Time, limits: &Limits) -> Time {
+        let left = self.time_left(time, limits.margin);
+        left.checked_div(limits.tries_max).unwrap_or(0)
     }
 
     /// The last time at which the chain takes an opening, of a batch that is final, too.

@@ -2,7 +2,10 @@
 
 mod chain;
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use codec::Encode;
 use proptest::prelude::*;
@@ -23,6 +26,8 @@ enum Luck {
     Unserved,
     Busy,
     Unable,
+    /// At the first of them.
+    Failed,
 }
 
 #[derive(Clone, Debug)]
@@ -46,6 +51,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         2 => Just(Luck::Unserved),
         1 => Just(Luck::Busy),
         1 => Just(Luck::Unable),
+        1 => Just(Luck::Failed),
     ];
     (
         prop::collection::vec((1..20u32, 4..20u32, 10..40u32), 1..8),
@@ -77,7 +83,7 @@ fn verifier() -> Verifier {
 
 fn outcome(work: &Work, luck: Luck) -> Outcome {
     let key = (work.view.provider.clone(), work.view.batch);
-    let found = |count: usize| {
+    let found = |count: usize| -> BTreeMap<u128, H256> {
         let open = work.open.iter().take(count);
         open.map(|(_, point)| (*point, truth(&key, *point))).collect()
     };
@@ -99,6 +105,16 @@ fn outcome(work: &Work, luck: Luck) -> Outcome {
             unable: work.open.iter().take(half + 1).map(|(_, point)| *point).collect(),
             ..Outcome::default()
         },
+        Luck::Failed => {
+            let first = work.open[0].1;
+            let mut rest = found(work.open.len());
+            rest.remove(&first);
+            Outcome {
+                found: rest,
+                failed: [first].into(),
+                ..Outcome::default()
+            }
+        }
     }
 }
 
@@ -115,6 +131,7 @@ fn live(plan: &Plan) -> Chain {
         if let Some((_, is_lost)) = plan.restarts.iter().find(|(at, _)| *at == block) {
             if *is_lost {
                 chain.disk.clear();
+                chain.is_disk_lost = true;
             }
             working.clear();
             let rows: Vec<Row> = chain.disk.values().cloned().collect();
@@ -247,6 +264,57 @@ fn a_provider_that_restarts_has_half_of_the_time_before_something_is_demanded() 
 #[test]
 fn of_a_provider_that_is_only_busy_something_is_demanded_when_there_is_no_time_left() {
     assert_eq!(demanded_at(Luck::Busy), [41]);
+}
+
+#[test]
+fn what_a_machine_fails_at_is_tried_again_and_only_then_announced_as_not_computed() {
+    let mut plan = alone((40, 40), Luck::Failed);
+    let chain = live(&plan);
+    assert_eq!((chain.ended.len(), chain.unpaid), (1, 1));
+    // It has had half of the time.
+    let at = &chain.announced_at;
+    assert!(at.iter().all(|at| *at > 20), "{at:?}");
+    plan.work.push((0, Luck::Found));
+    let chain = live(&plan);
+    assert_eq!((chain.ended.len(), chain.unpaid), (1, 0));
+}
+
+#[test]
+fn what_cannot_be_computed_is_tried_again_after_a_restart_unless_it_may_be_announced() {
+    let mut chain = chain(&[(1, 40, 40)]);
+    let mut begun = |book: &mut Book| {
+        let from = chain.block + 1;
+        (from..41).find_map(|block| {
+            chain.block = block;
+            let mut actions = book.see(&chain.sight(), &draw).into_iter();
+            actions.find_map(|action| match action {
+                Action::Work(work) => Some(*work),
+                _ => None,
+            })
+        })
+    };
+    let mut book = Book::new(verifier(), &[]).unwrap();
+    let work = begun(&mut book).unwrap();
+    let key = (work.view.provider.clone(), work.view.batch);
+    let (first, last) = (work.open[0].1, work.open[work.open.len() - 1].1);
+    let unable = |found: Outcome| Outcome {
+        unable: [first].into(),
+        ..found
+    };
+    let mut part = outcome(&work, Luck::Found);
+    part.found.retain(|point, _| ![first, last].contains(point));
+    let row = book.worked(&key, work.seed, unable(part));
+    // Nothing is announced: a point is open.
+    let rows: Vec<Row> = row.into_iter().collect();
+    let mut book = Book::new(verifier(), &rows).unwrap();
+    let work = begun(&mut book).unwrap();
+    let open = |work: &Work| work.open.iter().map(|(_, point)| *point).collect::<Vec<_>>();
+    assert_eq!(open(&work), [first, last]);
+    let mut rest = outcome(&work, Luck::Found);
+    rest.found.remove(&first);
+    let row = book.worked(&key, work.seed, unable(rest)).unwrap();
+    let mut book = Book::new(verifier(), &[row]).unwrap();
+    assert!(begun(&mut book).is_none());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Batches with a receipt that cannot be audited, and verifiers whose stake changes.
 
-use surety_chain_client::FakeState;
+use surety_chain_client::{Call, FakeState};
+use surety_channels::NOT_COMPUTED;
 use surety_types::{ModelId, model::Operation};
 
 use crate::{
@@ -52,8 +53,44 @@ async fn a_receipt_of_a_model_that_is_not_here_does_not_hide_a_lie_behind_it() {
     setup
         .until("it is too late to announce", is_announcing_over)
         .await;
+    // Nor does it cost the pay for what could be computed.
+    setup.chain.change(|state| {
+        let round = *state.channels.disputed.keys().next().unwrap();
+        state.decide_receipt(round, false);
+    });
+    setup.until("it is paid", |_| setup.count("end_points") > 0).await;
     let calls = ["announce_points", "demand_point", "dispute"];
-    assert_eq!(calls.map(|call| setup.count(call)), [0, 0, 1]);
+    assert_eq!(calls.map(|call| setup.count(call)), [1, 0, 1]);
+    let opened = setup.chain.calls().into_iter().find_map(|(_, call)| match call {
+        Call::OpenPoints { found, .. } => Some(found),
+        _ => None,
+    });
+    let is_computed: Vec<bool> = opened
+        .unwrap()
+        .iter()
+        .map(|found| *found != NOT_COMPUTED)
+        .collect();
+    let met = stage.met();
+    let expected: Vec<bool> = met.iter().map(|nonce| *nonce != met[0]).collect();
+    assert_eq!(is_computed, expected);
+    verifier.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_batch_of_which_nothing_can_be_computed_nothing_is_announced() {
+    let stage = Stage::new().await;
+    let mut made = stage.receipts();
+    for made in &mut made {
+        made.request.model = ModelId::repeat_byte(9);
+        made.statement.request = made.request.hash();
+    }
+    let verifier = audit(&stage, made, Vec::new()).await;
+    let setup = &stage.setup;
+    setup
+        .until("it is too late to announce", is_announcing_over)
+        .await;
+    let calls = ["announce_points", "demand_point", "dispute"];
+    assert_eq!(calls.map(|call| setup.count(call)), [0, 0, 0]);
     verifier.stop().await;
 }
 

@@ -11,6 +11,7 @@ mod synthetic;
 
 mod client;
 mod defense;
+mod device;
 mod held_back;
 mod holds;
 mod lives;

@@ -93,10 +93,20 @@ async fn a_channel_costs_no_more_than_32_requests_and_another_one_as_much_again(
     has(&world, 33 * BOTH - 1, 0);
     let process = world.start().await;
     let client = world.client(&process).await;
+    let mut price = 0;
     for seed in 0..35 {
-        assert!(answer(&world, &client, seed).await.receipt.is_some());
+        let receipt = answer(&world, &client, seed).await.receipt.unwrap();
+        price += receipt.statement.price;
     }
     assert_eq!(*world.kept.borrow(), Some(32 * BOTH));
+    // What it has earned comes beside that: nothing more does from here on.
+    let channel = world.channel;
+    world
+        .until("all is redeemed", |state| {
+            state.channels.open[&channel].purse.paid == price
+        })
+        .await;
+    has(&world, 33 * BOTH - 1, 0);
     // The same payer has more demanded over another one.
     let other = world.client(&process).await;
     assert_eq!(refused(&world, &other).await, Some(Refusal::Busy));
@@ -180,7 +190,7 @@ async fn broken_off_of(free: u128) -> (World, Process, Arc<Client>, SignedChunkS
     world.chain.change(|state| {
         let rules = &mut state.channels.rules;
         (rules.supply_window, rules.redeem_by) = (400, 100_000);
-        rules.demand_price = SHOW / 5;
+        rules.demand_price = SHOW / 20;
     });
     has(&world, free, 0);
     let process = world.start().await;
@@ -210,6 +220,27 @@ async fn what_is_demanded_again_is_shown_at_once_while_there_is_money_and_late_w
     let at = world.chain.change(|state| state.clock);
     assert!((until - 100..=until).contains(&at), "{at} of {until}");
     assert!(lock(&world) > 0, "it was convicted");
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn for_what_was_demanded_and_shown_no_money_is_kept_again() {
+    let (world, process, held) = broken_off(5 * SHOW).await;
+    let price = SHOW / 2;
+    world
+        .chain
+        .change(|state| state.channels.rules.demand_price = price);
+    world.settled().await;
+    assert_eq!(*world.kept.borrow(), Some(BOTH));
+    // Again it pays half of what showing costs, and then all.
+    for _ in 0..2 {
+        demand(&world, &held).await;
+        world.settled().await;
+        world.until("it is shown", is_nothing_demanded).await;
+        world.settled().await;
+        // One showing comes before what it pays.
+        assert_eq!(*world.kept.borrow(), Some(SHOW));
+    }
     process.stop().await;
 }
 

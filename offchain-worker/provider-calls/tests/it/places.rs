@@ -6,7 +6,10 @@ use surety_chain_client::{Chain, DemandView, FakeDemand, FixedU128};
 use surety_channel_calls::Refusal;
 use surety_channels::view::{Says, Wanted};
 
-use crate::world::{ITEM, TOKEN, World};
+use crate::{
+    client::{Call, Client},
+    world::{ITEM, TOKEN, World, signer},
+};
 
 /// Most that a batch may cost with this rate of points, in plancks.
 const BATCH_MAX: u128 = 400 * TOKEN;
@@ -70,6 +73,69 @@ async fn no_more_is_answered_than_the_places_for_batches_that_are_left_have_room
     // What costs less still finds room.
     let less = client.ask(world.text(20, 5, 20, 8)).await;
     assert_eq!(less.refused, None);
+    process.stop().await;
+}
+
+/// Answers that are not paid for any further, and stay open for that.
+async fn held(world: &World, client: &Client, seeds: [u64; 2]) -> Vec<Call> {
+    client.pays.store(false, Ordering::Relaxed);
+    let mut open = Vec::new();
+    for seed in seeds {
+        let call = client.ask(world.text(seed, 5, 100, 8)).await;
+        assert_eq!(call.refused, None);
+        open.push(call);
+    }
+    open
+}
+
+async fn end(client: &Client, mut call: Call) {
+    client.cancel(&mut call).await;
+    assert!(client.finish(call).await.receipt.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_many_places_over_several_channels_leaves_them_to_another_payer_that_waits() {
+    let mut world = World::new(&[]).await;
+    let offer = surety_chain_client::Call::Offer {
+        model: world.writer(),
+        operation: surety_types::model::Operation::Generate,
+        unit_price: TOKEN,
+        places: 4,
+        region: None,
+    };
+    world.submit(&world.stash, offer).await;
+    let process = world.start().await;
+    let (one, two) = (world.client(&process).await, world.client(&process).await);
+    (world.payer, world.key) = (signer("//Other"), signer("//OtherKey"));
+    world.chain.change(|state| {
+        let money = state.funds[signer("//Payer").account()];
+        state.funds.insert(signer("//Other").account().clone(), money);
+    });
+    let other = world.client(&process).await;
+    // Who lets go of its connection has its answer ended: all are kept.
+    let mut taken = Vec::new();
+    let mut ask = async |client: &Client, seed: u64| {
+        let call = client.ask(world.text(seed, 5, 100, 8)).await;
+        let refused = call.refused;
+        taken.push(call);
+        refused
+    };
+    let mut open = held(&world, &one, [1, 2]).await;
+    let more = held(&world, &two, [3, 4]).await;
+    // As long as nobody waits it takes all that there is.
+    end(&one, open.remove(0)).await;
+    assert_eq!(ask(&one, 5).await, None);
+    assert_eq!(ask(&other, 6).await, Some(Refusal::Busy));
+    end(&one, open.remove(0)).await;
+    assert_eq!(ask(&two, 7).await, Some(Refusal::Busy));
+    assert_eq!(ask(&other, 8).await, None);
+    // Each has as much in the end.
+    for call in more {
+        end(&two, call).await;
+    }
+    assert_eq!(ask(&one, 9).await, None);
+    assert_eq!(ask(&one, 10).await, Some(Refusal::Busy));
+    assert_eq!(ask(&other, 11).await, None);
     process.stop().await;
 }
 

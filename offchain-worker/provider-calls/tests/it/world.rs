@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use prometheus::TextEncoder;
 use surety_chain_client::{
     AccountId, Call, Chain, DemandView, FakeChain, FakeDemand, FakeState, Funds, Signer, Until,
 };
@@ -63,6 +64,8 @@ pub struct World {
     pub key: Signer,
     pub channel: ChannelId,
     pub decoder: Arc<ExactLlama>,
+    /// The same model, where the provider has it on something else.
+    pub elsewhere: Option<Arc<ExactLlama>>,
     pub encoder: Arc<ExactBert>,
     pub config: CallsConfig,
     pub takes_new: bool,
@@ -118,10 +121,17 @@ pub async fn journal(path: &Path) -> CallStore {
 /// A provider's process.
 pub struct Process {
     pub lines: mpsc::Sender<Line>,
+    figures: Registry,
     running: Running<CallsError>,
 }
 
 impl Process {
+    /// Whether its figures have this line.
+    pub fn shows(&self, line: &str) -> bool {
+        let figures = TextEncoder::new().encode_to_string(&self.figures.gather());
+        figures.unwrap().lines().any(|shown| shown == line)
+    }
+
     pub async fn stop(self) {
         self.running.stop().await;
     }
@@ -160,6 +170,7 @@ impl World {
             key,
             channel: 0,
             decoder: Arc::new(engine_stopped_by(synthetic::llama(30, true), &stop)),
+            elsewhere: None,
             encoder: Arc::new(ExactBert::new(manifest, encoder).unwrap()),
             config: CallsConfig {
                 batch_blocks: 2,
@@ -217,7 +228,9 @@ impl World {
 
     /// Starts the provider.
     pub async fn start(&self) -> Process {
-        let engines: [Arc<dyn Engine>; 2] = [self.decoder.clone(), self.encoder.clone()];
+        let decoder = self.elsewhere.as_ref().unwrap_or(&self.decoder);
+        let engines: [Arc<dyn Engine>; 2] = [decoder.clone(), self.encoder.clone()];
+        let figures = Registry::new();
         let aside = self.aside.clone();
         let parts = Parts {
             chain: Arc::new(self.chain.clone()),
@@ -227,7 +240,7 @@ impl World {
             store: Arc::new(self.store().await),
             models: Models::start(engines, &self.config).unwrap(),
             config: self.config.clone(),
-            metrics: Metrics::new(&Registry::new()).unwrap(),
+            metrics: Metrics::new(&figures).unwrap(),
             takes_new: self.takes_new,
             stands_aside: Arc::new(move |operation| aside.lock().unwrap().contains(&operation)),
             kept_for_others: self.kept_for_others.subscribe(),
@@ -236,7 +249,11 @@ impl World {
         };
         let (lines, taken) = mpsc::channel(4);
         let running = Running::start(|stopped| run(parts, Calls(taken), stopped));
-        Process { lines, running }
+        Process {
+            lines,
+            figures,
+            running,
+        }
     }
 
     pub async fn store(&self) -> CallStore {
@@ -366,6 +383,7 @@ impl World {
             input,
             chunk_units,
             facts: facts(self.decoder.manifest()).unwrap(),
+            call: None,
         }
     }
 
@@ -389,6 +407,7 @@ impl World {
             input,
             chunk_units: count,
             facts: facts(self.encoder.manifest()).unwrap(),
+            call: None,
         }
     }
 

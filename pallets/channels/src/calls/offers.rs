@@ -9,7 +9,7 @@ use surety_channels::Region;
 use surety_types::{
     ModelId,
     stake::Role,
-    traits::{Jail, SoldModels, StakeLedger},
+    traits::{AbleVerifiers, Jail, SoldModels, StakeLedger},
 };
 
 use crate::{
@@ -41,6 +41,10 @@ impl<T: Config> Pallet<T> {
             let others = Pools::<T>::get(pool).map_or(0, |pool| pool.offers);
             ensure!(others < POOL_OFFERS_MAX, Error::<T>::PoolFull);
         }
+        // A wrong answer would be found less often than the lock is made for, or never.
+        let is_more = places > known.as_ref().map_or(0, |offer| offer.places);
+        let is_audited = !is_more || T::Verifiers::able(&model, operation) >= T::Policy::get().able;
+        ensure!(is_audited, Error::<T>::NobodyAudits);
         let floor = Self::price_bounds(&model).floor;
         ensure!(unit_price >= floor, Error::<T>::PriceTooLow);
         let mut offer = known.unwrap_or_default();

@@ -23,7 +23,9 @@ use surety_audit_economics::{
     },
     draw::borrowed,
 };
-use surety_channels::{BatchNumber, Batched, PointsFound, Request, Time, points_seal};
+use surety_channels::{
+    BatchNumber, Batched, NOT_COMPUTED, PointsFound, Request, Time, computed, points_seal,
+};
 use surety_types::{
     model::Operation,
     opening::pooled,
@@ -265,10 +267,8 @@ impl<T: Config> Pallet<T> {
                 T::Referee::item_root(request, &claim, item, leaves)
             }
         };
-        ensure!(
-            said.is_some_and(|said| said != *found),
-            Error::<T>::NothingRefuted
-        );
+        let is_other = said.is_some_and(|said| said != *found) && *found != NOT_COMPUTED;
+        ensure!(is_other, Error::<T>::NothingRefuted);
         let (provider, batch) = of;
         Self::remove_audit(&provider, batch, &verifier);
         Self::count_ended(&provider);
@@ -323,8 +323,8 @@ impl<T: Config> Pallet<T> {
     /// What an audit is paid, in plancks: nothing that was not opened is.
     fn pay_for(audit: &PointsAudit) -> u128 {
         let each = T::Pay::get().point(T::PointCost::get());
-        match audit.state {
-            PointsState::Opened { .. } => each.saturating_mul(audit.points().into()),
+        match &audit.state {
+            PointsState::Opened { found, .. } => each.saturating_mul(computed(found).into()),
             PointsState::Sealed(_) => 0,
         }
     }

@@ -2,11 +2,16 @@
 
 use std::{cell::RefCell, collections::BTreeMap};
 
-use sp_runtime::{DispatchError, DispatchResult};
-use surety_types::{ModelId, model::Operation, traits::SoldModels};
+use sp_runtime::{DispatchError, DispatchResult, Perquintill};
+use surety_types::{
+    ModelId,
+    model::Operation,
+    traits::{AbleVerifiers, SoldModels},
+};
 
 thread_local! {
     static USES: RefCell<BTreeMap<ModelId, u32>> = const { RefCell::new(BTreeMap::new()) };
+    static ABLE: RefCell<BTreeMap<ModelId, Perquintill>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 /// What tests offer: models of one operation, that take no more than one byte to name.
@@ -28,6 +33,18 @@ pub(crate) const UNSOLD: ModelId = ModelId::repeat_byte(0xff);
 impl Registry {
     pub(crate) fn reset() {
         USES.with_borrow_mut(BTreeMap::clear);
+        ABLE.with_borrow_mut(BTreeMap::clear);
+    }
+
+    /// From now on this part of the verifiers' stake can audit a model. All of it could before.
+    pub(crate) fn set_able(model: ModelId, part: Perquintill) {
+        ABLE.with_borrow_mut(|able| able.insert(model, part));
+    }
+}
+
+impl AbleVerifiers for Registry {
+    fn able(model: &ModelId, _: Operation) -> Perquintill {
+        ABLE.with_borrow(|able| able.get(model).copied().unwrap_or(Perquintill::one()))
     }
 }
 

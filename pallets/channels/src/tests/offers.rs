@@ -1,6 +1,6 @@
 //! What providers sell, for how long a model stays for it, and what a unit costs.
 
-use sp_runtime::DispatchResult;
+use sp_runtime::{DispatchResult, Perquintill};
 use surety_channels::{End, Ending, Equivocation, view::OfferView};
 use surety_proofs::content_hash;
 use surety_types::{ModelId, stake::Role, traits::SoldModels};
@@ -140,6 +140,30 @@ fn what_nobody_stands_behind_or_could_be_held_to_is_not_offered() {
         Pools::<Test>::insert((model(2), GENERATE), full);
         assert_noop!(offer(model(2), 2 * FLOOR, 1), Error::<Test>::PoolFull);
         Pools::<Test>::remove((model(2), GENERATE));
+    });
+}
+
+#[test]
+fn places_are_offered_of_what_as_much_stake_can_audit_as_locks_count_on() {
+    run(|| {
+        let half = Perquintill::from_percent(50);
+        Able::set(half);
+        Registry::set_able(model(1), half);
+        assert_ok!(offer(model(1), FLOOR, 2));
+        let less = Perquintill::from_parts(half.deconstruct() - 1);
+        Registry::set_able(model(2), less);
+        assert_noop!(offer(model(2), FLOOR, 1), Error::<Test>::NobodyAudits);
+        assert_noop!(offer(UNSOLD, FLOOR, 1), NOT_SOLD);
+        // Verifiers go: what there is can be changed and taken back, and no more of it offered.
+        Registry::set_able(model(1), less);
+        assert_noop!(offer(model(1), FLOOR, 3), Error::<Test>::NobodyAudits);
+        assert_ok!(offer(model(1), 2 * FLOOR, 2));
+        assert_ok!(offer(model(1), FLOOR, 1));
+        assert_noop!(offer(model(1), FLOOR, 2), Error::<Test>::NobodyAudits);
+        assert_ok!(offer(model(1), FLOOR, 0));
+        assert_noop!(offer(model(1), FLOOR, 1), Error::<Test>::NobodyAudits);
+        Registry::set_able(model(1), half);
+        assert_ok!(offer(model(1), FLOOR, 1));
     });
 }
 

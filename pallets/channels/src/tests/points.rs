@@ -1,7 +1,7 @@
 //! What verifiers of a batch can count on, and what they cannot get away with.
 
 use sp_runtime::{DispatchResult, transaction_validity::InvalidTransaction};
-use surety_channels::{End, Ending, PointsFound, points_seal};
+use surety_channels::{End, Ending, NOT_COMPUTED, PointsFound, points_seal};
 use surety_proofs::content_hash;
 use surety_types::{
     stake::Role,
@@ -53,7 +53,12 @@ fn announce(number: BatchNumber, seal: H256) -> DispatchResult {
 
 /// Announces points, at each of which `root` was found.
 fn seal_all(number: BatchNumber, root: H256) -> PointsFound {
-    let found = PointsFound::truncate_from(vec![root; points(number).len()]);
+    seal_found(number, vec![root; points(number).len()])
+}
+
+/// Announces points, at which this was found.
+fn seal_found(number: BatchNumber, found: Vec<H256>) -> PointsFound {
+    let found = PointsFound::truncate_from(found);
     let seal = points_seal(&stash(), number, &verifier(), &found, &SALT);
     assert_ok!(announce(number, seal));
     found
@@ -124,6 +129,33 @@ fn who_computed_its_points_gets_its_bond_back_and_is_paid_for_each() {
         assert_eq!(free(&verifier()) - before, found.len() as u128 * SURE / 80);
         assert_ok!(Staking::unbond(signed(verifier()), all));
         assert_noop!(end(number), Error::<Test>::NothingAnnounced);
+    });
+}
+
+#[test]
+fn a_point_that_was_not_computed_is_unpaid_unpunished_and_costs_no_other_its_pay() {
+    run(|| {
+        let channel = open(5 * SURE);
+        let before = free(&verifier());
+        let (number, batch) = committed(&receipt(channel, Operation::Generate));
+        let mut found = vec![TRACE; points(number).len()];
+        found[0] = NOT_COMPUTED;
+        let found = seal_found(number, found);
+        assert!(found.len() > 1, "another one was computed");
+        pass(ANNOUNCE + 1);
+        assert_ok!(open_points(number, &found));
+        pass(WINDOW - ANNOUNCE);
+        // The first one.
+        assert_noop!(
+            refute(number, &batch, Operation::Generate, None),
+            Error::<Test>::NothingRefuted
+        );
+        pass(REFUTE);
+        assert_ok!(end(number));
+        assert_eq!(free(&verifier()) - before, (found.len() as u128 - 1) * SURE / 80);
+        // Its bond for all of them is free.
+        assert_ok!(Staking::unbond(signed(verifier()), 200 * SURE));
+        assert!(Convicted::get().is_empty());
     });
 }
 

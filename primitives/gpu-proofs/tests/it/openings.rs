@@ -1,15 +1,16 @@
 //! What is believed of what is shown.
 
-use std::sync::OnceLock;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use proptest::{prelude::*, sample::Index};
 use sp_core::H256;
 use surety_gpu_proofs::{
-    BATCHES, Fault, Job, Opening, Openings, PARENTS, Plan, SAMPLES, Sample, draw, open, run, seed, verify,
-    verify_all,
+    BATCHES, Fault, Job, Memory, Opening, Openings, PARENTS, Plan, SAMPLES, Sample, draw, open, run, seed,
+    verify, verify_all,
 };
+use surety_proofs::{Proof, merkle_root};
 
-use crate::support::{ROWS, honest, processor};
+use crate::support::{Cheat, Counting, ROWS, honest, processor};
 
 /// What is shown of the honest run for some samples.
 fn shown() -> &'static ([Sample; SAMPLES], Openings) {
@@ -154,4 +155,48 @@ fn all_samples_are_shown_in_their_order() {
     let mut swapped = openings.clone();
     swapped[..].swap(0, 1);
     assert_eq!(all(&swapped), Err(Fault::Row));
+}
+
+/// A tree of a large batch takes a processor as long as a device takes for the batch.
+#[test]
+fn there_is_one_tree_for_each_batch_of_which_something_is_shown() {
+    let (samples, openings) = shown();
+    let job = honest().job();
+    let mut wanted = BTreeMap::<_, usize>::new();
+    for sample in samples {
+        let parents = job.parents(sample.place);
+        for place in parents.into_iter().chain([sample.place]) {
+            if place.layer > 0 {
+                *wanted
+                    .entry((place.layer, place.row / (ROWS / BATCHES)))
+                    .or_default() += 1;
+            }
+        }
+    }
+    let mut memory = Counting::new(processor(2));
+    assert_eq!(&open(&mut memory, honest(), samples).unwrap(), openings);
+    assert_eq!(memory.proofs, wanted.into_values().collect::<Vec<_>>());
+    assert_eq!(memory.digests, 0, "no other tree is made of them");
+    // As a device shows it that gives digests alone.
+    let mut memory = Cheat::new(0, |_, _, _| {});
+    assert_eq!(&open(&mut memory, honest(), samples).unwrap(), openings);
+}
+
+#[test]
+fn a_batch_has_the_proofs_of_the_definition_and_none_of_rows_that_it_has_not() {
+    let job = Job::new(
+        Plan {
+            rows: 3 * BATCHES,
+            layers: 8,
+        },
+        &H256::zero(),
+    );
+    let mut memory: Box<dyn Memory<Error = _>> = Box::new(processor(2));
+    memory.fill(&job).unwrap();
+    let root = memory.step(&job, 1, 4).unwrap();
+    let digests = memory.digests().unwrap();
+    assert_eq!(merkle_root(digests.iter().copied()), root);
+    let expected = [2, 0, 2].map(|row| Proof::new(&digests, row).unwrap());
+    assert_eq!(memory.proofs(&[2, 3, 0, u32::MAX, 2]).unwrap(), expected);
+    assert!(memory.proofs(&[]).unwrap().is_empty());
 }

@@ -5,7 +5,7 @@ use std::{num::NonZero, sync::OnceLock};
 use sp_core::H256;
 use surety_exact::SplitMix64;
 use surety_gpu_proofs::{BATCHES, Job, Memory, OutOfMemory, PARENTS, Place, Processor, ROW, Row, Run, run};
-use surety_proofs::merkle_root;
+use surety_proofs::{Proof, merkle_root};
 
 pub const ROWS: u32 = 64;
 
@@ -144,6 +144,51 @@ impl Memory for Flaky {
 
     fn digests(&mut self) -> Result<Vec<H256>, OutOfMemory> {
         self.inner.digests()
+    }
+
+    fn row(&mut self, row: u32) -> Result<Row, OutOfMemory> {
+        self.inner.row(row)
+    }
+}
+
+/// A device that counts what is asked of it after a batch.
+pub struct Counting {
+    inner: Processor,
+    /// How often all digests were.
+    pub digests: u32,
+    /// How many proofs were, each time.
+    pub proofs: Vec<usize>,
+}
+
+impl Counting {
+    pub fn new(inner: Processor) -> Self {
+        Self {
+            inner,
+            digests: 0,
+            proofs: Vec::new(),
+        }
+    }
+}
+
+impl Memory for Counting {
+    type Error = OutOfMemory;
+
+    fn fill(&mut self, job: &Job) -> Result<(), OutOfMemory> {
+        self.inner.fill(job)
+    }
+
+    fn step(&mut self, job: &Job, layer: u32, batch: u32) -> Result<H256, OutOfMemory> {
+        self.inner.step(job, layer, batch)
+    }
+
+    fn digests(&mut self) -> Result<Vec<H256>, OutOfMemory> {
+        self.digests += 1;
+        self.inner.digests()
+    }
+
+    fn proofs(&mut self, rows: &[u32]) -> Result<Vec<Proof>, OutOfMemory> {
+        self.proofs.push(rows.len());
+        self.inner.proofs(rows)
     }
 
     fn row(&mut self, row: u32) -> Result<Row, OutOfMemory> {

@@ -189,6 +189,28 @@ fn the_tokens_of_items_are_counted_however_many_have_the_same_ids() {
 }
 
 #[test]
+fn what_is_shown_in_a_dispute_fits_four_parts_prompt_and_answer_together() {
+    // Settings and prompt, and the word before an answer.
+    let parts =
+        |prompt: u32, tokens: u32| ((6 + prompt) * 4).div_ceil(8_192) + ((1 + tokens) * 4).div_ceil(8_192);
+    for prompt in [1, 2_042, 2_043, 4_000, 4_090, 4_091, 6_138] {
+        let most = tokens_shown(prompt);
+        assert!(
+            parts(prompt, most) <= 4 && parts(prompt, most + 1) > 4,
+            "{prompt}: {most}"
+        );
+        let asked = |tokens: u32| generate(prompt + tokens, (6 + prompt) * 4);
+        assert!(asked(most).can_be_shown(u32::MAX));
+        assert!(!asked(most + 1).can_be_shown(u32::MAX));
+        // There is no more room for it.
+        assert!(asked(u32::MAX - prompt).can_be_shown(prompt + most));
+    }
+    assert_eq!(tokens_shown(6_139), 0);
+    assert_eq!(tokens_shown(u32::MAX), 0);
+    assert!(embed(10_000, 1_000_000).can_be_shown(512));
+}
+
+#[test]
 fn an_input_of_the_wrong_size_is_refused_by_its_size_alone() {
     assert_eq!(embed(1, 13).check_shape(None), Err(ShapeFault::Ragged));
     assert_eq!(embed(2, 20).check_shape(None), Err(ShapeFault::TooShort));

@@ -121,8 +121,10 @@ impl FakeState {
     pub(super) fn seen_now(&self, channel: &ChannelView) -> ChannelView {
         let counted = self.channels.counted.get(&channel.channel);
         let demanded_until = counted.map_or(Time::MAX, |batch| self.demanded_until(&channel.payee, *batch));
+        let demanded = self.channels.demanded.get(&channel.channel).copied();
         ChannelView {
             demanded_until,
+            demanded: demanded.unwrap_or_default(),
             ..channel.clone()
         }
     }

@@ -4,7 +4,7 @@ use sp_core::{H256, crypto::AccountId32};
 use surety_audit_economics::channels::{
     ReceiptsInput, drawn_points, points_drawn, points_mean, receipts_seed,
 };
-use surety_channels::{BatchNumber, PointsFound, Time, points_seal, view::Wanted};
+use surety_channels::{BatchNumber, PointsFound, Time, computed, points_seal, view::Wanted};
 use surety_types::{
     stake::Role,
     trust::{AuditProof, FaultKind},
@@ -230,9 +230,9 @@ impl FakeState {
             batch.announced = batch.announced.saturating_sub(1);
         }
         let (mut paid, mut events) = (0, Vec::new());
-        if points.found.is_some() {
-            let drawn = points_drawn(&points.view.output.0, points.view.mean);
-            paid = self.channels.rules.point_cost.saturating_mul(drawn.into());
+        if let Some((_, found)) = &points.found {
+            let points_paid = computed(found);
+            paid = self.channels.rules.point_cost.saturating_mul(points_paid.into());
             if let Some(stake) = self.stakes.get_mut(verifier) {
                 stake.locked = stake.locked.saturating_sub(points.view.bond);
             }

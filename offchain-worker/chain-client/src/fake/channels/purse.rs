@@ -2,7 +2,7 @@
 
 use sp_core::crypto::AccountId32;
 use surety_channels::{
-    BatchNumber, ChannelId, ChannelOpening, Counted, ProvenChannel, Purse, SignedVoucher, Time,
+    BatchNumber, ChannelId, ChannelOpening, Counted, Demanded, ProvenChannel, Purse, SignedVoucher, Time,
     demandable_for, paid_after,
 };
 use surety_types::stake::Role;
@@ -55,6 +55,7 @@ impl FakeState {
             expiry,
             purse: Purse::new(channel, deposit, self.clock),
             demanded_until: Time::MAX,
+            demanded: Demanded::default(),
         };
         self.channels.open.insert(channel, view);
         self.channels.counted.insert(channel, next_batch);

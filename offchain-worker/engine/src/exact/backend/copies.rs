@@ -87,12 +87,12 @@ impl<T: ?Sized> Copies<T> {
     }
 
     /// What the next job or pass runs on: where the least is under way, or the processor's own model where no
-    /// device is used.
+    /// device is used and answers.
     pub(in crate::exact) fn next<'a>(&'a self, processor: &'a T) -> Runs<'a, T> {
         let start = self.next.fetch_add(1, Ordering::Relaxed);
         let from = start.checked_rem(self.all.len()).unwrap_or(0);
         let turns = self.all.iter().skip(from).chain(self.all.iter().take(from));
-        let used = turns.filter(|copy| copy.standing.dropped().is_none());
+        let used = turns.filter(|copy| copy.standing.dropped().is_none() && copy.standing.answers());
         match used.min_by_key(|copy| copy.standing.running()) {
             Some(copy) => Runs::Device(Taken::new(copy)),
             None => Runs::Processor(processor),

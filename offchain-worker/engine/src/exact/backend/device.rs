@@ -2,10 +2,16 @@
 
 use std::sync::{
     Arc, OnceLock,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use super::{Backend, Choice, CudaBackend, Fault, cuda::Machine};
+use surety_cuda::Capped;
+
+use super::{
+    Backend, Choice, CudaBackend, Fault, Patience,
+    answers::{Call, Calls},
+    cuda::Machine,
+};
 use crate::error::EngineError;
 
 /// Why a device is used no more, until the program is started again.
@@ -31,15 +37,17 @@ struct State {
     slower: OnceLock<surety_cuda::Error>,
     /// Jobs and passes that it was given and that have not ended.
     running: AtomicUsize,
+    calls: Calls,
 }
 
 impl Standing {
-    fn new(name: String) -> Self {
+    fn new(name: String, patience: Patience) -> Self {
         Self(Arc::new(State {
             name,
             dropped: OnceLock::new(),
             slower: OnceLock::new(),
             running: AtomicUsize::new(0),
+            calls: Calls::new(patience),
         }))
     }
 
@@ -48,10 +56,32 @@ impl Standing {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Notes that it is asked something, until the answer is dropped.
+    pub(super) fn call(&self) -> Call<'_> {
+        self.0.calls.begin()
+    }
+
+    /// Whether it answers: nobody waits for longer than work takes. Nothing new is given to it otherwise.
+    pub(super) fn answers(&self) -> bool {
+        self.0.calls.silence() < self.0.calls.patience.silent
+    }
+
+    /// Why it is used no more. Who does not answer for too long is not, whether its driver ever returns or
+    /// not.
+    fn why_dropped(&self) -> Option<&Dropped> {
+        let silence = self.0.calls.silence();
+        if silence >= self.0.calls.patience.lost {
+            let why = format!("it has not answered for {} s", silence.as_secs());
+            let lost = Dropped::Failed(surety_cuda::Error::Lost(why));
+            self.0.dropped.set(lost).ok();
+        }
+        self.0.dropped.get()
+    }
+
     /// Why it is used no more, if it is not.
     pub(in crate::exact) fn dropped(&self) -> Option<EngineError> {
         let device = self.0.name.clone();
-        Some(match self.0.dropped.get()? {
+        Some(match self.why_dropped()? {
             Dropped::Differs => EngineError::DeviceDiffers { device },
             Dropped::Failed(error) => EngineError::Device {
                 device,
@@ -69,11 +99,13 @@ impl Standing {
         }
     }
 
-    /// Why a pass on it gave nothing. It is used again only if others have its memory: they may end.
+    /// Why a pass on it gave nothing. It is used again only if others have its memory, which may end, or wait
+    /// for it, which it may answer.
     pub(in crate::exact) fn fault(&self, error: surety_cuda::Error) -> Fault {
         use surety_cuda::Error;
         match error {
             Error::Arithmetic(fault) => return Fault::Arithmetic(fault),
+            Error::NoAnswer => {}
             _ if error.is_memory() => {}
             _ => drop(self.0.dropped.set(Dropped::Failed(error.clone()))),
         }
@@ -110,6 +142,7 @@ pub struct Device {
     number: Option<usize>,
     uuid: Option<[u8; 16]>,
     memory_bytes: Option<u64>,
+    memory_taken: Arc<AtomicU64>,
 }
 
 impl Device {
@@ -128,17 +161,10 @@ impl Device {
         let (_, all) = device.memory().map_err(refused)?;
         let memory = memory_bytes_max.unwrap_or(u64::MAX).min(all as u64);
         let uuid = device.uuid().map_err(refused)?;
-        let standing = Standing::new(format!("cuda:{number} ({name})"));
-        let machine = surety_cuda::Capped::new(surety_cuda::Graphs::new(device, has_graphs), memory);
-        let backend = CudaBackend::new(machine, standing.clone())?;
-        Ok(Self {
-            backend: Arc::new(backend),
-            standing,
-            name,
-            number: Some(number),
-            uuid: Some(uuid),
-            memory_bytes: Some(memory),
-        })
+        let standing = Standing::new(format!("cuda:{number} ({name})"), Patience::default());
+        let machine = surety_cuda::Graphs::new(device, has_graphs);
+        let opened = Self::capped(machine, memory, (name, standing))?;
+        Ok(opened.known_as(number, uuid))
     }
 
     #[cfg(not(feature = "cuda"))]
@@ -149,19 +175,44 @@ impl Device {
         })
     }
 
+    /// A machine of whose memory so many bytes may be taken.
+    fn capped(
+        machine: impl Machine,
+        memory: u64,
+        (name, standing): (String, Standing),
+    ) -> Result<Self, EngineError> {
+        let machine = Capped::new(machine, memory);
+        let memory_taken = machine.used();
+        Ok(Self {
+            backend: Arc::new(CudaBackend::new(machine, standing.clone())?),
+            standing,
+            name,
+            number: None,
+            uuid: None,
+            memory_bytes: Some(memory),
+            memory_taken,
+        })
+    }
+
     /// Any machine that runs the CUDA kernels: a device, or a program that plays one.
     ///
     /// # Errors
     /// [`EngineError::Device`] when it has no memory at all.
     pub fn on(machine: impl Machine, name: &str) -> Result<Self, EngineError> {
-        let standing = Standing::new(name.to_owned());
+        Self::patient(machine, name, Patience::default())
+    }
+
+    /// The same, with which one has so much patience.
+    ///
+    /// # Errors
+    /// Those of [`Device::on`].
+    pub fn patient(machine: impl Machine, name: &str, patience: Patience) -> Result<Self, EngineError> {
+        let standing = Standing::new(name.to_owned(), patience);
+        let known = (name.to_owned(), standing);
+        let device = Self::capped(machine, u64::MAX, known)?;
         Ok(Self {
-            backend: Arc::new(CudaBackend::new(machine, standing.clone())?),
-            standing,
-            name: name.to_owned(),
-            number: None,
-            uuid: None,
             memory_bytes: None,
+            ..device
         })
     }
 
@@ -194,9 +245,19 @@ impl Device {
         self.memory_bytes
     }
 
+    /// Bytes of its own memory that models here have now: not what the driver needs, nor other programs.
+    pub fn memory_taken(&self) -> u64 {
+        self.memory_taken.load(Ordering::Relaxed)
+    }
+
     /// Why it is used no more, if it is not.
     pub fn dropped(&self) -> Option<&Dropped> {
-        self.standing.0.dropped.get()
+        self.standing.why_dropped()
+    }
+
+    /// Whether somebody waits for it for longer than work takes. It is used again once it answers.
+    pub fn is_silent(&self) -> bool {
+        !self.standing.answers()
     }
 
     /// Why it works slower than it could, if something was refused to it. What it computes is the same.

@@ -3,6 +3,7 @@
 //! A backend takes a whole pass of a model: `docs/adr/0043-a-backend-takes-a-pass.md`. The model in the
 //! processor's memory stays, whatever runs it: a device is held against it, and disputes read its weights.
 
+mod answers;
 mod choice;
 mod copies;
 mod cuda;
@@ -19,6 +20,7 @@ use super::{
     probe::Probe,
 };
 
+pub use answers::Patience;
 pub use choice::{Choice, ChoiceError};
 pub(super) use copies::{Copies, Runs};
 use cuda::CudaBackend;

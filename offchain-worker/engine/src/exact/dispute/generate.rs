@@ -14,6 +14,7 @@ use crate::{
     exact::{
         generate::{ExactLlama, Task, count},
         llama::Sequence,
+        recheck::Found,
         teacher_forced::{TeacherForced, claimed},
         trace::TopLevel,
     },
@@ -84,8 +85,13 @@ impl GenerateWork {
                 }
             }
             // Nothing is said in a dispute that only a device has seen.
-            self.engine
-                .recheck(&self.task, sequence.kv(), fed, (&trace, &[]))?;
+            self.engine.recheck(&Found {
+                task: &self.task,
+                kv: sequence.kv(),
+                fed,
+                trace: &trace,
+                chosen: &[],
+            })?;
             Ok(capture)
         })
     }

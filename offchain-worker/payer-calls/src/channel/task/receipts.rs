@@ -1,6 +1,6 @@
 //! What becomes of the receipts that are kept.
 
-use surety_channel_calls::{PayerEffect, Step, payer::HeldState};
+use surety_channel_calls::{PayerEffect, Step};
 use surety_channels::Nonce;
 
 use super::{
@@ -50,20 +50,5 @@ impl Task {
             tracing::debug!(channel, batch = shown.batch, %why, "nothing is covered");
             Step::default()
         })
-    }
-
-    /// All requests that are over.
-    pub(super) fn forget_all(&mut self) -> Step<PayerEffect> {
-        let over = self
-            .payer
-            .held()
-            .filter(|(_, state, _)| *state != HeldState::Open);
-        let over: Vec<Nonce> = over.map(|(nonce, ..)| nonce).collect();
-        let mut step = Step::default();
-        self.recounts |= !over.is_empty();
-        for nonce in over {
-            step.join(self.payer.forget(nonce));
-        }
-        step
     }
 }

@@ -10,7 +10,9 @@ use surety_chain_client::{
     AccountId, BatchView, Call, ChannelRules, DemandView, PointsView, VrfDraw, sample,
 };
 use surety_channel_calls::Row;
-use surety_channels::{BatchNumber, BatchRoot, BatchWindow, PointsFound, Sums, points_seal, view::Wanted};
+use surety_channels::{
+    BatchNumber, BatchRoot, BatchWindow, NOT_COMPUTED, PointsFound, Sums, computed, points_seal, view::Wanted,
+};
 use surety_point_audits::book::{BatchKey, Sight, Stake};
 use surety_proofs::content_hash;
 
@@ -57,7 +59,11 @@ pub struct Chain {
     pub announced: BTreeMap<BatchKey, Announced>,
     pub demands: Vec<DemandView>,
     pub disk: BTreeMap<Vec<u8>, Row>,
+    pub is_disk_lost: bool,
     pub ended: Vec<BatchKey>,
+    pub announced_at: BTreeSet<u32>,
+    /// Points that were opened as not computed.
+    pub unpaid: usize,
     pub demanded: BTreeSet<(AccountId, BatchNumber, u32)>,
     /// Blocks in which something was.
     pub demanded_at: BTreeSet<u32>,
@@ -162,6 +168,7 @@ impl Chain {
             opened_at,
         };
         self.announced.insert(key, announced);
+        self.announced_at.insert(now);
     }
 
     fn open(&mut self, key: &BatchKey, seal: H256, found: &PointsFound) {
@@ -170,11 +177,18 @@ impl Chain {
         let last = view.window.until.max(view.announce_until + SUPPLY);
         assert!(view.announce_until < now && now <= last);
         let announced = self.announced.get_mut(key).unwrap();
-        assert_eq!(seal, announced.seal, "something else was sealed");
+        if seal != announced.seal {
+            // What its machine could not compute is gone with its disk.
+            assert!(self.is_disk_lost, "something else was sealed");
+            return;
+        }
         let PointsView { output, mean, .. } = announced.view;
         let points = drawn_points(&output.0, view.window.root.sums.price, mean);
-        let all: Vec<H256> = points.into_iter().map(|point| truth(key, point)).collect();
-        assert_eq!(*found, PointsFound::try_from(all).unwrap());
+        assert_eq!(found.len(), points.len());
+        let mut all = found.iter().zip(points);
+        assert!(all.all(|(found, point)| [truth(key, point), NOT_COMPUTED].contains(found)));
+        assert!(computed(found) > 0, "nobody is paid for nothing");
+        self.unpaid += found.iter().filter(|found| **found == NOT_COMPUTED).count();
         announced.view.opened = true;
         announced.opened_at = now;
     }
@@ -241,7 +255,10 @@ pub fn chain(batches: &[(u32, u32, u32)]) -> Chain {
         announced: BTreeMap::new(),
         demands: Vec::new(),
         disk: BTreeMap::new(),
+        is_disk_lost: false,
         ended: Vec::new(),
+        announced_at: BTreeSet::new(),
+        unpaid: 0,
         demanded: BTreeSet::new(),
         demanded_at: BTreeSet::new(),
     }

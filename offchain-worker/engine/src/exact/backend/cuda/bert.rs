@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use surety_cuda::{Cache, Floats, GpuBackend, Heads, Kernels, Mask, Packed, Pages, Rows, Slot};
+use surety_cuda::{
+    Cache, Floats, GpuBackend, Heads, Kernels, Mask, Numbers, Packed, Pages, Rows, Slot, Spans,
+};
 use surety_exact::ArithmeticError;
 use surety_kernels::Packed as PackedHere;
 use surety_model_trace::Op;
@@ -57,6 +59,55 @@ impl<M: GpuBackend> Layer<M> {
     }
 }
 
+/// What a pass is about, in memory that the next one writes again: so launches that come again are the same.
+struct Input<M: GpuBackend> {
+    tokens: Option<Numbers<M>>,
+    places: Option<Numbers<M>>,
+    segments: Option<Numbers<M>>,
+    /// What each row sees.
+    rows: Option<Spans<M>>,
+    /// What each sequence's vector is the mean of.
+    pooled: Option<Spans<M>>,
+}
+
+impl<M: GpuBackend> Default for Input<M> {
+    fn default() -> Self {
+        Self {
+            tokens: None,
+            places: None,
+            segments: None,
+            rows: None,
+            pooled: None,
+        }
+    }
+}
+
+impl<M: GpuBackend> Input<M> {
+    /// That of another pass, before any of its launches.
+    fn write(
+        &mut self,
+        kernels: &mut Kernels<M>,
+        sequences: &[&[u32]],
+        pooling: Pooling,
+    ) -> Result<(), surety_cuda::Error> {
+        let spans = spans(sequences)?;
+        let rows = spans.iter().flat_map(|span| span.clone().map(|_| span.clone()));
+        kernels.spans_in(&mut self.rows, &rows.collect::<Vec<_>>())?;
+        let pooled = spans.iter().map(|span| {
+            let rows = u32::try_from(pooling.rows(span.len())).unwrap_or(u32::MAX);
+            span.start..span.start.saturating_add(rows)
+        });
+        kernels.spans_in(&mut self.pooled, &pooled.collect::<Vec<_>>())?;
+        let tokens = sequences.concat();
+        kernels.numbers_in(&mut self.tokens, &tokens)?;
+        let places = sequences.iter().flat_map(|ids| (0u32..).zip(*ids));
+        let places: Vec<u32> = places.map(|(place, _)| place).collect();
+        kernels.numbers_in(&mut self.places, &places)?;
+        // All are of the first segment.
+        kernels.numbers_in(&mut self.segments, &vec![0; tokens.len()])
+    }
+}
+
 /// What passes are made in.
 struct Workspace<M: GpuBackend> {
     state: Option<Floats<M>>,
@@ -80,6 +131,7 @@ struct Model<M: GpuBackend> {
     types: Packed<M>,
     norm: NormThere<M>,
     layers: Vec<Layer<M>>,
+    input: Input<M>,
     workspace: Workspace<M>,
 }
 
@@ -107,6 +159,7 @@ impl<M: Machine> CudaBert<M> {
                     .iter()
                     .map(|layer| Layer::new(kernels, layer))
                     .collect::<Result<_, _>>()?,
+                input: Input::default(),
                 workspace: Workspace {
                     state: None,
                     sum: None,
@@ -143,31 +196,26 @@ impl<M: Machine> CudaBert<M> {
     ) -> Result<(Left<M::Landing>, std::ops::Range<usize>), surety_cuda::Error> {
         let width = self.width;
         model.workspace.shown.clear();
-        let spans = spans(sequences)?;
-        let rows: Vec<_> = spans
-            .iter()
-            .flat_map(|span| span.clone().map(|_| span.clone()))
-            .collect();
-        let count = rows.len();
-        let row_spans = kernels.spans(&rows)?;
-        self.first_states(kernels, model, sequences, probe)?;
+        model.input.write(kernels, sequences, self.pooling)?;
+        let count: usize = sequences.iter().map(|ids| ids.len()).sum();
+        kernels.reserve(&mut model.workspace.cache, count)?;
+        self.first_states(kernels, model, count, probe)?;
         let Model {
-            layers, workspace, ..
+            layers,
+            input,
+            workspace,
+            ..
         } = model;
-        kernels.reserve(&mut workspace.cache, count)?;
+        let row_spans = input.rows.as_ref().ok_or(ArithmeticError::Shape)?;
+        let pooled = input.pooled.as_ref().ok_or(ArithmeticError::Shape)?;
         for (index, layer) in layers.iter().enumerate() {
             let looking = Looking { probe, layer: index };
-            self.attention_part(kernels, layer, workspace, &row_spans, looking)?;
+            self.attention_part(kernels, layer, workspace, row_spans, looking)?;
             self.mlp_part(kernels, layer, workspace, looking)?;
         }
-        let pooled = spans.iter().map(|span| {
-            let rows = self.pooling.rows(span.len());
-            span.start..span.start.saturating_add(u32::try_from(rows).unwrap_or(u32::MAX))
-        });
-        let pooled = kernels.spans(&pooled.collect::<Vec<_>>())?;
         let state = workspace.state.as_ref().ok_or(ArithmeticError::Shape)?;
         let vectors = kernels.sized(&mut workspace.pooled, sequences.len() * width)?;
-        kernels.mean_pool(state, width, &pooled, vectors)?;
+        kernels.mean_pool(state, width, pooled, vectors)?;
         kernels.l2_normalize(vectors, width)?;
         let layer = layers.len().saturating_sub(1);
         let looking = Looking { probe, layer };
@@ -181,29 +229,32 @@ impl<M: Machine> CudaBert<M> {
         &self,
         kernels: &mut Kernels<M>,
         model: &mut Model<M>,
-        sequences: &[&[u32]],
+        count: usize,
         probe: &dyn Probe,
     ) -> Result<(), surety_cuda::Error> {
-        let workspace = &mut model.workspace;
-        let ids = sequences.concat();
-        let values = ids.len() * self.width;
-        let places: Vec<u32> = sequences
-            .iter()
-            .flat_map(|ids| (0u32..).zip(*ids).map(|(place, _)| place))
-            .collect();
+        let Model {
+            words,
+            positions,
+            types,
+            norm,
+            input,
+            workspace,
+            ..
+        } = model;
+        let (Some(tokens), Some(places), Some(segments)) = (&input.tokens, &input.places, &input.segments)
+        else {
+            return Err(ArithmeticError::Shape.into());
+        };
+        let values = count * self.width;
         let sum = kernels.sized(&mut workspace.sum, values)?;
         let other = kernels.sized(&mut workspace.query, values)?;
-        let numbers = kernels.numbers(&ids)?;
-        kernels.embed(&model.words, &numbers, sum)?;
-        let numbers = kernels.numbers(&places)?;
-        kernels.embed(&model.positions, &numbers, other)?;
+        kernels.embed(words, tokens, sum)?;
+        kernels.embed(positions, places, other)?;
         kernels.add(sum, other)?;
-        // All are of the first segment.
-        let numbers = kernels.numbers(&vec![0; ids.len()])?;
-        kernels.embed(&model.types, &numbers, other)?;
+        kernels.embed(types, segments, other)?;
         kernels.add(sum, other)?;
         let state = kernels.sized(&mut workspace.state, values)?;
-        model.norm.normalize(kernels, sum, state)?;
+        norm.normalize(kernels, sum, state)?;
         let looking = Looking { probe, layer: 0 };
         workspace
             .shown
@@ -215,7 +266,7 @@ impl<M: Machine> CudaBert<M> {
         kernels: &mut Kernels<M>,
         layer: &Layer<M>,
         workspace: &mut Workspace<M>,
-        spans: &surety_cuda::Spans<M>,
+        spans: &Spans<M>,
         looking: Looking<'_>,
     ) -> Result<(), surety_cuda::Error> {
         let (width, shape) = (self.width, (self.heads, self.width / self.heads));
@@ -329,9 +380,7 @@ impl<M: Machine> Encoder for CudaBert<M> {
             self.run(kernels, &mut locked(&self.model), sequences, (&*probe, slot))
         })?;
         // Others may have the device while this arrives and is hashed.
-        let arrived = left
-            .arrived()
-            .map_err(|error| self.kernels.standing.fault(error))?;
+        let arrived = self.kernels.arrived(&mut left)?;
         arrived.show(probe)?;
         Ok(arrived.reals(&at)?)
     }

@@ -45,6 +45,8 @@ struct Workspace<M: GpuBackend> {
     attended: Option<Floats<M>>,
     gate: Option<Floats<M>>,
     up: Option<Floats<M>>,
+    /// States that logits are made of.
+    last: Option<Floats<M>>,
     logits: Option<Floats<M>>,
     rows: Rows<M>,
     shown: Shown<M>,
@@ -108,6 +110,7 @@ impl<M: Machine> CudaLlama<M> {
                     attended: None,
                     gate: None,
                     up: None,
+                    last: None,
                     logits: None,
                     rows: Rows::new(weights.tokens.q.precision()),
                     shown: Shown::default(),
@@ -411,9 +414,7 @@ impl<M: Machine> Decoder for CudaLlama<M> {
             self.run(kernels, &mut locked(&self.model), pieces, (&*probe, slot))
         })?;
         // Others may have the device while this arrives and is hashed.
-        let arrived = left
-            .arrived()
-            .map_err(|error| self.kernels.standing.fault(error))?;
+        let arrived = self.kernels.arrived(&mut left)?;
         workspace.set_states(arrived.reals(&states)?);
         for piece in pieces {
             piece.kv.grow(piece.tokens.len());
@@ -431,9 +432,9 @@ impl<M: Machine> Decoder for CudaLlama<M> {
                 ..
             } = &mut *model;
             let width = self.here.width();
-            let states = kernels.upload(states)?;
+            let states = kernels.upload_in(&mut workspace.last, states)?;
             let normed = kernels.sized(&mut workspace.normed, states.len())?;
-            norm.normalize(kernels, &states, normed)?;
+            norm.normalize(kernels, states, normed)?;
             kernels.quantize(normed, width, None, &mut workspace.rows)?;
             let count = states.len() / width;
             let out = product(kernels, (&workspace.rows, count), head, &mut workspace.logits)?;

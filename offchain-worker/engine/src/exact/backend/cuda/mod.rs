@@ -5,6 +5,8 @@ mod bert;
 mod llama;
 mod placed;
 mod shown;
+mod timed;
+mod turns;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,7 +22,9 @@ use super::{Backend, Decoder, Encoder, Fault, Standing};
 use crate::exact::{bert::BertModel, llama::LlamaModel};
 use bert::CudaBert;
 use llama::CudaLlama;
-use shown::{Looking, Shown};
+use shown::{Arrived, Left, Looking, Shown};
+use timed::Timed;
+use turns::Turns;
 
 /// What a model's threads can hand on.
 pub trait Machine: GpuBackend<Memory: Send + Sync> + Send + 'static {}
@@ -28,21 +32,36 @@ pub trait Machine: GpuBackend<Memory: Send + Sync> + Send + 'static {}
 impl<M: GpuBackend<Memory: Send + Sync> + Send + 'static> Machine for M {}
 
 /// One device. Its models take turns, a pass at a time.
-pub(super) struct CudaBackend<M: GpuBackend>(Arc<Shared<M>>);
+pub(super) struct CudaBackend<M: GpuBackend>(Arc<Shared<Timed<M>>>);
 
 /// What the models of a device share.
 struct Shared<M: GpuBackend> {
-    kernels: Mutex<Kernels<M>>,
+    kernels: Turns<Kernels<M>>,
     /// Where what passes show leaves the device. Of what leaves slowly `standing` is told.
     ring: Ring<M>,
     standing: Standing,
 }
 
+impl<M: GpuBackend> Shared<M> {
+    /// Does something once nobody else has the device.
+    fn turn<T>(&self, run: impl FnOnce(&mut Kernels<M>) -> T) -> Result<T, surety_cuda::Error> {
+        let done = self.kernels.take(|| self.standing.answers(), run);
+        done.ok_or(surety_cuda::Error::NoAnswer)
+    }
+
+    /// Waits until all that has left is there. Others may have the device meanwhile.
+    fn arrived<'a>(&self, left: &'a mut Left<M::Landing>) -> Result<Arrived<'a>, Fault> {
+        let _open = self.standing.call();
+        left.arrived().map_err(|error| self.standing.fault(error))
+    }
+}
+
 impl<M: Machine> CudaBackend<M> {
     /// Of a machine that is ready.
     pub(super) fn new(machine: M, standing: Standing) -> Result<Self, Fault> {
+        let machine = Timed::new(machine, standing.clone());
         let kernels = Kernels::new(machine).map_err(|error| standing.fault(error))?;
-        let kernels = Mutex::new(kernels);
+        let kernels = Turns::new(kernels);
         let ring = Ring::default();
         Ok(Self(Arc::new(Shared {
             kernels,
@@ -83,7 +102,7 @@ fn twice_if_short<M: GpuBackend, T>(
 ) -> Result<T, Fault> {
     let mut result = run();
     let is_short = result.as_ref().is_err_and(surety_cuda::Error::is_memory);
-    if is_short && locked(&shared.kernels).trim() {
+    if is_short && shared.turn(Kernels::trim) == Ok(true) {
         result = run();
     }
     result.map_err(|error| shared.standing.fault(error))
@@ -94,16 +113,17 @@ fn pass_once<M: GpuBackend, T>(
     shared: &Shared<M>,
     run: impl FnOnce(&mut Kernels<M>) -> Result<T, surety_cuda::Error>,
 ) -> Result<T, surety_cuda::Error> {
-    let mut kernels = locked(&shared.kernels);
-    let result = run(&mut kernels);
-    if let Some(why) = kernels.slower().or_else(|| shared.ring.refused()) {
-        shared.standing.is_slower(why);
-    }
-    if result.is_err() {
-        // A fault of the numbers is forgotten; one of the machine comes again by itself.
-        kernels.check().ok();
-    }
-    result
+    shared.turn(|kernels| {
+        let result = run(kernels);
+        if let Some(why) = kernels.slower().or_else(|| shared.ring.refused()) {
+            shared.standing.is_slower(why);
+        }
+        if result.is_err() {
+            // A fault of the numbers is forgotten; one of the machine comes again by itself.
+            kernels.check().ok();
+        }
+        result
+    })?
 }
 
 /// [`pass`] of what is shown: a slot is waited for before the device is, so that who looks at what was shown
@@ -347,7 +367,7 @@ mod tests {
         thread::spawn(move || {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
             let shared = Shared {
-                kernels: Mutex::new(Kernels::new(Idle).expect("it refuses nothing")),
+                kernels: Turns::new(Kernels::new(Idle).expect("it refuses nothing")),
                 ring: Ring::new(1, 1 << 20),
                 standing: Device::on(Idle, "idle").expect("it refuses nothing").standing,
             };
@@ -402,7 +422,7 @@ mod tests {
         let max = 10 * pages.page_bytes();
         let device = Device::on(Idle, "idle").expect("it refuses nothing");
         let shared = Shared {
-            kernels: Mutex::new(Kernels::new(Capped::new(Idle, max as u64)).expect("four bytes")),
+            kernels: Turns::new(Kernels::new(Capped::new(Idle, max as u64)).expect("four bytes")),
             ring: Ring::new(1, 1 << 20),
             standing: device.standing,
         };

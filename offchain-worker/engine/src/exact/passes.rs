@@ -1,0 +1,130 @@
+//! Passes one by one, wherever a model runs, with whoever looks on: for measurements. Nothing is held against
+//! the processor, so nothing may be claimed of it.
+
+use rayon::prelude::*;
+use surety_exact::greedy;
+
+use super::{
+    backend::{Decoder, Runs},
+    bert::Scratch,
+    embed::ExactBert,
+    generate::{ExactLlama, count, failed},
+    kv::{KvCache, Piece},
+    llama::Workspace,
+    probe::Probe,
+    teacher_forced::LOGIT_ROWS,
+    trace::TopLevel,
+};
+use crate::error::EngineError;
+
+/// Sequences of a decoder that get longer side by side.
+pub struct DecoderPasses<'a> {
+    engine: &'a ExactLlama,
+    on: Runs<'a, dyn Decoder>,
+    sequences: Vec<KvCache>,
+    workspace: Workspace,
+    /// The last state of each piece of the last pass.
+    states: Vec<f32>,
+}
+
+impl ExactLlama {
+    /// So many empty sequences with room for so many positions, on one device where there are any.
+    pub fn passes(&self, sequences: usize, positions: usize) -> DecoderPasses<'_> {
+        let on = self.runs();
+        DecoderPasses {
+            sequences: (0..sequences).map(|_| on.kv(positions)).collect(),
+            workspace: Workspace::new(&self.model),
+            states: Vec::new(),
+            engine: self,
+            on,
+        }
+    }
+}
+
+impl DecoderPasses<'_> {
+    /// Rows that are worth a pass.
+    pub fn rows(&self) -> usize {
+        self.on.chunk_rows()
+    }
+
+    /// Looks on, and writes the trace down.
+    pub fn recorder(&self) -> TopLevel {
+        TopLevel::new(self.engine.model.trace_shape())
+    }
+
+    /// Adds tokens to the sequences from `first` on, one list to each: one pass.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`]; [`EngineError::Compute`] for tokens that do not fit; the faults of the
+    /// arithmetic.
+    pub fn add(
+        &mut self,
+        first: usize,
+        tokens: &[Vec<u32>],
+        probe: &mut dyn Probe,
+    ) -> Result<(), EngineError> {
+        let sequences = self.sequences.iter_mut().skip(first);
+        let mut pieces: Vec<_> = sequences
+            .zip(tokens)
+            .map(|(kv, tokens)| Piece { kv, tokens })
+            .collect();
+        self.on
+            .forward_together(&mut pieces, &mut self.workspace, probe)
+            .map_err(|fault| failed(0, fault))?;
+        let (width, mut end) = (self.engine.model.width(), 0);
+        self.states.clear();
+        for tokens in tokens {
+            end += tokens.len() * width;
+            let last = self.workspace.states().get(end.saturating_sub(width)..end);
+            self.states.extend_from_slice(last.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// The likeliest token behind each piece of the last pass.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`]; the faults of the arithmetic.
+    pub fn likeliest(&self) -> Result<Vec<u32>, EngineError> {
+        let model = &self.engine.model;
+        let (mut tokens, mut logits) = (Vec::new(), Vec::new());
+        for states in self.states.chunks(LOGIT_ROWS * model.width()) {
+            self.on
+                .logits(states, &mut logits)
+                .map_err(|fault| failed(0, fault))?;
+            let rows = logits.par_chunks(model.vocabulary());
+            let chosen: Vec<_> = rows.map(greedy).collect();
+            for token in chosen {
+                let index = count(tokens.len());
+                tokens.push(token.map_err(|fault| failed(index, fault))?);
+            }
+        }
+        Ok(tokens)
+    }
+}
+
+impl ExactBert {
+    /// The vectors of some sequences, in one pass. `scratch` is for passes on the processor.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`]; the faults of the arithmetic.
+    pub fn pass(
+        &self,
+        sequences: &[&[u32]],
+        scratch: &mut Scratch,
+        probe: &mut dyn Probe,
+    ) -> Result<Vec<f32>, EngineError> {
+        let vectors = self.runs().embed(sequences, scratch, probe);
+        vectors.map_err(|fault| failed(0, fault))
+    }
+
+    /// Looks on, and writes the trace down.
+    pub fn recorder(&self) -> TopLevel {
+        TopLevel::new(self.trace_shape())
+    }
+
+    /// Rows that are worth a pass.
+    pub fn pass_rows(&self) -> usize {
+        self.runs().batch_rows()
+    }
+}

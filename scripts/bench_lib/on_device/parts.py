@@ -1,0 +1,98 @@
+"""The parts of a run: first whether the device is there, then whether it is right, then how fast it is."""
+
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from devnet_lib.processes import child_options, end_of
+
+from ..errors import BenchError
+from . import figures
+from .programs import BENCH, environment
+from .trial import DEVICE
+
+# A device whose driver takes longer to say what it is does not work.
+OPEN_SECONDS_MAX = 60.0
+STOP_SECONDS = 2.0
+LINES_KEPT = 60
+
+
+class NoDevice(BenchError):
+    """There is nothing to run on: no other part can do anything."""
+
+
+class Part(NamedTuple):
+    """A part of a run."""
+
+    # Of a context, and of what the report has of it: writes into that, and returns its state if it is not passed.
+    run: Callable
+    seconds_max: float
+
+
+def _device(context, found):
+    argv = [context.programs.path(BENCH), "device", context.device]
+    try:
+        env = child_options(environment(context.programs.folder))["env"]
+        seconds = context.left(OPEN_SECONDS_MAX)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds, check=False, env=env)
+    except subprocess.TimeoutExpired:
+        raise NoDevice(f"{context.device}: it does not say what it is within {OPEN_SECONDS_MAX:.0f} s") from None
+    if done.returncode:
+        raise NoDevice((done.stderr.strip() or f"{BENCH} ended with {done.returncode}").removeprefix(f"{BENCH}: "))
+    found["opened"] = done.stdout.strip()
+    found["driver"] = _driver()
+    context.console.detail(f"{found['opened']} {found['driver'] or ''}")
+
+
+def _driver():
+    """What the driver says of its devices; nothing where it has no program for that."""
+    argv = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm,ecc.mode.current", "--format=csv"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+def _test(name, context, found):
+    test = context.trial.tests.get(name)
+    if test is None:
+        # Played devices are tested elsewhere.
+        return "left out"
+    argv = [context.programs.path(test.program), "--include-ignored", "--exact", test.name, "--nocapture"]
+    found["test"] = test.name
+    with tempfile.TemporaryFile("w+") as out:
+        options = child_options(environment(context.programs.folder))
+        process = subprocess.Popen(argv, stdout=out, stderr=subprocess.STDOUT, **options)
+        code, late = end_of(process, context.left(), STOP_SECONDS)
+        out.seek(0)
+        lines = out.read().splitlines()
+    found["said"] = lines[-LINES_KEPT:]
+    for line in lines:
+        if line.strip() and not line.startswith(("running ", "test ")):
+            context.console.detail(line)
+    if late:
+        raise BenchError("its time is over")
+    if code or not any("1 passed" in line for line in lines):
+        raise BenchError(_why(lines) or f"it ended with {code}")
+    return "passed"
+
+
+def _why(lines):
+    """What a test that fails says: the line behind that of the panic, too."""
+    at = next((at for at, line in enumerate(lines) if "panicked at" in line), None)
+    return at is not None and " ".join(lines[at : at + 2])
+
+
+PARTS = {
+    "device": Part(_device, OPEN_SECONDS_MAX),
+    **{name: Part(partial(_test, name), test.seconds_max) for name, test in DEVICE.tests.items()},
+    "memory": Part(figures.memory, 60),
+    "decoding": Part(figures.decoding, 120),
+    "torch": Part(figures.torch, 120),
+    "embedding": Part(figures.embedding, 60),
+    "serving": Part(figures.serving, 120),
+    "products": Part(figures.products, 60),
+}
