@@ -11,6 +11,7 @@ from devnet_lib.folders import REPO
 from devnet_lib.report import write
 
 from . import chaos
+from .alone import alone
 from .benches import BENCHES
 from .errors import BenchError
 
@@ -53,7 +54,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         bench = BENCHES[options.name]
-        found = bench.run(options, console)
+        with alone():
+            found = bench.run(options, console)
     except (BenchError, DevnetError) as error:
         console.text(f"\nFAILED: {error}")
         return 1

@@ -7,3 +7,10 @@ class BenchError(Exception):
 
 class ContestantFailed(BenchError):
     """One of those who are measured has ended or taken too long. The others go on."""
+
+
+class AnotherRuns(BenchError):
+    """Another bench measures on this machine."""
+
+    def __init__(self, other):
+        super().__init__(f"another bench is running: {other}. Wait for its end, or end it")

@@ -22,6 +22,7 @@ def run(options, console):
     """Measures everything. Returns the report."""
     peers = Peers(cache_dir() / "bench", console)
     peers.install()
+    peers.install_node()
     models = Models(peers, console, options.decoder)
     models.make()
     rounds, stride = (2, 32) if options.quick else (7, 8)

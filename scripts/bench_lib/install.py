@@ -22,7 +22,25 @@ PACKAGES = {
 NODE_LLAMA_CPP = "3.22.1"
 # Its prebuilt library by platform; others would bring those of GPUs, too.
 NODE_PLATFORMS = {("linux", "x86_64"): "linux-x64", ("linux", "aarch64"): "linux-arm64"}
-INSTALL_SECONDS_MAX = 600
+# This package's sources bring those of all of llama.cpp, its server among them. The last of the tools is what pip needs
+# to look at them.
+LLAMA_CPP_PYTHON = "0.3.36"
+LLAMA_CPP_PYTHON_SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
+BUILD_TOOLS = {"cmake": "4.4.5", "ninja": "1.13.2", "scikit-build-core": "1.1.2"}
+# For this processor, in one file, and without what would be downloaded.
+BUILD_OPTIONS = {
+    "CMAKE_BUILD_TYPE": "Release",
+    "BUILD_SHARED_LIBS": "OFF",
+    "GGML_NATIVE": "ON",
+    "GGML_CCACHE": "OFF",
+    "LLAMA_BUILD_APP": "OFF",
+    "LLAMA_BUILD_EXAMPLES": "OFF",
+    "LLAMA_BUILD_TESTS": "OFF",
+    "LLAMA_OPENSSL": "OFF",
+    "LLAMA_USE_PREBUILT_UI": "OFF",
+}
+INSTALL_SECONDS_MAX, BUILD_SECONDS_MAX = 600, 3600
+PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 
 PEERS = Path(__file__).resolve().parent / "peers"
 
@@ -85,18 +103,26 @@ class Peers:
             return None
 
     def install(self):
-        """Installs what is not there yet."""
+        """Installs what is not there yet of what every bench needs."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._once("venv", json.dumps(PACKAGES, sort_keys=True), self._install_python)
+
+    def install_node(self):
+        """The same of llama.cpp with its prebuilt library."""
         try:
             if not _node_works(self.program("node")):
                 self.console.step("installing Node.js into the bench's virtual environment")
-                pip = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-                command([*pip, pinned("NODE_WHEEL")])
+                command([self.python, *PIP_INSTALL, pinned("NODE_WHEEL")])
             self._once("node", NODE_LLAMA_CPP, self._install_node)
         except BenchError as error:
             # The rest can be measured without; its figures are null then.
             self.console.detail(f"llama.cpp is left out: {error}")
+
+    def llama_server(self):
+        """llama.cpp's own server, built when it is not there yet."""
+        wanted = json.dumps([LLAMA_CPP_PYTHON_SHA256, BUILD_TOOLS, BUILD_OPTIONS])
+        self._once("llama-server", wanted, self._build_llama_server)
+        return self.folder / "llama-server" / "llama-server"
 
     def _once(self, name, wanted, install):
         """Installs unless that was done, to the end, for the same versions."""
@@ -112,7 +138,27 @@ class Peers:
         self.console.step("installing onnxruntime and what makes models for it")
         command([sys.executable, "-m", "venv", folder])
         pins = [f"{name}=={version}" for name, version in PACKAGES.items()]
-        command([folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *pins])
+        command([folder / "bin" / "python", *PIP_INSTALL, *pins])
+
+    def _build_llama_server(self, folder):
+        self.console.step("downloading the sources of llama.cpp")
+        scratch = folder / "build"
+        programs, sources = scratch / "venv" / "bin", scratch / "sources.txt"
+        command([sys.executable, "-m", "venv", scratch / "venv"])
+        pins = [f"{name}=={version}" for name, version in BUILD_TOOLS.items()]
+        command([programs / "python", *PIP_INSTALL, *pins])
+        sources.write_text(f"llama-cpp-python=={LLAMA_CPP_PYTHON} --hash=sha256:{LLAMA_CPP_PYTHON_SHA256}\n")
+        options = ["--quiet", "--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--require-hashes"]
+        pip = [programs / "python", "-m", "pip", "--disable-pip-version-check", "download"]
+        command([*pip, *options, "--requirement", sources, "--dest", scratch], path=programs)
+        shutil.unpack_archive(next(scratch.glob("*.tar.gz")), scratch)
+        self.console.step("building llama.cpp's server, once: twenty minutes of one core")
+        tree, made = next(scratch.glob("*/vendor/llama.cpp")), scratch / "made"
+        settings = [f"-D{name}={value}" for name, value in BUILD_OPTIONS.items()]
+        command(["cmake", "-G", "Ninja", "-S", tree, "-B", made, *settings], path=programs)
+        command(["ninja", "-C", made, "llama-server"], BUILD_SECONDS_MAX, path=programs)
+        (made / "bin" / "llama-server").rename(folder / "llama-server")
+        shutil.rmtree(scratch)
 
     def _install_node(self, folder):
         import platform

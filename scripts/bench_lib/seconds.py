@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import functools
 import http.client
 import json
 import shutil
@@ -13,15 +14,16 @@ from typing import NamedTuple
 
 from devnet_lib import gateway, models, wait
 from devnet_lib.devnet import Devnet
+from devnet_lib.errors import DevnetError
 from devnet_lib.folders import binaries, cache_dir, new_run_dir, remove_data
 from devnet_lib.ports import Ports
-from devnet_lib.processes import Supervisor
+from devnet_lib.processes import Process, Supervisor
 from devnet_lib.surety import Surety
 
 from . import machine, programs, report
 from .contestant import Contestant
 from .errors import BenchError, ContestantFailed
-from .install import PEERS, Peers, command
+from .install import LLAMA_CPP_PYTHON, PACKAGES, Peers, command
 from .transfers import is_signed
 
 # More than this in use by somebody else, and figures by the clock say little.
@@ -50,6 +52,8 @@ PAYER = "//Two"
 UNIT_PRICE, CAP = "0.00001 SURE", "5 SURE"
 KEY_CAP, DEPOSIT, BUDGET = "20 SURE", "1 SURE", "5 SURE"
 SURETY, ENGINE, LLAMA_CPP = "gateway, channel and provider", "engine alone", "llama.cpp"
+# Of its servers, one for each number of streams, beside those of the gateways.
+LLAMA_CPP_PORTS = {streams: PORTS.gateway(2 + place) for place, streams in enumerate(STREAMS)}
 # Calls of one token over one channel of another gateway, all of them on a real chain, so many side by side.
 MANY, QUICK_MANY, MANY_PAYER, MANY_DEPOSIT = 10_000, 200, "//Eve", "2 SURE"
 PAID_SECONDS = 1800
@@ -78,7 +82,7 @@ def run(options, console):
         "date": datetime.date.today().isoformat(),
         "commit": machine.commit(),
         "machine": machine.describe(),
-        "versions": peers.versions(),
+        "versions": {**PACKAGES, "llama-cpp-python": LLAMA_CPP_PYTHON},
         "quick": options.quick,
         "busy_before": machine.busy_share(),
     }
@@ -243,16 +247,40 @@ def alone(engine):
     return ask
 
 
-def _llama_cpp(peers, tokens):
-    """llama.cpp's batched steps behind HTTP, with random weights of the same shape."""
+def _llama_cpp(peers, tokens, run_dir, stack):
+    """llama.cpp's own server, with random weights of the same shape: it takes the same requests."""
+    program = peers.llama_server()
     gguf, made, shape = peers.folder / "streams.gguf", peers.folder / "streams.gguf.made", json.dumps(SHAPE)
     if not made.is_file() or made.read_text() != shape:
         peers.script("gguf_llama.py", shape, gguf)
         made.write_text(shape)
-    script, modules = PEERS / "llama_server.mjs", peers.node / "node_modules"
-    # With room for what the end of an answer takes.
-    context = PROMPT + tokens + 8
-    return Contestant(LLAMA_CPP, [peers.program("node"), script, modules, gguf, THREADS, max(STREAMS), context])
+    servers = {}
+    # One for each number of streams, as whoever serves so many would start it: of more slots it may choose some that
+    # are not neighbors, and those do not share a step.
+    for streams, port in LLAMA_CPP_PORTS.items():
+        address = f"127.0.0.1:{port}"
+        # With room for what the end of an answer takes.
+        context = streams * (PROMPT + tokens + 8)
+        argv = [program, "--model", gguf, "--host", "127.0.0.1", "--port", port, "--no-ui", "--offline"]
+        argv += ["--threads", THREADS, "--parallel", streams, "--ctx-size", context, "--flash-attn", "on"]
+        # As many tokens as are asked for, and nothing kept of prompts that nobody asks again.
+        argv += ["--ignore-eos", "--no-cache-prompt", "--cache-ram", 0]
+        server = Process(f"llama.cpp for {streams}", argv, run_dir / f"llama-server-{streams}.log")
+        stack.callback(server.stop)
+        wait.until(server.name, functools.partial(_is_healthy, address), ANSWER_SECONDS, server.check)
+        servers[streams] = over_http(address, "")
+    return lambda asked, tokens: servers[len(asked)](asked, tokens)
+
+
+def _is_healthy(address):
+    connection = http.client.HTTPConnection(address, timeout=10)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def _streams(model, peers, options, console):
@@ -262,6 +290,13 @@ def _streams(model, peers, options, console):
     run_dir, left_out = new_run_dir(), {}
     with contextlib.ExitStack() as stack:
         stack.callback(remove_data, run_dir)
+        llama_cpp = {}
+        try:
+            # First, as building it disturbs whatever keeps time.
+            llama_cpp[LLAMA_CPP] = _llama_cpp(peers, tokens, run_dir, stack)
+        except (BenchError, DevnetError) as error:
+            left_out[LLAMA_CPP] = str(error)
+            console.detail(f"left out: {error}")
         net = Net(run_dir, console, model)
         stack.callback(net.stop)
         net.up()
@@ -273,14 +308,7 @@ def _streams(model, peers, options, console):
             ENGINE, [programs.program("seconds", "examples", "bench_streams"), cache_dir(), MODEL, THREADS]
         )
         stack.callback(engine.stop)
-        asked = {SURETY: over_http(door.http, door.key), ENGINE: alone(engine)}
-        try:
-            server = _llama_cpp(peers, tokens)
-            stack.callback(server.stop)
-            asked[LLAMA_CPP] = over_http(f"127.0.0.1:{server.ready['port']}", "")
-        except (BenchError, ContestantFailed) as error:
-            left_out[LLAMA_CPP] = str(error)
-            console.detail(f"left out: {error}")
+        asked = {SURETY: over_http(door.http, door.key), ENGINE: alone(engine)} | llama_cpp
         found = _in_turns(asked, rounds, tokens, left_out, console)
         transactions, channels = door.transactions(), door.surety.run("channel", "list")
         many = _many(net, QUICK_MANY if options.quick else MANY, console)

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import tomllib
 import unittest
@@ -12,6 +13,7 @@ from unittest import mock
 
 import support
 from bench_lib import finality
+from bench_lib.alone import alone
 from devnet_lib import processes, scale, wait
 from devnet_lib.chain import sure
 from devnet_lib.errors import CommandFailed, DevnetError, RpcError
@@ -93,7 +95,20 @@ class Finality(unittest.TestCase):
 
 
 class Benches(unittest.TestCase):
-    """What `scripts/bench` builds beside the workspace."""
+    """What `scripts/bench` builds beside the workspace, and that it runs alone."""
+
+    def test_a_bench_does_not_begin_beside_another_and_says_which_that_is(self):
+        def begin():
+            folder, module = support.REPO / "scripts", [sys.executable, "-m", "bench_lib.alone"]
+            return subprocess.run(module, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+        with tempfile.TemporaryDirectory() as cache, mock.patch.dict(os.environ, XDG_CACHE_HOME=cache):
+            with alone():
+                refused = begin()
+            self.assertEqual(refused.returncode, 1, refused)
+            self.assertIn(f"another bench is running: process {os.getpid()}, ", refused.stdout)
+            # A file that is left of it keeps nobody out.
+            self.assertEqual(begin().returncode, 0)
 
     def test_the_stock_runtime_is_of_the_libraries_that_ours_is_of(self):
         ours = tomllib.loads((support.REPO / "Cargo.toml").read_text())["workspace"]["dependencies"]

@@ -3,6 +3,7 @@
 //! [`RawConfig`] is what was written, in any of the three places; flags win over the environment, which wins
 //! over the file. [`Config`] is what is meant. Nothing else in the program looks at raw settings.
 
+mod environment;
 mod raw;
 
 use std::{
@@ -13,7 +14,7 @@ use std::{
 
 use figment::{
     Figment,
-    providers::{Env, Format, Serialized, Toml},
+    providers::{Format, Serialized, Toml},
 };
 use surety_chain_client::{AccountId, Region};
 use surety_engine::Choice;
@@ -168,13 +169,13 @@ pub fn load(file: Option<&Path>, flags: RawConfig) -> Result<Config, ConfigError
     if let Some(file) = file.filter(|file| !file.is_file()) {
         return Err(ConfigError::MissingFile(file.to_owned()));
     }
-    let environment = Figment::from(environment());
+    let environment = Figment::from(environment::settings());
     // The default file is in the home folder, which only flags and environment can name.
     let home = flags
         .home
         .clone()
         .or_else(|| environment.extract_inner("home").ok())
-        .or_else(default_home);
+        .or_else(environment::default_home);
     let default_file = home.as_ref().map(|home| home.join("config.toml"));
     let file = file
         .map(Path::to_owned)
@@ -189,83 +190,6 @@ pub fn load(file: Option<&Path>, flags: RawConfig) -> Result<Config, ConfigError
         .extract()
         .map_err(|e| ConfigError::Unreadable(Box::new(e)))?;
     validate(raw, home)
-}
-
-/// Settings that the environment can name: `SURETY_RPC`, `SURETY_PROVIDER_LISTEN='["127.0.0.1:4001"]'` and so
-/// on.
-const ENVIRONMENT: [&str; 40] = [
-    "home",
-    "rpc",
-    "key_file",
-    "log",
-    "faucet",
-    "provider_stash",
-    "provider_listen",
-    "provider_external",
-    "provider_models",
-    "provider_price_per_unit",
-    "provider_prices",
-    "provider_threads",
-    "provider_device",
-    "provider_device_memory_mib_max",
-    "provider_device_graphs",
-    "provider_device_serves",
-    "provider_units_per_second",
-    "provider_tasks_max",
-    "provider_benchmark",
-    "provider_region",
-    "provider_metrics_listen",
-    "provider_tip_max",
-    "calls_enabled",
-    "calls_open_max",
-    "calls_chunk_tokens_max",
-    "calls_memory_mib_max",
-    "calls_batch_blocks",
-    "calls_redeem_min",
-    "verifier_stash",
-    "verifier_models",
-    "verifier_threads",
-    "verifier_device",
-    "verifier_device_memory_mib_max",
-    "verifier_device_graphs",
-    "verifier_metrics_listen",
-    "verifier_tip_max",
-    "task_listen",
-    "task_external",
-    "storage_blob_mib_max",
-    "storage_total_mib_max",
-];
-
-fn environment() -> Env {
-    Env::prefixed("SURETY_")
-        .only(&ENVIRONMENT)
-        .map(|key| setting(key.as_str()).into())
-}
-
-/// The setting that a variable, without its prefix, stands for. Variables come as they are written: in
-/// capitals.
-fn setting(key: &str) -> String {
-    let key = key.to_ascii_lowercase();
-    let in_section = |section: &str| {
-        let rest = key.strip_prefix(section)?.strip_prefix('_')?;
-        Some(format!("{section}.{rest}"))
-    };
-    ["provider", "calls", "verifier", "task", "storage"]
-        .into_iter()
-        .find_map(in_section)
-        .unwrap_or_else(|| key.clone())
-}
-
-/// `${XDG_DATA_HOME:-~/.local/share}/surety`.
-fn default_home() -> Option<PathBuf> {
-    let folder = |name| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    folder("XDG_DATA_HOME")
-        .or_else(|| folder("HOME").map(|home| home.join(".local/share")))
-        .map(|data| data.join("surety"))
 }
 
 /// Collects everything that is wrong, so that it can be mended in one go.
@@ -316,7 +240,7 @@ fn validate(raw: RawConfig, home: Option<PathBuf>) -> Result<Config, ConfigError
     // Off unless somebody says so: no device has proven itself yet.
     let device_serves = raw.provider.device_serves.unwrap_or(false);
     let provider = validate_provider(raw.provider, &mut problems);
-    let calls = validate_calls(&raw.calls, (&provider.work, device_serves), &mut problems);
+    let calls = validate_calls(&raw.calls, &provider.work, device_serves, &mut problems);
     let verifier = validate_work(raw.verifier, "verifier", &mut problems);
     let task = DataConfig {
         listen: problems.addresses("task.listen", raw.task.listen, &["0.0.0.0:4101"]),
@@ -433,7 +357,8 @@ fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfi
 
 fn validate_calls(
     raw: &RawCalls,
-    (work, device_serves): (&WorkConfig, bool),
+    work: &WorkConfig,
+    device_serves: bool,
     problems: &mut Problems,
 ) -> Option<CallsConfig> {
     let defaults = CallsConfig::default();

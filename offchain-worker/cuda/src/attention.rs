@@ -8,7 +8,7 @@ use crate::{
     Error,
     backend::{Argument, GpuBackend, Shape},
     kernels::{BLOCK, Floats, GRID_MAX, Kernels, Numbers, Spans, fits, size, warps},
-    pages::{Cache, Paged},
+    pages::{Cache, Paged, Slabs},
 };
 
 /// Rows of queries, keys or values, quantized head by head; a buffer to be used again.
@@ -109,6 +109,17 @@ impl<M: GpuBackend> Sight<'_, M> {
             .places
             .map_or(Argument::Null, |places| Argument::Memory(&places.memory));
         [spans, places, Argument::U32(self.first), Argument::U32(self.step)]
+    }
+
+    /// What kernels take that look at keys or values: their pages, and which positions a row sees.
+    pub(crate) fn within<'b>(
+        &'b self,
+        paged: &Paged<'b, M>,
+        slabs: &'b Slabs<M::Memory>,
+    ) -> [Argument<'b, M::Memory>; 8] {
+        let [table, pages, page_words, layer_at] = paged.arguments(slabs);
+        let [spans, places, first, step] = self.arguments();
+        [table, pages, page_words, layer_at, spans, places, first, step]
     }
 }
 
@@ -324,19 +335,9 @@ impl<M: GpuBackend> Kernels<M> {
         let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let (q, scales) = queries.memory()?;
         let (kept, slabs) = (paged.pages.shape(), paged.pages.lock());
-        let [table, pages, page_words, layer_at] = paged.arguments(&slabs);
-        let [spans, places, first, step] = sight.arguments();
-        let arguments = [
-            Argument::Memory(q),
-            Argument::Memory(scales),
-            table,
-            pages,
-            page_words,
-            layer_at,
-            spans,
-            places,
-            first,
-            step,
+        let mut arguments = vec![Argument::Memory(q), Argument::Memory(scales)];
+        arguments.extend(sight.within(paged, &slabs));
+        arguments.extend([
             Argument::U32(size(round.base)?),
             Argument::U32(size(round.heads)?),
             Argument::U32(size(kept.kv_heads)?),
@@ -344,7 +345,7 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::U32(size(sight.reach)?),
             Argument::F32(rsqrt(kept.head_dim as f32)),
             Argument::Memory(&scores.memory),
-        ];
+        ]);
         self.machine
             .launch("score", round.shape(sight.reach)?, &arguments)
     }
@@ -353,25 +354,16 @@ impl<M: GpuBackend> Kernels<M> {
         let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
         let (kept, slabs) = (paged.pages.shape(), paged.pages.lock());
-        let [table, pages, page_words, layer_at] = paged.arguments(&slabs);
-        let [spans, places, first, step] = sight.arguments();
-        let arguments = [
-            Argument::Memory(&scores.memory),
-            table,
-            pages,
-            page_words,
-            layer_at,
-            spans,
-            places,
-            first,
-            step,
+        let mut arguments = vec![Argument::Memory(&scores.memory)];
+        arguments.extend(sight.within(paged, &slabs));
+        arguments.extend([
             Argument::U32(size(round.base)?),
             Argument::U32(size(round.heads)?),
             Argument::U32(size(kept.kv_heads)?),
             Argument::U32(size(sight.reach)?),
             Argument::Memory(&stats.memory),
             Argument::Memory(&self.faults),
-        ];
+        ]);
         self.machine
             .launch("softmax", round.shape(sight.reach)?, &arguments)
     }

@@ -63,26 +63,16 @@ impl<M: GpuBackend> Kernels<M> {
         let partials = self.partials.as_ref().ok_or(ArithmeticError::Shape)?;
         let weights = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
-        let [table, pages, page_words, layer_at] = paged.arguments(&slabs);
-        let [spans, places, first, step] = sight.arguments();
-        let arguments = [
-            Argument::Memory(&weights.memory),
-            Argument::Memory(&stats.memory),
-            table,
-            pages,
-            page_words,
-            layer_at,
-            spans,
-            places,
-            first,
-            step,
+        let mut arguments = vec![Argument::Memory(&weights.memory), Argument::Memory(&stats.memory)];
+        arguments.extend(sight.within(paged, &slabs));
+        arguments.extend([
             Argument::U32(size(round.base)?),
             Argument::U32(size(round.heads)?),
             Argument::U32(size(kept.kv_heads)?),
             Argument::U32(size(kept.head_dim)?),
             Argument::U32(size(sight.reach)?),
             Argument::Memory(&partials.memory),
-        ];
+        ]);
         self.machine
             .launch("partials", round.shape(sight.reach)?, &arguments)
     }
@@ -125,19 +115,9 @@ impl<M: GpuBackend> Kernels<M> {
         let weights = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
         let (kept, slabs) = (paged.pages.shape(), paged.pages.lock());
-        let [table, pages, page_words, layer_at] = paged.arguments(&slabs);
-        let [spans, places, first, step] = sight.arguments();
-        let arguments = [
-            Argument::Memory(&weights.memory),
-            Argument::Memory(&stats.memory),
-            table,
-            pages,
-            page_words,
-            layer_at,
-            spans,
-            places,
-            first,
-            step,
+        let mut arguments = vec![Argument::Memory(&weights.memory), Argument::Memory(&stats.memory)];
+        arguments.extend(sight.within(paged, &slabs));
+        arguments.extend([
             Argument::U32(size(round.base)?),
             Argument::U32(size(round.count)?),
             Argument::U32(size(round.heads)?),
@@ -146,7 +126,7 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::U32(size(sight.reach)?),
             Argument::Memory(&out.memory),
             Argument::Memory(&self.faults),
-        ];
+        ]);
         let threads = round.count * round.heads * kept.head_dim;
         Self::each(&mut self.machine, "mix", threads, &arguments)
     }

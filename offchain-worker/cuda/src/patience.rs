@@ -22,8 +22,12 @@ const SLEEP_MAX: Duration = Duration::from_millis(5);
 #[cfg(any(test, feature = "cuda"))]
 pub(crate) fn wait<E>(most: Duration, mut is_there: impl FnMut() -> Result<bool, E>) -> Result<bool, E> {
     let begun = std::time::Instant::now();
-    while !is_there()? {
+    loop {
+        // Before it is asked: this process may be stopped in between, and what came meanwhile is there.
         let waited = begun.elapsed();
+        if is_there()? {
+            return Ok(true);
+        }
         if waited >= most {
             return Ok(false);
         }
@@ -33,7 +37,6 @@ pub(crate) fn wait<E>(most: Duration, mut is_there: impl FnMut() -> Result<bool,
             std::thread::sleep((waited / SLEEP_PART).min(SLEEP_MAX));
         }
     }
-    Ok(true)
 }
 
 #[cfg(test)]
@@ -56,6 +59,21 @@ mod tests {
             if asked < 3 { Ok(false) } else { Err("gone") }
         });
         assert_eq!((fails, asked), (Err("gone"), 3));
+    }
+
+    /// As a process is that was stopped meanwhile.
+    #[test]
+    fn what_came_before_it_was_asked_for_the_last_time_has_come() {
+        let most = 2 * AWAKE;
+        let mut asked = 0;
+        let found = wait::<()>(most, || {
+            asked += 1;
+            if asked == 1 {
+                std::thread::sleep(2 * most);
+            }
+            Ok(asked == 2)
+        });
+        assert_eq!((found, asked), (Ok(true), 2));
     }
 
     #[test]

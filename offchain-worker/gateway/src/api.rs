@@ -30,7 +30,7 @@ use crate::{
     embed,
     error::ApiError,
     files, generate,
-    ledger::{Key, KeyTerms, Ledger, LedgerError},
+    ledger::{Key, KeyTerms, Ledger, LedgerError, OpenCall},
     metrics::Metrics,
     models, openapi,
     places::{Admission, Place},
@@ -369,7 +369,7 @@ pub(crate) fn broke() -> ApiError {
 }
 
 /// Reserves the most that a call may cost. For tasks that close it whatever happens.
-pub(crate) async fn open(shared: &Shared, key: &Key, model: &str, most: u128) -> Result<u64, ApiError> {
+pub(crate) async fn open(shared: &Shared, key: &Key, model: &str, most: u128) -> Result<OpenCall, ApiError> {
     let (key, model) = (key.id.clone(), model.to_owned());
     shared
         .ledger(move |ledger| ledger.open_call(&key, &model, most))

@@ -15,11 +15,12 @@ use crate::{
     api::{Answer, Priced, Shared, blocking, broke, key_of, label, open, whole_body},
     drive::{ATTEMPTS_MAX, Paid},
     error::ApiError,
+    ledger::OpenCall,
     metrics::Metrics,
     models::offered,
     prompt::encoded_items,
     request::{Embed, EmbeddingRequest},
-    upstream::{EmbeddingAsk, UpstreamError},
+    upstream::{Embedded, EmbeddingAsk, UpstreamError},
 };
 
 /// Embed texts
@@ -59,7 +60,7 @@ pub(crate) async fn embeddings(State(shared): State<Arc<Shared>>, request: Reque
         Metrics::count(&working.metrics.calls);
         let done = embed_and_close(&working, call, priced, &items, most).await;
         drop(place);
-        done.map(|vectors| (call, vectors, items))
+        done.map(|vectors| (call.number, vectors, items))
     });
     let (call, vectors, items) = work.await.map_err(|_| broke())??;
     let receipt = receipt_id(call);
@@ -72,16 +73,26 @@ pub(crate) async fn embeddings(State(shared): State<Arc<Shared>>, request: Reque
 /// Has all vectors computed, and settles the call whatever comes of it.
 async fn embed_and_close(
     shared: &Shared,
-    call: u64,
+    call: OpenCall,
     priced: Priced,
     items: &[Vec<u32>],
     most: u128,
 ) -> Result<Vec<Vec<f32>>, ApiError> {
     let mut paid = Paid::default();
-    let done = embed_all(shared, (call, priced), items, most, &mut paid).await;
-    let Paid { sum, receipts } = paid;
+    let work = Work {
+        shared,
+        call,
+        priced,
+        items,
+        most,
+        vectors: Vec::with_capacity(items.len()),
+        avoid: Vec::new(),
+        untaken: 0,
+    };
+    let done = work.all(&mut paid).await;
+    let (number, Paid { sum, receipts }) = (call.number, paid);
     shared
-        .ledger(move |ledger| ledger.close_call(call, sum, receipts))
+        .ledger(move |ledger| ledger.close_call(number, sum, receipts))
         .await?;
     if done.is_err() {
         Metrics::count(&shared.metrics.failed);
@@ -89,57 +100,87 @@ async fn embed_and_close(
     done
 }
 
-/// Asks for as many as one request may have, and then for the rest, until one after the other has all. What
-/// is there is kept where a provider fails: the next one is asked for the rest alone.
-async fn embed_all(
-    shared: &Shared,
-    (call, mut priced): (u64, Priced),
-    items: &[Vec<u32>],
-    mut most: u128,
-    paid: &mut Paid,
-) -> Result<Vec<Vec<f32>>, ApiError> {
-    let mut vectors: Vec<Vec<f32>> = Vec::with_capacity(items.len());
-    let (mut avoid, mut untaken) = (Vec::new(), 0usize);
-    while let Some(rest) = items.get(vectors.len()..).filter(|rest| !rest.is_empty()) {
-        priced.units = u32::try_from(rest.len()).unwrap_or(u32::MAX);
-        let ask = EmbeddingAsk {
-            call,
-            model: &priced.model,
-            items: rest,
-            price_max: most,
-        };
-        let asked = timeout(shared.settings.token_time, shared.upstream.embed(&ask, &avoid)).await;
-        let more = match asked {
-            Err(_) => {
+/// The items of a call, and what is there of their vectors.
+struct Work<'a> {
+    shared: &'a Shared,
+    call: OpenCall,
+    priced: Priced,
+    items: &'a [Vec<u32>],
+    /// Most that those may cost that have no vector yet, in plancks.
+    most: u128,
+    vectors: Vec<Vec<f32>>,
+    /// Providers that have failed.
+    avoid: Vec<String>,
+    /// How often nobody has taken it since somebody did.
+    untaken: usize,
+}
+
+impl Work<'_> {
+    /// Asks for as many as one request may have, and then for the rest, until one after the other has all.
+    /// What is there is kept where a provider fails: the next one is asked for the rest alone.
+    async fn all(mut self, paid: &mut Paid) -> Result<Vec<Vec<f32>>, ApiError> {
+        let (shared, items) = (self.shared, self.items);
+        while let Some(rest) = items.get(self.vectors.len()..).filter(|rest| !rest.is_empty()) {
+            self.priced.units = u32::try_from(rest.len()).unwrap_or(u32::MAX);
+            let ask = EmbeddingAsk {
+                call: self.call.journal_id,
+                model: &self.priced.model,
+                items: rest,
+                price_max: self.most,
+            };
+            let asked = shared.upstream.embed(&ask, &self.avoid);
+            let Ok(asked) = timeout(shared.settings.token_time, asked).await else {
                 // It may hold a voucher for all of it.
-                paid.add_all(Vec::new(), most);
+                paid.add_all(Vec::new(), self.most);
                 let told = "the provider is too slow";
                 return Err(ApiError::new(StatusCode::GATEWAY_TIMEOUT, "timeout", told));
-            }
-            Ok(Ok(done)) => {
-                paid.add_all(done.receipts, done.spent);
-                let left = rest.len().checked_sub(done.vectors.len());
-                let Some(left) = left.filter(|left| *left < rest.len()) else {
-                    let told = "the provider gave another number of vectors than was asked for";
-                    return Err(ApiError::new(StatusCode::BAD_GATEWAY, "wrong_shape", told));
-                };
-                vectors.extend(done.vectors);
-                untaken = 0;
-                // Each of them may cost as much as each before.
-                let each = most.checked_div(priced.units.into()).unwrap_or_default();
-                most = each.saturating_mul(u128::try_from(left).unwrap_or(u128::MAX));
-                continue;
-            }
-            Ok(Err(UpstreamError::Failed {
+            };
+            let more = match asked {
+                Ok(done) => {
+                    self.take(done, rest.len(), paid)?;
+                    continue;
+                }
+                Err(error) => self.ask_another(error, paid)?,
+            };
+            let number = self.call.number;
+            shared
+                .ledger(move |ledger| ledger.reserve_more(number, more))
+                .await?;
+        }
+        Ok(self.vectors)
+    }
+
+    /// Takes in vectors of the first of those that were `asked` for.
+    fn take(&mut self, done: Embedded, asked: usize, paid: &mut Paid) -> Result<(), ApiError> {
+        paid.add_all(done.receipts, done.spent);
+        let left = asked.checked_sub(done.vectors.len());
+        let Some(left) = left.filter(|left| *left < asked) else {
+            let told = "the provider gave another number of vectors than was asked for";
+            return Err(ApiError::new(StatusCode::BAD_GATEWAY, "wrong_shape", told));
+        };
+        self.vectors.extend(done.vectors);
+        self.untaken = 0;
+        // Each of them may cost as much as each before.
+        let each = self.most.checked_div(self.priced.units.into());
+        let each = each.unwrap_or_default();
+        self.most = each.saturating_mul(u128::try_from(left).unwrap_or(u128::MAX));
+        Ok(())
+    }
+
+    /// How much more is reserved for whoever is asked instead, in plancks, where anybody is.
+    fn ask_another(&mut self, error: UpstreamError, paid: &mut Paid) -> Result<u128, ApiError> {
+        let (shared, before) = (self.shared, self.most);
+        match error {
+            UpstreamError::Failed {
                 provider,
                 why,
                 spent,
                 receipts,
-            })) => {
-                tracing::warn!(call, provider, why, "a provider failed");
+            } => {
+                tracing::warn!(call = self.call.number, provider, why, "a provider failed");
                 paid.add_all(receipts, spent);
-                avoid.push(provider.clone());
-                if avoid.len() >= ATTEMPTS_MAX {
+                self.avoid.push(provider.clone());
+                if self.avoid.len() >= ATTEMPTS_MAX {
                     let error = UpstreamError::Failed {
                         provider,
                         why,
@@ -150,20 +191,15 @@ async fn embed_all(
                 }
                 Metrics::count(&shared.metrics.retried);
                 // Whoever answers instead may be dearer.
-                most = priced.now(shared, &avoid).unwrap_or(most);
-                most
+                self.most = self.priced.now(shared, &self.avoid).unwrap_or(before);
+                Ok(self.most)
             }
-            Ok(Err(error)) => {
-                let before = most;
-                most = priced
-                    .raised(shared, &avoid, (before, &mut untaken))
-                    .ok_or(error)?;
-                most.saturating_sub(before)
+            error => {
+                let now = (before, &mut self.untaken);
+                let raised = self.priced.raised(shared, &self.avoid, now);
+                self.most = raised.ok_or(error)?;
+                Ok(self.most.saturating_sub(before))
             }
-        };
-        shared
-            .ledger(move |ledger| ledger.reserve_more(call, more))
-            .await?;
+        }
     }
-    Ok(vectors)
 }

@@ -17,7 +17,10 @@ use crate::{
     answer::{ChatChunk, ChatCompletion, Head, TextCompletion, receipt_id},
     api::{Answer, Priced, Shared, blocking, broke, key_of, label, now, open, whole_body},
     drive::{Event, Job, drive},
+    error::ApiError,
+    ledger::{Key, OpenCall},
     models::offered,
+    places::Place,
     prompt::encoded,
     request::{ChatRequest, Generate, TextRequest},
     upstream::GenerationAsk,
@@ -93,40 +96,22 @@ async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answe
         generates: true,
         units,
     };
-    let mut ask = GenerationAsk {
-        // It has its number once it is open.
-        call: 0,
-        price_max: priced.now(&shared, &[])?,
-        model: priced.model.clone(),
-        prompt: made.ids,
-        settings,
+    let price_max = priced.now(&shared, &[])?;
+    let (name, stops, prompt) = (priced.model.clone(), asked.stops, made.ids);
+    let job = move |call: OpenCall, priced: Priced| Job {
+        call: call.number,
+        ask: GenerationAsk {
+            call: call.journal_id,
+            model: priced.model.clone(),
+            prompt,
+            settings,
+            price_max,
+        },
+        priced,
+        text,
+        stops,
     };
-    let (name, stops) = (ask.model.clone(), asked.stops);
-    let (tell, mut events) = mpsc::channel(EVENTS_MAX);
-    let (opened, call) = oneshot::channel();
-    let driving = shared.clone();
-    // On its own from the reservation on: a client that hangs up at any time leaves no call open.
-    tokio::spawn(async move {
-        match open(&driving, &key, &ask.model, ask.price_max).await {
-            Ok(call) => {
-                opened.send(Ok(call)).ok();
-                ask.call = call;
-                let job = Job {
-                    call,
-                    ask,
-                    priced,
-                    text,
-                    stops,
-                };
-                drive(driving, job, tell).await;
-            }
-            Err(error) => {
-                opened.send(Err(error)).ok();
-            }
-        }
-        drop(place);
-    });
-    let call: u64 = call.await.map_err(|_| broke())??;
+    let (call, mut events) = begin(shared, (key, place), (priced, price_max), job).await?;
     let head = Head {
         is_chat,
         receipt: receipt_id(call),
@@ -146,6 +131,32 @@ async fn generate(shared: Arc<Shared>, request: Request, is_chat: bool) -> Answe
     };
     label(response.headers_mut(), &head.receipt, &left);
     Ok(response)
+}
+
+/// Opens a call, and has it driven: on its own from the reservation on, so that a client that hangs up at any
+/// time leaves no call open. Its number, and what its client is told.
+async fn begin(
+    shared: Arc<Shared>,
+    (key, place): (Key, Place),
+    (priced, most): (Priced, u128),
+    job: impl FnOnce(OpenCall, Priced) -> Job + Send + 'static,
+) -> Result<(u64, mpsc::Receiver<Event>), ApiError> {
+    let (tell, events) = mpsc::channel(EVENTS_MAX);
+    let (opened, number) = oneshot::channel();
+    tokio::spawn(async move {
+        match open(&shared, &key, &priced.model, most).await {
+            Ok(call) => {
+                opened.send(Ok(call.number)).ok();
+                drive(shared, job(call, priced), tell).await;
+            }
+            Err(error) => {
+                opened.send(Err(error)).ok();
+            }
+        }
+        drop(place);
+    });
+    let number = number.await.map_err(|_| broke())??;
+    Ok((number, events))
 }
 
 async fn collected(head: &Head, first: Event, mut events: mpsc::Receiver<Event>) -> Answer {

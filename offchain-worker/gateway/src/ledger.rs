@@ -2,11 +2,13 @@
 //!
 //! A call is opened with the most that it may cost before a provider is asked, and closed with what it did
 //! cost. Both are synced. One that is open when a gateway starts was interrupted: what was signed for it
-//! counts as spent, which stands in the journal of channels by the call's number, and its whole reservation
-//! where that is not there. Tasks of batches go on instead: the chain says what became of them.
+//! counts as spent, which stands in the journal of channels under an id of the call's own, and its whole
+//! reservation where that journal is not there. Tasks of batches go on instead: the chain says what became of
+//! them.
 
 pub(crate) mod amount;
 mod batches;
+mod error;
 mod files;
 mod key;
 
@@ -24,7 +26,7 @@ use crate::{
     upstream::{Receipt, SignedFor},
 };
 pub(crate) use batches::{Begun, TaskEnd};
-use batches::{OPEN_MAX, OPEN_OF_KEY_MAX};
+pub use error::LedgerError;
 pub(crate) use files::{FileRecord, NewFile, Page, Purpose};
 pub use key::{Key, KeyTerms};
 use key::{hash, id_of, new_key};
@@ -65,9 +67,10 @@ pub struct Call {
     pub model: String,
     /// How far it is.
     pub state: CallState,
-    /// What is signed for it is found by its number.
+    /// What is signed for it stands in the journal of channels under this id, which is random: a ledger that
+    /// was restored or replaced gives numbers of calls a second time. Calls of earlier versions have none.
     #[serde(default)]
-    pub is_journalled: bool,
+    pub journal_id: Option<u64>,
     /// Most that it may cost.
     #[serde(with = "amount")]
     pub reserved: u128,
@@ -81,81 +84,14 @@ pub struct Call {
     pub proofs: BTreeMap<usize, Proof>,
 }
 
-/// Why the ledger cannot be used, or refuses.
-#[derive(Debug, thiserror::Error)]
-pub enum LedgerError {
-    /// Another program has it.
-    #[error("another program has it open: stop that first, which loses nothing by it")]
-    InUse,
-    /// The database.
-    #[error("the ledger's database failed: {0}")]
-    Database(Box<redb::Error>),
-    /// A row is not as it was written.
-    #[error("a row of the ledger cannot be read ({0}): restore the file from a copy")]
-    Corrupt(#[from] serde_json::Error),
-    /// There is no such key, or it was revoked.
-    #[error("this API key is not known here, or was revoked")]
-    NoKey,
-    /// There are too many.
-    #[error("there are {KEYS_MAX} keys already")]
-    TooMany,
-    /// There is no such call.
-    #[error("there is no such call")]
-    NoCall,
-    /// There is no such file.
-    #[error("this key has no such file")]
-    NoFile,
-    /// There is no such batch.
-    #[error("this key has no such batch")]
-    NoBatch,
-    /// There is no more room for something.
-    #[error("{0}")]
-    Full(String),
-    /// A key has too many open batches.
-    #[error(
-        "this key has {OPEN_OF_KEY_MAX} open batches: begin the next one when one of them is over, or cancel one"
-    )]
-    OpenOfKey,
-    /// All keys together have.
-    #[error("{OPEN_MAX} batches are open already: try again when one is over")]
-    Open,
-    /// A batch is over.
-    #[error("this batch is {0} already")]
-    Over(&'static str),
-    /// It would spend more than it may.
-    #[error(
-        "this may cost {asked}, and the key has {left} left below its cap: ask for less, or for a higher cap"
-    )]
-    OverCap {
-        /// The most that it costs.
-        asked: u128,
-        /// What may still be spent.
-        left: u128,
-    },
-    /// A sum that has no number.
-    #[error("a sum of the ledger is too large")]
-    Overflow,
-    /// No randomness.
-    #[error("the system gives no random numbers: {0}")]
-    Random(String),
+/// A call that was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenCall {
+    /// Its number in this ledger.
+    pub number: u64,
+    /// [`Call::journal_id`].
+    pub journal_id: u64,
 }
-
-macro_rules! from_redb {
-    ($($kind:ident),*) => {$(
-        impl From<redb::$kind> for LedgerError {
-            fn from(error: redb::$kind) -> Self {
-                Self::Database(Box::new(error.into()))
-            }
-        }
-    )*};
-}
-from_redb!(
-    DatabaseError,
-    TransactionError,
-    TableError,
-    StorageError,
-    CommitError
-);
 
 /// The ledger. Its functions block for a write to the disk.
 pub struct Ledger {
@@ -182,24 +118,28 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Closes all calls that are open, before any is opened: what was signed for each of them, by its number.
-    /// Nothing was for one that is not among them. Without that, and of a call of an earlier version, all
-    /// that was reserved counts as spent. Returns how many there were.
+    /// Closes all calls that are open, before any is opened: what was signed for each of them, by
+    /// [`Call::journal_id`]. Nothing was for one that is not among them. Without that, and of a call of an
+    /// earlier version, all that was reserved counts as spent. Returns how many there were.
     ///
     /// # Errors
     /// [`LedgerError`].
-    pub fn settle_interrupted(&self, signed: Option<BTreeMap<u64, SignedFor>>) -> Result<usize, LedgerError> {
-        let is_known = signed.is_some();
-        let mut signed = signed.unwrap_or_default();
+    pub fn settle_interrupted(
+        &self,
+        mut signed: Option<BTreeMap<u64, SignedFor>>,
+    ) -> Result<usize, LedgerError> {
         self.write(|all| {
             let open = all.open.iter()?.map(|row| row.map(|(call, _)| call.value()));
             let open: Vec<u64> = open.collect::<Result<_, _>>()?;
             for number in &open {
                 let call = all.call(*number)?;
-                let SignedFor { receipts, mut spent } = signed.remove(number).unwrap_or_default();
-                if !is_known || !call.is_journalled {
-                    spent = call.reserved;
-                }
+                let SignedFor { receipts, spent } = match (&mut signed, call.journal_id) {
+                    (Some(signed), Some(id)) => signed.remove(&id).unwrap_or_default(),
+                    _ => SignedFor {
+                        receipts: Vec::new(),
+                        spent: call.reserved,
+                    },
+                };
                 all.close(*number, CallState::Interrupted, spent, receipts)?;
             }
             Ok(open.len())
@@ -211,9 +151,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub fn create_key(&self, label: &str, terms: KeyTerms) -> Result<(Key, String), LedgerError> {
-        let mut random = [0; 32];
-        getrandom::fill(&mut random).map_err(|e| LedgerError::Random(e.to_string()))?;
-        let secret = format!("{PREFIX}{}", hex::encode(random));
+        let secret = format!("{PREFIX}{}", hex::encode(random::<32>()?));
         let hash = hash(&secret);
         let key = new_key(id_of(&hash), hash, label, terms);
         self.write(|all| {
@@ -286,11 +224,12 @@ impl Ledger {
         })
     }
 
-    /// Opens a call that costs `most` at most; its number.
+    /// Opens a call that costs `most` at most.
     ///
     /// # Errors
     /// [`LedgerError::OverCap`], [`LedgerError::NoKey`] and others.
-    pub fn open_call(&self, key: &str, model: &str, most: u128) -> Result<u64, LedgerError> {
+    pub fn open_call(&self, key: &str, model: &str, most: u128) -> Result<OpenCall, LedgerError> {
+        let journal_id = u64::from_le_bytes(random()?);
         self.write(|all| {
             all.reserve(key, most)?;
             let number = all.numbers(1)?;
@@ -298,7 +237,7 @@ impl Ledger {
                 key: key.into(),
                 model: model.into(),
                 state: CallState::Open,
-                is_journalled: true,
+                journal_id: Some(journal_id),
                 reserved: most,
                 spent: 0,
                 receipts: Vec::new(),
@@ -307,7 +246,7 @@ impl Ledger {
             all.set_call(number, &call)?;
             all.open.insert(number, ())?;
             all.prune()?;
-            Ok(number)
+            Ok(OpenCall { number, journal_id })
         })
     }
 
@@ -372,6 +311,12 @@ impl Ledger {
         write.commit()?;
         Ok(done)
     }
+}
+
+fn random<const BYTES: usize>() -> Result<[u8; BYTES], LedgerError> {
+    let mut random = [0; BYTES];
+    getrandom::fill(&mut random).map_err(|e| LedgerError::Random(e.to_string()))?;
+    Ok(random)
 }
 
 struct Tables<'a> {

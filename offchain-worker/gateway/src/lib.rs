@@ -25,7 +25,7 @@ mod text;
 mod upstream;
 
 pub use api::{BatchSettings, Exposed, Gateway, Settings};
-pub use ledger::{Call, CallState, Key, KeyTerms, Ledger, LedgerError};
+pub use ledger::{Call, CallState, Key, KeyTerms, Ledger, LedgerError, OpenCall};
 pub use proof::{NoProof, Proof, Says};
 pub use runner::{
     BatchModel, BatchRunner, Computed, Ended, Payment, Posting, Quoted, RunnerError, TaskReceipt,

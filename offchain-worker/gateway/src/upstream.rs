@@ -23,7 +23,7 @@ pub struct Offered {
 /// What is to be continued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GenerationAsk {
-    /// The call that it is for: what is signed for it is kept under this number.
+    /// The call that it is for, by [`crate::OpenCall::journal_id`]: what is signed for it is kept under that.
     pub call: u64,
     /// The model's name.
     pub model: String,
@@ -38,7 +38,8 @@ pub struct GenerationAsk {
 /// Items to embed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmbeddingAsk<'a> {
-    /// The call that they are for: what is signed for it is kept under this number.
+    /// The call that they are for, by [`crate::OpenCall::journal_id`]: what is signed for it is kept under
+    /// that.
     pub call: u64,
     /// The model's name.
     pub model: &'a str,

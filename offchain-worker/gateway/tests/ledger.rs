@@ -21,7 +21,7 @@ fn dies_with_an_open_call() {
     let ledger = Ledger::open(path.as_ref()).unwrap();
     let (key, _) = ledger.create_key("k", TERMS).unwrap();
     let done = ledger.open_call(&key.id, "talker", 100).unwrap();
-    ledger.close_call(done, 40, Vec::new()).unwrap();
+    ledger.close_call(done.number, 40, Vec::new()).unwrap();
     ledger.open_call(&key.id, "talker", 70).unwrap();
     // SIGKILL: nothing of this process runs after it.
     let id = std::process::id().to_string();
@@ -41,6 +41,25 @@ fn killed(home: &tempfile::TempDir) -> Ledger {
         .unwrap();
     assert_eq!(status.code(), None, "it was not killed");
     Ledger::open(&path).unwrap()
+}
+
+/// What stands in the journal of channels under it.
+fn journal_id(ledger: &Ledger, call: u64) -> u64 {
+    ledger.call(call).unwrap().journal_id.unwrap()
+}
+
+fn receipt() -> Receipt {
+    Receipt {
+        provider: "provider".into(),
+        channel: 1,
+        nonce: 2,
+        output_hash: "aa".into(),
+        trace_root: "bb".into(),
+        units: 9,
+        price: 9,
+        finish: Finish::Cut,
+        signed: b"signed".to_vec(),
+    }
 }
 
 fn spent_and_reserved(ledger: &Ledger) -> (u128, u128) {
@@ -67,33 +86,25 @@ fn killed_it_forgets_nothing_that_was_spent_and_keeps_nothing_reserved() {
 
 #[test]
 fn killed_it_counts_what_was_signed_for_a_call_and_keeps_its_receipts() {
-    let receipt = Receipt {
-        provider: "provider".into(),
-        channel: 1,
-        nonce: 2,
-        output_hash: "aa".into(),
-        trace_root: "bb".into(),
-        units: 9,
-        price: 9,
-        finish: Finish::Cut,
-        signed: b"signed".to_vec(),
-    };
-    let receipts = vec![receipt];
+    let receipts = vec![receipt()];
     let signed = |spent| SignedFor {
         receipts: receipts.clone(),
         spent,
     };
     for (signed_for, spent) in [
         // The first call was settled before.
-        (BTreeMap::from([(0, signed(40)), (1, signed(25))]), 25),
-        (BTreeMap::new(), 0),
+        (vec![(0, signed(40)), (1, signed(25))], 25),
+        (Vec::new(), 0),
         // No more than was reserved for it.
-        (BTreeMap::from([(1, signed(71))]), 70),
+        (vec![(1, signed(71))], 70),
     ] {
         let home = tempfile::tempdir().unwrap();
         let ledger = killed(&home);
-        let has_receipts = signed_for.contains_key(&1);
-        ledger.settle_interrupted(Some(signed_for)).unwrap();
+        let has_receipts = !signed_for.is_empty();
+        let by_id = signed_for
+            .into_iter()
+            .map(|(call, signed)| (journal_id(&ledger, call), signed));
+        ledger.settle_interrupted(Some(by_id.collect())).unwrap();
         assert_eq!(spent_and_reserved(&ledger), (40 + spent, 0));
         let call = ledger.call(1).unwrap();
         assert_eq!((call.state, call.spent), (CallState::Interrupted, spent));
@@ -103,14 +114,42 @@ fn killed_it_counts_what_was_signed_for_a_call_and_keeps_its_receipts() {
 }
 
 #[test]
+fn what_was_signed_for_calls_of_a_ledger_that_is_lost_is_nobody_elses_in_a_copy_of_it() {
+    let home = tempfile::tempdir().unwrap();
+    let [lost, copy] = ["lost", "copy"].map(|name| home.path().join(name));
+    let ledger = Ledger::open(&lost).unwrap();
+    let (key, _) = ledger.create_key("k", TERMS).unwrap();
+    let before = ledger.open_call(&key.id, "talker", 100).unwrap();
+    drop(ledger);
+    std::fs::copy(&lost, &copy).unwrap();
+    let ledger = Ledger::open(&lost).unwrap();
+    let after = ledger.open_call(&key.id, "talker", 100).unwrap();
+    let ledger = Ledger::open(&copy).unwrap();
+    let other = ledger.open_call(&key.id, "talker", 100).unwrap();
+    assert_eq!(other.number, after.number);
+    let signed = SignedFor {
+        receipts: vec![receipt()],
+        spent: 60,
+    };
+    let signed = [before, after].map(|call| (call.journal_id, signed.clone()));
+    assert_eq!(ledger.settle_interrupted(Some(signed.into())).unwrap(), 2);
+    // What was open when it was copied is the same call.
+    let spent = [before, other].map(|call| {
+        let call = ledger.call(call.number).unwrap();
+        (call.spent, call.receipts.len())
+    });
+    assert_eq!(spent, [(60, 1), (0, 0)]);
+}
+
+#[test]
 fn no_more_is_spent_than_was_reserved_whatever_is_claimed() {
     let home = tempfile::tempdir().unwrap();
     let ledger = Ledger::open(&home.path().join("ledger")).unwrap();
     let (key, _) = ledger.create_key("k", TERMS).unwrap();
     let call = ledger.open_call(&key.id, "talker", 100).unwrap();
-    ledger.reserve_more(call, 50).unwrap();
-    ledger.close_call(call, u128::MAX, Vec::new()).unwrap();
-    assert_eq!(ledger.call(call).unwrap().spent, 150);
+    ledger.reserve_more(call.number, 50).unwrap();
+    ledger.close_call(call.number, u128::MAX, Vec::new()).unwrap();
+    assert_eq!(ledger.call(call.number).unwrap().spent, 150);
     let key = ledger.keys().unwrap().remove(0);
     assert_eq!((key.spent, key.reserved), (150, 0));
     // And the key can go on.

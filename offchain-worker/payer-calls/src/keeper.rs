@@ -102,6 +102,9 @@ impl Keeper {
             read_first = read(&config, block, None).await;
         }
         let read = read_first?;
+        let there = read.channels.iter().map(|channel| channel.channel);
+        let ended_unseen = payer::end_unseen(&rows, &there.collect(), read.market.now)?;
+        journal::write(&config.store, ended_unseen).await?;
         let (none_yet, changed) = (read.market.clone(), watch::Sender::new(0));
         let mut keeper = Self {
             shared: Arc::new(Shared::new(config, none_yet, changed)),

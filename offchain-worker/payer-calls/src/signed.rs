@@ -8,8 +8,8 @@ use surety_journal::{CallStore, JournalError};
 
 use crate::{StartError, run::receipt};
 
-/// What was signed for each call that something is kept of, by its number. That is all that was where nothing
-/// is asked meanwhile: before [`crate::Providers`] start. What a final batch has is not kept.
+/// What was signed for each call that something is kept of, by its id. That is all that was where nothing is
+/// asked meanwhile: before [`crate::Providers`] start. What a final batch has is not kept.
 ///
 /// # Errors
 /// [`StartError::Journal`].

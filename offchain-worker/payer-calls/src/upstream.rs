@@ -302,28 +302,33 @@ impl Providers {
         }
         let market = self.shared.market();
         let Some(handle) = market.channels.get(&receipt.channel) else {
-            return self.verdict_of_ended(receipt).await;
+            // Nothing of a channel that has ended is paid or disputed any more.
+            return self.verdict_of_forgotten(receipt, Verdict::Final).await;
         };
         let is_counted = receipt.nonce < handle.status().purse.next;
         match handle.holds(receipt.nonce).await {
             // What was counted may be another receipt of that number, until its provider has shown it.
             Some(Holds::Unshown) | None => Verdict::Unbatched,
-            Some(Holds::Nothing) if is_counted => Verdict::Final,
-            Some(Holds::Shown | Holds::Nothing) => Verdict::Challengeable,
+            Some(Holds::Shown) => Verdict::Challengeable,
+            // Its channel may just have ended.
+            Some(Holds::Nothing) if is_counted => self.verdict_of_forgotten(receipt, Verdict::Final).await,
+            Some(Holds::Nothing) => self.verdict_of_forgotten(receipt, Verdict::Challengeable).await,
         }
     }
 
-    /// Nothing of a channel that has ended is paid or disputed any more.
-    async fn verdict_of_ended(&self, receipt: &Receipt) -> Verdict {
+    /// Of a receipt that nothing more is expected of: that of what was `settled`, unless its channel has
+    /// ended before.
+    async fn verdict_of_forgotten(&self, receipt: &Receipt, settled: Verdict) -> Verdict {
         let key = call_key(receipt.channel, receipt.nonce);
         let of = move |store: &CallStore| {
-            // It may have ended while this program was not there.
-            let mut rows = store.read(Table::Unproven, &key)?;
-            rows.extend(store.read(Table::Held, &key)?);
+            // It is held until its channel's task is told of the end, which writes both at once: in another
+            // order it might be seen in neither.
+            let mut rows = store.read(Table::Held, &key)?;
+            rows.extend(store.read(Table::Unproven, &key)?);
             Ok(rows)
         };
         match journal::read(&self.shared.config.store, of).await {
-            Ok(rows) if rows.is_empty() => Verdict::Final,
+            Ok(rows) if rows.is_empty() => settled,
             Ok(_) => Verdict::Unproven,
             Err(error) => {
                 tracing::warn!(%error, "cannot see what has become of a receipt");

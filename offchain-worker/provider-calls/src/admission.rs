@@ -5,7 +5,10 @@ use std::time::Duration;
 use surety_channel_calls::{Refusal, payee::ChannelSeen};
 use surety_channels::{ChannelId, Request, Time};
 
-use crate::desk::Desk;
+use crate::{
+    desk::{Decided, Desk},
+    front::CallId,
+};
 
 /// Nothing new is taken when the chain was out of sight for so long: a channel may be closing.
 const BLIND_MAX: Duration = Duration::from_secs(300);
@@ -28,6 +31,10 @@ impl Desk {
         if (self.parts.stands_aside)(request.operation) {
             return Err(Refusal::Busy);
         }
+        // Nor does it wait for a device that does not answer.
+        if self.parts.models.is_stuck(request) {
+            return Err(Refusal::Busy);
+        }
         if !sight.may_sell(&self.parts) {
             return Err(Refusal::NotOffered);
         }
@@ -47,5 +54,25 @@ impl Desk {
         }
         let at = sight.time.saturating_add(sight.rules.closing_period);
         Ok((self.watch.channel(channel), at))
+    }
+
+    /// Ends answers that wait for a device which does not answer: whatever is left makes their traces.
+    pub(crate) fn cut_stuck(&mut self, step: &mut Decided) {
+        let is_stuck = |(channel, nonce): &&CallId| {
+            let request = self.payee.request(*channel, *nonce);
+            request.is_some_and(|request| self.parts.models.is_stuck(request))
+        };
+        let stuck: Vec<CallId> = self.running.keys().filter(is_stuck).copied().collect();
+        for (channel, nonce) in stuck {
+            tracing::error!(
+                channel,
+                nonce,
+                "an answer is cut: the device that makes it does not answer"
+            );
+            let faults = &self.parts.metrics.device_faults;
+            faults.with_label_values(&["silent"]).inc();
+            self.running.remove(&(channel, nonce));
+            step.join(self.payee.abandon(channel, nonce));
+        }
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     points::Question,
     sight::Sight,
     trace,
-    watch::Watch,
+    watch::{Watch, kind},
 };
 
 /// Steps that are written with one sync.
@@ -69,6 +69,10 @@ pub(crate) enum Event {
         call: CallId,
         root: ContentHash,
     },
+    /// What was said of an answer is wrong.
+    Contradicted {
+        call: CallId,
+    },
     /// A verifier is to be shown something.
     Question(Question),
     Seen(Box<Sight>),
@@ -97,7 +101,7 @@ pub(crate) struct Desk {
     pub(crate) newest: watch::Receiver<BlockNumber>,
     pub(crate) events: mpsc::Sender<Event>,
     askers: BTreeMap<CallId, Asker>,
-    running: BTreeMap<CallId, Running>,
+    pub(crate) running: BTreeMap<CallId, Running>,
     tracing: BTreeMap<CallId, Owned>,
     /// Requests whose askers take nothing more.
     deaf: Vec<CallId>,
@@ -113,7 +117,7 @@ struct Stuck {
     until: Instant,
 }
 
-type Decided = Step<PayeeEffect>;
+pub(crate) type Decided = Step<PayeeEffect>;
 
 impl Desk {
     pub(crate) fn new(
@@ -156,7 +160,10 @@ impl Desk {
                     Some(event) => self.take(event, &mut step),
                     None => break,
                 },
-                _ = ticks.tick() => step.join(self.payee.tick(self.now())),
+                _ = ticks.tick() => {
+                    step.join(self.payee.tick(self.now()));
+                    self.cut_stuck(&mut step);
+                },
                 _ = stop.wait_for(|stop| *stop) => break,
             }
             for _ in 1..JOINED_MAX {
@@ -222,6 +229,7 @@ impl Desk {
                 self.tracing.remove(&call);
                 step.join(self.payee.traced(call.0, call.1, root));
             }
+            Event::Contradicted { call } => self.contradicted(call, step),
             Event::Question(question) => self.tell_of_batches(question),
             Event::Seen(sight) => {
                 let decided = self.see(*sight);
@@ -244,6 +252,7 @@ impl Desk {
         let Arrived { ask, line, told } = arrived;
         let (channel, nonce) = (ask.voucher.voucher.channel, ask.voucher.voucher.nonce);
         let price = ask.request.price(ask.request.units_max).unwrap_or(u128::MAX);
+        let of = kind(ask.request.model, ask.request.operation);
         let taken = match self.may_take(channel, &ask.request) {
             Ok((seen, at)) if self.has_place_for(channel, &ask.request) => {
                 self.payee.try_ask(ask, seen.as_ref(), at)
@@ -260,6 +269,7 @@ impl Desk {
         match taken {
             Ok(taken) => {
                 self.parts.metrics.taken.inc();
+                self.has_come(channel, of);
                 self.watch.at_risk = self.watch.at_risk.saturating_add(price);
                 self.keep_float_for(channel);
                 self.askers.insert((channel, nonce), Asker { line, told });
@@ -320,6 +330,21 @@ impl Desk {
             }
             step.join(self.payee.abandon(channel, nonce));
         }
+    }
+
+    /// Something wrong was signed of an answer.
+    fn contradicted(&mut self, (channel, nonce): CallId, step: &mut Decided) {
+        tracing::error!(
+            channel,
+            nonce,
+            "what was signed of an answer is not what its model says: whoever demands its receipt has the \
+             lock. Nothing of it or behind it is paid over its channel, and nothing more is taken over that"
+        );
+        step.join(self.payee.contradicted(channel, nonce));
+        let payee = &self.payee;
+        // Who hears that the connection is over holds what was said.
+        self.askers
+            .retain(|(of, asked), _| *of != channel || payee.is_open(*of, *asked));
     }
 
     /// Tells those that make answers over a channel how far they may go.
@@ -420,7 +445,10 @@ impl Desk {
                     self.tracing.insert(call, task);
                 }
             }
-            PayeeEffect::Stop { channel, nonce } => drop(self.running.remove(&(channel, nonce))),
+            PayeeEffect::Stop { channel, nonce } => {
+                self.running.remove(&(channel, nonce));
+                self.tracing.remove(&(channel, nonce));
+            }
             PayeeEffect::Commit { root } => {
                 let (receipts, price) = (root.sums.receipts, root.sums.price);
                 tracing::info!(receipts, price, "a batch is promised");

@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use surety_channel_calls::Model;
+use surety_channels::Request;
 use surety_engine::{
-    Engine, EngineError, EnginePool, PoolConfig,
+    Devices, Engine, EngineError, EnginePool, PoolConfig,
     serving::{Handle, Limits, Server},
 };
 use surety_types::{
@@ -40,19 +41,21 @@ pub struct Models {
 }
 
 impl Models {
-    /// Starts what runs these engines. Those outside of the exact tier are left out: nobody could check what
-    /// they say.
+    /// Starts what runs these engines, which were loaded onto these devices. Those outside of the exact tier
+    /// are left out: nobody could check what they say.
     ///
     /// # Errors
     /// Where threads do not start.
     pub fn start(
         engines: impl IntoIterator<Item = Arc<dyn Engine>>,
+        devices: Devices,
         config: &CallsConfig,
     ) -> Result<Self, EngineError> {
-        let pool = EnginePool::new(PoolConfig {
+        let sizes = PoolConfig {
             threads: config.threads,
             queue: QUEUE,
-        })?;
+        };
+        let pool = EnginePool::on(sizes, devices)?;
         let limits = Limits {
             bytes_max: config.memory_bytes_max,
             client_bytes_max: config.memory_bytes_max / 2,
@@ -99,6 +102,14 @@ impl Models {
 
     pub(crate) fn get(&self, model: &ModelId) -> Option<&Loaded> {
         self.loaded.get(model)
+    }
+
+    /// Whether an answer would wait for a device that does not answer.
+    pub(crate) fn is_stuck(&self, request: &Request) -> bool {
+        let generates = request.operation == Operation::Generate;
+        let model = self.get(&request.model).filter(|_| generates);
+        let handle = model.and_then(|model| model.handle.as_ref());
+        handle.is_some_and(Handle::is_stuck)
     }
 
     /// Models whose tokens are chosen on a device, of what is asked for now.

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use surety_channels::Request;
-use surety_engine::{EngineError, Job, content_hash};
-use surety_types::ContentHash;
+use surety_engine::{Engine, EngineError, Job, JobSink, content_hash};
+use surety_types::{ContentHash, task::ResultClaim};
 use tokio::{sync::mpsc, time::sleep};
 
 use crate::{
@@ -30,12 +30,12 @@ enum NoTrace {
     Journal(#[from] CallsError),
     #[error(transparent)]
     Engine(#[from] EngineError),
-    #[error("the engine says now that another answer would be right: nothing is signed for it")]
+    #[error("another answer would be right")]
     OtherOutput,
 }
 
 /// Makes the root of the trace of the first `said` units of an answer, and tries again until it is there: the
-/// receipts of the channel wait for it.
+/// receipts of the channel wait for it. What was said and is wrong has none.
 pub(crate) fn make(
     parts: &Arc<Parts>,
     call: CallId,
@@ -50,6 +50,10 @@ pub(crate) fn make(
             match root(&parts, call, &request, said).await {
                 Ok(root) => {
                     events.send(Event::Traced { call, root }).await.ok();
+                    return;
+                }
+                Err(NoTrace::OtherOutput) => {
+                    events.send(Event::Contradicted { call }).await.ok();
                     return;
                 }
                 Err(error) => {
@@ -79,10 +83,25 @@ async fn root(parts: &Parts, call: CallId, request: &Request, said: u32) -> Resu
         input,
         units_max: request.work().prompt_tokens().saturating_add(said),
     };
-    let hash = content_hash(&output);
-    let claim = in_pool(parts, move |sink| engine.audit(&job, &output, sink)).await?;
-    if claim.output != hash {
-        return Err(NoTrace::OtherOutput);
+    let (hash, audited) = (content_hash(&output), Arc::new((job, output)));
+    let claim = audit(parts, engine.clone(), audited.clone()).await?;
+    if claim.output == hash {
+        return Ok(claim.trace_root);
     }
-    Ok(claim.trace_root)
+    // A device may be wrong where nobody has looked.
+    let here = engine.decoder().ok_or(NoTrace::OtherOutput)?;
+    let claim = audit(parts, here, audited).await?;
+    match claim.output == hash {
+        true => Ok(claim.trace_root),
+        false => Err(NoTrace::OtherOutput),
+    }
+}
+
+async fn audit(
+    parts: &Parts,
+    engine: Arc<dyn Engine>,
+    audited: Arc<(Job, Vec<u8>)>,
+) -> Result<ResultClaim, EngineError> {
+    let work = move |sink: &mut JobSink| engine.audit(&audited.0, &audited.1, sink);
+    in_pool(parts, work).await
 }

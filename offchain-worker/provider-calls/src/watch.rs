@@ -40,9 +40,9 @@ const REPORT_BLOCKS: BlockNumber = 100;
 pub(crate) const ONE: u128 = FixedU128::from_u32(1).into_inner();
 
 /// An operation of a model; by the operation's name.
-type Kind = (ModelId, &'static str);
+pub(crate) type Kind = (ModelId, &'static str);
 
-fn kind(model: ModelId, operation: Operation) -> Kind {
+pub(crate) fn kind(model: ModelId, operation: Operation) -> Kind {
     (model, operation.name())
 }
 

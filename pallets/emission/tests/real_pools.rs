@@ -70,14 +70,7 @@ impl ValidatorService<AccountId, Balance> for MockServices {
     }
 
     fn take_owed(operator: &AccountId) -> Option<Service<Balance>> {
-        Services::mutate(operator, |kept| {
-            let service = kept.as_mut().filter(|service| service.owed > 0)?;
-            let paid = Service {
-                paid: (service.all_made(), service.all_expected_millionths()),
-                ..Default::default()
-            };
-            Some(core::mem::replace(service, paid))
-        })
+        Services::mutate(operator, |kept| kept.as_mut()?.take_owed())
     }
 
     #[cfg(feature = "runtime-benchmarks")]

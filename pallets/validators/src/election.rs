@@ -85,17 +85,19 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Where there are as many candidates as there may be, those with less of their own than `MinSelfBond`
-    /// make room, but for who works now or was not paid yet: whatever stays in a pool would else keep a place
-    /// for good.
+    /// make room, but for who works now, was not paid yet, or may be when its slash is vetoed: whatever stays
+    /// in a pool would else keep a place for good.
     fn make_room() {
         if Candidates::<T>::count() < T::CandidatesMax::get() {
             return;
         }
         let running = RunningKeys::<T>::get();
         let works = |operator: &T::AccountId| running.iter().any(|(other, _)| other == operator);
+        let may_be_owed =
+            |operator: &T::AccountId| Services::<T>::contains_key(operator) || T::Pools::is_pending(operator);
         let idle: Vec<_> = Candidates::<T>::iter_keys()
             .filter(|operator| !Self::has_bond(operator))
-            .filter(|operator| !Services::<T>::contains_key(operator) && !works(operator))
+            .filter(|operator| !may_be_owed(operator) && !works(operator))
             .collect();
         for operator in idle {
             Self::stop(&operator, ChillReason::NoBond);

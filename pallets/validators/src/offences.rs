@@ -17,7 +17,7 @@ use sp_staking::{
     offence::{OffenceDetails, OffenceSeverity, OnOffenceHandler},
 };
 use surety_types::{
-    traits::{EquivocationSpared, ValidatorPenalties},
+    traits::{EquivocationSpared, PoolLedger, ValidatorPenalties},
     trust::SlashId,
 };
 
@@ -119,12 +119,16 @@ impl<T: Config> Pallet<T> {
     }
 
     /// As the session `index` ends: drops what is kept of offences that nobody can report any more of, as
-    /// the roots of their sessions go.
+    /// the roots of their sessions go. Sessions go by while finality stands still and slashes wait for it:
+    /// one that waits may be vetoed still.
     pub(crate) fn forget_punished(index: SessionIndex) {
         let kept = T::SessionsKept::get();
         let is_over = |punishment: &PunishmentOf<T>| punishment.until.saturating_add(kept) <= index;
+        let waits = |operator: &T::AccountId, punishment: &PunishmentOf<T>| {
+            punishment.slash.is_some() && T::Pools::is_pending(operator)
+        };
         let over: Vec<_> = Punished::<T>::iter()
-            .filter(|(_, punishment)| is_over(punishment))
+            .filter(|(operator, punishment)| is_over(punishment) && !waits(operator, punishment))
             .map(|(operator, _)| operator)
             .collect();
         for operator in over {

@@ -1,10 +1,7 @@
 //! What validators did and were not paid for yet.
 
 use alloc::vec::Vec;
-use sp_runtime::{
-    Permill,
-    traits::{Saturating, Zero},
-};
+use sp_runtime::{Permill, traits::Saturating};
 use surety_types::traits::{MILLIONTHS, Service, ValidatorPenalties, ValidatorService};
 
 use crate::{Candidates, Config, Pallet, ServiceOf, Services};
@@ -50,14 +47,7 @@ impl<T: Config> ValidatorService<T::AccountId, T::Balance> for Pallet<T> {
     }
 
     fn take_owed(operator: &T::AccountId) -> Option<Service<T::Balance>> {
-        Services::<T>::mutate(operator, |kept| {
-            let service = kept.as_mut().filter(|service| !service.owed.is_zero())?;
-            let paid = Service {
-                paid: (service.all_made(), service.all_expected_millionths()),
-                ..Default::default()
-            };
-            Some(core::mem::replace(service, paid))
-        })
+        Services::<T>::mutate(operator, |kept| kept.as_mut()?.take_owed())
     }
 
     #[cfg(feature = "runtime-benchmarks")]

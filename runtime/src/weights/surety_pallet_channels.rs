@@ -59,8 +59,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `1754`
 		//  Estimated: `21118`
-		// Minimum execution time: 159_869_000 picoseconds.
-		Weight::from_parts(273_952_000, 0)
+		// Minimum execution time: 160_260_000 picoseconds.
+		Weight::from_parts(269_844_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
 			.saturating_add(T::DbWeight::get().reads(14))
 			.saturating_add(T::DbWeight::get().writes(8))
@@ -79,8 +79,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `2271`
 		//  Estimated: `21118`
-		// Minimum execution time: 149_549_000 picoseconds.
-		Weight::from_parts(214_151_000, 0)
+		// Minimum execution time: 149_389_000 picoseconds.
+		Weight::from_parts(247_814_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
 			.saturating_add(T::DbWeight::get().reads(13))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -97,8 +97,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `1957`
 		//  Estimated: `21118`
-		// Minimum execution time: 92_493_000 picoseconds.
-		Weight::from_parts(143_669_000, 0)
+		// Minimum execution time: 92_953_000 picoseconds.
+		Weight::from_parts(167_884_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -121,10 +121,10 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	fn stand() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `17645`
+		//  Measured:  `17679`
 		//  Estimated: `232286`
-		// Minimum execution time: 1_378_177_000 picoseconds.
-		Weight::from_parts(2_495_935_000, 0)
+		// Minimum execution time: 1_458_427_000 picoseconds.
+		Weight::from_parts(2_615_299_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(132))
 			.saturating_add(T::DbWeight::get().writes(33))
@@ -159,8 +159,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `9367`
 		//  Estimated: `232286`
-		// Minimum execution time: 863_284_000 picoseconds.
-		Weight::from_parts(1_542_554_000, 0)
+		// Minimum execution time: 846_783_000 picoseconds.
+		Weight::from_parts(1_495_185_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(92))
 			.saturating_add(T::DbWeight::get().writes(19))
@@ -183,8 +183,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `10850`
 		//  Estimated: `29902`
-		// Minimum execution time: 661_547_000 picoseconds.
-		Weight::from_parts(1_056_014_000, 0)
+		// Minimum execution time: 679_831_000 picoseconds.
+		Weight::from_parts(1_056_546_000, 0)
 			.saturating_add(Weight::from_parts(0, 29902))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -207,8 +207,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `4232`
 		//  Estimated: `4604`
-		// Minimum execution time: 126_466_000 picoseconds.
-		Weight::from_parts(154_309_000, 0)
+		// Minimum execution time: 129_141_000 picoseconds.
+		Weight::from_parts(211_345_000, 0)
 			.saturating_add(Weight::from_parts(0, 4604))
 			.saturating_add(T::DbWeight::get().reads(7))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -227,8 +227,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `1968`
 		//  Estimated: `6196`
-		// Minimum execution time: 108_743_000 picoseconds.
-		Weight::from_parts(117_751_000, 0)
+		// Minimum execution time: 109_655_000 picoseconds.
+		Weight::from_parts(186_268_000, 0)
 			.saturating_add(Weight::from_parts(0, 6196))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -249,8 +249,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `1983`
 		//  Estimated: `6196`
-		// Minimum execution time: 114_534_000 picoseconds.
-		Weight::from_parts(124_263_000, 0)
+		// Minimum execution time: 115_666_000 picoseconds.
+		Weight::from_parts(181_228_000, 0)
 			.saturating_add(Weight::from_parts(0, 6196))
 			.saturating_add(T::DbWeight::get().reads(7))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -273,8 +273,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `1527`
 		//  Estimated: `6196`
-		// Minimum execution time: 109_756_000 picoseconds.
-		Weight::from_parts(161_602_000, 0)
+		// Minimum execution time: 110_908_000 picoseconds.
+		Weight::from_parts(123_130_000, 0)
 			.saturating_add(Weight::from_parts(0, 6196))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -289,8 +289,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `890`
 		//  Estimated: `4224`
-		// Minimum execution time: 41_708_000 picoseconds.
-		Weight::from_parts(48_812_000, 0)
+		// Minimum execution time: 42_820_000 picoseconds.
+		Weight::from_parts(65_602_000, 0)
 			.saturating_add(Weight::from_parts(0, 4224))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -331,10 +331,10 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(921), added: 3396, mode: `MaxEncodedLen`)
 	fn report_equivocation() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `34718`
+		//  Measured:  `35355`
 		//  Estimated: `232286`
-		// Minimum execution time: 3_728_801_000 picoseconds.
-		Weight::from_parts(4_916_040_000, 0)
+		// Minimum execution time: 3_889_231_000 picoseconds.
+		Weight::from_parts(5_565_654_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(160))
 			.saturating_add(T::DbWeight::get().writes(118))
@@ -375,10 +375,10 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(921), added: 3396, mode: `MaxEncodedLen`)
 	fn report_batch() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `36756`
+		//  Measured:  `37393`
 		//  Estimated: `232286`
-		// Minimum execution time: 3_882_238_000 picoseconds.
-		Weight::from_parts(5_729_211_000, 0)
+		// Minimum execution time: 4_074_527_000 picoseconds.
+		Weight::from_parts(7_108_519_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(160))
 			.saturating_add(T::DbWeight::get().writes(118))
@@ -429,8 +429,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `25334`
 		//  Estimated: `324390`
-		// Minimum execution time: 1_911_182_000 picoseconds.
-		Weight::from_parts(2_920_650_000, 0)
+		// Minimum execution time: 1_971_215_000 picoseconds.
+		Weight::from_parts(3_098_673_000, 0)
 			.saturating_add(Weight::from_parts(0, 324390))
 			.saturating_add(T::DbWeight::get().reads(198))
 			.saturating_add(T::DbWeight::get().writes(77))
@@ -455,8 +455,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `7169`
 		//  Estimated: `9290`
-		// Minimum execution time: 270_316_000 picoseconds.
-		Weight::from_parts(445_704_000, 0)
+		// Minimum execution time: 287_528_000 picoseconds.
+		Weight::from_parts(466_602_000, 0)
 			.saturating_add(Weight::from_parts(0, 9290))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -483,8 +483,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `7457`
 		//  Estimated: `9290`
-		// Minimum execution time: 877_952_000 picoseconds.
-		Weight::from_parts(1_512_869_000, 0)
+		// Minimum execution time: 891_175_000 picoseconds.
+		Weight::from_parts(1_508_219_000, 0)
 			.saturating_add(Weight::from_parts(0, 9290))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -513,8 +513,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `7902`
 		//  Estimated: `9290`
-		// Minimum execution time: 482_201_000 picoseconds.
-		Weight::from_parts(773_586_000, 0)
+		// Minimum execution time: 476_992_000 picoseconds.
+		Weight::from_parts(774_999_000, 0)
 			.saturating_add(Weight::from_parts(0, 9290))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(6))
@@ -563,8 +563,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `25561`
 		//  Estimated: `327624`
-		// Minimum execution time: 3_173_522_000 picoseconds.
-		Weight::from_parts(4_883_139_000, 0)
+		// Minimum execution time: 3_131_805_000 picoseconds.
+		Weight::from_parts(4_468_895_000, 0)
 			.saturating_add(Weight::from_parts(0, 327624))
 			.saturating_add(T::DbWeight::get().reads(121))
 			.saturating_add(T::DbWeight::get().writes(13))
@@ -609,10 +609,10 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(921), added: 3396, mode: `MaxEncodedLen`)
 	fn end_demand() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `53212`
+		//  Measured:  `54356`
 		//  Estimated: `232286`
-		// Minimum execution time: 5_537_222_000 picoseconds.
-		Weight::from_parts(6_661_202_000, 0)
+		// Minimum execution time: 5_866_547_000 picoseconds.
+		Weight::from_parts(8_066_911_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(194))
 			.saturating_add(T::DbWeight::get().writes(153))
@@ -643,8 +643,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `6970`
 		//  Estimated: `23697`
-		// Minimum execution time: 821_817_000 picoseconds.
-		Weight::from_parts(975_985_000, 0)
+		// Minimum execution time: 853_596_000 picoseconds.
+		Weight::from_parts(1_449_600_000, 0)
 			.saturating_add(Weight::from_parts(0, 23697))
 			.saturating_add(T::DbWeight::get().reads(19))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -661,8 +661,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `2865`
 		//  Estimated: `5684`
-		// Minimum execution time: 111_759_000 picoseconds.
-		Weight::from_parts(174_807_000, 0)
+		// Minimum execution time: 117_780_000 picoseconds.
+		Weight::from_parts(193_502_000, 0)
 			.saturating_add(Weight::from_parts(0, 5684))
 			.saturating_add(T::DbWeight::get().reads(4))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -679,8 +679,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `2865`
 		//  Estimated: `5684`
-		// Minimum execution time: 86_132_000 picoseconds.
-		Weight::from_parts(94_857_000, 0)
+		// Minimum execution time: 87_634_000 picoseconds.
+		Weight::from_parts(125_164_000, 0)
 			.saturating_add(Weight::from_parts(0, 5684))
 			.saturating_add(T::DbWeight::get().reads(4))
 	}
@@ -710,8 +710,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `6446`
 		//  Estimated: `8538`
-		// Minimum execution time: 1_180_758_000 picoseconds.
-		Weight::from_parts(1_539_548_000, 0)
+		// Minimum execution time: 1_180_577_000 picoseconds.
+		Weight::from_parts(1_663_139_000, 0)
 			.saturating_add(Weight::from_parts(0, 8538))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -738,8 +738,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `4078`
 		//  Estimated: `21118`
-		// Minimum execution time: 151_113_000 picoseconds.
-		Weight::from_parts(171_811_000, 0)
+		// Minimum execution time: 154_138_000 picoseconds.
+		Weight::from_parts(244_217_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
 			.saturating_add(T::DbWeight::get().reads(15))
 			.saturating_add(T::DbWeight::get().writes(6))
@@ -748,7 +748,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:0)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:8 w:0)
+	/// Storage: `Parameters::Parameters` (r:10 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Offers` (r:1 w:1)
 	/// Proof: `Channels::Offers` (`max_values`: None, `max_size`: Some(129), added: 2604, mode: `MaxEncodedLen`)
@@ -758,18 +758,24 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `ModelRegistry::Uses` (`max_values`: None, `max_size`: Some(57), added: 2532, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Pools` (r:1 w:1)
 	/// Proof: `Channels::Pools` (`max_values`: None, `max_size`: Some(97), added: 2572, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::Auditors` (r:1 w:0)
+	/// Proof: `ModelRegistry::Auditors` (`max_values`: None, `max_size`: Some(3250), added: 5725, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:100 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::AuditSpeeds` (r:1 w:0)
 	/// Proof: `ModelRegistry::AuditSpeeds` (`max_values`: None, `max_size`: Some(52), added: 2527, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::BondedInAll` (r:1 w:0)
+	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn offer() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `2252`
-		//  Estimated: `21118`
-		// Minimum execution time: 181_008_000 picoseconds.
-		Weight::from_parts(206_295_000, 0)
-			.saturating_add(Weight::from_parts(0, 21118))
-			.saturating_add(T::DbWeight::get().reads(16))
+		//  Measured:  `18791`
+		//  Estimated: `324390`
+		// Minimum execution time: 1_123_500_000 picoseconds.
+		Weight::from_parts(1_807_289_000, 0)
+			.saturating_add(Weight::from_parts(0, 324390))
+			.saturating_add(T::DbWeight::get().reads(120))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `Channels::Standings` (r:1 w:1)
@@ -792,10 +798,10 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `ModelRegistry::Uses` (`max_values`: None, `max_size`: Some(57), added: 2532, mode: `MaxEncodedLen`)
 	fn withdraw_offer() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `6444`
+		//  Measured:  `6477`
 		//  Estimated: `232286`
-		// Minimum execution time: 515_784_000 picoseconds.
-		Weight::from_parts(579_523_000, 0)
+		// Minimum execution time: 579_003_000 picoseconds.
+		Weight::from_parts(730_966_000, 0)
 			.saturating_add(Weight::from_parts(0, 232286))
 			.saturating_add(T::DbWeight::get().reads(72))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -818,10 +824,10 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	fn report_busy() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `2022`
+		//  Measured:  `3397`
 		//  Estimated: `4224`
-		// Minimum execution time: 104_455_000 picoseconds.
-		Weight::from_parts(118_932_000, 0)
+		// Minimum execution time: 170_869_000 picoseconds.
+		Weight::from_parts(234_038_000, 0)
 			.saturating_add(Weight::from_parts(0, 4224))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -846,8 +852,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `1580`
 		//  Estimated: `6822`
-		// Minimum execution time: 111_920_000 picoseconds.
-		Weight::from_parts(186_259_000, 0)
+		// Minimum execution time: 114_704_000 picoseconds.
+		Weight::from_parts(200_204_000, 0)
 			.saturating_add(Weight::from_parts(0, 6822))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(8))
@@ -874,8 +880,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Proof Size summary in bytes:
 		//  Measured:  `5031`
 		//  Estimated: `24460`
-		// Minimum execution time: 274_343_000 picoseconds.
-		Weight::from_parts(486_640_000, 0)
+		// Minimum execution time: 276_397_000 picoseconds.
+		Weight::from_parts(488_653_000, 0)
 			.saturating_add(Weight::from_parts(0, 24460))
 			.saturating_add(T::DbWeight::get().reads(20))
 			.saturating_add(T::DbWeight::get().writes(17))

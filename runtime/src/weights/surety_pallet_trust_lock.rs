@@ -53,8 +53,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `17327`
 		//  Estimated: `16847`
-		// Minimum execution time: 83_566_000 picoseconds.
-		Weight::from_parts(131_436_000, 0)
+		// Minimum execution time: 89_216_000 picoseconds.
+		Weight::from_parts(172_292_000, 0)
 			.saturating_add(Weight::from_parts(0, 16847))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -74,19 +74,19 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Storage: `System::Account` (r:28 w:28)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(301), added: 2776, mode: `MaxEncodedLen`)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(265), added: 2740, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Collaterals` (r:1 w:1)
 	/// Proof: `Staking::Collaterals` (`max_values`: None, `max_size`: Some(68), added: 2543, mode: `MaxEncodedLen`)
 	/// Storage: `AssetsHolder::BalancesOnHold` (r:1 w:1)
 	/// Proof: `AssetsHolder::BalancesOnHold` (`max_values`: None, `max_size`: Some(84), added: 2559, mode: `MaxEncodedLen`)
 	/// Storage: `AssetsHolder::Holds` (r:1 w:1)
-	/// Proof: `AssetsHolder::Holds` (`max_values`: None, `max_size`: Some(321), added: 2796, mode: `MaxEncodedLen`)
+	/// Proof: `AssetsHolder::Holds` (`max_values`: None, `max_size`: Some(285), added: 2760, mode: `MaxEncodedLen`)
 	/// Storage: `Assets::Asset` (r:1 w:1)
 	/// Proof: `Assets::Asset` (`max_values`: None, `max_size`: Some(210), added: 2685, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::PendingAgents` (r:1 w:1)
 	/// Proof: `Staking::PendingAgents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `ProviderRegistry::Providers` (r:1 w:1)
-	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(902), added: 3377, mode: `MaxEncodedLen`)
+	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(905), added: 3380, mode: `MaxEncodedLen`)
 	/// Storage: `Delegation::Pools` (r:1 w:0)
 	/// Proof: `Delegation::Pools` (`max_values`: None, `max_size`: Some(152), added: 2627, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
@@ -103,10 +103,10 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
 	fn carry_out_slash() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `22304`
+		//  Measured:  `22307`
 		//  Estimated: `73874`
-		// Minimum execution time: 1_617_574_000 picoseconds.
-		Weight::from_parts(2_721_808_000, 0)
+		// Minimum execution time: 1_609_689_000 picoseconds.
+		Weight::from_parts(2_928_384_000, 0)
 			.saturating_add(Weight::from_parts(0, 73874))
 			.saturating_add(T::DbWeight::get().reads(45))
 			.saturating_add(T::DbWeight::get().writes(44))
@@ -121,8 +121,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `136`
 		//  Estimated: `4386`
-		// Minimum execution time: 9_228_000 picoseconds.
-		Weight::from_parts(17_693_000, 0)
+		// Minimum execution time: 9_207_000 picoseconds.
+		Weight::from_parts(18_996_000, 0)
 			.saturating_add(Weight::from_parts(0, 4386))
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(1))

@@ -5,7 +5,7 @@ use frame_support::{assert_ok, dispatch::DispatchClass, traits::Get};
 use frame_system::RawOrigin;
 use sp_runtime::Permill;
 use surety_audit_economics::AuditPay;
-use surety_channels::{Batched, Equivocation, PointsFound, points_seal};
+use surety_channels::{Batch, BatchNumber, Batched, Equivocation, PointsFound, Time, points_seal};
 use surety_model_trace::{Records, item_root, item_span};
 use surety_pallet_channels::{
     Batches, Call, Channels, Convictions, DISPUTED_MAX, DisputedReceipts, Error, Faults, ReceiptSource,
@@ -26,6 +26,7 @@ use surety_runtime_api::{
     runtime_decl_for_trust_api::TrustApi,
 };
 use surety_types::{
+    TaskId,
     model::Operation,
     stake::Role,
     traits::{Jail, StakeLedger},
@@ -92,10 +93,28 @@ fn what_is_sold_is_audited_redeemed_and_paid_for() {
     let receipt = shop.receipt(&world.claim);
     let (number, batch) = shop.commit(&receipt);
     let levy = stash_before - shop.chain.free(&PROVIDER.account());
+    assert!(levy > 0);
     assert_eq!(shop.chain.query(Runtime::open_batches).len(), 1);
 
-    let (verifier, agent) = (account(VERIFIER.0), VERIFIER.1);
-    let (proof, items) = shop.drawn(number, &batch);
+    let points = audit(&mut shop, number, &batch);
+    let record = shop
+        .chain
+        .query(|| Batches::<Runtime>::get(PROVIDER.account(), number));
+    let until = record.unwrap().window.until;
+
+    shop.wait_until_final(number);
+    let settled = shop.chain.query(Runtime::offers)[0].record.settled;
+    assert_eq!((settled.receipts, settled.price), (1, receipt.price));
+    assert_eq!(shop.redeem(&[(number, batch)]), receipt.price);
+    end_audit(&mut shop, number, until, points);
+    part(&mut shop, receipt.price);
+}
+
+/// The verifier is drawn on a batch, and finds at its points what is right: that costs it no fee. Returns how
+/// many they are.
+fn audit(shop: &mut Shop<'_>, number: BatchNumber, batch: &Batch) -> u128 {
+    let (world, verifier, agent) = (shop.world, account(VERIFIER.0), VERIFIER.1);
+    let (proof, items) = shop.drawn(number, batch);
     let mut trace = world.trace.clone();
     let leaves = trace.leaves().unwrap().to_vec();
     let of_item = |item: &u32| {
@@ -125,17 +144,19 @@ fn what_is_sold_is_audited_redeemed_and_paid_for() {
     let open = Call::open_points {
         provider: PROVIDER.account(),
         batch: number,
-        verifier: verifier.clone(),
+        verifier,
         found,
         salt: hash(8),
     };
     shop.chain.call(agent, open);
+    items.len() as u128
+}
 
-    shop.wait_until_final(number);
-    let settled = shop.chain.query(Runtime::offers)[0].record.settled;
-    assert_eq!((settled.receipts, settled.price), (1, receipt.price));
-    assert_eq!(shop.redeem(&[(number, batch)]), receipt.price);
-    let refuted = record.window.until + shop.chain.query(params::RefuteWindow::get);
+/// Anybody ends the audit of a batch that was final at `until`, when nobody can refute it any more: each of
+/// its points is paid.
+fn end_audit(shop: &mut Shop<'_>, number: BatchNumber, until: Time, points: u128) {
+    let verifier = account(VERIFIER.0);
+    let refuted = until + shop.chain.query(params::RefuteWindow::get);
     shop.chain.run_until(100, || refuted < Runtime::time());
     let end = Call::end_points {
         provider: PROVIDER.account(),
@@ -143,9 +164,8 @@ fn what_is_sold_is_audited_redeemed_and_paid_for() {
         verifier: verifier.clone(),
     };
     let point = AuditPay::default().point(shop.chain.query(params::PointCost::get));
-    let pay = point * items.len() as u128;
+    let pay = point * points;
     // What one provider paid does for a verifier with all its points only in the mean: another's comes.
-    assert!(levy > 0);
     let (dest, value) = (LevyPot::get().into(), pay);
     let other = pallet_balances::Call::transfer_allow_death { dest, value };
     shop.chain.call(PAYER, other);
@@ -153,7 +173,6 @@ fn what_is_sold_is_audited_redeemed_and_paid_for() {
     shop.chain.call(STRANGER, end);
     assert_eq!(shop.chain.free(&verifier) - before, pay);
     assert_eq!(shop.chain.query(|| locked(&verifier)), 0);
-    part(&mut shop, receipt.price);
 }
 
 fn locked(stash: &AccountId) -> Balance {
@@ -185,6 +204,34 @@ fn part(shop: &mut Shop<'_>, paid: Balance) {
     assert_eq!(shop.chain.query(|| locked(&PROVIDER.account())), 0);
 }
 
+/// The payer of a receipt that a round is about has not got its own input any more: its provider shows it.
+fn show_input(shop: &mut Shop<'_>, round: TaskId) {
+    let world = shop.world;
+    let parts = DemandedParts::truncate_from(vec![ContentPart {
+        content: Content::Input,
+        part: 0,
+    }]);
+    let demand = ResultsCall::demand {
+        task: round,
+        provider: PROVIDER.account(),
+        parts,
+        proof: None,
+    };
+    assert!(shop.chain.try_call(PROVIDERS[1].stash, demand.clone()).is_err());
+    shop.chain.call(PAYER, demand);
+    let supply = ResultsCall::supply {
+        task: round,
+        content: Content::Input,
+        bytes: world.input.len() as u32,
+        opening: PartOpening::new(&world.input, 0).unwrap(),
+    };
+    shop.chain.call(PROVIDER.agent, supply);
+    let shown = shop
+        .chain
+        .query(|| Runtime::shown(round, world.layout.facts().input));
+    assert_eq!(shown, world.input);
+}
+
 #[test]
 fn a_wrong_receipt_is_found_by_the_very_cell_and_takes_the_standing_lock() {
     let world = World::new();
@@ -214,31 +261,7 @@ fn a_wrong_receipt_is_found_by_the_very_cell_and_takes_the_standing_lock() {
     let refused = shop.chain.try_call(PROVIDERS[1].stash, again);
     assert_eq!(refused, Err(Error::<Runtime>::AlreadyDisputed.into()));
 
-    // The payer has not got its own input any more: the provider shows it.
-    let parts = DemandedParts::truncate_from(vec![ContentPart {
-        content: Content::Input,
-        part: 0,
-    }]);
-    let demand = ResultsCall::demand {
-        task: round,
-        provider: provider.clone(),
-        parts,
-        proof: None,
-    };
-    assert!(shop.chain.try_call(PROVIDERS[1].stash, demand.clone()).is_err());
-    shop.chain.call(PAYER, demand);
-    let supply = ResultsCall::supply {
-        task: round,
-        content: Content::Input,
-        bytes: world.input.len() as u32,
-        opening: PartOpening::new(&world.input, 0).unwrap(),
-    };
-    shop.chain.call(PROVIDER.agent, supply);
-    let shown = shop
-        .chain
-        .query(|| Runtime::shown(round, world.layout.facts().input));
-    assert_eq!(shown, world.input);
-
+    show_input(&mut shop, round);
     let mut players = [(provider.clone(), liar), (account(STRANGER), world.honest())];
     let (cells, bytes) = play_out(&mut shop.chain, &world, &mut players);
     let [cell] = cells[..] else { panic!("{cells:?}") };

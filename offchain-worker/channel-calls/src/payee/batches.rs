@@ -142,12 +142,15 @@ impl Payee {
         (gathered.receipts, gathered.price)
     }
 
-    /// What the receipts that no block has will cost at most, of open requests, too, in plancks.
+    /// What the receipts that no block has will cost at most, of open requests, too, in plancks: those that
+    /// can come into a batch.
     pub fn at_risk(&self) -> u128 {
         let loose = self.channels.iter().flat_map(|(channel, entry)| {
             let is_whole = *channel >= self.start.first;
             let calls = entry.calls.range(entry.account.unbatched..);
-            calls.filter(move |_| is_whole).map(|(_, call)| {
+            let end = entry.unpaid_from.unwrap_or(Nonce::MAX);
+            let paid = calls.take_while(move |(nonce, _)| is_whole && **nonce < end);
+            paid.map(|(_, call)| {
                 let full = call.row.form.price(call.row.form.full);
                 call.row.receipt().map_or(full, |receipt| receipt.price)
             })

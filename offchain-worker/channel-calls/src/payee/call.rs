@@ -83,6 +83,6 @@ impl Live {
 
 pub(crate) struct Call {
     pub row: CallRow,
-    /// Nothing once it has a receipt.
+    /// Nothing once it has a receipt, or is known to get none.
     pub live: Option<Live>,
 }

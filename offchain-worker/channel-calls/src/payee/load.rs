@@ -42,6 +42,7 @@ impl Payee {
                         calls: BTreeMap::new(),
                         open: 0,
                         voids: 0,
+                        unpaid_from: None,
                     };
                     payee.channels.insert(row.channel()?, entry);
                 }

@@ -147,7 +147,8 @@ pub enum PayeeEffect {
         input: Vec<u8>,
     },
     /// Compute no more of an answer. Make the root of the trace of its first units, as if no more had been
-    /// asked for, and report it by [`Payee::traced`].
+    /// asked for, and report it by [`Payee::traced`]; or that what was said is wrong by
+    /// [`Payee::contradicted`].
     Trace {
         /// Channel id.
         channel: ChannelId,
@@ -156,7 +157,7 @@ pub enum PayeeEffect {
         /// Tokens or items that were said.
         said: u32,
     },
-    /// Compute no more of an answer. Nothing was said of it.
+    /// Compute no more of an answer, nor its trace: nothing was said of it, or something wrong.
     Stop {
         /// Channel id.
         channel: ChannelId,
@@ -178,6 +179,9 @@ struct Channel {
     open: usize,
     /// How many came to nothing.
     voids: usize,
+    /// The first of which something was signed that is wrong, as far as this process has found: it has no
+    /// receipt, and nothing from it on is ever paid.
+    unpaid_from: Option<Nonce>,
 }
 
 /// What was fixed when the journal was begun.

@@ -161,6 +161,29 @@ impl Payee {
         step
     }
 
+    /// Something was signed of an answer that is wrong: no receipt of it would be right, and nothing from it
+    /// on is ever paid. Nothing more is taken over its channel, and what is being answered from there on ends
+    /// without a receipt. Nothing of that is written down: the next start asks for the trace again.
+    pub fn contradicted(&mut self, channel: ChannelId, nonce: Nonce) -> Step<PayeeEffect> {
+        let mut step = Step::default();
+        let Some(entry) = self.channels.get_mut(&channel) else {
+            return step;
+        };
+        let call = entry.calls.get(&nonce);
+        if call.is_none_or(|call| call.row.receipt().is_some()) {
+            return step;
+        }
+        let first = entry.unpaid_from.map_or(nonce, |first| first.min(nonce));
+        entry.unpaid_from = Some(first);
+        let from_there = self.open.range((channel, first)..=(channel, Nonce::MAX));
+        let open: Vec<Nonce> = from_there.map(|(_, nonce)| *nonce).collect();
+        for nonce in open {
+            step.then(PayeeEffect::Stop { channel, nonce });
+            self.close(channel, nonce);
+        }
+        step
+    }
+
     /// Time passes: an answer whose next voucher has not come for long is cut, and one that takes too long in
     /// all.
     pub fn tick(&mut self, now: Millis) -> Step<PayeeEffect> {

@@ -63,6 +63,9 @@ impl Payee {
             return Err(Refusal::Forgotten);
         }
         let known = self.channels.get(&voucher.channel);
+        if known.is_some_and(|channel| channel.unpaid_from.is_some()) {
+            return Err(Refusal::Closing);
+        }
         let open = known.map_or(0, |channel| channel.open);
         let mut account = match known {
             Some(channel) => channel.account.clone(),
@@ -158,6 +161,7 @@ impl Payee {
             calls: Default::default(),
             open: 0,
             voids: 0,
+            unpaid_from: None,
         });
         entry.account = account;
         entry.calls.insert(nonce, Call { row, live });

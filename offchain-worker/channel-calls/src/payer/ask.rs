@@ -2,7 +2,7 @@
 
 use surety_channels::{Nonce, OPEN_REQUESTS_MAX, VoucherRefusal};
 
-use super::{Broken, Call, Held, HeldState, Live, Payer, PayerEffect, Wanted, send};
+use super::{Broken, Call, Held, HeldState, Live, Payer, PayerEffect, Wanted, drop_rows, send};
 use crate::{
     Ask, Refusal, Row, Step, Table, ToPayee, Unfit,
     answer::{Form, Said},
@@ -252,7 +252,7 @@ impl Payer {
             let Some(call) = self.calls.remove(&nonce) else {
                 return step;
             };
-            self.drop_rows(nonce, &mut step);
+            drop_rows(self.terms.channel, nonce, &mut step);
             self.wallet.next = nonce;
             let asked_with = call.live.as_ref().map_or(0, |live| live.carried);
             is_worth_retry = match why {
@@ -307,7 +307,7 @@ impl Payer {
         }
         for (nonce, call) in self.calls.split_off(&next) {
             self.wallet.settled = self.wallet.settled.saturating_sub(call.row.allowance);
-            self.drop_rows(nonce, step);
+            drop_rows(self.terms.channel, nonce, step);
         }
         self.wallet.next = next;
         true

@@ -7,7 +7,7 @@ use std::{
 
 use surety_channels::{ChannelId, ChannelTerms, Nonce, SignedChunkStatement, Time};
 
-use super::{Call, Held, HeldState, Payer, PayerConfig, PayerEffect, Wallet};
+use super::{Call, Held, HeldState, Payer, PayerConfig, PayerEffect, Wallet, watch::end_rows};
 use crate::{AccountId, LoadError, Row, Step, Table};
 
 impl Payer {
@@ -109,6 +109,34 @@ pub fn signed_for(rows: &[Row]) -> Result<BTreeMap<u64, Vec<SignedFor>>, LoadErr
         });
     }
     Ok(signed)
+}
+
+/// Rows of channels that have ended while nobody looked, as [`Payer::end`] leaves them: of `rows`, and by a
+/// block at `now` that has the channels which are `there`. A channel over which something was said later than
+/// that is only too new for it.
+///
+/// # Errors
+/// [`LoadError`].
+pub fn end_unseen(
+    rows: &[Row],
+    there: &BTreeSet<ChannelId>,
+    now: Time,
+) -> Result<Step<PayerEffect>, LoadError> {
+    let mut ended = BTreeMap::<ChannelId, Vec<(Nonce, Held)>>::new();
+    for row in rows.iter().filter(|row| row.table == Table::Held) {
+        let (channel, nonce) = row.call()?;
+        if !there.contains(&channel) {
+            ended.entry(channel).or_default().push((nonce, row.read()?));
+        }
+    }
+    ended.retain(|_, calls| calls.iter().all(|(_, held)| held.at <= now));
+    let mut step = Step::default();
+    for (channel, calls) in ended {
+        for (nonce, held) in calls {
+            end_rows((channel, nonce), held.says_something(), &mut step);
+        }
+    }
+    Ok(step)
 }
 
 /// The highest sum that was ever signed over each channel, in plancks, by a payer's rows: what all of them

@@ -35,7 +35,7 @@ use crate::{
 
 pub use ask::AskError;
 pub use check::{Broken, Evidence};
-pub use load::{SignedFor, signed_for, signed_sums};
+pub use load::{SignedFor, end_unseen, signed_for, signed_sums};
 pub use watch::{NotCovered, is_counted_one};
 
 /// What a payer is.
@@ -72,7 +72,7 @@ pub struct Wanted {
     pub chunk_units: u32,
     /// What has to be known of the model.
     pub facts: Model,
-    /// Whose it is, by a number of whoever asks: what was signed for it is found by that
+    /// Whose it is, by an id that whoever asks gives to nothing else: what was signed for it is found by that
     /// ([`signed_for`]).
     pub call: Option<u64>,
 }
@@ -296,13 +296,6 @@ impl Payer {
         Row::new(Table::Held, call_key(self.terms.channel, nonce), held)
     }
 
-    /// Nothing of a request is kept any more.
-    fn drop_rows(&self, nonce: Nonce, step: &mut Step<PayerEffect>) {
-        for table in [Table::Held, Table::Asked] {
-            step.put(Row::gone(table, call_key(self.terms.channel, nonce)));
-        }
-    }
-
     /// Requests whose vouchers the payee takes, for all that is known: it may not know of the one that is
     /// asked, nor any more of one that was cancelled.
     fn answered(&self) -> impl Iterator<Item = Nonce> + '_ {
@@ -399,6 +392,13 @@ impl Held {
         receipt.map_or(self.allowance, |signed| {
             signed.statement.price.min(self.allowance)
         })
+    }
+}
+
+/// Nothing of a request is kept any more.
+fn drop_rows(channel: ChannelId, nonce: Nonce, step: &mut Step<PayerEffect>) {
+    for table in [Table::Held, Table::Asked] {
+        step.put(Row::gone(table, call_key(channel, nonce)));
     }
 }
 

@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use surety_channels::{
-    BatchNumber, BatchRoot, Batched, Clash, Misstated, Nonce, SignedChunkStatement, Time, extends,
+    BatchNumber, BatchRoot, Batched, ChannelId, Clash, Misstated, Nonce, SignedChunkStatement, Time, extends,
     incompatible,
 };
 use surety_proofs::SegmentOpening;
 
-use super::{Held, HeldState, Payer, PayerEffect};
+use super::{Held, HeldState, Payer, PayerEffect, drop_rows};
 use crate::{AccountId, Row, Step, Table, store::call_key};
 
 /// Why what a payee shows does not cover a statement.
@@ -254,7 +254,7 @@ impl Payer {
         let mut step = Step::default();
         if self.calls.get(&nonce).is_some_and(|call| call.live.is_none()) {
             self.calls.remove(&nonce);
-            self.drop_rows(nonce, &mut step);
+            drop_rows(self.terms.channel, nonce, &mut step);
         }
         step
     }
@@ -268,13 +268,22 @@ impl Payer {
             .collect();
         let mut step = Step::default();
         for (nonce, says_something) in over {
-            step.join(self.forget(nonce));
-            if says_something {
-                let key = call_key(self.terms.channel, nonce);
-                step.put(Row::new(Table::Unproven, key, &()));
-            }
+            self.calls.remove(&nonce);
+            end_rows((self.terms.channel, nonce), says_something, &mut step);
         }
         step
+    }
+}
+
+/// What stays known of a request whose channel has ended.
+pub(super) fn end_rows(
+    (channel, nonce): (ChannelId, Nonce),
+    says_something: bool,
+    step: &mut Step<PayerEffect>,
+) {
+    drop_rows(channel, nonce, step);
+    if says_something {
+        step.put(Row::new(Table::Unproven, call_key(channel, nonce), &()));
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::{support::*, world::World};
 use surety_channel_calls::{
+    Table,
     payee::{Duty, RedeemPolicy},
-    payer::{HeldState, NotCovered},
+    payer::{HeldState, NotCovered, end_unseen},
     segment_of_end,
 };
 use surety_channels::*;
@@ -302,4 +303,23 @@ fn what_was_shown_on_the_chain_before_its_number_was_counted_is_asked_for_and_de
     world.payer_does(|payer| payer.counted(1));
     let since = world.payer.counted_since(0);
     assert_eq!((world.payer.unshown().count(), since), (1, Some(20)));
+}
+
+#[test]
+fn of_a_channel_that_has_ended_unseen_that_stays_known_which_nobody_has_shown() {
+    let world = counted();
+    let rows = world.payer_disk.rows();
+    let end = |there: &[ChannelId], now| {
+        let there = there.iter().copied().collect();
+        end_unseen(&rows, &there, now).unwrap()
+    };
+    // It is there, or newer than that block.
+    assert!(end(&[CHANNEL], 11).is_empty() && end(&[], 10).is_empty());
+    let kept = || {
+        let count = |wanted: Table| world.payer_disk.of(|table| table == wanted).len();
+        [Table::Wallets, Table::Held, Table::Unproven].map(count)
+    };
+    assert_eq!(kept(), [1, 3, 0]);
+    end(&[], 11).commit(&world.payer_disk).unwrap();
+    assert_eq!(kept(), [1, 0, 3]);
 }

@@ -106,6 +106,46 @@ fn the_receipts_of_a_batch_that_is_taken_back_go_into_others() {
     world.assert_no_clash();
 }
 
+/// What comes behind words that are wrong is never paid: it binds nothing of what may be sold, and there is
+/// no more of it. What came before them is paid as ever.
+#[test]
+fn behind_words_that_are_wrong_nothing_is_answered_over_their_channel() {
+    let mut world = World::answered(10_000, &text(10, 5, 0, 16), 1);
+    let long = world.ask(text(10, 100, 0, 16)).unwrap();
+    world.tell_payee(long);
+    world.compute(long, 16);
+    world.tell_payer(long);
+    world.tell_payer(long);
+    let short = world.ask(text(10, 5, 0, 16)).unwrap();
+    for _ in 0..4 {
+        world.tell_payee(short);
+        world.compute(short, 5);
+        world.tell_payer(short);
+    }
+    assert!(world.done.contains_key(&short));
+    assert_eq!(world.payee.at_risk(), (15 + 110 + 15) * TOKEN);
+    world.payee_does(|payee| payee.contradicted(CHANNEL, long));
+    assert_eq!(world.payee.open_calls().count(), 0);
+    assert_eq!(world.payee.at_risk(), 15 * TOKEN);
+    assert_eq!(world.payee.unbatched(), (1, 15 * TOKEN));
+    world.ask(text(10, 5, 0, 16)).unwrap();
+    world.settle();
+    let is_refused = matches!(world.refused[..], [(_, Refusal::Closing, _)]);
+    assert!(is_refused, "{:?}", world.refused);
+    // The next start asks again for a trace that there is not.
+    let opened = Payee::open(payee_config(), world.payee_disk.rows(), CHANNEL + 100);
+    let effects = opened.unwrap().1.commit(&Disk::default()).unwrap();
+    let traced = effects.iter().filter_map(|effect| match effect {
+        PayeeEffect::Trace { nonce, .. } => Some(*nonce),
+        _ => None,
+    });
+    assert_eq!(traced.collect::<Vec<_>>(), [long]);
+    world.batch();
+    world.clock = 100;
+    let paid: u128 = (0..3).map(|_| world.redeem()).sum();
+    assert_eq!(paid, 15 * TOKEN);
+}
+
 #[test]
 fn what_is_sold_can_change_and_what_was_taken_goes_on() {
     let (mut world, nonce) = World::answering(10_000, text(10, 20, 0, 16));

@@ -174,7 +174,8 @@ impl Calls {
             tracing::warn!("the data plane takes no calls: nothing is answered over payment channels");
             return Ok(None);
         };
-        let models = Models::start(parts.engines, &parts.config).map_err(CallsError::from)?;
+        let devices = tools.engines.devices().clone();
+        let models = Models::start(parts.engines, devices, &parts.config).map_err(CallsError::from)?;
         let pauses = tools.engines.pauses().clone();
         pauses.add(models.pool());
         if parts.config.device_serves && !tools.engines.devices().is_empty() {

@@ -73,26 +73,27 @@ fn ledger_path(context: &Context) -> Result<PathBuf> {
     Ok(context.home()?.join("gateway.redb"))
 }
 
-/// What is promised over channels, and whether it was there before.
-fn channels(context: &Context) -> Result<(Arc<CallStore>, bool)> {
+/// What is promised over channels. Calls that were open when the last gateway died have cost what was signed
+/// for them by it, and all that was reserved for them where it is lost.
+fn channels(context: &Context, ledger: &Ledger) -> Result<Arc<CallStore>> {
     let path = context.home()?.join("channels.redb");
-    let was_there = path.exists();
-    Ok((Arc::new(CallStore::open(&path)?), was_there))
-}
-
-/// Calls that were open when the last gateway died have cost what was signed for them.
-fn settle(context: &Context, ledger: &Ledger, (store, was_there): (&CallStore, bool)) -> Result<()> {
-    let signed = match was_there {
-        true => Some(signed_for(store).map_err(|error| CliError::Usage(error.to_string()))?),
-        false => None,
+    let kept = path.exists().then(|| CallStore::open(&path)).transpose()?;
+    let told = match kept {
+        Some(_) => "what was signed for them counts as spent",
+        None => "channels.redb is not there: all that was reserved for them counts as spent",
     };
+    let signed = kept.as_ref().map(signed_for).transpose();
+    let signed = signed.map_err(|error| CliError::Usage(error.to_string()))?;
     let interrupted = ledger.settle_interrupted(signed)?;
     if interrupted > 0 {
-        context.out.step(&format!(
-            "{interrupted} calls were interrupted: what was signed for them counts as spent"
-        ));
+        let told = format!("{interrupted} calls were interrupted: {told}");
+        context.out.step(&told);
     }
-    Ok(())
+    // Not before: one that is empty would say that nothing was signed.
+    Ok(Arc::new(match kept {
+        Some(store) => store,
+        None => CallStore::open(&path)?,
+    }))
 }
 
 /// Where the gateway that runs in this home is told what to do with its keys.
@@ -132,8 +133,7 @@ async fn up(context: &Context, args: &GatewayArgs) -> Result<()> {
     let ledger = Arc::new(ledger(context)?);
     let settings = settings(args);
     check_keys(&ledger, &settings)?;
-    let (store, was_there) = channels(context)?;
-    settle(context, &ledger, (&store, was_there))?;
+    let store = channels(context, &ledger)?;
     let (listener, http) = listen(context.out, args.http, &settings).await?;
     // Whoever has the ledger has the desk, too.
     let mut desk = JoinSet::new();

@@ -19,10 +19,11 @@ pub(super) fn start(
     home: &Path,
     stop: watch::Sender<bool>,
 ) -> Result<Part> {
-    let pool = EnginePool::new(PoolConfig {
+    let sizes = PoolConfig {
         threads,
         ..PoolConfig::default()
-    })?;
+    };
+    let pool = EnginePool::on(sizes, tools.engines.devices().clone())?;
     let agent = tools.signer.account().clone();
     tokio::spawn(bond::warn(channels.clone(), agent, stop.subscribe()));
     let parts = Parts {

@@ -3,7 +3,10 @@ use std::{collections::BTreeMap, fs};
 
 use surety_types::model::Operation;
 
-use super::*;
+use super::{
+    environment::{ENVIRONMENT, setting},
+    *,
+};
 use crate::SURE;
 
 fn flags(home: &Path) -> RawConfig {

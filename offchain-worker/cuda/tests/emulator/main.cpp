@@ -121,9 +121,9 @@ const std::map<std::string, Kernel> KERNELS = {
     KERNEL(dots12),      KERNEL(flush),         KERNEL(embed),        KERNEL(embed12),       KERNEL(gelu),
     KERNEL(gelu_tanh),   KERNEL(swiglu),        KERNEL(accumulate),   KERNEL(gather),        KERNEL(rotate),
     KERNEL(copy),        KERNEL(quantize_heads), KERNEL(append),      KERNEL(copy_pages),    KERNEL(gather_pages),
-    KERNEL(score),       KERNEL(softmax),
-    KERNEL(mix),         KERNEL(partials),      KERNEL(merge),        KERNEL(mean_pool),     KERNEL(l2_normalize), KERNEL(proof_words),   KERNEL(proof_gather),
-    KERNEL(proof_product), KERNEL(proof_hash),  KERNEL(proof_tree),
+    KERNEL(score),       KERNEL(softmax),       KERNEL(mix),          KERNEL(partials),      KERNEL(merge),
+    KERNEL(mean_pool),   KERNEL(l2_normalize),  KERNEL(proof_words),  KERNEL(proof_gather),  KERNEL(proof_product),
+    KERNEL(proof_hash),  KERNEL(proof_tree),
 };
 
 void read_exactly(void *into, Word bytes) {

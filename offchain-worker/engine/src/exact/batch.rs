@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use surety_exact::{BLOCK, HEAD_PRECISION};
 
 use super::{
-    backend::Fault,
+    backend::{Fault, Standing},
     generate::{ExactLlama, Task, count, failed, outcome},
     kv::{KvCache, Piece},
     llama::Workspace,
@@ -252,9 +252,10 @@ impl ExactLlama {
         }
     }
 
-    /// The same again, if there is memory for it, and its device is still used.
+    /// The same again, if there is memory for it, and its device is still used and answers.
     pub(crate) fn copy(&self, computed: &Computed) -> Option<Computed> {
-        if computed.is_lost() {
+        let answers = computed.kv.device().is_none_or(Standing::answers);
+        if computed.is_lost() || !answers {
             return None;
         }
         Some(Computed {
@@ -279,6 +280,23 @@ impl ExactLlama {
     pub(crate) fn recheck_said(&self, generating: &Generating, since: usize) -> Result<(), EngineError> {
         let (fed, computed) = generating.computed();
         self.recheck_newest(&generating.found(&fed, computed), since)
+    }
+
+    /// Holds a turn that gave nothing against the processor, if a device was to compute it, and where that
+    /// gives nothing either, some of what the device has of it before.
+    ///
+    /// # Errors
+    /// Those of [`ExactLlama::recheck_served`], where it is the device that has no result.
+    pub(crate) fn recheck_fault(
+        &self,
+        generating: &Generating,
+        rows: Range<usize>,
+    ) -> Result<(), EngineError> {
+        let all = generating.task.prompt.iter().chain(&generating.tokens);
+        let all: Vec<u32> = all.copied().collect();
+        let found = generating.found(&all, &generating.computed);
+        self.hold_fault(&found, &rows)?;
+        self.recheck_served(generating)
     }
 
     /// Begins a generation, behind what was computed of the first tokens of its prompt, but not of all.

@@ -1,6 +1,6 @@
 //! Text generation on the exact tier, and its audit.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use surety_exact::ArithmeticError;
 use surety_model_trace::{Layout, TaskFacts};
@@ -101,6 +101,11 @@ impl ExactLlama {
     /// Whether what begins now is on a device.
     pub(crate) fn is_on_device(&self) -> bool {
         self.copies.count() > 0
+    }
+
+    /// Whether who is at a pass for so long may wait for a device that does not answer.
+    pub(crate) fn may_wait(&self, time: Duration) -> bool {
+        self.copies.may_keep(time)
     }
 
     /// What a new sequence runs on.

@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use surety_exact::ArithmeticError;
 use surety_types::ContentHash;
 
 use super::{
@@ -188,12 +189,55 @@ impl ExactLlama {
         if rows.is_empty() {
             return Ok(true);
         }
+        let again = self.again(found, &rows)?;
+        Ok(again.is_some_and(|(own, workspace)| {
+            found.trace.has(&rows, &own) && self.would_choose(found, &rows, &workspace)
+        }))
+    }
+
+    /// What a device has found no result for, held against the processor: these rows, of all that goes
+    /// through the model before the next token, and that token behind the last of them.
+    ///
+    /// # Errors
+    /// [`EngineError::DeviceDiffers`], where the processor has a result, or the device was found out
+    /// meanwhile; those of the device.
+    pub(super) fn hold_fault(&self, found: &Found<'_>, rows: &Range<usize>) -> Result<(), EngineError> {
+        let Some(device) = found.kv.device() else {
+            return Ok(());
+        };
+        if let Some(reason) = device.dropped() {
+            return Err(reason);
+        }
+        let again = self.again(found, rows)?;
+        let has_result = again.is_some_and(|(_, workspace)| {
+            rows.end < found.fed.len() || self.has_next(found, workspace.states())
+        });
+        match has_result {
+            true => Err(device.differs()),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a token can be chosen behind the last of these states.
+    fn has_next(&self, found: &Found<'_>, states: &[f32]) -> bool {
+        let last = states.rchunks(self.model.width()).next().unwrap_or_default();
+        let (mut logits, mut order) = (Vec::new(), Vec::new());
+        let index = count(found.chosen.len());
+        self.model.logits(last, &mut logits).is_ok()
+            && Sampler::new(found.task).token(index, &logits, &mut order).is_ok()
+    }
+
+    /// What the processor makes of these rows, behind what a device has of those before; nothing where it has
+    /// no result.
+    fn again(
+        &self,
+        found: &Found<'_>,
+        rows: &Range<usize>,
+    ) -> Result<Option<(TopLevel, Workspace)>, EngineError> {
         let mut kept = match self.runs_of(found.kv).to_processor(found.kv, rows.start) {
             Ok(Some(kept)) => kept,
-            Ok(None) => return Ok(true),
-            // They are no keys and values.
-            Err(Fault::Arithmetic(_)) => return Ok(false),
-            Err(fault) => return Err(failed(0, fault)),
+            Ok(None) => return Err(failed(0, ArithmeticError::Shape)),
+            Err(fault) => return Err(Self::unread(found, fault)),
         };
         let mut own = TopLevel::new(self.model.trace_shape());
         let mut workspace = Workspace::new(&self.model);
@@ -204,7 +248,15 @@ impl ExactLlama {
         let passed = self
             .model
             .forward_together(&mut [piece], &mut workspace, &mut own);
-        Ok(passed.is_ok() && found.trace.has(&rows, &own) && self.would_choose(found, &rows, &workspace))
+        Ok(passed.is_ok().then_some((own, workspace)))
+    }
+
+    /// Why a device's keys and values cannot be read: if not by the device's failure they are none.
+    fn unread(found: &Found<'_>, fault: Fault) -> EngineError {
+        match (&fault, found.kv.device()) {
+            (Fault::Arithmetic(_), Some(device)) => device.differs(),
+            _ => failed(0, fault),
+        }
     }
 
     /// Whether the tokens that were chosen at these positions are those that their states lead to.

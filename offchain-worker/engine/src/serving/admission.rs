@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     mem,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -45,6 +46,8 @@ struct State {
     /// Counts what may let a batcher go on.
     changes: u64,
     closed: bool,
+    /// Since when the batcher is at something.
+    busy_since: Option<Instant>,
 }
 
 impl State {
@@ -216,6 +219,18 @@ impl Admission {
         drop(self.changed.wait_while(state, idle));
     }
 
+    /// Notes that the batcher is at something, until this is dropped.
+    pub(super) fn busy(self: &Arc<Self>) -> Busy {
+        self.lock().busy_since = Some(Instant::now());
+        Busy(self.clone())
+    }
+
+    /// How long it is at that.
+    pub(super) fn busy_for(&self) -> Duration {
+        let since = self.lock().busy_since;
+        since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.lock().closed
     }
@@ -230,6 +245,15 @@ impl Admission {
         for waiting in clients.into_iter().flat_map(|(_, requests)| requests) {
             waiting.reader.unbegun(End::Cut);
         }
+    }
+}
+
+/// Something that a batcher is at.
+pub(super) struct Busy(Arc<Admission>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.lock().busy_since = None;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     mem,
+    ops::Range,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Instant,
@@ -52,6 +53,11 @@ impl Running {
         self.generating.pending().min(until)
     }
 
+    /// Whether its first tokens are held back.
+    fn holds_first(&self) -> bool {
+        self.is_new && !self.held.is_empty()
+    }
+
     /// Passes on what was held back.
     fn pass_on(&mut self) {
         let held = mem::take(&mut self.held);
@@ -100,6 +106,7 @@ impl Batcher {
     ///
     /// It takes the threads of the rayon pool that it is called in.
     pub fn step(&mut self) -> bool {
+        let _busy = self.admission.busy();
         self.end_gone();
         self.begin();
         let want = |running: &Running| Want {
@@ -109,13 +116,20 @@ impl Batcher {
         };
         let wants: Vec<_> = self.running.iter().map(want).collect();
         let shares = share(&wants, self.admission.limits.step_rows.max(1));
+        let fed: Vec<usize> = self
+            .running
+            .iter()
+            .map(|running| running.generating.fed())
+            .collect();
         let found = self.compute(&shares);
         let did = !found.is_empty();
         self.steps += u64::from(did);
-        self.take(&shares, found);
+        let rows = fed.into_iter().zip(shares).map(|(fed, rows)| fed..fed + rows);
+        self.take(rows, found);
         let is_held = self.running.iter().any(|running| !running.held.is_empty());
+        let holds_first = self.running.iter().any(Running::holds_first);
         // Where nobody can go on there is nothing to wait for.
-        let looks = is_held && (!did || self.looks.is_due());
+        let looks = is_held && (!did || self.looks.is_due(holds_first));
         if looks {
             self.look();
         }
@@ -153,14 +167,21 @@ impl Batcher {
         })
     }
 
-    /// What a step has given those that had a share of it.
-    fn take(&mut self, shares: &[usize], found: Vec<Result<Option<u32>, EngineError>>) {
+    /// What a step has given those that had a share of it: these rows of theirs.
+    fn take(
+        &mut self,
+        rows: impl Iterator<Item = Range<usize>>,
+        found: Vec<Result<Option<u32>, EngineError>>,
+    ) {
         let mut found = found.into_iter();
-        for (mut running, rows) in mem::take(&mut self.running).into_iter().zip(shares) {
-            let found = if *rows > 0 { found.next() } else { None };
+        for (mut running, rows) in mem::take(&mut self.running).into_iter().zip(rows) {
+            let found = if rows.is_empty() { None } else { found.next() };
             match found {
                 None => self.running.push(running),
-                Some(Err(fault)) => running.reader.end(Err(fault)),
+                Some(Err(fault)) => {
+                    let fault = self.who_fails(&running.generating, rows, fault);
+                    running.reader.end(Err(fault));
+                }
                 Some(Ok(token)) => {
                     running.served = self.steps;
                     running.held.extend(token);
@@ -175,6 +196,18 @@ impl Batcher {
         }
     }
 
+    /// Why a generation ends. That a device has no result for something is told once the processor has none
+    /// either.
+    fn who_fails(&self, generating: &Generating, rows: Range<usize>, fault: EngineError) -> EngineError {
+        match fault {
+            EngineError::NotFinite { .. } | EngineError::Panicked(_) => {
+                let checked = caught(|| self.decoder.recheck_fault(generating, rows));
+                checked.err().unwrap_or(fault)
+            }
+            fault => fault,
+        }
+    }
+
     /// Passes on what a generation has chosen.
     fn go_on(&mut self, mut running: Running) {
         match running.generating.finish_reason() {
@@ -186,12 +219,19 @@ impl Batcher {
         }
     }
 
-    /// Holds some of what devices have computed against the processor, and passes on what was held back.
-    /// Nothing of a device that is found out is passed on, whoever it was for.
+    /// Holds some of what devices have computed against the processor, and passes on what was held back, but
+    /// for first words of which there are too many. Nothing of a device that is found out is passed on,
+    /// whoever it was for.
     fn look(&mut self) {
         let begun = Instant::now();
-        let held = self.running.extract_if(.., |running| !running.held.is_empty());
-        let mut held: Vec<Running> = held.collect();
+        let mut new_left = self.admission.limits.new_looked_at.max(1);
+        // Who came first is first among those that run.
+        let is_next = |running: &mut Running| {
+            let is_next = !running.holds_first() || new_left > 0;
+            new_left -= usize::from(is_next && running.holds_first());
+            is_next && !running.held.is_empty()
+        };
+        let mut held: Vec<Running> = self.running.extract_if(.., is_next).collect();
         // Of those that are done more is computed again, before anything is passed on to others.
         held.sort_by_key(|running| running.generating.finish_reason().is_none());
         let going_on = held.iter().filter(|running| !running.is_new).count();
@@ -287,6 +327,7 @@ impl Batcher {
     }
 
     fn close(&mut self) {
+        let _busy = self.admission.busy();
         self.admission.close();
         for running in mem::take(&mut self.running) {
             self.end(running, End::Cut);

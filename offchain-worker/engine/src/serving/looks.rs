@@ -7,6 +7,9 @@ use crate::exact::random_below;
 /// Devices work so many times as long as they are looked at, while they have something to do.
 const WORK: u32 = 3;
 
+/// But no longer than this while somebody waits for the first words of an answer.
+const NEW_WAIT: Duration = Duration::from_secs(2);
+
 /// When to look next.
 #[derive(Default)]
 pub(super) struct Looks {
@@ -15,10 +18,11 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// Whether it is time to.
-    pub(super) fn is_due(&self) -> bool {
+    /// Whether it is time to, where first words are held back or not.
+    pub(super) fn is_due(&self, holds_first: bool) -> bool {
+        let most = if holds_first { NEW_WAIT } else { Duration::MAX };
         self.last
-            .is_none_or(|(end, took)| end.elapsed() >= took.saturating_mul(WORK))
+            .is_none_or(|(end, took)| end.elapsed() >= took.saturating_mul(WORK).min(most))
     }
 
     /// It has taken so long.
@@ -68,10 +72,25 @@ mod tests {
     #[test]
     fn after_a_look_devices_work_three_times_as_long() {
         let mut looks = Looks::default();
-        assert!(looks.is_due());
+        assert!(looks.is_due(false));
         looks.took(Duration::from_secs(600));
-        assert!(!looks.is_due());
+        assert!(!looks.is_due(false));
         looks.took(Duration::ZERO);
-        assert!(looks.is_due());
+        assert!(looks.is_due(false));
+    }
+
+    #[test]
+    fn who_waits_for_first_words_does_not_wait_for_a_long_look_three_times() {
+        let end = Instant::now()
+            .checked_sub(NEW_WAIT)
+            .expect("a clock that began before");
+        let looks = Looks {
+            last: Some((end, Duration::from_secs(600))),
+        };
+        assert!(looks.is_due(true));
+        assert!(!looks.is_due(false));
+        let mut looks = looks;
+        looks.took(Duration::from_secs(600));
+        assert!(!looks.is_due(true), "devices work in between");
     }
 }

@@ -70,6 +70,8 @@ pub struct Limits {
     /// Where a device computes: of the generations that go on, how many are held against the processor each
     /// time that something is passed on. Those whose first tokens are passed on then come on top of it.
     pub looked_at: usize,
+    /// The same of those whose first tokens are held back, at least one: the others wait for the next time.
+    pub new_looked_at: usize,
 }
 
 impl Default for Limits {
@@ -87,6 +89,9 @@ impl Default for Limits {
             client_waiting_max: 16,
             // A device that errs for all is found out by any. More keep everybody waiting longer.
             looked_at: 1,
+            // The processor computes 16 rows of each at most, and nobody of them hears anything before it has
+            // looked at all.
+            new_looked_at: 4,
         }
     }
 }
@@ -149,6 +154,12 @@ impl Handle {
     /// How much there is to do.
     pub fn load(&self) -> Load {
         self.admission.load()
+    }
+
+    /// Whether the batcher waits for a device that does not answer, for longer than work takes. What is asked
+    /// for now would wait, too.
+    pub fn is_stuck(&self) -> bool {
+        self.decoder.may_wait(self.admission.busy_for())
     }
 
     /// Whether what begins now is computed on a device.

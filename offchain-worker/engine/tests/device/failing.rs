@@ -1,8 +1,11 @@
 //! A machine that fails when it is told to.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU8, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicU8, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use surety_cuda::{Argument, Capture, Error, GpuBackend, NoLanding, Product, Shape};
@@ -20,14 +23,64 @@ pub enum Fails {
     IsFull,
     /// The logits of a model of [`VOCABULARY`] tokens have the other sign.
     TurnsLogits,
+    /// They are no numbers.
+    LosesLogits,
+    /// It says of all that it computes that it is not finite.
+    FindsNothing,
 }
 
 /// That of the models of `synthetic`.
 const VOCABULARY: usize = 260;
 
+/// The word of faults where something is not finite.
+const NOT_FINITE: u32 = 1;
+
+/// Longer than anybody takes to come to a gate.
+const COMES_MAX: Duration = Duration::from_secs(120);
+
+/// Where a machine waits for as long as it is told to.
+#[derive(Debug, Default)]
+pub struct Gate {
+    /// Whether it is shut, and who waits before it.
+    state: Mutex<(bool, usize)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    pub fn shut(&self, is_shut: bool) {
+        self.state.lock().unwrap().0 = is_shut;
+        self.changed.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.1 += 1;
+        self.changed.notify_all();
+        while state.0 {
+            state = self.changed.wait(state).unwrap();
+        }
+        state.1 -= 1;
+    }
+
+    /// Until somebody waits before it.
+    pub fn until_blocked(&self) {
+        let state = self.state.lock().unwrap();
+        let blocked = self
+            .changed
+            .wait_timeout_while(state, COMES_MAX, |(_, waiting)| *waiting == 0);
+        assert!(!blocked.unwrap().1.timed_out(), "nobody came to the gate");
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.state.lock().unwrap().1
+    }
+}
+
 /// Tells it, and how much it has done.
 #[derive(Clone)]
 pub struct Switch {
+    /// While it is shut, nothing is said of what was computed.
+    pub answers: Arc<Gate>,
     fails: Arc<AtomicU8>,
     launches: Arc<AtomicUsize>,
     replays: Arc<AtomicUsize>,
@@ -52,6 +105,7 @@ impl Switch {
 #[derive(Debug)]
 pub struct Failing<M> {
     machine: M,
+    answers: Arc<Gate>,
     fails: Arc<AtomicU8>,
     launches: Arc<AtomicUsize>,
     replays: Arc<AtomicUsize>,
@@ -59,15 +113,18 @@ pub struct Failing<M> {
 
 impl<M> Failing<M> {
     pub fn new(machine: M) -> (Self, Switch) {
+        let answers = Arc::<Gate>::default();
         let fails = Arc::new(AtomicU8::new(Fails::Nothing as u8));
         let (launches, replays) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let switch = Switch {
+            answers: answers.clone(),
             fails: fails.clone(),
             launches: launches.clone(),
             replays: replays.clone(),
         };
         let failing = Self {
             machine,
+            answers,
             fails,
             launches,
             replays,
@@ -103,6 +160,7 @@ impl<M: GpuBackend> GpuBackend for Failing<M> {
 
     fn read(&mut self, from: &M::Memory, bytes: &mut [u8]) -> Result<(), Error> {
         self.there()?;
+        self.answers.pass();
         self.machine.read(from, bytes)?;
         // The word of faults is right.
         if self.is(Fails::FlipsBits) && bytes.len() > 4 {
@@ -112,6 +170,12 @@ impl<M: GpuBackend> GpuBackend for Failing<M> {
         let is_logits = bytes.len().is_multiple_of(size_of::<f32>() * VOCABULARY);
         if self.is(Fails::TurnsLogits) && is_logits {
             bytes.iter_mut().skip(3).step_by(4).for_each(|byte| *byte ^= 0x80);
+        }
+        if self.is(Fails::LosesLogits) && is_logits {
+            bytes.fill(0xff);
+        }
+        if self.is(Fails::FindsNothing) && bytes.len() == size_of::<u32>() {
+            bytes.copy_from_slice(&NOT_FINITE.to_le_bytes());
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Whole generations on a device that is given launches as graphs.
 
 use surety_cuda::{Error, Graphs};
-use surety_engine::{Device, Devices, Engine, EngineError};
+use surety_engine::{Device, Devices, Engine};
 use surety_types::model::Pooling;
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
         generating::{job, quiet, request},
         synthetic,
     },
-    decoder, encoder, short,
+    decoder, device_error, encoder, short,
 };
 
 fn with_graphs() -> (Devices, Switch) {
@@ -61,16 +61,7 @@ fn a_device_that_vanishes_among_graphs_ends_the_job() {
     let job = job(&request("Once upon a time", 16));
     let expected = decoder(&weights).run(&job, &mut quiet).unwrap();
     switch.set(Fails::Vanishes);
-    let found = there.run(&job, &mut quiet);
-    assert!(
-        matches!(
-            found,
-            Err(EngineError::Device {
-                error: Error::Lost(_),
-                ..
-            })
-        ),
-        "{found:?}"
-    );
+    let error = device_error(there.run(&job, &mut quiet));
+    assert!(matches!(error, Error::Lost(_)), "{error}");
     assert_eq!(there.run(&job, &mut quiet).unwrap(), expected, "on the processor");
 }

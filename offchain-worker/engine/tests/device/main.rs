@@ -26,7 +26,7 @@ use emulator::{Emulator, Order};
 use failing::{Failing, Fails, Switch};
 use surety_cuda::{Capped, Error};
 use surety_engine::{
-    Choice, Claimed, Device, Devices, Engine, EngineError, Job,
+    Choice, Claimed, Device, Devices, Engine, EngineError, Job, Outcome,
     exact::{ExactBert, ExactLlama},
 };
 use surety_models::weights::{BertWeights, LlamaWeights};
@@ -150,6 +150,14 @@ fn what_has_no_result_has_none_on_a_device() {
     );
 }
 
+/// The device's own error, by which a job has ended.
+fn device_error(ended: Result<Outcome, EngineError>) -> Error {
+    match ended {
+        Err(EngineError::Device { error, .. }) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// A device that fails when it is told to, and models on it.
 fn failing(weights: &LlamaWeights) -> (Devices, ExactBert, ExactLlama, Switch) {
     let (machine, fails) = Failing::new(Emulator::start(Order::Forwards));
@@ -200,17 +208,8 @@ fn a_device_that_vanishes_ends_a_job_and_the_processor_goes_on() {
     let generated = decoder(&weights).run(&generate, &mut quiet).unwrap();
     let (_, encoder, decoder, fails) = failing(&weights);
     fails.set(Fails::Vanishes);
-    let found = decoder.run(&generate, &mut quiet);
-    assert!(
-        matches!(
-            found,
-            Err(EngineError::Device {
-                error: Error::Lost(_),
-                ..
-            })
-        ),
-        "{found:?}"
-    );
+    let error = device_error(decoder.run(&generate, &mut quiet));
+    assert!(matches!(error, Error::Lost(_)), "{error}");
     assert_eq!(encoder.run(&embed, &mut quiet).unwrap(), embedded);
     assert_eq!(decoder.run(&generate, &mut quiet).unwrap(), generated);
 }
@@ -223,17 +222,8 @@ fn a_device_that_has_no_memory_for_a_launch_is_used_again() {
     let generated = decoder(&weights).run(&generate, &mut quiet).unwrap();
     let (devices, _, decoder, fails) = failing(&weights);
     fails.set(Fails::IsFull);
-    let found = decoder.run(&generate, &mut quiet);
-    assert!(
-        matches!(
-            found,
-            Err(EngineError::Device {
-                error: Error::OutOfMemory(0),
-                ..
-            })
-        ),
-        "{found:?}"
-    );
+    let error = device_error(decoder.run(&generate, &mut quiet));
+    assert_eq!(error, Error::OutOfMemory(0));
     assert!(devices.iter().all(|device| device.dropped().is_none()));
     fails.set(Fails::Nothing);
     fails.take_launches();

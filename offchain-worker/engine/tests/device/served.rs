@@ -130,12 +130,18 @@ fn three(weights: &LlamaWeights) -> [(Job, Outcome); 3] {
 
 /// Nothing that is not the processor's is passed on of a device that turns wrong while it answers: neither
 /// tokens that were chosen from wrong logits, nor those whose states are wrong and which are right by luck.
+/// One that says that there is no result is believed as little.
 /// All that it was at ends, and the processor has what comes next.
 #[test]
 fn a_device_that_turns_wrong_while_it_answers_passes_nothing_wrong_on() {
     let weights = short(synthetic::llama(4, true));
     let jobs = three(&weights);
-    for how in [Fails::TurnsLogits, Fails::FlipsBits] {
+    for how in [
+        Fails::TurnsLogits,
+        Fails::FlipsBits,
+        Fails::LosesLogits,
+        Fails::FindsNothing,
+    ] {
         // Of some of these the wrong ones are few: all are looked at.
         let (mut batcher, devices, fails) = served(&weights, usize::MAX);
         assert!(batcher.handle().is_on_device());
@@ -197,4 +203,71 @@ fn a_device_that_vanishes_while_it_answers_ends_that_and_the_processor_has_what_
     let streams = jobs.iter().map(submit).collect();
     let expected: Vec<_> = jobs.iter().map(|(_, expected)| Some(expected.clone())).collect();
     assert_eq!(finish(&mut batcher, streams), expected);
+}
+
+/// What the processor has no result for ends that generation alone, and the device is as good as before.
+#[test]
+fn a_device_that_has_no_result_where_the_processor_has_none_is_used_again() {
+    let mut weights = short(synthetic::llama(4, false));
+    let bad = job(&request("q", 8));
+    let word = u32::from_le_bytes(*bad.input.last_chunk().unwrap()) as usize;
+    let groups = weights.tokens.scales.len() / weights.tokens.rows;
+    weights.tokens.scales[word * groups..][..groups].fill(f32::MAX);
+    let here = decoder(&weights);
+    // One that never says it.
+    let candidates = ["once", "upon", "a time"].map(|prompt| job(&request(prompt, 8)));
+    let ran = candidates.map(|job| (here.run(&job, &mut quiet), job));
+    let (expected, good) = ran.into_iter().find(|(ran, _)| ran.is_ok()).unwrap();
+    let expected = expected.unwrap();
+    let none = here.run(&bad, &mut quiet);
+    assert!(matches!(none, Err(EngineError::NotFinite { .. })), "{none:?}");
+    let (mut batcher, devices, fails) = served(&weights, 1);
+    let submit = |job| batcher.handle().submit(ClientKey::default(), job).unwrap();
+    let streams = [&bad, &good].map(submit).into();
+    let ended = end(&mut batcher, streams, &mut [vec![], vec![]]);
+    let is_told = matches!(&ended[0], Err(EngineError::NotFinite { .. }));
+    assert!(is_told, "{:?}", ended[0]);
+    assert_eq!(ended[1].as_ref().unwrap(), &Some(expected));
+    assert!(devices.iter().all(|device| device.dropped().is_none()));
+    assert!(fails.take_launches() > 0, "on the device");
+}
+
+/// Those who wait longest are looked at first, so many at a time, and the others are told nothing before it
+/// is their turn.
+#[test]
+fn first_words_are_looked_at_a_few_at_a_time_in_their_order() {
+    let weights = short(synthetic::llama(4, true));
+    let jobs = three(&weights);
+    let (machine, _fails) = Failing::new(Emulator::start(Order::Forwards));
+    let devices: Devices = Device::on(machine, "a slow look").unwrap().into();
+    let there = Arc::new(decoder(&weights).on(&devices).unwrap());
+    let limits = Limits {
+        ahead_max: 4,
+        looked_at: 0,
+        new_looked_at: 1,
+        ..Limits::default()
+    };
+    let mut batcher = Batcher::new(there, limits);
+    let handle = batcher.handle();
+    let submit = |(job, _): &(Job, Outcome)| handle.submit(ClientKey::default(), job).unwrap();
+    let mut streams: Vec<_> = jobs.iter().map(submit).collect();
+    let (mut tokens, mut order) = (vec![Vec::new(); 3], Vec::new());
+    while order.len() < 3 && batcher.step() {
+        let mut at_once = 0;
+        for (number, stream) in streams.iter_mut().enumerate() {
+            let heard = heard(stream);
+            if tokens[number].is_empty() && !heard.is_empty() {
+                order.push(number);
+                at_once += 1;
+            }
+            tokens[number].extend(heard);
+        }
+        assert!(at_once <= 1, "{at_once} in one look");
+    }
+    assert_eq!(order, [0, 1, 2]);
+    let ended = end(&mut batcher, streams, &mut tokens);
+    for ((ended, tokens), (_, expected)) in ended.into_iter().zip(tokens).zip(jobs) {
+        assert_eq!(tokens, generation(&expected).tokens);
+        assert_eq!(ended.unwrap(), Some(expected));
+    }
 }

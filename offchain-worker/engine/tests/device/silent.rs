@@ -2,17 +2,16 @@
 
 use std::{
     ops::ControlFlow,
-    sync::{
-        Condvar, Mutex,
-        mpsc::{Receiver, Sender, channel},
-    },
+    sync::mpsc::{Receiver, Sender, channel},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use emulator::Piece;
-use surety_cuda::{Argument, GpuBackend, NoLanding, Product, Shape};
-use surety_engine::{Dropped, EnginePool, Event, Patience, PoolConfig, Priority, Sink};
+use failing::Gate;
+use surety_engine::{
+    Dropped, EnginePool, Event, Patience, PoolConfig, Priority, Sink,
+    serving::{ClientKey, Limits, Refusal, Server},
+};
 use tokio::time::timeout;
 
 use super::*;
@@ -20,84 +19,15 @@ use super::*;
 /// More than anything here takes.
 const LONG: Duration = Duration::from_secs(120);
 
-/// Where a machine waits for as long as it is told to.
-#[derive(Debug, Default)]
-struct Gate {
-    /// Whether it is shut, and who waits before it.
-    state: Mutex<(bool, usize)>,
-    changed: Condvar,
-}
-
-impl Gate {
-    fn shut(&self, is_shut: bool) {
-        self.state.lock().unwrap().0 = is_shut;
-        self.changed.notify_all();
-    }
-
-    fn pass(&self) {
-        let mut state = self.state.lock().unwrap();
-        state.1 += 1;
-        self.changed.notify_all();
-        while state.0 {
-            state = self.changed.wait(state).unwrap();
-        }
-        state.1 -= 1;
-    }
-
-    /// Until somebody waits before it.
-    fn until_blocked(&self) {
-        let state = self.state.lock().unwrap();
-        let blocked = self
-            .changed
-            .wait_timeout_while(state, LONG, |(_, waiting)| *waiting == 0);
-        assert!(!blocked.unwrap().1.timed_out(), "nobody came to the gate");
-    }
-
-    fn waiting(&self) -> usize {
-        self.state.lock().unwrap().1
-    }
-}
-
-/// A machine that does not say what it has computed before it is told to.
-#[derive(Debug)]
-struct Blocking(Emulator, Arc<Gate>);
-
-impl GpuBackend for Blocking {
-    type Memory = Piece;
-    type Landing = NoLanding;
-
-    fn allocate(&mut self, bytes: usize) -> Result<Piece, Error> {
-        self.0.allocate(bytes)
-    }
-
-    fn write(&mut self, into: &mut Piece, bytes: &[u8]) -> Result<(), Error> {
-        self.0.write(into, bytes)
-    }
-
-    fn read(&mut self, from: &Piece, bytes: &mut [u8]) -> Result<(), Error> {
-        self.1.pass();
-        self.0.read(from, bytes)
-    }
-
-    fn launch(&mut self, kernel: &str, shape: Shape, arguments: &[Argument<'_, Piece>]) -> Result<(), Error> {
-        self.0.launch(kernel, shape, arguments)
-    }
-
-    fn product(&mut self, product: &Product<'_, Piece>) -> Result<bool, Error> {
-        self.0.product(product)
-    }
-}
-
 /// A device that blocks when it is told to, a model on it, and a pool with one driver for it.
 fn blocking(weights: &LlamaWeights, lost: Duration) -> (Device, Arc<Gate>, Arc<dyn Engine>, EnginePool) {
-    let gate = Arc::<Gate>::default();
-    let machine = Blocking(Emulator::start(Order::Forwards), gate.clone());
+    let (machine, switch) = Failing::new(Emulator::start(Order::Forwards));
     let silent = Duration::from_millis(200);
     let device = Device::patient(machine, "one that blocks", Patience { silent, lost }).unwrap();
     let devices: Devices = device.clone().into();
     let engine: Arc<dyn Engine> = Arc::new(decoder(weights).on(&devices).unwrap());
     let pool = EnginePool::on(PoolConfig { threads: 2, queue: 8 }, devices).unwrap();
-    (device, gate, engine, pool)
+    (device, switch.answers, engine, pool)
 }
 
 #[tokio::test]
@@ -151,17 +81,8 @@ async fn a_device_that_stays_silent_is_used_no_more_whether_its_driver_returns_o
         device.dropped()
     );
     gate.shut(false);
-    let found = stuck.await;
-    assert!(
-        matches!(
-            found,
-            Err(EngineError::Device {
-                error: Error::Lost(_),
-                ..
-            })
-        ),
-        "{found:?}"
-    );
+    let error = device_error(stuck.await);
+    assert!(matches!(error, Error::Lost(_)), "{error}");
 }
 
 /// Whoever came before it was known waits for a turn, and not without an end.
@@ -188,16 +109,9 @@ fn who_waits_behind_a_pass_that_does_not_end_is_told() {
         gate.until_blocked();
         drop(go);
         let told = behind.join().unwrap();
-        let is_told = matches!(
-            told,
-            Err(EngineError::Device {
-                error: Error::NoAnswer,
-                ..
-            })
-        );
         let is_blocked = gate.waiting() == 1;
         gate.shut(false);
-        assert!(is_told, "{told:?}");
+        assert_eq!(device_error(told), Error::NoAnswer);
         assert!(is_blocked, "the device has not answered meanwhile");
         assert_eq!(stuck.join().unwrap().unwrap(), expected);
     });
@@ -221,4 +135,69 @@ impl Sink for Once {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Looks again and again until it is so.
+fn until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < LONG, "it does not come");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// While somebody else's pass does not end, what begins is not begun there, and once that ends it is.
+#[tokio::test]
+async fn answers_that_begin_while_a_device_does_not_answer_are_the_processors() {
+    let weights = short(synthetic::llama(4, true));
+    let (device, gate, there, pool) = blocking(&weights, LONG);
+    let on_device = there.clone().decoder_on_devices().unwrap();
+    let server = Server::start(on_device, Limits::default(), 2).unwrap();
+    let handle = server.handle();
+    let job = job(&request("once", 8));
+    let expected = decoder(&weights).run(&job, &mut quiet).unwrap();
+    assert!(handle.is_on_device());
+    gate.shut(true);
+    let stuck = pool.submit(there, job.clone()).unwrap();
+    gate.until_blocked();
+    until(|| device.is_silent());
+    assert!(!handle.is_on_device());
+    let stream = handle.submit(ClientKey::default(), &job).unwrap();
+    let ended = timeout(LONG, stream.finish())
+        .await
+        .expect("it does not wait for the device");
+    assert_eq!(ended.unwrap().outcome, Some(expected.clone()));
+    assert_eq!(gate.waiting(), 1, "the device has not answered meanwhile");
+    assert!(!handle.is_stuck());
+    gate.shut(false);
+    assert_eq!(stuck.await.unwrap(), expected);
+    assert!(handle.is_on_device());
+}
+
+/// Its own pass does not end: also once that device is used no more, until the driver returns.
+#[test]
+fn a_batcher_that_waits_for_a_device_says_so_and_keeps_nobody_who_shuts_it_down() {
+    let weights = short(synthetic::llama(4, true));
+    let (device, gate, there, _pool) = blocking(&weights, Duration::from_millis(400));
+    let on_device = there.decoder_on_devices().unwrap();
+    let server = Server::start(on_device, Limits::default(), 2).unwrap();
+    let handle = server.handle();
+    let job = job(&request("once", 8));
+    gate.shut(true);
+    let _stream = handle.submit(ClientKey::default(), &job).unwrap();
+    gate.until_blocked();
+    until(|| handle.is_stuck());
+    until(|| device.dropped().is_some());
+    assert!(handle.is_stuck());
+    let (ended, wait) = channel();
+    thread::spawn(move || {
+        drop(server);
+        ended.send(()).ok();
+    });
+    assert_eq!(wait.recv_timeout(LONG), Ok(()), "it waits for the device");
+    assert_eq!(gate.waiting(), 1, "the device has not answered meanwhile");
+    let refused = handle.submit(ClientKey::default(), &job).err();
+    assert!(matches!(refused, Some(Refusal::Closed)), "{refused:?}");
+    gate.shut(false);
+    until(|| !handle.is_stuck());
 }

@@ -96,6 +96,7 @@ fn limits() -> impl Strategy<Value = Limits> {
             waiting_max: 6,
             client_waiting_max: 3,
             looked_at: 1,
+            new_looked_at: 4,
         },
     )
 }

@@ -42,6 +42,7 @@ const LIMITS: Limits = Limits {
     waiting_max: 200,
     client_waiting_max: 100,
     looked_at: 1,
+    new_looked_at: 4,
 };
 
 /// A decoder that some frequent tokens stop.

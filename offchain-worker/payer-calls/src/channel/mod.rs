@@ -48,7 +48,7 @@ pub(crate) const CALLS_MAX: usize = 32;
 const DUE_MAX: usize = 256;
 
 /// Statements of a channel that are kept: 600 bytes each.
-pub(crate) const HELD_MAX: usize = 4_096;
+pub(crate) const HELD_MAX: usize = 16_384;
 
 /// With so many it takes nothing more: another channel is opened. Those that are asked have room.
 const HELD_FULL: usize = HELD_MAX - CALLS_MAX;

@@ -1,7 +1,11 @@
 //! What stays known of what was signed.
 
+use std::time::Duration;
+
+use surety_channel_calls::Table;
 use surety_gateway::{Finish, Receipt, SignedFor, Upstream, Verdict};
 use surety_payer_calls::{Providers, signed_for};
+use tokio::{task::yield_now, time::timeout};
 
 use crate::{
     provider::Fault,
@@ -9,7 +13,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_signed_for_a_call_is_found_by_its_number_while_it_is_answered_and_after_it() {
+async fn what_was_signed_for_a_call_is_found_by_its_id_while_it_is_answered_and_after_it() {
     let world = World::new();
     let provider = world.provider("one", PRICE, Fault::None);
     let store = world.store();
@@ -57,6 +61,19 @@ fn end_all(world: &World) {
     world.chain.finalize();
 }
 
+/// What a receipt that no batch has becomes first.
+async fn after_the_end(payer: &Providers, receipt: &Receipt) -> Verdict {
+    let changed = async {
+        loop {
+            match payer.verdict(receipt).await {
+                Verdict::Unbatched => yield_now().await,
+                verdict => return verdict,
+            }
+        }
+    };
+    timeout(Duration::from_secs(30), changed).await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_has_shown_when_its_channel_ends_is_never_final() {
     let world = World::new();
@@ -72,7 +89,7 @@ async fn what_nobody_has_shown_when_its_channel_ends_is_never_final() {
     assert_eq!(never.channel, shown.channel);
     end_all(&world);
     for _ in 0..2 {
-        becomes(&payer, &never, Verdict::Unproven).await;
+        assert_eq!(after_the_end(&payer, &never).await, Verdict::Unproven);
         assert_eq!(payer.verdict(&shown).await, Verdict::Final);
         payer = restarted(&world, payer).await;
     }
@@ -87,6 +104,9 @@ async fn what_nobody_has_shown_of_a_channel_that_ends_while_nobody_looks_is_neve
     drop(payer);
     end_all(&world);
     let store = world.until(|| world.try_store()).await;
-    let payer = Providers::start(world.config(store, SPENDING)).await.unwrap();
+    let config = world.config(store.clone(), SPENDING);
+    let payer = Providers::start(config).await.unwrap();
     assert_eq!(payer.verdict(&never).await, Verdict::Unproven);
+    let rows = |table| store.read(table, &[]).unwrap().len();
+    assert_eq!([Table::Held, Table::Asked, Table::Unproven].map(rows), [0, 0, 1]);
 }

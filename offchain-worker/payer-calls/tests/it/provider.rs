@@ -1,11 +1,12 @@
 //! A provider: the real payee, whose engine says what follows from what it is asked, and which dies or lies
 //! as it is told to.
 
+mod fault;
+
 use std::{
     collections::BTreeMap,
     convert::Infallible,
     sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
 };
 
 use codec::Encode;
@@ -15,12 +16,12 @@ use surety_chain_client::{
     is_message_signed,
 };
 use surety_channel_calls::{
-    FromPayee, Payee, PayeeConfig, PayeeEffect, ReceiptSalts, Refusal, Row, Step, Store, ToPayee,
+    FromPayee, Payee, PayeeConfig, PayeeEffect, ReceiptSalts, Row, Step, Store, ToPayee,
     message::{self, FromHolder, Message},
     payee::{BatchLimits, ChannelSeen, Offer, PayeeLimits},
 };
 use surety_channels::{
-    BatchRoot, ChannelId, ChunkStatement, End, Ending, Nonce, Request, SignedChunkStatement, VoucherRefusal,
+    BatchRoot, ChannelId, ChunkStatement, End, Ending, Nonce, Request, SignedChunkStatement,
 };
 use surety_network::{CallStream, DataPlane};
 use surety_types::{input::WORD_BYTES, model::Operation};
@@ -34,47 +35,7 @@ use crate::{
 };
 
 pub use crate::engine::{tokens, vector};
-
-/// What it is to do wrong.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Fault {
-    #[default]
-    None,
-    /// It is gone after so many chunks in all.
-    Dies(usize),
-    /// Its so-manieth chunk is another than it signs.
-    OtherBytes(usize),
-    /// Instead of that chunk it says something else about the one before.
-    Twice(usize),
-    /// After a receipt it signs another one.
-    EndsTwice,
-    /// It has no place.
-    Busy,
-    /// Whatever it is asked for, it wants a planck more for each unit.
-    Haggles,
-    /// It computes nothing until it is told to.
-    Waits,
-    /// It takes nothing, and says each time that it has served a planck more than is known.
-    Ratchets,
-    /// It takes nothing so many times, and says each time that it has served two units more than is known.
-    Misses(usize),
-    /// It takes nothing, and says each time that the number after the one that it is asked for is its next.
-    Renumbers,
-    /// It takes what it is asked, and then does nothing but refuse vouchers, after so long each time.
-    Refuses(Duration),
-    /// It says a token at a time, after so long each time, also when it is cancelled.
-    Trickles(Duration),
-    /// It shows something else than what is in its batches.
-    ShowsOther,
-    /// It does not show where in a longer receipt that ends which was heard.
-    ShowsNoBeginning,
-    /// It shows others something, so many times more.
-    BusyShowing(usize),
-    /// It says something else than it keeps and batches: of answers of one chunk.
-    SaysOther,
-    /// Its engine makes something else, from the second token or number on.
-    Errs,
-}
+pub use fault::Fault;
 
 /// What its engine makes.
 struct Engine {
@@ -317,25 +278,10 @@ impl State {
         let (key, request) = ((voucher.channel, voucher.nonce), ask.request.clone());
         let (input, of) = (ask.input.to_vec(), voucher.clone());
         self.sums.entry(voucher.channel).or_default().push(voucher.sum);
-        let refusal = match self.fault {
-            Fault::Dies(upto) if self.chunks >= upto => return false,
-            Fault::Busy => Some(Refusal::Busy),
-            Fault::Haggles => Some(Refusal::Price {
-                unit_price: request.unit_price + 1,
-            }),
-            Fault::Ratchets => Some(Refusal::Unpaid { sum: voucher.sum + 1 }),
-            Fault::Misses(times @ 1..) => {
-                self.fault = Fault::Misses(times - 1);
-                let sum = voucher.sum + 2 * request.unit_price;
-                Some(Refusal::Unpaid { sum })
-            }
-            Fault::Renumbers => {
-                let next = voucher.nonce + 1;
-                Some(Refusal::Voucher(VoucherRefusal::OtherNonce { next }))
-            }
-            _ => None,
-        };
-        let taken = match refusal {
+        if matches!(self.fault, Fault::Dies(upto) if self.chunks >= upto) {
+            return false;
+        }
+        let taken = match self.fault.refusal(voucher, &request) {
             Some(why) => Err(why),
             None => self.payee.try_ask(ask, seen, 0),
         };

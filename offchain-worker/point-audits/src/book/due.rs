@@ -143,7 +143,7 @@ impl Book {
         let (provider, batch) = key.clone();
         let limits = self.verifier.limits;
         let is_time = sight.time.saturating_add(limits.margin) <= view.window.until && !view.window.is_void;
-        if let (Some((_, tries)), Some(drawn)) = (entry.unserved, &entry.drawn)
+        if let (Some((unserved, tries)), Some(drawn)) = (entry.unserved, &entry.drawn)
             && is_time
             && sight.stake.is_some()
             && !entry.is_working
@@ -155,8 +155,9 @@ impl Book {
                 demands.any(|demand| demand.provider == provider && demand.wanted == wanted)
             };
             let open = entry.open().into_iter();
-            // What the machine has failed at was shown.
-            let open = open.filter(|(_, point)| !entry.failed.contains_key(point));
+            // What the machine has failed at was shown, if that is before what was not: what comes after may
+            // not have been asked for again.
+            let open = open.filter(|(place, point)| *place >= unserved || !entry.failed.contains_key(point));
             for (place, _) in open.filter(|(place, point)| !entry.demanded.contains(place) && !known(*point))
             {
                 let call = Call::DemandPoint {

@@ -280,6 +280,14 @@ fn what_a_machine_fails_at_is_tried_again_and_only_then_announced_as_not_compute
 }
 
 #[test]
+fn what_a_machine_has_failed_at_is_demanded_where_it_is_not_shown_any_more() {
+    let mut plan = alone((40, 40), Luck::Failed);
+    plan.work.extend([(0, Luck::Unserved); 100]);
+    let chain = live(&plan);
+    assert_eq!(chain.demanded.len(), 1, "{:?}", chain.demanded);
+}
+
+#[test]
 fn what_cannot_be_computed_is_tried_again_after_a_restart_unless_it_may_be_announced() {
     let mut chain = chain(&[(1, 40, 40)]);
     let mut begun = |book: &mut Book| {

@@ -74,6 +74,8 @@ pub struct Client {
     provider: Mutex<mpsc::Sender<Line>>,
     /// Whether it sends what it signs after a request was taken.
     pub pays: AtomicBool,
+    /// Answers that nobody listens to. What they have cost meanwhile it hears when it has to know.
+    pub held: Mutex<Vec<Call>>,
 }
 
 /// A request on its way.
@@ -109,6 +111,7 @@ impl Client {
             lines: Mutex::default(),
             provider: Mutex::new(provider),
             pays: AtomicBool::new(true),
+            held: Mutex::default(),
         })
     }
 
@@ -138,7 +141,18 @@ impl Client {
             if !call.is_worth_retry {
                 return call;
             }
+            self.catch_up().await;
         }
+    }
+
+    async fn catch_up(&self) {
+        let mut held = std::mem::take(&mut *self.held.lock().unwrap());
+        for call in &mut held {
+            while let Ok(frame) = call.from.try_recv() {
+                self.take(frame, call).await;
+            }
+        }
+        self.held.lock().unwrap().extend(held);
     }
 
     async fn ask_once(&self, wanted: Wanted) -> Call {
@@ -170,12 +184,16 @@ impl Client {
         let Some(frame) = call.from.recv().await else {
             return false;
         };
+        self.take(frame, call).await;
+        true
+    }
+
+    async fn take(&self, frame: Vec<u8>, call: &mut Call) {
         assert!(frame.len() <= FromPayee::bytes_max());
         let message = message::read::<FromPayee>(&frame).unwrap();
         call.chunks += usize::from(matches!(message, FromPayee::Chunk { .. }));
         let step = self.payer.lock().unwrap().hear(call.nonce, message);
         self.do_all(step, call).await;
-        true
     }
 
     pub async fn cancel(&self, call: &mut Call) {

@@ -1,14 +1,14 @@
 //! Batches that may cost far less than the standing lock covers: what was signed has to find places in them.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use surety_chain_client::{Chain, DemandView, FakeDemand, FixedU128};
 use surety_channel_calls::Refusal;
 use surety_channels::view::{Says, Wanted};
 
 use crate::{
-    client::{Call, Client},
-    world::{ITEM, TOKEN, World, signer},
+    client::Client,
+    world::{ITEM, Process, TOKEN, World, signer},
 };
 
 /// Most that a batch may cost with this rate of points, in plancks.
@@ -76,66 +76,94 @@ async fn no_more_is_answered_than_the_places_for_batches_that_are_left_have_room
     process.stop().await;
 }
 
-/// Answers that are not paid for any further, and stay open for that.
-async fn held(world: &World, client: &Client, seeds: [u64; 2]) -> Vec<Call> {
+/// Asks for an answer that is not paid for any further, and stays open for that: who lets go of its
+/// connection has it ended.
+async fn hold(world: &World, client: &Client, seed: u64) -> Option<Refusal> {
     client.pays.store(false, Ordering::Relaxed);
-    let mut open = Vec::new();
-    for seed in seeds {
-        let call = client.ask(world.text(seed, 5, 100, 8)).await;
-        assert_eq!(call.refused, None);
-        open.push(call);
+    let call = client.ask(world.text(seed, 5, 100, 8)).await;
+    let refused = call.refused;
+    if refused.is_none() {
+        client.held.lock().unwrap().push(call);
     }
-    open
+    refused
 }
 
-async fn end(client: &Client, mut call: Call) {
+/// Ends the one that has been open for longest.
+async fn end(client: &Client) {
+    let mut call = client.held.lock().unwrap().remove(0);
     client.cancel(&mut call).await;
     assert!(client.finish(call).await.receipt.is_some());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_has_many_places_over_several_channels_leaves_them_to_another_payer_that_waits() {
-    let mut world = World::new(&[]).await;
+/// A provider that answers so many at once.
+async fn with_places(places: u32) -> World {
+    let world = World::new(&[]).await;
     let offer = surety_chain_client::Call::Offer {
         model: world.writer(),
         operation: surety_types::model::Operation::Generate,
         unit_price: TOKEN,
-        places: 4,
+        places,
         region: None,
     };
     world.submit(&world.stash, offer).await;
-    let process = world.start().await;
-    let (one, two) = (world.client(&process).await, world.client(&process).await);
+    world
+}
+
+/// Somebody else who pays.
+async fn other_payer(world: &mut World, process: &Process) -> Arc<Client> {
     (world.payer, world.key) = (signer("//Other"), signer("//OtherKey"));
     world.chain.change(|state| {
         let money = state.funds[signer("//Payer").account()];
         state.funds.insert(signer("//Other").account().clone(), money);
     });
-    let other = world.client(&process).await;
-    // Who lets go of its connection has its answer ended: all are kept.
-    let mut taken = Vec::new();
-    let mut ask = async |client: &Client, seed: u64| {
-        let call = client.ask(world.text(seed, 5, 100, 8)).await;
-        let refused = call.refused;
-        taken.push(call);
-        refused
-    };
-    let mut open = held(&world, &one, [1, 2]).await;
-    let more = held(&world, &two, [3, 4]).await;
+    world.client(process).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_many_places_over_several_channels_leaves_them_to_another_payer_that_waits() {
+    let mut world = with_places(4).await;
+    let process = world.start().await;
+    let (one, two) = (world.client(&process).await, world.client(&process).await);
+    let other = other_payer(&mut world, &process).await;
+    let ask = async |client: &Client, seed: u64| hold(&world, client, seed).await;
+    for (client, seed) in [(&one, 1), (&one, 2), (&two, 3), (&two, 4)] {
+        assert_eq!(ask(client, seed).await, None);
+    }
     // As long as nobody waits it takes all that there is.
-    end(&one, open.remove(0)).await;
+    end(&one).await;
     assert_eq!(ask(&one, 5).await, None);
     assert_eq!(ask(&other, 6).await, Some(Refusal::Busy));
-    end(&one, open.remove(0)).await;
+    end(&one).await;
     assert_eq!(ask(&two, 7).await, Some(Refusal::Busy));
     assert_eq!(ask(&other, 8).await, None);
     // Each has as much in the end.
-    for call in more {
-        end(&two, call).await;
+    for _ in 0..2 {
+        end(&two).await;
     }
     assert_eq!(ask(&one, 9).await, None);
     assert_eq!(ask(&one, 10).await, Some(Refusal::Busy));
     assert_eq!(ask(&other, 11).await, None);
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_places_are_left_free_than_payers_wait_for() {
+    let mut world = with_places(8).await;
+    let process = world.start().await;
+    let one = world.client(&process).await;
+    let other = other_payer(&mut world, &process).await;
+    let ask = async |client: &Client, seed: u64| hold(&world, client, seed).await;
+    for seed in 1..=8 {
+        assert_eq!(ask(&one, seed).await, None);
+    }
+    assert_eq!(ask(&other, 9).await, Some(Refusal::Busy));
+    for _ in 0..2 {
+        end(&one).await;
+    }
+    // Of the two that are free the other one waits for one.
+    assert_eq!(ask(&one, 10).await, None);
+    assert_eq!(ask(&one, 11).await, Some(Refusal::Busy));
+    assert_eq!(ask(&other, 12).await, None);
     process.stop().await;
 }
 

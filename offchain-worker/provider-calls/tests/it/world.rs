@@ -13,7 +13,7 @@ use surety_chain_client::{
 use surety_channel_calls::payer::Wanted;
 use surety_channels::{ChannelId, End, Ending, Request, SignedChunkStatement, view};
 use surety_engine::{
-    Engine, Job, Outcome,
+    Devices, Engine, Job, Outcome,
     exact::{ExactBert, ExactLlama},
 };
 use surety_journal::CallStore;
@@ -65,7 +65,9 @@ pub struct World {
     pub channel: ChannelId,
     pub decoder: Arc<ExactLlama>,
     /// The same model, where the provider has it on something else.
-    pub elsewhere: Option<Arc<ExactLlama>>,
+    pub elsewhere: Option<Arc<dyn Engine>>,
+    /// What it runs on.
+    pub devices: Devices,
     pub encoder: Arc<ExactBert>,
     pub config: CallsConfig,
     pub takes_new: bool,
@@ -171,6 +173,7 @@ impl World {
             channel: 0,
             decoder: Arc::new(engine_stopped_by(synthetic::llama(30, true), &stop)),
             elsewhere: None,
+            devices: Devices::default(),
             encoder: Arc::new(ExactBert::new(manifest, encoder).unwrap()),
             config: CallsConfig {
                 batch_blocks: 2,
@@ -228,8 +231,11 @@ impl World {
 
     /// Starts the provider.
     pub async fn start(&self) -> Process {
-        let decoder = self.elsewhere.as_ref().unwrap_or(&self.decoder);
-        let engines: [Arc<dyn Engine>; 2] = [decoder.clone(), self.encoder.clone()];
+        let decoder: Arc<dyn Engine> = match &self.elsewhere {
+            Some(elsewhere) => elsewhere.clone(),
+            None => self.decoder.clone(),
+        };
+        let engines = [decoder, self.encoder.clone()];
         let figures = Registry::new();
         let aside = self.aside.clone();
         let parts = Parts {
@@ -238,7 +244,7 @@ impl World {
             signer: self.agent.clone(),
             stash: self.stash.account().clone(),
             store: Arc::new(self.store().await),
-            models: Models::start(engines, &self.config).unwrap(),
+            models: Models::start(engines, self.devices.clone(), &self.config).unwrap(),
             config: self.config.clone(),
             metrics: Metrics::new(&figures).unwrap(),
             takes_new: self.takes_new,

@@ -269,10 +269,50 @@ fn no_more_are_disabled_than_finality_can_do_without() {
 fn what_was_punished_is_forgotten_when_nothing_can_be_reported_any_more() {
     TestExt::new(10).execute_with(|| {
         assert_ok!(report(2, 5));
+        Slashes::mutate(|slashes| slashes[0].carried_out = true);
         pass_sessions(2 * SessionsKept::get());
         assert!(Punished::<Test>::contains_key(2));
         pass_sessions(1);
         assert!(!Punished::<Test>::contains_key(2));
+    });
+}
+
+#[test]
+fn a_veto_gives_back_what_was_withheld_however_long_the_slash_has_waited_for_it() {
+    TestExt::new(10).execute_with(|| {
+        pass_sessions(2);
+        let served = service(2);
+        assert_ok!(report(2, 5));
+        assert_ok!(report(3, 5));
+        // As where finality stands still.
+        pass_sessions(2 * SessionsKept::get() + 1);
+        Slashes::mutate(|slashes| slashes[1].carried_out = true);
+        // Its own stake has left, and its place is wanted.
+        set_stake(2, 0, 10);
+        CandidatesMost::set(10);
+        pass_sessions(1);
+        assert!(Candidates::<Test>::contains_key(2) && Punished::<Test>::contains_key(2));
+        assert!(!Punished::<Test>::contains_key(3));
+        Validators::spared(&2, 2);
+        assert_eq!(service(2), served);
+        Slashes::mutate(|slashes| slashes[0].carried_out = true);
+        pass_sessions(1);
+        assert!(!Punished::<Test>::contains_key(2));
+    });
+}
+
+#[test]
+fn who_has_no_stake_of_its_own_left_makes_room_once_its_slash_is_carried_out() {
+    TestExt::new(10).execute_with(|| {
+        assert_ok!(report(2, 5));
+        set_stake(2, 0, 10);
+        CandidatesMost::set(10);
+        // It is out of the set by then.
+        pass_sessions(3);
+        assert!(Candidates::<Test>::contains_key(2));
+        Slashes::mutate(|slashes| slashes[0].carried_out = true);
+        pass_sessions(1);
+        assert!(!Candidates::<Test>::contains_key(2));
     });
 }
 
@@ -283,6 +323,7 @@ fn all_who_were_punished_are_forgotten_though_there_may_be_fewer_candidates_by_t
         for offender in 2..=6 {
             assert_ok!(report(offender, 5));
         }
+        Slashes::mutate(|slashes| slashes.iter_mut().for_each(|slash| slash.carried_out = true));
     });
     // As a block ends: a limit would count what is in the database alone.
     assert_ok!(ext.commit_all());

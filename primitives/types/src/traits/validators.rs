@@ -77,13 +77,26 @@ impl<Balance> Service<Balance> {
     }
 }
 
+impl<Balance: Default + PartialEq> Service<Balance> {
+    /// Takes what is owed, if anything is: its blocks stay noted as paid, and count for the fees of the day.
+    pub fn take_owed(&mut self) -> Option<Self> {
+        if self.owed == Balance::default() {
+            return None;
+        }
+        let paid = Self {
+            paid: (self.all_made(), self.all_expected_millionths()),
+            ..Self::default()
+        };
+        Some(core::mem::replace(self, paid))
+    }
+}
+
 /// What validators did. Provided by validators.
 pub trait ValidatorService<AccountId, Balance> {
     /// Takes what each of them did since it was last taken, in the order of storage.
     fn take_services() -> Vec<(AccountId, Service<Balance>)>;
 
-    /// Takes what `operator` is owed for since then: its blocks stay noted as paid, and count for the fees of
-    /// the day.
+    /// Takes what `operator` is owed for since then ([`Service::take_owed`]).
     fn take_owed(operator: &AccountId) -> Option<Service<Balance>>;
 
     /// Notes a service for benchmarks.

@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use super::{Backend, Devices, Fault, Standing};
@@ -15,6 +16,13 @@ use crate::error::EngineError;
 struct OnDevice<T: ?Sized> {
     model: Arc<T>,
     standing: Standing,
+}
+
+impl<T: ?Sized> OnDevice<T> {
+    /// Whether something new is given to it: it is still used, and answers.
+    fn takes_new(&self) -> bool {
+        self.standing.dropped().is_none() && self.standing.answers()
+    }
 }
 
 /// A model's copies on devices: none where everything runs on the processor.
@@ -71,14 +79,14 @@ impl<T: ?Sized> Copies<T> {
         }
     }
 
-    /// Those that are still used.
-    fn used(&self) -> impl Iterator<Item = &OnDevice<T>> {
-        self.all.iter().filter(|copy| copy.standing.dropped().is_none())
+    /// How many something new is given to.
+    pub(in crate::exact) fn count(&self) -> usize {
+        self.all.iter().filter(|copy| copy.takes_new()).count()
     }
 
-    /// How many are still used.
-    pub(in crate::exact) fn count(&self) -> usize {
-        self.used().count()
+    /// Whether one of them answers nobody, and who is at something for so long may wait for it.
+    pub(in crate::exact) fn may_keep(&self, time: Duration) -> bool {
+        self.all.iter().any(|copy| copy.standing.may_keep(time))
     }
 
     /// Whether there are none at all.
@@ -92,16 +100,17 @@ impl<T: ?Sized> Copies<T> {
         let start = self.next.fetch_add(1, Ordering::Relaxed);
         let from = start.checked_rem(self.all.len()).unwrap_or(0);
         let turns = self.all.iter().skip(from).chain(self.all.iter().take(from));
-        let used = turns.filter(|copy| copy.standing.dropped().is_none() && copy.standing.answers());
-        match used.min_by_key(|copy| copy.standing.running()) {
+        let takes_new = turns.filter(|copy| copy.takes_new());
+        match takes_new.min_by_key(|copy| copy.standing.running()) {
             Some(copy) => Runs::Device(Taken::new(copy)),
             None => Runs::Processor(processor),
         }
     }
 
-    /// The first that is still used, however much it has to do, or the processor's own model.
+    /// The first that is still used and answers, however much it has to do, or the processor's own model.
     pub(in crate::exact) fn first<'a>(&'a self, processor: &'a T) -> &'a T {
-        self.used().next().map_or(processor, |copy| &copy.model)
+        let mut takes_new = self.all.iter().filter(|copy| copy.takes_new());
+        takes_new.next().map_or(processor, |copy| &copy.model)
     }
 
     /// The one on this device.

@@ -1,8 +1,11 @@
 //! The devices of a program, and whether each is still used.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use surety_cuda::Capped;
@@ -62,8 +65,13 @@ impl Standing {
     }
 
     /// Whether it answers: nobody waits for longer than work takes. Nothing new is given to it otherwise.
-    pub(super) fn answers(&self) -> bool {
+    pub(in crate::exact) fn answers(&self) -> bool {
         self.0.calls.silence() < self.0.calls.patience.silent
+    }
+
+    /// Whether it answers nobody, and who is at something for so long may wait for it, used or not.
+    pub(super) fn may_keep(&self, time: Duration) -> bool {
+        !self.answers() && time >= self.0.calls.patience.silent
     }
 
     /// Why it is used no more. Who does not answer for too long is not, whether its driver ever returns or
