@@ -186,8 +186,12 @@ impl Task {
         match heard.said {
             Ok(message) => self.payer.hear(nonce, message),
             Err(why) => {
-                tracing::info!(channel = self.payer.channel(), nonce, why, "a call is lost");
-                self.payer.lost(nonce)
+                let step = self.payer.lost(nonce);
+                // Whoever hangs up after the last words loses nothing.
+                if !step.is_empty() {
+                    tracing::info!(channel = self.payer.channel(), nonce, why, "a call is lost");
+                }
+                step
             }
         }
     }
