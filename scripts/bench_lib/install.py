@@ -108,7 +108,7 @@ class Peers:
         self._once("venv", json.dumps(PACKAGES, sort_keys=True), self._install_python)
 
     def install_node(self):
-        """The same of llama.cpp with its prebuilt library."""
+        """Node.js and node-llama-cpp, which `bench exact` asks; left out where that fails."""
         try:
             if not _node_works(self.program("node")):
                 self.console.step("installing Node.js into the bench's virtual environment")

@@ -89,7 +89,7 @@ pub enum FromPayee {
 pub enum Refusal {
     /// No finalised block has the channel yet, or it has ended.
     NoChannel,
-    /// The payer closes it.
+    /// The payer closes it, or nothing more over it would be paid.
     Closing,
     /// The payee does not know what it has signed over this channel.
     Forgotten,
@@ -133,7 +133,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoChannel => write!(f, "no finalised block has the channel: wait, or open one"),
-            Self::Closing => write!(f, "the channel is being closed: open another one"),
+            Self::Closing => write!(f, "nothing more is answered over this channel: open another one"),
             Self::Forgotten => write!(
                 f,
                 "the provider has lost its records of this channel: close it, and open another one"

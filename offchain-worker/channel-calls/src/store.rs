@@ -125,8 +125,11 @@ impl Row {
         Ok((u64::from_be_bytes(*channel), u32::from_be_bytes(*nonce)))
     }
 
-    /// The channel of its key.
-    pub(crate) fn channel(&self) -> Result<ChannelId, LoadError> {
+    /// The channel of its key, of a table whose rows are channels' or requests'.
+    ///
+    /// # Errors
+    /// [`LoadError::Unreadable`].
+    pub fn channel(&self) -> Result<ChannelId, LoadError> {
         let channel = self.key.first_chunk::<8>().ok_or_else(|| self.bad_key())?;
         Ok(u64::from_be_bytes(*channel))
     }

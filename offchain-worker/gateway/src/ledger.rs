@@ -119,7 +119,8 @@ impl Ledger {
     }
 
     /// Closes all calls that are open, before any is opened: what was signed for each of them, by
-    /// [`Call::journal_id`]. Nothing was for one that is not among them. Without that, and of a call of an
+    /// [`Call::journal_id`]. Nothing was for one that is not among them, but in a
+    /// restored copy for those that the journal has forgotten since. Without that, and of a call of an
     /// earlier version, all that was reserved counts as spent. Returns how many there were.
     ///
     /// # Errors

@@ -304,11 +304,14 @@ impl Keeper {
             held_max: HELD_MAX,
         };
         let (terms, signers, now) = (seen.terms.clone(), seen.signers.clone(), seen.now);
-        let mut rows = rows.to_vec();
+        let mut read = Vec::new();
         if rows.is_empty() {
             // One that is new, or whose task has stopped.
-            rows = journal::read(&config.store, CallStore::load).await?;
+            read = journal::read(&config.store, CallStore::load).await?;
         }
+        let channel = terms.channel;
+        let is_own = |row: &&Row| row.channel().map_or(true, |of| of == channel);
+        let rows: Vec<_> = rows.iter().chain(&read).filter(is_own).cloned().collect();
         let (payer, begun) = Payer::open(payer, terms, signers, now, rows)?;
         let evidence = match payer.is_distrusted() {
             true => evidence::unreported(config, &seen.terms).await?,

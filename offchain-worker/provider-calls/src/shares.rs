@@ -105,8 +105,10 @@ impl Desk {
     /// Whether there is a place for a request, and it is not left for others that wait and have fewer.
     pub(crate) fn has_place_for(&self, channel: ChannelId, request: &Request) -> bool {
         let places = self.shared(channel, request);
-        // What others leave is nobody's while there is much of it, or more than they wait for.
-        let is_left = places.free.saturating_mul(4) <= places.all && places.free <= places.awaited.len();
+        // What others leave is nobody's while there is much of it, or more than they wait for. Of few places
+        // the last one is left.
+        let much = (places.all / 4).max(1);
+        let is_left = places.free <= much && places.free <= places.awaited.len();
         places.free > 0 && (places.has_less || !is_left)
     }
 

@@ -91,10 +91,16 @@ async fn root(parts: &Parts, call: CallId, request: &Request, said: u32) -> Resu
     // A device may be wrong where nobody has looked.
     let here = engine.decoder().ok_or(NoTrace::OtherOutput)?;
     let claim = audit(parts, here, audited).await?;
-    match claim.output == hash {
-        true => Ok(claim.trace_root),
-        false => Err(NoTrace::OtherOutput),
+    if claim.output != hash {
+        return Err(NoTrace::OtherOutput);
     }
+    let (channel, nonce) = call;
+    tracing::error!(
+        channel,
+        nonce,
+        "a device is wrong about an answer that the processor stands by: serve without it (`device_serves`)"
+    );
+    Ok(claim.trace_root)
 }
 
 async fn audit(

@@ -107,7 +107,8 @@ mod benches {
         let punishment = Punishment {
             session: 0,
             until: 0,
-            slash: None,
+            // Whether it waits is asked.
+            slash: Some(0),
             before: Perbill::zero(),
             part: Perbill::one(),
             withheld: Some(ServiceOf::<T>::default()),

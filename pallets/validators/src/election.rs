@@ -97,7 +97,7 @@ impl<T: Config> Pallet<T> {
             |operator: &T::AccountId| Services::<T>::contains_key(operator) || T::Pools::is_pending(operator);
         let idle: Vec<_> = Candidates::<T>::iter_keys()
             .filter(|operator| !Self::has_bond(operator))
-            .filter(|operator| !may_be_owed(operator) && !works(operator))
+            .filter(|operator| !works(operator) && !may_be_owed(operator))
             .collect();
         for operator in idle {
             Self::stop(&operator, ChillReason::NoBond);

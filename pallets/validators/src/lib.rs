@@ -133,9 +133,9 @@ pub mod pallet {
     #[pallet::storage]
     pub type StoodStill<T: Config> = StorageValue<_, bool, ValueQuery>;
 
-    /// What operators lose for what they signed twice, until nobody can report any more of it and none of
-    /// their slashes waits. They cannot have their stake back by then, so that there are no more of them than
-    /// stake is enough for.
+    /// What operators lose for what they signed twice, until nobody can report any more of it and, unless it
+    /// was vetoed, none of their slashes waits. They cannot have their stake back by then, so that there are
+    /// no more of them than stake is enough for.
     #[pallet::storage]
     pub type Punished<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, PunishmentOf<T>>;
 

@@ -1,5 +1,5 @@
-//! What our own calls cost, as `scripts/weights` measured it. Generated: run it again instead of editing.
-//! `ARCHITECTURE.md` says which were measured before the calls were what they are.
+//! What our own calls cost, as `scripts/weights` measured it: run it again instead of editing what it wrote.
+//! `ARCHITECTURE.md` says how, and what is an allowance.
 
 // Made by the benchmarking tool, in its own style.
 #![allow(clippy::all, missing_docs, unused_qualifications)]

@@ -55,8 +55,8 @@ impl<T: frame_system::Config> surety_pallet_validators::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `4623`
 		//  Estimated: `8088`
-		// Minimum execution time: 152_164_000 picoseconds.
-		Weight::from_parts(237_965_000, 0)
+		// Minimum execution time: 149_770_000 picoseconds.
+		Weight::from_parts(228_096_000, 0)
 			.saturating_add(Weight::from_parts(0, 8088))
 			.saturating_add(T::DbWeight::get().reads(7))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -67,8 +67,8 @@ impl<T: frame_system::Config> surety_pallet_validators::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `1298`
 		//  Estimated: `3523`
-		// Minimum execution time: 63_749_000 picoseconds.
-		Weight::from_parts(93_315_000, 0)
+		// Minimum execution time: 63_318_000 picoseconds.
+		Weight::from_parts(90_619_000, 0)
 			.saturating_add(Weight::from_parts(0, 3523))
 			.saturating_add(T::DbWeight::get().reads(1))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -79,8 +79,8 @@ impl<T: frame_system::Config> surety_pallet_validators::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `287`
 		//  Estimated: `3517`
-		// Minimum execution time: 8_946_000 picoseconds.
-		Weight::from_parts(16_671_000, 0)
+		// Minimum execution time: 8_997_000 picoseconds.
+		Weight::from_parts(18_204_000, 0)
 			.saturating_add(Weight::from_parts(0, 3517))
 			.saturating_add(T::DbWeight::get().reads(1))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -107,6 +107,8 @@ impl<T: frame_system::Config> surety_pallet_validators::WeightInfo for WeightInf
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `Validators::Punished` (r:1001 w:1000)
 	/// Proof: `Validators::Punished` (`max_values`: None, `max_size`: Some(110), added: 2585, mode: `MaxEncodedLen`)
+	/// Storage: `Delegation::Pending` (r:1000 w:0)
+	/// Proof: `Delegation::Pending` (`max_values`: None, `max_size`: Some(60), added: 2535, mode: `MaxEncodedLen`)
 	/// Storage: `Historical::StoredRange` (r:1 w:1)
 	/// Proof: `Historical::StoredRange` (`max_values`: Some(1), `max_size`: Some(8), added: 503, mode: `MaxEncodedLen`)
 	/// Storage: `Session::QueuedKeys` (r:1 w:0)
@@ -125,12 +127,12 @@ impl<T: frame_system::Config> surety_pallet_validators::WeightInfo for WeightInf
 	/// Proof: `Validators::RunningKeys` (`max_values`: Some(1), `max_size`: None, mode: `Measured`)
 	fn change_session() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `454027`
-		//  Estimated: `2682517`
-		// Minimum execution time: 98_496_285_000 picoseconds.
-		Weight::from_parts(132_727_579_000, 0)
-			.saturating_add(Weight::from_parts(0, 2682517))
-			.saturating_add(T::DbWeight::get().reads(6815))
+		//  Measured:  `454031`
+		//  Estimated: `2682521`
+		// Minimum execution time: 99_235_847_000 picoseconds.
+		Weight::from_parts(128_581_999_000, 0)
+			.saturating_add(Weight::from_parts(0, 2682521))
+			.saturating_add(T::DbWeight::get().reads(7815))
 			.saturating_add(T::DbWeight::get().writes(4006))
 	}
 	/// Storage: `Validators::Punished` (r:1 w:1)
@@ -163,8 +165,8 @@ impl<T: frame_system::Config> surety_pallet_validators::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `34645`
 		//  Estimated: `36130`
-		// Minimum execution time: 240_490_000 picoseconds.
-		Weight::from_parts(352_669_000, 0)
+		// Minimum execution time: 243_675_000 picoseconds.
+		Weight::from_parts(380_781_000, 0)
 			.saturating_add(Weight::from_parts(0, 36130))
 			.saturating_add(T::DbWeight::get().reads(14))
 			.saturating_add(T::DbWeight::get().writes(9))

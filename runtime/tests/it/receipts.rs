@@ -110,8 +110,8 @@ fn what_is_sold_is_audited_redeemed_and_paid_for() {
     part(&mut shop, receipt.price);
 }
 
-/// The verifier is drawn on a batch, and finds at its points what is right: that costs it no fee. Returns how
-/// many they are.
+/// The verifier is drawn on a batch, and finds at its points what is right: announcing them costs it no fee.
+/// Returns how many they are.
 fn audit(shop: &mut Shop<'_>, number: BatchNumber, batch: &Batch) -> u128 {
     let (world, verifier, agent) = (shop.world, account(VERIFIER.0), VERIFIER.1);
     let (proof, items) = shop.drawn(number, batch);

@@ -48,25 +48,22 @@ impl Payee {
         self.check_ask(ask, seen, at).map(drop)
     }
 
-    /// The channel's account as it is once the request is taken, and the form of its answer.
-    fn check_ask(&self, ask: &Ask, seen: Option<&ChannelSeen>, at: Time) -> Result<(Account, Form), Refusal> {
-        let voucher = &ask.voucher.voucher;
-        let seen = seen.filter(|seen| seen.terms.channel == voucher.channel);
-        let seen = seen.ok_or(Refusal::NoChannel)?;
+    /// A channel's account, where what is answered over it next can be paid.
+    fn account_of(&self, seen: &ChannelSeen) -> Result<Account, Refusal> {
         if seen.terms.payee != self.config.stash {
             return Err(Refusal::Voucher(VoucherRefusal::OtherPayee));
         }
         if seen.purse.closing.is_some() {
             return Err(Refusal::Closing);
         }
-        if voucher.channel < self.start.first {
+        let channel = seen.terms.channel;
+        if channel < self.start.first {
             return Err(Refusal::Forgotten);
         }
-        let known = self.channels.get(&voucher.channel);
+        let known = self.channels.get(&channel);
         if known.is_some_and(|channel| channel.unpaid_from.is_some()) {
             return Err(Refusal::Closing);
         }
-        let open = known.map_or(0, |channel| channel.open);
         let mut account = match known {
             Some(channel) => channel.account.clone(),
             None if self.channels.len() >= self.config.limits.channels_max => return Err(Refusal::Busy),
@@ -78,10 +75,21 @@ impl Payee {
             return Err(Refusal::Forgotten);
         }
         // What comes next is in a batch that nobody has any more: nothing after it is ever paid.
-        if next < account.unbatched && !self.is_batched(voucher.channel, next) {
+        if next < account.unbatched && !self.is_batched(channel, next) {
             return Err(Refusal::Forgotten);
         }
         account.terms = seen.terms.clone();
+        Ok(account)
+    }
+
+    /// The channel's account as it is once the request is taken, and the form of its answer.
+    fn check_ask(&self, ask: &Ask, seen: Option<&ChannelSeen>, at: Time) -> Result<(Account, Form), Refusal> {
+        let voucher = &ask.voucher.voucher;
+        let seen = seen.filter(|seen| seen.terms.channel == voucher.channel);
+        let seen = seen.ok_or(Refusal::NoChannel)?;
+        let mut account = self.account_of(seen)?;
+        let known = self.channels.get(&voucher.channel);
+        let open = known.map_or(0, |channel| channel.open);
         let offer = self.offer(&ask.request).ok_or(Refusal::NotOffered)?;
         // What costs nothing is in no batch that is worth its fee.
         let unit_price = offer.unit_price.max(1);

@@ -278,6 +278,11 @@ impl Payer {
         calls.map(|(nonce, call)| (*nonce, call.row.state, call.row.statement.as_ref()))
     }
 
+    /// How far a request is, if it is kept.
+    pub fn state(&self, nonce: Nonce) -> Option<HeldState> {
+        Some(self.calls.get(&nonce)?.row.state)
+    }
+
     /// How many requests are kept.
     pub fn kept(&self) -> usize {
         self.calls.len()

@@ -350,13 +350,7 @@ fn an_answer_that_the_channel_cannot_pay_is_cancelled_and_none_is_asked_beyond_i
 fn a_receipt_is_held_back_by_an_answer_before_it_that_goes_on() {
     let (mut world, long) = World::answering(10_000, text(10, 100, 0, 16));
     world.tell_payer(long);
-    let short = world.ask(text(10, 5, 0, 16)).unwrap();
-    for _ in 0..4 {
-        world.tell_payee(short);
-        world.compute(short, 5);
-        world.tell_payer(short);
-    }
-    assert!(world.done.contains_key(&short));
+    let short = answer_next_to_others(&mut world);
     world.batch();
     assert_eq!(world.roots, []);
     world.settle();

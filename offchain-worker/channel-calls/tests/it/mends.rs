@@ -13,13 +13,7 @@ fn held_back() -> (World, Nonce) {
     world.compute(long, 16);
     world.tell_payer(long);
     world.tell_payer(long);
-    let short = world.ask(text(10, 5, 0, 16)).unwrap();
-    for _ in 0..4 {
-        world.tell_payee(short);
-        world.compute(short, 5);
-        world.tell_payer(short);
-    }
-    assert!(world.done.contains_key(&short));
+    answer_next_to_others(&mut world);
     assert_eq!(world.payee.unbatched(), (0, 0));
     (world, long)
 }
@@ -116,13 +110,7 @@ fn behind_words_that_are_wrong_nothing_is_answered_over_their_channel() {
     world.compute(long, 16);
     world.tell_payer(long);
     world.tell_payer(long);
-    let short = world.ask(text(10, 5, 0, 16)).unwrap();
-    for _ in 0..4 {
-        world.tell_payee(short);
-        world.compute(short, 5);
-        world.tell_payer(short);
-    }
-    assert!(world.done.contains_key(&short));
+    answer_next_to_others(&mut world);
     assert_eq!(world.payee.at_risk(), (15 + 110 + 15) * TOKEN);
     world.payee_does(|payee| payee.contradicted(CHANNEL, long));
     assert_eq!(world.payee.open_calls().count(), 0);

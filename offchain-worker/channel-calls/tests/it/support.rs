@@ -22,6 +22,8 @@ use surety_types::{
     model::Operation,
 };
 
+use crate::world::World;
+
 pub const GENESIS: H256 = H256::repeat_byte(9);
 pub const CHANNEL: ChannelId = 7;
 pub const EXPIRY: Time = 10_000;
@@ -292,4 +294,16 @@ pub fn batched(statement: ChunkStatement<AccountId>) -> (BatchRoot, Batched<Acco
     let batch = Batch::new(&[entry]).unwrap();
     let opening = batch.open(channel, nonce).unwrap();
     (batch.root(), Batched { opening, statement })
+}
+
+/// Asks for five tokens and has these alone answered, whatever else is open.
+pub fn answer_next_to_others(world: &mut World) -> Nonce {
+    let short = world.ask(text(10, 5, 0, 16)).unwrap();
+    for _ in 0..4 {
+        world.tell_payee(short);
+        world.compute(short, 5);
+        world.tell_payer(short);
+    }
+    assert!(world.done.contains_key(&short));
+    short
 }

@@ -50,8 +50,8 @@ fn paid_for_today(is_own: bool) -> &'static str {
         true => "what the pool has earned is paid with this, for the running day too",
         false => {
             "what the pool had earned up to the last day's end is paid with this. The running day is shared when it is over, among \
-             all who are in the pool then: to have a part of it, take stake out after that. Where its operator has left, it \
-             is paid with this"
+             all who are in the pool then: to have a part of it, take stake out after that. Where its operator has left, \
+             the running day is paid with this, too"
         }
     }
 }

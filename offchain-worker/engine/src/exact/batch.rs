@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use surety_exact::{BLOCK, HEAD_PRECISION};
+use surety_exact::{ArithmeticError, BLOCK, HEAD_PRECISION};
 
 use super::{
     backend::{Fault, Standing},
@@ -375,14 +375,28 @@ impl ExactLlama {
         Ok(())
     }
 
-    /// The tokens that these states lead to.
+    /// The tokens that these states lead to, each chosen where all else of its sequence is: a look is at that
+    /// place.
     fn draw(
         &self,
         generating: &[&Generating],
         states: &[f32],
         logits: &mut Vec<f32>,
     ) -> Vec<Result<u32, Fault>> {
-        match self.runs_together().logits(states, logits) {
+        let same = match generating {
+            [first, others @ ..] => {
+                let is_there = |other: &&Generating| other.computed.kv.is_with(&first.computed.kv);
+                others
+                    .iter()
+                    .all(is_there)
+                    .then(|| self.runs_of(&first.computed.kv))
+            }
+            [] => None,
+        };
+        let found = same.map_or(Err(Fault::Arithmetic(ArithmeticError::Shape)), |on| {
+            on.logits(states, logits)
+        });
+        match found {
             Ok(()) => logits
                 .par_chunks(self.model.vocabulary())
                 .zip(generating)
@@ -393,7 +407,7 @@ impl ExactLlama {
                 })
                 .collect(),
             Err(fault) if generating.len() == 1 => vec![Err(fault)],
-            // Alone it shows whose fault it is.
+            // They are not all in one place, or alone it shows whose fault it is.
             Err(_) => {
                 let each = generating.chunks(1).zip(states.chunks(self.model.width()));
                 each.flat_map(|(one, state)| self.draw(one, state, logits))

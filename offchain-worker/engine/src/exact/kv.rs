@@ -64,6 +64,14 @@ impl KvCache {
         }
     }
 
+    /// Whether both are in one place.
+    pub(super) fn is_with(&self, other: &Self) -> bool {
+        match (self.device(), other.device()) {
+            (Some(one), Some(other)) => one.is(other),
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+
     /// What this device's backend made.
     pub(super) fn on_device<T: Any>(&self, device: &Standing) -> Option<&T> {
         match &self.layers {

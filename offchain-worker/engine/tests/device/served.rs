@@ -13,7 +13,7 @@ use surety_engine::{
 use super::*;
 
 /// Runs steps until all have ended. Their tokens are taken as they come.
-fn finish(batcher: &mut Batcher, mut streams: Vec<TokenStream>) -> Vec<Option<Outcome>> {
+pub fn finish(batcher: &mut Batcher, mut streams: Vec<TokenStream>) -> Vec<Option<Outcome>> {
     let context = &mut Context::from_waker(Waker::noop());
     for _ in 0..1000 {
         for stream in &mut streams {

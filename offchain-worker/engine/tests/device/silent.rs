@@ -10,11 +10,11 @@ use std::{
 use failing::Gate;
 use surety_engine::{
     Dropped, EnginePool, Event, Patience, PoolConfig, Priority, Sink,
-    serving::{ClientKey, Limits, Refusal, Server},
+    serving::{Batcher, ClientKey, Limits, Refusal, Server},
 };
 use tokio::time::timeout;
 
-use super::*;
+use super::{served::finish, *};
 
 /// More than anything here takes.
 const LONG: Duration = Duration::from_secs(120);
@@ -172,6 +172,37 @@ async fn answers_that_begin_while_a_device_does_not_answer_are_the_processors() 
     gate.shut(false);
     assert_eq!(stuck.await.unwrap(), expected);
     assert!(handle.is_on_device());
+}
+
+/// It stays where it has begun, and nobody would look at what the device chooses for it.
+#[test]
+fn an_answer_that_began_while_a_device_did_not_answer_has_no_token_from_it() {
+    let weights = short(synthetic::llama(4, true));
+    let (machine, switch) = Failing::new(Emulator::start(Order::Forwards));
+    let patience = Patience {
+        silent: Duration::from_millis(200),
+        lost: LONG,
+    };
+    let device = Device::patient(machine, "one that blocks", patience).unwrap();
+    let there = Arc::new(decoder(&weights).on(&device.clone().into()).unwrap());
+    let mut batcher = Batcher::new(there.clone(), Limits::default());
+    let job = job(&request("once", 8));
+    let expected = decoder(&weights).run(&job, &mut quiet).unwrap();
+    switch.answers.shut(true);
+    let stream = thread::scope(|scope| {
+        let stuck = scope.spawn(|| there.run(&job, &mut quiet));
+        switch.answers.until_blocked();
+        until(|| device.is_silent());
+        let stream = batcher.handle().submit(ClientKey::default(), &job).unwrap();
+        let has_begun = batcher.step();
+        switch.answers.shut(false);
+        assert!(has_begun);
+        assert_eq!(stuck.join().unwrap().unwrap(), expected);
+        stream
+    });
+    assert!(!device.is_silent());
+    switch.set(Fails::TurnsLogits);
+    assert_eq!(finish(&mut batcher, vec![stream]), [Some(expected)]);
 }
 
 /// Its own pass does not end: also once that device is used no more, until the driver returns.

@@ -71,6 +71,8 @@ pub(super) struct Task {
     again: VecDeque<(Instant, Nonce)>,
     /// Lines of answers that are over, until then: whoever says something else after its receipt lies.
     ended: VecDeque<(Instant, Nonce, CallId, Line)>,
+    /// What is kept of requests that somebody has asked about: told once it is written.
+    told: Vec<(oneshot::Sender<Holds>, Holds)>,
     /// What no final batch has is to be counted again.
     recounts: bool,
     written_off: WriteOffs,
@@ -91,6 +93,7 @@ impl Task {
             asking: None,
             again: VecDeque::new(),
             ended: VecDeque::new(),
+            told: Vec::new(),
             recounts: true,
             written_off: WriteOffs::default(),
             is_new: true,
@@ -109,7 +112,13 @@ impl Task {
                 let Ok(message) = events.try_recv() else { break };
                 step.join(self.take(message));
             }
-            if !self.commit(step).await || !self.ask_next().await {
+            let is_written = self.commit(step).await;
+            if is_written {
+                for (reply, holds) in self.told.drain(..) {
+                    reply.send(holds).ok();
+                }
+            }
+            if !is_written || !self.ask_next().await {
                 return self.handle.give_up("its journal cannot be written".into());
             }
             if self.is_over {
@@ -147,13 +156,12 @@ impl Task {
             }
             Message::Covered(shown) => self.covered(&shown),
             Message::Holds(nonce, reply) => {
-                let held = self.payer.held().find(|(held, ..)| *held == nonce);
-                let holds = match held.map(|(_, state, _)| state) {
+                let holds = match self.payer.state(nonce) {
                     Some(HeldState::Covered(_) | HeldState::Shown) => Holds::Shown,
                     Some(_) => Holds::Unshown,
                     None => Holds::Nothing,
                 };
-                reply.send(holds).ok();
+                self.told.push((reply, holds));
                 Step::default()
             }
             Message::Over => {

@@ -147,6 +147,21 @@ async fn who_has_many_places_over_several_channels_leaves_them_to_another_payer_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_places_the_one_that_becomes_free_is_left_to_another_payer_that_waits() {
+    let mut world = with_places(2).await;
+    let process = world.start().await;
+    let (one, two) = (world.client(&process).await, world.client(&process).await);
+    let other = other_payer(&mut world, &process).await;
+    assert_eq!(hold(&world, &one, 1).await, None);
+    assert_eq!(hold(&world, &two, 2).await, None);
+    assert_eq!(hold(&world, &other, 3).await, Some(Refusal::Busy));
+    end(&one).await;
+    assert_eq!(hold(&world, &two, 4).await, Some(Refusal::Busy));
+    assert_eq!(hold(&world, &other, 5).await, None);
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_more_places_are_left_free_than_payers_wait_for() {
     let mut world = with_places(8).await;
     let process = world.start().await;
