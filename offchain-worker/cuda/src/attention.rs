@@ -7,7 +7,8 @@ use surety_exact::{ArithmeticError, HEAD_MAX, HEAD_PRECISION, blocks, rsqrt};
 use crate::{
     Error,
     backend::{Argument, GpuBackend, Shape},
-    kernels::{BLOCK, Floats, GRID_MAX, Kernels, Numbers, Spans, fits, size, warps},
+    kernels::{BLOCK, Floats, GRID_MAX, Kernels, Numbers, Spans, fits, optional, size},
+    mixing::{Round, STATS},
     pages::{Cache, Paged, Slabs},
 };
 
@@ -36,6 +37,25 @@ impl<M: GpuBackend> Default for Heads<M> {
 }
 
 impl<M: GpuBackend> Heads<M> {
+    /// Has room for heads, and says that they are there.
+    pub(crate) fn make_room(
+        &mut self,
+        kernels: &mut Kernels<M>,
+        rows: &Floats<M>,
+        (heads, head_dim): (usize, usize),
+    ) -> Result<(), Error> {
+        let count = rows.rows(heads.saturating_mul(head_dim))?;
+        fits(head_dim <= HEAD_MAX)?;
+        let bytes = rows.len * HEAD_PRECISION.bytes();
+        if self.q.as_ref().is_none_or(|(_, room)| *room < bytes) {
+            self.q = None;
+            self.q = Some((kernels.machine.allocate(bytes)?, bytes));
+        }
+        Kernels::ensure(&mut kernels.machine, &mut self.scales, count * heads)?;
+        (self.rows, self.heads, self.head_dim) = (count, heads, head_dim);
+        Ok(())
+    }
+
     /// Values and scales, if there are any.
     pub(crate) fn memory(&self) -> Result<(&M::Memory, &M::Memory), ArithmeticError> {
         let (q, scales) = self
@@ -71,6 +91,8 @@ pub(crate) struct Sight<'a, M: GpuBackend> {
     pub(crate) step: u32,
     /// The most positions that a row sees.
     pub(crate) reach: usize,
+    /// How many rows behind each other are of one sequence, about.
+    pub(crate) run: usize,
 }
 
 impl<'a, M: GpuBackend> Mask<'a, M> {
@@ -96,6 +118,7 @@ impl<'a, M: GpuBackend> Mask<'a, M> {
             first,
             step,
             reach,
+            run: rows.len(),
         })
     }
 }
@@ -123,60 +146,11 @@ impl<M: GpuBackend> Sight<'_, M> {
     }
 }
 
-/// Numbers that `softmax` says of a block.
-const STATS: usize = 3;
-
-/// Query rows of which all scores are kept at a time.
-pub(crate) struct Round {
-    pub(crate) base: usize,
-    pub(crate) count: usize,
-    pub(crate) heads: usize,
-}
-
-impl Round {
-    /// A block of threads for each block of positions, head and row.
-    pub(crate) fn shape(&self, reach: usize) -> Result<Shape, ArithmeticError> {
-        Ok(Shape {
-            grid: [size(blocks(reach))?, size(self.heads)?, size(self.count)?],
-            block: BLOCK,
-        })
-    }
-}
+/// Query heads that a block of threads takes at once, and columns of values. The source's.
+const TILE_CELLS: usize = 16;
+const COLUMNS: usize = BLOCK as usize;
 
 impl<M: GpuBackend> Kernels<M> {
-    /// `exact::quantize_heads` of every row of `heads * head_dim` values.
-    ///
-    /// # Errors
-    /// [`ArithmeticError::Shape`] when there are no whole rows or a head is too wide, or the machine's own.
-    /// Checked later: [`ArithmeticError::NotFinite`].
-    pub fn quantize_heads(
-        &mut self,
-        rows: &Floats<M>,
-        heads: usize,
-        head_dim: usize,
-        into: &mut Heads<M>,
-    ) -> Result<(), Error> {
-        let count = rows.rows(heads.saturating_mul(head_dim))?;
-        fits(head_dim <= HEAD_MAX)?;
-        let (cells, bytes) = (count * heads, rows.len * HEAD_PRECISION.bytes());
-        if into.q.as_ref().is_none_or(|(_, room)| *room < bytes) {
-            into.q = None;
-            into.q = Some((self.machine.allocate(bytes)?, bytes));
-        }
-        Self::ensure(&mut self.machine, &mut into.scales, cells)?;
-        (into.rows, into.heads, into.head_dim) = (count, heads, head_dim);
-        let (q, scales) = into.memory()?;
-        let arguments = [
-            Argument::Memory(&rows.memory),
-            Argument::U32(size(cells)?),
-            Argument::U32(size(head_dim)?),
-            Argument::Memory(q),
-            Argument::Memory(scales),
-            Argument::Memory(&self.faults),
-        ];
-        self.machine.launch("quantize_heads", warps(cells)?, &arguments)
-    }
-
     /// Puts rows of keys and values behind those that a layer of the cache holds, on pages that it has or
     /// takes.
     ///
@@ -251,7 +225,8 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::U32(size(kept.kv_heads)?),
             Argument::U32(size(kept.head_dim)?),
         ];
-        let threads = rows.len() * kept.kv_heads * kept.head_dim;
+        let width = kept.head_dim.max(kept.key_steps * 4);
+        let threads = rows.len() * kept.kv_heads * width;
         Self::each(&mut self.machine, "append", threads, &arguments)
     }
 
@@ -305,66 +280,80 @@ impl<M: GpuBackend> Kernels<M> {
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
         let (heads, kept) = (queries.heads, paged.pages.shape());
-        fits(heads > 0 && heads.is_multiple_of(kept.kv_heads) && heads <= GRID_MAX)?;
+        fits(heads > 0 && heads.is_multiple_of(kept.kv_heads))?;
         fits(queries.head_dim == kept.head_dim && out.len == queries.rows * heads * kept.head_dim)?;
-        let cells = heads.checked_mul(sight.reach).ok_or(ArithmeticError::Shape)?;
-        let most = (self.room / cells).clamp(1, GRID_MAX);
-        Self::ensure(&mut self.machine, &mut self.scratch, most.min(rows.len()) * cells)?;
-        let stats = most.min(rows.len()) * heads * blocks(sight.reach) * STATS;
-        Self::ensure(&mut self.machine, &mut self.stats, stats)?;
+        let group = heads / kept.kv_heads;
+        let tile_rows = (TILE_CELLS / group.min(TILE_CELLS)).min(sight.run.max(1));
+        let parts = kept.kv_heads * group.div_ceil(TILE_CELLS) * kept.head_dim.div_ceil(COLUMNS);
+        let blocks = blocks(sight.reach);
+        fits(parts <= GRID_MAX && blocks <= GRID_MAX)?;
+        let tiles = rows.len().div_ceil(tile_rows);
+        let by_blocks = self.mixes_blocks(blocks, tiles.saturating_mul(parts));
+        let most = if by_blocks {
+            let row = heads.checked_mul(blocks * kept.head_dim);
+            (self.room / row.ok_or(ArithmeticError::Shape)?).clamp(1, rows.len())
+        } else {
+            rows.len()
+        };
+        if by_blocks {
+            let cells = most * heads * blocks;
+            Self::ensure(&mut self.machine, &mut self.stats, cells * STATS)?;
+            Self::ensure(&mut self.machine, &mut self.partials, cells * kept.head_dim)?;
+        }
         for base in rows.clone().step_by(most) {
             let round = Round {
                 base,
                 count: most.min(rows.end - base),
-                heads,
+                tile_rows,
+                parts,
+                blocks,
+                by_blocks,
             };
-            self.score(queries, paged, sight, &round)?;
-            self.softmax(paged, sight, &round)?;
-            self.mix(paged, sight, &round, out)?;
+            self.attend_round(queries, paged, sight, &round, out)?;
+            if by_blocks {
+                self.merge(queries, sight, &round, out)?;
+            }
         }
         Ok(())
     }
 
-    fn score(
+    fn attend_round(
         &mut self,
         queries: &Heads<M>,
         paged: &Paged<'_, M>,
         sight: &Sight<'_, M>,
         round: &Round,
+        out: &mut Floats<M>,
     ) -> Result<(), Error> {
-        let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let (q, scales) = queries.memory()?;
         let (kept, slabs) = (paged.pages.shape(), paged.pages.lock());
+        let [stats, partials] = if round.by_blocks {
+            [&self.stats, &self.partials].map(|floats| optional(floats.as_ref()))
+        } else {
+            [Argument::Null, Argument::Null]
+        };
         let mut arguments = vec![Argument::Memory(q), Argument::Memory(scales)];
         arguments.extend(sight.within(paged, &slabs));
         arguments.extend([
             Argument::U32(size(round.base)?),
-            Argument::U32(size(round.heads)?),
+            Argument::U32(size(round.count)?),
+            Argument::U32(size(round.tile_rows)?),
+            Argument::U32(size(queries.heads)?),
             Argument::U32(size(kept.kv_heads)?),
             Argument::U32(size(kept.head_dim)?),
-            Argument::U32(size(sight.reach)?),
             Argument::F32(rsqrt(kept.head_dim as f32)),
-            Argument::Memory(&scores.memory),
-        ]);
-        self.machine
-            .launch("score", round.shape(sight.reach)?, &arguments)
-    }
-
-    fn softmax(&mut self, paged: &Paged<'_, M>, sight: &Sight<'_, M>, round: &Round) -> Result<(), Error> {
-        let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
-        let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
-        let (kept, slabs) = (paged.pages.shape(), paged.pages.lock());
-        let mut arguments = vec![Argument::Memory(&scores.memory)];
-        arguments.extend(sight.within(paged, &slabs));
-        arguments.extend([
-            Argument::U32(size(round.base)?),
-            Argument::U32(size(round.heads)?),
-            Argument::U32(size(kept.kv_heads)?),
-            Argument::U32(size(sight.reach)?),
-            Argument::Memory(&stats.memory),
+            Argument::U32(size(round.blocks)?),
+            stats,
+            partials,
+            Argument::Memory(&out.memory),
             Argument::Memory(&self.faults),
         ]);
-        self.machine
-            .launch("softmax", round.shape(sight.reach)?, &arguments)
+        let tiles = round.count.div_ceil(round.tile_rows);
+        let blocks = if round.by_blocks { round.blocks } else { 1 };
+        let shape = Shape {
+            grid: [size(tiles)?, size(round.parts)?, size(blocks)?],
+            block: BLOCK,
+        };
+        self.machine.launch("attend", shape, &arguments)
     }
 }

@@ -9,6 +9,7 @@ pub const SOURCE: &str = concat!(
     include_str!("kernels/products.cu"),
     include_str!("kernels/attention.cu"),
     include_str!("kernels/proofs.cu"),
+    include_str!("kernels/trace.cu"),
 );
 
 /// How [`SOURCE`] is compiled, besides `GROUP`: nothing fused, nothing flushed, nothing approximate.

@@ -9,7 +9,7 @@ use crate::{
     attention::Heads,
     backend::{Argument, GpuBackend},
     kernels::{Floats, Kernels, fits, size},
-    pages::{Cache, PageShape, Paged},
+    pages::{Cache, PageShape, Paged, STEP},
     ring::{Departed, Slot},
 };
 
@@ -279,30 +279,33 @@ impl<M: GpuBackend> Kernels<M> {
 
 /// Adds the keys and values of a layer's part of pages, as `in_page` of the source has them.
 fn add_kept(found: &mut [Kept; 2], shape: &PageShape, bytes: &[u8], positions: usize) -> Option<()> {
-    let (heads, head_dim) = (shape.kv_heads, shape.head_dim);
-    let pairs = head_dim.div_ceil(2);
+    let (heads, head_dim, steps) = (shape.kv_heads, shape.head_dim, shape.key_steps);
     let [keys, values] = found;
     for position in 0..positions {
         let page = bytes.chunks(shape.layer_words * 4).nth(position / BLOCK)?;
         let at = position % BLOCK;
-        let int16 = |index: usize| {
-            let int16 = page.get(2 * index..)?.first_chunk();
-            int16.copied().map(i16::from_le_bytes)
-        };
         let real = |word: usize| {
             let real = page.get(4 * word..)?.first_chunk();
             real.copied().map(f32::from_le_bytes)
+        };
+        // Number `of` of the eight in 16 bytes, the first of all 16 counted from `word`.
+        let int16 = |word: usize, quad: usize, of: usize| {
+            let first = 4 * word + 16 * quad + of;
+            let high = i16::from(page.get(first)?.cast_signed());
+            let low = i16::from(*page.get(first + 8)?);
+            Some(high * 64 + low)
         };
         for head in 0..heads {
             keys.scales.push(real(head * BLOCK + at)?);
             values.scales.push(real((heads + head) * BLOCK + at)?);
             for d in 0..head_dim {
-                let pair = (2 * heads + head * pairs + d / 2) * BLOCK + at;
-                keys.q.push(int16(2 * pair + d % 2)?);
-                let of_values = 2 * heads * (2 + pairs) * BLOCK;
+                let key = 2 * heads * BLOCK + ((head * steps + d / STEP) * BLOCK + at) * STEP / 2;
+                keys.q.push(int16(key, d % STEP / 8, d % 8)?);
+                let of_values = heads * (2 + steps * STEP / 2) * BLOCK;
+                let value = of_values + ((head * head_dim + d) * (BLOCK / STEP) + at / STEP) * STEP / 2;
                 values
                     .q
-                    .push(int16(of_values + (head * BLOCK + at) * head_dim + d)?);
+                    .push(int16(value, at % 8 / 2, at % STEP / 8 * 2 + at % 2)?);
             }
         }
     }

@@ -1,13 +1,12 @@
-//! The last part of attention: the values of each block of positions are mixed, and the blocks merged.
+//! The last part of attention where blocks of positions were taken by themselves: they are merged.
 
-use surety_exact::{ArithmeticError, blocks};
+use surety_exact::ArithmeticError;
 
 use crate::{
     Error,
-    attention::{Round, Sight},
+    attention::{Heads, Sight},
     backend::{Argument, GpuBackend},
     kernels::{Floats, Kernels, size},
-    pages::Paged,
 };
 
 /// Who mixes attention's values. No choice changes a bit: blocks of positions are merged in their order.
@@ -16,14 +15,31 @@ pub enum Mixing {
     /// By blocks where rows are few and see several blocks, by rows otherwise.
     #[default]
     Auto,
-    /// A thread for each element of the output takes a block after the other.
+    /// Who has some rows takes a block of positions after the other.
     Rows,
     /// All blocks at once, which are merged then.
     Blocks,
 }
 
-/// With fewer threads for each of a device's processors than this, rows are few. Not measured yet.
-const MIX_THREADS: usize = 1024;
+/// With fewer blocks of threads for each of a device's processors than this, rows are few: what processors
+/// hold at once. Not measured yet.
+const TILES: usize = 4;
+
+/// Numbers that `attend` says of a block: the largest score, and the sum of the exponentials.
+pub(crate) const STATS: usize = 2;
+
+/// Query rows of which all partial results are kept at a time, or all rows where none are kept.
+pub(crate) struct Round {
+    pub(crate) base: usize,
+    pub(crate) count: usize,
+    /// Rows that a block of threads takes at once.
+    pub(crate) tile_rows: usize,
+    /// Blocks of threads that take the same rows: other heads, or other columns.
+    pub(crate) parts: usize,
+    /// Blocks of positions that a row sees at most.
+    pub(crate) blocks: usize,
+    pub(crate) by_blocks: bool,
+}
 
 impl<M: GpuBackend> Kernels<M> {
     /// Who mixes attention's values from now on: for tests and measurements.
@@ -31,57 +47,22 @@ impl<M: GpuBackend> Kernels<M> {
         self.mixing = mixing;
     }
 
-    /// The rest of `exact::attention_row`, once softmax has left weights for the values.
-    pub(crate) fn mix(
-        &mut self,
-        paged: &Paged<'_, M>,
-        sight: &Sight<'_, M>,
-        round: &Round,
-        out: &mut Floats<M>,
-    ) -> Result<(), Error> {
-        let head_dim = paged.pages.shape().head_dim;
-        let threads = round.count * round.heads * head_dim;
-        let is_few = threads < self.machine.processors().saturating_mul(MIX_THREADS);
-        let by_blocks = match self.mixing {
-            Mixing::Auto => is_few && blocks(sight.reach) > 1,
+    /// Whether rows that see so many blocks of positions mix by blocks, if they are that many blocks of
+    /// threads otherwise.
+    pub(crate) fn mixes_blocks(&self, blocks: usize, threads: usize) -> bool {
+        match self.mixing {
+            Mixing::Auto => blocks > 1 && threads < self.machine.processors().saturating_mul(TILES),
             Mixing::Rows => false,
             Mixing::Blocks => true,
-        };
-        if by_blocks {
-            self.partials(paged, sight, round)?;
-            self.merge(sight, round, head_dim, out)
-        } else {
-            self.mix_rows(paged, sight, round, out)
         }
     }
 
-    fn partials(&mut self, paged: &Paged<'_, M>, sight: &Sight<'_, M>, round: &Round) -> Result<(), Error> {
-        let kept = paged.pages.shape();
-        let values = round.count * round.heads * blocks(sight.reach) * kept.head_dim;
-        Self::ensure(&mut self.machine, &mut self.partials, values)?;
-        let slabs = paged.pages.lock();
-        let partials = self.partials.as_ref().ok_or(ArithmeticError::Shape)?;
-        let weights = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
-        let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
-        let mut arguments = vec![Argument::Memory(&weights.memory), Argument::Memory(&stats.memory)];
-        arguments.extend(sight.within(paged, &slabs));
-        arguments.extend([
-            Argument::U32(size(round.base)?),
-            Argument::U32(size(round.heads)?),
-            Argument::U32(size(kept.kv_heads)?),
-            Argument::U32(size(kept.head_dim)?),
-            Argument::U32(size(sight.reach)?),
-            Argument::Memory(&partials.memory),
-        ]);
-        self.machine
-            .launch("partials", round.shape(sight.reach)?, &arguments)
-    }
-
-    fn merge(
+    /// The rest of `exact::attention_row`, once `attend` has left what it has found of each block.
+    pub(crate) fn merge(
         &mut self,
+        queries: &Heads<M>,
         sight: &Sight<'_, M>,
         round: &Round,
-        head_dim: usize,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
         let partials = self.partials.as_ref().ok_or(ArithmeticError::Shape)?;
@@ -95,39 +76,13 @@ impl<M: GpuBackend> Kernels<M> {
             step,
             Argument::U32(size(round.base)?),
             Argument::U32(size(round.count)?),
-            Argument::U32(size(round.heads)?),
-            Argument::U32(size(head_dim)?),
-            Argument::U32(size(sight.reach)?),
+            Argument::U32(size(queries.heads)?),
+            Argument::U32(size(queries.head_dim)?),
+            Argument::U32(size(round.blocks)?),
             Argument::Memory(&out.memory),
             Argument::Memory(&self.faults),
         ];
-        let threads = round.count * round.heads * head_dim;
+        let threads = round.count * queries.heads * queries.head_dim;
         Self::each(&mut self.machine, "merge", threads, &arguments)
-    }
-
-    fn mix_rows(
-        &mut self,
-        paged: &Paged<'_, M>,
-        sight: &Sight<'_, M>,
-        round: &Round,
-        out: &mut Floats<M>,
-    ) -> Result<(), Error> {
-        let weights = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
-        let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
-        let (kept, slabs) = (paged.pages.shape(), paged.pages.lock());
-        let mut arguments = vec![Argument::Memory(&weights.memory), Argument::Memory(&stats.memory)];
-        arguments.extend(sight.within(paged, &slabs));
-        arguments.extend([
-            Argument::U32(size(round.base)?),
-            Argument::U32(size(round.count)?),
-            Argument::U32(size(round.heads)?),
-            Argument::U32(size(kept.kv_heads)?),
-            Argument::U32(size(kept.head_dim)?),
-            Argument::U32(size(sight.reach)?),
-            Argument::Memory(&out.memory),
-            Argument::Memory(&self.faults),
-        ]);
-        let threads = round.count * round.heads * kept.head_dim;
-        Self::each(&mut self.machine, "mix", threads, &arguments)
     }
 }

@@ -22,12 +22,17 @@ const IDLE_BYTES_MAX: usize = 64 << 20;
 /// Numbers of pages that a table has room for at least.
 const TABLE_MIN: usize = 64;
 
+/// Elements of keys, or positions of values, that a tensor core takes at once. The source's `LANES`.
+pub(crate) const STEP: usize = surety_exact::LANES;
+
 /// How a page is laid out: a block of attention's positions of every layer. The source's `in_page` says how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageShape {
     pub(crate) layers: usize,
     pub(crate) kv_heads: usize,
     pub(crate) head_dim: usize,
+    /// Steps of a tensor core's product that a key takes: of [`STEP`] elements.
+    pub(crate) key_steps: usize,
     /// Words of 4 bytes that a layer has of a page.
     pub(crate) layer_words: usize,
     bytes: usize,
@@ -36,8 +41,9 @@ pub(crate) struct PageShape {
 impl PageShape {
     fn new(layers: usize, kv_heads: usize, head_dim: usize) -> Result<Self, ArithmeticError> {
         fits(layers > 0 && kv_heads > 0 && (1..=HEAD_MAX).contains(&head_dim))?;
-        // Two scales and pairs of keys for each position, and values, of which two are a word.
-        let head_words = BLOCK * (2 + head_dim.div_ceil(2)) + BLOCK / 2 * head_dim;
+        let key_steps = head_dim.div_ceil(STEP);
+        // Two scales for each position, keys with whole steps, and values: two elements are a word.
+        let head_words = BLOCK * (2 + key_steps * STEP / 2) + BLOCK / 2 * head_dim;
         let layer_words = kv_heads.checked_mul(head_words).ok_or(ArithmeticError::Shape)?;
         // Kernels count within a layer in 32 bits.
         size(layer_words)?;
@@ -48,6 +54,7 @@ impl PageShape {
             layers,
             kv_heads,
             head_dim,
+            key_steps,
             layer_words,
             bytes,
         })

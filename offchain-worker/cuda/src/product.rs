@@ -1,6 +1,6 @@
 //! Quantized matrix products.
 
-use surety_exact::{ArithmeticError, GROUP, Precision, groups};
+use surety_exact::{ArithmeticError, GROUP, LANES, Precision, groups};
 
 use crate::{
     Error, Weights,
@@ -12,22 +12,25 @@ use crate::{
 const OUTPUTS_STEP: usize = 16;
 /// Rows that one thread of the kernel `dots` takes. The source's `TILE`.
 const TILE: usize = 8;
-/// Most rows for which [`Path::Auto`] takes the kernel for few in any case: reading the weights is all the
-/// work then. Not measured yet.
-const FEW_ROWS_MAX: usize = 32;
+/// Most rows for which [`Path::Auto`] takes the kernels for few: those of one of their blocks.
+const FEW_ROWS_MAX: usize = 16;
+/// A tile is taken where so many of four processors have one: 128 of an H100's 132 are all of them, with
+/// 2,048 outputs and 512 rows.
+const BUSY_OF_FOUR: usize = 3;
+/// Least warps of a block for few rows: a thread for each of its 256 results.
+const WARPS_MIN: usize = 8;
 /// Products of the same rows that are one launch: queries, keys and values.
 const PARTS_MAX: usize = 3;
 
 /// Who computes products. No choice changes a bit: what takes another order is integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Path {
-    /// On tensor cores: our kernel for many rows where it has a block for each of the device's processors,
-    /// that for few otherwise.
+    /// On tensor cores: our kernels for few or for many rows, by how many there are.
     #[default]
     Auto,
-    /// Our kernel on tensor cores for few rows.
+    /// Our kernels on tensor cores for few rows.
     Few,
-    /// Our kernel on tensor cores for many rows.
+    /// Our kernels on tensor cores for many rows.
     Many,
     /// The vendor's library, through memory, for int8 and where there is one.
     Library,
@@ -38,35 +41,111 @@ pub enum Path {
 
 /// A kernel on tensor cores.
 struct Tiles {
-    int8: &'static str,
-    int12: &'static str,
-    /// Outputs and rows of a block, and its threads. The source has the same.
+    kernel: &'static str,
+    /// Outputs and rows of a block. The source has the same.
     outputs: usize,
     rows: usize,
-    threads: u32,
 }
 
-const FEW: Tiles = Tiles {
-    int8: "product_few",
-    int12: "product_few12",
-    outputs: 16,
-    rows: 16,
-    threads: 256,
+/// Those of a precision.
+struct Choice {
+    /// For few rows.
+    eight: Tiles,
+    sixteen: Tiles,
+    /// For many rows, the largest first: the larger a tile is, the less is read for a result.
+    many: &'static [Tiles],
+    /// Where none of these has enough blocks.
+    smallest: Tiles,
+    /// Most warps of a block for few rows. Of int12 a group takes twice the registers.
+    warps_max: usize,
+}
+
+const INT8: Choice = Choice {
+    eight: Tiles {
+        kernel: "product_16x8",
+        outputs: 16,
+        rows: 8,
+    },
+    sixteen: Tiles {
+        kernel: "product_16x16",
+        outputs: 16,
+        rows: 16,
+    },
+    many: &[
+        Tiles {
+            kernel: "product_128x128",
+            outputs: 128,
+            rows: 128,
+        },
+        Tiles {
+            kernel: "product_128x64",
+            outputs: 128,
+            rows: 64,
+        },
+        Tiles {
+            kernel: "product_64x64",
+            outputs: 64,
+            rows: 64,
+        },
+    ],
+    smallest: Tiles {
+        kernel: "product_32x32",
+        outputs: 32,
+        rows: 32,
+    },
+    warps_max: 16,
 };
 
-const MANY: Tiles = Tiles {
-    int8: "product_many",
-    int12: "product_many12",
-    outputs: 128,
-    rows: 64,
-    threads: 128,
+const INT12: Choice = Choice {
+    eight: Tiles {
+        kernel: "product12_16x8",
+        outputs: 16,
+        rows: 8,
+    },
+    sixteen: Tiles {
+        kernel: "product12_16x16",
+        outputs: 16,
+        rows: 16,
+    },
+    many: &[
+        Tiles {
+            kernel: "product12_128x64",
+            outputs: 128,
+            rows: 64,
+        },
+        Tiles {
+            kernel: "product12_64x64",
+            outputs: 64,
+            rows: 64,
+        },
+    ],
+    smallest: Tiles {
+        kernel: "product12_32x32",
+        outputs: 32,
+        rows: 32,
+    },
+    warps_max: 8,
 };
+
+impl Choice {
+    fn of(precision: Precision) -> &'static Self {
+        match precision {
+            Precision::Int8 => &INT8,
+            Precision::Int12 => &INT12,
+        }
+    }
+}
 
 impl Tiles {
-    /// Blocks of threads of a product of so many rows.
-    fn blocks(&self, rows: usize, outputs: impl Iterator<Item = usize>) -> usize {
-        let blocks = outputs.map(|outputs| outputs.div_ceil(self.outputs) * rows.div_ceil(self.rows));
+    /// Blocks of threads of a product, by how many tiles its rows are.
+    fn blocks(&self, row_tiles: usize, outputs: impl Iterator<Item = usize>) -> usize {
+        let blocks = outputs.map(|outputs| outputs.div_ceil(self.outputs) * row_tiles);
         blocks.sum()
+    }
+
+    /// Tiles of rows whose better half is there.
+    fn full(&self, rows: usize) -> usize {
+        (rows + self.rows / 2 - 1) / self.rows
     }
 }
 
@@ -194,16 +273,50 @@ impl<M: GpuBackend> Kernels<M> {
         smoothing_scale: Option<&Floats<M>>,
         into: &mut Rows<M>,
     ) -> Result<(), Error> {
-        let count = rows.rows(width)?;
+        self.give_rows([Some(rows), None, None], width, smoothing_scale, into)
+    }
+
+    /// [`Kernels::quantize`] of `exact::silu(gate) * up`, which takes the place of the gate if it is kept.
+    ///
+    /// # Errors
+    /// Those of [`Kernels::quantize`].
+    pub fn swiglu_quantize(
+        &mut self,
+        (gate, up): (&mut Floats<M>, &Floats<M>),
+        is_kept: bool,
+        (width, smoothing_scale): (usize, Option<&Floats<M>>),
+        into: &mut Rows<M>,
+    ) -> Result<(), Error> {
+        fits(gate.len == up.len)?;
+        let gate = &*gate;
+        self.give_rows(
+            [Some(gate), Some(up), is_kept.then_some(gate)],
+            width,
+            smoothing_scale,
+            into,
+        )
+    }
+
+    /// Rows, what they are gates of, and where the products of both are kept.
+    fn give_rows(
+        &mut self,
+        [rows, up, out]: [Option<&Floats<M>>; 3],
+        width: usize,
+        smoothing_scale: Option<&Floats<M>>,
+        into: &mut Rows<M>,
+    ) -> Result<(), Error> {
+        let count = rows.ok_or(ArithmeticError::Shape)?.rows(width)?;
         fits(smoothing_scale.is_none_or(|scale| scale.len == width))?;
         let groups = self.make_room(into, count, width)?;
         let (q, scales) = into.parts()?;
         let arguments = [
-            Argument::Memory(&rows.memory),
+            optional(rows),
+            optional(up),
             optional(smoothing_scale),
             Argument::U32(size(count)?),
             Argument::U32(size(width)?),
             Argument::U32(size(groups)?),
+            optional(out),
             Argument::Memory(q),
             Argument::Memory(scales),
             Argument::Memory(&self.faults),
@@ -254,24 +367,46 @@ impl<M: GpuBackend> Kernels<M> {
             fits(out.len == rows.count * weights.outputs)?;
         }
         let narrow = parts.iter().all(|(weights, _)| weights.narrow);
-        let outputs = parts.iter().map(|(weights, _)| weights.outputs);
-        // Not measured yet.
-        let is_busy = MANY.blocks(rows.count, outputs) >= self.machine.processors();
-        let is_few = rows.count <= FEW_ROWS_MAX || !is_busy;
         match self.path {
-            Path::Auto if narrow && is_few => self.multiply(&FEW, rows, parts),
-            Path::Few if narrow => self.multiply(&FEW, rows, parts),
-            Path::Auto | Path::Many if narrow => self.multiply(&MANY, rows, parts),
+            Path::Auto if narrow && rows.count <= FEW_ROWS_MAX => self.few(rows, parts),
+            Path::Few if narrow => self.few(rows, parts),
+            Path::Auto | Path::Many if narrow => self.many(rows, parts),
             _ => parts
                 .iter_mut()
                 .try_for_each(|(weights, out)| self.through_memory(rows, weights, out)),
         }
     }
 
-    /// Products on tensor cores.
+    /// Products of few rows: each warp has two groups or so, and reads both at once.
+    fn few(&mut self, rows: &Rows<M>, parts: &mut [(&Packed<M>, &mut Floats<M>)]) -> Result<(), Error> {
+        let choice = Choice::of(rows.precision);
+        let is_one_piece = rows.count <= choice.eight.rows;
+        let tiles = if is_one_piece {
+            &choice.eight
+        } else {
+            &choice.sixteen
+        };
+        let warps = groups(rows.width).div_ceil(2).clamp(WARPS_MIN, choice.warps_max);
+        self.multiply(tiles, warps, rows, parts)
+    }
+
+    /// Products of many rows, by the largest tiles that nearly all of the device's processors have one of.
+    fn many(&mut self, rows: &Rows<M>, parts: &mut [(&Packed<M>, &mut Floats<M>)]) -> Result<(), Error> {
+        let outputs = || parts.iter().map(|(weights, _)| weights.outputs);
+        let processors = self.machine.processors();
+        let is_enough =
+            |tiles: &&Tiles| 4 * tiles.blocks(tiles.full(rows.count), outputs()) >= BUSY_OF_FOUR * processors;
+        let choice = Choice::of(rows.precision);
+        let tiles = choice.many.iter().find(is_enough).unwrap_or(&choice.smallest);
+        let warps = if tiles.outputs > 64 { 8 } else { 4 };
+        self.multiply(tiles, warps, rows, parts)
+    }
+
+    /// Products on tensor cores, by blocks of so many warps.
     fn multiply(
         &mut self,
         tiles: &Tiles,
+        warps: usize,
         rows: &Rows<M>,
         parts: &mut [(&Packed<M>, &mut Floats<M>)],
     ) -> Result<(), Error> {
@@ -282,7 +417,8 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::U32(size(rows.count)?),
             Argument::U32(size(groups(rows.width))?),
         ];
-        let blocks = tiles.blocks(rows.count, parts.iter().map(|(weights, _)| weights.outputs));
+        let outputs = parts.iter().map(|(weights, _)| weights.outputs);
+        let blocks = tiles.blocks(rows.count.div_ceil(tiles.rows), outputs);
         for (weights, out) in &*parts {
             arguments.extend([
                 Argument::Memory(&weights.q),
@@ -299,10 +435,9 @@ impl<M: GpuBackend> Kernels<M> {
         arguments.push(Argument::Memory(&self.faults));
         let shape = Shape {
             grid: [size(blocks)?, 1, 1],
-            block: tiles.threads,
+            block: size(warps * LANES)?,
         };
-        let kernel = kernel(tiles.int8, tiles.int12, rows.precision);
-        self.machine.launch(kernel, shape, &arguments)
+        self.machine.launch(tiles.kernel, shape, &arguments)
     }
 
     /// A product whose groups are in memory before they are added up.

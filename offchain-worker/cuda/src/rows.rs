@@ -1,13 +1,17 @@
 //! Operations on rows and single values.
 
-use surety_exact::Turns;
+use surety_exact::{LANES, Turns};
 
 use crate::{
     Error,
     backend::{Argument, GpuBackend, Shape},
-    kernels::{BLOCK, Floats, Kernels, Numbers, fits, optional, size, warps},
+    kernels::{Floats, Kernels, Numbers, fits, optional, size, warps},
     product::{Rows, kernel},
 };
+
+/// Warps of a block that normalizes a row, at most: one for each of its groups, so that few rows take little
+/// time.
+const NORM_WARPS: usize = 16;
 
 /// What rows are normalized with: a layer norm where there is a bias, an RMS norm where there is none.
 #[derive(Debug)]
@@ -44,14 +48,15 @@ impl<M: GpuBackend> Kernels<M> {
         self.machine.launch("normalize", warps(count)?, &arguments)
     }
 
-    /// [`Kernels::norm`], then [`Kernels::quantize`] of what it gives, in one launch. What it gives is kept
-    /// in `out`, if that is asked for.
+    /// [`Kernels::norm`], then [`Kernels::quantize`] of what it gives, in one launch; before both of them
+    /// [`Kernels::add`] to the rows, if something is `added`. What the norm gives is kept in `out`, if that
+    /// is asked for.
     ///
     /// # Errors
-    /// Those of both.
+    /// Those of all three.
     pub fn norm_quantize(
         &mut self,
-        rows: &Floats<M>,
+        (rows, added): (&mut Floats<M>, Option<&Floats<M>>),
         norm: &Norm<'_, M>,
         out: Option<&mut Floats<M>>,
         smoothing_scale: Option<&Floats<M>>,
@@ -61,16 +66,18 @@ impl<M: GpuBackend> Kernels<M> {
         let count = rows.rows(width)?;
         fits(norm.bias.is_none_or(|bias| bias.len == width))?;
         fits(out.as_ref().is_none_or(|out| out.len == rows.len))?;
+        fits(added.is_none_or(|added| added.len == rows.len))?;
         fits(smoothing_scale.is_none_or(|scale| scale.len == width))?;
         let groups = self.make_room(into, count, width)?;
         let (q, scales) = into.parts()?;
         let shape = Shape {
             grid: [size(count)?, 1, 1],
-            block: BLOCK,
+            block: size(groups.min(NORM_WARPS) * LANES)?,
         };
         let [weight, bias, epsilon] = norm.arguments();
         let arguments = [
             Argument::Memory(&rows.memory),
+            optional(added),
             weight,
             bias,
             epsilon,
@@ -100,14 +107,6 @@ impl<M: GpuBackend> Kernels<M> {
     /// The machine's own.
     pub fn gelu_tanh(&mut self, values: &mut Floats<M>) -> Result<(), Error> {
         self.map("gelu_tanh", values, None)
-    }
-
-    /// `gate = exact::silu(gate) * up`.
-    ///
-    /// # Errors
-    /// [`surety_exact::ArithmeticError::Shape`] unless both are of one length, or the machine's own.
-    pub fn swiglu(&mut self, gate: &mut Floats<M>, up: &Floats<M>) -> Result<(), Error> {
-        self.map("swiglu", gate, Some(up))
     }
 
     /// `into += other`.
@@ -167,57 +166,6 @@ impl<M: GpuBackend> Kernels<M> {
             .flat_map(|turns| [turns.0 as u32, (turns.0 >> 32) as u32]);
         let words: Vec<f32> = halves.map(f32::from_bits).collect();
         self.upload(&words)
-    }
-
-    /// `exact::rotate_row` of every head of every row in place. Row `i` is at position `first_position + i`.
-    ///
-    /// # Errors
-    /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, or the machine's own.
-    pub fn rotate(
-        &mut self,
-        rows: &mut Floats<M>,
-        heads: usize,
-        turns: &Floats<M>,
-        first_position: u32,
-    ) -> Result<(), Error> {
-        self.rotate_with(rows, heads, turns, first_position, None)
-    }
-
-    /// [`Kernels::rotate`] with a position for each row: several sequences at once.
-    ///
-    /// # Errors
-    /// Those of [`Kernels::rotate`].
-    pub fn rotate_at(
-        &mut self,
-        rows: &mut Floats<M>,
-        heads: usize,
-        turns: &Floats<M>,
-        positions: &Numbers<M>,
-    ) -> Result<(), Error> {
-        self.rotate_with(rows, heads, turns, 0, Some(positions))
-    }
-
-    fn rotate_with(
-        &mut self,
-        rows: &mut Floats<M>,
-        heads: usize,
-        turns: &Floats<M>,
-        first: u32,
-        positions: Option<&Numbers<M>>,
-    ) -> Result<(), Error> {
-        // A turn is two words: as many words as a head has elements.
-        let count = rows.rows(heads.saturating_mul(turns.len))?;
-        fits(positions.is_none_or(|positions| positions.len == count))?;
-        let arguments = [
-            Argument::Memory(&rows.memory),
-            Argument::Memory(&turns.memory),
-            positions.map_or(Argument::Null, |positions| Argument::Memory(&positions.memory)),
-            Argument::U32(first),
-            Argument::U32(size(count)?),
-            Argument::U32(size(heads)?),
-            Argument::U32(size(turns.len / 2)?),
-        ];
-        Self::each(&mut self.machine, "rotate", rows.len / 2, &arguments)
     }
 }
 

@@ -66,9 +66,10 @@ impl<M: GpuBackend> Sequences<M> {
             places: Some(&self.places),
             first: 0,
             step: 0,
-            // Kernels look at a row's own end: up to there the reach is room for scores. So it stays the same
-            // for a block of positions, and the launches of one token are those of the next.
+            // Kernels look at a row's own end: up to there the reach is room for partial results. So it stays
+            // the same for a block of positions, and the launches of one token are those of the next.
             reach: self.spans.reach.next_multiple_of(BLOCK),
+            run: self.rows() / self.all.len(),
         }
     }
 
@@ -170,7 +171,7 @@ impl<M: GpuBackend> Kernels<M> {
     }
 
     /// [`Kernels::attention`] of each sequence's rows to what a layer of its cache holds, each to the
-    /// positions up to its own, all in one launch but for the room that scores have.
+    /// positions up to its own, all in one launch but for the room that partial results have.
     ///
     /// # Errors
     /// Those of [`Kernels::attention`].

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use emulator::{Emulator, Order, Piece};
 use surety_cuda::{
-    Argument, Error, GpuBackend, Heads, Kernels, Mask, NoLanding, Pages, Product, Quanta, Rows, Shape,
+    Argument, Error, GpuBackend, Heads, Kernels, Mask, NoLanding, Pages, Path, Product, Quanta, Rows, Shape,
     Weights,
 };
 use surety_exact::{BLOCK, Precision, SplitMix64};
@@ -65,36 +65,63 @@ fn on(processors: usize, kernel: &str, run: impl Fn(&mut Kernels<Wide>) -> Vec<f
     (bits, has)
 }
 
-/// 64 rows by 200 outputs are two blocks of the kernel for many rows.
+/// 100 rows by 200 outputs: two blocks of 128 by 128, four of 128 by 64, eight of 64 by 64.
 #[test]
 fn a_product_that_would_leave_processors_idle_takes_smaller_blocks() {
-    const INPUTS: usize = 130;
+    const INPUTS: usize = 330;
     const OUTPUTS: usize = 200;
-    const COUNT: usize = 64;
-    let product = |kernels: &mut Kernels<Wide>| {
-        let mut random = SplitMix64::new(50);
-        let q: Vec<i8> = (0..INPUTS * OUTPUTS).map(|_| random.next() as i8).collect();
-        let scales: Vec<f32> = (0..2 * OUTPUTS).map(|_| random.real().abs()).collect();
-        let packed = kernels.pack(&Weights {
-            inputs: INPUTS,
-            outputs: OUTPUTS,
-            q: Quanta::Int8(&q),
-            scales: &scales,
-            bias: None,
-        });
-        let values: Vec<f32> = (0..COUNT * INPUTS).map(|_| random.real()).collect();
-        let (values, mut rows) = (kernels.upload(&values).unwrap(), Rows::new(Precision::Int8));
-        kernels.quantize(&values, INPUTS, None, &mut rows).unwrap();
-        let mut out = kernels.floats(COUNT * OUTPUTS).unwrap();
-        kernels.product(&rows, &packed.unwrap(), &mut out).unwrap();
-        kernels.download(&out).unwrap()
+    let product = |precision: Precision, count: usize, path: Path| {
+        move |kernels: &mut Kernels<Wide>| {
+            let mut random = SplitMix64::new(50);
+            let q: Vec<i8> = (0..INPUTS * OUTPUTS).map(|_| random.next() as i8).collect();
+            let wide: Vec<i16> = q.iter().map(|q| 16 * i16::from(*q)).collect();
+            let scales: Vec<f32> = (0..3 * OUTPUTS).map(|_| random.real().abs()).collect();
+            let packed = kernels.pack(&Weights {
+                inputs: INPUTS,
+                outputs: OUTPUTS,
+                q: match precision {
+                    Precision::Int8 => Quanta::Int8(&q),
+                    Precision::Int12 => Quanta::Int12(&wide),
+                },
+                scales: &scales,
+                bias: None,
+            });
+            kernels.take(path);
+            let values: Vec<f32> = (0..count * INPUTS).map(|_| random.real()).collect();
+            let (values, mut rows) = (kernels.upload(&values).unwrap(), Rows::new(precision));
+            kernels.quantize(&values, INPUTS, None, &mut rows).unwrap();
+            let mut out = kernels.floats(count * OUTPUTS).unwrap();
+            kernels.product(&rows, &packed.unwrap(), &mut out).unwrap();
+            kernels.download(&out).unwrap()
+        }
     };
-    let (expected, is_many) = on(2, "product_many", product);
-    assert!(is_many);
-    assert_eq!(on(3, "product_few", product), (expected, true));
+    let choices = [
+        (Precision::Int8, 100, 2, "product_128x128"),
+        (Precision::Int8, 100, 5, "product_128x64"),
+        (Precision::Int8, 100, 10, "product_64x64"),
+        (Precision::Int8, 100, 11, "product_32x32"),
+        (Precision::Int12, 100, 2, "product12_128x64"),
+        (Precision::Int12, 100, 10, "product12_64x64"),
+        (Precision::Int12, 100, 11, "product12_32x32"),
+        // A piece of 128 rows that has 64 is half empty.
+        (Precision::Int8, 64, 2, "product_128x64"),
+        (Precision::Int8, 32, 1, "product_32x32"),
+        (Precision::Int8, 16, 1, "product_16x16"),
+        (Precision::Int8, 8, 1, "product_16x8"),
+        (Precision::Int12, 9, 1, "product12_16x16"),
+        (Precision::Int12, 3, 1, "product12_16x8"),
+    ];
+    for (precision, count, processors, kernel) in choices {
+        let (expected, _) = on(processors, "dots", product(precision, count, Path::Dots));
+        let found = on(processors, kernel, product(precision, count, Path::Auto));
+        assert!(
+            found == (expected, true),
+            "{count} rows on {processors}: {kernel}"
+        );
+    }
 }
 
-/// 20 queries of 4 heads of 32 are 2,560 threads where each mixes all of its positions.
+/// 20 queries of 4 heads are 8 blocks of threads where each takes all positions of its rows.
 #[test]
 fn a_mix_that_would_leave_processors_idle_is_made_by_blocks() {
     const HEADS: usize = 4;
@@ -118,9 +145,9 @@ fn a_mix_that_would_leave_processors_idle_is_made_by_blocks() {
             kernels.download(&out).unwrap()
         }
     };
-    let (expected, is_by_rows) = on(2, "mix", attention(BLOCK + 1));
-    assert!(is_by_rows);
+    let (expected, is_merged) = on(2, "merge", attention(BLOCK + 1));
+    assert!(!is_merged);
     assert_eq!(on(3, "merge", attention(BLOCK + 1)), (expected, true));
     // There is nothing to merge.
-    assert!(on(3, "mix", attention(BLOCK)).1);
+    assert!(!on(3, "merge", attention(BLOCK)).1);
 }

@@ -33,6 +33,7 @@ fn a_device_equals_the_definition() {
     suite::rotating_equals_the_definition(&mut kernels);
     suite::each_fault_is_reported_once(&mut kernels);
     suite::rounds_of_rows_do_not_show(&mut kernels);
+    suite::spans_of_any_place_equal_the_definition(&mut kernels);
     suite::rounds_of_queries_do_not_show(&mut kernels);
     suite::what_is_kept_can_be_copied(&mut kernels);
     suite::rows_attend_alone_as_among_others(&mut kernels);
@@ -41,6 +42,8 @@ fn a_device_equals_the_definition() {
     suite::pages::slabs_go_back_to_the_machine(&mut kernels);
     suite::pages::a_slab_has_several_pages_of_any_size(&mut kernels);
     suite::what_is_staged_leaves_in_its_order(&mut kernels);
+    suite::rows_of_a_trace_have_the_digests_of_the_definition(&mut kernels);
+    suite::rows_that_do_not_fit_are_refused(&mut kernels);
 }
 
 /// The largest batches are a tree of three launches.

@@ -90,6 +90,11 @@ fn rounds_of_rows_do_not_show() {
 }
 
 #[test]
+fn spans_of_any_place_equal_the_definition() {
+    both_orders(suite::spans_of_any_place_equal_the_definition);
+}
+
+#[test]
 fn rounds_of_queries_do_not_show() {
     both_orders(suite::rounds_of_queries_do_not_show);
 }
@@ -212,6 +217,16 @@ fn what_is_staged_leaves_in_its_order() {
     both_orders(suite::what_is_staged_leaves_in_its_order);
 }
 
+#[test]
+fn rows_of_a_trace_have_the_digests_of_the_definition() {
+    both_orders(suite::rows_of_a_trace_have_the_digests_of_the_definition);
+}
+
+#[test]
+fn rows_that_do_not_fit_are_refused() {
+    both_orders(suite::rows_that_do_not_fit_are_refused);
+}
+
 /// What is freed may be taken again, and what is computed is the same.
 #[test]
 fn no_more_memory_is_taken_than_the_cap_allows() {
@@ -228,7 +243,7 @@ fn no_more_memory_is_taken_than_the_cap_allows() {
     drop((first, second));
     machine.allocate(1000).unwrap();
     let emulator = Emulator::start(Order::Forwards);
-    suite::rows_attend_alone_as_among_others(&mut Kernels::new(Capped::new(emulator, 1 << 24)).unwrap());
+    suite::rows_attend_alone_as_among_others(&mut Kernels::new(Capped::new(emulator, 1 << 25)).unwrap());
 }
 
 fn memory(order: Order) -> DeviceMemory<Emulator> {

@@ -11,34 +11,24 @@ struct Table {
 };
 
 // Word `at` of a page. A page has BLOCK positions of every layer of a model. A layer's part of it has scales
-// of keys and of values, [kv_head][position] each; keys, [kv_head][pair of elements][position], two int16 a
-// word, as `score` reads them with neighboring threads at neighboring positions; and values,
-// [kv_head][position][d], int16, as `mix` does. pages.rs counts the words.
+// of keys and of values, [kv_head][position] each; keys, [kv_head][step][position][16 words]; and values,
+// [kv_head][d][32 positions][16 words]. Both are kept as `limbs`, as tensor cores take them: lane t of four
+// reads Quad t of 16 words. Of a key a step is 32 elements, zeros behind the last, and Quad t eight of them.
+// Of values Quad t is those of the positions whose scores a product leaves with lane t: two of each eight.
+// pages.rs counts the words.
 __device__ __forceinline__ u32 *in_page(u32 *slab, u32 page, u64 page_words, u64 at) {
   return slab + (u64)(page % SLAB_PAGES) * page_words + at;
 }
 
-// exact::quantize_heads, a warp per head: `rows` and `q` are [cells][head_dim], `scales` [cells].
-extern "C" __global__ void quantize_heads(const float *rows, u32 cells, u32 head_dim, i16 *q, float *scales,
-                                          u32 *faults) {
-  u32 lane = threadIdx.x % LANES;
-  u64 cell = (u64)blockIdx.x * WARPS + threadIdx.x / LANES;
-  // The whole warp.
-  if (cell >= cells) return;
-  const float *head = rows + cell * head_dim;
-  u32 largest = 0;
-  for (u32 d = lane; d < head_dim; d += LANES) {
-    expect_finite(head[d], faults);
-    u32 bits = __float_as_uint(head[d]) & 0x7fffffffu;
-    largest = bits > largest ? bits : largest;
-  }
-  float size = __uint_as_float(largest_of(largest));
-  bool vanishing = size < VANISHING;
-  float by = div(INT12_MAX, size);
-  for (u32 d = lane; d < head_dim; d += LANES) {
-    q[cell * head_dim + d] = vanishing ? (i16)0 : (i16)nearest(mul(head[d], by));
-  }
-  if (lane == 0) scales[cell] = vanishing ? 0.0f : div(size, INT12_MAX);
+__device__ __forceinline__ u32 key_steps(u32 head_dim) { return (head_dim + LANES - 1) / LANES; }
+
+// Words before a key's, and before those of LANES values.
+__device__ __forceinline__ u32 key_at(u32 kv_heads, u32 kv_head, u32 head_dim, u32 step, u32 position) {
+  return kv_heads * 2 * BLOCK + ((kv_head * key_steps(head_dim) + step) * BLOCK + position) * 16;
+}
+__device__ __forceinline__ u32 values_at(u32 kv_heads, u32 kv_head, u32 head_dim, u32 d, u32 position) {
+  return kv_heads * (2 + 16 * key_steps(head_dim)) * BLOCK +
+         ((kv_head * head_dim + d) * WARPS + position / LANES) * 16;
 }
 
 // Where a row looks, or is put: positions `start` to `end` of a sequence whose keys and values are in
@@ -61,32 +51,50 @@ __device__ __forceinline__ Sight sight_of(const u32 *spans, const u32 *places, u
   return sight;
 }
 
-// Puts rows of quantized heads, from row `from` on, at the last positions that they see.
+// Eight elements of a head, zeros behind its last.
+__device__ __forceinline__ Quad eight_of(const i16 *head, u32 head_dim, u32 d) {
+  Quad none = {0, 0, 0, 0};
+  if (d >= head_dim) return none;
+  if (head_dim % 8 == 0) return *(const Quad *)(head + d);
+  u64 low = 0, high = 0;
+#pragma unroll 1
+  for (u32 i = d; i < d + 8; i++) {
+    low = low >> 16 | high << 48;
+    high = high >> 16 | (i < head_dim ? (u64)(long long)head[i] : 0) << 48;
+  }
+  return Quad{(int)low, (int)(low >> 32), (int)high, (int)(high >> 32)};
+}
+
+// Puts rows of quantized heads, from row `from` on, at the last positions that they see. A thread puts an
+// element of a value, or eight of a key, or both.
 extern "C" __global__ void append(const i16 *keys, const float *key_scales, const i16 *values,
                                   const float *value_scales, Table<u32> slabs, const u32 *table, u64 page_words,
                                   u64 layer_at, const u32 *spans, const u32 *places, u32 first, u32 from, u32 count,
                                   u32 kv_heads, u32 head_dim) {
+  u32 eights = key_steps(head_dim) * 4;
+  u32 width = head_dim > eights ? head_dim : eights;
   u64 index = thread_index();
-  if (index >= (u64)count * kv_heads * head_dim) return;
-  u32 d = index % head_dim;
-  u32 head = index / head_dim % kv_heads;
-  u32 row = from + (u32)(index / head_dim / kv_heads);
-  index += (u64)from * kv_heads * head_dim;
-  u64 cell = index / head_dim;
-  Sight sight = sight_of(spans, places, first, 1, table, row);
+  if (index >= (u64)count * kv_heads * width) return;
+  u32 d = index % width;
+  u64 cell = index / width + (u64)from * kv_heads;
+  u32 kv_head = cell % kv_heads;
+  Sight sight = sight_of(spans, places, first, 1, table, (u32)(cell / kv_heads));
   u32 page = sight.pages[(sight.end - 1) / BLOCK], at = (sight.end - 1) % BLOCK;
   u32 *kept = in_page(slabs.at[page / SLAB_PAGES], page, page_words, layer_at);
-  u32 pairs = (head_dim + 1) / 2;
-  i16 *kept_values = (i16 *)(kept + kv_heads * (2 + pairs) * BLOCK);
-  kept_values[(head * BLOCK + at) * head_dim + d] = values[index];
-  if (d % 2 == 0) {
-    u32 second = d + 1 < head_dim ? (u32)(int)keys[index + 1] : 0u;
-    u32 pair = ((u32)(int)keys[index] & 0xffffu) | second << 16;
-    kept[(kv_heads * 2 + head * pairs + d / 2) * BLOCK + at] = pair;
+  if (d < head_dim) {
+    int value = values[cell * head_dim + d];
+    u32 lane = at % 8 / 2, of_lane = at % LANES / 8 * 2 + at % 2;
+    i8 *bytes = (i8 *)(kept + values_at(kv_heads, kv_head, head_dim, d, at) + 4 * lane) + of_lane;
+    bytes[0] = (i8)(value >> 6);
+    bytes[8] = (i8)(value & 63);
+  }
+  if (d < eights) {
+    Quad *into = (Quad *)(kept + key_at(kv_heads, kv_head, head_dim, d / 4, at));
+    into[d % 4] = limbs(eight_of(keys + cell * head_dim, head_dim, 8 * d), keys);
   }
   if (d == 0) {
-    kept[head * BLOCK + at] = __float_as_uint(key_scales[cell]);
-    kept[(kv_heads + head) * BLOCK + at] = __float_as_uint(value_scales[cell]);
+    kept[kv_head * BLOCK + at] = __float_as_uint(key_scales[cell]);
+    kept[(kv_heads + kv_head) * BLOCK + at] = __float_as_uint(value_scales[cell]);
   }
 }
 
@@ -109,189 +117,472 @@ extern "C" __global__ void gather_pages(Table<u32> slabs, const u32 *pages, u32 
   out[index] = *in_page(slabs.at[page / SLAB_PAGES], page, page_words, layer_at + index % layer_words);
 }
 
-// exact::score_cell: a thread per position, a block row per head and query row. `row` counts from `base`, at
-// which the rows of this launch begin. `scores` is [rows of the launch][heads][reach].
-extern "C" __global__ void score(const i16 *queries, const float *query_scales, Table<u32> slabs, const u32 *table,
-                                 u64 page_words, u64 layer_at, const u32 *spans, const u32 *places, u32 first,
-                                 u32 step, u32 base, u32 heads, u32 kv_heads, u32 head_dim, u32 reach, float scale,
-                                 float *scores) {
-  u32 j = blockIdx.x * blockDim.x + threadIdx.x;
-  u32 head = blockIdx.y;
-  u32 row = base + blockIdx.z;
-  Sight sight = sight_of(spans, places, first, step, table, row);
-  if (j >= sight.end - sight.start) return;
-  u64 cell = (u64)row * heads + head;
-  const i16 *query = queries + cell * head_dim;
-  u32 kv_head = head / (heads / kv_heads);
-  u32 page = sight.pages[(sight.start + j) / BLOCK], at = (sight.start + j) % BLOCK;
-  const u32 *kept = in_page(slabs.at[page / SLAB_PAGES], page, page_words, layer_at);
-  const u32 *key = kept + (kv_heads * 2 + kv_head * ((head_dim + 1) / 2)) * BLOCK + at;
-  u32 sum = 0;
-  for (u32 d = 0; d < head_dim; d += 2) {
-    u32 pair = key[d / 2 * BLOCK];
-    sum += (u32)((int)query[d] * (int)(i16)(pair & 0xffffu));
-    // The second of the last pair may be nobody's.
-    if (d + 1 < head_dim) sum += (u32)((int)query[d + 1] * (int)(i16)(pair >> 16));
-  }
-  float key_scale = __uint_as_float(kept[kv_head * BLOCK + at]);
-  float by = mul(mul(query_scales[cell], scale), key_scale);
-  scores[((u64)blockIdx.z * heads + head) * reach + j] = mul(__int2float_rn((int)sum), by);
-}
-
-// exact::softmax_block: a block of threads per block of BLOCK positions, head and query row. Scores become
-// quantized weights in place. `stats` is [rows of the launch][heads][blocks of the reach][largest, total,
-// scale of the weights].
-extern "C" __global__ void softmax(float *scores, Table<u32> slabs, const u32 *table, u64 page_words, u64 layer_at,
-                                   const u32 *spans, const u32 *places, u32 first, u32 step, u32 base, u32 heads,
-                                   u32 kv_heads, u32 reach, float *stats, u32 *faults) {
-  __shared__ float shared[BLOCK], warps[WARPS];
-  __shared__ u32 size_bits;
-  u32 head = blockIdx.y;
-  Sight sight = sight_of(spans, places, first, step, table, base + blockIdx.z);
-  u32 j = blockIdx.x * BLOCK + threadIdx.x;
-  // The whole block of threads.
-  if (blockIdx.x * BLOCK >= sight.end - sight.start) return;
-  bool seen = j < sight.end - sight.start;
-  u64 cell = (u64)blockIdx.z * heads + head;
-  float *at = scores + cell * reach + j;
-  float value = seen ? *at : LEAST;
-  expect_finite(value, faults);
-  float largest = value;
-#pragma unroll
-  for (u32 half = LANES / 2; half > 0; half /= 2) {
-    float other = __shfl_xor_sync(0xffffffffu, largest, half);
-    largest = other > largest ? other : largest;
-  }
-  if (threadIdx.x % LANES == 0) warps[threadIdx.x / LANES] = largest;
-  if (threadIdx.x == 0) size_bits = 0;
-  __syncthreads();
-#pragma unroll
-  for (u32 i = 0; i < WARPS; i++) largest = warps[i] > largest ? warps[i] : largest;
-  // A sum that ends in zeros is the same sum.
-  float weight = seen ? exponential(sub(value, largest)) : 0.0f;
-  shared[threadIdx.x] = weight;
-  __syncthreads();
-  float total = 0.0f;
-#pragma unroll
-  for (u32 i = 0; i < WARPS; i++) total = add(total, shared[threadIdx.x % LANES + i * LANES]);
-  total = fold(total);
-  if (seen) {
-    u32 page = sight.pages[(sight.start + j) / BLOCK], of = kv_heads + head / (heads / kv_heads);
-    const u32 *kept = in_page(slabs.at[page / SLAB_PAGES], page, page_words, layer_at);
-    weight = mul(weight, __uint_as_float(kept[of * BLOCK + (sight.start + j) % BLOCK]));
-  }
-  u32 size_of_warp = largest_of(__float_as_uint(weight));
-  if (threadIdx.x % LANES == 0) atomicMax(&size_bits, size_of_warp);
-  __syncthreads();
-  float size = __uint_as_float(size_bits);
-  bool vanishing = size < VANISHING;
-  if (seen) *(int *)at = vanishing ? 0 : nearest(mul(weight, div(WEIGHT_MAX, size)));
-  if (threadIdx.x == 0) {
-    float *into = stats + (cell * ((reach + BLOCK - 1) / BLOCK) + blockIdx.x) * 3;
-    into[0] = largest;
-    into[1] = total;
-    into[2] = vanishing ? 0.0f : div(size, WEIGHT_MAX);
-  }
-}
-
-// exact::attention_row's mix of one block: element `d` of the values at `from` to `to` of the positions that
-// a row sees. All heads' values are `values_at` behind a page's first word.
-__device__ __forceinline__ float partial_of(const int *weight, const Sight &sight, const Table<u32> &slabs,
-                                            u64 page_words, u64 values_at, u32 kv_head, u32 head_dim, u32 d, u32 from,
-                                            u32 to, float scale) {
-  u32 dot = 0;
-  // One page, or two where the span begins within one.
-  for (u32 j = from; j < to;) {
-    u32 page = sight.pages[(sight.start + j) / BLOCK], at = (sight.start + j) % BLOCK;
-    u32 end = to - j < BLOCK - at ? to : j + BLOCK - at;
-    const i16 *value = (const i16 *)in_page(slabs.at[page / SLAB_PAGES], page, page_words, values_at);
-    value += (kv_head * BLOCK + at) * head_dim + d;
-    for (; j < end; j++, value += head_dim) dot += (u32)(weight[j] * (int)*value);
-  }
-  return mul(__int2float_rn((int)dot), scale);
-}
-
-// What blocks have found so far, as exact::Softmax has it, and an element of their mix.
-struct Merged {
-  float largest, total, sum;
+// What blocks of positions have found so far.
+struct Softmax {
+  float largest, total;
 };
 
-// exact::Softmax::merge, and exact::merge_cell of the mix; `of` is what `softmax` says of the block.
-__device__ __forceinline__ void merge_block(Merged *so_far, const float *of, float partial) {
-  float before = 1.0f, block = 1.0f;
-  if (of[0] > so_far->largest) {
-    before = exponential(sub(so_far->largest, of[0]));
-    so_far->largest = of[0];
+// exact::Softmax::merge: the factors of what was there and of the block's.
+__device__ __forceinline__ void merge_block(Softmax *so_far, Softmax block, float *before, float *of_block) {
+  *before = *of_block = 1.0f;
+  if (block.largest > so_far->largest) {
+    *before = exponential(sub(so_far->largest, block.largest));
+    so_far->largest = block.largest;
   } else {
-    block = exponential(sub(of[0], so_far->largest));
+    *of_block = exponential(sub(block.largest, so_far->largest));
   }
-  so_far->total = add(mul(so_far->total, before), mul(of[1], block));
-  so_far->sum = add(mul(so_far->sum, before), mul(partial, block));
+  so_far->total = add(mul(so_far->total, *before), mul(block.total, *of_block));
 }
 
-// The rest of exact::attention_row, for many rows: a thread per element of the output mixes a block after the
-// other, and merges them.
-extern "C" __global__ void mix(const int *weights, const float *stats, Table<u32> slabs, const u32 *table,
-                               u64 page_words, u64 layer_at, const u32 *spans, const u32 *places, u32 first,
-                               u32 step, u32 base, u32 count, u32 heads, u32 kv_heads, u32 head_dim, u32 reach,
-                               float *out, u32 *faults) {
+// exact::merge_cell
+__device__ __forceinline__ float merge_cell(float before, float block, float first, float second) {
+  return add(mul(before, first), mul(block, second));
+}
+
+struct __align__(16) Reals {
+  float of[4];
+};
+
+#define INFINITE __uint_as_float(0x7f800000u)
+
+__device__ __forceinline__ float larger(float a, float b) { return b > a ? b : a; }
+
+// Query heads that a block of threads takes at once, of the same keys: a row of a tensor core's product each.
+#define TILE_CELLS 16
+// Columns of values that it takes: so many times 8 a warp.
+#define COLUMN_TILES 4
+#define COLUMNS (COLUMN_TILES * WARPS * 8)
+// exact::HEAD_MAX
+#define HEAD_MAX 512
+// What a processor holds at least of its blocks of threads.
+#define ATTEND_BLOCKS 4
+
+// The first row behind `row`, before `end`, that sees other positions than those behind the same first one.
+__device__ __forceinline__ u32 run_end(const u32 *spans, const u32 *places, const u32 *table, const Sight &sight,
+                                       u32 row, u32 end) {
+  if (end - row == 1 || !(spans || places)) return end;
+  u32 lane = threadIdx.x % LANES;
+  Sight own = sight_of(spans, places, 0, 0, table, row + lane < end ? row + lane : row);
+  bool differs = own.start != sight.start || own.pages != sight.pages;
+  u32 next = row + LANES - largest_of(differs ? LANES - lane : 0u);
+  return next < end ? next : end;
+}
+
+// Bytes of four positions of which two are behind `r`, and two behind `r + 8`: ones where they are in front
+// of `shift`.
+__device__ __forceinline__ u32 in_front(u32 r, u32 shift) {
+  return (r < shift ? 0xffu : 0u) | (r + 1 < shift ? 0xff00u : 0u) | (r + 8 < shift ? 0xff0000u : 0u) |
+         (r + 9 < shift ? 0xff000000u : 0u);
+}
+
+// exact::dot of limbs as `step` of products.cu takes them, with one sum for all of them: Horner's rule saves
+// registers.
+__device__ __forceinline__ void add_products(u32 *sums, Quad low, Quad high, Quad row) {
+  u32 h[4] = {(u32)low.a, (u32)high.a, (u32)low.b, (u32)high.b}, by_h[2] = {(u32)row.a, (u32)row.b};
+  u32 l[4] = {(u32)low.c, (u32)high.c, (u32)low.d, (u32)high.d}, by_l[2] = {(u32)row.c, (u32)row.d};
+  int dots[4] = {0, 0, 0, 0};
+  multiply_add(dots, h, by_h);
+#pragma unroll
+  for (u32 i = 0; i < 4; i++) dots[i] = (int)((u32)dots[i] << 6);
+  multiply_add(dots, h, by_l);
+  multiply_add(dots, l, by_h);
+#pragma unroll
+  for (u32 i = 0; i < 4; i++) dots[i] = (int)((u32)dots[i] << 6);
+  multiply_add(dots, l, by_l);
+#pragma unroll
+  for (u32 i = 0; i < 4; i++) sums[i] += (u32)dots[i];
+}
+
+__device__ __forceinline__ int choose(int a, int b, u32 mask) { return (int)(((u32)a & mask) | ((u32)b & ~mask)); }
+__device__ __forceinline__ Quad choose(Quad a, Quad b, u32 low, u32 high) {
+  return Quad{choose(a.a, b.a, low), choose(a.b, b.b, high), choose(a.c, b.c, low), choose(a.d, b.d, high)};
+}
+
+// Calls what a block of threads will read of values, while it still has to do with keys.
+__device__ __forceinline__ void prefetch_values(const u32 *kept, const u32 *behind, u32 kv_heads, u32 kv_head,
+                                                u32 head_dim, u32 column, u32 at, u32 positions) {
+#ifdef __CUDACC_RTC__
+#pragma unroll 1
+  for (u32 i = threadIdx.x; i < COLUMNS * WARPS / 2; i += BLOCK) {
+    u32 d = column + i / (WARPS / 2), behind_at = i % (WARPS / 2) * 2 * LANES;
+    if (d >= head_dim || behind_at >= positions) continue;
+    const u32 *values = at + behind_at < BLOCK ? kept : behind;
+    values += values_at(kv_heads, kv_head, head_dim, d, (at + behind_at) % BLOCK);
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(values));
+  }
+#endif
+}
+
+// exact::attention_row. A block of threads has `tile_rows` query rows, from `base` on, and of those up to
+// TILE_CELLS heads that share keys, or fewer of either: cell `c` is head `c % tile_heads` of row `c /
+// tile_heads`. It takes one block of positions after the other, and merges them. With `partials` it takes
+// only one, and leaves what it has found of that: `stats` is [rows][heads][blocks][largest, total],
+// `partials` [rows][heads][blocks][head_dim]; `merge` does the rest.
+//
+// Each warp has LANES of a block's positions, those whose distance to a multiple of LANES are alike modulo
+// LANES being with one thread: all that exact::fold adds is the same wherever a span begins, as only the
+// lanes' numbers are others, and those go round. A warp's positions before `shift` are LANES behind where
+// others' are. So rows 32 apart in pages meet what is kept there as it lies.
+extern "C" __launch_bounds__(BLOCK, ATTEND_BLOCKS) __global__
+    void attend(const i16 *queries, const float *query_scales, Table<u32> slabs, const u32 *table, u64 page_words,
+                u64 layer_at, const u32 *spans, const u32 *places, u32 first, u32 step_of_rows, u32 base, u32 count,
+                u32 tile_rows, u32 heads, u32 kv_heads, u32 head_dim, float scale, u32 blocks, float *stats,
+                float *partials, float *out, u32 *faults) {
+  __shared__ Reals exponentials[4][WARPS][LANES];
+  __shared__ Quad weights[WARPS][LANES][2];
+  __shared__ float largest_of_warp[WARPS][TILE_CELLS], totals[2][TILE_CELLS];
+  __shared__ u32 sizes[WARPS][TILE_CELLS];
+  __shared__ u32 cells[TILE_CELLS], cell_sees[TILE_CELLS];
+  __shared__ float cell_scales[TILE_CELLS];
+  // By steps, cells, and lanes of four.
+  __shared__ Quad tile_queries[HEAD_MAX / LANES * TILE_CELLS * 4];
+  // Of each warp's positions, by their lanes: which ones of the block they are, if they are seen.
+  __shared__ u32 indices[WARPS][LANES];
+  __shared__ float key_scales[WARPS][LANES], value_scales[WARPS][LANES];
+  u32 lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+  u32 g = lane / 4, t = lane % 4;
+  u32 group = heads / kv_heads;
+  u32 tile_heads = group < TILE_CELLS ? group : TILE_CELLS;
+  u32 tiles = (group + TILE_CELLS - 1) / TILE_CELLS;
+  u32 parts = (head_dim + COLUMNS - 1) / COLUMNS;
+  u32 column = blockIdx.y % parts * COLUMNS;
+  u32 kv_head = blockIdx.y / parts / tiles;
+  u32 head = kv_head * group + blockIdx.y / parts % tiles * TILE_CELLS;
+  u32 steps = key_steps(head_dim);
+  // The last ones often see the most: they begin.
+  u32 tile = base + (gridDim.x - 1 - blockIdx.x) * tile_rows;
+  u32 end = tile + tile_rows < base + count ? tile + tile_rows : base + count;
+  for (u32 row = tile, next; row < end; row = next) {
+    Sight sight = sight_of(spans, places, first, step_of_rows, table, row);
+    next = run_end(spans, places, table, sight, row, end);
+    // Of the two cells that this thread has scores of: `g` and `g + 8`.
+    u32 sees[2];
+#pragma unroll
+    for (u32 half = 0; half < 2; half++) {
+      u32 cell = g + 8 * half;
+      u32 own = tile + cell / tile_heads;
+      bool there = own >= row && own < next && head + cell % tile_heads < (kv_head + 1) * group;
+      Sight of_own = sight_of(spans, places, first, step_of_rows, table, there ? own : row);
+      sees[half] = there ? of_own.end - of_own.start : 0;
+    }
+    u32 most = largest_of(sees[0] > sees[1] ? sees[0] : sees[1]);
+    u32 shift = sight.start % LANES;
+    u32 begin = partials ? blockIdx.z * BLOCK : 0;
+    if (begin >= most) continue;
+    // What was kept of other rows is not read any more.
+    if (row > tile) __syncthreads();
+#pragma unroll
+    for (u32 half = 0; half < 2; half++) {
+      if (warp == 0 && t == 0) cell_sees[g + 8 * half] = sees[half];
+    }
+    Softmax found[2] = {{LEAST, 0.0f}, {LEAST, 0.0f}};
+    float sums[COLUMN_TILES][4];
+#pragma unroll
+    for (u32 j = 0; j < COLUMN_TILES; j++) {
+#pragma unroll
+      for (u32 i = 0; i < 4; i++) sums[j][i] = 0.0f;
+    }
+    for (u32 from = begin; from < most; from += BLOCK) {
+      u32 seen = most - from < BLOCK ? most - from : BLOCK;
+      // A block's positions are in one page, or two. They are counted from `at`, a multiple of LANES.
+      u32 at = sight.start + from - shift;
+      const u32 *page_numbers = sight.pages + at / BLOCK;
+      bool is_two = at % BLOCK + shift + seen > BLOCK;
+      at %= BLOCK;
+      u32 page = page_numbers[0], page_behind = page_numbers[is_two];
+      const u32 *kept = in_page(slabs.at[page / SLAB_PAGES], page, page_words, layer_at);
+      const u32 *behind = in_page(slabs.at[page_behind / SLAB_PAGES], page_behind, page_words, layer_at);
+
+      // This thread finds the scales of one position.
+      {
+        u32 position = LANES * (warp + (lane < shift)) + lane;
+        bool is_there = position - shift < seen;
+        indices[warp][lane] = is_there ? position - shift : ~0u;
+        position = at + (is_there ? position : shift);
+        const u32 *scales = (position < BLOCK ? kept : behind) + kv_head * BLOCK + position % BLOCK;
+        key_scales[warp][lane] = __uint_as_float(scales[0]);
+        value_scales[warp][lane] = __uint_as_float(scales[kv_heads * BLOCK]);
+      }
+      const Quad *key[4];
+#pragma unroll
+      for (u32 n = 0; n < 4; n++) {
+        u32 r = 8 * n + g;
+        u32 position = LANES * (warp + (r < shift)) + r;
+        position = at + (position - shift < seen ? position : shift);
+        key[n] = (const Quad *)((position < BLOCK ? kept : behind) +
+                                key_at(kv_heads, kv_head, head_dim, 0, position % BLOCK)) + t;
+      }
+      // Two steps at a time, of which the first are on their way while scales are.
+      Quad keys[2][4];
+#pragma unroll
+      for (u32 n = 0; n < 4; n++) {
+        keys[0][n] = key[n][0];
+        keys[1][n] = key[n][steps > 1 ? BLOCK * 4 : 0];
+      }
+      prefetch_values(kept, behind, kv_heads, kv_head, head_dim, column, at, shift + seen);
+      if (from == begin) {
+        for (u32 i = threadIdx.x; i < TILE_CELLS * 4 * steps; i += BLOCK) {
+          u32 cell = i / 4 % TILE_CELLS, d = (i / 4 / TILE_CELLS * 4 + i % 4) * 8;
+          // Of cells that are not there others take the place.
+          u32 own = tile + cell / tile_heads, own_head = head + cell % tile_heads;
+          u32 of = (own < next ? own : row) * heads + (own_head < heads ? own_head : head);
+          tile_queries[i] = limbs(eight_of(queries + (u64)of * head_dim, head_dim, d), queries);
+          if (d == 0) {
+            cells[cell] = of;
+            cell_scales[cell] = mul(query_scales[of], scale);
+          }
+        }
+      }
+      __syncthreads();
+      u32 dots[4][4];
+#pragma unroll
+      for (u32 n = 0; n < 4; n++) dots[n][0] = dots[n][1] = dots[n][2] = dots[n][3] = 0;
+#pragma unroll 1
+      for (u32 s = 0; LANES * warp < seen;) {
+#pragma unroll
+        for (u32 k = 0; k < 2; k++) {
+          if (s + k < steps) {
+            const Quad *of = tile_queries + (s + k) * TILE_CELLS * 4 + lane;
+            Quad low = of[0], high = of[LANES];
+#pragma unroll
+            for (u32 n = 0; n < 4; n++) add_products(dots[n], low, high, keys[k][n]);
+          }
+        }
+        s += 2;
+        if (s >= steps) break;
+#pragma unroll
+        for (u32 n = 0; n < 4; n++) {
+          keys[0][n] = key[n][s * BLOCK * 4];
+          keys[1][n] = key[n][(s + 1 < steps ? s + 1 : s) * BLOCK * 4];
+        }
+      }
+
+      // How many of them each of the two cells sees.
+      u32 limits[2];
+#pragma unroll
+      for (u32 half = 0; half < 2; half++) {
+        u32 all = cell_sees[g + 8 * half];
+        limits[half] = all > from ? all - from : 0;
+      }
+      // exact::score_cell, and exact::softmax_block of the scores
+      // One that is not seen is less than any.
+      float scores[4][4], largest[2] = {LEAST, LEAST};
+      bool is_finite = true;
+#pragma unroll
+      for (u32 n = 0; n < 4; n++) {
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+          u32 r = 8 * n + 2 * t + i % 2;
+          float score = mul(__int2float_rn((int)dots[n][i]), mul(cell_scales[g + i / 2 * 8], key_scales[warp][r]));
+          bool is_seen = indices[warp][r] < limits[i / 2];
+          is_finite = is_finite && (!is_seen || size_of(score) < INFINITE);
+          scores[n][i] = is_seen ? score : negate(INFINITE);
+          largest[i / 2] = larger(largest[i / 2], scores[n][i]);
+        }
+      }
+      if (!is_finite) atomicOr(faults, NOT_FINITE);
+#pragma unroll
+      for (u32 half = 0; half < 2; half++) {
+        largest[half] = larger(largest[half], __shfl_xor_sync(0xffffffffu, largest[half], 1));
+        largest[half] = larger(largest[half], __shfl_xor_sync(0xffffffffu, largest[half], 2));
+        if (t == 0) largest_of_warp[warp][g + 8 * half] = largest[half];
+      }
+      __syncthreads();
+#pragma unroll
+      for (u32 half = 0; half < 2; half++) {
+#pragma unroll
+        for (u32 i = 0; i < WARPS; i++) largest[half] = larger(largest[half], largest_of_warp[i][g + 8 * half]);
+      }
+      u32 size_bits[2] = {0, 0};
+#pragma unroll
+      for (u32 i = 0; i < 4; i++) {
+        Reals of_lanes;
+#pragma unroll
+        for (u32 n = 0; n < 4; n++) {
+          // A sum that has zeros behind it is the same sum.
+          bool is_seen = scores[n][i] != negate(INFINITE);
+          float weight = exponential(sub(scores[n][i], largest[i / 2]));
+          of_lanes.of[n] = is_seen ? weight : 0.0f;
+          weight = is_seen ? mul(weight, value_scales[warp][8 * n + 2 * t + i % 2]) : 0.0f;
+          scores[n][i] = weight;
+          u32 bits = __float_as_uint(weight);
+          size_bits[i / 2] = bits > size_bits[i / 2] ? bits : size_bits[i / 2];
+        }
+        exponentials[i][warp][lane] = of_lanes;
+      }
+#pragma unroll
+      for (u32 half = 0; half < 2; half++) {
+#pragma unroll
+        for (u32 by_lanes = 1; by_lanes < 4; by_lanes *= 2) {
+          u32 other = __shfl_xor_sync(0xffffffffu, size_bits[half], by_lanes);
+          size_bits[half] = other > size_bits[half] ? other : size_bits[half];
+        }
+        if (t == 0) sizes[warp][g + 8 * half] = size_bits[half];
+      }
+      __syncthreads();
+      float weight_scale[2];
+      Quad own_weights[2];
+#pragma unroll
+      for (u32 half = 0; half < 2; half++) {
+#pragma unroll
+        for (u32 i = 0; i < WARPS; i++) {
+          u32 other = sizes[i][g + 8 * half];
+          size_bits[half] = other > size_bits[half] ? other : size_bits[half];
+        }
+        float size = __uint_as_float(size_bits[half]);
+        bool vanishing = size < VANISHING;
+        float by_size = div(WEIGHT_MAX, size);
+        weight_scale[half] = vanishing ? 0.0f : div(size, WEIGHT_MAX);
+        u32 high[2] = {0, 0}, low[2] = {0, 0};
+#pragma unroll
+        for (u32 n = 0; n < 4; n++) {
+#pragma unroll
+          for (u32 i = 0; i < 2; i++) {
+            u32 weight = vanishing ? 0u : (u32)nearest(mul(scores[n][2 * half + i], by_size));
+            u32 byte = 8 * (n % 2 * 2 + i);
+            high[n / 2] |= weight >> 6 << byte;
+            low[n / 2] |= (weight & 63) << byte;
+          }
+        }
+        own_weights[half] = Quad{(int)high[0], (int)high[1], (int)low[0], (int)low[1]};
+      }
+      weights[warp][lane][0] = own_weights[0];
+      weights[warp][lane][1] = own_weights[1];
+      // exact::lanes::sum, of the positions that are alike modulo 2: their sum is yet to be folded once.
+#pragma unroll
+      for (u32 i = warp; i < 4; i += WARPS) {
+        float of_lanes[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+#pragma unroll
+        for (u32 q = 0; q < WARPS; q++) {
+          Reals more = exponentials[i][q][lane];
+#pragma unroll
+          for (u32 n = 0; n < 4; n++) of_lanes[n] = add(of_lanes[n], more.of[n]);
+        }
+        float total = add(add(of_lanes[0], of_lanes[2]), add(of_lanes[1], of_lanes[3]));
+        total = add(total, __shfl_xor_sync(0xffffffffu, total, 2));
+        total = add(total, __shfl_xor_sync(0xffffffffu, total, 1));
+        if (t == 0) totals[i % 2][g + i / 2 * 8] = total;
+      }
+      __syncthreads();
+
+      // The mix: products of the weights with values as they lie in pages, LANES positions at a time.
+      u32 mixed[COLUMN_TILES][4];
+#pragma unroll
+      for (u32 j = 0; j < COLUMN_TILES; j++) mixed[j][0] = mixed[j][1] = mixed[j][2] = mixed[j][3] = 0;
+#pragma unroll 1
+      for (u32 q = 0; q < (shift + seen + LANES - 1) / LANES; q++) {
+        Quad low = {0, 0, 0, 0}, high = low;
+        if (q < WARPS) {
+          low = weights[q][lane][0];
+          high = weights[q][lane][1];
+        }
+        if (shift > 0) {
+          Quad low_before = {0, 0, 0, 0}, high_before = low_before;
+          if (q > 0) {
+            low_before = weights[q - 1][lane][0];
+            high_before = weights[q - 1][lane][1];
+          }
+          u32 mask = in_front(2 * t, shift), mask_behind = in_front(2 * t + 16, shift);
+          low = choose(low_before, low, mask, mask_behind);
+          high = choose(high_before, high, mask, mask_behind);
+        }
+        u32 position = at + LANES * q;
+        const u32 *values = (position < BLOCK ? kept : behind) + 4 * t;
+#pragma unroll
+        for (u32 j = 0; j < COLUMN_TILES; j++) {
+          u32 d = column + (j * WARPS + warp) * 8;
+          if (d < head_dim) {
+            d = d + g < head_dim ? d + g : d;
+            u32 of_lanes = values_at(kv_heads, kv_head, head_dim, d, position % BLOCK);
+            add_products(mixed[j], low, high, *(const Quad *)(values + of_lanes));
+          }
+        }
+      }
+
+#pragma unroll
+      for (u32 half = 0; half < 2; half++) {
+        if (limits[half] == 0) continue;
+        u32 cell = g + 8 * half;
+        Softmax block = {largest[half], add(totals[0][cell], totals[1][cell])};
+        float before = 0.0f, of_block = 1.0f;
+        if (!partials) {
+          merge_block(&found[half], block, &before, &of_block);
+        } else if (column == 0 && warp == 0 && t == 0) {
+          u64 into = (u64)(cells[cell] - base * heads) * blocks + blockIdx.z;
+          stats[2 * into] = block.largest;
+          stats[2 * into + 1] = block.total;
+        }
+#pragma unroll
+        for (u32 j = 0; j < COLUMN_TILES; j++) {
+#pragma unroll
+          for (u32 i = 2 * half; i < 2 * half + 2; i++) {
+            float partial = mul(__int2float_rn((int)mixed[j][i]), weight_scale[half]);
+            sums[j][i] = partials ? partial : merge_cell(sums[j][i], partial, before, of_block);
+          }
+        }
+      }
+      if (partials) break;
+    }
+#pragma unroll
+    for (u32 half = 0; half < 2; half++) {
+      if (cell_sees[g + 8 * half] <= begin) continue;
+      u32 cell = cells[g + 8 * half];
+      u64 into = partials ? (u64)(cell - base * heads) * blocks + blockIdx.z : cell;
+      float *at = (partials ? partials : out) + into * head_dim;
+#pragma unroll
+      for (u32 j = 0; j < COLUMN_TILES; j++) {
+#pragma unroll
+        for (u32 i = 0; i < 2; i++) {
+          u32 d = column + (j * WARPS + warp) * 8 + 2 * t + i;
+          float value = sums[j][2 * half + i];
+          if (!partials) value = div(value, found[half].total);
+          if (d < head_dim) {
+            expect_finite(value, faults);
+            at[d] = value;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Blocks whose partial results a thread reads at once.
+#define MERGED 8
+
+// exact::attention_cell of what `attend` has left of each block: a thread per element of the output merges
+// them, in their order.
+extern "C" __global__ void merge(const float *partials, const float *stats, const u32 *spans, u32 first,
+                                 u32 step_of_rows, u32 base, u32 count, u32 heads, u32 head_dim, u32 blocks, float *out,
+                                 u32 *faults) {
   u64 index = thread_index();
   if (index >= (u64)count * heads * head_dim) return;
   u32 d = index % head_dim;
   u64 cell = index / head_dim;
-  u32 head = cell % heads;
-  Sight sight = sight_of(spans, places, first, step, table, base + (u32)(cell / heads));
-  u32 seen = sight.end - sight.start;
-  const int *weight = weights + cell * reach;
-  const float *of = stats + cell * ((reach + BLOCK - 1) / BLOCK) * 3;
-  u64 values_at = layer_at + kv_heads * (2 + (head_dim + 1) / 2) * BLOCK;
-  Merged merged = {LEAST, 0.0f, 0.0f};
-  for (u32 from = 0; from < seen; from += BLOCK, of += 3) {
-    u32 to = seen - from < BLOCK ? seen : from + BLOCK;
-    float partial = partial_of(weight, sight, slabs, page_words, values_at, head / (heads / kv_heads), head_dim, d,
-                               from, to, of[2]);
-    merge_block(&merged, of, partial);
+  Sight sight = sight_of(spans, nullptr, first, step_of_rows, nullptr, base + (u32)(cell / heads));
+  u32 seen = (sight.end - sight.start + BLOCK - 1) / BLOCK;
+  partials += cell * blocks * head_dim + d;
+  stats += cell * blocks * 2;
+  Softmax found = {LEAST, 0.0f};
+  float sum = 0.0f;
+  for (u32 from = 0; from < seen; from += MERGED) {
+    Softmax block[MERGED];
+    float partial[MERGED];
+#pragma unroll
+    for (u32 i = 0; i < MERGED; i++) {
+      u32 at = from + i < seen ? from + i : from;
+      block[i] = {stats[2 * (u64)at], stats[2 * (u64)at + 1]};
+      partial[i] = partials[(u64)at * head_dim];
+    }
+#pragma unroll
+    for (u32 i = 0; i < MERGED; i++) {
+      if (from + i < seen) {
+        float before, of_block;
+        merge_block(&found, block[i], &before, &of_block);
+        sum = merge_cell(sum, partial[i], before, of_block);
+      }
+    }
   }
-  float value = div(merged.sum, merged.total);
-  expect_finite(value, faults);
-  out[(u64)base * heads * head_dim + index] = value;
-}
-
-// The same for few rows, whose threads would leave most of a device idle, in two launches. First each block's
-// mix by itself: a block of threads per block of positions, head and query row. `partials` is [rows of the
-// launch][heads][blocks of the reach][head_dim].
-extern "C" __global__ void partials(const int *weights, const float *stats, Table<u32> slabs, const u32 *table,
-                                    u64 page_words, u64 layer_at, const u32 *spans, const u32 *places, u32 first,
-                                    u32 step, u32 base, u32 heads, u32 kv_heads, u32 head_dim, u32 reach,
-                                    float *partials) {
-  u32 head = blockIdx.y;
-  Sight sight = sight_of(spans, places, first, step, table, base + blockIdx.z);
-  u32 seen = sight.end - sight.start, from = blockIdx.x * BLOCK;
-  if (from >= seen) return;
-  u32 to = seen - from < BLOCK ? seen : from + BLOCK;
-  u64 cell = (u64)blockIdx.z * heads + head;
-  u64 block = cell * ((reach + BLOCK - 1) / BLOCK) + blockIdx.x;
-  u64 values_at = layer_at + kv_heads * (2 + (head_dim + 1) / 2) * BLOCK;
-  for (u32 d = threadIdx.x; d < head_dim; d += blockDim.x) {
-    partials[block * head_dim + d] = partial_of(weights + cell * reach, sight, slabs, page_words, values_at,
-                                                head / (heads / kv_heads), head_dim, d, from, to, stats[block * 3 + 2]);
-  }
-}
-
-// Then a thread per element of the output merges them, in their order.
-extern "C" __global__ void merge(const float *partials, const float *stats, const u32 *spans, u32 first, u32 step,
-                                 u32 base, u32 count, u32 heads, u32 head_dim, u32 reach, float *out, u32 *faults) {
-  u64 index = thread_index();
-  if (index >= (u64)count * heads * head_dim) return;
-  u32 d = index % head_dim;
-  u64 cell = index / head_dim;
-  Sight sight = sight_of(spans, nullptr, first, step, nullptr, base + (u32)(cell / heads));
-  u64 block = cell * ((reach + BLOCK - 1) / BLOCK);
-  Merged merged = {LEAST, 0.0f, 0.0f};
-  for (u32 from = 0; from < sight.end - sight.start; from += BLOCK, block++) {
-    merge_block(&merged, stats + block * 3, partials[block * head_dim + d]);
-  }
-  float value = div(merged.sum, merged.total);
+  float value = div(sum, found.total);
   expect_finite(value, faults);
   out[(u64)base * heads * head_dim + index] = value;
 }

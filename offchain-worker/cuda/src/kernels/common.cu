@@ -109,6 +109,50 @@ __device__ __forceinline__ int dot4(int a, int b, int sum) {
   return out;
 }
 
+// 16 bytes of memory that nobody else reads: they need not stay in the nearest cache.
+template <typename T>
+__device__ __forceinline__ T read_once(const T *from) {
+  static_assert(sizeof(T) == 16, "other sizes are not read so");
+  u32 words[4];
+  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+      : "l"(from));
+  return T{(int)words[0], (int)words[1], (int)words[2], (int)words[3]};
+}
+
+// Copies from memory to shared memory that go on while the thread does. Those between two calls of
+// `end_of_copies` are one batch; `await_copies` waits for all batches but the newest ones. What other threads
+// copied is there after the barrier behind that.
+#if __CUDA_ARCH__ >= 800
+template <typename T>
+__device__ __forceinline__ void begin_copy(T *to, const T *from) {
+  static_assert(sizeof(T) == 16 || sizeof(T) == 4, "other sizes are not copied so");
+  u32 at = (u32)__cvta_generic_to_shared(to);
+  if (sizeof(T) == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(at), "l"(from) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" : : "r"(at), "l"(from) : "memory");
+  }
+}
+
+__device__ __forceinline__ void end_of_copies() { asm volatile("cp.async.commit_group;" : : : "memory"); }
+
+template <u32 NEWEST>
+__device__ __forceinline__ void await_copies() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(NEWEST) : "memory");
+}
+#else
+template <typename T>
+__device__ __forceinline__ void begin_copy(T *to, const T *from) {
+  *to = *from;
+}
+
+__device__ __forceinline__ void end_of_copies() {}
+
+template <u32 NEWEST>
+__device__ __forceinline__ void await_copies() {}
+#endif
+
 #if __CUDA_ARCH__ >= 800
 // c += a * b of int8: 16 rows by 32, and 32 by 8 columns, as PTX spreads them over a warp.
 __device__ __forceinline__ void mma_16_8_32(int *c, const u32 *a, const u32 *b) {

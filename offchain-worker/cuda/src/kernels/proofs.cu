@@ -235,6 +235,24 @@ extern "C" __global__ void proof_hash(const u64 *state, u32 first, u32 count, u6
   }
 }
 
+// A tree's leaf, of one digest, or node, of two: a byte that says what follows, then they.
+__device__ __forceinline__ void hash_above(const u64 *left, const u64 *right, u64 *out) {
+  u64 below[2 * DIGEST_WORDS];
+#pragma unroll
+  for (u32 i = 0; i < DIGEST_WORDS; i++) {
+    below[i] = left[i];
+    below[DIGEST_WORDS + i] = right ? right[i] : 0;
+  }
+  u64 m[16] = {below[0] << 8 | (right ? 1 : 0)};
+#pragma unroll
+  for (u32 i = 1; i < 2 * DIGEST_WORDS; i++) m[i] = below[i] << 8 | below[i - 1] >> 56;
+  m[2 * DIGEST_WORDS] = below[2 * DIGEST_WORDS - 1] >> 56;
+  Blake hash = blake();
+  compress(&hash, m, 1 + 8 * DIGEST_WORDS * (right ? 2 : 1), true);
+#pragma unroll
+  for (u32 i = 0; i < DIGEST_WORDS; i++) out[i] = hash.h[i];
+}
+
 // Nodes beneath one that a block computes, and its threads.
 #define BRANCH 128
 
@@ -255,25 +273,14 @@ extern "C" __global__ void proof_tree(const u64 *nodes, u32 count, u32 are_leave
     u32 next = (there + parts - 1) / parts;
     u64 node[DIGEST_WORDS] = {};
     if (own < next) {
-      u64 below[2 * DIGEST_WORDS];
-#pragma unroll
-      for (u32 i = 0; i < DIGEST_WORDS; i++) {
-        below[i] = level[left * DIGEST_WORDS + i];
-        below[DIGEST_WORDS + i] = parts == 2 && left + 1 < there ? level[(left + 1) * DIGEST_WORDS + i] : 0;
-      }
-      if (parts == 2 && left + 1 == there) {
+      const u64 *below = level + left * DIGEST_WORDS;
+      if (leaves) {
+        hash_above(below, 0, node);
+      } else if (left + 1 < there) {
+        hash_above(below, below + DIGEST_WORDS, node);
+      } else {
 #pragma unroll
         for (u32 i = 0; i < DIGEST_WORDS; i++) node[i] = below[i];
-      } else {
-        // A byte that says what follows, then one hash or two.
-        u64 m[16] = {below[0] << 8 | (leaves ? 0 : 1)};
-#pragma unroll
-        for (u32 i = 1; i < 2 * DIGEST_WORDS; i++) m[i] = below[i] << 8 | below[i - 1] >> 56;
-        m[2 * DIGEST_WORDS] = below[2 * DIGEST_WORDS - 1] >> 56;
-        Blake hash = blake();
-        compress(&hash, m, 1 + 8 * DIGEST_WORDS * parts, true);
-#pragma unroll
-        for (u32 i = 0; i < DIGEST_WORDS; i++) node[i] = hash.h[i];
       }
     }
     // All have read the level before it is overwritten.

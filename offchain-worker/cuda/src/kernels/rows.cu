@@ -25,10 +25,16 @@ __device__ __forceinline__ void quantize_group(const float *values, float most, 
 __device__ __forceinline__ float most_of(const i8 *) { return 127.0f; }
 __device__ __forceinline__ float most_of(const i16 *) { return INT12_MAX; }
 
-// A warp per group; before it exact::scale_row where there is `pre`.
+// exact::silu of the gate, times the other.
+__device__ __forceinline__ float gated(float gate, float up) {
+  return mul(div(gate, add(1.0f, exponential(negate(gate)))), up);
+}
+
+// A warp per group. Before it `gated` where there is `up`, which is kept in `out` if that is there; and
+// exact::scale_row where there is `pre`.
 template <typename Q>
-__device__ __forceinline__ void quantize_as(const float *rows, const float *pre, u32 count, u32 width, u32 groups,
-                                            Q *q, float *scales, u32 *faults) {
+__device__ __forceinline__ void quantize_as(const float *rows, const float *up, const float *pre, u32 count, u32 width,
+                                            u32 groups, float *out, Q *q, float *scales, u32 *faults) {
   u32 lane = threadIdx.x % LANES;
   u64 group = (u64)blockIdx.x * WARPS + threadIdx.x / LANES;
   // The whole warp.
@@ -38,21 +44,27 @@ __device__ __forceinline__ void quantize_as(const float *rows, const float *pre,
 #pragma unroll
   for (u32 i = 0; i < WARPS; i++) {
     u32 column = (u32)(group % groups) * GROUP + lane + i * LANES;
-    values[i] = column < width ? rows[row * width + column] : 0.0f;
-    if (pre && column < width) values[i] = mul(values[i], pre[column]);
+    values[i] = 0.0f;
+    if (column < width) {
+      u64 at = row * width + column;
+      values[i] = rows[at];
+      if (up) values[i] = gated(values[i], up[at]);
+      if (out) out[at] = values[i];
+      if (pre) values[i] = mul(values[i], pre[column]);
+    }
     expect_finite(values[i], faults);
   }
   quantize_group(values, most_of(q), lane, group, q, scales);
 }
 
-extern "C" __global__ void quantize(const float *rows, const float *pre, u32 count, u32 width, u32 groups, i8 *q,
-                                    float *scales, u32 *faults) {
-  quantize_as(rows, pre, count, width, groups, q, scales, faults);
+extern "C" __global__ void quantize(const float *rows, const float *up, const float *pre, u32 count, u32 width,
+                                    u32 groups, float *out, i8 *q, float *scales, u32 *faults) {
+  quantize_as(rows, up, pre, count, width, groups, out, q, scales, faults);
 }
 
-extern "C" __global__ void quantize12(const float *rows, const float *pre, u32 count, u32 width, u32 groups, i16 *q,
-                                      float *scales, u32 *faults) {
-  quantize_as(rows, pre, count, width, groups, q, scales, faults);
+extern "C" __global__ void quantize12(const float *rows, const float *up, const float *pre, u32 count, u32 width,
+                                      u32 groups, float *out, i16 *q, float *scales, u32 *faults) {
+  quantize_as(rows, up, pre, count, width, groups, out, q, scales, faults);
 }
 
 // --- Normalisations
@@ -63,23 +75,39 @@ struct Norm {
   float mean, scale;
 };
 
-// exact::layer_norm_stats where there is a bias, exact::rms_norm_scale where there is none: a warp, of which
-// each lane keeps to the elements of its own.
+// Elements that a lane has asked for before it adds the first of them up.
+#define AHEAD 16
+
+// The sum of a row's elements, or of their squares after `mean` was subtracted where there is one: each lane
+// of a warp keeps to the elements of its own.
+template <bool SQUARES>
+__device__ __forceinline__ float sum_of(const float *row, u32 width, u32 lane, const float *mean) {
+  float sum = 0.0f;
+  for (u32 from = lane; from < width; from += AHEAD * LANES) {
+    float values[AHEAD];
+#pragma unroll
+    for (u32 i = 0; i < AHEAD; i++) {
+      u32 column = from + i * LANES;
+      values[i] = column < width ? row[column] : 0.0f;
+    }
+#pragma unroll
+    for (u32 i = 0; i < AHEAD; i++) {
+      float value = values[i];
+      if (mean) value = from + i * LANES < width ? sub(value, *mean) : 0.0f;
+      // A sum that ends in zeros is the same sum.
+      sum = add(sum, SQUARES ? mul(value, value) : value);
+    }
+  }
+  return fold(sum);
+}
+
+// exact::layer_norm_stats where there is a bias, exact::rms_norm_scale where there is none: a warp.
 __device__ __forceinline__ Norm norm_of(const float *row, const float *weight, const float *bias, float epsilon,
                                         u32 width, u32 lane, u32 *faults) {
   Norm norm = {weight, bias, 0.0f, 0.0f};
   float n = (float)width;
-  if (bias) {
-    float sum = 0.0f;
-    for (u32 j = lane; j < width; j += LANES) sum = add(sum, row[j]);
-    norm.mean = div(fold(sum), n);
-  }
-  float sum = 0.0f;
-  for (u32 j = lane; j < width; j += LANES) {
-    float difference = bias ? sub(row[j], norm.mean) : row[j];
-    sum = add(sum, mul(difference, difference));
-  }
-  float squares = fold(sum);
+  if (bias) norm.mean = div(sum_of<false>(row, width, lane, nullptr), n);
+  float squares = sum_of<true>(row, width, lane, bias ? &norm.mean : nullptr);
   // Else the quotient would be 0, and the values would vanish.
   expect_finite(squares, faults);
   norm.scale = inverse_root(add(div(squares, n), epsilon));
@@ -108,16 +136,22 @@ extern "C" __global__ void normalize(const float *rows, const float *weight, con
 }
 
 // The same, then `quantize`: a block per row, whose warps all add it up and then take its groups in turn.
-// `out` may be absent, and may not be `rows`.
+// Before it the row is added to, where there is `added`. `out` may be absent, and may not be `rows`.
 template <typename Q>
-__device__ __forceinline__ void normalize_quantize_as(const float *rows, const float *weight, const float *bias,
-                                                 float epsilon, const float *pre, u32 width, u32 groups, float *out,
-                                                 Q *q, float *scales, u32 *faults) {
+__device__ __forceinline__ void normalize_quantize_as(float *rows, const float *added, const float *weight,
+                                                      const float *bias, float epsilon, const float *pre, u32 width,
+                                                      u32 groups, float *out, Q *q, float *scales, u32 *faults) {
   u32 lane = threadIdx.x % LANES;
   u64 row = blockIdx.x;
-  const float *of = rows + row * width;
+  float *of = rows + row * width;
+  if (added) {
+    for (u32 j = threadIdx.x; j < width; j += blockDim.x) {
+      of[j] = add(of[j], added[row * width + j]);
+    }
+    __syncthreads();
+  }
   Norm by = norm_of(of, weight, bias, epsilon, width, lane, faults);
-  for (u32 group = threadIdx.x / LANES; group < groups; group += WARPS) {
+  for (u32 group = threadIdx.x / LANES; group < groups; group += blockDim.x / LANES) {
     float values[WARPS];
 #pragma unroll
     for (u32 i = 0; i < WARPS; i++) {
@@ -134,16 +168,16 @@ __device__ __forceinline__ void normalize_quantize_as(const float *rows, const f
   }
 }
 
-extern "C" __global__ void normalize_quantize(const float *rows, const float *weight, const float *bias, float epsilon,
-                                         const float *pre, u32 width, u32 groups, float *out, i8 *q, float *scales,
-                                         u32 *faults) {
-  normalize_quantize_as(rows, weight, bias, epsilon, pre, width, groups, out, q, scales, faults);
+#define NORMALIZE_QUANTIZE(Q)                                                                                     \
+  float *rows, const float *added, const float *weight, const float *bias,          \
+      float epsilon, const float *pre, u32 width, u32 groups, float *out, Q *q, float *scales, u32 *faults
+
+extern "C" __global__ void normalize_quantize(NORMALIZE_QUANTIZE(i8)) {
+  normalize_quantize_as(rows, added, weight, bias, epsilon, pre, width, groups, out, q, scales, faults);
 }
 
-extern "C" __global__ void normalize_quantize12(const float *rows, const float *weight, const float *bias, float epsilon,
-                                           const float *pre, u32 width, u32 groups, float *out, i16 *q, float *scales,
-                                           u32 *faults) {
-  normalize_quantize_as(rows, weight, bias, epsilon, pre, width, groups, out, q, scales, faults);
+extern "C" __global__ void normalize_quantize12(NORMALIZE_QUANTIZE(i16)) {
+  normalize_quantize_as(rows, added, weight, bias, epsilon, pre, width, groups, out, q, scales, faults);
 }
 
 // --- Single values
@@ -165,14 +199,6 @@ extern "C" __global__ void gelu_tanh(float *values, u64 count) {
   values[index] = mul(mul(0.5f, x), add(1.0f, hyperbolic_tangent(inner)));
 }
 
-// exact::silu of the gate, times the other.
-extern "C" __global__ void swiglu(float *gate, const float *up, u64 count) {
-  u64 index = thread_index();
-  if (index >= count) return;
-  float x = gate[index];
-  gate[index] = mul(div(x, add(1.0f, exponential(negate(x)))), up[index]);
-}
-
 extern "C" __global__ void accumulate(float *into, const float *other, u64 count) {
   u64 index = thread_index();
   if (index >= count) return;
@@ -192,17 +218,11 @@ extern "C" __global__ void copy(const i16 *from, u64 count, i16 *into, u64 into_
   if (index < count) into[into_at + index] = from[index];
 }
 
-// exact::rotate_row for every head: a thread per pair. Row i is at position `first + i`, or at
-// `positions[i]`.
-extern "C" __global__ void rotate(float *rows, const u64 *turns, const u32 *positions, u32 first, u32 count, u32 heads,
-                                  u32 half) {
-  u64 index = thread_index();
-  if (index >= (u64)count * heads * half) return;
-  u32 pair = index % half;
-  u64 head = index / half;
-  u32 row = head / heads;
-  u32 position = positions ? positions[row] : first + row;
-  u32 turn = (u32)((turns[pair] * position) >> 32);
+// --- Heads
+
+// exact::rotate_pair at a position.
+__device__ __forceinline__ void rotate(float *low, float *high, u64 turn_of, u32 position) {
+  u32 turn = (u32)((turn_of * position) >> 32);
   // exact::sin_cos_turn
   u32 quarter = (turn + (1u << 29)) >> 30;
   int rest = (int)(turn - (quarter << 30));
@@ -223,13 +243,78 @@ extern "C" __global__ void rotate(float *rows, const u64 *turns, const u32 *posi
   float cosine = quarter & 1 ? s : c;
   if (quarter >= 2) sine = negate(sine);
   if (quarter == 1 || quarter == 2) cosine = negate(cosine);
-  // exact::rotate_pair
-  float *low = rows + head * 2 * half + pair;
-  float *high = low + half;
   float a = *low;
   float b = *high;
   *low = sub(mul(a, cosine), mul(b, sine));
   *high = add(mul(b, cosine), mul(a, sine));
+}
+
+// Rows of heads, and where they go quantized: `rows` and `q` are [count][heads][head_dim], `scales`
+// [count][heads].
+struct HeadRows {
+  float *rows;
+  u32 heads;
+  i16 *q;
+  float *scales;
+};
+
+// Up to three of them are one launch; those that are absent have no heads.
+#define HEADS                                                                                             \
+  float *rows0, u32 heads0, i16 *q0, float *scales0, float *rows1, u32 heads1, i16 *q1, float *scales1,   \
+      float *rows2, u32 heads2, i16 *q2, float *scales2
+
+// exact::quantize_heads, a warp per head. Before it exact::rotate_row of those of the first `rotated` parts:
+// row i is at `positions[i]`. What was rotated takes the place of what was there if it `keeps` it.
+extern "C" __global__ void quantize_heads(HEADS, u32 count, u32 head_dim, u32 rotated, const u64 *turns,
+                                          const u32 *positions, u32 keeps, u32 *faults) {
+  u32 lane = threadIdx.x % LANES;
+  u64 cell = (u64)blockIdx.x * WARPS + threadIdx.x / LANES;
+  HeadRows part = {rows0, heads0, q0, scales0};
+  u32 number = 0;
+  if (cell >= (u64)count * part.heads) {
+    cell -= (u64)count * part.heads;
+    part = HeadRows{rows1, heads1, q1, scales1};
+    number = 1;
+  }
+  if (number == 1 && cell >= (u64)count * part.heads) {
+    cell -= (u64)count * part.heads;
+    part = HeadRows{rows2, heads2, q2, scales2};
+    number = 2;
+  }
+  // The whole warp.
+  if (cell >= (u64)count * part.heads) return;
+  float *head = part.rows + cell * head_dim;
+  i16 *q = part.q + cell * head_dim;
+  bool turned = number < rotated;
+  u32 position = turned ? positions[cell / part.heads] : 0;
+  u32 half = (head_dim + 1) / 2;
+  u32 largest = 0;
+  for (u32 pair = lane; pair < half; pair += LANES) {
+    // The second of the last pair may not be there.
+    bool both = pair + half < head_dim;
+    float low = head[pair], high = both ? head[pair + half] : 0.0f;
+    if (turned) rotate(&low, &high, turns[pair], position);
+    expect_finite(low, faults);
+    expect_finite(high, faults);
+    u32 low_bits = __float_as_uint(low) & 0x7fffffffu, high_bits = __float_as_uint(high) & 0x7fffffffu;
+    largest = low_bits > largest ? low_bits : largest;
+    largest = high_bits > largest ? high_bits : largest;
+  }
+  float size = __uint_as_float(largest_of(largest));
+  bool vanishing = size < VANISHING;
+  float by = div(INT12_MAX, size);
+  for (u32 pair = lane; pair < half; pair += LANES) {
+    bool both = pair + half < head_dim;
+    float low = head[pair], high = both ? head[pair + half] : 0.0f;
+    if (turned) rotate(&low, &high, turns[pair], position);
+    i16 low_q = vanishing ? (i16)0 : (i16)nearest(mul(low, by));
+    i16 high_q = vanishing ? (i16)0 : (i16)nearest(mul(high, by));
+    q[pair] = low_q;
+    if (both) q[pair + half] = high_q;
+    if (turned && keeps) head[pair] = low;
+    if (turned && keeps && both) head[pair + half] = high;
+  }
+  if (lane == 0) part.scales[cell] = vanishing ? 0.0f : div(size, INT12_MAX);
 }
 
 // --- One vector per sequence

@@ -117,13 +117,16 @@ Kernel checked(void (*kernel)(T...)) {
 #define KERNEL(name) {#name, checked(kernels::name)}
 const std::map<std::string, Kernel> KERNELS = {
     KERNEL(quantize),    KERNEL(quantize12),    KERNEL(normalize),    KERNEL(normalize_quantize), KERNEL(normalize_quantize12),
-    KERNEL(product_few), KERNEL(product_few12), KERNEL(product_many), KERNEL(product_many12), KERNEL(dots),
+    KERNEL(product_16x8),   KERNEL(product_16x16),   KERNEL(product_32x32),   KERNEL(product_64x64),
+    KERNEL(product12_16x8), KERNEL(product12_16x16), KERNEL(product12_32x32), KERNEL(product12_64x64),
+    KERNEL(product_128x64), KERNEL(product_128x128), KERNEL(product12_128x64),
+    KERNEL(dots),
     KERNEL(dots12),      KERNEL(flush),         KERNEL(embed),        KERNEL(embed12),       KERNEL(gelu),
-    KERNEL(gelu_tanh),   KERNEL(swiglu),        KERNEL(accumulate),   KERNEL(gather),        KERNEL(rotate),
+    KERNEL(gelu_tanh),   KERNEL(accumulate),    KERNEL(gather),
     KERNEL(copy),        KERNEL(quantize_heads), KERNEL(append),      KERNEL(copy_pages),    KERNEL(gather_pages),
-    KERNEL(score),       KERNEL(softmax),       KERNEL(mix),          KERNEL(partials),      KERNEL(merge),
+    KERNEL(attend),      KERNEL(merge),
     KERNEL(mean_pool),   KERNEL(l2_normalize),  KERNEL(proof_words),  KERNEL(proof_gather),  KERNEL(proof_product),
-    KERNEL(proof_hash),  KERNEL(proof_tree),
+    KERNEL(proof_hash),  KERNEL(proof_tree),    KERNEL(record),       KERNEL(record_quads),  KERNEL(digest_rows),
 };
 
 void read_exactly(void *into, Word bytes) {

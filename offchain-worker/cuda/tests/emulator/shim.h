@@ -20,6 +20,7 @@
 #define __device__
 #define __forceinline__ inline
 #define __align__(n) alignas(n)
+#define __launch_bounds__(...)
 // Blocks run one after the other.
 #define __shared__ static
 
@@ -187,6 +188,39 @@ inline void run_block(unsigned threads, bool backwards) {
 }  // namespace fibres
 
 inline void __syncthreads() { fibres::leave(fibres::State::AtBarrier); }
+
+// Copies to shared memory are done as late as they may be.
+struct Copy {
+  void *to;
+  const void *from;
+  std::size_t bytes;
+};
+inline std::deque<std::vector<Copy>> copies[1024];
+
+template <class T>
+void begin_copy(T *to, const T *from) {
+  auto &batches = copies[threadIdx.x];
+  if (batches.empty()) batches.emplace_back();
+  batches.back().push_back({to, from, sizeof(T)});
+}
+inline void end_of_copies() {
+  auto &batches = copies[threadIdx.x];
+  if (batches.empty()) batches.emplace_back();
+  batches.emplace_back();
+}
+// The last batch has not ended.
+template <unsigned NEWEST>
+void await_copies() {
+  auto &batches = copies[threadIdx.x];
+  for (; batches.size() > NEWEST + 1; batches.pop_front()) {
+    for (const Copy &copy : batches.front()) std::memcpy(copy.to, copy.from, copy.bytes);
+  }
+}
+
+template <class T>
+T read_once(const T *from) {
+  return *from;
+}
 
 inline unsigned __shfl_xor_sync(unsigned mask, unsigned value, int by) {
   if (mask != 0xffffffffu) fail("a shuffle of half a warp");

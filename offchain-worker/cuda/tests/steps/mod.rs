@@ -94,7 +94,7 @@ impl<M: GpuBackend> Small<M> {
             bias: None,
             epsilon: 1e-5,
         };
-        kernels.norm_quantize(state, &norm, None, None, &mut self.rows)?;
+        kernels.norm_quantize((&mut *state, None), &norm, None, None, &mut self.rows)?;
         let [by_query, by_key, by_value, by_output] = &self.by;
         let mut parts = [
             (by_query, &mut *query),
@@ -103,9 +103,12 @@ impl<M: GpuBackend> Small<M> {
         ];
         kernels.products(&self.rows, &mut parts)?;
         let [queries, keys, values] = &mut self.heads;
-        kernels.quantize_heads(query, HEADS, HEAD_DIM, queries)?;
-        kernels.quantize_heads(key, HEADS, HEAD_DIM, keys)?;
-        kernels.quantize_heads(value, HEADS, HEAD_DIM, values)?;
+        let parts = [
+            (query, HEADS, &mut *queries),
+            (key, HEADS, &mut *keys),
+            (value, HEADS, &mut *values),
+        ];
+        kernels.rotate_quantize(parts, HEAD_DIM, None)?;
         let mut kept: Vec<&mut Cache<M>> = caches.iter_mut().collect();
         kernels.append_sequences(sequences, &mut kept, 0, keys, values)?;
         let kept: Vec<&Cache<M>> = caches.iter().collect();

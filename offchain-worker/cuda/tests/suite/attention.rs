@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use surety_cuda::{GpuBackend, Heads, Kernels, Mask, Mixing, Pages};
-use surety_exact::{self as exact, Head, Turns};
+use surety_cuda::{GpuBackend, Heads, Kernels, Mask, Mixing, Pages, Rotation, Stage};
+use surety_exact::{self as exact, BLOCK, Head, Turns};
 
 use super::{Random, assert_same, values};
 
@@ -109,26 +109,53 @@ pub fn quantized<M: GpuBackend>(
     into
 }
 
-const MIXINGS: [Mixing; 3] = [Mixing::Auto, Mixing::Rows, Mixing::Blocks];
+/// Spans that begin and end anywhere, and rows of several in one block of threads.
+pub fn spans_of_any_place_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(39);
+    let len = 3 * BLOCK + 9;
+    // Beginnings, how many rows see on from there, and how many positions the first of them does.
+    let all = [
+        (0, 3, 1),
+        (1, 5, 127),
+        (31, 2, 128),
+        (32, 4, 2 * BLOCK),
+        (BLOCK + 95, 6, 30),
+        (2 * BLOCK - 1, 1, 129),
+        (2 * BLOCK + 17, 3, 100),
+    ];
+    let spans: Vec<_> = all
+        .iter()
+        .flat_map(|&(start, rows, first)| (0..rows).map(move |i| start as u32..(start + first + i) as u32))
+        .collect();
+    for shape in [(2, 2, 32), (4, 1, 40), (16, 2, 16)] {
+        let case = Case::new(&mut random, shape, len, spans.len());
+        let expected = case.expected(&spans);
+        for mixing in [Mixing::Rows, Mixing::Blocks] {
+            kernels.mix_by(mixing);
+            let on_machine = kernels.spans(&spans).unwrap();
+            let found = case.found(kernels, Mask::Spans(&on_machine));
+            assert_same(&found, &expected, &format!("{shape:?}, {mixing:?}"));
+        }
+    }
+    kernels.mix_by(Mixing::Auto);
+}
 
 pub fn attention_equals_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let shapes = [(1, 1, 8), (4, 2, 32), (6, 1, 5), (3, 3, 64)];
-    for mixing in MIXINGS {
+    for mixing in [Mixing::Rows, Mixing::Blocks] {
         kernels.mix_by(mixing);
         check(kernels, &shapes, &[(1, 1), (2, 1), (17, 17), (129, 2), (300, 3)]);
-        // More elements than a block of threads has.
-        check(kernels, &[(2, 1, 160)], &[(130, 2)]);
+        // More columns than a block of threads takes, and more heads that share keys.
+        check(kernels, &[(2, 1, 160), (19, 1, 40)], &[(130, 2)]);
     }
     kernels.mix_by(Mixing::Auto);
 }
 
 /// Little room: a round takes few of the queries.
 pub fn rounds_of_queries_do_not_show<M: GpuBackend>(kernels: &mut Kernels<M>) {
-    kernels.limit(2 * 4 * 17 + 1);
-    for mixing in MIXINGS {
-        kernels.mix_by(mixing);
-        check(kernels, &[(4, 2, 8)], &[(17, 17), (40, 2)]);
-    }
+    kernels.limit(3 * 4 * 8 + 1);
+    kernels.mix_by(Mixing::Blocks);
+    check(kernels, &[(4, 2, 8)], &[(17, 17), (40, 2)]);
     kernels.mix_by(Mixing::Auto);
 }
 
@@ -166,35 +193,60 @@ fn check<M: GpuBackend>(
     }
 }
 
+/// Queries and keys are rotated, values are not; what was rotated is kept, or only quantized.
 pub fn rotating_equals_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let mut random = Random::new(8);
-    for (heads, head_dim, first) in [(1, 2, 0), (3, 8, 1), (2, 64, 1_000_000), (4, 10, u32::MAX - 40)] {
+    for (heads, kv_heads, head_dim, first) in [
+        (1, 1, 2, 0),
+        (6, 3, 8, 1),
+        (2, 1, 64, 1_000_000),
+        (4, 2, 10, u32::MAX - 40),
+        (2, 2, 130, 5),
+    ] {
         let turns: Vec<Turns> = (0..head_dim / 2).map(|_| Turns(random.next())).collect();
-        let rows = random.activations(33 * heads * head_dim);
         let table = kernels.turns(&turns).unwrap();
-        let rotated = |position: &dyn Fn(u32) -> u32| {
-            let mut out = rows.clone();
-            for (i, row) in (0u32..).zip(out.chunks_mut(heads * head_dim)) {
-                for head in row.chunks_mut(head_dim) {
-                    exact::rotate_row(head, &turns, position(i)).unwrap();
-                }
-            }
-            out
+        let positions: Vec<u32> = match first {
+            0 => (0..33).map(|i| (i * 7919) % 1000).collect(),
+            _ => (0..33).map(|i| first + i).collect(),
         };
-        let what = format!("{heads} heads of {head_dim} from {first}");
-
-        let mut out = kernels.upload(&rows).unwrap();
-        kernels.rotate(&mut out, heads, &table, first).unwrap();
-        assert_same(&values(kernels, &out), &rotated(&|i| first + i), &what);
-
-        let positions: Vec<u32> = (0..33).map(|i| (i * 7919) % 1000).collect();
         let numbers = kernels.numbers(&positions).unwrap();
-        let mut out = kernels.upload(&rows).unwrap();
-        kernels.rotate_at(&mut out, heads, &table, &numbers).unwrap();
-        assert_same(
-            &values(kernels, &out),
-            &rotated(&|i| positions[i as usize]),
-            &what,
-        );
+        let counts = [heads, kv_heads, kv_heads];
+        let parts = counts.map(|heads| random.activations(33 * heads * head_dim));
+        for keeps in [false, true] {
+            let what = format!("{heads} heads of {head_dim} from {first}, {keeps}");
+            let mut there = parts.each_ref().map(|rows| kernels.upload(rows).unwrap());
+            let mut into: [Heads<M>; 3] = Default::default();
+            let rotation = Rotation {
+                turns: &table,
+                positions: &numbers,
+                keeps,
+            };
+            let [query, key, value] = &mut there;
+            let [queries, keys, values_] = &mut into;
+            let given = [
+                (query, heads, queries),
+                (key, kv_heads, keys),
+                (value, kv_heads, values_),
+            ];
+            kernels.rotate_quantize(given, head_dim, Some(&rotation)).unwrap();
+            for (part, rows) in parts.iter().enumerate() {
+                let mut expected = rows.clone();
+                for (row, position) in expected.chunks_mut(counts[part] * head_dim).zip(&positions) {
+                    for head in row.chunks_mut(head_dim).filter(|_| part < 2) {
+                        exact::rotate_row(head, &turns, *position).unwrap();
+                    }
+                }
+                let alone = quantized(kernels, &expected, counts[part], head_dim);
+                let bytes = |kernels: &mut Kernels<M>, heads: &Heads<M>| {
+                    let mut stage = Stage::default();
+                    kernels.stage_heads(heads, &mut stage).unwrap();
+                    kernels.staged(&stage).unwrap()
+                };
+                let alone = bytes(kernels, &alone);
+                assert_eq!(bytes(kernels, &into[part]), alone, "{what}");
+                let left = if keeps { &expected } else { rows };
+                assert_same(&values(kernels, &there[part]), left, &what);
+            }
+        }
     }
 }

@@ -38,7 +38,7 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
 
     let one = kernels.upload(&[1.0; 2]).unwrap();
     let mut out = kernels.floats(2).unwrap();
-    let infinite = kernels.upload(&[f32::MAX, f32::INFINITY]).unwrap();
+    let mut infinite = kernels.upload(&[f32::MAX, f32::INFINITY]).unwrap();
     let norm = Norm {
         weight: &one,
         bias: None,
@@ -50,12 +50,12 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let smoothing = kernels.upload(&[f32::MAX; 2]).unwrap();
     let mut into = Rows::new(Precision::Int8);
     kernels
-        .norm_quantize(&infinite, &norm, None, None, &mut into)
+        .norm_quantize((&mut infinite, None), &norm, None, None, &mut into)
         .unwrap();
     assert_eq!(kernels.check(), not_finite, "a norm of an infinity, quantized");
-    let apart = kernels.upload(&[10.0, 0.0]).unwrap();
+    let mut apart = kernels.upload(&[10.0, 0.0]).unwrap();
     kernels
-        .norm_quantize(&apart, &norm, None, Some(&smoothing), &mut into)
+        .norm_quantize((&mut apart, None), &norm, None, Some(&smoothing), &mut into)
         .unwrap();
     assert_eq!(kernels.check(), not_finite, "a smoothing that overflows");
 

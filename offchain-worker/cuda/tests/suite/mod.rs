@@ -9,6 +9,7 @@ mod products;
 pub mod proofs;
 mod rows;
 mod sequences;
+mod trace;
 
 use std::ops::Range;
 
@@ -17,6 +18,7 @@ use surety_exact::{Precision, SplitMix64};
 
 pub use attention::{
     attention_equals_the_definition, rotating_equals_the_definition, rounds_of_queries_do_not_show,
+    spans_of_any_place_equal_the_definition,
 };
 pub use copies::{
     rows_attend_alone_as_among_others, what_is_kept_can_be_copied, what_is_staged_leaves_in_its_order,
@@ -32,6 +34,7 @@ pub use rows::{
     pooling_equals_the_definition,
 };
 pub use sequences::sequences_attend_together_as_alone;
+pub use trace::{rows_of_a_trace_have_the_digests_of_the_definition, rows_that_do_not_fit_are_refused};
 
 /// Numbers like those of a model.
 pub struct Random(SplitMix64);

@@ -8,7 +8,7 @@ use super::{Random, assert_same, attention::quantized, values};
 const KV_HEADS: usize = 2;
 const HEAD_DIM: usize = 16;
 
-/// Pages of one layer, of 18 KiB each.
+/// Pages of one layer, of 26 KiB each.
 pub fn pages<M: GpuBackend>() -> Pages<M> {
     Pages::new(1, KV_HEADS, HEAD_DIM).unwrap()
 }

@@ -139,9 +139,10 @@ pub fn products_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
         (129, 130),
         (384, 40),
         (1000, 7),
-        // More groups than a block of few rows takes at a time, twice and three times.
+        // More groups than a block of few rows has warps, and more than it adds up at a time.
         (1200, 20),
         (2200, 5),
+        (6300, 3),
     ];
     for (inputs, outputs) in sizes {
         for (count, precision) in [1, 2, 8, 9, 33, 70]

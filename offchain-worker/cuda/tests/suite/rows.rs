@@ -48,7 +48,11 @@ pub fn functions_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
     assert_same(&values(kernels, &floats), &expected, "gelu_tanh");
 
     let mut floats = kernels.upload(&x).unwrap();
-    kernels.swiglu(&mut floats, &other).unwrap();
+    let mut rows = Rows::new(exact::Precision::Int8);
+    // Of all magnitudes: the products are no numbers now and then, which is a fault.
+    let found = kernels.swiglu_quantize((&mut floats, &other), true, (x.len(), None), &mut rows);
+    found.unwrap();
+    kernels.check().ok();
     let expected: Vec<f32> = pairs().map(|(x, y)| exact::silu(*x) * y).collect();
     assert_same(&values(kernels, &floats), &expected, "swiglu");
 
@@ -99,7 +103,7 @@ pub fn norms_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
 /// A norm with what quantizes in one launch is a norm, then quantizing: seen by a product of the rows.
 pub fn norms_quantize_what_they_give<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let mut random = Random::new(12);
-    for (width, count) in [(1, 1), (33, 3), (128, 2), (129, 20), (1000, 5)] {
+    for (width, count) in [(1, 1), (33, 3), (128, 2), (129, 20), (1000, 5), (2500, 2)] {
         for precision in [exact::Precision::Int8, exact::Precision::Int12] {
             let rows = random.activations(count * width);
             let (weight, bias) = (random.activations(width), random.activations(width));
@@ -120,7 +124,16 @@ pub fn norms_quantize_what_they_give<M: GpuBackend>(kernels: &mut Kernels<M>) {
                 bias: None,
             });
             let packed = packed.unwrap();
+            let before = random.activations(rows.len());
+            let after: Vec<f32> = rows
+                .iter()
+                .zip(&before)
+                .map(|(row, before)| row - before)
+                .collect();
+            // What is there once both were added.
+            let rows: Vec<f32> = after.iter().zip(&before).map(|(a, b)| a + b).collect();
             let on_machine = kernels.upload(&rows).unwrap();
+            let added = kernels.upload(&before).unwrap();
             let (by, plus) = (kernels.upload(&weight).unwrap(), kernels.upload(&bias).unwrap());
             let smoothing = kernels.upload(&smoothing_scale).unwrap();
             for bias in [None, Some(&plus)] {
@@ -142,14 +155,21 @@ pub fn norms_quantize_what_they_give<M: GpuBackend>(kernels: &mut Kernels<M>) {
                     let mut apart = Rows::new(precision);
                     kernels.quantize(&normed, width, smoothing, &mut apart).unwrap();
                     let expected = product(kernels, &apart);
-                    let (mut out, mut together) = (kernels.floats(rows.len()).unwrap(), Rows::new(precision));
-                    let into = kept.then_some(&mut out);
-                    kernels
-                        .norm_quantize(&on_machine, &norm, into, smoothing, &mut together)
-                        .unwrap();
-                    assert_same(&product(kernels, &together), &expected, &what);
-                    if kept {
-                        assert_same(&values(kernels, &out), &expected_normed, &what);
+                    for added in [None, Some(&added)] {
+                        let mut there = kernels
+                            .upload(if added.is_some() { &after } else { &rows })
+                            .unwrap();
+                        let (mut out, mut together) =
+                            (kernels.floats(rows.len()).unwrap(), Rows::new(precision));
+                        let into = kept.then_some(&mut out);
+                        kernels
+                            .norm_quantize((&mut there, added), &norm, into, smoothing, &mut together)
+                            .unwrap();
+                        assert_same(&product(kernels, &together), &expected, &what);
+                        assert_same(&values(kernels, &there), &rows, &what);
+                        if kept {
+                            assert_same(&values(kernels, &out), &expected_normed, &what);
+                        }
                     }
                 }
             }

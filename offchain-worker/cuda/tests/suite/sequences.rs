@@ -1,6 +1,6 @@
 //! Several sequences in the same launches.
 
-use surety_cuda::{Cache, Error, GpuBackend, Heads, Kernels, Mask, Pages, SequenceRows};
+use surety_cuda::{Cache, Error, GpuBackend, Heads, Kernels, Mask, Mixing, Pages, SequenceRows};
 use surety_exact::{ArithmeticError, BLOCK};
 
 use super::{Random, assert_same, attention::quantized, values};
@@ -117,16 +117,22 @@ pub fn sequences_attend_together_as_alone<M: GpuBackend>(kernels: &mut Kernels<M
             assert_kept(kernels, (cache, alone), [first, first + rows]);
         }
         let caches: Vec<&Cache<M>> = together.iter().collect();
-        // All at once, and with little room for scores: a few rows at a time.
-        for room in [1 << 26, 3 * HEADS * 2 * BLOCK] {
+        // All at once, and with little room for partial results: a few rows at a time.
+        for (mixing, room) in [
+            (Mixing::Rows, 1 << 26),
+            (Mixing::Blocks, 1 << 26),
+            (Mixing::Blocks, 3 * HEADS * 2 * head_dim),
+        ] {
+            kernels.mix_by(mixing);
             kernels.limit(room);
             let mut out = kernels.floats(len).unwrap();
             kernels
                 .attend_sequences(&sequences, &queries, &caches, 1, &mut out)
                 .unwrap();
-            let what = format!("heads of {head_dim}, {room}");
+            let what = format!("heads of {head_dim}, {mixing:?}, {room}");
             assert_same(&values(kernels, &out), &expected, &what);
         }
+        kernels.mix_by(Mixing::Auto);
         kernels.limit(1 << 26);
 
         let mut out = kernels.floats(len).unwrap();

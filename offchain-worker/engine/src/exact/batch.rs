@@ -362,15 +362,12 @@ impl ExactLlama {
             return Ok(());
         };
         on.forward_together(&mut pieces, &mut memory.workspace, &mut trace)?;
-        let (mut end, width) = (0, self.model.width());
+        memory.states.extend(memory.workspace.states());
+        let mut end = 0;
         for (turn, rows) in turns.iter_mut().zip(lengths) {
             let own: Range<usize> = end..end + rows;
             end = own.end;
             turn.generating.computed.trace.extend(&trace, &own);
-            if turn.generating.pending() == 0 {
-                let last = memory.workspace.states().get((end - 1) * width..end * width);
-                memory.states.extend(last.unwrap_or_default());
-            }
         }
         Ok(())
     }
@@ -429,6 +426,8 @@ impl ExactLlama {
 
 impl Turn<'_> {
     fn piece(&mut self) -> Piece<'_> {
+        // Who has nothing left to feed then chooses a token behind the last one.
+        let states = usize::from(self.rows >= self.generating.pending());
         let Generating {
             task,
             computed,
@@ -439,6 +438,7 @@ impl Turn<'_> {
         Piece {
             kv: &mut computed.kv,
             tokens,
+            states,
         }
     }
 }

@@ -195,18 +195,13 @@ impl ExactLlama {
         let mut trace = TopLevel::new(self.model.trace_shape());
         report(sink, 0, total)?;
         for chunk in task.prompt.chunks(on.chunk_rows()) {
-            self.forward(&mut sequence, chunk, &mut trace)?;
+            self.forward(&mut sequence, chunk, 1, &mut trace)?;
             report(sink, count(sequence.len()), total)?;
         }
         let sampler = Sampler::new(task);
         let (mut logits, mut order, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
         for index in 0..task.most() {
-            let last = sequence
-                .states()
-                .rchunks(self.model.width())
-                .next()
-                .unwrap_or_default();
-            on.logits(last, &mut logits)
+            on.logits(sequence.states(), &mut logits)
                 .map_err(|fault| failed(prompt, fault))?;
             let token = sampler
                 .token(index, &logits, &mut order)
@@ -217,7 +212,7 @@ impl ExactLlama {
             if self.ends(token) || index + 1 == task.most() {
                 break;
             }
-            self.forward(&mut sequence, &[token], &mut trace)?;
+            self.forward(&mut sequence, &[token], 1, &mut trace)?;
         }
         let fed: Vec<u32> = task.prompt.iter().chain(&tokens).copied().collect();
         let fed = fed.get(..sequence.len()).unwrap_or_default();
@@ -241,16 +236,18 @@ impl ExactLlama {
         Ok(outcome(task, &generation, &trace))
     }
 
+    /// Adds tokens to a sequence, which has the states of so many of the last ones then.
     pub(super) fn forward(
         &self,
         sequence: &mut Sequence,
         tokens: &[u32],
+        states: usize,
         probe: &mut impl Probe,
     ) -> Result<(), EngineError> {
         let first = count(sequence.len());
         let on = self.runs_of(sequence.kv());
         let (kv, workspace) = sequence.parts();
-        on.forward_together(&mut [Piece { kv, tokens }], workspace, probe)
+        on.forward_together(&mut [Piece { kv, tokens, states }], workspace, probe)
             .map_err(|fault| failed(first, fault))
     }
 }

@@ -103,6 +103,17 @@ impl KvCache {
 pub(super) struct Piece<'a> {
     pub(super) kv: &'a mut KvCache,
     pub(super) tokens: &'a [u32],
+    /// The states of so many of the last tokens are needed afterwards.
+    pub(super) states: usize,
+}
+
+/// The rows whose states are needed of a pass.
+pub(super) fn state_rows(pieces: &[Piece<'_>]) -> impl Iterator<Item = usize> {
+    let mut end = 0;
+    pieces.iter().flat_map(move |piece| {
+        end += piece.tokens.len();
+        end - piece.states.min(piece.tokens.len())..end
+    })
 }
 
 /// Each piece, and which of all rows are its own.

@@ -13,7 +13,7 @@ use surety_model_trace::{Op, TraceShape};
 use surety_models::weights::{LlamaLayer, LlamaWeights};
 
 use super::{
-    kv::{KvCache, Piece, row_ranges},
+    kv::{KvCache, Piece, row_ranges, state_rows},
     pass::{Pass, check_table, look_up, pack, sized, step},
     probe::Probe,
 };
@@ -103,14 +103,14 @@ impl Workspace {
         }
     }
 
-    /// The last layer's states of the last pass.
+    /// The last layer's states of the last pass: those that were needed of each piece, one after the other.
     pub(super) fn states(&self) -> &[f32] {
         &self.state
     }
 
-    /// Takes the states of a pass that was a device's.
-    pub(super) fn set_states(&mut self, states: Vec<f32>) {
-        self.state = states;
+    /// Where those of a pass go that was a device's.
+    pub(super) fn states_mut(&mut self) -> &mut Vec<f32> {
+        &mut self.state
     }
 }
 
@@ -167,7 +167,8 @@ impl Sequence {
         self.kv.len() == 0
     }
 
-    /// The last layer's states of the positions that were added last.
+    /// The last layer's states of the positions that were added last, or of those of them that were asked
+    /// for.
     pub fn states(&self) -> &[f32] {
         self.workspace.states()
     }
@@ -279,8 +280,12 @@ impl LlamaModel {
         tokens: &[u32],
         probe: &mut impl Probe,
     ) -> Result<(), ArithmeticError> {
-        let kv = &mut sequence.kv;
-        self.forward_together(&mut [Piece { kv, tokens }], &mut sequence.workspace, probe)
+        let piece = Piece {
+            kv: &mut sequence.kv,
+            tokens,
+            states: tokens.len(),
+        };
+        self.forward_together(&mut [piece], &mut sequence.workspace, probe)
     }
 
     /// Adds tokens to several sequences, with each weight read once for all of them; [`Workspace::states`]
@@ -313,6 +318,14 @@ impl LlamaModel {
             self.attention_part(index, layer, pieces, workspace, probe)?;
             self.mlp_part(index, layer, workspace, probe)?;
         }
+        let mut needed = 0;
+        for (to, from) in state_rows(pieces).enumerate() {
+            needed = to + 1;
+            workspace
+                .state
+                .copy_within(from * width..(from + 1) * width, to * width);
+        }
+        workspace.state.truncate(needed * width);
         for piece in pieces {
             piece.kv.grow(piece.tokens.len());
         }

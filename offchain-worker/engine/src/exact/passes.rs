@@ -22,9 +22,8 @@ pub struct DecoderPasses<'a> {
     engine: &'a ExactLlama,
     on: Runs<'a, dyn Decoder>,
     sequences: Vec<KvCache>,
+    /// With the last state of each piece of the last pass.
     workspace: Workspace,
-    /// The last state of each piece of the last pass.
-    states: Vec<f32>,
 }
 
 impl ExactLlama {
@@ -34,7 +33,6 @@ impl ExactLlama {
         DecoderPasses {
             sequences: (0..sequences).map(|_| on.kv(positions)).collect(),
             workspace: Workspace::new(&self.model),
-            states: Vec::new(),
             engine: self,
             on,
         }
@@ -66,18 +64,15 @@ impl DecoderPasses<'_> {
         let sequences = self.sequences.iter_mut().skip(first);
         let mut pieces: Vec<_> = sequences
             .zip(tokens)
-            .map(|(kv, tokens)| Piece { kv, tokens })
+            .map(|(kv, tokens)| Piece {
+                kv,
+                tokens,
+                states: 1,
+            })
             .collect();
         self.on
             .forward_together(&mut pieces, &mut self.workspace, probe)
             .map_err(|fault| failed(0, fault))?;
-        let (width, mut end) = (self.engine.model.width(), 0);
-        self.states.clear();
-        for tokens in tokens {
-            end += tokens.len() * width;
-            let last = self.workspace.states().get(end.saturating_sub(width)..end);
-            self.states.extend_from_slice(last.unwrap_or_default());
-        }
         Ok(())
     }
 
@@ -88,7 +83,7 @@ impl DecoderPasses<'_> {
     pub fn likeliest(&self) -> Result<Vec<u32>, EngineError> {
         let model = &self.engine.model;
         let (mut tokens, mut logits) = (Vec::new(), Vec::new());
-        for states in self.states.chunks(LOGIT_ROWS * model.width()) {
+        for states in self.workspace.states().chunks(LOGIT_ROWS * model.width()) {
             self.on
                 .logits(states, &mut logits)
                 .map_err(|fault| failed(0, fault))?;

@@ -72,17 +72,12 @@ fn decoded(model: &LlamaModel, by: &dyn Decoder) -> Result<Passes, EngineError> 
     let mut trace = TopLevel::new(model.trace_shape());
     let (mut found, mut logits) = (Vec::new(), Vec::new());
     for tokens in [prompt].into_iter().chain(rest.chunks(1)) {
-        let kv = &mut kv;
-        let pieces = &mut [Piece { kv, tokens }];
+        let (kv, states) = (&mut kv, 1);
+        let pieces = &mut [Piece { kv, tokens, states }];
         if passed(by.forward_together(pieces, &mut workspace, &mut trace))?.is_none() {
             return Ok(None);
         }
-        let last = workspace
-            .states()
-            .rchunks(model.width())
-            .next()
-            .unwrap_or_default();
-        if passed(by.logits(last, &mut logits))?.is_none() {
+        if passed(by.logits(workspace.states(), &mut logits))?.is_none() {
             return Ok(None);
         }
         found.extend(bits(&logits));
@@ -241,9 +236,11 @@ impl ExactLlama {
         };
         let mut own = TopLevel::new(self.model.trace_shape());
         let mut workspace = Workspace::new(&self.model);
+        let tokens = found.fed.get(rows.clone()).unwrap_or_default();
         let piece = Piece {
             kv: &mut kept,
-            tokens: found.fed.get(rows.clone()).unwrap_or_default(),
+            tokens,
+            states: tokens.len(),
         };
         let passed = self
             .model

@@ -4,6 +4,7 @@
 //! what was claimed before it and on nothing after it, so the first difference between two views of one claim
 //! has inputs that both agree on.
 
+use rayon::prelude::*;
 use surety_model_trace::{ClaimedOutput, finish_reason};
 use surety_proofs::content_hash;
 use surety_types::ContentHash;
@@ -21,8 +22,9 @@ use crate::{
     error::EngineError,
 };
 
-/// Rows of logits that are kept at a time: a large vocabulary's take megabytes.
-pub(super) const LOGIT_ROWS: usize = 16;
+/// Rows of logits that are kept at a time: a large vocabulary's take half a megabyte each, and each time the
+/// weights behind them are read once.
+pub(super) const LOGIT_ROWS: usize = 64;
 
 /// The own view of a claimed answer.
 pub(super) struct TeacherForced {
@@ -99,11 +101,11 @@ impl ExactLlama {
         report(sink, 0, total)?;
         for chunk in fed.chunks(on.chunk_rows()) {
             let first = sequence.len();
-            self.forward(&mut sequence, chunk, trace)?;
             // The first token was chosen at the prompt's last position.
             let from = task.prompt.len().saturating_sub(1).max(first) - first;
-            let states = sequence.states().get(from * self.model.width()..);
-            self.choose(on, states.unwrap_or_default(), &sampler, &mut chosen)?;
+            let needed = chunk.len().saturating_sub(from);
+            self.forward(&mut sequence, chunk, needed, trace)?;
+            self.choose(on, sequence.states(), &sampler, &mut chosen)?;
             report(sink, count(sequence.len()), total)?;
         }
         self.recheck(&Found {
@@ -124,15 +126,21 @@ impl ExactLlama {
         sampler: &Sampler,
         chosen: &mut Vec<u32>,
     ) -> Result<(), EngineError> {
-        let (mut logits, mut order) = (Vec::new(), Vec::new());
+        let mut logits = Vec::new();
         for states in states.chunks(LOGIT_ROWS * self.model.width()) {
-            let index = count(chosen.len());
+            let first = chosen.len();
             on.logits(states, &mut logits)
-                .map_err(|fault| failed(index, fault))?;
-            for row in logits.chunks(self.model.vocabulary()) {
-                let index = count(chosen.len());
-                let token = sampler.token(index, row, &mut order);
-                chosen.push(token.map_err(|fault| failed(index, fault))?);
+                .map_err(|fault| failed(count(first), fault))?;
+            let rows = logits.par_chunks(self.model.vocabulary()).enumerate();
+            let tokens: Vec<_> = rows
+                .map_init(Vec::new, |order, (row, logits)| {
+                    let index = count(first + row);
+                    let token = sampler.token(index, logits, order);
+                    token.map_err(|fault| failed(index, fault))
+                })
+                .collect();
+            for token in tokens {
+                chosen.push(token?);
             }
         }
         Ok(())

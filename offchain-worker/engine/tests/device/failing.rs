@@ -15,7 +15,7 @@ use surety_cuda::{Argument, Capture, Error, GpuBackend, NoLanding, Product, Shap
 pub enum Fails {
     /// Not at all.
     Nothing,
-    /// What is read from it has another bit.
+    /// What is read from it has other bits, one for each digest's bytes.
     FlipsBits,
     /// It takes no work any more.
     Vanishes,
@@ -31,6 +31,9 @@ pub enum Fails {
 
 /// That of the models of `synthetic`.
 const VOCABULARY: usize = 260;
+
+/// Bytes of a row's digest.
+const DIGEST: usize = 32;
 
 /// The word of faults where something is not finite.
 const NOT_FINITE: u32 = 1;
@@ -164,8 +167,7 @@ impl<M: GpuBackend> GpuBackend for Failing<M> {
         self.machine.read(from, bytes)?;
         // The word of faults is right.
         if self.is(Fails::FlipsBits) && bytes.len() > 4 {
-            let middle = bytes.len() / 2;
-            bytes[middle] ^= 1;
+            bytes.iter_mut().step_by(DIGEST).for_each(|byte| *byte ^= 1);
         }
         let is_logits = bytes.len().is_multiple_of(size_of::<f32>() * VOCABULARY);
         if self.is(Fails::TurnsLogits) && is_logits {

@@ -79,7 +79,8 @@ pub(super) trait Decoder: Send + Sync {
     /// An empty sequence's keys and values, for so many positions, but no more than the model has.
     fn kv(&self, positions: usize) -> KvCache;
 
-    /// [`LlamaModel::forward_together`]: the states are the workspace's then, in the processor's memory.
+    /// [`LlamaModel::forward_together`]: the states that are needed are the workspace's then, in the
+    /// processor's memory.
     fn forward_together(
         &self,
         pieces: &mut [Piece<'_>],

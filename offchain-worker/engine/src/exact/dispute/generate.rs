@@ -79,9 +79,9 @@ impl GenerateWork {
                 capture.start_at(count(sequence.len()));
                 if sequence.kv().device().is_some() {
                     let both = &mut (&mut capture, &mut trace);
-                    self.engine.forward(&mut sequence, chunk, both)?;
+                    self.engine.forward(&mut sequence, chunk, 0, both)?;
                 } else {
-                    self.engine.forward(&mut sequence, chunk, &mut capture)?;
+                    self.engine.forward(&mut sequence, chunk, 0, &mut capture)?;
                 }
             }
             // Nothing is said in a dispute that only a device has seen.

@@ -12,7 +12,7 @@ use surety_proofs::content_hash;
 use surety_types::ContentHash;
 
 /// A `blake2_256` hash.
-pub(crate) type Digest = [u8; 32];
+pub type Digest = [u8; 32];
 
 /// Bytes of a row under one leaf of its tree.
 pub(crate) const SEGMENT_BYTES: usize = 1024;

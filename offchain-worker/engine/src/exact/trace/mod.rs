@@ -8,6 +8,7 @@ pub(crate) mod hash;
 mod top;
 
 pub(crate) use generation::GenerationLeaves;
+pub use hash::Digest;
 pub use top::TopLevel;
 pub(crate) use top::{place, place_of_heads};
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
 use surety_kernels::{Heads, Rows};
 use surety_model_trace::{CachedHeads, Op, Step, TraceShape};
 use surety_types::ContentHash;
@@ -53,10 +54,11 @@ impl TopLevel {
     /// The leaves of sequences that had so many rows, and no more than were written down: for each its
     /// chunks, for each chunk its strides.
     pub fn leaves(&self, sequences: &[usize]) -> Vec<Vec<Vec<ContentHash>>> {
-        let columns: Vec<Vec<Digest>> = (0..)
-            .zip(&self.rows)
+        let columns = self.rows.par_iter().enumerate();
+        let columns: Vec<Vec<Digest>> = columns
             .map(|(stride, digests)| {
-                if self.shape.pools(stride) {
+                // No model has 2^32 layers.
+                if self.shape.pools(stride as u32) {
                     roots(digests, vec![1; sequences.len()])
                 } else {
                     roots(
@@ -111,6 +113,16 @@ impl TopLevel {
 }
 
 impl Probe for TopLevel {
+    fn digests_of(&self) -> Option<&TraceShape> {
+        Some(&self.shape)
+    }
+
+    fn digests(&mut self, stride: u32, rows: &[Digest]) {
+        if let Some(digests) = self.rows.get_mut(stride as usize) {
+            digests.extend_from_slice(rows);
+        }
+    }
+
     fn wants(&self, step: Step) -> bool {
         place(&self.shape, step).is_some() || place_of_heads(&self.shape, step).is_some()
     }

@@ -199,6 +199,8 @@ impl<M: Machine> CudaBert<M> {
         model.input.write(kernels, sequences, self.pooling)?;
         let count: usize = sequences.iter().map(|ids| ids.len()).sum();
         kernels.reserve(&mut model.workspace.cache, count)?;
+        let shown = &mut model.workspace.shown;
+        shown.begin(kernels, probe, (count, sequences.len()))?;
         self.first_states(kernels, model, count, probe)?;
         let Model {
             layers,
@@ -219,6 +221,9 @@ impl<M: Machine> CudaBert<M> {
         kernels.l2_normalize(vectors, width)?;
         let layer = layers.len().saturating_sub(1);
         let looking = Looking { probe, layer };
+        workspace
+            .shown
+            .record(kernels, looking, (None, Op::Pool, vectors))?;
         let at = workspace
             .shown
             .needed(kernels, looking, (Op::Pool, vectors, width))?;
@@ -291,17 +296,20 @@ impl<M: Machine> CudaBert<M> {
         let value = kernels.sized(value, count * width)?;
         let by = [&layer.query, &layer.key, &layer.value];
         products(kernels, rows, by, [&mut *query, &mut *key, &mut *value])?;
-        let projected = [query, key, value];
-        for (op, out) in [Op::Query, Op::Key, Op::Value].into_iter().zip(&projected) {
+        for (op, out) in [(Op::Query, &*query), (Op::Key, &*key), (Op::Value, &*value)] {
             shown.real(kernels, looking, (op, out, width))?;
         }
-        let quantized = [
-            (Op::QuantQuery, &mut *queries),
-            (Op::QuantKey, &mut *keys),
-            (Op::QuantValue, &mut *values),
+        let parts = [
+            (query, shape.0, &mut *queries),
+            (key, shape.0, &mut *keys),
+            (value, shape.0, &mut *values),
         ];
-        for ((op, heads), rows) in quantized.into_iter().zip(projected) {
-            kernels.quantize_heads(rows, shape.0, shape.1, heads)?;
+        kernels.rotate_quantize(parts, shape.1, None)?;
+        for (op, heads) in [
+            (Op::QuantQuery, &*queries),
+            (Op::QuantKey, &*keys),
+            (Op::QuantValue, &*values),
+        ] {
             shown.heads(kernels, looking, (op, heads, shape))?;
         }
         cache.clear(0);
@@ -317,7 +325,7 @@ impl<M: Machine> CudaBert<M> {
         let quantized = (layer.up_smoothing.as_ref(), rows);
         layer
             .attention_norm
-            .quantize(kernels, sum, Some(state), quantized)?;
+            .quantize(kernels, (sum, None), Some(state), quantized)?;
         shown.real(kernels, looking, (Op::AttentionSum, state, width))
     }
 
@@ -352,6 +360,7 @@ impl<M: Machine> CudaBert<M> {
         shown.real(kernels, looking, (Op::Down, sum, width))?;
         kernels.add(sum, state)?;
         layer.norm.normalize(kernels, sum, state)?;
+        shown.record(kernels, looking, (None, Op::Sum, state))?;
         shown.real(kernels, looking, (Op::Sum, state, width))
     }
 }

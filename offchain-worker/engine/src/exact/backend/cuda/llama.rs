@@ -9,7 +9,8 @@ use std::{
 };
 
 use surety_cuda::{
-    Cache, Floats, GpuBackend, Heads, Kernels, Numbers, Packed, Pages, Rows, SequenceRows, Sequences, Slot,
+    Cache, Floats, GpuBackend, Heads, Kernels, Numbers, Packed, Pages, Rotation, Rows, SequenceRows,
+    Sequences, Slot,
 };
 use surety_exact::ArithmeticError;
 use surety_kernels::Heads as HeadsHere;
@@ -17,14 +18,14 @@ use surety_model_trace::Op;
 
 use super::{
     super::{Decoder, Fault},
-    Machine, NormThere, Shared, linear, locked, normed_quantized, pass,
+    Machine, NormThere, Shared, linear, locked, pass,
     placed::Placed,
     product, products,
     shown::{Left, Looking, Shown},
     shown_pass, table,
 };
 use crate::exact::{
-    kv::{KvCache, Piece},
+    kv::{KvCache, Piece, state_rows},
     llama::{LlamaModel, Workspace as WorkspaceHere},
     probe::Probe,
 };
@@ -45,8 +46,9 @@ struct Workspace<M: GpuBackend> {
     attended: Option<Floats<M>>,
     gate: Option<Floats<M>>,
     up: Option<Floats<M>>,
-    /// States that logits are made of.
+    /// States that logits are made of, and the numbers of their rows.
     last: Option<Floats<M>>,
+    needed: Option<Numbers<M>>,
     logits: Option<Floats<M>>,
     rows: Rows<M>,
     shown: Shown<M>,
@@ -111,6 +113,7 @@ impl<M: Machine> CudaLlama<M> {
                     gate: None,
                     up: None,
                     last: None,
+                    needed: None,
                     logits: None,
                     rows: Rows::new(weights.tokens.q.precision()),
                     shown: Shown::default(),
@@ -191,34 +194,75 @@ impl<M: Machine> CudaLlama<M> {
         }
         placed.place(kernels, &positions, &sequences)?;
         kernels.numbers_in(numbers, &tokens)?;
+        let needed: Vec<u32> = state_rows(pieces)
+            .map(|row| u32::try_from(row).map_err(|_| ArithmeticError::Shape))
+            .collect::<Result<_, _>>()?;
+        let is_all = needed.len() == tokens.len();
+        if !is_all {
+            kernels.numbers_in(&mut workspace.needed, &needed)?;
+        }
+        let needed = (!is_all).then_some(needed.len());
         let numbers = numbers.as_ref().ok_or(ArithmeticError::Shape)?;
         let state = kernels.sized(&mut workspace.state, tokens.len() * width)?;
         kernels.embed(table, numbers, state)?;
         let looking = Looking { probe, layer: 0 };
+        workspace.shown.begin(kernels, probe, (tokens.len(), 0))?;
         workspace
             .shown
             .real(kernels, looking, (Op::Embed, state, width))?;
         let last = layers.len().saturating_sub(1);
-        let mut states = 0..0;
         for (index, layer) in layers.iter().enumerate() {
             let looking = Looking { probe, layer: index };
             self.project(kernels, layer, workspace, (turns, placed), looking)?;
             self.attend(kernels, workspace, (pieces, placed.sequences()?), looking)?;
             self.attention_output(kernels, layer, workspace, looking)?;
             self.mlp_part(kernels, layer, workspace, looking)?;
-            let state = workspace.state.as_ref().ok_or(ArithmeticError::Shape)?;
-            if index == last {
-                states = workspace
-                    .shown
-                    .needed(kernels, looking, (Op::Sum, state, width))?;
-            } else {
-                workspace.shown.real(kernels, looking, (Op::Sum, state, width))?;
-            }
         }
+        let Workspace {
+            state,
+            sum,
+            heads: [_, keys, values],
+            shown,
+            ..
+        } = &mut *workspace;
+        let (state, sum) = state.as_mut().zip(sum.as_ref()).ok_or(ArithmeticError::Shape)?;
+        kernels.add(state, sum)?;
+        let looking = Looking { probe, layer: last };
+        shown.record(kernels, looking, (Some([&*keys, &*values]), Op::Sum, state))?;
+        shown.real(kernels, looking, (Op::Sum, state, width))?;
+        let states = Self::needed_states(kernels, workspace, needed, width)?;
         Ok((workspace.shown.leave(kernels, slot)?, states))
     }
 
-    /// From the states to quantized queries, keys and values.
+    /// Gathers the last states that are needed: so many, by number, or all.
+    fn needed_states(
+        kernels: &mut Kernels<M>,
+        workspace: &mut Workspace<M>,
+        needed: Option<usize>,
+        width: usize,
+    ) -> Result<Range<usize>, surety_cuda::Error> {
+        let Workspace {
+            state,
+            last,
+            needed: numbers,
+            shown,
+            ..
+        } = workspace;
+        let state = state.as_ref().ok_or(ArithmeticError::Shape)?;
+        match needed {
+            None => shown.gather(kernels, state),
+            Some(0) => Ok(0..0),
+            Some(needed) => {
+                let numbers = numbers.as_ref().ok_or(ArithmeticError::Shape)?;
+                let last = kernels.sized(last, needed * width)?;
+                kernels.gather(state, width, numbers, last)?;
+                shown.gather(kernels, last)
+            }
+        }
+    }
+
+    /// From the states, to which those behind the first layer still add what the last one gave, to quantized
+    /// queries, keys and values.
     fn project(
         &self,
         kernels: &mut Kernels<M>,
@@ -227,12 +271,13 @@ impl<M: Machine> CudaLlama<M> {
         (turns, placed): (&Floats<M>, &Placed<M>),
         looking: Looking<'_>,
     ) -> Result<(), surety_cuda::Error> {
-        let (queries, keys) = self.widths();
+        let ((queries, keys), width) = (self.widths(), self.here.width());
         let weights = self.here.weights();
         let (heads, kv_heads, head_dim) = (weights.heads, weights.kv_heads, weights.head_dim);
         let Workspace {
             state,
             normed,
+            sum,
             query,
             key,
             value,
@@ -242,13 +287,30 @@ impl<M: Machine> CudaLlama<M> {
             shown,
             ..
         } = workspace;
-        let state = state.as_ref().ok_or(ArithmeticError::Shape)?;
-        normed_quantized(
-            kernels,
-            (&layer.attention_norm, state, layer.attention_smoothing.as_ref()),
-            (normed, &mut *rows),
-            (&mut *shown, looking, Op::AttentionInput),
-        )?;
+        let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
+        let mut normed = match looking.wants(Op::AttentionInput) {
+            true => Some(kernels.sized(normed, state.len())?),
+            false => None,
+        };
+        let before = looking.layer_before();
+        let added = before.and(sum.as_ref());
+        let into = (layer.attention_smoothing.as_ref(), &mut *rows);
+        layer
+            .attention_norm
+            .quantize(kernels, (&mut *state, added), normed.as_deref_mut(), into)?;
+        if let Some(before) = before {
+            // What that layer has in the trace: its keys and values are there until this one's take their
+            // place.
+            shown.record(
+                kernels,
+                before,
+                (Some([&*key_heads, &*value_heads]), Op::Sum, state),
+            )?;
+            shown.real(kernels, before, (Op::Sum, state, width))?;
+        }
+        if let Some(normed) = normed {
+            shown.real(kernels, looking, (Op::AttentionInput, normed, width))?;
+        }
         let out = [
             kernels.sized(query, placed.count * queries)?,
             kernels.sized(key, placed.count * keys)?,
@@ -264,26 +326,23 @@ impl<M: Machine> CudaLlama<M> {
             shown.real(kernels, looking, (op, out, width))?;
         }
         layer.norm_heads(kernels, [&mut *query, &mut *key], spare, (&mut *shown, looking))?;
+        let [query, key, value] = [query, key, value].map(Option::as_mut);
+        let (query, (key, value)) = query.zip(key.zip(value)).ok_or(ArithmeticError::Shape)?;
+        let rotation = Rotation {
+            turns,
+            positions: placed.positions()?,
+            keeps: looking.wants(Op::RotateQuery) || looking.wants(Op::RotateKey),
+        };
         let parts = [
-            (
-                Op::RotateQuery,
-                query,
-                heads,
-                Op::QuantQuery,
-                query_heads,
-                queries,
-            ),
-            (Op::RotateKey, key, kv_heads, Op::QuantKey, key_heads, keys),
+            (&mut *query, heads, &mut *query_heads),
+            (&mut *key, kv_heads, &mut *key_heads),
+            (value, kv_heads, &mut *value_heads),
         ];
-        for (rotate, rows, heads, quantize, into, width) in parts {
-            let rows = rows.as_mut().ok_or(ArithmeticError::Shape)?;
-            kernels.rotate_at(rows, heads, turns, placed.positions()?)?;
-            shown.real(kernels, looking, (rotate, rows, width))?;
-            kernels.quantize_heads(rows, heads, head_dim, into)?;
-            shown.heads(kernels, looking, (quantize, into, (heads, head_dim)))?;
-        }
-        let value = value.as_ref().ok_or(ArithmeticError::Shape)?;
-        kernels.quantize_heads(value, kv_heads, head_dim, value_heads)?;
+        kernels.rotate_quantize(parts, head_dim, Some(&rotation))?;
+        shown.real(kernels, looking, (Op::RotateQuery, query, queries))?;
+        shown.heads(kernels, looking, (Op::QuantQuery, query_heads, (heads, head_dim)))?;
+        shown.real(kernels, looking, (Op::RotateKey, key, keys))?;
+        shown.heads(kernels, looking, (Op::QuantKey, key_heads, (kv_heads, head_dim)))?;
         shown.heads(
             kernels,
             looking,
@@ -330,24 +389,19 @@ impl<M: Machine> CudaLlama<M> {
     ) -> Result<(), surety_cuda::Error> {
         let (width, (queries, _)) = (self.here.width(), self.widths());
         let Workspace {
-            state,
             sum,
             attended,
             rows,
             shown,
             ..
         } = workspace;
-        let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
         let attended = attended.as_ref().ok_or(ArithmeticError::Shape)?;
-        let count = state.len() / width;
         kernels.quantize(attended, queries, layer.output_smoothing.as_ref(), rows)?;
-        let sum = product(kernels, (rows, count), &layer.output, sum)?;
-        shown.real(kernels, looking, (Op::Output, sum, width))?;
-        kernels.add(state, sum)?;
-        shown.real(kernels, looking, (Op::AttentionSum, state, width))
+        let sum = product(kernels, (rows, attended.len() / queries), &layer.output, sum)?;
+        shown.real(kernels, looking, (Op::Output, sum, width))
     }
 
-    /// All but showing the state that comes out.
+    /// All but adding what comes out to the states: the next layer does that.
     fn mlp_part(
         &self,
         kernels: &mut Kernels<M>,
@@ -368,23 +422,29 @@ impl<M: Machine> CudaLlama<M> {
         } = workspace;
         let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
         let count = state.len() / width;
-        normed_quantized(
-            kernels,
-            (&layer.mlp_norm, state, layer.mlp_smoothing.as_ref()),
-            (normed, &mut *rows),
-            (&mut *shown, looking, Op::MlpInput),
-        )?;
+        let mut normed = match looking.wants(Op::MlpInput) {
+            true => Some(kernels.sized(normed, state.len())?),
+            false => None,
+        };
+        let into = (layer.mlp_smoothing.as_ref(), &mut *rows);
+        layer
+            .mlp_norm
+            .quantize(kernels, (&mut *state, sum.as_ref()), normed.as_deref_mut(), into)?;
+        shown.real(kernels, looking, (Op::AttentionSum, state, width))?;
+        if let Some(normed) = normed {
+            shown.real(kernels, looking, (Op::MlpInput, normed, width))?;
+        }
         let gate = kernels.sized(gate, count * inner)?;
         let up = kernels.sized(up, count * inner)?;
         products(kernels, rows, [&layer.gate, &layer.up], [&mut *gate, &mut *up])?;
         shown.real(kernels, looking, (Op::Gate, gate, inner))?;
         shown.real(kernels, looking, (Op::Up, up, inner))?;
-        kernels.swiglu(gate, up)?;
+        let is_kept = looking.wants(Op::Activation);
+        let by = (inner, layer.down_smoothing.as_ref());
+        kernels.swiglu_quantize((&mut *gate, up), is_kept, by, rows)?;
         shown.real(kernels, looking, (Op::Activation, gate, inner))?;
-        kernels.quantize(gate, inner, layer.down_smoothing.as_ref(), rows)?;
         let sum = product(kernels, (rows, count), &layer.down, sum)?;
-        shown.real(kernels, looking, (Op::Down, sum, width))?;
-        kernels.add(state, sum)
+        shown.real(kernels, looking, (Op::Down, sum, width))
     }
 }
 
@@ -415,7 +475,7 @@ impl<M: Machine> Decoder for CudaLlama<M> {
         })?;
         // Others may have the device while this arrives and is hashed.
         let arrived = self.kernels.arrived(&mut left)?;
-        workspace.set_states(arrived.reals(&states)?);
+        arrived.reals_into(&states, workspace.states_mut())?;
         for piece in pieces {
             piece.kv.grow(piece.tokens.len());
         }
@@ -423,7 +483,7 @@ impl<M: Machine> Decoder for CudaLlama<M> {
     }
 
     fn logits(&self, states: &[f32], logits: &mut Vec<f32>) -> Result<(), Fault> {
-        *logits = pass(&self.kernels, |kernels| {
+        let (mut left, at) = shown_pass(&self.kernels, |kernels, slot| {
             let mut model = locked(&self.model);
             let Model {
                 norm,
@@ -433,13 +493,14 @@ impl<M: Machine> Decoder for CudaLlama<M> {
             } = &mut *model;
             let width = self.here.width();
             let states = kernels.upload_in(&mut workspace.last, states)?;
-            let normed = kernels.sized(&mut workspace.normed, states.len())?;
-            norm.normalize(kernels, states, normed)?;
-            kernels.quantize(normed, width, None, &mut workspace.rows)?;
             let count = states.len() / width;
+            norm.quantize(kernels, (states, None), None, (None, &mut workspace.rows))?;
             let out = product(kernels, (&workspace.rows, count), head, &mut workspace.logits)?;
-            kernels.download(out)
+            workspace.shown.clear();
+            let at = workspace.shown.gather(kernels, out)?;
+            Ok((workspace.shown.leave(kernels, slot)?, at))
         })?;
+        self.kernels.arrived(&mut left)?.reals_into(&at, logits)?;
         Ok(())
     }
 

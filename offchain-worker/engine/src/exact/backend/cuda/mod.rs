@@ -16,13 +16,12 @@ use surety_kernels::{
     Packed as PackedHere,
     weights::{Norm, Quanta as QuantaHere, Table},
 };
-use surety_model_trace::Op;
 
 use super::{Backend, Decoder, Encoder, Fault, Standing};
 use crate::exact::{bert::BertModel, llama::LlamaModel};
 use bert::CudaBert;
 use llama::CudaLlama;
-use shown::{Arrived, Left, Looking, Shown};
+use shown::{Arrived, Left};
 use timed::Timed;
 use turns::Turns;
 
@@ -179,11 +178,12 @@ impl<M: GpuBackend> NormThere<M> {
         kernels.norm(rows, &self.there(), out)
     }
 
-    /// Rows normalized and quantized in one launch; what is quantized is kept in `out`, if that is given.
+    /// Rows, to which something may be added first, normalized and quantized in one launch; what is quantized
+    /// is kept in `out`, if that is given.
     fn quantize(
         &self,
         kernels: &mut Kernels<M>,
-        rows: &Floats<M>,
+        rows: (&mut Floats<M>, Option<&Floats<M>>),
         out: Option<&mut Floats<M>>,
         (smoothing, into): (Option<&Floats<M>>, &mut Rows<M>),
     ) -> Result<(), surety_cuda::Error> {
@@ -251,21 +251,6 @@ fn product<'a, M: GpuBackend>(
     let out = kernels.sized(out, count * by.outputs())?;
     kernels.product(rows, by, out)?;
     Ok(out)
-}
-
-/// States normalized and quantized; in between they are kept, if somebody looks at them.
-fn normed_quantized<M: GpuBackend>(
-    kernels: &mut Kernels<M>,
-    (norm, state, smoothing): (&NormThere<M>, &Floats<M>, Option<&Floats<M>>),
-    (normed, rows): (&mut Option<Floats<M>>, &mut Rows<M>),
-    (shown, looking, op): (&mut Shown<M>, Looking<'_>, Op),
-) -> Result<(), surety_cuda::Error> {
-    if !looking.wants(op) {
-        return norm.quantize(kernels, state, None, (smoothing, rows));
-    }
-    let normed = kernels.sized(normed, state.len())?;
-    norm.quantize(kernels, state, Some(&mut *normed), (smoothing, rows))?;
-    shown.real(kernels, looking, (op, normed, norm.weight.len()))
 }
 
 /// Products of the same rows.

@@ -1,13 +1,29 @@
 //! What a pass shows a probe: gathered on the device, and told when it has left it.
+//!
+//! Where all that is looked at are digests of a trace's rows, these are put together and hashed on the
+//! device.
 
 use std::ops::Range;
 
-use surety_cuda::{Departed, Floats, GpuBackend, Heads, Kernels, Landing, Slot, Stage};
+use rayon::prelude::*;
+use surety_cuda::{
+    Departed, Floats, GpuBackend, Heads, Kernels, Landing, Parts, RowPlaces, Slot, Stage, TraceRows,
+    hashes_rows_of,
+};
 use surety_exact::ArithmeticError;
 use surety_kernels::Heads as HeadsHere;
-use surety_model_trace::{Op, Step};
+use surety_model_trace::{Op, Step, TraceShape};
 
-use crate::exact::{pass::step, probe::Probe};
+use crate::exact::{
+    pass::step,
+    probe::Probe,
+    trace::{place, place_of_heads},
+};
+
+/// Bytes of a digest.
+const DIGEST: usize = 32;
+/// Numbers whose copy is worth a task of its own.
+const TASK: usize = 1 << 15;
 
 /// What one step gave, and where it is among the bytes that leave the device.
 enum Seen {
@@ -21,12 +37,17 @@ enum Seen {
         shape: (usize, usize),
         at: [Range<usize>; 2],
     },
+    /// Of the rows of a stride.
+    Digests { stride: u32, at: Range<usize> },
 }
 
 /// What is being gathered. Reuse one: it keeps its memory.
 pub(super) struct Shown<M: GpuBackend> {
     stage: Stage<M>,
     seen: Vec<Seen>,
+    /// Rows that are hashed at the end of the pass, and how many each stride has: none, if none are.
+    rows: TraceRows<M>,
+    hashed: Vec<usize>,
 }
 
 impl<M: GpuBackend> Default for Shown<M> {
@@ -34,6 +55,8 @@ impl<M: GpuBackend> Default for Shown<M> {
         Self {
             stage: Stage::default(),
             seen: Vec::new(),
+            rows: TraceRows::default(),
+            hashed: Vec::new(),
         }
     }
 }
@@ -57,10 +80,23 @@ pub(super) struct Looking<'a> {
     pub(super) layer: usize,
 }
 
-impl Looking<'_> {
+impl<'a> Looking<'a> {
+    /// The same who looks at the layer before, if there is one.
+    pub(super) fn layer_before(&self) -> Option<Self> {
+        let layer = self.layer.checked_sub(1)?;
+        Some(Self { layer, ..*self })
+    }
+
     /// Whether a step is looked at.
     pub(super) fn wants(&self, op: Op) -> bool {
-        self.probe.wants(step(self.layer, op))
+        self.hashed().is_none() && self.probe.wants(step(self.layer, op))
+    }
+
+    /// How the rows are cut that are hashed here, if nothing else is looked at.
+    fn hashed(&self) -> Option<&'a TraceShape> {
+        let shape = self.probe.digests_of()?;
+        // No row is longer than those of the first stride.
+        hashes_rows_of(shape.row_bytes(0)? as usize).then_some(shape)
     }
 }
 
@@ -69,6 +105,58 @@ impl<M: GpuBackend> Shown<M> {
     pub(super) fn clear(&mut self) {
         self.stage.clear();
         self.seen.clear();
+        self.hashed.clear();
+    }
+
+    /// Says how many rows go through the model, and how many vectors it gives in the end, if it pools: before
+    /// [`Shown::record`].
+    pub(super) fn begin(
+        &mut self,
+        kernels: &mut Kernels<M>,
+        probe: &dyn Probe,
+        (rows, vectors): (usize, usize),
+    ) -> Result<(), surety_cuda::Error> {
+        let Some(shape) = (Looking { probe, layer: 0 }).hashed() else {
+            return Ok(());
+        };
+        let of = |stride| if shape.pools(stride) { vectors } else { rows };
+        self.hashed.extend((0..shape.strides()).map(of));
+        let bytes = |stride| shape.row_bytes(stride).unwrap_or_default() as usize;
+        let groups = (0..shape.strides()).map(|stride| (of(stride), bytes(stride)));
+        kernels.begin_rows(groups, &mut self.rows)
+    }
+
+    /// Puts what a layer has in the leaves into rows that are hashed here, if any are: its keys and values,
+    /// where it has any, and what it gave in the end.
+    pub(super) fn record(
+        &mut self,
+        kernels: &mut Kernels<M>,
+        looking: Looking<'_>,
+        (heads, op, rows): (Option<[&Heads<M>; 2]>, Op, &Floats<M>),
+    ) -> Result<(), surety_cuda::Error> {
+        let Some(shape) = looking.hashed() else {
+            return Ok(());
+        };
+        let state = place(shape, step(looking.layer, op));
+        let places = [Op::QuantKey, Op::QuantValue].map(|op| place_of_heads(shape, step(looking.layer, op)));
+        let (mut at, mut stride) = (RowPlaces::default(), None);
+        let heads = match places {
+            [Some((own, key)), Some(_)] => {
+                (at.heads, at.scales) = (key.q.start as usize, key.scales.start as usize);
+                stride = Some(own);
+                heads
+            }
+            _ => None,
+        };
+        if let Some((own, place)) = &state {
+            at.state = place.start as usize;
+            stride = Some(*own);
+        }
+        let Some(stride) = stride else {
+            return Ok(());
+        };
+        let state = state.map(|_| rows);
+        kernels.record(&Parts { heads, state }, (stride as usize, &at), &self.rows)
     }
 
     /// Gathers rows, if they are wanted.
@@ -84,6 +172,15 @@ impl<M: GpuBackend> Shown<M> {
         Ok(())
     }
 
+    /// Gathers what is needed here, and not shown.
+    pub(super) fn gather(
+        &mut self,
+        kernels: &mut Kernels<M>,
+        rows: &Floats<M>,
+    ) -> Result<Range<usize>, surety_cuda::Error> {
+        kernels.stage(rows, &mut self.stage)
+    }
+
     /// Gathers rows that are needed here, and are shown if they are wanted.
     pub(super) fn needed(
         &mut self,
@@ -93,7 +190,7 @@ impl<M: GpuBackend> Shown<M> {
     ) -> Result<Range<usize>, surety_cuda::Error> {
         let step = step(looking.layer, op);
         let at = kernels.stage(rows, &mut self.stage)?;
-        if looking.probe.wants(step) {
+        if looking.wants(op) {
             let at = at.clone();
             self.seen.push(Seen::Real { step, width, at });
         }
@@ -107,8 +204,8 @@ impl<M: GpuBackend> Shown<M> {
         looking: Looking<'_>,
         (op, heads, shape): (Op, &Heads<M>, (usize, usize)),
     ) -> Result<(), surety_cuda::Error> {
-        let step = step(looking.layer, op);
-        if looking.probe.wants(step) {
+        if looking.wants(op) {
+            let step = step(looking.layer, op);
             let at = kernels.stage_heads(heads, &mut self.stage)?;
             self.seen.push(Seen::Heads { step, shape, at });
         }
@@ -121,6 +218,18 @@ impl<M: GpuBackend> Shown<M> {
         kernels: &mut Kernels<M>,
         slot: Slot<M::Landing>,
     ) -> Result<Left<M::Landing>, surety_cuda::Error> {
+        if !self.hashed.is_empty() {
+            let digests = kernels.digest_rows(&self.rows)?;
+            let mut at = kernels.stage(digests, &mut self.stage)?;
+            for (stride, rows) in (0..).zip(&self.hashed) {
+                let end = at.start + rows * DIGEST;
+                self.seen.push(Seen::Digests {
+                    stride,
+                    at: at.start..end,
+                });
+                at.start = end;
+            }
+        }
         Ok(Left {
             departed: kernels.leave(&mut self.stage, slot)?,
             seen: std::mem::take(&mut self.seen),
@@ -139,11 +248,27 @@ impl<L: Landing> Left<L> {
 }
 
 impl Arrived<'_> {
+    fn part(&self, at: &Range<usize>) -> Result<&[u8], ArithmeticError> {
+        self.bytes.get(at.clone()).ok_or(ArithmeticError::Shape)
+    }
+
     /// Numbers that were gathered.
     pub(super) fn reals(&self, at: &Range<usize>) -> Result<Vec<f32>, ArithmeticError> {
-        let bytes = self.bytes.get(at.clone()).ok_or(ArithmeticError::Shape)?;
-        let (words, _) = bytes.as_chunks::<4>();
+        let (words, _) = self.part(at)?.as_chunks::<4>();
         Ok(words.iter().map(|word| f32::from_le_bytes(*word)).collect())
+    }
+
+    /// The same, many of them, in memory that was used before.
+    pub(super) fn reals_into(&self, at: &Range<usize>, into: &mut Vec<f32>) -> Result<(), ArithmeticError> {
+        let (words, _) = self.part(at)?.as_chunks::<4>();
+        into.resize(words.len(), 0.0);
+        let parts = into.par_chunks_mut(TASK).zip(words.par_chunks(TASK));
+        parts.for_each(|(into, words)| {
+            for (into, word) in into.iter_mut().zip(words) {
+                *into = f32::from_le_bytes(*word);
+            }
+        });
+        Ok(())
     }
 
     /// Shows all of it, in its order.
@@ -151,13 +276,15 @@ impl Arrived<'_> {
         for seen in self.seen {
             match seen {
                 Seen::Real { step, width, at } => probe.real(*step, &self.reals(at)?, *width),
+                Seen::Digests { stride, at } => {
+                    probe.digests(*stride, self.part(at)?.as_chunks::<DIGEST>().0);
+                }
                 Seen::Heads {
                     step,
                     shape,
                     at: [q, scales],
                 } => {
-                    let q = self.bytes.get(q.clone()).ok_or(ArithmeticError::Shape)?;
-                    let (words, _) = q.as_chunks::<2>();
+                    let (words, _) = self.part(q)?.as_chunks::<2>();
                     let q: Vec<i16> = words.iter().map(|word| i16::from_le_bytes(*word)).collect();
                     probe.heads(*step, &HeadsHere::from_parts(*shape, &q, self.reals(scales)?)?);
                 }

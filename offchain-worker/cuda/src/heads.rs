@@ -1,0 +1,100 @@
+//! Heads of queries, keys and values: rotated, and quantized with a scale for each.
+
+use crate::{
+    Error,
+    attention::Heads,
+    backend::{Argument, GpuBackend},
+    kernels::{Floats, Kernels, Numbers, fits, size, warps},
+};
+
+/// Queries, keys and values.
+const PARTS: usize = 3;
+
+/// Rows of heads, how many heads a row has, and where they go quantized.
+pub type HeadRows<'a, M> = (&'a mut Floats<M>, usize, &'a mut Heads<M>);
+
+/// How queries and keys are rotated.
+#[derive(Debug)]
+pub struct Rotation<'a, M: GpuBackend> {
+    /// [`Kernels::turns`]
+    pub turns: &'a Floats<M>,
+    /// Of each row.
+    pub positions: &'a Numbers<M>,
+    /// Whether what was rotated takes the place of what was there. Else that is as it was.
+    pub keeps: bool,
+}
+
+/// What a launch takes of a part.
+type Part<'a, M> = (&'a <M as GpuBackend>::Memory, &'a Heads<M>);
+
+impl<M: GpuBackend> Kernels<M> {
+    /// `exact::quantize_heads` of every row of `heads * head_dim` values.
+    ///
+    /// # Errors
+    /// [`surety_exact::ArithmeticError::Shape`] when there are no whole rows or a head is too wide, or the
+    /// machine's own. Checked later: not finite.
+    pub fn quantize_heads(
+        &mut self,
+        rows: &Floats<M>,
+        heads: usize,
+        head_dim: usize,
+        into: &mut Heads<M>,
+    ) -> Result<(), Error> {
+        into.make_room(self, rows, (heads, head_dim))?;
+        self.give_heads(&[(&rows.memory, into)], None)
+    }
+
+    /// The same of queries, keys and values of the same rows, in one launch. Before it `exact::rotate_row` of
+    /// every head of queries and keys, where there is a rotation.
+    ///
+    /// # Errors
+    /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, and those of
+    /// [`Kernels::quantize_heads`].
+    pub fn rotate_quantize(
+        &mut self,
+        parts: [HeadRows<'_, M>; PARTS],
+        head_dim: usize,
+        rotation: Option<&Rotation<'_, M>>,
+    ) -> Result<(), Error> {
+        let mut given = Vec::with_capacity(PARTS);
+        for (rows, heads, into) in parts {
+            into.make_room(self, rows, (heads, head_dim))?;
+            given.push((&rows.memory, &*into));
+        }
+        self.give_heads(&given, rotation)
+    }
+
+    fn give_heads(&mut self, parts: &[Part<'_, M>], rotation: Option<&Rotation<'_, M>>) -> Result<(), Error> {
+        let shape = |heads: &Heads<M>| (heads.rows, heads.head_dim);
+        let (count, head_dim) = parts.first().map_or((0, 0), |(_, heads)| shape(heads));
+        fits(parts.iter().all(|(_, heads)| shape(heads) == (count, head_dim)))?;
+        // A turn is two words: as many words as a head has elements.
+        let agrees = |by: &Rotation<'_, M>| by.turns.len == head_dim && by.positions.len == count;
+        fits(rotation.is_none_or(agrees))?;
+        let (mut arguments, mut cells) = (Vec::new(), 0);
+        for &(rows, heads) in parts {
+            let (q, scales) = heads.memory()?;
+            arguments.extend([
+                Argument::Memory(rows),
+                Argument::U32(size(heads.heads)?),
+                Argument::Memory(q),
+                Argument::Memory(scales),
+            ]);
+            cells += count * heads.heads;
+        }
+        for _ in parts.len()..PARTS {
+            arguments.extend([Argument::Null, Argument::U32(0), Argument::Null, Argument::Null]);
+        }
+        let rotated = rotation.map_or(0, |_| PARTS - 1);
+        arguments.extend([
+            Argument::U32(size(count)?),
+            Argument::U32(size(head_dim)?),
+            Argument::U32(size(rotated)?),
+            rotation.map_or(Argument::Null, |by| Argument::Memory(&by.turns.memory)),
+            rotation.map_or(Argument::Null, |by| Argument::Memory(&by.positions.memory)),
+            Argument::U32(u32::from(rotation.is_some_and(|by| by.keeps))),
+            Argument::Memory(&self.faults),
+        ]);
+        self.machine.launch("quantize_heads", warps(cells)?, &arguments)
+    }
+}
