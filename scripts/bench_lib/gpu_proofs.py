@@ -29,6 +29,7 @@ from .report import table
 PORTS = Ports(900)
 # Who is killed, and who takes no part.
 KILLED, APART = "provider-1", "provider-3"
+ROOT = Signer("root")
 # For fees.
 ROOT_MONEY = 1_000 * SURE
 # Five minutes to show samples: whoever is killed computes twice, and promised work goes before.
@@ -44,22 +45,27 @@ UP, AGAIN, PASSED = "provider is up", "making the run again", "this round of the
 LINES_MAX = 8
 
 
+def rooted(patch):
+    """Puts a root with money into a genesis."""
+    root = ss58_encode(ROOT.account)
+    patch["balances"]["balances"].append([root, ROOT_MONEY])
+    patch["sudo"] = {"key": root}
+
+
 class Net(Devnet):
-    """A devnet with a root, on which all providers but one want to be measured."""
+    """A devnet with a root, on which all providers but some want to be measured."""
 
-    def __init__(self, run_dir, console):
-        super().__init__(run_dir, console, ports=PORTS)
-        self.root = Signer("root")
-        self.validators.change = self._genesis
+    # Who takes no part, by name.
+    apart = (APART,)
 
-    def _genesis(self, patch):
-        root = ss58_encode(self.root.account)
-        patch["balances"]["balances"].append([root, ROOT_MONEY])
-        patch["sudo"] = {"key": root}
+    def __init__(self, run_dir, console, **options):
+        super().__init__(run_dir, console, ports=PORTS, **options)
+        self.root = ROOT
+        self.validators.change = rooted
 
     def start_provider(self, provider, *flags, **options):
         """Starts a provider that takes part in rounds, or does not."""
-        when = "off" if provider.name == APART else "on"
+        when = "off" if provider.name in self.apart else "on"
         super().start_provider(provider, "--benchmark", when, *flags, **options)
 
 
@@ -82,13 +88,15 @@ def parameter(metadata, name, value):
 class Round:
     """One round, and what was seen of it."""
 
+    open_blocks = OPEN_BLOCKS
+
     def __init__(self, net, console):
         self.net, self.console, self.chain = net, console, net.chain
         self.runtime = Runtime(net.chain)
         self.before = verdict.Before(net)
         self.log = self.before.log
         self.log.PALLETS = (*self.log.PALLETS, "GpuProofs")
-        self.measured = [provider for provider in net.providers if provider.name != APART]
+        self.measured = [provider for provider in net.providers if provider.name not in net.apart]
         self.began, self.seen, self.failed = time.monotonic(), {}, []
         # Of the whole round, and of each provider that is measured, by its name.
         self.figures, self.of = {}, {provider.name: {} for provider in self.measured}
@@ -167,7 +175,11 @@ class Round:
         """A round begins"""
         for provider in self.measured:
             _behind_validators(provider.process)
-        self.set(OpenWindow=OPEN_BLOCKS, RoundEvery=1)
+        self.begin()
+
+    def begin(self):
+        """Has root begin a round, and no other after it."""
+        self.set(OpenWindow=self.open_blocks, RoundEvery=1)
         _, begun = self.happens("RoundBegun")
         self.set(RoundEvery=0)
         self.figures["round"] = begun["round"]
@@ -200,6 +212,11 @@ class Round:
 
     def show(self, _pool):
         """Both show what is drawn"""
+        self.shown()
+        self.check("who was killed has made its run again", AGAIN in self.says(self.killed, self.since))
+
+    def shown(self):
+        """What is drawn is shown, and the chain has measured all who take part."""
         drawn, _ = self.happens("SamplesDrawn")
         for provider in self.measured:
             block, fields = self.happens("Measured", provider, OPEN_SECONDS)
@@ -216,7 +233,6 @@ class Round:
             self.check(f"{provider.name} is measured to be as fast as it says at most", is_less)
             passed = lambda of=provider: PASSED in self.says(of)  # noqa: E731
             self.check(f"{provider.name} knows it", self.until(f"{provider.name} to say that it has passed", passed))
-        self.check("who was killed has made its run again", AGAIN in self.says(self.killed, self.since))
 
     def ends(self, _pool):
         """The round is over, and work went on"""

@@ -105,7 +105,7 @@ class Peers:
     def install(self):
         """Installs what is not there yet of what every bench needs."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._once("venv", json.dumps(PACKAGES, sort_keys=True), self._install_python)
+        self.once("venv", json.dumps(PACKAGES, sort_keys=True), self._install_python)
 
     def install_node(self):
         """Node.js and node-llama-cpp, which `bench exact` asks; left out where that fails."""
@@ -113,7 +113,7 @@ class Peers:
             if not _node_works(self.program("node")):
                 self.console.step("installing Node.js into the bench's virtual environment")
                 command([self.python, *PIP_INSTALL, pinned("NODE_WHEEL")])
-            self._once("node", NODE_LLAMA_CPP, self._install_node)
+            self.once("node", NODE_LLAMA_CPP, self._install_node)
         except BenchError as error:
             # The rest can be measured without; its figures are null then.
             self.console.detail(f"llama.cpp is left out: {error}")
@@ -121,10 +121,10 @@ class Peers:
     def llama_server(self):
         """llama.cpp's own server, built when it is not there yet."""
         wanted = json.dumps([LLAMA_CPP_PYTHON_SHA256, BUILD_TOOLS, BUILD_OPTIONS])
-        self._once("llama-server", wanted, self._build_llama_server)
+        self.once("llama-server", wanted, self._build_llama_server)
         return self.folder / "llama-server" / "llama-server"
 
-    def _once(self, name, wanted, install):
+    def once(self, name, wanted, install):
         """Installs unless that was done, to the end, for the same versions."""
         folder = self.folder / name
         done = folder / ".installed"
@@ -140,9 +140,9 @@ class Peers:
         pins = [f"{name}=={version}" for name, version in PACKAGES.items()]
         command([folder / "bin" / "python", *PIP_INSTALL, *pins])
 
-    def _build_llama_server(self, folder):
+    def llama_cpp_sources(self, scratch):
+        """Downloads the sources of llama.cpp: their folder, and that of the programs that build them."""
         self.console.step("downloading the sources of llama.cpp")
-        scratch = folder / "build"
         programs, sources = scratch / "venv" / "bin", scratch / "sources.txt"
         command([sys.executable, "-m", "venv", scratch / "venv"])
         pins = [f"{name}=={version}" for name, version in BUILD_TOOLS.items()]
@@ -152,8 +152,13 @@ class Peers:
         pip = [programs / "python", "-m", "pip", "--disable-pip-version-check", "download"]
         command([*pip, *options, "--requirement", sources, "--dest", scratch], path=programs)
         shutil.unpack_archive(next(scratch.glob("*.tar.gz")), scratch)
+        return next(scratch.glob("*/vendor/llama.cpp")), programs
+
+    def _build_llama_server(self, folder):
+        scratch = folder / "build"
+        tree, programs = self.llama_cpp_sources(scratch)
         self.console.step("building llama.cpp's server, once: twenty minutes of one core")
-        tree, made = next(scratch.glob("*/vendor/llama.cpp")), scratch / "made"
+        made = scratch / "made"
         settings = [f"-D{name}={value}" for name, value in BUILD_OPTIONS.items()]
         command(["cmake", "-G", "Ninja", "-S", tree, "-B", made, *settings], path=programs)
         command(["ninja", "-C", made, "llama-server"], BUILD_SECONDS_MAX, path=programs)

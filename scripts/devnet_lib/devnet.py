@@ -69,6 +69,10 @@ class Devnet:
 
     # What each agent has for fees and prices.
     agent_sure = AGENT_SURE
+    # By name: the models that there are.
+    embedder, generator = MODEL, GENERATOR
+    # Of each worker. On a small machine the validators need theirs.
+    threads = 1
 
     def __init__(
         self, run_dir, console, providers=3, ports=None, databases=None, verifiers=3, cheats=None, spares=0, rich=()
@@ -196,21 +200,21 @@ class Devnet:
         for worker in self.workers() + self.spares:
             (worker.surety.home / "models").symlink_to(home / "models")
 
-    def start_provider(self, provider, *flags, models=(MODEL, GENERATOR), env=None, program=None):
+    def start_provider(self, provider, *flags, models=None, env=None, program=None):
         """Starts a provider that offers these models, for the first time or again; `program` in place of `surety`."""
         listen = f"127.0.0.1:{self.ports.data(provider.index)}"
-        # One thread each: on a small machine the validators need theirs.
-        args = ["provider", "up", "--stash", provider.stash, "--listen", listen, "--threads", "1"]
+        args = ["provider", "up", "--stash", provider.stash, "--listen", listen, "--threads", str(self.threads)]
         # Receipts reach the chain soon, for whoever watches.
         env = {"SURETY_CALLS_BATCH_BLOCKS": "10", **(env or {})}
         # There may be other models in the cache.
+        models = models or (self.embedder, self.generator)
         args += [part for model in models for part in ("--model", model)] + list(flags)
         self.start_worker(provider, args, env, program)
 
     def start_verifier(self, verifier, *flags, env=None):
         """Starts a verifier, for the first time or again."""
-        args = ["verifier", "up", "--stash", verifier.stash, "--threads", "1"]
-        args += ["--model", MODEL, "--model", GENERATOR, *flags]
+        args = ["verifier", "up", "--stash", verifier.stash, "--threads", str(self.threads)]
+        args += ["--model", self.embedder, "--model", self.generator, *flags]
         self.start_worker(verifier, args, env)
 
     def start_worker(self, worker, args, env, program=None):
@@ -244,10 +248,10 @@ class Devnet:
             self.supervisor.check,
         )
 
-    def task_args(self, text=TEXT, cap="3 SURE", redundancy=3):
+    def task_args(self, text=TEXT, cap="3 SURE", redundancy=3, units_max=UNITS_MAX):
         """What `surety task submit` needs to be told in any case. The client pays for the units there are."""
-        args = ["task", "submit", "--file", text, "--model", MODEL, "--redundancy", redundancy, "--cap", cap]
-        args += ["--units-max", UNITS_MAX, "--until", "settled"]
+        args = ["task", "submit", "--file", text, "--model", self.embedder, "--redundancy", redundancy, "--cap", cap]
+        args += ["--units-max", units_max, "--until", "settled"]
         return args + ["--listen", f"127.0.0.1:{self.ports.client()}"]
 
     def submit(self, out, timeout=TASK_SECONDS, **options):
@@ -257,8 +261,8 @@ class Devnet:
 
     def generation_args(self, prompt=PROMPT, cap="1 SURE", redundancy=3, max_tokens=64, temperature=0.8, seed=7):
         """What `surety task submit` needs to be told to have text generated."""
-        args = ["task", "submit", "--raw", "--prompt", prompt, "--model", GENERATOR, "--redundancy", redundancy]
-        args += ["--cap", cap]
+        args = ["task", "submit", "--raw", "--prompt", prompt, "--model", self.generator]
+        args += ["--redundancy", redundancy, "--cap", cap]
         args += ["--max-tokens", max_tokens, "--temperature", temperature, "--seed", seed, "--until", "settled"]
         return args + ["--listen", f"127.0.0.1:{self.ports.client()}"]
 

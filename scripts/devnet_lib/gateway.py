@@ -77,6 +77,17 @@ class Gateway:
         except OSError as error:
             raise RpcError(f"{self.http}{path}: {error}") from error
 
+    def stream(self, key, question):
+        """Asks for a chat, and gives its parts as they come."""
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}/chat/completions", json.dumps(question).encode(), headers)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=READ_SECONDS) as response:
+            for line in response:
+                said = line.decode().strip().removeprefix("data: ")
+                if said.startswith("{"):
+                    yield json.loads(said)
+
     def offers(self, model, key):
         """Whether it has a provider for a model."""
         models = json.loads(self.read("/v1/models", key))["data"]

@@ -96,7 +96,10 @@ class Validators:
         """Checks the ports and makes what every validator needs before the first can start."""
         self.ports.check_validators(self.count)
         self.home.mkdir(parents=True, exist_ok=True)
-        if self.change:
+        if self.spec:
+            # It was made elsewhere, for this build.
+            pass
+        elif self.change:
             self.spec = changed_spec(self.binary, self.chain_id, self.change, self.home)
         else:
             self.spec = raw_spec(self.binary, self.chain_id)

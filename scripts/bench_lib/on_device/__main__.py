@@ -22,6 +22,8 @@ def arguments():
     for name in ("build", "run"):
         command = commands.add_parser(name)
         command.add_argument("--folder", type=Path, default=FOLDER, metavar="DIR", help="where the programs are")
+        if name == "build":
+            command.add_argument("--llama", action="store_true", help="llama.cpp, too: half an hour of one core, once")
     command.add_argument("--report", type=Path, default=REPO / "target" / "reports" / "on-device.json", metavar="FILE")
     command.add_argument("--seconds", type=float, default=540.0, metavar="N", help="for all of it [default: 540]")
     command.add_argument("--device", default="cuda:0", metavar="cuda:N", help="[default: cuda:0]; tests take the first")
@@ -41,7 +43,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         if options.command == "build":
-            build.build(options.folder, console)
+            build.build(options.folder, console, options.llama)
             return 0
         return run.run(options, console)
     except BenchError as error:

@@ -11,7 +11,8 @@ from devnet_lib.folders import REPO
 
 from .. import machine
 from ..errors import BenchError
-from .programs import BENCH, FEATURES, MANIFEST, TESTS, environment
+from . import llama
+from .programs import BENCH, FEATURES, LLAMA, MANIFEST, TESTS, environment
 
 # Any test on an emulated device: it leaves the program that plays one.
 EMULATED = "steps_that_come_again_are_given_as_graphs_and_give_the_same_bits"
@@ -21,7 +22,7 @@ and libcuda and libnvrtc of a driver that offers CUDA 12.0 or later.
 """
 
 
-def build(folder, console):
+def build(folder, console, with_llama):
     """Builds into the folder."""
     console.step("tests")
     names = [argument for _, test in TESTS.values() for argument in ("--test", test)]
@@ -35,6 +36,8 @@ def build(folder, console):
         if key not in made:
             raise BenchError(f"cargo has made no {' '.join(key)}")
         subprocess.run(["strip", "--strip-all", "-o", folder / name, made[key]], check=True)
+    if with_llama:
+        shutil.copy(llama.program(console), folder / LLAMA)
     console.step("the program that plays a device")
     env = os.environ | environment(folder)
     Path(env["SURETY_EMULATORS"]).mkdir()

@@ -1,20 +1,39 @@
 """How fast it is: what a device does, and torch beside it in the same run."""
 
 import contextlib
+import csv
 import json
+import os
+import shutil
 import statistics
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
+from .. import install
 from ..contestant import Contestant
+from ..errors import ContestantFailed
 from ..install import PEERS
-from .programs import BENCH, environment
+from .programs import BENCH, LLAMA, environment
 
 LOAD_SECONDS_MAX = 90.0
 # In the first round memory is taken, and graphs are recorded.
 WARM_UP = 1
 TORCH = "torch_models.py"
+LLAMA_MODEL = "gguf_llama.py"
 MATRICES = ("query, key, value", "gate, up", "down")
 SIDES = ("blind", "traced")
+# What a profile is made of: few layers, since each launch is measured by itself.
+PROFILED_LAYERS = 3
+PROFILED = {
+    "prompt": {"streams": 1, "prompt": 512, "look": "traced"},
+    "1 at once": {"streams": 1, "prompt": 512, "decode": 8, "look": "traced"},
+    "64 at once": {"streams": 64, "prompt": 128, "decode": 8, "look": "traced"},
+}
+DURATION = "gpu__time_duration.sum"
+MICROSECONDS = {"ns": 1e-3, "nsecond": 1e-3, "us": 1.0, "usecond": 1.0, "ms": 1e3, "msecond": 1e3}
+KERNELS_TOLD = 12
 
 
 @contextlib.contextmanager
@@ -130,6 +149,47 @@ def products(context, found):
             context.console.detail(f"{matrices}: " + "; ".join(said))
 
 
+def profile(context, found):
+    """What each kernel takes, launch by launch, as NVIDIA's profiler sees it; where the machine has it."""
+    profiler = shutil.which("ncu")
+    if profiler is None or not context.device.startswith("cuda:"):
+        context.console.detail("left out: it takes a device, and ncu")
+        return "left out"
+    shape = json.dumps(context.trial.decoder | {"layers": PROFILED_LAYERS})
+    argv = [context.programs.path(BENCH), "decoder", shape, str(context.threads), f"{context.device}-without-graphs"]
+    for name, command in PROFILED.items():
+        with tempfile.NamedTemporaryFile("r", suffix=".csv") as out:
+            under = [profiler, "--clock-control", "none", "--metrics", DURATION, "--csv", "--log-file", out.name]
+            done = subprocess.run(
+                [*under, *argv],
+                input=json.dumps(command) + "\n",
+                capture_output=True,
+                text=True,
+                timeout=context.left(),
+                check=False,
+            )
+            if done.returncode:
+                raise ContestantFailed(f"{profiler} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
+            found[name] = _by_kernel(line for line in out if not line.startswith("=="))
+        context.save()
+        for of in found[name][:KERNELS_TOLD]:
+            context.console.detail(f"{name}: {of['kernel']} {of['grid']}: {of['launches']} of {of['us']:.1f} us")
+    return "passed"
+
+
+def _by_kernel(lines):
+    """Of each kernel and grid: launches, and the median of their microseconds; those that take most first."""
+    times = {}
+    for row in csv.DictReader(lines):
+        took = float(row["Metric Value"].replace(",", "")) * MICROSECONDS[row["Metric Unit"]]
+        times.setdefault((row["Kernel Name"].split("(")[0], row["Grid Size"]), []).append(took)
+    found = [
+        {"kernel": kernel, "grid": grid, "launches": len(took), "us": statistics.median(took)}
+        for (kernel, grid), took in times.items()
+    ]
+    return sorted(found, key=lambda of: -of["launches"] * of["us"])
+
+
 def torch(context, found):
     """The same models in bf16 with torch, where the machine has it."""
     trial = context.trial
@@ -150,3 +210,39 @@ def torch(context, found):
         found["embed"] = of["bf16"]
         _told(context, "items", of)
     return "passed"
+
+
+def llama_cpp(context, found):
+    """The same decoder in Q8_0 with llama.cpp, where it was brought along."""
+    trial = context.trial
+    if not (context.programs.folder / LLAMA).is_file() or not context.device.startswith("cuda:"):
+        context.console.detail("left out: it takes a device, and scripts/on-device build --llama")
+        return "left out"
+    env = {"LD_LIBRARY_PATH": os.pathsep.join(_libraries())}
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model.gguf"
+        install.command([sys.executable, PEERS / LLAMA_MODEL, json.dumps(trial.decoder), model], context.left())
+        argv = [context.programs.path(LLAMA), model]
+        with started(context, LLAMA, [*argv, context.device.removeprefix("cuda:")], env) as running:
+            found["program"] = running.ready
+            if not running.ready["ready"]:
+                context.console.detail(f"left out: {running.ready['error']}")
+                return "left out"
+            for streams in trial.streams:
+                for what, lengths in _lengths(context, streams).items():
+                    of = rates(context, running, {"Q8_0": {"what": what, **lengths}})
+                    found.setdefault(what, {})[str(streams)] = of["Q8_0"]
+                    _told(context, f"{what}, {streams} at once", of)
+            asked = {"what": "logits", "streams": 2, "prompt": 16}
+            there = running.ask(context.left(), **asked)["logits"]
+        with started(context, LLAMA, [*argv, "cpu"], env) as running:
+            here = running.ask(context.left(), **asked)["logits"]
+    # Both round as they like: this only shows that the device computed it.
+    found["largest_difference"] = max(abs(a - b) for a, b in zip(there, here, strict=True)) / max(map(abs, here))
+    return "passed"
+
+
+def _libraries():
+    """Where pip puts NVIDIA's libraries, which no loader looks at, and where this process looks."""
+    found = [str(folder) for path in sys.path for folder in Path(path).glob("nvidia/*/lib")]
+    return found + [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path]

@@ -1,5 +1,6 @@
 """The parts of a run: first whether the device is there, then whether it is right, then how fast it is."""
 
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -56,12 +57,12 @@ def _driver():
     return done.stdout.strip() or None
 
 
-def _test(name, context, found):
+def _test(name, context, found, under=()):
     test = context.trial.tests.get(name)
     if test is None:
         # Played devices are tested elsewhere.
         return "left out"
-    argv = [context.programs.path(test.program), "--include-ignored", "--exact", test.name, "--nocapture"]
+    argv = [*under, context.programs.path(test.program), "--include-ignored", "--exact", test.name, "--nocapture"]
     found["test"] = test.name
     with tempfile.TemporaryFile("w+") as out:
         options = child_options(environment(context.programs.folder))
@@ -80,6 +81,15 @@ def _test(name, context, found):
     return "passed"
 
 
+def _sanitized(tool, context, found):
+    """The operations again, while NVIDIA's tool looks at each access; where the machine has it."""
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None or not context.device.startswith("cuda:"):
+        context.console.detail("left out: it takes a device, and compute-sanitizer")
+        return "left out"
+    return _test("operations", context, found, (sanitizer, "--tool", tool, "--error-exitcode", "1"))
+
+
 def _why(lines):
     """What a test that fails says: the line behind that of the panic, too."""
     at = next((at for at, line in enumerate(lines) if "panicked at" in line), None)
@@ -89,10 +99,14 @@ def _why(lines):
 PARTS = {
     "device": Part(_device, OPEN_SECONDS_MAX),
     **{name: Part(partial(_test, name), test.seconds_max) for name, test in DEVICE.tests.items()},
+    "racecheck": Part(partial(_sanitized, "racecheck"), 120),
+    "memcheck": Part(partial(_sanitized, "memcheck"), 120),
     "memory": Part(figures.memory, 60),
     "decoding": Part(figures.decoding, 120),
     "torch": Part(figures.torch, 120),
+    "llama.cpp": Part(figures.llama_cpp, 120),
     "embedding": Part(figures.embedding, 60),
     "serving": Part(figures.serving, 120),
     "products": Part(figures.products, 60),
+    "profile": Part(figures.profile, 90),
 }

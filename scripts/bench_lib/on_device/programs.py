@@ -9,6 +9,8 @@ from ..errors import BenchError
 
 FOLDER = REPO / "target" / "on-device"
 BENCH = "bench_exact"
+# Only there when it was asked for.
+LLAMA = "llama-cuda"
 # Of which package a test is, and what its program is called here.
 TESTS = {
     "kernels": ("surety-cuda", "device"),

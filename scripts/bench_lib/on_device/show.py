@@ -8,7 +8,7 @@ WIDTH_MAX = 90
 def headline(report):
     """Shares and ratios, of what was measured."""
     parts = report["parts"]
-    ours, torch = parts.get("decoding", {}), parts.get("torch", {})
+    ours, torch, llama_cpp = (parts.get(name, {}) for name in ("decoding", "torch", "llama.cpp"))
     peak = parts.get("memory", {}).get("bytes_per_second")
     found = {}
     for what in ("prefill", "decode"):
@@ -21,6 +21,8 @@ def headline(report):
                 found[name]["share_of_bandwidth"] = passes * ours["model"]["bytes_in_a_pass"] / peak
             if beside := torch.get(what, {}).get(streams):
                 found[name]["times_torch_bf16"] = of["traced"]["median"] / beside["median"]
+            if beside := llama_cpp.get(what, {}).get(streams):
+                found[name]["times_llama_cpp_q8_0"] = of["traced"]["median"] / beside["median"]
     for precision in ("int12", "int8"):
         if of := parts.get("embedding", {}).get(precision):
             name = f"items, {precision}"
@@ -42,14 +44,14 @@ def show(report, console):
     found = report["headline"]
     if found:
         console.title("Figures")
-        head = ("", "a second", "trace overhead", "share of bandwidth", "times torch bf16")
+        head = ("", "a second", "trace overhead", "share of bandwidth", "times torch bf16", "times llama.cpp Q8_0")
         cells = [
             (
                 name,
                 f"{of.get('tokens_per_second', of.get('items_per_second')):.0f}",
                 f"{of['trace_overhead']:.1%}",
                 f"{of['share_of_bandwidth']:.0%}" if "share_of_bandwidth" in of else "-",
-                f"{of['times_torch_bf16']:.2f}" if "times_torch_bf16" in of else "-",
+                *(f"{of[times]:.2f}" if times in of else "-" for times in ("times_torch_bf16", "times_llama_cpp_q8_0")),
             )
             for name, of in found.items()
         ]
