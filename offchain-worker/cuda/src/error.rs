@@ -51,13 +51,13 @@ pub enum Error {
     OutOfMemory(usize),
     /// No memory of the computer that stays where it is. Nothing ends: ordinary memory does.
     #[error(
-        "the system gives no {0} bytes of page-locked memory: what is hashed leaves the device through \
+        "the system gives no {0} bytes of page-locked memory: what is shown leaves the device through \
          ordinary memory, slower. End other programs, or raise what the system lets one lock"
     )]
     PinnedMemory(usize),
     /// What copies beside the device's work need. Nothing ends: results leave it in turn with the work.
     #[error(
-        "the driver refused copies beside the device's work, and what is hashed leaves it through ordinary \
+        "the driver refused copies beside the device's work, and what is shown leaves it through ordinary \
          memory, slower: {0}"
     )]
     NoCopies(String),

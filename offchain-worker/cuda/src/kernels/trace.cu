@@ -1,8 +1,8 @@
 // --- Rows of a trace, put together and hashed: surety-model-trace says what is in one
 
-// A row's parts lie behind each other: key, value, state, the key's scales, the value's. `T` divides all of
-// them; sizes are in T. `into` is [count][pitch], behind `into_at` others. A part that is not recorded has no
-// size.
+// A layer's parts in a row: key and value behind each other, state, the key's and the value's scales. `T`
+// divides all of them; sizes are in T. `into` is [count][pitch], behind `into_at` others. A part that is not
+// recorded has no size.
 template <class T>
 __device__ __forceinline__ void record_one(const T *key, const T *value, const T *state, const T *key_scales,
                                            const T *value_scales, u32 count, u32 heads, u32 width, u32 scales,

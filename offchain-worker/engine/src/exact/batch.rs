@@ -15,7 +15,7 @@ use super::{
     llama::Workspace,
     recheck::Found,
     sampler::Sampler,
-    teacher_forced::LOGIT_ROWS,
+    teacher_forced::logit_rows,
     trace::TopLevel,
 };
 use crate::{
@@ -337,8 +337,9 @@ impl ExactLlama {
             .filter(|(turn, found)| found.is_ok() && turn.generating.pending() == 0)
             .map(|(turn, found)| (&mut *turn.generating, found))
             .collect();
-        let states = memory.states.chunks(LOGIT_ROWS * self.model.width());
-        for (choosing, states) in choosing.chunks_mut(LOGIT_ROWS).zip(states) {
+        let rows = logit_rows(self.model.vocabulary());
+        let states = memory.states.chunks(rows * self.model.width());
+        for (choosing, states) in choosing.chunks_mut(rows).zip(states) {
             let generating: Vec<&Generating> = choosing.iter().map(|(generating, _)| &**generating).collect();
             let chosen = self.draw(&generating, states, &mut memory.logits);
             for ((generating, found), chosen) in choosing.iter_mut().zip(chosen) {

@@ -12,7 +12,7 @@ use super::{
     kv::{KvCache, Piece},
     llama::Workspace,
     probe::Probe,
-    teacher_forced::LOGIT_ROWS,
+    teacher_forced::logit_rows,
     trace::TopLevel,
 };
 use crate::error::EngineError;
@@ -83,7 +83,11 @@ impl DecoderPasses<'_> {
     pub fn likeliest(&self) -> Result<Vec<u32>, EngineError> {
         let model = &self.engine.model;
         let (mut tokens, mut logits) = (Vec::new(), Vec::new());
-        for states in self.workspace.states().chunks(LOGIT_ROWS * model.width()) {
+        for states in self
+            .workspace
+            .states()
+            .chunks(logit_rows(model.vocabulary()) * model.width())
+        {
             self.on
                 .logits(states, &mut logits)
                 .map_err(|fault| failed(0, fault))?;

@@ -22,9 +22,16 @@ use crate::{
     error::EngineError,
 };
 
-/// Rows of logits that are kept at a time: a large vocabulary's take half a megabyte each, and each time the
-/// weights behind them are read once.
-pub(super) const LOGIT_ROWS: usize = 64;
+/// Bytes of the logits that are kept at a time. Each time the weights behind them are read once.
+const LOGIT_BYTES: usize = 16 << 20;
+/// Rows of them, at least and at most.
+const LOGIT_ROWS: [usize; 2] = [16, 64];
+
+/// Rows of logits that are made at a time, of so many tokens.
+pub(super) fn logit_rows(vocabulary: usize) -> usize {
+    let [least, most] = LOGIT_ROWS;
+    (LOGIT_BYTES / size_of::<f32>() / vocabulary.max(1)).clamp(least, most)
+}
 
 /// The own view of a claimed answer.
 pub(super) struct TeacherForced {
@@ -127,7 +134,7 @@ impl ExactLlama {
         chosen: &mut Vec<u32>,
     ) -> Result<(), EngineError> {
         let mut logits = Vec::new();
-        for states in states.chunks(LOGIT_ROWS * self.model.width()) {
+        for states in states.chunks(logit_rows(self.model.vocabulary()) * self.model.width()) {
             let first = chosen.len();
             on.logits(states, &mut logits)
                 .map_err(|fault| failed(count(first), fault))?;

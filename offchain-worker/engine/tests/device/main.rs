@@ -181,9 +181,12 @@ fn a_device_that_computes_something_else_is_believed_no_more() {
         &|_, decoder| decoder.run(&generate, &mut quiet).map(drop),
         &|_, decoder| decoder.audit(&generate, &generated.output, &mut quiet).map(drop),
     ];
-    for run in runs {
+    for (run, how) in runs
+        .iter()
+        .flat_map(|run| [(run, Fails::FlipsBits), (run, Fails::HashesNothing)])
+    {
         let (devices, encoder, decoder, fails) = failing(&weights);
-        fails.set(Fails::FlipsBits);
+        fails.set(how);
         let found = run(&encoder, &decoder);
         assert!(
             matches!(found, Err(EngineError::DeviceDiffers { .. })),

@@ -54,20 +54,22 @@ impl TopLevel {
     /// The leaves of sequences that had so many rows, and no more than were written down: for each its
     /// chunks, for each chunk its strides.
     pub fn leaves(&self, sequences: &[usize]) -> Vec<Vec<Vec<ContentHash>>> {
-        let columns = self.rows.par_iter().enumerate();
-        let columns: Vec<Vec<Digest>> = columns
-            .map(|(stride, digests)| {
-                // No model has 2^32 layers.
-                if self.shape.pools(stride as u32) {
-                    roots(digests, vec![1; sequences.len()])
-                } else {
-                    roots(
-                        digests,
-                        sequences.iter().flat_map(|rows| self.chunks(*rows)).collect(),
-                    )
-                }
-            })
-            .collect();
+        let column = |(stride, digests): (usize, &Vec<Digest>)| {
+            // No model has 2^32 layers.
+            if self.shape.pools(stride as u32) {
+                roots(digests, vec![1; sequences.len()])
+            } else {
+                roots(
+                    digests,
+                    sequences.iter().flat_map(|rows| self.chunks(*rows)).collect(),
+                )
+            }
+        };
+        let columns: Vec<Vec<Digest>> = match rayon::current_thread_index() {
+            Some(_) => self.rows.par_iter().enumerate().map(column).collect(),
+            // Who is in no pool would start one of all the machine's threads.
+            None => self.rows.iter().enumerate().map(column).collect(),
+        };
         let mut chunk = 0..;
         let mut strides = |_| {
             let chunk: usize = chunk.next().unwrap_or_default();

@@ -388,7 +388,7 @@ impl<M: Machine> Encoder for CudaBert<M> {
         let (mut left, at) = shown_pass(&self.kernels, |kernels, slot| {
             self.run(kernels, &mut locked(&self.model), sequences, (&*probe, slot))
         })?;
-        // Others may have the device while this arrives and is hashed.
+        // Others may have the device while this arrives and is looked at.
         let arrived = self.kernels.arrived(&mut left)?;
         arrived.show(probe)?;
         Ok(arrived.reals(&at)?)

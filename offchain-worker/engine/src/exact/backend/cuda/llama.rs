@@ -198,7 +198,7 @@ impl<M: Machine> CudaLlama<M> {
             .map(|row| u32::try_from(row).map_err(|_| ArithmeticError::Shape))
             .collect::<Result<_, _>>()?;
         let is_all = needed.len() == tokens.len();
-        if !is_all {
+        if !is_all && !needed.is_empty() {
             kernels.numbers_in(&mut workspace.needed, &needed)?;
         }
         let needed = (!is_all).then_some(needed.len());
@@ -473,13 +473,14 @@ impl<M: Machine> Decoder for CudaLlama<M> {
         let (mut left, states) = shown_pass(&self.kernels, |kernels, slot| {
             self.run(kernels, &mut locked(&self.model), pieces, (&*probe, slot))
         })?;
-        // Others may have the device while this arrives and is hashed.
+        // Others may have the device while this arrives and is looked at.
         let arrived = self.kernels.arrived(&mut left)?;
         arrived.reals_into(&states, workspace.states_mut())?;
+        arrived.show(probe)?;
         for piece in pieces {
             piece.kv.grow(piece.tokens.len());
         }
-        Ok(arrived.show(probe)?)
+        Ok(())
     }
 
     fn logits(&self, states: &[f32], logits: &mut Vec<f32>) -> Result<(), Fault> {

@@ -87,7 +87,7 @@ impl<'a> Looking<'a> {
         Some(Self { layer, ..*self })
     }
 
-    /// Whether a step is looked at.
+    /// Whether what a step gave is shown. Nothing is where rows are hashed here.
     pub(super) fn wants(&self, op: Op) -> bool {
         self.hashed().is_none() && self.probe.wants(step(self.layer, op))
     }
