@@ -100,7 +100,7 @@ def faults(ptx):
 
 def check(compiler):
     """All targets and group sizes; returns how many instructions were looked at."""
-    kernels = set(re.findall(r"__global__ void (\w+)\(", SOURCE))
+    kernels = set(re.findall(r"__global__\s+void (\w+)\(", SOURCE))
     count = 0
     for target in TARGETS:
         for group in GROUPS:

@@ -155,7 +155,7 @@ __device__ __forceinline__ float larger(float a, float b) { return b > a ? b : a
 // exact::HEAD_MAX
 #define HEAD_MAX 512
 // What a processor holds at least of its blocks of threads.
-#define ATTEND_BLOCKS 4
+#define ATTEND_BLOCKS 3
 
 // The first row behind `row`, before `end`, that sees other positions than those behind the same first one.
 __device__ __forceinline__ u32 run_end(const u32 *spans, const u32 *places, const u32 *table, const Sight &sight,
