@@ -43,6 +43,8 @@ use super::{
 };
 use crate::{amount::Amount, error::CliError};
 
+/// So long a node may take to count a call among those that an account has sent.
+const COUNTED_SECONDS: u64 = 15;
 /// Postings that are told apart, of the same input, by the last digits of their caps: a millionth of a SURE.
 const TOLD_APART: u128 = 1_000_000;
 /// Tasks among which one is looked for at first.
@@ -323,9 +325,15 @@ impl BatchRunner for ChainTasks {
     async fn find(&self, posting: &Posting) -> Answer<Option<u64>> {
         let later = |error: ChainError| RunnerError::Later(error.to_string());
         let sent = self.chain.sent(self.signer.account()).await.map_err(later)?;
+        // A node counts what it was given a moment later: it may have been given it right before a kill.
+        let may_be_uncounted = now() < posting.tried_unix.saturating_add(COUNTED_SECONDS);
         let all = {
             let mut known = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-            *known.entry(posting.number).or_insert(sent.all)
+            let all = known.entry(posting.number).or_insert(sent.all);
+            if may_be_uncounted {
+                *all = sent.all.max(*all);
+            }
+            *all
         };
         // Each call has a number of its own. Once all that may be the posting's are used up in final blocks,
         // it is in one of these or in none.
@@ -337,6 +345,10 @@ impl BatchRunner for ChainTasks {
             return Err(RunnerError::Later(told));
         }
         let found = self.look(posting).await.map_err(later)?;
+        if found.is_none() && may_be_uncounted {
+            let told = "what was sent a moment ago may not be counted yet";
+            return Err(RunnerError::Later(told.into()));
+        }
         self.sent
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

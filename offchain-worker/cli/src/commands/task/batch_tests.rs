@@ -199,11 +199,41 @@ async fn what_fewer_providers_are_than_compute_a_task_is_refused_and_not_posted(
     assert!(is_refused(german).await, "none that is there");
 }
 
+/// The same, tried so long ago that whatever was sent is counted.
+fn tried_before(posting: &Posting) -> Posting {
+    let tried_unix = posting.tried_unix - COUNTED_SECONDS;
+    Posting {
+        tried_unix,
+        ..posting.clone()
+    }
+}
+
+/// Killed a moment after it was sent: the node that is asked then has not counted it yet.
+#[tokio::test]
+async fn what_a_node_counts_a_moment_later_is_waited_for() {
+    let world = world();
+    let posting = world.posting(7).await;
+    let early = world.tasks.find(&posting).await;
+    assert!(matches!(early, Err(RunnerError::Later(_))), "{early:?}");
+    world.submit(&posting).await;
+    // Not final: counted by now.
+    let counted = world.tasks.find(&posting).await;
+    assert!(matches!(counted, Err(RunnerError::Later(_))), "{counted:?}");
+    let later = tried_before(&posting);
+    let counted = world.tasks.find(&later).await;
+    assert!(matches!(counted, Err(RunnerError::Later(_))), "{counted:?}");
+    world.chain.finalize();
+    assert_eq!(world.tasks.find(&later).await, Ok(Some(0)));
+}
+
 #[tokio::test]
 async fn what_was_posted_before_a_kill_is_found_and_what_was_not_is_posted() {
     let world = world();
     let posting = world.posting(7).await;
-    assert_eq!(world.tasks.find(&posting).await, Ok(None));
+    // It may be on its way.
+    let early = world.tasks.find(&posting).await;
+    assert!(matches!(early, Err(RunnerError::Later(_))), "{early:?}");
+    assert_eq!(world.tasks.find(&tried_before(&posting)).await, Ok(None));
     // As far as it gets without a final block.
     tokio::select! {
         biased;
