@@ -19,6 +19,7 @@ mod proofs;
 mod ring;
 mod rows;
 mod sequences;
+mod tiles;
 mod trace;
 mod weights;
 

@@ -21,8 +21,8 @@ pub enum Mixing {
     Blocks,
 }
 
-/// With fewer blocks of threads for each of a device's processors than this, rows are few: what processors
-/// hold at once. Not measured yet.
+/// With fewer blocks of threads for each of a device's processors than this, rows are few: a little more than
+/// processors hold at once. Not measured yet.
 const TILES: usize = 4;
 
 /// Numbers that `attend` says of a block: the largest score, and the sum of the exponentials.

@@ -6,6 +6,7 @@ use crate::{
     Error, Weights,
     backend::{Argument, GpuBackend, Product, Shape},
     kernels::{BLOCK, Floats, GRID_MAX, Kernels, Numbers, fits, optional, size, warps},
+    tiles::{Choice, Tiles},
 };
 
 /// Outputs are padded to a multiple of this. The source's `PIECE_OUTPUTS`.
@@ -37,116 +38,6 @@ pub enum Path {
     /// Ordinary instructions, through memory. Every path takes it where tensor cores do not do: for numbers
     /// of more than 14 bits, which no conversion gives and a hostile file may hold.
     Dots,
-}
-
-/// A kernel on tensor cores.
-struct Tiles {
-    kernel: &'static str,
-    /// Outputs and rows of a block. The source has the same.
-    outputs: usize,
-    rows: usize,
-}
-
-/// Those of a precision.
-struct Choice {
-    /// For few rows.
-    eight: Tiles,
-    sixteen: Tiles,
-    /// For many rows, the largest first: the larger a tile is, the less is read for a result.
-    many: &'static [Tiles],
-    /// Where none of these has enough blocks.
-    smallest: Tiles,
-    /// Most warps of a block for few rows. Of int12 a group takes twice the registers.
-    warps_max: usize,
-}
-
-const INT8: Choice = Choice {
-    eight: Tiles {
-        kernel: "product_16x8",
-        outputs: 16,
-        rows: 8,
-    },
-    sixteen: Tiles {
-        kernel: "product_16x16",
-        outputs: 16,
-        rows: 16,
-    },
-    many: &[
-        Tiles {
-            kernel: "product_128x128",
-            outputs: 128,
-            rows: 128,
-        },
-        Tiles {
-            kernel: "product_128x64",
-            outputs: 128,
-            rows: 64,
-        },
-        Tiles {
-            kernel: "product_64x64",
-            outputs: 64,
-            rows: 64,
-        },
-    ],
-    smallest: Tiles {
-        kernel: "product_32x32",
-        outputs: 32,
-        rows: 32,
-    },
-    warps_max: 16,
-};
-
-const INT12: Choice = Choice {
-    eight: Tiles {
-        kernel: "product12_16x8",
-        outputs: 16,
-        rows: 8,
-    },
-    sixteen: Tiles {
-        kernel: "product12_16x16",
-        outputs: 16,
-        rows: 16,
-    },
-    many: &[
-        Tiles {
-            kernel: "product12_128x64",
-            outputs: 128,
-            rows: 64,
-        },
-        Tiles {
-            kernel: "product12_64x64",
-            outputs: 64,
-            rows: 64,
-        },
-    ],
-    smallest: Tiles {
-        kernel: "product12_32x32",
-        outputs: 32,
-        rows: 32,
-    },
-    warps_max: 8,
-};
-
-impl Choice {
-    fn of(precision: Precision) -> &'static Self {
-        match precision {
-            Precision::Int8 => &INT8,
-            Precision::Int12 => &INT12,
-        }
-    }
-}
-
-impl Tiles {
-    /// Blocks of threads of a product, by how many tiles its rows are.
-    fn blocks(&self, row_tiles: usize, outputs: impl Iterator<Item = usize>) -> usize {
-        let blocks = outputs.map(|outputs| outputs.div_ceil(self.outputs) * row_tiles);
-        blocks.sum()
-    }
-
-    /// Tiles of rows whose better half is there.
-    fn full(&self, rows: usize) -> usize {
-        (rows + self.rows / 2 - 1) / self.rows
-    }
 }
 
 /// The kernel of a precision.
@@ -448,6 +339,7 @@ impl<M: GpuBackend> Kernels<M> {
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
         let (groups, stride) = (groups(rows.width), weights.stride());
+        fits(groups <= GRID_MAX)?;
         let most = (self.room / (groups * stride)).clamp(1, GRID_MAX);
         Self::ensure(
             &mut self.machine,

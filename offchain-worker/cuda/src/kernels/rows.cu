@@ -172,11 +172,11 @@ __device__ __forceinline__ void normalize_quantize_as(float *rows, const float *
   float *rows, const float *added, const float *weight, const float *bias,          \
       float epsilon, const float *pre, u32 width, u32 groups, float *out, Q *q, float *scales, u32 *faults
 
-extern "C" __global__ void normalize_quantize(NORMALIZE_QUANTIZE(i8)) {
+extern "C" __launch_bounds__(512) __global__ void normalize_quantize(NORMALIZE_QUANTIZE(i8)) {
   normalize_quantize_as(rows, added, weight, bias, epsilon, pre, width, groups, out, q, scales, faults);
 }
 
-extern "C" __global__ void normalize_quantize12(NORMALIZE_QUANTIZE(i16)) {
+extern "C" __launch_bounds__(512) __global__ void normalize_quantize12(NORMALIZE_QUANTIZE(i16)) {
   normalize_quantize_as(rows, added, weight, bias, epsilon, pre, width, groups, out, q, scales, faults);
 }
 

@@ -2,6 +2,7 @@
 //! each attends to its own sequence's keys and values, which stay there.
 
 mod layer;
+mod workspace;
 
 use std::{
     ops::Range,
@@ -9,8 +10,7 @@ use std::{
 };
 
 use surety_cuda::{
-    Cache, Floats, GpuBackend, Heads, Kernels, Numbers, Packed, Pages, Rotation, Rows, SequenceRows,
-    Sequences, Slot,
+    Cache, Floats, GpuBackend, Kernels, Numbers, Packed, Pages, Rotation, SequenceRows, Sequences, Slot,
 };
 use surety_exact::ArithmeticError;
 use surety_kernels::Heads as HeadsHere;
@@ -21,7 +21,7 @@ use super::{
     Machine, NormThere, Shared, linear, locked, pass,
     placed::Placed,
     product, products,
-    shown::{Left, Looking, Shown},
+    shown::{Left, Looking},
     shown_pass, table,
 };
 use crate::exact::{
@@ -30,29 +30,10 @@ use crate::exact::{
     probe::Probe,
 };
 use layer::Layer;
+use workspace::Workspace;
 
 /// Positions of a prompt that go through together: enough for a device's tiles to be full. Not measured yet.
 const CHUNK_ROWS: usize = 512;
-
-/// What passes are made in.
-struct Workspace<M: GpuBackend> {
-    state: Option<Floats<M>>,
-    normed: Option<Floats<M>>,
-    sum: Option<Floats<M>>,
-    query: Option<Floats<M>>,
-    key: Option<Floats<M>>,
-    value: Option<Floats<M>>,
-    heads: [Heads<M>; 3],
-    attended: Option<Floats<M>>,
-    gate: Option<Floats<M>>,
-    up: Option<Floats<M>>,
-    /// States that logits are made of, and the numbers of their rows.
-    last: Option<Floats<M>>,
-    needed: Option<Numbers<M>>,
-    logits: Option<Floats<M>>,
-    rows: Rows<M>,
-    shown: Shown<M>,
-}
 
 struct Model<M: GpuBackend> {
     tokens: Packed<M>,
@@ -101,23 +82,7 @@ impl<M: Machine> CudaLlama<M> {
                 head: linear(kernels, head)?,
                 numbers: None,
                 placed: Placed::default(),
-                workspace: Workspace {
-                    state: None,
-                    normed: None,
-                    sum: None,
-                    query: None,
-                    key: None,
-                    value: None,
-                    heads: Default::default(),
-                    attended: None,
-                    gate: None,
-                    up: None,
-                    last: None,
-                    needed: None,
-                    logits: None,
-                    rows: Rows::new(weights.tokens.q.precision()),
-                    shown: Shown::default(),
-                },
+                workspace: Workspace::new(weights.tokens.q.precision()),
             })
         })?;
         Ok(Self {
