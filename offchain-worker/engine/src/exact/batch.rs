@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use surety_exact::{ArithmeticError, BLOCK, HEAD_PRECISION};
+use surety_exact::{ArithmeticError, BLOCK, HEAD_PRECISION, LANES};
 
 use super::{
     backend::{Fault, Standing},
@@ -27,10 +27,8 @@ use crate::{
 /// Bytes of a digest.
 const DIGEST: usize = 32;
 
-/// Numbers of a cached value that are laid out together.
-const LANES: usize = 16;
-
-/// Bytes of so many positions' keys and values, laid out in blocks: a device's pages take no more.
+/// Bytes of so many positions' keys and values, in blocks of whole lanes: neither a processor nor a device's
+/// pages take more.
 pub(super) fn kv_bytes((layers, kv_heads, head_dim): (usize, usize, usize), positions: usize) -> usize {
     let head = HEAD_PRECISION.bytes() * head_dim.next_multiple_of(LANES) + size_of::<f32>();
     positions.next_multiple_of(BLOCK) * layers * kv_heads * 2 * head

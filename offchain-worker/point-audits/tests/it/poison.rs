@@ -37,6 +37,7 @@ async fn a_receipt_of_a_model_that_is_not_here_does_not_hide_a_lie_behind_it() {
     let stage = Stage::new().await;
     let mut made = stage.receipts();
     let (poison, lied) = poison_and_lie(&stage, &mut made);
+    let met = stage.met();
     let poison = &mut made[poison as usize];
     poison.request.model = ModelId::repeat_byte(9);
     poison.statement.request = poison.request.hash();
@@ -70,7 +71,6 @@ async fn a_receipt_of_a_model_that_is_not_here_does_not_hide_a_lie_behind_it() {
         .iter()
         .map(|found| *found != NOT_COMPUTED)
         .collect();
-    let met = stage.met();
     let expected: Vec<bool> = met.iter().map(|nonce| *nonce != met[0]).collect();
     assert_eq!(is_computed, expected);
     verifier.stop().await;
