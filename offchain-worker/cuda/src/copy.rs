@@ -181,9 +181,9 @@ impl<M: GpuBackend> Kernels<M> {
         stage: &mut Stage<M>,
         mut slot: Slot<M::Landing>,
     ) -> Result<Departed<M::Landing>, Error> {
-        self.check()?;
         let len = stage.gathered.used();
         let Some(landing) = slot.room_for(&mut self.machine, len)? else {
+            self.check()?;
             let bytes = self.read_stage(stage)?;
             return Ok(Departed::read(slot, bytes));
         };
@@ -193,7 +193,10 @@ impl<M: GpuBackend> Kernels<M> {
         drop(pieces);
         mem::swap(&mut stage.gathered, &mut stage.leaving);
         stage.clear();
-        Ok(Departed::copied(slot, len))
+        // While it is copied: where something was at fault, nobody is given it.
+        let departed = Departed::copied(slot, len);
+        self.check()?;
+        Ok(departed)
     }
 
     /// A sequence with the same keys and values again, on pages of its own.

@@ -26,7 +26,7 @@ use surety_exact::GROUP;
 
 use crate::{
     Error,
-    backend::{Argument, Capture, GpuBackend, OPTIONS, Product, SOURCE, Shape, TABLE},
+    backend::{Argument, Capture, GpuBackend, Landing, OPTIONS, Product, SOURCE, Shape, TABLE},
 };
 
 pub use graph::Graph;
@@ -50,6 +50,9 @@ const _: () = assert!(
 /// From Ampere on one instruction of the tensor cores does what takes four on Turing.
 const TARGET_AMPERE: &str = "compute_80";
 
+/// Bytes that are few.
+const NEAR: usize = 64;
+
 /// An engine's threads hand it on.
 const _: fn() = || {
     fn is_send<T: Send>() {}
@@ -71,6 +74,9 @@ pub struct Device {
     /// What [`GpuBackend::begin_read`] copies on, and the end of the last copy.
     copies: Option<Arc<CudaStream>>,
     copied: Option<Arc<CudaEvent>>,
+    /// Where a few bytes are read to: a copy into ordinary memory takes the driver longer. Nothing where the
+    /// system gives none.
+    near: Option<PinnedLanding>,
     /// Where launches are recorded. Nothing else goes there: memory may be freed by any thread at any time,
     /// and on a stream that records that would be recorded, too.
     recorder: Option<Arc<CudaStream>>,
@@ -115,6 +121,7 @@ impl Device {
             answers: Answers::default(),
             copies: None,
             copied: None,
+            near: None,
             recorder: None,
             is_recording: false,
         })
@@ -309,6 +316,11 @@ impl GpuBackend for Device {
     fn read(&mut self, from: &DevicePiece, bytes: &mut [u8]) -> Result<(), Error> {
         self.runs()?;
         fits(bytes.len(), &from.0)?;
+        if let Some(near) = self.near.as_mut().filter(|_| bytes.len() <= NEAR) {
+            near.copy(&[(from, bytes.len())], &self.stream)?;
+            bytes.copy_from_slice(near.wait(bytes.len())?);
+            return Ok(());
+        }
         // First: a copy into ordinary memory waits for the work within the driver, without an end.
         self.answers.wait_for_all(&self.stream)?;
         let front = from.0.slice(..bytes.len());
@@ -373,6 +385,9 @@ impl GpuBackend for Device {
     fn landing(&mut self, bytes: usize) -> Result<Option<PinnedLanding>, Error> {
         // What copies need is made here, where it may be refused: they do without then.
         beside(&self.context, &mut self.copies).map_err(no_copies)?;
+        if self.near.is_none() {
+            self.near = Some(PinnedLanding::new(&self.context, &self.answers, NEAR)?);
+        }
         PinnedLanding::new(&self.context, &self.answers, bytes).map(Some)
     }
 

@@ -1,7 +1,7 @@
 //! Launches that come again and again in the same order with the same arguments, given to a machine at once.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     hash::{DefaultHasher, Hash, Hasher},
     mem,
     ops::Range,
@@ -79,9 +79,36 @@ impl<T> Held<T> {
 
 #[derive(Debug)]
 struct Launch<T> {
-    kernel: String,
+    /// Its number among [`Names`].
+    kernel: u64,
     shape: Shape,
     arguments: Vec<Held<T>>,
+}
+
+/// Names of kernels, each with a number of its own: what is compared again and again is short.
+#[derive(Debug, Default)]
+struct Names {
+    numbers: HashMap<String, u64>,
+    names: Vec<String>,
+}
+
+impl Names {
+    fn number(&mut self, name: &str) -> u64 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = self.names.len() as u64;
+        self.names.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), number);
+        number
+    }
+
+    fn name(&self, number: u64) -> &str {
+        let name = usize::try_from(number)
+            .ok()
+            .and_then(|number| self.names.get(number));
+        name.map_or("", String::as_str)
+    }
 }
 
 /// Launches since the machine was last read from, written to, or asked for memory.
@@ -112,23 +139,14 @@ impl<T> Default for List<T> {
 
 impl<T> List<T> {
     /// Adds a launch; the answer is where its words are.
-    fn add(
-        &mut self,
-        kernel: &str,
-        shape: Shape,
-        arguments: &[Argument<'_, GraphMemory<T>>],
-    ) -> Range<usize> {
+    fn add(&mut self, kernel: u64, shape: Shape, arguments: &[Argument<'_, GraphMemory<T>>]) -> Range<usize> {
         let start = self.words.len();
-        let name = kernel.as_bytes();
-        self.words.push(name.len() as u64);
-        self.words.extend(name.iter().copied().map(u64::from));
-        self.words.extend(shape.grid.map(u64::from));
-        self.words
-            .extend([u64::from(shape.block), arguments.len() as u64]);
+        let [x, y, z] = shape.grid.map(u64::from);
         let words = &mut self.words;
+        words.extend([kernel, x, y, z, u64::from(shape.block), arguments.len() as u64]);
         let arguments = arguments.iter().map(|argument| Held::new(argument, words));
         self.launches.push(Launch {
-            kernel: kernel.to_owned(),
+            kernel,
             shape,
             arguments: arguments.collect(),
         });
@@ -154,6 +172,7 @@ pub struct Graphs<M: Capture> {
     /// Why no graphs are made any more.
     refused: Option<Error>,
     pieces: u64,
+    names: Names,
     list: List<M::Memory>,
     /// Hashes of lists that came once, the last one last.
     seen: VecDeque<u64>,
@@ -169,16 +188,17 @@ impl<M: Capture> Graphs<M> {
             is_on,
             refused: None,
             pieces: 0,
+            names: Names::default(),
             list: List::default(),
             seen: VecDeque::new(),
             graphs: VecDeque::new(),
         }
     }
 
-    fn give(machine: &mut M, launches: &[Launch<M::Memory>]) -> Result<(), Error> {
+    fn give(machine: &mut M, names: &Names, launches: &[Launch<M::Memory>]) -> Result<(), Error> {
         for launch in launches {
             let arguments: Vec<_> = launch.arguments.iter().map(Held::argument).collect();
-            machine.launch(&launch.kernel, launch.shape, &arguments)?;
+            machine.launch(names.name(launch.kernel), launch.shape, &arguments)?;
         }
         Ok(())
     }
@@ -206,6 +226,7 @@ impl<M: Capture> Graphs<M> {
         }
         Self::give(
             &mut self.machine,
+            &self.names,
             list.launches.get(list.given..).unwrap_or_default(),
         )?;
         if self.refused.is_some() || list.is_too_long || list.launches.len() < LAUNCHES_MIN {
@@ -230,7 +251,7 @@ impl<M: Capture> Graphs<M> {
     /// Records launches that were given, for the next time. A machine that cannot goes on without.
     fn record(&mut self, words: Vec<u64>, launches: &[Launch<M::Memory>]) -> Result<(), Error> {
         let recorded = self.machine.begin_capture().and_then(|()| {
-            let given = Self::give(&mut self.machine, launches);
+            let given = Self::give(&mut self.machine, &self.names, launches);
             // In any case: what comes next is not to be recorded.
             let graph = self.machine.end_capture();
             given.and(graph)
@@ -303,6 +324,7 @@ impl<M: Capture> GpuBackend for Graphs<M> {
                 .collect();
             return self.machine.launch(kernel, shape, &arguments);
         }
+        let kernel = self.names.number(kernel);
         let added = self.list.add(kernel, shape, arguments);
         let list = &mut self.list;
         let new = list.words.get(added.clone());
@@ -313,7 +335,7 @@ impl<M: Capture> GpuBackend for Graphs<M> {
             return Ok(());
         }
         let waiting = list.launches.get(list.given..).unwrap_or_default();
-        let given = Self::give(&mut self.machine, waiting);
+        let given = Self::give(&mut self.machine, &self.names, waiting);
         list.given = list.launches.len();
         list.is_too_long = list.launches.len() >= LAUNCHES_MAX;
         given

@@ -5,6 +5,7 @@ use crate::{
     attention::Heads,
     backend::{Argument, GpuBackend},
     kernels::{Floats, Kernels, Numbers, fits, size, warps},
+    trace::HeadsInRows,
 };
 
 /// Queries, keys and values.
@@ -41,11 +42,12 @@ impl<M: GpuBackend> Kernels<M> {
         into: &mut Heads<M>,
     ) -> Result<(), Error> {
         into.make_room(self, rows, (heads, head_dim))?;
-        self.give_heads(&[(&rows.memory, into)], None)
+        self.give_heads(&[(&rows.memory, into)], None, None)
     }
 
     /// The same of queries, keys and values of the same rows, in one launch. Before it `exact::rotate_row` of
-    /// every head of queries and keys, where there is a rotation.
+    /// every head of queries and keys, where there is a rotation. Keys and values are also put into rows of a
+    /// trace, if some are `traced`.
     ///
     /// # Errors
     /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, and those of
@@ -55,16 +57,22 @@ impl<M: GpuBackend> Kernels<M> {
         parts: [HeadRows<'_, M>; PARTS],
         head_dim: usize,
         rotation: Option<&Rotation<'_, M>>,
+        traced: Option<&HeadsInRows<'_, M>>,
     ) -> Result<(), Error> {
         let mut given = Vec::with_capacity(PARTS);
         for (rows, heads, into) in parts {
             into.make_room(self, rows, (heads, head_dim))?;
             given.push((&rows.memory, &*into));
         }
-        self.give_heads(&given, rotation)
+        self.give_heads(&given, rotation, traced)
     }
 
-    fn give_heads(&mut self, parts: &[Part<'_, M>], rotation: Option<&Rotation<'_, M>>) -> Result<(), Error> {
+    fn give_heads(
+        &mut self,
+        parts: &[Part<'_, M>],
+        rotation: Option<&Rotation<'_, M>>,
+        traced: Option<&HeadsInRows<'_, M>>,
+    ) -> Result<(), Error> {
         let shape = |heads: &Heads<M>| (heads.rows, heads.head_dim);
         let (count, head_dim) = parts.first().map_or((0, 0), |(_, heads)| shape(heads));
         fits(parts.iter().all(|(_, heads)| shape(heads) == (count, head_dim)))?;
@@ -93,8 +101,15 @@ impl<M: GpuBackend> Kernels<M> {
             rotation.map_or(Argument::Null, |by| Argument::Memory(&by.turns.memory)),
             rotation.map_or(Argument::Null, |by| Argument::Memory(&by.positions.memory)),
             Argument::U32(u32::from(rotation.is_some_and(|by| by.keeps))),
-            Argument::Memory(&self.faults),
         ]);
+        arguments.extend(match (traced, parts) {
+            (Some(rows), [_, (_, keys), (_, values)]) => {
+                fits(keys.heads == values.heads)?;
+                rows.arguments(count, (keys.heads, head_dim))?
+            }
+            _ => HeadsInRows::<M>::nowhere(),
+        });
+        arguments.push(Argument::Memory(&self.faults));
         self.machine.launch("quantize_heads", warps(cells)?, &arguments)
     }
 }

@@ -63,6 +63,8 @@ pub struct Numbers<M: GpuBackend> {
     pub(crate) largest: u32,
     /// Numbers that the memory has room for.
     room: usize,
+    /// What it was told.
+    told: Vec<u32>,
 }
 
 /// A range of rows per query row or sequence, on the machine.
@@ -209,20 +211,28 @@ impl<M: GpuBackend> Kernels<M> {
             // The old one first: both may not fit.
             *space = None;
         }
-        let (mut memory, room) = match space.take() {
-            Some(Numbers { memory, room, .. }) => (memory, room),
+        if space.as_ref().is_some_and(|space| space.told == values) {
+            return Ok(());
+        }
+        let (mut memory, room, mut told) = match space.take() {
+            Some(Numbers {
+                memory, room, told, ..
+            }) => (memory, room, told),
             None => {
                 let room = values.len().max(1);
-                (self.machine.allocate(room * 4)?, room)
+                (self.machine.allocate(room * 4)?, room, Vec::new())
             }
         };
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.machine.write(&mut memory, &bytes)?;
+        told.clear();
+        told.extend_from_slice(values);
         *space = Some(Numbers {
             memory,
             len: values.len(),
             largest: values.iter().copied().max().unwrap_or(0),
             room,
+            told,
         });
         Ok(())
     }
@@ -252,6 +262,7 @@ impl<M: GpuBackend> Kernels<M> {
             len: 0,
             largest: 0,
             room: spans.room,
+            told: Vec::new(),
         });
         self.numbers_in(&mut numbers, &ends)?;
         let Numbers {

@@ -43,7 +43,7 @@ pub use proofs::{
     DeviceMemory, DeviceMemoryError, OpenedMemory, bytes_needed, open_device_memory, rows_within,
 };
 pub use ring::{Departed, Ring, Slot};
-pub use rows::Norm;
+pub use rows::{Norm, NormRows};
 pub use sequences::{SequenceRows, Sequences};
-pub use trace::{Parts, RowPlaces, TraceRows, hashes_rows_of};
+pub use trace::{HeadsInRows, StateInRows, TraceRows, hashes_rows_of};
 pub use weights::{Quanta, Weights};

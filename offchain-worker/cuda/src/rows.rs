@@ -5,8 +5,9 @@ use surety_exact::{LANES, Turns};
 use crate::{
     Error,
     backend::{Argument, GpuBackend, Shape},
-    kernels::{Floats, Kernels, Numbers, fits, optional, size, warps},
+    kernels::{BLOCK, Floats, Kernels, Numbers, fits, optional, size, warps},
     product::{Rows, kernel},
+    trace::StateInRows,
 };
 
 /// Warps of a block that normalizes a row, at most: one for each of its groups, so that few rows take little
@@ -23,6 +24,13 @@ pub struct Norm<'a, M: GpuBackend> {
     /// Added to the mean of the squares.
     pub epsilon: f32,
 }
+
+/// Rows to normalize, what is added to them before, and where they are put then in rows of a trace.
+pub type NormRows<'a, M> = (
+    &'a mut Floats<M>,
+    Option<&'a Floats<M>>,
+    Option<&'a StateInRows<'a, M>>,
+);
 
 impl<M: GpuBackend> Kernels<M> {
     /// `exact::layer_norm_row` or `exact::rms_norm_row` of every row, which are as long as the weight.
@@ -49,14 +57,14 @@ impl<M: GpuBackend> Kernels<M> {
     }
 
     /// [`Kernels::norm`], then [`Kernels::quantize`] of what it gives, in one launch; before both of them
-    /// [`Kernels::add`] to the rows, if something is `added`. What the norm gives is kept in `out`, if that
-    /// is asked for.
+    /// [`Kernels::add`] to the rows, if something is `added`, and [`Kernels::record`], if they are `traced`.
+    /// What the norm gives is kept in `out`, if that is asked for.
     ///
     /// # Errors
-    /// Those of all three.
+    /// Those of all of them.
     pub fn norm_quantize(
         &mut self,
-        (rows, added): (&mut Floats<M>, Option<&Floats<M>>),
+        (rows, added, traced): NormRows<'_, M>,
         norm: &Norm<'_, M>,
         out: Option<&mut Floats<M>>,
         smoothing_scale: Option<&Floats<M>>,
@@ -75,9 +83,16 @@ impl<M: GpuBackend> Kernels<M> {
             block: size(groups.min(NORM_WARPS) * LANES)?,
         };
         let [weight, bias, epsilon] = norm.arguments();
+        let [traced, traced_at, pitch] = match traced {
+            Some(traced) => traced.arguments(count, width)?,
+            None => StateInRows::<M>::nowhere(),
+        };
         let arguments = [
             Argument::Memory(&rows.memory),
             optional(added),
+            traced,
+            traced_at,
+            pitch,
             weight,
             bias,
             epsilon,
@@ -154,6 +169,26 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::Memory(&out.memory),
         ];
         Self::each(&mut self.machine, "gather", out.len, &arguments)
+    }
+
+    /// `exact::greedy` of each row of a width, as a `u32`. Rows of numbers that are not finite give any: they
+    /// are reported where they were made.
+    ///
+    /// # Errors
+    /// [`surety_exact::ArithmeticError::Shape`] for an output of another size, or the machine's own.
+    pub fn greedy(&mut self, rows: &Floats<M>, width: usize, out: &mut Floats<M>) -> Result<(), Error> {
+        let count = rows.rows(width)?;
+        fits(out.len == count)?;
+        let arguments = [
+            Argument::Memory(&rows.memory),
+            Argument::U32(size(width)?),
+            Argument::Memory(&out.memory),
+        ];
+        let shape = Shape {
+            grid: [size(count)?, 1, 1],
+            block: BLOCK,
+        };
+        self.machine.launch("greedy", shape, &arguments)
     }
 
     /// Copies a rotary table to the machine.

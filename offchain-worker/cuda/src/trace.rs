@@ -4,7 +4,6 @@ use surety_exact::ArithmeticError;
 
 use crate::{
     Error,
-    attention::Heads,
     backend::{Argument, GpuBackend, Shape},
     kernels::{BLOCK, Floats, Kernels, fits, size},
 };
@@ -17,33 +16,37 @@ const SEGMENTS: usize = BLOCK as usize;
 const ALIGNED: usize = 128;
 /// Bytes of a digest.
 const DIGEST: usize = 32;
-/// Bytes of what `record_quads` copies at a time, and of what `record` does.
-const QUAD: usize = 16;
+/// Units in which a row's parts are addressed: pairs of bytes, and words.
 const PAIR: usize = 2;
+const WORD: usize = 4;
 
 /// Whether rows of so many bytes can be hashed here: larger ones are no model's.
 pub const fn hashes_rows_of(bytes: usize) -> bool {
     bytes > 0 && bytes <= SEGMENT * SEGMENTS
 }
 
-/// Where a layer's parts are in a row, in bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RowPlaces {
-    /// The quantized key, and the value behind it.
+/// Where a layer's keys and values are in rows of a group.
+#[derive(Debug)]
+pub struct HeadsInRows<'a, M: GpuBackend> {
+    /// The rows: [`Kernels::begin_rows`].
+    pub rows: &'a TraceRows<M>,
+    /// Which group of them.
+    pub group: usize,
+    /// The quantized key, and the value behind it: the first byte.
     pub heads: usize,
-    /// What came out of it: of the last layer of a row alone.
-    pub state: usize,
     /// The scales of the key, and those of the value behind them.
     pub scales: usize,
 }
 
-/// What a layer adds to rows.
+/// Where a state is in rows of a group.
 #[derive(Debug)]
-pub struct Parts<'a, M: GpuBackend> {
-    /// Keys and values, of the same shape.
-    pub heads: Option<[&'a Heads<M>; 2]>,
-    /// What came out of it.
-    pub state: Option<&'a Floats<M>>,
+pub struct StateInRows<'a, M: GpuBackend> {
+    /// The rows: [`Kernels::begin_rows`].
+    pub rows: &'a TraceRows<M>,
+    /// Which group of them.
+    pub group: usize,
+    /// Its first byte.
+    pub at: usize,
 }
 
 /// Rows that are put together, of several groups of rows of one length each. Reuse one: it keeps its memory.
@@ -71,6 +74,27 @@ impl<M: GpuBackend> TraceRows<M> {
         let before = self.groups.iter().take(group);
         before.map(|(rows, bytes)| rows * pitch(*bytes)).sum()
     }
+
+    /// What a kernel takes that writes parts of a group of so many rows, each part from a byte on and so many
+    /// bytes long: the memory, where the first row's parts begin, and from a row to the next, in units.
+    fn parts<const N: usize>(
+        &self,
+        (group, rows): (usize, usize),
+        parts: [(usize, usize); N],
+        unit: usize,
+    ) -> Result<(&M::Memory, [u64; N], u32), ArithmeticError> {
+        let (count, bytes) = self.groups.get(group).copied().ok_or(ArithmeticError::Shape)?;
+        let memory = self.memory.as_ref().ok_or(ArithmeticError::Shape)?;
+        fits(count == rows)?;
+        fits(
+            parts
+                .iter()
+                .all(|(at, len)| at + len <= bytes && at.is_multiple_of(unit)),
+        )?;
+        let before = self.before(group);
+        let begin = parts.map(|(at, _)| ((before + at) / unit) as u64);
+        Ok((&memory.memory, begin, size(pitch(bytes) / unit)?))
+    }
 }
 
 /// From a row to the next.
@@ -78,8 +102,55 @@ fn pitch(bytes: usize) -> usize {
     bytes.next_multiple_of(ALIGNED)
 }
 
-fn part<M>(memory: Option<&M>) -> Argument<'_, M> {
-    memory.map_or(Argument::Null, Argument::Memory)
+impl<M: GpuBackend> HeadsInRows<'_, M> {
+    /// What `quantize_heads` takes of so many rows of so many heads.
+    pub(crate) fn arguments(
+        &self,
+        rows: usize,
+        (heads, head_dim): (usize, usize),
+    ) -> Result<[Argument<'_, M::Memory>; 4], ArithmeticError> {
+        let parts = [
+            (self.heads, 2 * heads * head_dim * PAIR),
+            (self.scales, 2 * heads * WORD),
+        ];
+        fits(self.scales.is_multiple_of(WORD))?;
+        let (memory, [heads, scales], pitch) = self.rows.parts((self.group, rows), parts, PAIR)?;
+        Ok([
+            Argument::Memory(memory),
+            Argument::U64(heads),
+            Argument::U64(scales),
+            Argument::U32(pitch),
+        ])
+    }
+
+    /// The same without rows.
+    pub(crate) const fn nowhere<'a>() -> [Argument<'a, M::Memory>; 4] {
+        [
+            Argument::Null,
+            Argument::U64(0),
+            Argument::U64(0),
+            Argument::U32(0),
+        ]
+    }
+}
+
+impl<M: GpuBackend> StateInRows<'_, M> {
+    /// What `normalize_quantize` and `record` take of so many rows of a width.
+    pub(crate) fn arguments(
+        &self,
+        rows: usize,
+        width: usize,
+    ) -> Result<[Argument<'_, M::Memory>; 3], ArithmeticError> {
+        let (memory, [at], pitch) = self
+            .rows
+            .parts((self.group, rows), [(self.at, width * WORD)], WORD)?;
+        Ok([Argument::Memory(memory), Argument::U64(at), Argument::U32(pitch)])
+    }
+
+    /// The same without rows.
+    pub(crate) const fn nowhere<'a>() -> [Argument<'a, M::Memory>; 3] {
+        [Argument::Null, Argument::U64(0), Argument::U32(0)]
+    }
 }
 
 impl<M: GpuBackend> Kernels<M> {
@@ -102,80 +173,27 @@ impl<M: GpuBackend> Kernels<M> {
         Ok(())
     }
 
-    /// Puts a layer's parts into their places in all rows of a group.
+    /// Copies states to their place in all rows of a group.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] for parts that do not fit, or the machine's own.
+    /// [`ArithmeticError::Shape`] for states that do not fit, or the machine's own.
     pub fn record(
         &mut self,
-        parts: &Parts<'_, M>,
-        (group, at): (usize, &RowPlaces),
-        into: &TraceRows<M>,
+        state: &Floats<M>,
+        width: usize,
+        into: &StateInRows<'_, M>,
     ) -> Result<(), Error> {
-        let (rows, row_bytes) = into.groups.get(group).copied().ok_or(ArithmeticError::Shape)?;
-        let memory = into.memory.as_ref().ok_or(ArithmeticError::Shape)?;
-        let heads = match parts.heads {
-            Some([key, value]) => {
-                let shape = (key.rows, key.heads, key.head_dim);
-                fits(shape == (value.rows, value.heads, value.head_dim) && key.rows == rows)?;
-                Some((key.memory()?, value.memory()?, shape))
-            }
-            None => None,
-        };
-        let (heads_bytes, scales_bytes) = heads.map_or((0, 0), |(_, _, (_, heads, head_dim))| {
-            (heads * head_dim * PAIR, heads * 4)
-        });
-        let width_bytes = match parts.state {
-            Some(state) => state.len() / rows.max(1) * 4,
-            None => 0,
-        };
-        let ends = [
-            (at.heads, 2 * heads_bytes),
-            (at.state, width_bytes),
-            (at.scales, 2 * scales_bytes),
-        ];
-        fits(
-            parts
-                .state
-                .is_none_or(|state| state.len() * 4 == rows * width_bytes),
-        )?;
-        fits(ends.iter().all(|(start, len)| start + len <= row_bytes))?;
-        let sizes = [
-            heads_bytes,
-            width_bytes,
-            scales_bytes,
-            at.heads,
-            at.state,
-            at.scales,
-        ];
-        let (kernel, unit) = if sizes.iter().all(|size| size.is_multiple_of(QUAD)) {
-            ("record_quads", QUAD)
-        } else {
-            ("record", PAIR)
-        };
-        let units = |bytes: usize| size(bytes / unit).map(Argument::U32);
+        let rows = state.rows(width)?;
+        let [memory, at, pitch] = into.arguments(rows, width)?;
         let arguments = [
-            part(heads.map(|(key, ..)| key.0)),
-            part(heads.map(|(_, value, _)| value.0)),
-            part(parts.state.map(|state| &state.memory)),
-            part(heads.map(|(key, ..)| key.1)),
-            part(heads.map(|(_, value, _)| value.1)),
+            Argument::Memory(&state.memory),
             Argument::U32(size(rows)?),
-            units(heads_bytes)?,
-            units(width_bytes)?,
-            units(scales_bytes)?,
-            Argument::Memory(&memory.memory),
-            Argument::U64((into.before(group) / unit) as u64),
-            units(pitch(row_bytes))?,
-            units(at.heads)?,
-            units(at.state)?,
-            units(at.scales)?,
+            Argument::U32(size(width)?),
+            memory,
+            at,
+            pitch,
         ];
-        let each = (2 * heads_bytes + width_bytes + 2 * scales_bytes) / unit;
-        if rows * each == 0 {
-            return Ok(());
-        }
-        Self::each(&mut self.machine, kernel, rows * each, &arguments)
+        Self::each(&mut self.machine, "record", state.len, &arguments)
     }
 
     /// Hashes all rows: a digest of 32 bytes for each, one group after the other.

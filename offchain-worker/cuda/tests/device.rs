@@ -29,6 +29,7 @@ fn a_device_equals_the_definition() {
     suite::functions_equal_the_definition(&mut kernels);
     suite::norms_equal_the_definition(&mut kernels);
     suite::pooling_equals_the_definition(&mut kernels);
+    suite::the_likeliest_is_the_first_of_the_largest(&mut kernels);
     suite::attention_equals_the_definition(&mut kernels);
     suite::rotating_equals_the_definition(&mut kernels);
     suite::each_fault_is_reported_once(&mut kernels);

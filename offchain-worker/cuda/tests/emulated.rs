@@ -65,6 +65,11 @@ fn norms_equal_the_definition() {
 }
 
 #[test]
+fn the_likeliest_is_the_first_of_the_largest() {
+    both_orders(suite::the_likeliest_is_the_first_of_the_largest);
+}
+
+#[test]
 fn pooling_equals_the_definition() {
     both_orders(suite::pooling_equals_the_definition);
 }

@@ -77,6 +77,10 @@ struct Norm {
 
 // Elements that a lane has asked for before it adds the first of them up.
 #define AHEAD 16
+// The same of a thread that reads a row for the first time.
+#define FIRST 4
+// Elements of a row that stay in shared memory.
+#define NEAR 8192
 
 // The sum of a row's elements, or of their squares after `mean` was subtracted where there is one: each lane
 // of a warp keeps to the elements of its own.
@@ -136,21 +140,39 @@ extern "C" __global__ void normalize(const float *rows, const float *weight, con
 }
 
 // The same, then `quantize`: a block per row, whose warps all add it up and then take its groups in turn.
-// Before it the row is added to, where there is `added`. `out` may be absent, and may not be `rows`.
+// Before it the row is added to, where there is `added`, and then copied to a row of a trace, where there is
+// `traced`: [..][pitch]. `out` may be absent, and may not be `rows`.
 template <typename Q>
-__device__ __forceinline__ void normalize_quantize_as(float *rows, const float *added, const float *weight,
-                                                      const float *bias, float epsilon, const float *pre, u32 width,
-                                                      u32 groups, float *out, Q *q, float *scales, u32 *faults) {
+__device__ __forceinline__ void normalize_quantize_as(float *rows, const float *added, float *traced, u64 traced_at,
+                                                      u32 pitch, const float *weight, const float *bias,
+                                                      float epsilon, const float *pre, u32 width, u32 groups,
+                                                      float *out, Q *q, float *scales, u32 *faults) {
+  __shared__ float near[NEAR];
   u32 lane = threadIdx.x % LANES;
   u64 row = blockIdx.x;
-  float *of = rows + row * width;
-  if (added) {
-    for (u32 j = threadIdx.x; j < width; j += blockDim.x) {
-      of[j] = add(of[j], added[row * width + j]);
+  float *whole = rows + row * width;
+  // What there is no room for is read from memory again.
+  const float *of = width <= NEAR ? near : whole;
+  for (u32 from = threadIdx.x; from < width; from += FIRST * blockDim.x) {
+    float values[FIRST], others[FIRST];
+#pragma unroll
+    for (u32 i = 0; i < FIRST; i++) {
+      u32 j = from + i * blockDim.x;
+      values[i] = j < width ? whole[j] : 0.0f;
+      others[i] = added && j < width ? added[row * width + j] : 0.0f;
     }
-    __syncthreads();
+#pragma unroll
+    for (u32 i = 0; i < FIRST; i++) {
+      u32 j = from + i * blockDim.x;
+      if (j >= width) continue;
+      if (added) whole[j] = values[i] = add(values[i], others[i]);
+      if (traced) traced[traced_at + row * pitch + j] = values[i];
+      if (width <= NEAR) near[j] = values[i];
+    }
   }
+  __syncthreads();
   Norm by = norm_of(of, weight, bias, epsilon, width, lane, faults);
+#pragma unroll 1
   for (u32 group = threadIdx.x / LANES; group < groups; group += blockDim.x / LANES) {
     float values[WARPS];
 #pragma unroll
@@ -169,15 +191,17 @@ __device__ __forceinline__ void normalize_quantize_as(float *rows, const float *
 }
 
 #define NORMALIZE_QUANTIZE(Q)                                                                                     \
-  float *rows, const float *added, const float *weight, const float *bias,          \
+  float *rows, const float *added, float *traced, u64 traced_at, u32 pitch, const float *weight, const float *bias, \
       float epsilon, const float *pre, u32 width, u32 groups, float *out, Q *q, float *scales, u32 *faults
 
 extern "C" __launch_bounds__(512) __global__ void normalize_quantize(NORMALIZE_QUANTIZE(i8)) {
-  normalize_quantize_as(rows, added, weight, bias, epsilon, pre, width, groups, out, q, scales, faults);
+  normalize_quantize_as(rows, added, traced, traced_at, pitch, weight, bias, epsilon, pre, width, groups, out, q, scales,
+                        faults);
 }
 
 extern "C" __launch_bounds__(512) __global__ void normalize_quantize12(NORMALIZE_QUANTIZE(i16)) {
-  normalize_quantize_as(rows, added, weight, bias, epsilon, pre, width, groups, out, q, scales, faults);
+  normalize_quantize_as(rows, added, traced, traced_at, pitch, weight, bias, epsilon, pre, width, groups, out, q, scales,
+                        faults);
 }
 
 // --- Single values
@@ -210,6 +234,48 @@ extern "C" __global__ void gather(const float *rows, const u32 *numbers, u32 cou
   u64 index = thread_index();
   if (index >= (u64)count * width) return;
   out[index] = rows[(u64)numbers[index / width] * width + index % width];
+}
+
+// exact::greedy of finite numbers, a block per row: the number of the largest one, the first of equal ones.
+extern "C" __global__ void greedy(const float *rows, u32 width, u32 *chosen) {
+  __shared__ float largest_of_warp[WARPS];
+  __shared__ u32 first_of_warp[WARPS];
+  const float *row = rows + (u64)blockIdx.x * width;
+  // Where a thread has none, one that others have.
+  float largest = row[0];
+  u32 first = 0;
+#pragma unroll 8
+  for (u32 i = threadIdx.x; i < width; i += BLOCK) {
+    float value = row[i];
+    if (value > largest) {
+      largest = value;
+      first = i;
+    }
+  }
+#pragma unroll
+  for (u32 half = LANES / 2; half > 0; half /= 2) {
+    float other = __shfl_xor_sync(0xffffffffu, largest, half);
+    u32 other_first = __shfl_xor_sync(0xffffffffu, first, half);
+    if (other > largest || (other == largest && other_first < first)) {
+      largest = other;
+      first = other_first;
+    }
+  }
+  if (threadIdx.x % LANES == 0) {
+    largest_of_warp[threadIdx.x / LANES] = largest;
+    first_of_warp[threadIdx.x / LANES] = first;
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+#pragma unroll
+  for (u32 i = 1; i < WARPS; i++) {
+    float other = largest_of_warp[i];
+    if (other > largest || (other == largest && first_of_warp[i] < first)) {
+      largest = other;
+      first = first_of_warp[i];
+    }
+  }
+  chosen[blockIdx.x] = first;
 }
 
 // Copies pairs of bytes behind `into_at` others.
@@ -264,9 +330,12 @@ struct HeadRows {
       float *rows2, u32 heads2, i16 *q2, float *scales2
 
 // exact::quantize_heads, a warp per head. Before it exact::rotate_row of those of the first `rotated` parts:
-// row i is at `positions[i]`. What was rotated takes the place of what was there if it `keeps` it.
+// row i is at `positions[i]`. What was rotated takes the place of what was there if it `keeps` it. The second
+// part and the third behind it, quantized, are also in rows of a trace, where those are: [..][pitch], from
+// `traced_at` on, and their scales from `scales_at` on. These are in pairs of bytes.
 extern "C" __global__ void quantize_heads(HEADS, u32 count, u32 head_dim, u32 rotated, const u64 *turns,
-                                          const u32 *positions, u32 keeps, u32 *faults) {
+                                          const u32 *positions, u32 keeps, i16 *traced, u64 traced_at, u64 scales_at,
+                                          u32 pitch, u32 *faults) {
   u32 lane = threadIdx.x % LANES;
   u64 cell = (u64)blockIdx.x * WARPS + threadIdx.x / LANES;
   HeadRows part = {rows0, heads0, q0, scales0};
@@ -285,6 +354,14 @@ extern "C" __global__ void quantize_heads(HEADS, u32 count, u32 head_dim, u32 ro
   if (cell >= (u64)count * part.heads) return;
   float *head = part.rows + cell * head_dim;
   i16 *q = part.q + cell * head_dim;
+  i16 *copy = nullptr;
+  float *copy_scale = nullptr;
+  if (traced && number > 0) {
+    u64 of_row = cell / part.heads * pitch;
+    u32 head = (number - 1) * heads1 + (u32)(cell % part.heads);
+    copy = traced + traced_at + of_row + head * head_dim;
+    copy_scale = (float *)(traced + scales_at + of_row) + head;
+  }
   bool turned = number < rotated;
   u32 position = turned ? positions[cell / part.heads] : 0;
   u32 half = (head_dim + 1) / 2;
@@ -311,10 +388,14 @@ extern "C" __global__ void quantize_heads(HEADS, u32 count, u32 head_dim, u32 ro
     i16 high_q = vanishing ? (i16)0 : (i16)nearest(mul(high, by));
     q[pair] = low_q;
     if (both) q[pair + half] = high_q;
+    if (copy) copy[pair] = low_q;
+    if (copy && both) copy[pair + half] = high_q;
     if (turned && keeps) head[pair] = low;
     if (turned && keeps && both) head[pair + half] = high;
   }
-  if (lane == 0) part.scales[cell] = vanishing ? 0.0f : div(size, INT12_MAX);
+  float scale = vanishing ? 0.0f : div(size, INT12_MAX);
+  if (lane == 0) part.scales[cell] = scale;
+  if (lane == 0 && copy) *copy_scale = scale;
 }
 
 // --- One vector per sequence

@@ -1,45 +1,10 @@
 // --- Rows of a trace, put together and hashed: surety-model-trace says what is in one
 
-// A layer's parts in a row: key and value behind each other, state, the key's and the value's scales. `T`
-// divides all of them; sizes are in T. `into` is [count][pitch], behind `into_at` others. A part that is not
-// recorded has no size.
-template <class T>
-__device__ __forceinline__ void record_one(const T *key, const T *value, const T *state, const T *key_scales,
-                                           const T *value_scales, u32 count, u32 heads, u32 width, u32 scales,
-                                           T *into, u64 into_at, u32 pitch, u32 heads_at, u32 state_at,
-                                           u32 scales_at) {
-  u32 each = 2 * heads + width + 2 * scales;
+// Copies states into their places in rows: [count][width] to [count][pitch], behind `into_at` others. All sizes
+// are in words. What else a row has, those write it who make it: `quantize_heads`, `normalize_quantize`.
+extern "C" __global__ void record(const u32 *state, u32 count, u32 width, u32 *into, u64 into_at, u32 pitch) {
   u64 index = thread_index();
-  if (index >= (u64)count * each) return;
-  u64 row = index / each;
-  u32 at = index % each;
-  T *own = into + into_at + row * pitch;
-  if (at < 2 * heads) {
-    own[heads_at + at] = at < heads ? key[row * heads + at] : value[row * heads + at - heads];
-    return;
-  }
-  at -= 2 * heads;
-  if (at < width) {
-    own[state_at + at] = state[row * width + at];
-    return;
-  }
-  at -= width;
-  own[scales_at + at] = at < scales ? key_scales[row * scales + at] : value_scales[row * scales + at - scales];
-}
-
-extern "C" __global__ void record(const i16 *key, const i16 *value, const i16 *state, const i16 *key_scales,
-                                  const i16 *value_scales, u32 count, u32 heads, u32 width, u32 scales, i16 *into,
-                                  u64 into_at, u32 pitch, u32 heads_at, u32 state_at, u32 scales_at) {
-  record_one(key, value, state, key_scales, value_scales, count, heads, width, scales, into, into_at, pitch, heads_at,
-             state_at, scales_at);
-}
-
-extern "C" __global__ void record_quads(const Quad *key, const Quad *value, const Quad *state, const Quad *key_scales,
-                                        const Quad *value_scales, u32 count, u32 heads, u32 width, u32 scales,
-                                        Quad *into, u64 into_at, u32 pitch, u32 heads_at, u32 state_at,
-                                        u32 scales_at) {
-  record_one(key, value, state, key_scales, value_scales, count, heads, width, scales, into, into_at, pitch, heads_at,
-             state_at, scales_at);
+  if (index < (u64)count * width) into[into_at + index / width * pitch + index % width] = state[index];
 }
 
 // Of a segment, in bytes; and segments that a block hashes, with a thread for each.

@@ -122,11 +122,11 @@ const std::map<std::string, Kernel> KERNELS = {
     KERNEL(product_128x64), KERNEL(product_128x128), KERNEL(product12_128x64),
     KERNEL(dots),
     KERNEL(dots12),      KERNEL(flush),         KERNEL(embed),        KERNEL(embed12),       KERNEL(gelu),
-    KERNEL(gelu_tanh),   KERNEL(accumulate),    KERNEL(gather),
+    KERNEL(gelu_tanh),   KERNEL(accumulate),    KERNEL(gather),       KERNEL(greedy),
     KERNEL(copy),        KERNEL(quantize_heads), KERNEL(append),      KERNEL(copy_pages),    KERNEL(gather_pages),
     KERNEL(attend),      KERNEL(merge),
     KERNEL(mean_pool),   KERNEL(l2_normalize),  KERNEL(proof_words),  KERNEL(proof_gather),  KERNEL(proof_product),
-    KERNEL(proof_hash),  KERNEL(proof_tree),    KERNEL(record),       KERNEL(record_quads),  KERNEL(digest_rows),
+    KERNEL(proof_hash),  KERNEL(proof_tree),    KERNEL(record),       KERNEL(digest_rows),
 };
 
 void read_exactly(void *into, Word bytes) {

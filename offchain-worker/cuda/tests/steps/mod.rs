@@ -94,7 +94,7 @@ impl<M: GpuBackend> Small<M> {
             bias: None,
             epsilon: 1e-5,
         };
-        kernels.norm_quantize((&mut *state, None), &norm, None, None, &mut self.rows)?;
+        kernels.norm_quantize((&mut *state, None, None), &norm, None, None, &mut self.rows)?;
         let [by_query, by_key, by_value, by_output] = &self.by;
         let mut parts = [
             (by_query, &mut *query),
@@ -108,7 +108,7 @@ impl<M: GpuBackend> Small<M> {
             (key, HEADS, &mut *keys),
             (value, HEADS, &mut *values),
         ];
-        kernels.rotate_quantize(parts, HEAD_DIM, None)?;
+        kernels.rotate_quantize(parts, HEAD_DIM, None, None)?;
         let mut kept: Vec<&mut Cache<M>> = caches.iter_mut().collect();
         kernels.append_sequences(sequences, &mut kept, 0, keys, values)?;
         let kept: Vec<&Cache<M>> = caches.iter().collect();

@@ -228,7 +228,9 @@ pub fn rotating_equals_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
                 (key, kv_heads, keys),
                 (value, kv_heads, values_),
             ];
-            kernels.rotate_quantize(given, head_dim, Some(&rotation)).unwrap();
+            kernels
+                .rotate_quantize(given, head_dim, Some(&rotation), None)
+                .unwrap();
             for (part, rows) in parts.iter().enumerate() {
                 let mut expected = rows.clone();
                 for (row, position) in expected.chunks_mut(counts[part] * head_dim).zip(&positions) {

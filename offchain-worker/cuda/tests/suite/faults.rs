@@ -50,12 +50,12 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let smoothing = kernels.upload(&[f32::MAX; 2]).unwrap();
     let mut into = Rows::new(Precision::Int8);
     kernels
-        .norm_quantize((&mut infinite, None), &norm, None, None, &mut into)
+        .norm_quantize((&mut infinite, None, None), &norm, None, None, &mut into)
         .unwrap();
     assert_eq!(kernels.check(), not_finite, "a norm of an infinity, quantized");
     let mut apart = kernels.upload(&[10.0, 0.0]).unwrap();
     kernels
-        .norm_quantize((&mut apart, None), &norm, None, Some(&smoothing), &mut into)
+        .norm_quantize((&mut apart, None, None), &norm, None, Some(&smoothing), &mut into)
         .unwrap();
     assert_eq!(kernels.check(), not_finite, "a smoothing that overflows");
 

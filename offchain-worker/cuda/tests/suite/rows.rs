@@ -163,7 +163,7 @@ pub fn norms_quantize_what_they_give<M: GpuBackend>(kernels: &mut Kernels<M>) {
                             (kernels.floats(rows.len()).unwrap(), Rows::new(precision));
                         let into = kept.then_some(&mut out);
                         kernels
-                            .norm_quantize((&mut there, added), &norm, into, smoothing, &mut together)
+                            .norm_quantize((&mut there, added, None), &norm, into, smoothing, &mut together)
                             .unwrap();
                         assert_same(&product(kernels, &together), &expected, &what);
                         assert_same(&values(kernels, &there), &rows, &what);
@@ -212,5 +212,24 @@ pub fn pooling_equals_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
             &picked.collect::<Vec<_>>(),
             "rows by number",
         );
+    }
+}
+
+/// The first of equal ones, 0 and -0 among them, wherever it is; rows that fill no block, and more than one.
+pub fn the_likeliest_is_the_first_of_the_largest<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(53);
+    for width in [1, 31, 129, 1000] {
+        let mut rows: Vec<Vec<f32>> = (0..4).map(|_| random.activations(width)).collect();
+        rows.push(vec![-3.0; width]);
+        rows.push((0..width).map(|i| if i % 2 == 0 { -0.0 } else { 0.0 }).collect());
+        rows.push((0..width).map(|i| if i % 40 == 39 { 7.5 } else { -1e30 }).collect());
+        rows.push((0..width).map(|i| i as f32).collect());
+        let expected: Vec<u32> = rows.iter().map(|row| exact::greedy(row).unwrap()).collect();
+        let there = kernels.upload(&rows.concat()).unwrap();
+        let mut chosen = kernels.floats(rows.len()).unwrap();
+        kernels.greedy(&there, width, &mut chosen).unwrap();
+        let found = kernels.download(&chosen).unwrap();
+        let found: Vec<u32> = found.into_iter().map(f32::to_bits).collect();
+        assert_eq!(found, expected, "{width}");
     }
 }

@@ -73,8 +73,7 @@ fn measure(decoder: &ExactLlama, command: &Command, bounds: &IdBounds) -> Result
     measured(|| {
         for _ in 0..decode {
             let next: Vec<Vec<u32>> = tokens.iter().map(|token| vec![*token]).collect();
-            passes.add(0, &next, probe)?;
-            tokens = passes.likeliest()?;
+            tokens = passes.choose(0, &next, probe)?;
         }
         Ok(prompts.len() * decode)
     })
@@ -95,9 +94,12 @@ fn read_prompts(
         for start in (0..longest).step_by(rows) {
             let part = |prompt: &Vec<u32>| prompt.iter().skip(start).take(rows).copied().collect();
             let parts: Vec<Vec<u32>> = prompts.iter().map(part).collect();
-            passes.add(begin, &parts, probe)?;
+            if start + rows < longest {
+                passes.add(begin, &parts, probe)?;
+            } else {
+                first.extend(passes.choose(begin, &parts, probe)?);
+            }
         }
-        first.extend(passes.likeliest()?);
     }
     Ok(first)
 }

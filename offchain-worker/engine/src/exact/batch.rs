@@ -321,20 +321,24 @@ impl ExactLlama {
     ) -> Vec<Result<Option<u32>, EngineError>> {
         memory.states.clear();
         let mut found: Vec<_> = turns.iter().map(|_| Ok(None)).collect();
-        if self.feed(turns, memory).is_err() {
-            // One of them has a fault: alone it shows which.
+        let chosen = self.feed(turns, memory, true).unwrap_or_else(|_| {
+            // One of them has a fault: alone it shows which, and whether it is in the tokens that were fed.
             for (turn, found) in turns.chunks_mut(1).zip(&mut found) {
                 let first = turn.first().map_or(0, |turn| turn.generating.fed());
-                if let Err(fault) = self.feed(turn, memory) {
+                if let Err(fault) = self.feed(turn, memory, false) {
                     *found = Err(failed(count(first), fault));
                 }
             }
+            vec![None; turns.len()]
+        });
+        let mut choosing = Vec::new();
+        for ((turn, found), chosen) in turns.iter_mut().zip(&mut found).zip(chosen) {
+            if let Some(token) = chosen {
+                *found = Ok(Some(self.add(turn.generating, token)));
+            } else if found.is_ok() && turn.generating.pending() == 0 {
+                choosing.push((&mut *turn.generating, found));
+            }
         }
-        let fed = turns.iter_mut().zip(&mut found);
-        let mut choosing: Vec<_> = fed
-            .filter(|(turn, found)| found.is_ok() && turn.generating.pending() == 0)
-            .map(|(turn, found)| (&mut *turn.generating, found))
-            .collect();
         let rows = logit_rows(self.model.vocabulary());
         let states = memory.states.chunks(rows * self.model.width());
         for (choosing, states) in choosing.chunks_mut(rows).zip(states) {
@@ -351,15 +355,29 @@ impl ExactLlama {
         found
     }
 
-    /// Runs the turns' rows, and keeps the last state of those that choose a token then.
-    fn feed(&self, turns: &mut [Turn<'_>], memory: &mut StepMemory) -> Result<(), Fault> {
+    /// Runs the turns' rows: the token of each turn that the pass has chosen. It chooses only if it may, and
+    /// keeps the last state of all others that choose a token then.
+    fn feed(
+        &self,
+        turns: &mut [Turn<'_>],
+        memory: &mut StepMemory,
+        may_choose: bool,
+    ) -> Result<Vec<Option<u32>>, Fault> {
         let mut trace = TopLevel::new(self.model.trace_shape());
-        let mut pieces: Vec<_> = turns.iter_mut().map(|turn| turn.piece()).collect();
-        let lengths: Vec<usize> = pieces.iter().map(|piece| piece.tokens.len()).collect();
         // Where they are not all in one place, each is taken alone.
-        let Some(on) = pieces.first().map(|first| self.runs_of(first.kv)) else {
-            return Ok(());
+        let Some(on) = turns
+            .first()
+            .map(|first| self.runs_of(&first.generating.computed.kv))
+        else {
+            return Ok(Vec::new());
         };
+        let mut choices = match may_choose && on.chooses() {
+            true => logit_rows(self.model.vocabulary()),
+            false => 0,
+        };
+        let mut pieces: Vec<_> = turns.iter_mut().map(|turn| turn.piece(&mut choices)).collect();
+        let lengths: Vec<usize> = pieces.iter().map(|piece| piece.tokens.len()).collect();
+        let choosing: Vec<bool> = pieces.iter().map(|piece| piece.chooses).collect();
         on.forward_together(&mut pieces, &mut memory.workspace, &mut trace)?;
         memory.states.extend(memory.workspace.states());
         let mut end = 0;
@@ -368,7 +386,9 @@ impl ExactLlama {
             end = own.end;
             turn.generating.computed.trace.extend(&trace, &own);
         }
-        Ok(())
+        let mut chosen = memory.workspace.chosen().iter().copied();
+        let token = |chooses: bool| if chooses { chosen.next() } else { None };
+        Ok(choosing.into_iter().map(token).collect())
     }
 
     /// The tokens that these states lead to, each chosen where all else of its sequence is: a look is at that
@@ -424,9 +444,12 @@ impl ExactLlama {
 }
 
 impl Turn<'_> {
-    fn piece(&mut self) -> Piece<'_> {
+    /// What it adds to the pass, of which so many more may choose a token by themselves.
+    fn piece(&mut self, choices: &mut usize) -> Piece<'_> {
         // Who has nothing left to feed then chooses a token behind the last one.
-        let states = usize::from(self.rows >= self.generating.pending());
+        let ends = self.rows >= self.generating.pending();
+        let chooses = ends && *choices > 0 && Sampler::new(&self.generating.task).is_greedy();
+        *choices -= usize::from(chooses);
         let Generating {
             task,
             computed,
@@ -437,7 +460,8 @@ impl Turn<'_> {
         Piece {
             kv: &mut computed.kv,
             tokens,
-            states,
+            states: usize::from(ends && !chooses),
+            chooses,
         }
     }
 }

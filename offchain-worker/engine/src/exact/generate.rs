@@ -194,25 +194,31 @@ impl ExactLlama {
         let mut sequence = Sequence::behind(&self.model, on.kv(total as usize));
         let mut trace = TopLevel::new(self.model.trace_shape());
         report(sink, 0, total)?;
+        let sampler = Sampler::new(task);
+        let chooses = on.chooses() && sampler.is_greedy();
+        let mut chosen = None;
         for chunk in task.prompt.chunks(on.chunk_rows()) {
-            self.forward(&mut sequence, chunk, 1, &mut trace)?;
+            let is_last = sequence.len() + chunk.len() == task.prompt.len();
+            chosen = self.forward_to_choice(&mut sequence, chunk, chooses && is_last, &mut trace)?;
             report(sink, count(sequence.len()), total)?;
         }
-        let sampler = Sampler::new(task);
         let (mut logits, mut order, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
         for index in 0..task.most() {
-            on.logits(sequence.states(), &mut logits)
-                .map_err(|fault| failed(prompt, fault))?;
-            let token = sampler
-                .token(index, &logits, &mut order)
-                .map_err(|fault| failed(prompt, fault))?;
+            let token = match chosen {
+                Some(token) => token,
+                None => {
+                    let found = on.logits(sequence.states(), &mut logits);
+                    let found = found.and_then(|()| Ok(sampler.token(index, &logits, &mut order)?));
+                    found.map_err(|fault| failed(prompt, fault))?
+                }
+            };
             tokens.push(token);
             told(sink, Event::Token { index, token })?;
             report(sink, prompt + index + 1, total)?;
             if self.ends(token) || index + 1 == task.most() {
                 break;
             }
-            self.forward(&mut sequence, &[token], 1, &mut trace)?;
+            chosen = self.forward_to_choice(&mut sequence, &[token], chooses, &mut trace)?;
         }
         let fed: Vec<u32> = task.prompt.iter().chain(&tokens).copied().collect();
         let fed = fed.get(..sequence.len()).unwrap_or_default();
@@ -236,6 +242,35 @@ impl ExactLlama {
         Ok(outcome(task, &generation, &trace))
     }
 
+    /// Adds tokens to a sequence: the likeliest one behind them, if the pass `chooses`, or the sequence has the
+    /// last one's state then. Where that is the fault, a pass that does not choose tells at which token.
+    fn forward_to_choice(
+        &self,
+        sequence: &mut Sequence,
+        tokens: &[u32],
+        chooses: bool,
+        probe: &mut impl Probe,
+    ) -> Result<Option<u32>, EngineError> {
+        if chooses {
+            let first = count(sequence.len());
+            let on = self.runs_of(sequence.kv());
+            let (kv, workspace) = sequence.parts();
+            let piece = Piece {
+                kv,
+                tokens,
+                states: 0,
+                chooses,
+            };
+            match on.forward_together(&mut [piece], workspace, probe) {
+                Ok(()) => return Ok(workspace.chosen().first().copied()),
+                Err(Fault::Arithmetic(_)) => (),
+                Err(fault) => return Err(failed(first, fault)),
+            }
+        }
+        self.forward(sequence, tokens, 1, probe)?;
+        Ok(None)
+    }
+
     /// Adds tokens to a sequence, which has the states of so many of the last ones then.
     pub(super) fn forward(
         &self,
@@ -247,7 +282,13 @@ impl ExactLlama {
         let first = count(sequence.len());
         let on = self.runs_of(sequence.kv());
         let (kv, workspace) = sequence.parts();
-        on.forward_together(&mut [Piece { kv, tokens, states }], workspace, probe)
+        let piece = Piece {
+            kv,
+            tokens,
+            states,
+            chooses: false,
+        };
+        on.forward_together(&mut [piece], workspace, probe)
             .map_err(|fault| failed(first, fault))
     }
 }

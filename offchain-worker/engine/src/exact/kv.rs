@@ -105,6 +105,17 @@ pub(super) struct Piece<'a> {
     pub(super) tokens: &'a [u32],
     /// The states of so many of the last tokens are needed afterwards.
     pub(super) states: usize,
+    /// Whether the likeliest token behind the last one is, too: [`Decoder::chooses`](super::backend::Decoder).
+    pub(super) chooses: bool,
+}
+
+/// The last row of each piece that chooses a token.
+pub(super) fn choosing_rows(pieces: &[Piece<'_>]) -> impl Iterator<Item = usize> {
+    let mut end = 0;
+    pieces.iter().filter_map(move |piece| {
+        end += piece.tokens.len();
+        piece.chooses.then(|| end.saturating_sub(1))
+    })
 }
 
 /// The rows whose states are needed of a pass.

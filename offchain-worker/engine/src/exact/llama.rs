@@ -70,6 +70,7 @@ fn packed(
 /// The memory of passes. Reuse one: it keeps it.
 pub(super) struct Workspace {
     state: Vec<f32>,
+    chosen: Vec<u32>,
     normed: Vec<f32>,
     sum: Vec<f32>,
     query: Vec<f32>,
@@ -88,6 +89,7 @@ impl Workspace {
     pub(super) fn new(model: &LlamaModel) -> Self {
         Self {
             state: Vec::new(),
+            chosen: Vec::new(),
             normed: Vec::new(),
             sum: Vec::new(),
             query: Vec::new(),
@@ -111,6 +113,16 @@ impl Workspace {
     /// Where those of a pass go that was a device's.
     pub(super) fn states_mut(&mut self) -> &mut Vec<f32> {
         &mut self.state
+    }
+
+    /// The tokens that the last pass has chosen, one for each piece that was to.
+    pub(super) fn chosen(&self) -> &[u32] {
+        &self.chosen
+    }
+
+    /// Where those of a pass go that was a device's.
+    pub(super) fn chosen_mut(&mut self) -> &mut Vec<u32> {
+        &mut self.chosen
     }
 }
 
@@ -284,6 +296,7 @@ impl LlamaModel {
             kv: &mut sequence.kv,
             tokens,
             states: tokens.len(),
+            chooses: false,
         };
         self.forward_together(&mut [piece], &mut sequence.workspace, probe)
     }
@@ -303,7 +316,7 @@ impl LlamaModel {
         let width = self.width();
         let layers = self.weights.layers.len();
         let has_layers = |kv: &KvCache| kv.on_processor().is_some_and(|kept| kept.len() == layers);
-        let fits = |piece: &Piece<'_>| !piece.tokens.is_empty() && has_layers(piece.kv);
+        let fits = |piece: &Piece<'_>| !piece.tokens.is_empty() && !piece.chooses && has_layers(piece.kv);
         if pieces.is_empty() || !pieces.iter().all(fits) {
             return Err(ArithmeticError::Shape);
         }

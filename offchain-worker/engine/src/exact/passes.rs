@@ -61,26 +61,49 @@ impl DecoderPasses<'_> {
         tokens: &[Vec<u32>],
         probe: &mut dyn Probe,
     ) -> Result<(), EngineError> {
+        self.pass((first, tokens), (0, false), probe)
+    }
+
+    /// The same, and the likeliest token behind each list.
+    ///
+    /// # Errors
+    /// Those of [`DecoderPasses::add`].
+    pub fn choose(
+        &mut self,
+        first: usize,
+        tokens: &[Vec<u32>],
+        probe: &mut dyn Probe,
+    ) -> Result<Vec<u32>, EngineError> {
+        let chooses = self.on.chooses() && tokens.len() <= logit_rows(self.engine.model.vocabulary());
+        self.pass((first, tokens), (usize::from(!chooses), chooses), probe)?;
+        match chooses {
+            true => Ok(self.workspace.chosen().to_vec()),
+            false => self.likeliest(),
+        }
+    }
+
+    fn pass(
+        &mut self,
+        (first, tokens): (usize, &[Vec<u32>]),
+        (states, chooses): (usize, bool),
+        probe: &mut dyn Probe,
+    ) -> Result<(), EngineError> {
         let sequences = self.sequences.iter_mut().skip(first);
         let mut pieces: Vec<_> = sequences
             .zip(tokens)
             .map(|(kv, tokens)| Piece {
                 kv,
                 tokens,
-                states: 1,
+                states,
+                chooses,
             })
             .collect();
-        self.on
-            .forward_together(&mut pieces, &mut self.workspace, probe)
-            .map_err(|fault| failed(0, fault))?;
-        Ok(())
+        let passed = self.on.forward_together(&mut pieces, &mut self.workspace, probe);
+        passed.map_err(|fault| failed(0, fault))
     }
 
-    /// The likeliest token behind each piece of the last pass.
-    ///
-    /// # Errors
-    /// [`EngineError::Device`]; the faults of the arithmetic.
-    pub fn likeliest(&self) -> Result<Vec<u32>, EngineError> {
+    /// The likeliest token behind each piece of the last pass, by its states.
+    fn likeliest(&self) -> Result<Vec<u32>, EngineError> {
         let model = &self.engine.model;
         let (mut tokens, mut logits) = (Vec::new(), Vec::new());
         for states in self

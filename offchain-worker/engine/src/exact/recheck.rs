@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use surety_exact::ArithmeticError;
+use surety_exact::{ArithmeticError, greedy};
 use surety_types::ContentHash;
 
 use super::{
@@ -72,8 +72,12 @@ fn decoded(model: &LlamaModel, by: &dyn Decoder) -> Result<Passes, EngineError> 
     let mut trace = TopLevel::new(model.trace_shape());
     let (mut found, mut logits) = (Vec::new(), Vec::new());
     for tokens in [prompt].into_iter().chain(rest.chunks(1)) {
-        let (kv, states) = (&mut kv, 1);
-        let pieces = &mut [Piece { kv, tokens, states }];
+        let pieces = &mut [Piece {
+            kv: &mut kv,
+            tokens,
+            states: 1,
+            chooses: by.chooses(),
+        }];
         if passed(by.forward_together(pieces, &mut workspace, &mut trace))?.is_none() {
             return Ok(None);
         }
@@ -81,6 +85,11 @@ fn decoded(model: &LlamaModel, by: &dyn Decoder) -> Result<Passes, EngineError> 
             return Ok(None);
         }
         found.extend(bits(&logits));
+        // What a device chooses by itself, it chooses of these.
+        let Some(likeliest) = passed(greedy(&logits).map_err(Fault::from))? else {
+            return Ok(None);
+        };
+        found.push(workspace.chosen().first().copied().unwrap_or(likeliest));
     }
     Ok(Some((found, trace.leaves(&[all.len()]))))
 }
@@ -241,6 +250,7 @@ impl ExactLlama {
             kv: &mut kept,
             tokens,
             states: tokens.len(),
+            chooses: false,
         };
         let passed = self
             .model

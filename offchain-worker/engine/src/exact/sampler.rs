@@ -26,6 +26,11 @@ impl Sampler {
         }
     }
 
+    /// Whether it always chooses the likeliest one.
+    pub(super) fn is_greedy(&self) -> bool {
+        self.how.temperature_milli == 0
+    }
+
     /// Token `index` of the continuation. What `order` holds does not matter.
     pub(super) fn token(
         &self,

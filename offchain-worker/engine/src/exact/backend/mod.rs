@@ -79,8 +79,13 @@ pub(super) trait Decoder: Send + Sync {
     /// An empty sequence's keys and values, for so many positions, but no more than the model has.
     fn kv(&self, positions: usize) -> KvCache;
 
+    /// Whether its passes choose the likeliest tokens behind their rows. Otherwise no piece may ask for one.
+    fn chooses(&self) -> bool {
+        false
+    }
+
     /// [`LlamaModel::forward_together`]: the states that are needed are the workspace's then, in the
-    /// processor's memory.
+    /// processor's memory, and so are the tokens that were chosen.
     fn forward_together(
         &self,
         pieces: &mut [Piece<'_>],

@@ -223,7 +223,7 @@ impl<M: Machine> CudaBert<M> {
         let looking = Looking { probe, layer };
         workspace
             .shown
-            .record(kernels, looking, (None, Op::Pool, vectors))?;
+            .record(kernels, looking, (Op::Pool, vectors, width))?;
         let at = workspace
             .shown
             .needed(kernels, looking, (Op::Pool, vectors, width))?;
@@ -304,7 +304,7 @@ impl<M: Machine> CudaBert<M> {
             (key, shape.0, &mut *keys),
             (value, shape.0, &mut *values),
         ];
-        kernels.rotate_quantize(parts, shape.1, None)?;
+        kernels.rotate_quantize(parts, shape.1, None, None)?;
         for (op, heads) in [
             (Op::QuantQuery, &*queries),
             (Op::QuantKey, &*keys),
@@ -325,7 +325,7 @@ impl<M: Machine> CudaBert<M> {
         let quantized = (layer.up_smoothing.as_ref(), rows);
         layer
             .attention_norm
-            .quantize(kernels, (sum, None), Some(state), quantized)?;
+            .quantize(kernels, (sum, None, None), Some(state), quantized)?;
         shown.real(kernels, looking, (Op::AttentionSum, state, width))
     }
 
@@ -360,7 +360,7 @@ impl<M: Machine> CudaBert<M> {
         shown.real(kernels, looking, (Op::Down, sum, width))?;
         kernels.add(sum, state)?;
         layer.norm.normalize(kernels, sum, state)?;
-        shown.record(kernels, looking, (None, Op::Sum, state))?;
+        shown.record(kernels, looking, (Op::Sum, state, width))?;
         shown.real(kernels, looking, (Op::Sum, state, width))
     }
 }

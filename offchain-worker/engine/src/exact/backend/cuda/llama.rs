@@ -25,7 +25,7 @@ use super::{
     shown_pass, table,
 };
 use crate::exact::{
-    kv::{KvCache, Piece, state_rows},
+    kv::{KvCache, Piece, choosing_rows, state_rows},
     llama::{LlamaModel, Workspace as WorkspaceHere},
     probe::Probe,
 };
@@ -62,6 +62,58 @@ pub(super) struct CudaLlama<M: GpuBackend> {
     /// Of the keys and values of all its sequences.
     pages: Pages<M>,
     here: Arc<LlamaModel>,
+}
+
+/// Where among the bytes that leave the device is what is needed here.
+#[derive(Default)]
+struct Gathered {
+    states: Range<usize>,
+    chosen: Range<usize>,
+}
+
+/// Which rows of a pass: all of them, or so many, whose numbers are on the device.
+#[derive(Clone, Copy)]
+enum Which {
+    All,
+    These(usize),
+}
+
+/// Tells the device the numbers of some of a pass's rows, unless they are all or none.
+fn some_of<M: GpuBackend>(
+    kernels: &mut Kernels<M>,
+    some: impl Iterator<Item = usize>,
+    rows: usize,
+    into: &mut Option<Numbers<M>>,
+) -> Result<Which, surety_cuda::Error> {
+    let numbers: Vec<u32> = some
+        .map(|row| u32::try_from(row).map_err(|_| ArithmeticError::Shape))
+        .collect::<Result<_, _>>()?;
+    if numbers.len() == rows {
+        return Ok(Which::All);
+    }
+    if !numbers.is_empty() {
+        kernels.numbers_in(into, &numbers)?;
+    }
+    Ok(Which::These(numbers.len()))
+}
+
+/// Some of a pass's states, if there are any: as they are, or gathered.
+fn rows_of<'a, M: GpuBackend>(
+    kernels: &mut Kernels<M>,
+    (state, width): (&'a mut Floats<M>, usize),
+    (which, numbers): (Which, &Option<Numbers<M>>),
+    into: &'a mut Option<Floats<M>>,
+) -> Result<Option<&'a mut Floats<M>>, surety_cuda::Error> {
+    match which {
+        Which::All => Ok(Some(state)),
+        Which::These(0) => Ok(None),
+        Which::These(count) => {
+            let numbers = numbers.as_ref().ok_or(ArithmeticError::Shape)?;
+            let rows = kernels.sized(into, count * width)?;
+            kernels.gather(state, width, numbers, rows)?;
+            Ok(Some(rows))
+        }
+    }
 }
 
 impl<M: Machine> CudaLlama<M> {
@@ -128,23 +180,24 @@ impl<M: Machine> CudaLlama<M> {
         Ok(())
     }
 
-    /// The whole pass: what it shows, with the last states' place in it.
+    /// The whole pass: what it shows, and where in it is what is needed here.
     fn run(
         &self,
         kernels: &mut Kernels<M>,
         model: &mut Model<M>,
         pieces: &mut [Piece<'_>],
         (probe, slot): (&dyn Probe, Slot<M::Landing>),
-    ) -> Result<(Left<M::Landing>, Range<usize>), surety_cuda::Error> {
+    ) -> Result<(Left<M::Landing>, Gathered), surety_cuda::Error> {
         let width = self.here.width();
         let Model {
             tokens: table,
             turns,
             layers,
+            norm,
+            head,
             numbers,
             placed,
             workspace,
-            ..
         } = model;
         workspace.shown.clear();
         let (mut tokens, mut positions, mut sequences) = (Vec::new(), Vec::new(), Vec::new());
@@ -159,14 +212,9 @@ impl<M: Machine> CudaLlama<M> {
         }
         placed.place(kernels, &positions, &sequences)?;
         kernels.numbers_in(numbers, &tokens)?;
-        let needed: Vec<u32> = state_rows(pieces)
-            .map(|row| u32::try_from(row).map_err(|_| ArithmeticError::Shape))
-            .collect::<Result<_, _>>()?;
-        let is_all = needed.len() == tokens.len();
-        if !is_all && !needed.is_empty() {
-            kernels.numbers_in(&mut workspace.needed, &needed)?;
-        }
-        let needed = (!is_all).then_some(needed.len());
+        let rows = tokens.len();
+        let needed = some_of(kernels, state_rows(pieces), rows, &mut workspace.needed)?;
+        let choosing = some_of(kernels, choosing_rows(pieces), rows, &mut workspace.choosing)?;
         let numbers = numbers.as_ref().ok_or(ArithmeticError::Shape)?;
         let state = kernels.sized(&mut workspace.state, tokens.len() * width)?;
         kernels.embed(table, numbers, state)?;
@@ -184,46 +232,39 @@ impl<M: Machine> CudaLlama<M> {
             self.mlp_part(kernels, layer, workspace, looking)?;
         }
         let Workspace {
-            state,
-            sum,
-            heads: [_, keys, values],
-            shown,
-            ..
+            state, sum, shown, ..
         } = &mut *workspace;
         let (state, sum) = state.as_mut().zip(sum.as_ref()).ok_or(ArithmeticError::Shape)?;
         kernels.add(state, sum)?;
         let looking = Looking { probe, layer: last };
-        shown.record(kernels, looking, (Some([&*keys, &*values]), Op::Sum, state))?;
+        shown.record(kernels, looking, (Op::Sum, state, width))?;
         shown.real(kernels, looking, (Op::Sum, state, width))?;
-        let states = Self::needed_states(kernels, workspace, needed, width)?;
-        Ok((workspace.shown.leave(kernels, slot)?, states))
-    }
-
-    /// Gathers the last states that are needed: so many, by number, or all.
-    fn needed_states(
-        kernels: &mut Kernels<M>,
-        workspace: &mut Workspace<M>,
-        needed: Option<usize>,
-        width: usize,
-    ) -> Result<Range<usize>, surety_cuda::Error> {
         let Workspace {
             state,
             last,
             needed: numbers,
+            chooses_of,
+            choosing: choosing_numbers,
+            logits,
+            chosen,
+            rows,
             shown,
             ..
         } = workspace;
-        let state = state.as_ref().ok_or(ArithmeticError::Shape)?;
-        match needed {
-            None => shown.gather(kernels, state),
-            Some(0) => Ok(0..0),
-            Some(needed) => {
-                let numbers = numbers.as_ref().ok_or(ArithmeticError::Shape)?;
-                let last = kernels.sized(last, needed * width)?;
-                kernels.gather(state, width, numbers, last)?;
-                shown.gather(kernels, last)
-            }
+        let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
+        let mut gathered = Gathered::default();
+        if let Some(states) = rows_of(kernels, (&mut *state, width), (needed, numbers), last)? {
+            gathered.states = shown.gather(kernels, states)?;
         }
+        if let Some(states) = rows_of(kernels, (state, width), (choosing, choosing_numbers), chooses_of)? {
+            let count = states.len() / width;
+            norm.quantize(kernels, (states, None, None), None, (None, rows))?;
+            let logits = product(kernels, (rows, count), head, logits)?;
+            let chosen = kernels.sized(chosen, count)?;
+            kernels.greedy(logits, head.outputs(), chosen)?;
+            gathered.chosen = shown.gather(kernels, chosen)?;
+        }
+        Ok((shown.leave(kernels, slot)?, gathered))
     }
 
     /// From the states, to which those behind the first layer still add what the last one gave, to quantized
@@ -260,17 +301,14 @@ impl<M: Machine> CudaLlama<M> {
         let before = looking.layer_before();
         let added = before.and(sum.as_ref());
         let into = (layer.attention_smoothing.as_ref(), &mut *rows);
-        layer
-            .attention_norm
-            .quantize(kernels, (&mut *state, added), normed.as_deref_mut(), into)?;
+        let traced = before.and_then(|before| shown.state_in_rows(before, Op::Sum));
+        layer.attention_norm.quantize(
+            kernels,
+            (&mut *state, added, traced.as_ref()),
+            normed.as_deref_mut(),
+            into,
+        )?;
         if let Some(before) = before {
-            // What that layer has in the trace: its keys and values are there until this one's take their
-            // place.
-            shown.record(
-                kernels,
-                before,
-                (Some([&*key_heads, &*value_heads]), Op::Sum, state),
-            )?;
             shown.real(kernels, before, (Op::Sum, state, width))?;
         }
         if let Some(normed) = normed {
@@ -303,7 +341,8 @@ impl<M: Machine> CudaLlama<M> {
             (&mut *key, kv_heads, &mut *key_heads),
             (value, kv_heads, &mut *value_heads),
         ];
-        kernels.rotate_quantize(parts, head_dim, Some(&rotation))?;
+        let traced = shown.heads_in_rows(looking);
+        kernels.rotate_quantize(parts, head_dim, Some(&rotation), traced.as_ref())?;
         shown.real(kernels, looking, (Op::RotateQuery, query, queries))?;
         shown.heads(kernels, looking, (Op::QuantQuery, query_heads, (heads, head_dim)))?;
         shown.real(kernels, looking, (Op::RotateKey, key, keys))?;
@@ -392,9 +431,12 @@ impl<M: Machine> CudaLlama<M> {
             false => None,
         };
         let into = (layer.mlp_smoothing.as_ref(), &mut *rows);
-        layer
-            .mlp_norm
-            .quantize(kernels, (&mut *state, sum.as_ref()), normed.as_deref_mut(), into)?;
+        layer.mlp_norm.quantize(
+            kernels,
+            (&mut *state, sum.as_ref(), None),
+            normed.as_deref_mut(),
+            into,
+        )?;
         shown.real(kernels, looking, (Op::AttentionSum, state, width))?;
         if let Some(normed) = normed {
             shown.real(kernels, looking, (Op::MlpInput, normed, width))?;
@@ -415,7 +457,7 @@ impl<M: Machine> CudaLlama<M> {
 
 impl<M: Machine> Decoder for CudaLlama<M> {
     fn chunk_rows(&self) -> usize {
-        CHUNK_ROWS
+        std::env::var("SURETY_X_CHUNK").ok().and_then(|v| v.parse().ok()).unwrap_or(CHUNK_ROWS)
     }
 
     fn kv(&self, positions: usize) -> KvCache {
@@ -424,6 +466,10 @@ impl<M: Machine> Decoder for CudaLlama<M> {
             most: positions.min(self.here.context()),
         };
         KvCache::of_device(sequence, self.kernels.standing.clone(), 0)
+    }
+
+    fn chooses(&self) -> bool {
+        true
     }
 
     fn forward_together(
@@ -435,12 +481,13 @@ impl<M: Machine> Decoder for CudaLlama<M> {
         if pieces.is_empty() || pieces.iter().any(|piece| piece.tokens.is_empty()) {
             return Err(ArithmeticError::Shape.into());
         }
-        let (mut left, states) = shown_pass(&self.kernels, |kernels, slot| {
+        let (mut left, gathered) = shown_pass(&self.kernels, |kernels, slot| {
             self.run(kernels, &mut locked(&self.model), pieces, (&*probe, slot))
         })?;
         // Others may have the device while this arrives and is looked at.
         let arrived = self.kernels.arrived(&mut left)?;
-        arrived.reals_into(&states, workspace.states_mut())?;
+        arrived.reals_into(&gathered.states, workspace.states_mut())?;
+        arrived.words_into(&gathered.chosen, workspace.chosen_mut())?;
         arrived.show(probe)?;
         for piece in pieces {
             piece.kv.grow(piece.tokens.len());
@@ -460,7 +507,7 @@ impl<M: Machine> Decoder for CudaLlama<M> {
             let width = self.here.width();
             let states = kernels.upload_in(&mut workspace.last, states)?;
             let count = states.len() / width;
-            norm.quantize(kernels, (states, None), None, (None, &mut workspace.rows))?;
+            norm.quantize(kernels, (states, None, None), None, (None, &mut workspace.rows))?;
             let out = product(kernels, (&workspace.rows, count), head, &mut workspace.logits)?;
             workspace.shown.clear();
             let at = workspace.shown.gather(kernels, out)?;

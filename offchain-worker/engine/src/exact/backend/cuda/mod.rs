@@ -10,7 +10,7 @@ mod turns;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use surety_cuda::{Floats, GpuBackend, Kernels, Packed, Quanta, Ring, Rows, Slot, Weights};
+use surety_cuda::{Floats, GpuBackend, Kernels, NormRows, Packed, Quanta, Ring, Rows, Slot, Weights};
 use surety_exact::{ArithmeticError, Precision};
 use surety_kernels::{
     Packed as PackedHere,
@@ -183,7 +183,7 @@ impl<M: GpuBackend> NormThere<M> {
     fn quantize(
         &self,
         kernels: &mut Kernels<M>,
-        rows: (&mut Floats<M>, Option<&Floats<M>>),
+        rows: NormRows<'_, M>,
         out: Option<&mut Floats<M>>,
         (smoothing, into): (Option<&Floats<M>>, &mut Rows<M>),
     ) -> Result<(), surety_cuda::Error> {
@@ -433,13 +433,23 @@ mod tests {
     /// Heads of whole lanes take just as much.
     #[test]
     fn pages_take_no_more_than_admission_counts() {
-        for shape in [(1, 1, 1), (3, 2, 5), (22, 4, 64), (28, 8, 128), (32, 32, 80), (32, 8, 96)] {
+        for shape in [
+            (1, 1, 1),
+            (3, 2, 5),
+            (22, 4, 64),
+            (28, 8, 128),
+            (32, 32, 80),
+            (32, 8, 96),
+        ] {
             let (layers, kv_heads, head_dim) = shape;
             let pages = Pages::<Idle>::new(layers, kv_heads, head_dim).expect("a model's shape");
             for positions in [1, BLOCK, BLOCK + 1, 10 * BLOCK] {
                 let (taken, counted) = (blocks(positions) * pages.page_bytes(), kv_bytes(shape, positions));
                 assert!(taken <= counted, "{shape:?}, {positions}: {taken}, {counted}");
-                assert!(head_dim % LANES != 0 || taken == counted, "{shape:?}, {positions}");
+                assert!(
+                    head_dim % LANES != 0 || taken == counted,
+                    "{shape:?}, {positions}"
+                );
             }
         }
     }

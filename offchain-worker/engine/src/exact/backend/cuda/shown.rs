@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use surety_cuda::{
-    Departed, Floats, GpuBackend, Heads, Kernels, Landing, Parts, RowPlaces, Slot, Stage, TraceRows,
+    Departed, Floats, GpuBackend, Heads, HeadsInRows, Kernels, Landing, Slot, Stage, StateInRows, TraceRows,
     hashes_rows_of,
 };
 use surety_exact::ArithmeticError;
@@ -109,7 +109,7 @@ impl<M: GpuBackend> Shown<M> {
     }
 
     /// Says how many rows go through the model, and how many vectors it gives in the end, if it pools: before
-    /// [`Shown::record`].
+    /// anything is put into rows.
     pub(super) fn begin(
         &mut self,
         kernels: &mut Kernels<M>,
@@ -126,37 +126,40 @@ impl<M: GpuBackend> Shown<M> {
         kernels.begin_rows(groups, &mut self.rows)
     }
 
-    /// Puts what a layer has in the leaves into rows that are hashed here, if any are: its keys and values,
-    /// where it has any, and what it gave in the end.
+    /// Where a layer's keys and values are put, if rows that they are in are hashed here.
+    pub(super) fn heads_in_rows(&self, looking: Looking<'_>) -> Option<HeadsInRows<'_, M>> {
+        let shape = looking.hashed()?;
+        let of = |op| place_of_heads(shape, step(looking.layer, op));
+        let ((stride, key), _) = of(Op::QuantKey).zip(of(Op::QuantValue))?;
+        Some(HeadsInRows {
+            rows: &self.rows,
+            group: stride as usize,
+            heads: key.q.start as usize,
+            scales: key.scales.start as usize,
+        })
+    }
+
+    /// Where what a step gave is put, if it is in rows that are hashed here.
+    pub(super) fn state_in_rows(&self, looking: Looking<'_>, op: Op) -> Option<StateInRows<'_, M>> {
+        let (stride, place) = place(looking.hashed()?, step(looking.layer, op))?;
+        Some(StateInRows {
+            rows: &self.rows,
+            group: stride as usize,
+            at: place.start as usize,
+        })
+    }
+
+    /// Puts what a step gave there.
     pub(super) fn record(
-        &mut self,
+        &self,
         kernels: &mut Kernels<M>,
         looking: Looking<'_>,
-        (heads, op, rows): (Option<[&Heads<M>; 2]>, Op, &Floats<M>),
+        (op, rows, width): (Op, &Floats<M>, usize),
     ) -> Result<(), surety_cuda::Error> {
-        let Some(shape) = looking.hashed() else {
-            return Ok(());
-        };
-        let state = place(shape, step(looking.layer, op));
-        let places = [Op::QuantKey, Op::QuantValue].map(|op| place_of_heads(shape, step(looking.layer, op)));
-        let (mut at, mut stride) = (RowPlaces::default(), None);
-        let heads = match places {
-            [Some((own, key)), Some(_)] => {
-                (at.heads, at.scales) = (key.q.start as usize, key.scales.start as usize);
-                stride = Some(own);
-                heads
-            }
-            _ => None,
-        };
-        if let Some((own, place)) = &state {
-            at.state = place.start as usize;
-            stride = Some(*own);
+        match self.state_in_rows(looking, op) {
+            Some(into) => kernels.record(rows, width, &into),
+            None => Ok(()),
         }
-        let Some(stride) = stride else {
-            return Ok(());
-        };
-        let state = state.map(|_| rows);
-        kernels.record(&Parts { heads, state }, (stride as usize, &at), &self.rows)
     }
 
     /// Gathers rows, if they are wanted.
@@ -268,6 +271,14 @@ impl Arrived<'_> {
                 *into = f32::from_le_bytes(*word);
             }
         });
+        Ok(())
+    }
+
+    /// The same of whole numbers.
+    pub(super) fn words_into(&self, at: &Range<usize>, into: &mut Vec<u32>) -> Result<(), ArithmeticError> {
+        let (words, _) = self.part(at)?.as_chunks::<4>();
+        into.clear();
+        into.extend(words.iter().map(|word| u32::from_le_bytes(*word)));
         Ok(())
     }
 

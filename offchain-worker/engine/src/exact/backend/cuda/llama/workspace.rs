@@ -17,10 +17,14 @@ pub(super) struct Workspace<M: GpuBackend> {
     pub(super) attended: Option<Floats<M>>,
     pub(super) gate: Option<Floats<M>>,
     pub(super) up: Option<Floats<M>>,
-    /// States that logits are made of, and the numbers of their rows.
+    /// States that are needed, and the numbers of their rows.
     pub(super) last: Option<Floats<M>>,
     pub(super) needed: Option<Numbers<M>>,
+    /// The same of those behind which tokens are chosen.
+    pub(super) chooses_of: Option<Floats<M>>,
+    pub(super) choosing: Option<Numbers<M>>,
     pub(super) logits: Option<Floats<M>>,
+    pub(super) chosen: Option<Floats<M>>,
     pub(super) rows: Rows<M>,
     pub(super) shown: Shown<M>,
 }
@@ -41,7 +45,10 @@ impl<M: GpuBackend> Workspace<M> {
             up: None,
             last: None,
             needed: None,
+            chooses_of: None,
+            choosing: None,
             logits: None,
+            chosen: None,
             rows: Rows::new(precision),
             shown: Shown::default(),
         }
