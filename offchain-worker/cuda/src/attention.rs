@@ -10,6 +10,7 @@ use crate::{
     kernels::{BLOCK, Floats, GRID_MAX, Kernels, Numbers, Spans, fits, optional, size},
     mixing::{Round, STATS},
     pages::{Cache, Paged, Slabs},
+    product::Rows,
 };
 
 /// Rows of queries, keys or values, quantized head by head; a buffer to be used again.
@@ -146,6 +147,9 @@ impl<M: GpuBackend> Sight<'_, M> {
     }
 }
 
+/// How rows that come out are quantized, and where to: [`Kernels::quantize`].
+pub type Quantized<'a, M> = (Option<&'a Floats<M>>, &'a mut Rows<M>);
+
 /// Query heads that a block of threads takes at once, and columns of values. The source's.
 const TILE_CELLS: usize = 16;
 const COLUMNS: usize = BLOCK as usize;
@@ -267,7 +271,7 @@ impl<M: GpuBackend> Kernels<M> {
         let len = cache.lens.get(layer).copied().ok_or(ArithmeticError::Shape)?;
         let sight = mask.sight(&rows, len)?;
         self.tell(cache)?;
-        self.attend(queries, rows, &cache.paged(layer)?, &sight, out)
+        self.attend(queries, rows, &cache.paged(layer)?, &sight, out, None)
     }
 
     /// Rows of one sequence, or of several.
@@ -278,6 +282,7 @@ impl<M: GpuBackend> Kernels<M> {
         paged: &Paged<'_, M>,
         sight: &Sight<'_, M>,
         out: &mut Floats<M>,
+        quantized: Option<Quantized<'_, M>>,
     ) -> Result<(), Error> {
         let (heads, kept) = (queries.heads, paged.pages.shape());
         fits(heads > 0 && heads.is_multiple_of(kept.kv_heads))?;
@@ -300,6 +305,12 @@ impl<M: GpuBackend> Kernels<M> {
             Self::ensure(&mut self.machine, &mut self.stats, cells * STATS)?;
             Self::ensure(&mut self.machine, &mut self.partials, cells * kept.head_dim)?;
         }
+        // What is merged at once can be quantized at once.
+        let (with, behind) = match quantized {
+            Some(quantized) if by_blocks && most == rows.len() => (Some(quantized), None),
+            other => (None, other),
+        };
+        let mut with = with;
         for base in rows.clone().step_by(most) {
             let round = Round {
                 base,
@@ -311,10 +322,13 @@ impl<M: GpuBackend> Kernels<M> {
             };
             self.attend_round(queries, paged, sight, &round, out)?;
             if by_blocks {
-                self.merge(queries, sight, &round, out)?;
+                self.merge(queries, sight, &round, out, with.take())?;
             }
         }
-        Ok(())
+        match behind {
+            Some((smoothing, into)) => self.quantize(out, heads * kept.head_dim, smoothing, into),
+            None => Ok(()),
+        }
     }
 
     fn attend_round(

@@ -9,6 +9,7 @@ pub const SOURCE: &str = concat!(
     include_str!("kernels/products.cu"),
     include_str!("kernels/dots.cu"),
     include_str!("kernels/pages.cu"),
+    include_str!("kernels/heads.cu"),
     include_str!("kernels/attention.cu"),
     include_str!("kernels/proofs.cu"),
     include_str!("kernels/trace.cu"),

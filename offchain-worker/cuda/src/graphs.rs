@@ -5,7 +5,10 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     mem,
     ops::Range,
-    sync::Arc,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use surety_exact::ArithmeticError;
@@ -24,68 +27,57 @@ const SEEN_MAX: usize = 64;
 const LAUNCHES_MIN: usize = 8;
 /// More launches than a pass of any model has are no pass.
 const LAUNCHES_MAX: usize = 1 << 14;
+/// Pieces of memory of which none is looked for that is gone.
+const PIECES_MIN: usize = 1 << 10;
 
-/// A piece of memory that launches which were not given yet keep, and by a number that no other has: a graph
-/// is given again only if each of its pieces is there still.
+/// A piece of memory, and by a number that no other has: a graph is given again only if each of its pieces is
+/// there still. What is dropped while launches wait that may name it is freed once they are given.
 #[derive(Debug)]
 pub struct GraphMemory<T> {
     number: u64,
     memory: Arc<T>,
+    dropped: Arc<Dropped<T>>,
 }
 
-/// A launch's argument that is kept.
-#[derive(Debug)]
-enum Held<T> {
-    Memory(Arc<T>),
-    Table(Vec<Arc<T>>),
-    Null,
-    U32(u32),
-    U64(u64),
-    F32(f32),
-}
-
-impl<T> Held<T> {
-    /// Keeps an argument, and writes what tells it from all others.
-    fn new(argument: &Argument<'_, GraphMemory<T>>, words: &mut Vec<u64>) -> Self {
-        let (kind, word, held) = match argument {
-            Argument::Memory(piece) => (0, piece.number, Self::Memory(piece.memory.clone())),
-            Argument::Table(pieces) => {
-                let held = pieces.iter().map(|piece| piece.memory.clone());
-                (1, pieces.len() as u64, Self::Table(held.collect()))
-            }
-            Argument::Null => (2, 0, Self::Null),
-            Argument::U32(value) => (3, u64::from(*value), Self::U32(*value)),
-            Argument::U64(value) => (4, *value, Self::U64(*value)),
-            Argument::F32(value) => (5, u64::from(value.to_bits()), Self::F32(*value)),
-        };
-        words.extend([kind, word]);
-        if let Argument::Table(pieces) = argument {
-            words.extend(pieces.iter().map(|piece| piece.number));
-        }
-        held
-    }
-
-    fn argument(&self) -> Argument<'_, T> {
-        match self {
-            Self::Memory(memory) => Argument::Memory(memory),
-            Self::Table(pieces) => Argument::Table(pieces.iter().map(|piece| &**piece).collect()),
-            Self::Null => Argument::Null,
-            Self::U32(value) => Argument::U32(*value),
-            Self::U64(value) => Argument::U64(*value),
-            Self::F32(value) => Argument::F32(*value),
+impl<T> Drop for GraphMemory<T> {
+    fn drop(&mut self) {
+        // Launches that name it were added before: who has it now was told after that.
+        if self.dropped.is_kept.load(Ordering::Relaxed) {
+            self.dropped.lock().push(self.memory.clone());
         }
     }
 }
 
+/// Pieces that were dropped while launches may name them.
 #[derive(Debug)]
-struct Launch<T> {
-    /// Its number among [`Names`].
-    kernel: u64,
-    shape: Shape,
-    arguments: Vec<Held<T>>,
+struct Dropped<T> {
+    is_kept: AtomicBool,
+    pieces: Mutex<Vec<Arc<T>>>,
 }
 
-/// Names of kernels, each with a number of its own: what is compared again and again is short.
+impl<T> Default for Dropped<T> {
+    fn default() -> Self {
+        Self {
+            is_kept: AtomicBool::new(false),
+            pieces: Mutex::default(),
+        }
+    }
+}
+
+impl<T> Dropped<T> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<T>>> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn free(&self) {
+        self.is_kept.store(false, Ordering::Relaxed);
+        // Not while it is locked: a machine frees them.
+        let pieces = mem::take(&mut *self.lock());
+        drop(pieces);
+    }
+}
+
+/// Names of kernels, each with a number of its own.
 #[derive(Debug, Default)]
 struct Names {
     numbers: HashMap<String, u64>,
@@ -103,56 +95,170 @@ impl Names {
         number
     }
 
-    fn name(&self, number: u64) -> &str {
-        let name = usize::try_from(number)
-            .ok()
-            .and_then(|number| self.names.get(number));
-        name.map_or("", String::as_str)
+    fn name(&self, number: u64) -> Option<&str> {
+        let number = usize::try_from(number).ok()?;
+        self.names.get(number).map(String::as_str)
     }
 }
 
-/// Launches since the machine was last read from, written to, or asked for memory.
+/// Pieces by their numbers.
 #[derive(Debug)]
-struct List<T> {
-    launches: Vec<Launch<T>>,
-    /// All that tells this list from others.
-    words: Vec<u64>,
-    /// How many of the launches the machine was given.
-    given: usize,
-    /// Whether some graph may still begin with it.
-    is_known: bool,
-    /// Whether it is too long to be kept.
-    is_too_long: bool,
+struct Pieces<T> {
+    pieces: HashMap<u64, Weak<T>>,
+    next: u64,
+    /// With so many of them those that are gone are forgotten.
+    most: usize,
 }
 
-impl<T> Default for List<T> {
+impl<T> Default for Pieces<T> {
     fn default() -> Self {
         Self {
-            launches: Vec::new(),
-            words: Vec::new(),
-            given: 0,
-            is_known: true,
-            is_too_long: false,
+            pieces: HashMap::new(),
+            next: 0,
+            most: PIECES_MIN,
         }
     }
 }
 
-impl<T> List<T> {
-    /// Adds a launch; the answer is where its words are.
-    fn add(&mut self, kernel: u64, shape: Shape, arguments: &[Argument<'_, GraphMemory<T>>]) -> Range<usize> {
-        let start = self.words.len();
-        let [x, y, z] = shape.grid.map(u64::from);
-        let words = &mut self.words;
-        words.extend([kernel, x, y, z, u64::from(shape.block), arguments.len() as u64]);
-        let arguments = arguments.iter().map(|argument| Held::new(argument, words));
-        self.launches.push(Launch {
-            kernel,
-            shape,
-            arguments: arguments.collect(),
-        });
-        start..self.words.len()
+impl<T> Pieces<T> {
+    fn add(&mut self, memory: &Arc<T>) -> u64 {
+        if self.pieces.len() >= self.most {
+            self.pieces.retain(|_, piece| piece.strong_count() > 0);
+            self.most = PIECES_MIN.max(2 * self.pieces.len());
+        }
+        let number = self.next;
+        self.next += 1;
+        self.pieces.insert(number, Arc::downgrade(memory));
+        number
     }
 
+    fn get(&self, number: u64) -> Option<Arc<T>> {
+        self.pieces.get(&number)?.upgrade()
+    }
+}
+
+/// The numbers that tell an argument's kind.
+const MEMORY: u64 = 0;
+const TABLE_OF: u64 = 1;
+const NULL: u64 = 2;
+const WORD: u64 = 3;
+const LONG: u64 = 4;
+const REAL: u64 = 5;
+
+/// Adds the words of a launch: all that tells it from others, and all that it takes to give it.
+fn write<T>((kernel, shape): (u64, Shape), arguments: &[Argument<'_, GraphMemory<T>>], words: &mut Vec<u64>) {
+    let [x, y, z] = shape.grid.map(u64::from);
+    words.extend([kernel, x, y, z, u64::from(shape.block), arguments.len() as u64]);
+    for argument in arguments {
+        match argument {
+            Argument::Memory(piece) => words.extend([MEMORY, piece.number]),
+            Argument::Table(pieces) => {
+                words.extend([TABLE_OF, pieces.len() as u64]);
+                words.extend(pieces.iter().map(|piece| piece.number));
+            }
+            Argument::Null => words.extend([NULL, 0]),
+            Argument::U32(value) => words.extend([WORD, u64::from(*value)]),
+            Argument::U64(value) => words.extend([LONG, *value]),
+            Argument::F32(value) => words.extend([REAL, u64::from(value.to_bits())]),
+        }
+    }
+}
+
+/// A launch that was read, with the pieces that it names.
+struct Launch<T> {
+    kernel: u64,
+    shape: Shape,
+    arguments: Vec<Read>,
+    pieces: Vec<Arc<T>>,
+}
+
+/// Pieces are the launch's, from this one on.
+enum Read {
+    Memory(usize),
+    Table(Range<usize>),
+    Null,
+    U32(u32),
+    U64(u64),
+    F32(f32),
+}
+
+impl<T> Launch<T> {
+    /// Takes one from the front of the words; nothing where a piece is gone.
+    fn read(words: &mut &[u64], all: &Pieces<T>) -> Option<Self> {
+        let [kernel, x, y, z, block, count] = take(words)?;
+        let word = |word: u64| u32::try_from(word).ok();
+        let shape = Shape {
+            grid: [word(x)?, word(y)?, word(z)?],
+            block: word(block)?,
+        };
+        let (mut arguments, mut pieces) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let [kind, value] = take(words)?;
+            let first = pieces.len();
+            arguments.push(match kind {
+                MEMORY => {
+                    pieces.push(all.get(value)?);
+                    Read::Memory(first)
+                }
+                TABLE_OF => {
+                    for _ in 0..value {
+                        let [number] = take(words)?;
+                        pieces.push(all.get(number)?);
+                    }
+                    Read::Table(first..pieces.len())
+                }
+                NULL => Read::Null,
+                WORD => Read::U32(word(value)?),
+                LONG => Read::U64(value),
+                _ => Read::F32(f32::from_bits(word(value)?)),
+            });
+        }
+        Some(Self {
+            kernel,
+            shape,
+            arguments,
+            pieces,
+        })
+    }
+
+    fn argument(&self, of: &Read) -> Option<Argument<'_, T>> {
+        Some(match of {
+            Read::Memory(at) => Argument::Memory(self.pieces.get(*at)?),
+            Read::Table(at) => Argument::Table(
+                self.pieces
+                    .get(at.clone())?
+                    .iter()
+                    .map(|piece| &**piece)
+                    .collect(),
+            ),
+            Read::Null => Argument::Null,
+            Read::U32(value) => Argument::U32(*value),
+            Read::U64(value) => Argument::U64(*value),
+            Read::F32(value) => Argument::F32(*value),
+        })
+    }
+}
+
+fn take<const N: usize>(words: &mut &[u64]) -> Option<[u64; N]> {
+    let (front, rest) = words.split_first_chunk::<N>()?;
+    *words = rest;
+    Some(*front)
+}
+
+/// Launches since the machine was last read from, written to, or asked for memory.
+#[derive(Debug, Default)]
+struct List {
+    words: Vec<u64>,
+    launches: usize,
+    /// Whether the machine was given them: no graph begins so. Otherwise all of them wait.
+    is_given: bool,
+    /// Whether it is too long to be kept.
+    is_too_long: bool,
+    /// A graph that begins with it, by its place.
+    follows: Option<usize>,
+}
+
+impl List {
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.words.hash(&mut hasher);
@@ -171,9 +277,10 @@ pub struct Graphs<M: Capture> {
     is_on: bool,
     /// Why no graphs are made any more.
     refused: Option<Error>,
-    pieces: u64,
     names: Names,
-    list: List<M::Memory>,
+    pieces: Pieces<M::Memory>,
+    dropped: Arc<Dropped<M::Memory>>,
+    list: List,
     /// Hashes of lists that came once, the last one last.
     seen: VecDeque<u64>,
     /// With the words of their lists; the one that was used last is last.
@@ -187,31 +294,49 @@ impl<M: Capture> Graphs<M> {
             machine,
             is_on,
             refused: None,
-            pieces: 0,
             names: Names::default(),
+            pieces: Pieces::default(),
+            dropped: Arc::default(),
             list: List::default(),
             seen: VecDeque::new(),
             graphs: VecDeque::new(),
         }
     }
 
-    fn give(machine: &mut M, names: &Names, launches: &[Launch<M::Memory>]) -> Result<(), Error> {
-        for launch in launches {
-            let arguments: Vec<_> = launch.arguments.iter().map(Held::argument).collect();
-            machine.launch(names.name(launch.kernel), launch.shape, &arguments)?;
+    /// Gives the machine all launches of some words.
+    fn give(&mut self, mut words: &[u64]) -> Result<(), Error> {
+        while !words.is_empty() {
+            let launch = Launch::read(&mut words, &self.pieces).ok_or(ArithmeticError::Shape)?;
+            let arguments = launch.arguments.iter().map(|argument| launch.argument(argument));
+            let arguments: Vec<_> = arguments.collect::<Option<_>>().ok_or(ArithmeticError::Shape)?;
+            let kernel = self.names.name(launch.kernel).ok_or(ArithmeticError::Shape)?;
+            self.machine.launch(kernel, launch.shape, &arguments)?;
         }
         Ok(())
     }
 
     /// Gives the machine all launches that wait, and begins another list.
     fn end_list(&mut self) -> Result<(), Error> {
-        if self.list.launches.is_empty() {
+        if self.list.launches == 0 {
             return Ok(());
         }
         // Also where something fails: what waits then is nobody's any more.
         let mut list = mem::take(&mut self.list);
-        if list.given == 0 && list.is_known {
-            let found = self.graphs.iter().position(|(words, _)| *words == list.words);
+        let given = self.give_list(&mut list);
+        self.dropped.free();
+        list.words.clear();
+        // It keeps its memory.
+        self.list.words = list.words;
+        given
+    }
+
+    fn give_list(&mut self, list: &mut List) -> Result<(), Error> {
+        if !list.is_given {
+            let is_it = |(words, _): &(Vec<u64>, M::Graph)| *words == list.words;
+            let followed = list
+                .follows
+                .filter(|place| self.graphs.get(*place).is_some_and(is_it));
+            let found = followed.or_else(|| self.graphs.iter().position(is_it));
             if let Some((words, graph)) = found.and_then(|found| self.graphs.remove(found)) {
                 match self.machine.replay(&graph) {
                     // It is put into the machine's memory when it is first given. Nothing of it has started,
@@ -223,20 +348,16 @@ impl<M: Capture> Graphs<M> {
                     }
                 }
             }
+            self.give(&list.words)?;
         }
-        Self::give(
-            &mut self.machine,
-            &self.names,
-            list.launches.get(list.given..).unwrap_or_default(),
-        )?;
-        if self.refused.is_some() || list.is_too_long || list.launches.len() < LAUNCHES_MIN {
+        if self.refused.is_some() || list.is_too_long || list.launches < LAUNCHES_MIN {
             return Ok(());
         }
         let hash = list.hash();
         match self.seen.iter().position(|seen| *seen == hash) {
             Some(found) => {
                 self.seen.remove(found);
-                self.record(mem::take(&mut list.words), &list.launches)
+                self.record(mem::take(&mut list.words))
             }
             None => {
                 self.seen.push_back(hash);
@@ -249,9 +370,9 @@ impl<M: Capture> Graphs<M> {
     }
 
     /// Records launches that were given, for the next time. A machine that cannot goes on without.
-    fn record(&mut self, words: Vec<u64>, launches: &[Launch<M::Memory>]) -> Result<(), Error> {
+    fn record(&mut self, words: Vec<u64>) -> Result<(), Error> {
         let recorded = self.machine.begin_capture().and_then(|()| {
-            let given = Self::give(&mut self.machine, &self.names, launches);
+            let given = self.give(&words);
             // In any case: what comes next is not to be recorded.
             let graph = self.machine.end_capture();
             given.and(graph)
@@ -270,6 +391,23 @@ impl<M: Capture> Graphs<M> {
                 Ok(())
             }
         }
+    }
+
+    /// A graph that begins with the whole list, of which all but the words from `start` on are known to be
+    /// those of the one that it follows.
+    fn followed(&self, start: usize) -> Option<usize> {
+        let list = &self.list;
+        let new = list.words.get(start..)?;
+        let goes_on = |place: &usize| {
+            let words = self.graphs.get(*place).map(|(words, _)| words);
+            words.and_then(|words| words.get(start..list.words.len())) == Some(new)
+        };
+        let follows = list.follows.filter(goes_on);
+        follows.or_else(|| {
+            self.graphs
+                .iter()
+                .position(|(words, _)| words.starts_with(&list.words))
+        })
     }
 
     /// Makes and gives no more graphs.
@@ -292,16 +430,24 @@ impl<M: Capture> GpuBackend for Graphs<M> {
         // What waits may keep memory that was dropped to make room.
         self.end_list()?;
         let memory = Arc::new(self.machine.allocate(bytes)?);
-        let number = self.pieces;
-        self.pieces += 1;
-        Ok(GraphMemory { number, memory })
+        Ok(GraphMemory {
+            number: self.pieces.add(&memory),
+            memory,
+            dropped: self.dropped.clone(),
+        })
     }
 
     fn write(&mut self, into: &mut Self::Memory, bytes: &[u8]) -> Result<(), Error> {
         self.end_list()?;
-        // No launch keeps it any more.
-        let memory = Arc::get_mut(&mut into.memory).ok_or(ArithmeticError::Shape)?;
-        self.machine.write(memory, bytes)
+        // Nobody else may have it, not even weakly.
+        self.pieces.pieces.remove(&into.number);
+        let memory = Arc::get_mut(&mut into.memory).ok_or(ArithmeticError::Shape);
+        let written = memory
+            .map_err(Error::from)
+            .and_then(|memory| self.machine.write(memory, bytes));
+        let piece = Arc::downgrade(&into.memory);
+        self.pieces.pieces.insert(into.number, piece);
+        written
     }
 
     fn read(&mut self, from: &Self::Memory, bytes: &mut [u8]) -> Result<(), Error> {
@@ -324,21 +470,28 @@ impl<M: Capture> GpuBackend for Graphs<M> {
                 .collect();
             return self.machine.launch(kernel, shape, &arguments);
         }
-        let kernel = self.names.number(kernel);
-        let added = self.list.add(kernel, shape, arguments);
-        let list = &mut self.list;
-        let new = list.words.get(added.clone());
-        let begins = |(words, _): &(Vec<u64>, M::Graph)| words.get(added.clone()) == new;
-        // Graphs that differ before this launch may agree here: the whole list is compared when it ends.
-        list.is_known = list.is_known && self.graphs.iter().any(begins);
-        if list.is_known {
-            return Ok(());
+        let number = self.names.number(kernel);
+        let start = self.list.words.len();
+        write((number, shape), arguments, &mut self.list.words);
+        self.list.launches += 1;
+        self.dropped.is_kept.store(true, Ordering::Relaxed);
+        if !self.list.is_given {
+            self.list.follows = self.followed(start);
+            if self.list.follows.is_some() {
+                return Ok(());
+            }
+            self.list.is_given = true;
+            let words = mem::take(&mut self.list.words);
+            let given = self.give(words.get(..start).unwrap_or_default());
+            self.list.words = words;
+            given?;
         }
-        let waiting = list.launches.get(list.given..).unwrap_or_default();
-        let given = Self::give(&mut self.machine, &self.names, waiting);
-        list.given = list.launches.len();
-        list.is_too_long = list.launches.len() >= LAUNCHES_MAX;
-        given
+        self.list.is_too_long = self.list.launches >= LAUNCHES_MAX;
+        let arguments: Vec<_> = arguments
+            .iter()
+            .map(|argument| argument.of(|piece| &*piece.memory))
+            .collect();
+        self.machine.launch(kernel, shape, &arguments)
     }
 
     fn product(&mut self, product: &Product<'_, Self::Memory>) -> Result<bool, Error> {

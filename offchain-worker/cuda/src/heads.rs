@@ -1,10 +1,14 @@
 //! Heads of queries, keys and values: rotated, and quantized with a scale for each.
 
+use surety_exact::ArithmeticError;
+
 use crate::{
     Error,
     attention::Heads,
     backend::{Argument, GpuBackend},
     kernels::{Floats, Kernels, Numbers, fits, size, warps},
+    pages::Cache,
+    sequences::Sequences,
     trace::HeadsInRows,
 };
 
@@ -25,6 +29,9 @@ pub struct Rotation<'a, M: GpuBackend> {
     pub keeps: bool,
 }
 
+/// Sequences behind whose keys and values those of a pass are put, and in which layer.
+pub type Behind<'a, 'b, M> = (&'a Sequences<M>, &'a mut [&'b mut Cache<M>], usize);
+
 /// What a launch takes of a part.
 type Part<'a, M> = (&'a <M as GpuBackend>::Memory, &'a Heads<M>);
 
@@ -42,12 +49,13 @@ impl<M: GpuBackend> Kernels<M> {
         into: &mut Heads<M>,
     ) -> Result<(), Error> {
         into.make_room(self, rows, (heads, head_dim))?;
-        self.give_heads(&[(&rows.memory, into)], None, None)
+        self.give_heads(&[(&rows.memory, into)], (None, None), None)
     }
 
     /// The same of queries, keys and values of the same rows, in one launch. Before it `exact::rotate_row` of
     /// every head of queries and keys, where there is a rotation. Keys and values are also put into rows of a
-    /// trace, if some are `traced`.
+    /// trace, if some are `traced`, and `behind` those that a layer of sequences' caches holds, if there are
+    /// some. What a pass that failed has left there already is written over.
     ///
     /// # Errors
     /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, and those of
@@ -58,20 +66,30 @@ impl<M: GpuBackend> Kernels<M> {
         head_dim: usize,
         rotation: Option<&Rotation<'_, M>>,
         traced: Option<&HeadsInRows<'_, M>>,
+        behind: Option<Behind<'_, '_, M>>,
     ) -> Result<(), Error> {
         let mut given = Vec::with_capacity(PARTS);
         for (rows, heads, into) in parts {
             into.make_room(self, rows, (heads, head_dim))?;
             given.push((&rows.memory, &*into));
         }
-        self.give_heads(&given, rotation, traced)
+        let Some((sequences, caches, layer)) = behind else {
+            return self.give_heads(&given, (rotation, traced), None);
+        };
+        let [_, (_, keys), (_, values)] = given[..] else {
+            return Err(ArithmeticError::Shape.into());
+        };
+        sequences.begin_append(caches, layer, [keys, values])?;
+        self.give_heads(&given, (rotation, traced), Some((sequences, layer)))?;
+        sequences.end_append(caches, layer);
+        Ok(())
     }
 
     fn give_heads(
         &mut self,
         parts: &[Part<'_, M>],
-        rotation: Option<&Rotation<'_, M>>,
-        traced: Option<&HeadsInRows<'_, M>>,
+        (rotation, traced): (Option<&Rotation<'_, M>>, Option<&HeadsInRows<'_, M>>),
+        behind: Option<(&Sequences<M>, usize)>,
     ) -> Result<(), Error> {
         let shape = |heads: &Heads<M>| (heads.rows, heads.head_dim);
         let (count, head_dim) = parts.first().map_or((0, 0), |(_, heads)| shape(heads));
@@ -109,7 +127,23 @@ impl<M: GpuBackend> Kernels<M> {
             }
             _ => HeadsInRows::<M>::nowhere(),
         });
-        arguments.push(Argument::Memory(&self.faults));
+        let Some((sequences, layer)) = behind else {
+            arguments.extend([
+                Argument::Table(Vec::new()),
+                Argument::Null,
+                Argument::U64(0),
+                Argument::U64(0),
+                Argument::Null,
+                Argument::Null,
+                Argument::Memory(&self.faults),
+            ]);
+            return self.machine.launch("quantize_heads", warps(cells)?, &arguments);
+        };
+        let (paged, sight) = (sequences.paged(layer), sequences.sight());
+        let slabs = paged.pages.lock();
+        arguments.extend(paged.arguments(&slabs));
+        let [spans, places, ..] = sight.arguments();
+        arguments.extend([spans, places, Argument::Memory(&self.faults)]);
         self.machine.launch("quantize_heads", warps(cells)?, &arguments)
     }
 }

@@ -23,7 +23,7 @@ mod tiles;
 mod trace;
 mod weights;
 
-pub use attention::{Heads, Mask};
+pub use attention::{Heads, Mask, Quantized};
 pub use backend::{
     Argument, Capture, GpuBackend, Landing, NoLanding, OPTIONS, Product, SOURCE, Shape, TABLE,
 };
@@ -33,7 +33,7 @@ pub use copy::{Kept, Stage};
 pub use device::{Device, DevicePiece, Graph, PinnedLanding};
 pub use error::Error;
 pub use graphs::{GraphMemory, Graphs};
-pub use heads::{HeadRows, Rotation};
+pub use heads::{Behind, HeadRows, Rotation};
 pub use kernels::{Floats, Kernels, Numbers, Spans};
 pub use mixing::Mixing;
 pub use pages::{Cache, Pages};

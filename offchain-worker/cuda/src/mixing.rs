@@ -4,9 +4,10 @@ use surety_exact::ArithmeticError;
 
 use crate::{
     Error,
-    attention::{Heads, Sight},
+    attention::{Heads, Quantized, Sight},
     backend::{Argument, GpuBackend},
-    kernels::{Floats, Kernels, size},
+    kernels::{Floats, Kernels, fits, optional, size, warps},
+    product::kernel,
 };
 
 /// Who mixes attention's values. No choice changes a bit: blocks of positions are merged in their order.
@@ -57,18 +58,29 @@ impl<M: GpuBackend> Kernels<M> {
         }
     }
 
-    /// The rest of `exact::attention_row`, once `attend` has left what it has found of each block.
+    /// The rest of `exact::attention_row`, once `attend` has left what it has found of each block; of rows
+    /// that are all there are, what comes out can be quantized as well.
     pub(crate) fn merge(
         &mut self,
         queries: &Heads<M>,
         sight: &Sight<'_, M>,
         round: &Round,
         out: &mut Floats<M>,
+        quantized: Option<Quantized<'_, M>>,
     ) -> Result<(), Error> {
+        let width = queries.heads * queries.head_dim;
+        let quantized = match quantized {
+            Some((smoothing, into)) => {
+                fits(smoothing.is_none_or(|scale| scale.len == width))?;
+                let groups = self.make_room(into, queries.rows, width)?;
+                Some((smoothing, groups, into.parts()?, into.precision))
+            }
+            None => None,
+        };
         let partials = self.partials.as_ref().ok_or(ArithmeticError::Shape)?;
         let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
         let [spans, _, first, step] = sight.arguments();
-        let arguments = [
+        let mut arguments = vec![
             Argument::Memory(&partials.memory),
             Argument::Memory(&stats.memory),
             spans,
@@ -80,9 +92,20 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::U32(size(queries.head_dim)?),
             Argument::U32(size(round.blocks)?),
             Argument::Memory(&out.memory),
-            Argument::Memory(&self.faults),
         ];
-        let threads = round.count * queries.heads * queries.head_dim;
-        Self::each(&mut self.machine, "merge", threads, &arguments)
+        let Some((smoothing, groups, (q, scales), precision)) = quantized else {
+            arguments.push(Argument::Memory(&self.faults));
+            return Self::each(&mut self.machine, "merge", round.count * width, &arguments);
+        };
+        arguments.extend([
+            optional(smoothing),
+            Argument::U32(size(groups)?),
+            Argument::Memory(q),
+            Argument::Memory(scales),
+            Argument::Memory(&self.faults),
+        ]);
+        let kernel = kernel("merge_quantize", "merge_quantize12", precision);
+        self.machine
+            .launch(kernel, warps(round.count * groups)?, &arguments)
     }
 }

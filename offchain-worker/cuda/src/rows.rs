@@ -5,7 +5,7 @@ use surety_exact::{LANES, Turns};
 use crate::{
     Error,
     backend::{Argument, GpuBackend, Shape},
-    kernels::{BLOCK, Floats, Kernels, Numbers, fits, optional, size, warps},
+    kernels::{Floats, Kernels, Numbers, fits, optional, size, warps},
     product::{Rows, kernel},
     trace::StateInRows,
 };
@@ -13,6 +13,8 @@ use crate::{
 /// Warps of a block that normalizes a row, at most: one for each of its groups, so that few rows take little
 /// time.
 const NORM_WARPS: usize = 16;
+/// Warps of a block that looks for a row's largest number: as many as lanes. The source's.
+const GREEDY_WARPS: usize = 32;
 
 /// What rows are normalized with: a layer norm where there is a bias, an RMS norm where there is none.
 #[derive(Debug)]
@@ -186,7 +188,7 @@ impl<M: GpuBackend> Kernels<M> {
         ];
         let shape = Shape {
             grid: [size(count)?, 1, 1],
-            block: BLOCK,
+            block: size(GREEDY_WARPS * LANES)?,
         };
         self.machine.launch("greedy", shape, &arguments)
     }

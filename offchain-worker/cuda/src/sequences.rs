@@ -4,7 +4,7 @@ use surety_exact::{ArithmeticError, BLOCK, blocks};
 
 use crate::{
     Error,
-    attention::{Heads, Sight},
+    attention::{Heads, Quantized, Sight},
     backend::GpuBackend,
     kernels::{Floats, Kernels, Numbers, Spans, fits, size},
     pages::{Cache, Paged, Pages},
@@ -60,7 +60,36 @@ impl<M: GpuBackend> Sequences<M> {
                 .all(|(told, cache)| cache.pages.is(&self.pages) && cache.own.starts_with(&told.pages))
     }
 
-    fn sight(&self) -> Sight<'_, M> {
+    /// Before rows of keys and values are put behind those that a layer of each sequence's cache holds.
+    pub(crate) fn begin_append(
+        &self,
+        caches: &mut [&mut Cache<M>],
+        layer: usize,
+        heads: [&Heads<M>; 2],
+    ) -> Result<(), ArithmeticError> {
+        let kept = self.pages.shape();
+        let expected = (self.rows(), kept.kv_heads, kept.head_dim);
+        fits(self.are(caches.iter().map(|cache| &**cache)))?;
+        fits(heads.map(|heads| (heads.rows, heads.heads, heads.head_dim)) == [expected; 2])?;
+        for (told, cache) in self.all.iter().zip(caches) {
+            let len = cache.lens.get_mut(layer).ok_or(ArithmeticError::Shape)?;
+            fits(*len >= told.first)?;
+            // Until they are put there.
+            *len = told.first;
+        }
+        Ok(())
+    }
+
+    /// Once they are there.
+    pub(crate) fn end_append(&self, caches: &mut [&mut Cache<M>], layer: usize) {
+        for (told, cache) in self.all.iter().zip(caches) {
+            if let Some(len) = cache.lens.get_mut(layer) {
+                *len = told.end;
+            }
+        }
+    }
+
+    pub(crate) fn sight(&self) -> Sight<'_, M> {
         Sight {
             spans: Some(&self.spans),
             places: Some(&self.places),
@@ -73,7 +102,7 @@ impl<M: GpuBackend> Sequences<M> {
         }
     }
 
-    fn paged(&self, layer: usize) -> Paged<'_, M> {
+    pub(crate) fn paged(&self, layer: usize) -> Paged<'_, M> {
         Paged {
             pages: &self.pages,
             table: &self.table,
@@ -140,38 +169,9 @@ impl<M: GpuBackend> Kernels<M> {
         Ok(())
     }
 
-    /// Puts each sequence's rows of keys and values behind those that a layer of its cache holds, all in one
-    /// launch. What a pass that failed has left there already is written over.
-    ///
-    /// # Errors
-    /// [`ArithmeticError::Shape`] when the parts do not fit together, or the machine's own.
-    pub fn append_sequences(
-        &mut self,
-        sequences: &Sequences<M>,
-        caches: &mut [&mut Cache<M>],
-        layer: usize,
-        keys: &Heads<M>,
-        values: &Heads<M>,
-    ) -> Result<(), Error> {
-        fits(sequences.are(caches.iter().map(|cache| &**cache)) && keys.rows == sequences.rows())?;
-        for (told, cache) in sequences.all.iter().zip(&mut *caches) {
-            let len = cache.lens.get_mut(layer).ok_or(ArithmeticError::Shape)?;
-            fits(*len >= told.first)?;
-            // Until they are put there.
-            *len = told.first;
-        }
-        let (paged, rows) = (sequences.paged(layer), 0..keys.rows);
-        self.keep(&paged, keys, values, rows, &sequences.sight())?;
-        for (told, cache) in sequences.all.iter().zip(caches) {
-            if let Some(len) = cache.lens.get_mut(layer) {
-                *len = told.end;
-            }
-        }
-        Ok(())
-    }
-
     /// [`Kernels::attention`] of each sequence's rows to what a layer of its cache holds, each to the
-    /// positions up to its own, all in one launch but for the room that partial results have.
+    /// positions up to its own, all in one launch but for the room that partial results have. What comes out
+    /// is also [quantized](Kernels::quantize), if that is asked for.
     ///
     /// # Errors
     /// Those of [`Kernels::attention`].
@@ -181,13 +181,13 @@ impl<M: GpuBackend> Kernels<M> {
         queries: &Heads<M>,
         caches: &[&Cache<M>],
         layer: usize,
-        out: &mut Floats<M>,
+        (out, quantized): (&mut Floats<M>, Option<Quantized<'_, M>>),
     ) -> Result<(), Error> {
         fits(sequences.are(caches.iter().copied()) && queries.rows == sequences.rows())?;
         for (told, cache) in sequences.all.iter().zip(caches) {
             fits(cache.lens.get(layer).is_some_and(|len| told.end <= *len))?;
         }
         let (paged, rows) = (sequences.paged(layer), 0..queries.rows);
-        self.attend(queries, rows, &paged, &sequences.sight(), out)
+        self.attend(queries, rows, &paged, &sequences.sight(), out, quantized)
     }
 }

@@ -65,6 +65,21 @@ __device__ __forceinline__ Quad eight_of(const i16 *head, u32 head_dim, u32 d) {
   return Quad{(int)low, (int)(low >> 32), (int)high, (int)(high >> 32)};
 }
 
+// Puts one element of a head into a page, as limbs.
+__device__ __forceinline__ void keep_key(u32 *page, u32 kv_heads, u32 kv_head, u32 head_dim, u32 d, u32 at, int key) {
+  i8 *bytes = (i8 *)(page + key_at(kv_heads, kv_head, head_dim, d / LANES, at)) + d % LANES / 8 * 16 + d % 8;
+  bytes[0] = (i8)(key >> 6);
+  bytes[8] = (i8)(key & 63);
+}
+
+__device__ __forceinline__ void keep_value(u32 *page, u32 kv_heads, u32 kv_head, u32 head_dim, u32 d, u32 at,
+                                           int value) {
+  u32 lane = at % 8 / 2, of_lane = at % LANES / 8 * 2 + at % 2;
+  i8 *bytes = (i8 *)(page + values_at(kv_heads, kv_head, head_dim, d, at) + 4 * lane) + of_lane;
+  bytes[0] = (i8)(value >> 6);
+  bytes[8] = (i8)(value & 63);
+}
+
 // Puts rows of quantized heads, from row `from` on, at the last positions that they see. A thread puts an
 // element of a value, or eight of a key, or both.
 extern "C" __global__ void append(const i16 *keys, const float *key_scales, const i16 *values,
@@ -82,11 +97,7 @@ extern "C" __global__ void append(const i16 *keys, const float *key_scales, cons
   u32 page = sight.pages[(sight.end - 1) / BLOCK], at = (sight.end - 1) % BLOCK;
   u32 *kept = in_page(slabs.at[page / SLAB_PAGES], page, page_words, layer_at);
   if (d < head_dim) {
-    int value = values[cell * head_dim + d];
-    u32 lane = at % 8 / 2, of_lane = at % LANES / 8 * 2 + at % 2;
-    i8 *bytes = (i8 *)(kept + values_at(kv_heads, kv_head, head_dim, d, at) + 4 * lane) + of_lane;
-    bytes[0] = (i8)(value >> 6);
-    bytes[8] = (i8)(value & 63);
+    keep_value(kept, kv_heads, kv_head, head_dim, d, at, values[cell * head_dim + d]);
   }
   if (d < eights) {
     Quad *into = (Quad *)(kept + key_at(kv_heads, kv_head, head_dim, d / 4, at));

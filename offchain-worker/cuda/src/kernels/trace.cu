@@ -1,7 +1,8 @@
 // --- Rows of a trace, put together and hashed: surety-model-trace says what is in one
 
-// Copies states into their places in rows: [count][width] to [count][pitch], behind `into_at` others. All sizes
-// are in words. What else a row has, those write it who make it: `quantize_heads`, `normalize_quantize`.
+// Copies states into their places in rows: [count][width] to [count][pitch], behind `into_at` others. All
+// sizes are in words. What else a row has, those write it who make it: `quantize_heads`,
+// `normalize_quantize`.
 extern "C" __global__ void record(const u32 *state, u32 count, u32 width, u32 *into, u64 into_at, u32 pitch) {
   u64 index = thread_index();
   if (index < (u64)count * width) into[into_at + index / width * pitch + index % width] = state[index];

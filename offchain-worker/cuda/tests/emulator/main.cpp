@@ -124,7 +124,7 @@ const std::map<std::string, Kernel> KERNELS = {
     KERNEL(dots12),      KERNEL(flush),         KERNEL(embed),        KERNEL(embed12),       KERNEL(gelu),
     KERNEL(gelu_tanh),   KERNEL(accumulate),    KERNEL(gather),       KERNEL(greedy),
     KERNEL(copy),        KERNEL(quantize_heads), KERNEL(append),      KERNEL(copy_pages),    KERNEL(gather_pages),
-    KERNEL(attend),      KERNEL(merge),
+    KERNEL(attend),      KERNEL(merge),         KERNEL(merge_quantize), KERNEL(merge_quantize12),
     KERNEL(mean_pool),   KERNEL(l2_normalize),  KERNEL(proof_words),  KERNEL(proof_gather),  KERNEL(proof_product),
     KERNEL(proof_hash),  KERNEL(proof_tree),    KERNEL(record),       KERNEL(digest_rows),
 };

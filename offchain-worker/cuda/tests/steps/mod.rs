@@ -108,12 +108,12 @@ impl<M: GpuBackend> Small<M> {
             (key, HEADS, &mut *keys),
             (value, HEADS, &mut *values),
         ];
-        kernels.rotate_quantize(parts, HEAD_DIM, None, None)?;
         let mut kept: Vec<&mut Cache<M>> = caches.iter_mut().collect();
-        kernels.append_sequences(sequences, &mut kept, 0, keys, values)?;
+        let behind = (sequences, &mut kept[..], 0);
+        kernels.rotate_quantize(parts, HEAD_DIM, None, None, Some(behind))?;
         let kept: Vec<&Cache<M>> = caches.iter().collect();
-        kernels.attend_sequences(sequences, queries, &kept, 0, attended)?;
-        kernels.quantize(attended, WIDTH, None, &mut self.rows)?;
+        let into = (attended, Some((None, &mut self.rows)));
+        kernels.attend_sequences(sequences, queries, &kept, 0, into)?;
         kernels.product(&self.rows, by_output, sum)?;
         kernels.add(state, sum)?;
         kernels.stage(state, &mut self.stage)?;

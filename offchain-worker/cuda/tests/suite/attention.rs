@@ -229,7 +229,7 @@ pub fn rotating_equals_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
                 (value, kv_heads, values_),
             ];
             kernels
-                .rotate_quantize(given, head_dim, Some(&rotation), None)
+                .rotate_quantize(given, head_dim, Some(&rotation), None, None)
                 .unwrap();
             for (part, rows) in parts.iter().enumerate() {
                 let mut expected = rows.clone();

@@ -1,7 +1,9 @@
 //! Several sequences in the same launches.
 
-use surety_cuda::{Cache, Error, GpuBackend, Heads, Kernels, Mask, Mixing, Pages, SequenceRows};
-use surety_exact::{ArithmeticError, BLOCK};
+use surety_cuda::{
+    Cache, Error, GpuBackend, Heads, Kernels, Mask, Mixing, Pages, Quanta, Rows, SequenceRows, Weights,
+};
+use surety_exact::{ArithmeticError, BLOCK, Precision};
 
 use super::{Random, assert_same, attention::quantized, values};
 
@@ -17,6 +19,33 @@ fn random_rows<M: GpuBackend>(
 ) -> Heads<M> {
     let rows = random.activations(count * heads * head_dim);
     quantized(kernels, &rows, heads, head_dim)
+}
+
+/// Quantized rows, seen through a product: of each element and scale.
+fn multiplied<M: GpuBackend>(
+    kernels: &mut Kernels<M>,
+    (rows, precision): (&Rows<M>, Precision),
+    (count, width): (usize, usize),
+) -> Vec<f32> {
+    let q: Vec<i16> = (0..width * width)
+        .map(|i| i16::from(i / width == i % width))
+        .collect();
+    let bytes: Vec<i8> = q.iter().map(|q| *q as i8).collect();
+    let by = kernels
+        .pack(&Weights {
+            inputs: width,
+            outputs: width,
+            q: match precision {
+                Precision::Int8 => Quanta::Int8(&bytes),
+                Precision::Int12 => Quanta::Int12(&q),
+            },
+            scales: &vec![1.0; width],
+            bias: None,
+        })
+        .unwrap();
+    let mut out = kernels.floats(count * width).unwrap();
+    kernels.product(rows, &by, &mut out).unwrap();
+    values(kernels, &out)
 }
 
 /// Rows and the position of the first: some begin or end at the border of a page, one goes over it.
@@ -79,9 +108,10 @@ pub fn sequences_attend_together_as_alone<M: GpuBackend>(kernels: &mut Kernels<M
     for head_dim in [5, 16] {
         let shapes: Vec<_> = shapes().take(12).collect();
         let count: usize = shapes.iter().map(|(rows, _)| rows).sum();
-        let keys = random_rows(kernels, &mut random, (count, KV_HEADS, head_dim));
-        let key_values = random_rows(kernels, &mut random, (count, KV_HEADS, head_dim));
-        let queries = random_rows(kernels, &mut random, (count, HEADS, head_dim));
+        let heads_of = [HEADS, KV_HEADS, KV_HEADS];
+        let raw = heads_of.map(|heads| random.activations(count * heads * head_dim));
+        let [query, key, value] = [0, 1, 2].map(|i| quantized(kernels, &raw[i], heads_of[i], head_dim));
+        let (queries, keys, key_values) = (query, key, value);
         let len = count * HEADS * head_dim;
 
         let pages = Pages::new(LAYERS, KV_HEADS, head_dim).unwrap();
@@ -109,8 +139,17 @@ pub fn sequences_attend_together_as_alone<M: GpuBackend>(kernels: &mut Kernels<M
         // The second time all of them are there already.
         for _ in 0..2 {
             let mut caches: Vec<&mut Cache<M>> = together.iter_mut().collect();
+            let mut raw = raw.each_ref().map(|rows| kernels.upload(rows).unwrap());
+            let mut into: [Heads<M>; 3] = Default::default();
+            let ([query, key, value], [own, own_keys, own_values]) = (&mut raw, &mut into);
+            let parts = [
+                (query, HEADS, own),
+                (key, KV_HEADS, own_keys),
+                (value, KV_HEADS, own_values),
+            ];
+            let behind = (&sequences, &mut caches[..], 1);
             kernels
-                .append_sequences(&sequences, &mut caches, 1, &keys, &key_values)
+                .rotate_quantize(parts, head_dim, None, None, Some(behind))
                 .unwrap();
         }
         for ((cache, alone), &(rows, first)) in together.iter().zip(&alone).zip(&shapes) {
@@ -126,11 +165,27 @@ pub fn sequences_attend_together_as_alone<M: GpuBackend>(kernels: &mut Kernels<M
             kernels.mix_by(mixing);
             kernels.limit(room);
             let mut out = kernels.floats(len).unwrap();
-            kernels
-                .attend_sequences(&sequences, &queries, &caches, 1, &mut out)
-                .unwrap();
             let what = format!("heads of {head_dim}, {mixing:?}, {room}");
+            let into = (&mut out, None);
+            kernels
+                .attend_sequences(&sequences, &queries, &caches, 1, into)
+                .unwrap();
             assert_same(&values(kernels, &out), &expected, &what);
+            let smoothing = kernels.upload(&random.activations(HEADS * head_dim)).unwrap();
+            for (precision, smoothing) in [(Precision::Int8, None), (Precision::Int12, Some(&smoothing))] {
+                let mut out = kernels.floats(len).unwrap();
+                let (mut rows, mut expected_rows) = (Rows::new(precision), Rows::new(precision));
+                let into = (&mut out, Some((smoothing, &mut rows)));
+                kernels
+                    .attend_sequences(&sequences, &queries, &caches, 1, into)
+                    .unwrap();
+                assert_same(&values(kernels, &out), &expected, &what);
+                kernels
+                    .quantize(&out, HEADS * head_dim, smoothing, &mut expected_rows)
+                    .unwrap();
+                let products = [&rows, &expected_rows].map(|rows| multiplied(kernels, (rows, precision), (count, HEADS * head_dim)));
+                assert_same(&products[0], &products[1], &what);
+            }
         }
         kernels.mix_by(Mixing::Auto);
         kernels.limit(1 << 26);
@@ -143,7 +198,8 @@ pub fn sequences_attend_together_as_alone<M: GpuBackend>(kernels: &mut Kernels<M
             (&caches[1..], 1, "too few caches"),
             (&others, 1, "pages that the machine was not told"),
         ] {
-            let refused = kernels.attend_sequences(&sequences, &queries, caches, layer, &mut out);
+            let into = (&mut out, None);
+            let refused = kernels.attend_sequences(&sequences, &queries, caches, layer, into);
             assert_eq!(refused, SHAPE, "{what}");
         }
     }

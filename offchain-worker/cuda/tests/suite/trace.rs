@@ -113,7 +113,7 @@ pub fn rows_of_a_trace_have_the_digests_of_the_definition<M: GpuBackend>(kernels
                     (&mut value, kv_heads, values),
                 ];
                 kernels
-                    .rotate_quantize(parts, head_dim, None, Some(&into))
+                    .rotate_quantize(parts, head_dim, None, Some(&into), None)
                     .unwrap();
             }
             let into = StateInRows {

@@ -242,8 +242,8 @@ impl ExactLlama {
         Ok(outcome(task, &generation, &trace))
     }
 
-    /// Adds tokens to a sequence: the likeliest one behind them, if the pass `chooses`, or the sequence has the
-    /// last one's state then. Where that is the fault, a pass that does not choose tells at which token.
+    /// Adds tokens to a sequence: the likeliest one behind them, if the pass `chooses`, or the sequence has
+    /// the last one's state then. Where that is the fault, a pass that does not choose tells at which token.
     fn forward_to_choice(
         &self,
         sequence: &mut Sequence,

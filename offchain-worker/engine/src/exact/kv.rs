@@ -105,7 +105,8 @@ pub(super) struct Piece<'a> {
     pub(super) tokens: &'a [u32],
     /// The states of so many of the last tokens are needed afterwards.
     pub(super) states: usize,
-    /// Whether the likeliest token behind the last one is, too: [`Decoder::chooses`](super::backend::Decoder).
+    /// Whether the likeliest token behind the last one is, too:
+    /// [`Decoder::chooses`](super::backend::Decoder).
     pub(super) chooses: bool,
 }
 

@@ -304,7 +304,7 @@ impl<M: Machine> CudaBert<M> {
             (key, shape.0, &mut *keys),
             (value, shape.0, &mut *values),
         ];
-        kernels.rotate_quantize(parts, shape.1, None, None)?;
+        kernels.rotate_quantize(parts, shape.1, None, None, None)?;
         for (op, heads) in [
             (Op::QuantQuery, &*queries),
             (Op::QuantKey, &*keys),
