@@ -182,6 +182,10 @@ impl<M: GpuBackend> Kernels<M> {
         mut slot: Slot<M::Landing>,
     ) -> Result<Departed<M::Landing>, Error> {
         let len = stage.gathered.used();
+        // Memory is not asked for while work is under way that may not end.
+        if !slot.has_room(len) {
+            self.check()?;
+        }
         let Some(landing) = slot.room_for(&mut self.machine, len)? else {
             self.check()?;
             let bytes = self.read_stage(stage)?;

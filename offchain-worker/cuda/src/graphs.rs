@@ -7,7 +7,7 @@ use std::{
     ops::Range,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
@@ -31,50 +31,35 @@ const LAUNCHES_MAX: usize = 1 << 14;
 const PIECES_MIN: usize = 1 << 10;
 
 /// A piece of memory, and by a number that no other has: a graph is given again only if each of its pieces is
-/// there still. What is dropped while launches wait that may name it is freed once they are given.
+/// there still. One that is dropped while launches that name it are listed is freed with that list.
 #[derive(Debug)]
 pub struct GraphMemory<T> {
     number: u64,
     memory: Arc<T>,
-    dropped: Arc<Dropped<T>>,
+    /// The last list that names it; 0 before any.
+    named_by: AtomicU64,
+    dropped: Arc<Mutex<Dropped<T>>>,
 }
 
 impl<T> Drop for GraphMemory<T> {
     fn drop(&mut self) {
-        // Launches that name it were added before: who has it now was told after that.
-        if self.dropped.is_kept.load(Ordering::Relaxed) {
-            self.dropped.lock().push(self.memory.clone());
+        let mut dropped = locked(&self.dropped);
+        // What named it did so before: who has it now was told after that.
+        if self.named_by.load(Ordering::Relaxed) == dropped.list {
+            dropped.pieces.push(self.memory.clone());
         }
     }
 }
 
-/// Pieces that were dropped while launches may name them.
+/// Pieces that were dropped, of those that the list of this number names.
 #[derive(Debug)]
 struct Dropped<T> {
-    is_kept: AtomicBool,
-    pieces: Mutex<Vec<Arc<T>>>,
+    list: u64,
+    pieces: Vec<Arc<T>>,
 }
 
-impl<T> Default for Dropped<T> {
-    fn default() -> Self {
-        Self {
-            is_kept: AtomicBool::new(false),
-            pieces: Mutex::default(),
-        }
-    }
-}
-
-impl<T> Dropped<T> {
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<T>>> {
-        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn free(&self) {
-        self.is_kept.store(false, Ordering::Relaxed);
-        // Not while it is locked: a machine frees them.
-        let pieces = mem::take(&mut *self.lock());
-        drop(pieces);
-    }
+fn locked<T>(dropped: &Mutex<Dropped<T>>) -> MutexGuard<'_, Dropped<T>> {
+    dropped.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Names of kernels, each with a number of its own.
@@ -145,16 +130,25 @@ const WORD: u64 = 3;
 const LONG: u64 = 4;
 const REAL: u64 = 5;
 
-/// Adds the words of a launch: all that tells it from others, and all that it takes to give it.
-fn write<T>((kernel, shape): (u64, Shape), arguments: &[Argument<'_, GraphMemory<T>>], words: &mut Vec<u64>) {
+/// Adds the words of a launch to those of a list: all that tells it from others, and all that it takes to give
+/// it.
+fn write<T>(
+    (kernel, shape): (u64, Shape),
+    arguments: &[Argument<'_, GraphMemory<T>>],
+    (list, words): (u64, &mut Vec<u64>),
+) {
+    let number = |piece: &GraphMemory<T>| {
+        piece.named_by.store(list, Ordering::Relaxed);
+        piece.number
+    };
     let [x, y, z] = shape.grid.map(u64::from);
     words.extend([kernel, x, y, z, u64::from(shape.block), arguments.len() as u64]);
     for argument in arguments {
         match argument {
-            Argument::Memory(piece) => words.extend([MEMORY, piece.number]),
+            Argument::Memory(piece) => words.extend([MEMORY, number(piece)]),
             Argument::Table(pieces) => {
                 words.extend([TABLE_OF, pieces.len() as u64]);
-                words.extend(pieces.iter().map(|piece| piece.number));
+                words.extend(pieces.iter().map(|piece| number(piece)));
             }
             Argument::Null => words.extend([NULL, 0]),
             Argument::U32(value) => words.extend([WORD, u64::from(*value)]),
@@ -279,7 +273,9 @@ pub struct Graphs<M: Capture> {
     refused: Option<Error>,
     names: Names,
     pieces: Pieces<M::Memory>,
-    dropped: Arc<Dropped<M::Memory>>,
+    dropped: Arc<Mutex<Dropped<M::Memory>>>,
+    /// The number of the list, from 1.
+    number: u64,
     list: List,
     /// Hashes of lists that came once, the last one last.
     seen: VecDeque<u64>,
@@ -296,7 +292,11 @@ impl<M: Capture> Graphs<M> {
             refused: None,
             names: Names::default(),
             pieces: Pieces::default(),
-            dropped: Arc::default(),
+            dropped: Arc::new(Mutex::new(Dropped {
+                list: 1,
+                pieces: Vec::new(),
+            })),
+            number: 1,
             list: List::default(),
             seen: VecDeque::new(),
             graphs: VecDeque::new(),
@@ -306,10 +306,11 @@ impl<M: Capture> Graphs<M> {
     /// Gives the machine all launches of some words.
     fn give(&mut self, mut words: &[u64]) -> Result<(), Error> {
         while !words.is_empty() {
-            let launch = Launch::read(&mut words, &self.pieces).ok_or(ArithmeticError::Shape)?;
+            let gone = || Error::Device("memory is gone that a launch names".into());
+            let launch = Launch::read(&mut words, &self.pieces).ok_or_else(gone)?;
             let arguments = launch.arguments.iter().map(|argument| launch.argument(argument));
-            let arguments: Vec<_> = arguments.collect::<Option<_>>().ok_or(ArithmeticError::Shape)?;
-            let kernel = self.names.name(launch.kernel).ok_or(ArithmeticError::Shape)?;
+            let arguments: Vec<_> = arguments.collect::<Option<_>>().ok_or_else(gone)?;
+            let kernel = self.names.name(launch.kernel).ok_or_else(gone)?;
             self.machine.launch(kernel, launch.shape, &arguments)?;
         }
         Ok(())
@@ -317,16 +318,22 @@ impl<M: Capture> Graphs<M> {
 
     /// Gives the machine all launches that wait, and begins another list.
     fn end_list(&mut self) -> Result<(), Error> {
-        if self.list.launches == 0 {
-            return Ok(());
+        let mut given = Ok(());
+        if self.list.launches > 0 {
+            // Also where something fails: what waits then is nobody's any more.
+            let mut list = mem::take(&mut self.list);
+            given = self.give_list(&mut list);
+            list.words.clear();
+            // It keeps its memory.
+            self.list.words = list.words;
+            self.number += 1;
         }
-        // Also where something fails: what waits then is nobody's any more.
-        let mut list = mem::take(&mut self.list);
-        let given = self.give_list(&mut list);
-        self.dropped.free();
-        list.words.clear();
-        // It keeps its memory.
-        self.list.words = list.words;
+        let mut dropped = locked(&self.dropped);
+        dropped.list = self.number;
+        let pieces = mem::take(&mut dropped.pieces);
+        // The machine frees them, and may take its time.
+        drop(dropped);
+        drop(pieces);
         given
     }
 
@@ -433,6 +440,7 @@ impl<M: Capture> GpuBackend for Graphs<M> {
         Ok(GraphMemory {
             number: self.pieces.add(&memory),
             memory,
+            named_by: AtomicU64::new(0),
             dropped: self.dropped.clone(),
         })
     }
@@ -472,9 +480,8 @@ impl<M: Capture> GpuBackend for Graphs<M> {
         }
         let number = self.names.number(kernel);
         let start = self.list.words.len();
-        write((number, shape), arguments, &mut self.list.words);
+        write((number, shape), arguments, (self.number, &mut self.list.words));
         self.list.launches += 1;
-        self.dropped.is_kept.store(true, Ordering::Relaxed);
         if !self.list.is_given {
             self.list.follows = self.followed(start);
             if self.list.follows.is_some() {

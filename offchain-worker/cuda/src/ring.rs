@@ -115,6 +115,25 @@ pub struct Slot<L: Landing> {
 }
 
 impl<L: Landing> Slot<L> {
+    /// Whether it has memory for so many bytes: one that is taken late is taken now.
+    pub(crate) fn has_room(&mut self, bytes: usize) -> bool {
+        self.take();
+        self.landing
+            .as_ref()
+            .is_some_and(|landing| landing.room() >= bytes)
+    }
+
+    /// Takes one of the ring's, unless it is one: whether it is one then.
+    fn take(&mut self) -> bool {
+        if !self.is_taken
+            && let Some(landing) = self.of.state().free.pop()
+        {
+            self.landing = landing;
+            self.is_taken = true;
+        }
+        self.is_taken
+    }
+
     /// Memory for so many bytes, where a slot is free, there may be so much and the system gives it.
     pub(crate) fn room_for<M: GpuBackend<Landing = L>>(
         &mut self,
@@ -124,12 +143,8 @@ impl<L: Landing> Slot<L> {
         if bytes == 0 || bytes > self.of.bytes_max {
             return Ok(None);
         }
-        if !self.is_taken {
-            let Some(landing) = self.of.state().free.pop() else {
-                return Ok(None);
-            };
-            self.landing = landing;
-            self.is_taken = true;
+        if !self.take() {
+            return Ok(None);
         }
         if self.landing.as_ref().is_none_or(|landing| landing.room() < bytes) {
             let wanted = bytes

@@ -103,7 +103,15 @@ pub fn norms_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
 /// A norm with what quantizes in one launch is a norm, then quantizing: seen by a product of the rows.
 pub fn norms_quantize_what_they_give<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let mut random = Random::new(12);
-    for (width, count) in [(1, 1), (33, 3), (128, 2), (129, 20), (1000, 5), (2500, 2)] {
+    for (width, count) in [
+        (1, 1),
+        (33, 3),
+        (128, 2),
+        (129, 20),
+        (1000, 5),
+        (2500, 2),
+        (8193, 2),
+    ] {
         for precision in [exact::Precision::Int8, exact::Precision::Int12] {
             let rows = random.activations(count * width);
             let (weight, bias) = (random.activations(width), random.activations(width));
@@ -218,12 +226,21 @@ pub fn pooling_equals_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
 /// The first of equal ones, 0 and -0 among them, wherever it is; rows that fill no block, and more than one.
 pub fn the_likeliest_is_the_first_of_the_largest<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let mut random = Random::new(53);
-    for width in [1, 31, 129, 1000] {
+    for width in [1, 31, 129, 1000, 1025, 8193, 20_000] {
         let mut rows: Vec<Vec<f32>> = (0..4).map(|_| random.activations(width)).collect();
         rows.push(vec![-3.0; width]);
         rows.push((0..width).map(|i| if i % 2 == 0 { -0.0 } else { 0.0 }).collect());
-        rows.push((0..width).map(|i| if i % 40 == 39 { 7.5 } else { -1e30 }).collect());
+        rows.push(
+            (0..width)
+                .map(|i| if i % 40 == 39 { 7.5 } else { -1e30 })
+                .collect(),
+        );
         rows.push((0..width).map(|i| i as f32).collect());
+        // Equal ones that one thread meets, and two.
+        for apart in [1024, 8192, 1023] {
+            let largest = |i: usize| i % apart == 7 && i > apart;
+            rows.push((0..width).map(|i| if largest(i) { 2.5 } else { 1.0 }).collect());
+        }
         let expected: Vec<u32> = rows.iter().map(|row| exact::greedy(row).unwrap()).collect();
         let there = kernels.upload(&rows.concat()).unwrap();
         let mut chosen = kernels.floats(rows.len()).unwrap();

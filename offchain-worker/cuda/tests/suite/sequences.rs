@@ -39,7 +39,7 @@ fn multiplied<M: GpuBackend>(
                 Precision::Int8 => Quanta::Int8(&bytes),
                 Precision::Int12 => Quanta::Int12(&q),
             },
-            scales: &vec![1.0; width],
+            scales: &vec![1.0; width * surety_exact::groups(width)],
             bias: None,
         })
         .unwrap();
@@ -105,7 +105,7 @@ fn assert_kept<M: GpuBackend>(
 /// A dozen sequences of different lengths, in one launch: keys, values and results are those of each alone.
 pub fn sequences_attend_together_as_alone<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let mut random = Random::new(34);
-    for head_dim in [5, 16] {
+    for head_dim in [5, 16, 40] {
         let shapes: Vec<_> = shapes().take(12).collect();
         let count: usize = shapes.iter().map(|(rows, _)| rows).sum();
         let heads_of = [HEADS, KV_HEADS, KV_HEADS];
@@ -183,7 +183,8 @@ pub fn sequences_attend_together_as_alone<M: GpuBackend>(kernels: &mut Kernels<M
                 kernels
                     .quantize(&out, HEADS * head_dim, smoothing, &mut expected_rows)
                     .unwrap();
-                let products = [&rows, &expected_rows].map(|rows| multiplied(kernels, (rows, precision), (count, HEADS * head_dim)));
+                let products = [&rows, &expected_rows]
+                    .map(|rows| multiplied(kernels, (rows, precision), (count, HEADS * head_dim)));
                 assert_same(&products[0], &products[1], &what);
             }
         }

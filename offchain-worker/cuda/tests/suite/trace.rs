@@ -79,7 +79,7 @@ pub fn rows_of_a_trace_have_the_digests_of_the_definition<M: GpuBackend>(kernels
         (1, 0, 0, 1),
         (7, 0, 0, 256),
         (2, 0, 0, 288),
-        (1, 0, 0, 20_000),
+        (2, 0, 0, 20_000),
     ] {
         let (q, scales) = (2 * kv_heads * head_dim, 4 * kv_heads);
         let row_bytes = |layers: usize| layers * 2 * (q + scales) + 4 * width;

@@ -89,7 +89,11 @@ fn decoded(model: &LlamaModel, by: &dyn Decoder) -> Result<Passes, EngineError> 
         let Some(likeliest) = passed(greedy(&logits).map_err(Fault::from))? else {
             return Ok(None);
         };
-        found.push(workspace.chosen().first().copied().unwrap_or(likeliest));
+        let chosen = match by.chooses() {
+            true => workspace.chosen().first().copied(),
+            false => Some(likeliest),
+        };
+        found.extend(chosen);
     }
     Ok(Some((found, trace.leaves(&[all.len()]))))
 }

@@ -45,11 +45,17 @@ fn generations_that_share_a_device_are_as_if_each_were_alone() {
     };
     let mut batcher = Batcher::new(there, limits);
     let jobs = [
-        ("", 5),
-        ("Once upon a time there was", 6),
-        ("Once upon a time there were", 4),
+        ("", 5, 800),
+        ("Once upon a time there was", 6, 0),
+        ("Once upon a time there were", 4, 800),
+        ("Twice", 5, 0),
     ]
-    .map(|(prompt, max_tokens)| job(&request(prompt, max_tokens)));
+    .map(|(prompt, max_tokens, temperature_milli)| {
+        job(&Request {
+            temperature_milli,
+            ..request(prompt, max_tokens)
+        })
+    });
     let expected: Vec<_> = jobs
         .iter()
         .map(|job| Some(here.run(job, &mut quiet).unwrap()))
@@ -60,6 +66,60 @@ fn generations_that_share_a_device_are_as_if_each_were_alone() {
         let streams = jobs.iter().map(submit).collect();
         assert_eq!(finish(&mut batcher, streams), expected, "round {round}");
     }
+}
+
+/// More of them in one step than a pass chooses tokens for.
+#[test]
+fn the_likeliest_tokens_of_many_are_those_of_each_alone() {
+    let weights = short(synthetic::llama(4, true));
+    let here = decoder(&weights);
+    let there = Arc::new(decoder(&weights).on(&emulated()).unwrap());
+    let count = 66;
+    let limits = Limits {
+        step_rows: 4 * count,
+        ahead_max: 4,
+        client_waiting_max: count,
+        waiting_max: count,
+        ..Limits::default()
+    };
+    let mut batcher = Batcher::new(there, limits);
+    let jobs: Vec<Job> = (0..count)
+        .map(|number| likeliest(&number.to_string(), 2))
+        .collect();
+    let submit = |job| batcher.handle().submit(ClientKey::default(), job).unwrap();
+    let streams = jobs.iter().map(submit).collect();
+    for (found, job) in finish(&mut batcher, streams).into_iter().zip(&jobs) {
+        assert_eq!(found, Some(here.run(job, &mut quiet).unwrap()));
+    }
+}
+
+/// What has no largest logit ends as it does on the processor, alone and among others.
+#[test]
+fn a_token_that_cannot_be_chosen_on_a_device_is_a_fault_where_it_is_on_the_processor() {
+    let mut weights = short(synthetic::llama(4, true));
+    let groups = weights.tokens.scales.len() / weights.tokens.rows;
+    // Of the word that makes this logit alone: what is tied is not fed.
+    weights.tokens.scales[259 * groups..].fill(f32::MAX);
+    let jobs = ["Once", "upon"].map(|prompt| likeliest(prompt, 4));
+    let here = decoder(&weights);
+    let faults = |engine: &ExactLlama| {
+        jobs.each_ref()
+            .map(|job| format!("{:?}", engine.run(job, &mut quiet).map(drop)))
+    };
+    let expected = faults(&here);
+    assert!(
+        expected.iter().all(|fault| fault.contains("NotFinite")),
+        "{expected:?}"
+    );
+    let (mut batcher, devices, _fails) = served(&weights, 1);
+    let there = decoder(&weights).on(&devices).unwrap();
+    assert_eq!(faults(&there), expected);
+    let submit = |job| batcher.handle().submit(ClientKey::default(), job).unwrap();
+    let streams = jobs.iter().map(submit).collect();
+    let ended = end(&mut batcher, streams, &mut [vec![], vec![]]);
+    let ended = ended.into_iter().map(|ended| format!("{:?}", ended.map(drop)));
+    assert!(ended.eq(expected));
+    assert!(devices.iter().all(|device| device.dropped().is_none()));
 }
 
 /// A batcher on a device that fails when it is told to, whoever's tokens it holds against the processor.
@@ -119,29 +179,48 @@ fn end(
     ended.collect()
 }
 
+/// One that takes the likeliest tokens.
+fn likeliest(prompt: &str, max_tokens: u32) -> Job {
+    job(&Request {
+        temperature_milli: 0,
+        ..request(prompt, max_tokens)
+    })
+}
+
 /// Three of a client's requests, and what the processor makes of them.
 fn three(weights: &LlamaWeights) -> [(Job, Outcome); 3] {
+    three_at(weights, 800)
+}
+
+/// The same at a temperature.
+fn three_at(weights: &LlamaWeights, temperature_milli: u32) -> [(Job, Outcome); 3] {
     [("Once", 12), ("upon", 14), ("a time", 16)].map(|(prompt, max_tokens)| {
-        let job = job(&request(prompt, max_tokens));
+        let job = job(&Request {
+            temperature_milli,
+            ..request(prompt, max_tokens)
+        });
         let expected = decoder(weights).run(&job, &mut quiet).unwrap();
         (job, expected)
     })
 }
 
 /// Nothing that is not the processor's is passed on of a device that turns wrong while it answers: neither
-/// tokens that were chosen from wrong logits, nor those whose states are wrong and which are right by luck.
+/// tokens that were chosen from wrong logits, or by the device, nor those whose states are wrong and which are
+/// right by luck.
 /// One that says that there is no result is believed as little.
 /// All that it was at ends, and the processor has what comes next.
 #[test]
 fn a_device_that_turns_wrong_while_it_answers_passes_nothing_wrong_on() {
     let weights = short(synthetic::llama(4, true));
-    let jobs = three(&weights);
-    for how in [
-        Fails::TurnsLogits,
-        Fails::FlipsBits,
-        Fails::LosesLogits,
-        Fails::FindsNothing,
+    for (how, temperature_milli) in [
+        (Fails::TurnsLogits, 800),
+        (Fails::FlipsBits, 800),
+        (Fails::LosesLogits, 800),
+        (Fails::FindsNothing, 800),
+        (Fails::FlipsBits, 0),
+        (Fails::FindsNothing, 0),
     ] {
+        let jobs = three_at(&weights, temperature_milli);
         // Of some of these the wrong ones are few: all are looked at.
         let (mut batcher, devices, fails) = served(&weights, usize::MAX);
         assert!(batcher.handle().is_on_device());

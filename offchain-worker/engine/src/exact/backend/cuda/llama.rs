@@ -492,6 +492,11 @@ impl<M: Machine> Decoder for CudaLlama<M> {
         let arrived = self.kernels.arrived(&mut left)?;
         arrived.reals_into(&gathered.states, workspace.states_mut())?;
         arrived.words_into(&gathered.chosen, workspace.chosen_mut())?;
+        let is_there = |token: &u32| (*token as usize) < self.here.vocabulary();
+        if !workspace.chosen().iter().all(is_there) {
+            let error = surety_cuda::Error::Device("it has chosen a token that there is not".into());
+            return Err(self.kernels.standing.fault(error));
+        }
         arrived.show(probe)?;
         for piece in pieces {
             piece.kv.grow(piece.tokens.len());
