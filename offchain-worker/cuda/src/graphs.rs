@@ -130,8 +130,8 @@ const WORD: u64 = 3;
 const LONG: u64 = 4;
 const REAL: u64 = 5;
 
-/// Adds the words of a launch to those of a list: all that tells it from others, and all that it takes to give
-/// it.
+/// Adds the words of a launch to those of a list: all that tells it from others, and all that it takes to
+/// give it.
 fn write<T>(
     (kernel, shape): (u64, Shape),
     arguments: &[Argument<'_, GraphMemory<T>>],

@@ -205,10 +205,9 @@ fn three_at(weights: &LlamaWeights, temperature_milli: u32) -> [(Job, Outcome); 
 }
 
 /// Nothing that is not the processor's is passed on of a device that turns wrong while it answers: neither
-/// tokens that were chosen from wrong logits, or by the device, nor those whose states are wrong and which are
-/// right by luck.
-/// One that says that there is no result is believed as little.
-/// All that it was at ends, and the processor has what comes next.
+/// tokens that were chosen from wrong logits, or by the device, nor those whose states are wrong and which
+/// are right by luck. One that says that there is no result is believed as little. All that it was at ends,
+/// and the processor has what comes next.
 #[test]
 fn a_device_that_turns_wrong_while_it_answers_passes_nothing_wrong_on() {
     let weights = short(synthetic::llama(4, true));
