@@ -159,7 +159,8 @@ def profile(context, found):
     argv = [context.programs.path(BENCH), "decoder", shape, str(context.threads), f"{context.device}-without-graphs"]
     for name, command in PROFILED.items():
         with tempfile.NamedTemporaryFile("r", suffix=".csv") as out:
-            under = [profiler, "--clock-control", "none", "--cache-control", "none", "--metrics", DURATION, "--csv", "--log-file", out.name]
+            as_it_is = ["--clock-control", "none", "--cache-control", "none"]
+            under = [profiler, *as_it_is, "--metrics", DURATION, "--csv", "--log-file", out.name]
             done = subprocess.run(
                 [*under, *argv],
                 input=json.dumps(command) + "\n",
