@@ -11,6 +11,7 @@ pub const SOURCE: &str = concat!(
     include_str!("kernels/pages.cu"),
     include_str!("kernels/heads.cu"),
     include_str!("kernels/attention.cu"),
+    include_str!("kernels/merge.cu"),
     include_str!("kernels/proofs.cu"),
     include_str!("kernels/trace.cu"),
 );

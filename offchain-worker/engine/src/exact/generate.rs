@@ -253,16 +253,8 @@ impl ExactLlama {
     ) -> Result<Option<u32>, EngineError> {
         if chooses {
             let first = count(sequence.len());
-            let on = self.runs_of(sequence.kv());
-            let (kv, workspace) = sequence.parts();
-            let piece = Piece {
-                kv,
-                tokens,
-                states: 0,
-                chooses,
-            };
-            match on.forward_together(&mut [piece], workspace, probe) {
-                Ok(()) => return Ok(workspace.chosen().first().copied()),
+            match self.add_piece(sequence, tokens, (0, true), probe) {
+                Ok(()) => return Ok(sequence.parts().1.chosen().first().copied()),
                 Err(Fault::Arithmetic(_)) => (),
                 Err(fault) => return Err(failed(first, fault)),
             }
@@ -280,16 +272,26 @@ impl ExactLlama {
         probe: &mut impl Probe,
     ) -> Result<(), EngineError> {
         let first = count(sequence.len());
+        self.add_piece(sequence, tokens, (states, false), probe)
+            .map_err(|fault| failed(first, fault))
+    }
+
+    fn add_piece(
+        &self,
+        sequence: &mut Sequence,
+        tokens: &[u32],
+        (states, chooses): (usize, bool),
+        probe: &mut impl Probe,
+    ) -> Result<(), Fault> {
         let on = self.runs_of(sequence.kv());
         let (kv, workspace) = sequence.parts();
         let piece = Piece {
             kv,
             tokens,
             states,
-            chooses: false,
+            chooses,
         };
         on.forward_together(&mut [piece], workspace, probe)
-            .map_err(|fault| failed(first, fault))
     }
 }
 

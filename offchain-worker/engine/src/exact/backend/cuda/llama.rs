@@ -2,12 +2,10 @@
 //! each attends to its own sequence's keys and values, which stay there.
 
 mod layer;
+mod needed;
 mod workspace;
 
-use std::{
-    ops::Range,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use surety_cuda::{
     Cache, Floats, GpuBackend, Kernels, Numbers, Packed, Pages, Rotation, SequenceRows, Sequences, Slot,
@@ -30,6 +28,7 @@ use crate::exact::{
     probe::Probe,
 };
 use layer::Layer;
+use needed::{Gathered, some_of};
 use workspace::Workspace;
 
 /// Positions of a prompt that go through together. On an H200 a decoder of 1.1 billion parameters takes 11 %
@@ -64,58 +63,6 @@ pub(super) struct CudaLlama<M: GpuBackend> {
     /// Of the keys and values of all its sequences.
     pages: Pages<M>,
     here: Arc<LlamaModel>,
-}
-
-/// Where among the bytes that leave the device is what is needed here.
-#[derive(Default)]
-struct Gathered {
-    states: Range<usize>,
-    chosen: Range<usize>,
-}
-
-/// Which rows of a pass: all of them, or so many, whose numbers are on the device.
-#[derive(Clone, Copy)]
-enum Which {
-    All,
-    These(usize),
-}
-
-/// Tells the device the numbers of some of a pass's rows, unless they are all or none.
-fn some_of<M: GpuBackend>(
-    kernels: &mut Kernels<M>,
-    some: impl Iterator<Item = usize>,
-    rows: usize,
-    into: &mut Option<Numbers<M>>,
-) -> Result<Which, surety_cuda::Error> {
-    let numbers: Vec<u32> = some
-        .map(|row| u32::try_from(row).map_err(|_| ArithmeticError::Shape))
-        .collect::<Result<_, _>>()?;
-    if numbers.len() == rows {
-        return Ok(Which::All);
-    }
-    if !numbers.is_empty() {
-        kernels.numbers_in(into, &numbers)?;
-    }
-    Ok(Which::These(numbers.len()))
-}
-
-/// Some of a pass's states, if there are any: as they are, or gathered.
-fn rows_of<'a, M: GpuBackend>(
-    kernels: &mut Kernels<M>,
-    (state, width): (&'a mut Floats<M>, usize),
-    (which, numbers): (Which, &Option<Numbers<M>>),
-    into: &'a mut Option<Floats<M>>,
-) -> Result<Option<&'a mut Floats<M>>, surety_cuda::Error> {
-    match which {
-        Which::All => Ok(Some(state)),
-        Which::These(0) => Ok(None),
-        Which::These(count) => {
-            let numbers = numbers.as_ref().ok_or(ArithmeticError::Shape)?;
-            let rows = kernels.sized(into, count * width)?;
-            kernels.gather(state, width, numbers, rows)?;
-            Ok(Some(rows))
-        }
-    }
 }
 
 impl<M: Machine> CudaLlama<M> {
@@ -241,32 +188,8 @@ impl<M: Machine> CudaLlama<M> {
         let looking = Looking { probe, layer: last };
         shown.record(kernels, looking, (Op::Sum, state, width))?;
         shown.real(kernels, looking, (Op::Sum, state, width))?;
-        let Workspace {
-            state,
-            last,
-            needed: numbers,
-            chooses_of,
-            choosing: choosing_numbers,
-            logits,
-            chosen,
-            rows,
-            shown,
-            ..
-        } = workspace;
-        let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
-        let mut gathered = Gathered::default();
-        if let Some(states) = rows_of(kernels, (&mut *state, width), (needed, numbers), last)? {
-            gathered.states = shown.gather(kernels, states)?;
-        }
-        if let Some(states) = rows_of(kernels, (state, width), (choosing, choosing_numbers), chooses_of)? {
-            let count = states.len() / width;
-            norm.quantize(kernels, (states, None, None), None, (None, rows))?;
-            let logits = product(kernels, (rows, count), head, logits)?;
-            let chosen = kernels.sized(chosen, count)?;
-            kernels.greedy(logits, head.outputs(), chosen)?;
-            gathered.chosen = shown.gather(kernels, chosen)?;
-        }
-        Ok((shown.leave(kernels, slot)?, gathered))
+        let gathered = needed::gather(kernels, (norm, head), workspace, (needed, choosing), width)?;
+        Ok((workspace.shown.leave(kernels, slot)?, gathered))
     }
 
     /// From the states, to which those behind the first layer still add what the last one gave, to quantized
