@@ -1,6 +1,9 @@
 //! What leaves a machine: into a bounded number of pieces of page-locked memory, taken by turns.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use surety_exact::ArithmeticError;
 
@@ -15,6 +18,8 @@ const SLOTS: usize = 4;
 const SLOT_BYTES_MAX: usize = 128 << 20;
 /// Least bytes of a slot: what a pass of a small model shows.
 const SLOT_BYTES_MIN: usize = 1 << 20;
+/// How often who waits asks whether that still leads to something.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Slots that are given out and come back.
 #[derive(Debug)]
@@ -63,24 +68,25 @@ impl<M: GpuBackend> Ring<M> {
         }))
     }
 
-    /// A slot for what a pass shows. While others have all of them it waits: whoever asks may not have one
-    /// already, nor anything that those need who do. A thread that takes up the work of others while it waits
-    /// for its own, as a pool's do, has that without knowing: it asks for a [`Ring::late_slot`].
-    pub fn slot(&self) -> Slot<M::Landing> {
+    /// A slot for what a pass shows. While others have all of them it waits, as long as the machine answers:
+    /// whoever asks may not have one already, nor anything that those need who do. A thread that takes up the
+    /// work of others while it waits for its own, as a pool's do, has that without knowing: it asks for a
+    /// [`Ring::late_slot`].
+    pub fn slot(&self, answers: impl Fn() -> bool) -> Option<Slot<M::Landing>> {
         let mut state = self.0.state();
         loop {
             if let Some(landing) = state.free.pop() {
-                return Slot {
+                return Some(Slot {
                     of: self.0.clone(),
                     is_taken: true,
                     landing,
-                };
+                });
             }
-            state = self
-                .0
-                .returned
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            if !answers() {
+                return None;
+            }
+            let waited = self.0.returned.wait_timeout(state, LOOK);
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }
 

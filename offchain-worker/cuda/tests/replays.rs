@@ -224,7 +224,7 @@ fn what_leaves_is_not_written_over_by_what_is_gathered_next() {
             assert!(departed.is_copied());
             assert!(departed.bytes().unwrap() == bytes(&values));
         }
-        let departed = kernels.leave(&mut stage, ring.slot()).unwrap();
+        let departed = kernels.leave(&mut stage, ring.slot(|| true).unwrap()).unwrap();
         before = Some((departed, values));
     }
 }
@@ -232,12 +232,12 @@ fn what_leaves_is_not_written_over_by_what_is_gathered_next() {
 #[test]
 fn who_finds_no_slot_waits_until_one_comes_back() {
     let ring = Ring::<Emulator>::new(1, 1 << 20);
-    let slot = ring.slot();
+    let slot = ring.slot(|| true).unwrap();
     assert_eq!(ring.free(), 0);
     let order = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            let slot = ring.slot();
+            let slot = ring.slot(|| true).unwrap();
             order.lock().unwrap().push("taken again");
             drop(slot);
         });
@@ -247,6 +247,15 @@ fn who_finds_no_slot_waits_until_one_comes_back() {
     });
     assert_eq!(*order.lock().unwrap(), ["given back", "taken again"]);
     assert_eq!(ring.free(), 1);
+}
+
+#[test]
+fn who_finds_no_slot_is_told_when_the_machine_does_not_answer() {
+    let ring = Ring::<Emulator>::new(1, 1 << 20);
+    let slot = ring.slot(|| false).expect("one is free");
+    assert!(ring.slot(|| false).is_none());
+    drop(slot);
+    assert!(ring.slot(|| false).is_some());
 }
 
 #[test]
@@ -290,7 +299,7 @@ fn what_finds_no_room_in_a_slot_leaves_through_ordinary_memory() {
             let floats = kernels.upload(&values).unwrap();
             stage.clear();
             kernels.stage(&floats, &mut stage).unwrap();
-            let mut departed = kernels.leave(&mut stage, ring.slot()).unwrap();
+            let mut departed = kernels.leave(&mut stage, ring.slot(|| true).unwrap()).unwrap();
             assert!(departed.bytes().unwrap() == bytes(&values));
             assert_eq!(departed.is_copied(), has_pinned && slot_bytes_max == 4000);
         }
@@ -313,7 +322,7 @@ fn copies_that_are_refused_are_told_and_not_asked_for_again() {
         let floats = kernels.upload(&values).unwrap();
         stage.clear();
         kernels.stage(&floats, &mut stage).unwrap();
-        let mut departed = kernels.leave(&mut stage, ring.slot()).unwrap();
+        let mut departed = kernels.leave(&mut stage, ring.slot(|| true).unwrap()).unwrap();
         assert!(!departed.is_copied());
         assert!(departed.bytes().unwrap() == bytes(&values));
         assert_eq!(ring.refused(), Some(no_copies()));
@@ -340,7 +349,7 @@ fn what_is_gathered_takes_twice_the_largest_pass_and_no_more() {
             for _ in 0..pieces {
                 kernels.stage(&floats, &mut stage).unwrap();
             }
-            let mut departed = kernels.leave(&mut stage, ring.slot()).unwrap();
+            let mut departed = kernels.leave(&mut stage, ring.slot(|| true).unwrap()).unwrap();
             assert!(departed.is_copied());
             let shown = bytes(&values).repeat(pieces);
             assert!(departed.bytes().unwrap() == shown, "{pieces} of {mib} MiB");

@@ -302,6 +302,10 @@ impl ExactBert {
                     .collect());
             }
         };
+        // What a device says its vectors hash to, and what has come of them.
+        if let Some(device) = on.standing().filter(|_| !trace.has_pooled(&pooled)) {
+            return Err(device.differs());
+        }
         let lengths: Vec<usize> = items.iter().map(|item| item.ids.len()).collect();
         let rows = pooled.chunks_exact(self.model.width());
         let results = rows.zip(trace.leaves(&lengths));

@@ -17,8 +17,14 @@ pub enum Fails {
     Nothing,
     /// What is read from it has other bits, one for each digest's bytes.
     FlipsBits,
+    /// Of all that leaves it at once a byte has another bit.
+    FlipsOne,
     /// It computes what it should, and says the hashes of something else.
     HashesNothing,
+    /// It leaves states and vectors out of what it hashes.
+    RecordsNothing,
+    /// It computes other vectors, and hashes those.
+    NormsNothing,
     /// It takes no work any more.
     Vanishes,
     /// It has no memory for what launches need.
@@ -87,11 +93,17 @@ pub struct Switch {
     /// While it is shut, nothing is said of what was computed.
     pub answers: Arc<Gate>,
     fails: Arc<AtomicU8>,
+    flipped: Arc<AtomicUsize>,
     launches: Arc<AtomicUsize>,
     replays: Arc<AtomicUsize>,
 }
 
 impl Switch {
+    /// Which byte [`Fails::FlipsOne`] is about.
+    pub fn flip_at(&self, byte: usize) {
+        self.flipped.store(byte, Ordering::Relaxed);
+    }
+
     pub fn set(&self, fails: Fails) {
         self.fails.store(fails as u8, Ordering::Relaxed);
     }
@@ -112,6 +124,7 @@ pub struct Failing<M> {
     machine: M,
     answers: Arc<Gate>,
     fails: Arc<AtomicU8>,
+    flipped: Arc<AtomicUsize>,
     launches: Arc<AtomicUsize>,
     replays: Arc<AtomicUsize>,
 }
@@ -120,10 +133,11 @@ impl<M> Failing<M> {
     pub fn new(machine: M) -> (Self, Switch) {
         let answers = Arc::<Gate>::default();
         let fails = Arc::new(AtomicU8::new(Fails::Nothing as u8));
-        let (launches, replays) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let [flipped, launches, replays] = [(); 3].map(|()| Arc::<AtomicUsize>::default());
         let switch = Switch {
             answers: answers.clone(),
             fails: fails.clone(),
+            flipped: flipped.clone(),
             launches: launches.clone(),
             replays: replays.clone(),
         };
@@ -131,6 +145,7 @@ impl<M> Failing<M> {
             machine,
             answers,
             fails,
+            flipped,
             launches,
             replays,
         };
@@ -171,6 +186,10 @@ impl<M: GpuBackend> GpuBackend for Failing<M> {
         if self.is(Fails::FlipsBits) && bytes.len() > 4 {
             bytes.iter_mut().step_by(DIGEST).for_each(|byte| *byte ^= 1);
         }
+        if self.is(Fails::FlipsOne) && bytes.len() > 4 {
+            let at = self.flipped.load(Ordering::Relaxed);
+            bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1);
+        }
         let is_logits = bytes.len().is_multiple_of(size_of::<f32>() * VOCABULARY);
         if self.is(Fails::TurnsLogits) && is_logits {
             bytes.iter_mut().skip(3).step_by(4).for_each(|byte| *byte ^= 0x80);
@@ -195,7 +214,15 @@ impl<M: GpuBackend> GpuBackend for Failing<M> {
             return Err(Error::OutOfMemory(0));
         }
         self.launches.fetch_add(1, Ordering::Relaxed);
-        if self.is(Fails::HashesNothing) && kernel == "digest_rows" {
+        let left_out = [
+            (Fails::HashesNothing, "digest_rows"),
+            (Fails::RecordsNothing, "record"),
+            (Fails::NormsNothing, "l2_normalize"),
+        ];
+        if left_out
+            .iter()
+            .any(|(fails, name)| self.is(*fails) && kernel == *name)
+        {
             return Ok(());
         }
         self.machine.launch(kernel, shape, arguments)

@@ -26,10 +26,10 @@ use emulator::{Emulator, Order};
 use failing::{Failing, Fails, Switch};
 use surety_cuda::{Capped, Error};
 use surety_engine::{
-    Choice, Claimed, Device, Devices, Engine, EngineError, Job, Outcome,
+    Choice, Claimed, Device, Devices, Dropped, Engine, EngineError, Job, Outcome,
     exact::{ExactBert, ExactLlama},
 };
-use surety_models::weights::{BertWeights, LlamaWeights};
+use surety_models::weights::{BertLayer, BertWeights, LlamaWeights};
 use surety_types::model::{ModelFamily, Pooling};
 
 fn emulated() -> Devices {
@@ -40,7 +40,7 @@ fn emulated() -> Devices {
 /// A few layers, in two strides.
 fn bert(seed: u64) -> BertWeights {
     let mut weights = synthetic::bert(seed);
-    weights.layers.truncate(5);
+    weights.layers.truncate(7);
     weights
 }
 
@@ -81,8 +81,11 @@ fn check(here: ExactLlama, there: ExactLlama, job: &Job) {
 
 #[test]
 fn an_encoder_on_a_device_has_the_bits_of_the_processor() {
-    // int12 and int8; with both functions and both poolings.
-    for (seed, pooling) in [(2, Pooling::Mean), (3, Pooling::First)] {
+    // int12 and int8; with both functions and both poolings, and all that is quantized is smoothed before.
+    for (seed, pooling) in [(18, Pooling::Mean), (9, Pooling::First)] {
+        let smoothed =
+            |layer: &BertLayer| layer.attention_smoothing.is_some() && layer.up_smoothing.is_some();
+        assert!(bert(seed).layers.iter().all(smoothed));
         let here = encoder(seed, pooling);
         let there = encoder(seed, pooling).on(&emulated()).unwrap();
         let job = embed_job("a b c\nz\nq w e r t y u i o p a s d f g h j k l z x c v b n m\nm m");
@@ -181,16 +184,24 @@ fn a_device_that_computes_something_else_is_believed_no_more() {
         &|_, decoder| decoder.run(&generate, &mut quiet).map(drop),
         &|_, decoder| decoder.audit(&generate, &generated.output, &mut quiet).map(drop),
     ];
-    for (run, how) in runs
-        .iter()
-        .flat_map(|run| [(run, Fails::FlipsBits), (run, Fails::HashesNothing)])
-    {
+    let ways = [
+        Fails::FlipsBits,
+        Fails::HashesNothing,
+        Fails::RecordsNothing,
+        Fails::NormsNothing,
+    ];
+    // No decoder takes the norm of a vector.
+    let cases = runs.iter().enumerate().flat_map(|(number, run)| {
+        let ways = if number < 2 { &ways[..] } else { &ways[..3] };
+        ways.iter().map(move |how| (run, *how))
+    });
+    for (run, how) in cases {
         let (devices, encoder, decoder, fails) = failing(&weights);
         fails.set(how);
         let found = run(&encoder, &decoder);
         assert!(
             matches!(found, Err(EngineError::DeviceDiffers { .. })),
-            "{found:?}"
+            "{how:?}: {found:?}"
         );
         assert_eq!(encoder.run(&embed, &mut quiet).unwrap(), embedded);
         assert_eq!(decoder.run(&generate, &mut quiet).unwrap(), generated);
@@ -199,6 +210,31 @@ fn a_device_that_computes_something_else_is_believed_no_more() {
         assert!(
             matches!(refused, Err(EngineError::DeviceDiffers { .. })),
             "{refused:?}"
+        );
+    }
+}
+
+/// However few of many items are computed again.
+#[test]
+fn a_vector_that_is_not_what_its_device_has_hashed_is_found_in_every_item() {
+    let text = vec!["a"; 24].join("\n");
+    let many = embed_job(&text);
+    let vector_bytes = bert(2).word_embeddings.width * size_of::<f32>();
+    for item in [0, 11, 23] {
+        let (machine, fails) = Failing::new(Emulator::start(Order::Forwards));
+        let devices = Device::on(machine, "one that fails").unwrap().into();
+        let encoder = encoder(2, Pooling::Mean).on(&devices).unwrap();
+        fails.set(Fails::FlipsOne);
+        fails.flip_at(item * vector_bytes + 40);
+        let found = encoder.run(&many, &mut quiet);
+        assert!(
+            matches!(found, Err(EngineError::DeviceDiffers { .. })),
+            "{item}: {found:?}"
+        );
+        assert!(
+            devices
+                .iter()
+                .all(|device| device.dropped() == Some(&Dropped::Differs))
         );
     }
 }

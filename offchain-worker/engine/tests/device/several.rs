@@ -237,7 +237,7 @@ fn a_device_that_computes_something_else_is_the_only_one_that_is_dropped() {
     for bad in [0, 1] {
         let (devices, switches) = two();
         let there = encoder(2, Pooling::Mean).on(&devices).unwrap();
-        switches[bad].set(Fails::FlipsBits);
+        switches[bad].set(Fails::NormsNothing);
         let found = there.run(&job, &mut quiet);
         assert!(
             matches!(found, Err(EngineError::DeviceDiffers { .. })),

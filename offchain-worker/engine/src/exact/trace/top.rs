@@ -51,6 +51,21 @@ impl TopLevel {
         self.rows.len() == other.rows.len() && self.rows.iter().zip(&other.rows).all(same)
     }
 
+    /// Whether these are the vectors that it has written down.
+    pub(crate) fn has_pooled(&self, vectors: &[f32]) -> bool {
+        let Some(stride) = self
+            .shape
+            .strides()
+            .checked_sub(1)
+            .filter(|last| self.shape.pools(*last))
+        else {
+            return false;
+        };
+        let row_bytes = self.shape.row_bytes(stride).unwrap_or_default() as usize;
+        let bytes: Vec<u8> = vectors.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.rows.get(stride as usize) == Some(&row_digests(&bytes, row_bytes))
+    }
+
     /// The leaves of sequences that had so many rows, and no more than were written down: for each its
     /// chunks, for each chunk its strides.
     pub fn leaves(&self, sequences: &[usize]) -> Vec<Vec<Vec<ContentHash>>> {

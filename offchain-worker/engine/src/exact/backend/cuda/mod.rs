@@ -136,9 +136,10 @@ fn shown_pass<M: GpuBackend, T>(
 ) -> Result<T, Fault> {
     twice_if_short(shared, || {
         let slot = match rayon::current_thread_index() {
-            Some(_) => shared.ring.late_slot(),
-            None => shared.ring.slot(),
+            Some(_) => Some(shared.ring.late_slot()),
+            None => shared.ring.slot(|| shared.standing.answers()),
         };
+        let slot = slot.ok_or(surety_cuda::Error::NoAnswer)?;
         pass_once(shared, |kernels| run(kernels, slot))
     })
 }
@@ -281,7 +282,10 @@ mod tests {
     use surety_exact::{BLOCK, LANES, blocks};
 
     use super::*;
-    use crate::exact::{backend::Device, batch::kv_bytes};
+    use crate::exact::{
+        backend::{Device, Patience},
+        batch::kv_bytes,
+    };
 
     /// A machine that computes nothing, and whose memory is all zeros.
     struct Idle;
@@ -397,6 +401,35 @@ mod tests {
                 });
             });
         }
+    }
+
+    #[test]
+    fn a_pass_waits_for_no_slot_of_a_device_that_does_not_answer() {
+        let patience = Patience {
+            silent: Duration::from_millis(1),
+            ..Patience::default()
+        };
+        let device = Device::patient(Idle, "idle", patience).expect("it refuses nothing");
+        let shared = Shared {
+            kernels: Turns::new(Kernels::new(Idle).expect("it refuses nothing")),
+            ring: Ring::new(1, 1 << 20),
+            standing: device.standing,
+        };
+        let slot = shared.ring.slot(|| true);
+        let call = shared.standing.call();
+        let refused = shown_pass(&shared, |_, _| Ok(())).expect_err("nobody gives a slot back");
+        assert!(
+            matches!(
+                refused,
+                Fault::Device {
+                    error: Error::NoAnswer,
+                    ..
+                }
+            ),
+            "{refused:?}"
+        );
+        drop((slot, call));
+        shown_pass(&shared, |_, _| Ok(())).expect("there is one");
     }
 
     /// A pass that needs what a model keeps for sequences to come gets it, with a slot of its own again. One
