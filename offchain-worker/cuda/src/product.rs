@@ -164,7 +164,8 @@ impl<M: GpuBackend> Kernels<M> {
         smoothing_scale: Option<&Floats<M>>,
         into: &mut Rows<M>,
     ) -> Result<(), Error> {
-        self.give_rows([Some(rows), None, None], width, smoothing_scale, into)
+        let by = ["quantize", "quantize12"];
+        self.give_rows((rows, None), (by, Argument::Null), (width, smoothing_scale), into)
     }
 
     /// [`Kernels::quantize`] of `exact::silu(gate) * up`, which takes the place of the gate if it is kept.
@@ -179,30 +180,53 @@ impl<M: GpuBackend> Kernels<M> {
         into: &mut Rows<M>,
     ) -> Result<(), Error> {
         fits(gate.len == up.len)?;
-        let gate = &*gate;
+        let (gate, by) = (&*gate, ["quantize", "quantize12"]);
+        let function = (by, Argument::Memory(&up.memory));
         self.give_rows(
-            [Some(gate), Some(up), is_kept.then_some(gate)],
-            width,
-            smoothing_scale,
+            (gate, is_kept.then_some(gate)),
+            function,
+            (width, smoothing_scale),
             into,
         )
     }
 
-    /// Rows, what they are gates of, and where the products of both are kept.
-    fn give_rows(
+    /// [`Kernels::quantize`] of `exact::gelu` of rows, or of `exact::gelu_tanh`, which takes their place if it
+    /// is kept.
+    ///
+    /// # Errors
+    /// Those of [`Kernels::quantize`].
+    pub fn gelu_quantize(
         &mut self,
-        [rows, up, out]: [Option<&Floats<M>>; 3],
-        width: usize,
-        smoothing_scale: Option<&Floats<M>>,
+        (rows, is_tanh): (&mut Floats<M>, bool),
+        is_kept: bool,
+        (width, smoothing_scale): (usize, Option<&Floats<M>>),
         into: &mut Rows<M>,
     ) -> Result<(), Error> {
-        let count = rows.ok_or(ArithmeticError::Shape)?.rows(width)?;
+        let (rows, by) = (&*rows, ["gelu_quantize", "gelu_quantize12"]);
+        let function = (by, Argument::U32(u32::from(is_tanh)));
+        self.give_rows(
+            (rows, is_kept.then_some(rows)),
+            function,
+            (width, smoothing_scale),
+            into,
+        )
+    }
+
+    /// Rows, and where what comes of their numbers is kept; the kernels that do that, and what they take.
+    fn give_rows(
+        &mut self,
+        (rows, out): (&Floats<M>, Option<&Floats<M>>),
+        ([by, by12], function): ([&'static str; 2], Argument<'_, M::Memory>),
+        (width, smoothing_scale): (usize, Option<&Floats<M>>),
+        into: &mut Rows<M>,
+    ) -> Result<(), Error> {
+        let count = rows.rows(width)?;
         fits(smoothing_scale.is_none_or(|scale| scale.len == width))?;
         let groups = self.make_room(into, count, width)?;
         let (q, scales) = into.parts()?;
         let arguments = [
-            optional(rows),
-            optional(up),
+            Argument::Memory(&rows.memory),
+            function,
             optional(smoothing_scale),
             Argument::U32(size(count)?),
             Argument::U32(size(width)?),
@@ -212,7 +236,7 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::Memory(scales),
             Argument::Memory(&self.faults),
         ];
-        let kernel = kernel("quantize", "quantize12", into.precision);
+        let kernel = kernel(by, by12, into.precision);
         self.machine.launch(kernel, warps(count * groups)?, &arguments)
     }
 

@@ -110,40 +110,21 @@ impl<M: GpuBackend> Kernels<M> {
         self.machine.launch(kernel, shape, &arguments)
     }
 
-    /// `exact::gelu` in place.
-    ///
-    /// # Errors
-    /// The machine's own.
-    pub fn gelu(&mut self, values: &mut Floats<M>) -> Result<(), Error> {
-        self.map("gelu", values, None)
-    }
-
-    /// `exact::gelu_tanh` in place.
-    ///
-    /// # Errors
-    /// The machine's own.
-    pub fn gelu_tanh(&mut self, values: &mut Floats<M>) -> Result<(), Error> {
-        self.map("gelu_tanh", values, None)
-    }
-
     /// `into += other`.
     ///
     /// # Errors
     /// [`surety_exact::ArithmeticError::Shape`] unless both are of one length, or the machine's own.
     pub fn add(&mut self, into: &mut Floats<M>, other: &Floats<M>) -> Result<(), Error> {
-        self.map("accumulate", into, Some(other))
-    }
-
-    fn map(&mut self, kernel: &str, values: &mut Floats<M>, other: Option<&Floats<M>>) -> Result<(), Error> {
-        fits(other.is_none_or(|other| other.len == values.len))?;
-        if values.len == 0 {
+        fits(other.len == into.len)?;
+        if into.len == 0 {
             return Ok(());
         }
-        let count = values.len as u64;
-        let mut arguments = vec![Argument::Memory(&values.memory)];
-        arguments.extend(other.map(|other| Argument::Memory(&other.memory)));
-        arguments.push(Argument::U64(count));
-        Self::each(&mut self.machine, kernel, values.len, &arguments)
+        let arguments = [
+            Argument::Memory(&into.memory),
+            Argument::Memory(&other.memory),
+            Argument::U64(into.len as u64),
+        ];
+        Self::each(&mut self.machine, "accumulate", into.len, &arguments)
     }
 
     /// Copies rows of a width, by number.

@@ -27,6 +27,7 @@ fn a_device_equals_the_definition() {
     suite::a_row_does_not_depend_on_its_neighbors(&mut kernels);
     suite::embedding_equals_the_definition(&mut kernels);
     suite::functions_equal_the_definition(&mut kernels);
+    suite::gelus_are_quantized(&mut kernels);
     suite::norms_equal_the_definition(&mut kernels);
     suite::pooling_equals_the_definition(&mut kernels);
     suite::the_likeliest_is_the_first_of_the_largest(&mut kernels);

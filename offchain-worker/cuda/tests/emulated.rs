@@ -55,6 +55,11 @@ fn embedding_equals_the_definition() {
 }
 
 #[test]
+fn gelus_are_quantized() {
+    both_orders(suite::gelus_are_quantized);
+}
+
+#[test]
 fn functions_equal_the_definition() {
     both_orders(suite::functions_equal_the_definition);
 }

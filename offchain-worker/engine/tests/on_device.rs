@@ -76,7 +76,7 @@ const SMALL: Sizes = Sizes {
     encoder: EncoderShape {
         hidden: 192,
         inner: 160,
-        layers: 2,
+        layers: 7,
         heads: 6,
         vocabulary: 50,
         positions: 40,

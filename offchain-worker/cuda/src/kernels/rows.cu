@@ -30,10 +30,28 @@ __device__ __forceinline__ float gated(float gate, float up) {
   return mul(div(gate, add(1.0f, exponential(negate(gate)))), up);
 }
 
-// A warp per group. Before it `gated` where there is `up`, which is kept in `out` if that is there; and
+// exact::gelu_tanh, or exact::gelu.
+__device__ __forceinline__ float gelu(float x, bool is_tanh) {
+  float by = is_tanh ? hyperbolic_tangent(mul(0.7978846f, add(x, mul(0.044715f, mul(mul(x, x), x)))))
+                     : error_function(mul(x, 0.70710678118654752f));
+  return mul(mul(0.5f, x), add(1.0f, by));
+}
+
+// What is done to a number before it is quantized.
+struct Gated {
+  const float *up;
+  __device__ __forceinline__ float operator()(float value, u64 at) const { return up ? gated(value, up[at]) : value; }
+};
+
+struct Gelu {
+  bool is_tanh;
+  __device__ __forceinline__ float operator()(float value, u64) const { return gelu(value, is_tanh); }
+};
+
+// A warp per group. Before it the function of each number, which is kept in `out` if that is there; and
 // exact::scale_row where there is `pre`.
-template <typename Q>
-__device__ __forceinline__ void quantize_as(const float *rows, const float *up, const float *pre, u32 count, u32 width,
+template <typename Q, typename F>
+__device__ __forceinline__ void quantize_as(const float *rows, F function, const float *pre, u32 count, u32 width,
                                             u32 groups, float *out, Q *q, float *scales, u32 *faults) {
   u32 lane = threadIdx.x % LANES;
   u64 group = (u64)blockIdx.x * WARPS + threadIdx.x / LANES;
@@ -47,8 +65,7 @@ __device__ __forceinline__ void quantize_as(const float *rows, const float *up, 
     values[i] = 0.0f;
     if (column < width) {
       u64 at = row * width + column;
-      values[i] = rows[at];
-      if (up) values[i] = gated(values[i], up[at]);
+      values[i] = function(rows[at], at);
       if (out) out[at] = values[i];
       if (pre) values[i] = mul(values[i], pre[column]);
     }
@@ -59,12 +76,22 @@ __device__ __forceinline__ void quantize_as(const float *rows, const float *up, 
 
 extern "C" __global__ void quantize(const float *rows, const float *up, const float *pre, u32 count, u32 width,
                                     u32 groups, float *out, i8 *q, float *scales, u32 *faults) {
-  quantize_as(rows, up, pre, count, width, groups, out, q, scales, faults);
+  quantize_as(rows, Gated{up}, pre, count, width, groups, out, q, scales, faults);
 }
 
 extern "C" __global__ void quantize12(const float *rows, const float *up, const float *pre, u32 count, u32 width,
                                       u32 groups, float *out, i16 *q, float *scales, u32 *faults) {
-  quantize_as(rows, up, pre, count, width, groups, out, q, scales, faults);
+  quantize_as(rows, Gated{up}, pre, count, width, groups, out, q, scales, faults);
+}
+
+extern "C" __global__ void gelu_quantize(const float *rows, u32 is_tanh, const float *pre, u32 count, u32 width,
+                                         u32 groups, float *out, i8 *q, float *scales, u32 *faults) {
+  quantize_as(rows, Gelu{is_tanh != 0}, pre, count, width, groups, out, q, scales, faults);
+}
+
+extern "C" __global__ void gelu_quantize12(const float *rows, u32 is_tanh, const float *pre, u32 count, u32 width,
+                                           u32 groups, float *out, i16 *q, float *scales, u32 *faults) {
+  quantize_as(rows, Gelu{is_tanh != 0}, pre, count, width, groups, out, q, scales, faults);
 }
 
 // --- Normalisations
@@ -85,7 +112,7 @@ struct Norm {
 // The sum of a row's elements, or of their squares after `mean` was subtracted where there is one: each lane
 // of a warp keeps to the elements of its own.
 template <bool SQUARES>
-__device__ __forceinline__ float sum_of(const float *row, u32 width, u32 lane, const float *mean) {
+__device__ __forceinline__ float sum_of(const float *row, u32 width, u32 lane, bool has_mean, float mean) {
   float sum = 0.0f;
   for (u32 from = lane; from < width; from += AHEAD * LANES) {
     float values[AHEAD];
@@ -97,7 +124,7 @@ __device__ __forceinline__ float sum_of(const float *row, u32 width, u32 lane, c
 #pragma unroll
     for (u32 i = 0; i < AHEAD; i++) {
       float value = values[i];
-      if (mean) value = from + i * LANES < width ? sub(value, *mean) : 0.0f;
+      if (has_mean) value = from + i * LANES < width ? sub(value, mean) : 0.0f;
       // A sum that ends in zeros is the same sum.
       sum = add(sum, SQUARES ? mul(value, value) : value);
     }
@@ -110,8 +137,8 @@ __device__ __forceinline__ Norm norm_of(const float *row, const float *weight, c
                                         u32 width, u32 lane, u32 *faults) {
   Norm norm = {weight, bias, 0.0f, 0.0f};
   float n = (float)width;
-  if (bias) norm.mean = div(sum_of<false>(row, width, lane, nullptr), n);
-  float squares = sum_of<true>(row, width, lane, bias ? &norm.mean : nullptr);
+  if (bias) norm.mean = div(sum_of<false>(row, width, lane, false, 0.0f), n);
+  float squares = sum_of<true>(row, width, lane, bias != nullptr, norm.mean);
   // Else the quotient would be 0, and the values would vanish.
   expect_finite(squares, faults);
   norm.scale = inverse_root(add(div(squares, n), epsilon));
@@ -205,23 +232,6 @@ extern "C" __launch_bounds__(512) __global__ void normalize_quantize12(NORMALIZE
 }
 
 // --- Single values
-
-// exact::gelu
-extern "C" __global__ void gelu(float *values, u64 count) {
-  u64 index = thread_index();
-  if (index >= count) return;
-  float x = values[index];
-  values[index] = mul(mul(0.5f, x), add(1.0f, error_function(mul(x, 0.70710678118654752f))));
-}
-
-// exact::gelu_tanh
-extern "C" __global__ void gelu_tanh(float *values, u64 count) {
-  u64 index = thread_index();
-  if (index >= count) return;
-  float x = values[index];
-  float inner = mul(0.7978846f, add(x, mul(0.044715f, mul(mul(x, x), x))));
-  values[index] = mul(mul(0.5f, x), add(1.0f, hyperbolic_tangent(inner)));
-}
 
 extern "C" __global__ void accumulate(float *into, const float *other, u64 count) {
   u64 index = thread_index();

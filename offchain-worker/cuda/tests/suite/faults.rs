@@ -59,6 +59,22 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
         .unwrap();
     assert_eq!(kernels.check(), not_finite, "a smoothing that overflows");
 
+    let mut halves = [(); 2].map(|()| kernels.upload(&[f32::MAX, 0.0]).unwrap());
+    let [half, other] = &mut halves;
+    kernels
+        .norm_quantize((half, Some(other), None), &norm, None, None, &mut into)
+        .unwrap();
+    assert_eq!(kernels.check(), not_finite, "a sum that overflows");
+    let mut ten = kernels.upload(&[10.0, 0.0]).unwrap();
+    kernels
+        .gelu_quantize((&mut ten, false), false, (2, Some(&smoothing)), &mut into)
+        .unwrap();
+    assert_eq!(
+        kernels.check(),
+        not_finite,
+        "a smoothing that overflows behind a gelu"
+    );
+
     // Each result would be 0.
     kernels.norm(&large, &norm, &mut out).unwrap();
     assert_eq!(

@@ -30,8 +30,8 @@ pub use products::{
     products_of_the_same_rows_equal_the_definition, rounds_of_rows_do_not_show,
 };
 pub use rows::{
-    functions_equal_the_definition, norms_equal_the_definition, norms_quantize_what_they_give,
-    pooling_equals_the_definition, the_likeliest_is_the_first_of_the_largest,
+    functions_equal_the_definition, gelus_are_quantized, norms_equal_the_definition,
+    norms_quantize_what_they_give, pooling_equals_the_definition, the_likeliest_is_the_first_of_the_largest,
 };
 pub use sequences::sequences_attend_together_as_alone;
 pub use trace::{rows_of_a_trace_have_the_digests_of_the_definition, rows_that_do_not_fit_are_refused};

@@ -38,16 +38,6 @@ pub fn functions_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let pairs = || x.iter().zip(&y);
 
     let mut floats = kernels.upload(&x).unwrap();
-    kernels.gelu(&mut floats).unwrap();
-    let expected: Vec<f32> = x.iter().map(|x| exact::gelu(*x)).collect();
-    assert_same(&values(kernels, &floats), &expected, "gelu");
-
-    let mut floats = kernels.upload(&x).unwrap();
-    kernels.gelu_tanh(&mut floats).unwrap();
-    let expected: Vec<f32> = x.iter().map(|x| exact::gelu_tanh(*x)).collect();
-    assert_same(&values(kernels, &floats), &expected, "gelu_tanh");
-
-    let mut floats = kernels.upload(&x).unwrap();
     let mut rows = Rows::new(exact::Precision::Int8);
     // Of all magnitudes: the products are no numbers now and then, which is a fault.
     let found = kernels.swiglu_quantize((&mut floats, &other), true, (x.len(), None), &mut rows);
@@ -60,6 +50,59 @@ pub fn functions_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
     kernels.add(&mut floats, &other).unwrap();
     let expected: Vec<f32> = pairs().map(|(x, y)| x + y).collect();
     assert_same(&values(kernels, &floats), &expected, "add");
+}
+
+type Function = fn(f32) -> f32;
+const GELUS: [(&str, bool, Function); 2] = [
+    ("gelu", false, exact::gelu),
+    ("gelu_tanh", true, exact::gelu_tanh),
+];
+
+/// Seen by a product of the rows.
+pub fn gelus_are_quantized<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(14);
+    let x = arguments(&mut random);
+    let width = x.len() / 40;
+    let x = &x[..40 * width];
+    let smoothing: Vec<f32> = (0..width).map(|_| 0.5 * random.unit().abs()).collect();
+    let smoothing = kernels.upload(&smoothing).unwrap();
+    for precision in [exact::Precision::Int8, exact::Precision::Int12] {
+        let q = random.quanta(precision, 3 * width);
+        let bytes: Vec<i8> = q.iter().map(|q| *q as i8).collect();
+        let packed = kernels.pack(&Weights {
+            inputs: width,
+            outputs: 3,
+            q: match precision {
+                exact::Precision::Int8 => Quanta::Int8(&bytes),
+                exact::Precision::Int12 => Quanta::Int12(&q),
+            },
+            scales: &vec![1e-30; 3 * exact::groups(width)],
+            bias: None,
+        });
+        let packed = packed.unwrap();
+        let product = |kernels: &mut Kernels<M>, rows: &Rows<M>| {
+            let mut out = kernels.floats(40 * 3).unwrap();
+            kernels.product(rows, &packed, &mut out).unwrap();
+            values(kernels, &out)
+        };
+        for (name, is_tanh, definition) in GELUS {
+            let expected: Vec<f32> = x.iter().map(|x| definition(*x)).collect();
+            let there = kernels.upload(&expected).unwrap();
+            for (smoothing, is_kept) in [(None, true), (Some(&smoothing), false), (Some(&smoothing), true)] {
+                let (mut apart, mut together) = (Rows::new(precision), Rows::new(precision));
+                kernels.quantize(&there, width, smoothing, &mut apart).unwrap();
+                let mut floats = kernels.upload(x).unwrap();
+                kernels
+                    .gelu_quantize((&mut floats, is_tanh), is_kept, (width, smoothing), &mut together)
+                    .unwrap();
+                kernels.check().unwrap();
+                let expected_product = product(kernels, &apart);
+                assert_same(&product(kernels, &together), &expected_product, name);
+                let left = if is_kept { &expected } else { x };
+                assert_same(&values(kernels, &floats), left, name);
+            }
+        }
+    }
 }
 
 pub fn norms_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {

@@ -1,6 +1,9 @@
 //! [`BertModel::embed`] on a device: one pass for all sequences, whose rows attend to spans of their own.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    mem,
+    sync::{Arc, Mutex},
+};
 
 use surety_cuda::{
     Cache, Floats, GpuBackend, Heads, Kernels, Mask, Numbers, Packed, Pages, Rows, Slot, Spans,
@@ -111,6 +114,8 @@ impl<M: GpuBackend> Input<M> {
 /// What passes are made in.
 struct Workspace<M: GpuBackend> {
     state: Option<Floats<M>>,
+    /// What takes the state's place next.
+    normed: Option<Floats<M>>,
     sum: Option<Floats<M>>,
     query: Option<Floats<M>>,
     key: Option<Floats<M>>,
@@ -162,6 +167,7 @@ impl<M: Machine> CudaBert<M> {
                 input: Input::default(),
                 workspace: Workspace {
                     state: None,
+                    normed: None,
                     sum: None,
                     query: None,
                     key: None,
@@ -213,7 +219,7 @@ impl<M: Machine> CudaBert<M> {
         for (index, layer) in layers.iter().enumerate() {
             let looking = Looking { probe, layer: index };
             self.attention_part(kernels, layer, workspace, row_spans, looking)?;
-            self.mlp_part(kernels, layer, workspace, looking)?;
+            self.mlp_part(kernels, (layer, layers.get(index + 1)), workspace, looking)?;
         }
         let state = workspace.state.as_ref().ok_or(ArithmeticError::Shape)?;
         let vectors = kernels.sized(&mut workspace.pooled, sequences.len() * width)?;
@@ -242,9 +248,9 @@ impl<M: Machine> CudaBert<M> {
             positions,
             types,
             norm,
+            layers,
             input,
             workspace,
-            ..
         } = model;
         let (Some(tokens), Some(places), Some(segments)) = (&input.tokens, &input.places, &input.segments)
         else {
@@ -259,13 +265,16 @@ impl<M: Machine> CudaBert<M> {
         kernels.embed(types, segments, other)?;
         kernels.add(sum, other)?;
         let state = kernels.sized(&mut workspace.state, values)?;
-        norm.normalize(kernels, sum, state)?;
+        let first = layers.first().ok_or(ArithmeticError::Shape)?;
+        let into = (first.attention_smoothing.as_ref(), &mut workspace.rows);
+        norm.quantize(kernels, (sum, None, None), Some(state), into)?;
         let looking = Looking { probe, layer: 0 };
         workspace
             .shown
             .real(kernels, looking, (Op::Embed, state, self.width))
     }
 
+    /// Of the states that were quantized with it; quantizes those that it gives.
     fn attention_part(
         &self,
         kernels: &mut Kernels<M>,
@@ -277,6 +286,7 @@ impl<M: Machine> CudaBert<M> {
         let (width, shape) = (self.width, (self.heads, self.width / self.heads));
         let Workspace {
             state,
+            normed,
             sum,
             query,
             key,
@@ -288,9 +298,8 @@ impl<M: Machine> CudaBert<M> {
             shown,
             ..
         } = workspace;
-        let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
-        let count = state.len() / width;
-        kernels.quantize(state, width, layer.attention_smoothing.as_ref(), rows)?;
+        let before = state.as_ref().ok_or(ArithmeticError::Shape)?;
+        let count = before.len() / width;
         let query = kernels.sized(query, count * width)?;
         let key = kernels.sized(key, count * width)?;
         let value = kernels.sized(value, count * width)?;
@@ -320,48 +329,65 @@ impl<M: Machine> CudaBert<M> {
         kernels.quantize(attended, width, layer.output_smoothing.as_ref(), rows)?;
         let sum = product(kernels, (rows, count), &layer.output, sum)?;
         shown.real(kernels, looking, (Op::Output, sum, width))?;
-        kernels.add(sum, state)?;
-        // What comes next reads it quantized.
+        let after = kernels.sized(normed, count * width)?;
         let quantized = (layer.up_smoothing.as_ref(), rows);
         layer
             .attention_norm
-            .quantize(kernels, (sum, None, None), Some(state), quantized)?;
-        shown.real(kernels, looking, (Op::AttentionSum, state, width))
+            .quantize(kernels, (sum, Some(before), None), Some(&mut *after), quantized)?;
+        shown.real(kernels, looking, (Op::AttentionSum, after, width))?;
+        mem::swap(state, normed);
+        Ok(())
     }
 
-    /// Of the states that the attention's part has quantized.
+    /// The same; what it gives is quantized for the layer behind it, if there is one.
     fn mlp_part(
         &self,
         kernels: &mut Kernels<M>,
-        layer: &Layer<M>,
+        (layer, behind): (&Layer<M>, Option<&Layer<M>>),
         workspace: &mut Workspace<M>,
         looking: Looking<'_>,
     ) -> Result<(), surety_cuda::Error> {
         let (width, inner_width) = (self.width, layer.up.outputs());
         let Workspace {
             state,
+            normed,
             sum,
             inner,
             rows,
             shown,
             ..
         } = workspace;
-        let state = state.as_mut().ok_or(ArithmeticError::Shape)?;
-        let count = state.len() / width;
+        let before = state.as_ref().ok_or(ArithmeticError::Shape)?;
+        let count = before.len() / width;
         let inner = product(kernels, (rows, count), &layer.up, inner)?;
         shown.real(kernels, looking, (Op::Up, inner, inner_width))?;
-        match self.activation {
-            Activation::Gelu => kernels.gelu(inner)?,
-            Activation::GeluTanh => kernels.gelu_tanh(inner)?,
-        }
+        let is_tanh = match self.activation {
+            Activation::Gelu => false,
+            Activation::GeluTanh => true,
+        };
+        let is_kept = looking.wants(Op::Activation);
+        let by = (inner_width, layer.down_smoothing.as_ref());
+        kernels.gelu_quantize((&mut *inner, is_tanh), is_kept, by, rows)?;
         shown.real(kernels, looking, (Op::Activation, inner, inner_width))?;
-        kernels.quantize(inner, inner_width, layer.down_smoothing.as_ref(), rows)?;
         let sum = product(kernels, (rows, count), &layer.down, sum)?;
         shown.real(kernels, looking, (Op::Down, sum, width))?;
-        kernels.add(sum, state)?;
-        layer.norm.normalize(kernels, sum, state)?;
-        shown.record(kernels, looking, (Op::Sum, state, width))?;
-        shown.real(kernels, looking, (Op::Sum, state, width))
+        let after = kernels.sized(normed, count * width)?;
+        match behind {
+            Some(behind) => {
+                let quantized = (behind.attention_smoothing.as_ref(), rows);
+                layer
+                    .norm
+                    .quantize(kernels, (sum, Some(before), None), Some(&mut *after), quantized)?;
+            }
+            None => {
+                kernels.add(sum, before)?;
+                layer.norm.normalize(kernels, sum, after)?;
+            }
+        }
+        shown.record(kernels, looking, (Op::Sum, after, width))?;
+        shown.real(kernels, looking, (Op::Sum, after, width))?;
+        mem::swap(state, normed);
+        Ok(())
     }
 }
 
