@@ -1,0 +1,5 @@
+"""What ends the check."""
+
+
+class Failure(Exception):
+    """The kernels do not compile, or not as they have to."""
