@@ -10,7 +10,7 @@ from devnet_lib.errors import DevnetError
 from devnet_lib.folders import REPO
 from devnet_lib.report import write
 
-from . import chaos
+from . import chaos, isa
 from .alone import alone
 from .benches import BENCHES
 from .errors import BenchError
@@ -29,6 +29,11 @@ def arguments():
         type=Path,
         metavar="DIR",
         help="exact: a Llama model as published, instead of the demonstration model",
+    )
+    parser.add_argument(
+        "--isa",
+        choices=isa.HIDDEN,
+        help="exact: everybody as on a processor without later instructions for products (x86-64 on Linux)",
     )
     parser.add_argument("--runs", type=int, metavar="N", help="devnet-runs: how often [default: 20; with --quick 2]")
     parser.add_argument(

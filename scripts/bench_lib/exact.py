@@ -7,7 +7,7 @@ from pathlib import Path
 
 from devnet_lib.folders import REPO, cache_dir
 
-from . import corpus, decoding, embedding, machine
+from . import corpus, decoding, embedding, isa, machine
 from .install import Peers
 from .models import SHAPE, TEXT, Models
 from .rounds import best
@@ -25,12 +25,15 @@ def run(options, console):
     peers.install_node()
     models = Models(peers, console, options.decoder)
     models.make()
+    if options.isa:
+        isa.only(options.isa, peers.folder)
     rounds, stride = (2, 32) if options.quick else (7, 8)
     began = time.monotonic()
     report = {
         "date": datetime.date.today().isoformat(),
         "commit": machine.commit(),
         "machine": machine.describe(),
+        "isa": options.isa,
         "versions": peers.versions(),
         "busy_before": machine.busy_share(),
         "quick": options.quick,

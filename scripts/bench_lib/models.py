@@ -22,7 +22,7 @@ SHAPE = {
 }
 # The part of the text that the demonstration model has not seen: it keeps back the last twentieth.
 HELD_OUT_PART = 24
-TRAINING_SECONDS_MAX = 1800
+TRAINING_SECONDS_MAX = 3600
 
 
 def program():

@@ -36,6 +36,7 @@ def _machine(report, console):
     console.table(
         [
             ("processor", f"{machine['cpu']}, {machine['cores']} cores, {' '.join(machine['flags'])}"),
+            ("instructions up to", report["isa"] or "all of these"),
             ("in use by others", f"{report['busy_before']:.0%} before, {report['busy_after']:.0%} after"),
             *versions,
         ]
