@@ -88,14 +88,17 @@ impl Halves {
     fn take_weights(&mut self, lines: &[Line]) {
         let halves = self.high.iter_mut().zip(&mut self.low);
         for ([first, second], (high, low)) in lines.as_chunks::<2>().0.iter().zip(halves) {
-            let (first, second) = (first.words(), second.words());
-            let (high, low) = (high.words_mut(), low.words_mut());
+            // Copies, and whole lines at once: the compiler sees that nothing overlaps, and takes all lanes
+            // together.
+            let (first, second) = (*first.words(), *second.words());
+            let (mut highs, mut lows) = ([0; LANES], [0; LANES]);
             for lane in 0..LANES {
                 let (a, b) = (first[lane], second[lane]);
-                low[lane] = (a & 0xff) | ((a >> 8) & 0xff00) | ((b & 0xff) << 16) | ((b << 8) & 0xff00_0000);
-                high[lane] =
+                lows[lane] = (a & 0xff) | ((a >> 8) & 0xff00) | ((b & 0xff) << 16) | ((b << 8) & 0xff00_0000);
+                highs[lane] =
                     ((a >> 8) & 0xff) | ((a >> 16) & 0xff00) | ((b << 8) & 0xff_0000) | (b & 0xff00_0000);
             }
+            (*high.words_mut(), *low.words_mut()) = (highs, lows);
         }
     }
 
@@ -151,7 +154,8 @@ pub(crate) unsafe fn are_right<T: Tiles>() -> bool {
     })
 }
 
-/// At most [`TILE`] rows by a block. Returns zeros, or NaN where a result is not finite.
+/// At most [`TILE`] rows by a block. Returns zeros, or NaN where a result is not finite. What `sums` hold does
+/// not matter.
 ///
 /// # Safety
 /// Rows and block are within the job, `values` begins with the first of these rows, `lines` are the block's;
@@ -159,35 +163,40 @@ pub(crate) unsafe fn are_right<T: Tiles>() -> bool {
 #[inline(always)]
 unsafe fn tile<T: Tiles, F: Floats>(
     job: &Job<'_>,
-    rows: Range<usize>,
-    block: usize,
+    (rows, block): (Range<usize>, usize),
     values: [*const Line; 2],
     lines: &Halves,
+    [mut now, mut next]: [&mut Sums; 2],
 ) -> F {
     let (weights, groups) = (job.weights, job.weights.groups);
     let tiles = weights.inputs().div_ceil(PAD);
-    let mut sums = Sums::ZERO;
     // SAFETY: the pointers stay within whole tiles of these rows and lines; `groups` scales for each row and
     // block.
     unsafe {
-        let mut totals = [F::splat(0.0); TILE];
-        for group in 0..groups {
+        let dot = |group: usize, sums: &mut Sums| {
             let first = group * GROUP_TILES;
             let depth = (tiles - first).min(GROUP_TILES);
-            let from = [
-                values[0].cast::<i8>().add(first * PAD),
-                values[1].cast::<i8>().add(first * PAD),
-            ];
-            T::dot(from, tiles * PAD, lines.at(first * TILE_LINES), depth, &mut sums);
+            let from = values.map(|half| half.cast::<i8>().add(first * PAD));
+            T::dot(from, tiles * PAD, lines.at(first * TILE_LINES), depth, sums);
+        };
+        let mut totals = [F::splat(0.0); TILE];
+        dot(0, now);
+        for group in 0..groups {
+            // A group ahead: what tiles have stored is not there at once.
+            if group + 1 < groups {
+                dot(group + 1, next);
+            }
             let weight_scale = F::load(weights.scales[block * groups + group].0.as_ptr());
             for (r, row) in rows.clone().enumerate() {
                 let scale = F::splat(job.rows.scales()[row * groups + group]).mul(weight_scale);
+                let whole = joined(now, r);
                 let mut sum = [0.0; LANES];
-                for (float, whole) in sum.iter_mut().zip(joined(&sums, r)) {
-                    *float = whole as f32;
+                for lane in 0..LANES {
+                    sum[lane] = whole[lane] as f32;
                 }
                 totals[r] = totals[r].add(F::load(sum.as_ptr()).mul(scale));
             }
+            (now, next) = (next, now);
         }
         let bias = F::load(weights.bias[block].0.as_ptr());
         let mut poison = F::splat(0.0);
@@ -213,6 +222,7 @@ pub(crate) unsafe fn columns<T: Tiles, F: Floats>(job: &Job<'_>, pairs: Range<us
     // A line of whole tiles has `PAD` of a row's bytes, or four weights of each of sixteen outputs.
     let mut values = Halves::new(count.min(ROWS_AT_ONCE).next_multiple_of(TILE) * tiles * PAD / 64);
     let mut lines = Halves::new(tiles * TILE_LINES);
+    let [mut now, mut next] = [Sums::ZERO; 2];
     // SAFETY: the caller's contract.
     unsafe {
         let mut poison = F::splat(0.0);
@@ -224,7 +234,8 @@ pub(crate) unsafe fn columns<T: Tiles, F: Floats>(job: &Job<'_>, pairs: Range<us
                 for row in (first..end).step_by(TILE) {
                     let rows = row..end.min(row + TILE);
                     let from = values.at((row - first) * tiles * PAD / 64);
-                    poison = poison.add(tile::<T, F>(job, rows, block, from, &lines));
+                    let sums = [&mut now, &mut next];
+                    poison = poison.add(tile::<T, F>(job, (rows, block), from, &lines, sums));
                 }
             }
         }
