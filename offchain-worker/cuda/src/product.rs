@@ -190,8 +190,8 @@ impl<M: GpuBackend> Kernels<M> {
         )
     }
 
-    /// [`Kernels::quantize`] of `exact::gelu` of rows, or of `exact::gelu_tanh`, which takes their place if it
-    /// is kept.
+    /// [`Kernels::quantize`] of `exact::gelu` of rows, or of `exact::gelu_tanh`, which takes their place if
+    /// it is kept.
     ///
     /// # Errors
     /// Those of [`Kernels::quantize`].

@@ -154,8 +154,8 @@ pub(crate) unsafe fn are_right<T: Tiles>() -> bool {
     })
 }
 
-/// At most [`TILE`] rows by a block. Returns zeros, or NaN where a result is not finite. What `sums` hold does
-/// not matter.
+/// At most [`TILE`] rows by a block. Returns zeros, or NaN where a result is not finite. What the sums hold
+/// does not matter.
 ///
 /// # Safety
 /// Rows and block are within the job, `values` begins with the first of these rows, `lines` are the block's;
