@@ -1,4 +1,4 @@
-"""What the assembler writes (SASS): the instructions that a device carries out.
+"""What the compiler's own assembler writes (SASS) for one kind of devices.
 
 There is no instruction that divides or takes a root: the assembler writes a sequence of others, fused and approximate
 ones among them, whose result is rounded correctly, and calls a function of its own for operands that these do not do
@@ -33,6 +33,8 @@ OPERATIONS = {
     "MUFU.RSQ": "void f(const float *in, float *out) { out[0] = sqrtf(in[0]); }",
     "I2F.U32.RP": "void f(const unsigned *in, unsigned *out) { out[0] = in[0] / in[1]; }",
 }
+# Exchanges numbers within a warp, and changes none.
+SHUFFLE = "__cuda_sm70_shflsync_bfly_p"
 # Those of longer integers have none of their own in a kernel: it calls a function.
 LONG = (
     "void f(const unsigned long long *in, unsigned long long *out) { out[0] = in[0] / in[1]; out[1] = in[0] % in[2]; }"
@@ -92,7 +94,7 @@ class Assembler:
         missing = NAMES - {name for name, _, _ in found}
         if missing:
             raise Failure(f"SASS: not found: {', '.join(sorted(missing))}")
-        strange = sorted({name for name, _, _ in found} - NAMES - set(self.own) - {"__cuda_sm70_shflsync_bfly_p"})
+        strange = sorted({name for name, _, _ in found} - NAMES - set(self.own) - {SHUFFLE})
         if strange:
             raise Failure(f"SASS: functions that nobody has asked for: {', '.join(strange)}")
         bad = {name: left for name, floats, _ in found if (left := self.left(name, floats))}

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use surety_cuda::{GpuBackend, Kernels, Norm, Quanta, Rows, Weights};
+use surety_cuda::{GpuBackend, Kernels, Norm, Packed, Quanta, Rows, Weights};
 use surety_exact as exact;
 
 use super::{Random, assert_same, range, values};
@@ -52,6 +52,27 @@ pub fn functions_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
     assert_same(&values(kernels, &floats), &expected, "add");
 }
 
+/// A matrix of three outputs.
+fn matrix<M: GpuBackend>(
+    kernels: &mut Kernels<M>,
+    precision: exact::Precision,
+    (q, scales): (&[i16], &[f32]),
+    inputs: usize,
+) -> Packed<M> {
+    let bytes: Vec<i8> = q.iter().map(|q| *q as i8).collect();
+    let packed = kernels.pack(&Weights {
+        inputs,
+        outputs: 3,
+        q: match precision {
+            exact::Precision::Int8 => Quanta::Int8(&bytes),
+            exact::Precision::Int12 => Quanta::Int12(q),
+        },
+        scales,
+        bias: None,
+    });
+    packed.unwrap()
+}
+
 type Function = fn(f32) -> f32;
 const GELUS: [(&str, bool, Function); 2] = [
     ("gelu", false, exact::gelu),
@@ -68,18 +89,12 @@ pub fn gelus_are_quantized<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let smoothing = kernels.upload(&smoothing).unwrap();
     for precision in [exact::Precision::Int8, exact::Precision::Int12] {
         let q = random.quanta(precision, 3 * width);
-        let bytes: Vec<i8> = q.iter().map(|q| *q as i8).collect();
-        let packed = kernels.pack(&Weights {
-            inputs: width,
-            outputs: 3,
-            q: match precision {
-                exact::Precision::Int8 => Quanta::Int8(&bytes),
-                exact::Precision::Int12 => Quanta::Int12(&q),
-            },
-            scales: &vec![1e-30; 3 * exact::groups(width)],
-            bias: None,
-        });
-        let packed = packed.unwrap();
+        let packed = matrix(
+            kernels,
+            precision,
+            (&q, &vec![1e-30; 3 * exact::groups(width)]),
+            width,
+        );
         let product = |kernels: &mut Kernels<M>, rows: &Rows<M>| {
             let mut out = kernels.floats(40 * 3).unwrap();
             kernels.product(rows, &packed, &mut out).unwrap();
@@ -163,18 +178,7 @@ pub fn norms_quantize_what_they_give<M: GpuBackend>(kernels: &mut Kernels<M>) {
                 random.quanta(precision, 3 * width),
                 random.scales(3 * exact::groups(width)),
             );
-            let bytes: Vec<i8> = q.iter().map(|q| *q as i8).collect();
-            let packed = kernels.pack(&Weights {
-                inputs: width,
-                outputs: 3,
-                q: match precision {
-                    exact::Precision::Int8 => Quanta::Int8(&bytes),
-                    exact::Precision::Int12 => Quanta::Int12(&q),
-                },
-                scales: &scales,
-                bias: None,
-            });
-            let packed = packed.unwrap();
+            let packed = matrix(kernels, precision, (&q, &scales), width);
             let before = random.activations(rows.len());
             let after: Vec<f32> = rows
                 .iter()

@@ -88,17 +88,14 @@ impl Halves {
     fn take_weights(&mut self, lines: &[Line]) {
         let halves = self.high.iter_mut().zip(&mut self.low);
         for ([first, second], (high, low)) in lines.as_chunks::<2>().0.iter().zip(halves) {
-            // Copies, and whole lines at once: the compiler sees that nothing overlaps, and takes all lanes
-            // together.
-            let (first, second) = (*first.words(), *second.words());
-            let (mut highs, mut lows) = ([0; LANES], [0; LANES]);
+            let (first, second) = (first.words(), second.words());
+            let (high, low) = (high.words_mut(), low.words_mut());
             for lane in 0..LANES {
                 let (a, b) = (first[lane], second[lane]);
-                lows[lane] = (a & 0xff) | ((a >> 8) & 0xff00) | ((b & 0xff) << 16) | ((b << 8) & 0xff00_0000);
-                highs[lane] =
+                low[lane] = (a & 0xff) | ((a >> 8) & 0xff00) | ((b & 0xff) << 16) | ((b << 8) & 0xff00_0000);
+                high[lane] =
                     ((a >> 8) & 0xff) | ((a >> 16) & 0xff00) | ((b << 8) & 0xff_0000) | (b & 0xff00_0000);
             }
-            (*high.words_mut(), *low.words_mut()) = (highs, lows);
         }
     }
 
@@ -189,10 +186,9 @@ unsafe fn tile<T: Tiles, F: Floats>(
             let weight_scale = F::load(weights.scales[block * groups + group].0.as_ptr());
             for (r, row) in rows.clone().enumerate() {
                 let scale = F::splat(job.rows.scales()[row * groups + group]).mul(weight_scale);
-                let whole = joined(now, r);
                 let mut sum = [0.0; LANES];
-                for lane in 0..LANES {
-                    sum[lane] = whole[lane] as f32;
+                for (float, whole) in sum.iter_mut().zip(joined(now, r)) {
+                    *float = whole as f32;
                 }
                 totals[r] = totals[r].add(F::load(sum.as_ptr()).mul(scale));
             }
