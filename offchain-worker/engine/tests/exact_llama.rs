@@ -42,7 +42,7 @@ impl Probe for Recorder {
     fn heads(&mut self, step: Step, heads: &Heads) {
         let all = (0..heads.all().count()).map(|row| {
             let (q, scales) = heads.all().row(row).unwrap();
-            let q: Vec<u8> = q.flat_map(i16::to_le_bytes).collect();
+            let q: Vec<u8> = q.flatten().flat_map(|value| value.to_le_bytes()).collect();
             [q, bytes(scales)].concat()
         });
         self.0.0.entry(step).or_default().extend(all);

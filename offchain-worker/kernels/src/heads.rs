@@ -146,13 +146,12 @@ impl<'a> HeadRows<'a> {
         self.head_dim
     }
 
-    /// The values and scales of one row; nothing when there is no such row.
-    pub fn row(&self, row: usize) -> Option<(impl Iterator<Item = i16> + use<'a>, &'a [f32])> {
+    /// The values of each head of one row, and their scales; nothing when there is no such row.
+    pub fn row(&self, row: usize) -> Option<(impl Iterator<Item = &'a [i16]> + use<'a>, &'a [f32])> {
         let heads = row.checked_mul(self.heads)?..row.checked_add(1)?.checked_mul(self.heads)?;
         let scales = self.scales.get(heads.clone())?;
-        let (all, head_dim) = (*self, self.head_dim);
-        let q = heads.flat_map(move |head| all.q(head).iter().take(head_dim).copied());
-        Some((q, scales))
+        let all = *self;
+        Some((heads.map(move |head| &all.q(head)[..all.head_dim]), scales))
     }
 
     /// A head's values, by row, then by head, with zeros to whole pairs.

@@ -92,7 +92,12 @@ impl Probe for Capture {
         };
         let rows = (0..heads.all().count()).filter_map(|row| heads.all().row(row));
         for (position, (q, scales)) in (self.first..).zip(rows) {
-            self.keep(stride, &at.q, position, q.map(i16::to_le_bytes));
+            self.keep(
+                stride,
+                &at.q,
+                position,
+                q.flatten().map(|value| value.to_le_bytes()),
+            );
             let scales = scales.iter().map(|scale| scale.to_le_bytes());
             self.keep(stride, &at.scales, position, scales);
         }

@@ -108,24 +108,21 @@ impl TopLevel {
         (0..self.shape.chunks(rows)).map(move |chunk| self.shape.rows_of(chunk, rows).len())
     }
 
-    /// Puts rows at a place of the pending ones, each as its bytes.
-    fn put<const BYTES: usize>(
-        &mut self,
-        stride: u32,
-        at: &Range<u32>,
-        rows: impl Iterator<Item = impl Iterator<Item = [u8; BYTES]>>,
-    ) {
+    /// The place in each of so many pending rows of a stride, to be filled. What they had before is still
+    /// there: all of a row is filled before it is hashed.
+    fn places(&mut self, stride: u32, at: &Range<u32>, rows: usize) -> impl Iterator<Item = &mut [u8]> {
         let row_bytes = self.shape.row_bytes(stride).unwrap_or_default().max(1) as usize;
-        for (number, row) in rows.enumerate() {
-            let start = number * row_bytes;
-            self.pending.resize(self.pending.len().max(start + row_bytes), 0);
-            let into = self
-                .pending
-                .get_mut(start + at.start as usize..start + at.end as usize);
-            for (value, bytes) in row.zip(into.unwrap_or_default().as_chunks_mut::<BYTES>().0) {
-                *bytes = value;
-            }
-        }
+        self.pending.resize(rows * row_bytes, 0);
+        let at = at.start as usize..at.end as usize;
+        let rows = self.pending.chunks_exact_mut(row_bytes);
+        rows.filter_map(move |row| row.get_mut(at.clone()))
+    }
+}
+
+/// Puts numbers into their place.
+fn put<T: Copy, const BYTES: usize>(into: &mut [u8], values: &[T], bytes: fn(T) -> [u8; BYTES]) {
+    for (into, value) in into.as_chunks_mut().0.iter_mut().zip(values) {
+        *into = bytes(*value);
     }
 }
 
@@ -149,17 +146,14 @@ impl Probe for TopLevel {
             return;
         };
         let rows = rows.chunks_exact(width.max(1));
-        self.put(
-            stride,
-            &at,
-            rows.map(|row| row.iter().map(|value| value.to_le_bytes())),
-        );
+        for (into, row) in self.places(stride, &at, rows.len()).zip(rows) {
+            put(into, row, f32::to_le_bytes);
+        }
         // The state, or the vector, comes last.
         let row_bytes = self.shape.row_bytes(stride).unwrap_or_default() as usize;
         if let Some(digests) = self.rows.get_mut(stride as usize) {
             digests.extend(row_digests(&self.pending, row_bytes));
         }
-        self.pending.clear();
     }
 
     fn quantized(&mut self, _: Step, _: &[f32], _: usize, _: &Rows) {}
@@ -168,10 +162,17 @@ impl Probe for TopLevel {
         let Some((stride, at)) = place_of_heads(&self.shape, step) else {
             return;
         };
-        let rows = || (0..heads.all().count()).filter_map(|row| heads.all().row(row));
-        self.put(stride, &at.q, rows().map(|(q, _)| q.map(i16::to_le_bytes)));
-        let scales = rows().map(|(_, scales)| scales.iter().map(|scale| scale.to_le_bytes()));
-        self.put(stride, &at.scales, scales);
+        let heads = heads.all();
+        let rows = || (0..heads.count()).filter_map(|row| heads.row(row));
+        let head_bytes = (2 * heads.head_dim()).max(1);
+        for (into, (q, _)) in self.places(stride, &at.q, heads.count()).zip(rows()) {
+            for (into, q) in into.chunks_mut(head_bytes).zip(q) {
+                put(into, q, i16::to_le_bytes);
+            }
+        }
+        for (into, (_, scales)) in self.places(stride, &at.scales, heads.count()).zip(rows()) {
+            put(into, scales, f32::to_le_bytes);
+        }
     }
 }
 
