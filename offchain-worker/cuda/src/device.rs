@@ -152,8 +152,19 @@ impl Device {
     /// Bytes of the device's memory that nobody has, and all of it.
     ///
     /// # Errors
-    /// [`Error::Device`].
+    /// [`Error::Device`], [`Error::Lost`].
     pub fn memory(&self) -> Result<(usize, usize), Error> {
+        self.answers.wait_for_all(&self.stream)?;
+        // The driver keeps what was given back until it has waited itself, for nothing by now, and longer
+        // where its pool is told to: then that counts as taken.
+        self.stream.synchronize().map_err(failed)?;
+        // SAFETY: the device is there, and so is its pool; nothing that is in use is touched.
+        unsafe {
+            driver::result::device::get_default_mem_pool(self.context.cu_device())
+                .and_then(|pool| driver::result::mem_pool::trim_to(pool, 0))
+        }
+        // A device without pools keeps nothing.
+        .ok();
         self.context.mem_get_info().map_err(failed)
     }
 

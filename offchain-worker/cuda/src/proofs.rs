@@ -32,9 +32,12 @@ const NUMBERS: usize = 4 * BRANCH;
 const TILE_COLUMNS: usize = 128;
 const TILE_ROWS: usize = 128;
 const TILE_THREADS: u32 = 8 * LANES as u32;
-/// What has always to be left of a device: a part of all that it has.
+/// What a run leaves of a device at least: a part of all that it has.
 #[cfg(feature = "cuda")]
 const LEFT_PART: usize = 20;
+/// The same where it is made again: what others have taken since is no reason to show nothing.
+#[cfg(feature = "cuda")]
+const LEFT_AGAIN_PART: usize = 100;
 
 /// Why a device makes no run, or shows nothing of it.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -48,6 +51,13 @@ pub enum DeviceMemoryError {
     /// Another run is held than the one asked for, none, or one without such a batch or row: a defect.
     #[error("the device does not hold the run, batch or row that is asked for: report it as a defect")]
     NotHeld,
+}
+
+impl DeviceMemoryError {
+    /// Whether others have the memory that is needed.
+    pub fn is_memory(&self) -> bool {
+        matches!(self, Self::Device(error) if error.is_memory())
+    }
 }
 
 /// Most bytes of a device that a run over so many rows takes.
@@ -431,8 +441,8 @@ pub struct OpenedMemory {
 }
 
 /// The NVIDIA device of a number, from 0. Of its memory no more than `bytes_max` are taken, and no more than
-/// is free now but for a twentieth of all: what models and other programs have, they keep. While `stop` is
-/// set nothing is begun.
+/// is free now but for a twentieth of all: what models and other programs have, they keep. A run that was
+/// made in so much can be made again where a little less is left. While `stop` is set nothing is begun.
 ///
 /// # Errors
 /// [`Error`] says what is missing on this machine; [`Error::NotBuilt`] without the feature `cuda`.
@@ -444,10 +454,10 @@ pub fn open_device_memory(
 ) -> Result<OpenedMemory, Error> {
     let device = crate::Device::open(number)?;
     let (free, all) = device.memory()?;
-    let bytes_max = bytes_max.min(free.saturating_sub(all / LEFT_PART) as u64);
+    let but_for = |part: usize| bytes_max.min(free.saturating_sub(all / part) as u64);
     Ok(OpenedMemory {
-        memory: Box::new(DeviceMemory::new(device, bytes_max, stop)),
-        rows_max: rows_within(bytes_max),
+        rows_max: rows_within(but_for(LEFT_PART)),
+        memory: Box::new(DeviceMemory::new(device, but_for(LEFT_AGAIN_PART), stop)),
     })
 }
 
