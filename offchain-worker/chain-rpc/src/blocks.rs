@@ -80,6 +80,22 @@ impl Blocks {
         Ok(())
     }
 
+    /// The block of a header that has arrived, if it is news.
+    fn hear(&mut self, header: &Header) -> Result<Option<BlockRef>, ChainError> {
+        let block = block_of(header)?;
+        if self.when == When::Finalized {
+            self.chain.0.link.note_finalized(block.number)?;
+        }
+        Ok(self.is_news(block))
+    }
+
+    /// What the node says cannot be true: the next one is turned to.
+    fn distrust(&mut self, error: &ChainError) {
+        if let Some((_, connected)) = self.subscription.take() {
+            self.chain.0.link.distrust(&connected, error);
+        }
+    }
+
     /// The node is not followed any more: the next one is turned to.
     fn leave(&mut self, reason: &str) {
         if let Some((_, connected)) = self.subscription.take() {
@@ -150,12 +166,15 @@ impl BlockStream for Blocks {
                 _ if !is_current => self.leave("questions go to another node now"),
                 Some(Some(Ok(header))) => {
                     silent = Duration::ZERO;
-                    let block = block_of(&newest(header, subscription))?;
-                    if self.when == When::Finalized {
-                        self.chain.0.link.note_finalized(block.number);
-                    }
-                    if let Some(block) = self.is_news(block) {
-                        return Ok(block);
+                    let header = newest(header, subscription);
+                    match self.hear(&header) {
+                        Ok(Some(block)) => return Ok(block),
+                        Ok(None) => {}
+                        // Whoever asks again does so after a pause: the next node may say the same.
+                        Err(error) => {
+                            self.distrust(&error);
+                            return Err(error);
+                        }
                     }
                 }
                 Some(Some(Err(error))) => self.leave(&error.to_string()),

@@ -5,10 +5,7 @@
 //! one attempt that is made.
 
 use std::{
-    sync::{
-        Arc, Mutex as StdMutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -16,6 +13,7 @@ use sp_core::H256;
 use tokio::sync::Mutex;
 
 use super::{
+    finality::Finality,
     link::{Rpc, Trouble},
     node::{self, Distrust},
 };
@@ -30,8 +28,6 @@ pub(super) struct Nodes {
     state: StdMutex<State>,
     /// Held while a connection is made: by one question at a time, for all that wait for it.
     connecting: Mutex<()>,
-    /// Height of the newest finalised block that any node has shown.
-    finalized: AtomicU32,
 }
 
 /// What is known of the nodes, and the connection to one of them.
@@ -48,6 +44,7 @@ struct State {
     failures: u64,
     failure: Option<Trouble>,
     genesis: Option<H256>,
+    finality: Finality,
 }
 
 impl State {
@@ -74,7 +71,6 @@ impl Nodes {
             return_after,
             state: StdMutex::default(),
             connecting: Mutex::default(),
-            finalized: AtomicU32::new(0),
         }
     }
 
@@ -99,12 +95,13 @@ impl Nodes {
 
     /// Height of the newest finalised block that any node has shown.
     pub fn finalized(&self) -> BlockNumber {
-        self.finalized.load(Ordering::Relaxed)
+        self.state().finality.newest()
     }
 
-    /// Takes note of a block that is final; the newest one known before.
-    pub fn note_finalized(&self, number: BlockNumber) -> BlockNumber {
-        self.finalized.fetch_max(number, Ordering::Relaxed)
+    /// Takes note of a block that the node at hand calls final; the newest one known before. Nothing where it
+    /// cannot be final yet.
+    pub fn note_finalized(&self, number: BlockNumber) -> Option<BlockNumber> {
+        self.state().finality.note(number, self.return_after)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -7,6 +7,7 @@ mod channels;
 mod config;
 mod connections;
 mod entries;
+mod finality;
 mod gpu_proofs;
 mod link;
 mod node;

@@ -182,11 +182,11 @@ impl Link {
         }
     }
 
-    /// The last finalised block. Never one before those that were shown already: a node that is a little
+    /// The last finalised block. Never one before those that are known already: a node that is a little
     /// behind in finality knows them as part of its best chain.
     pub async fn finalized(&self) -> Result<BlockRef, ChainError> {
         let head = self.named(self.finalized_head().await?).await?;
-        let newest = self.nodes.note_finalized(head.number);
+        let newest = self.note_finalized(head.number)?;
         if head.number >= newest {
             return Ok(head);
         }
@@ -197,9 +197,16 @@ impl Link {
         Ok(BlockRef { number: newest, hash })
     }
 
-    /// Takes note of a block that is final.
-    pub fn note_finalized(&self, number: BlockNumber) {
-        self.nodes.note_finalized(number);
+    /// Takes note of a block that the node calls final; the newest one known before. A number that the chain
+    /// cannot have come to yet is not believed.
+    pub fn note_finalized(&self, number: BlockNumber) -> Result<BlockNumber, ChainError> {
+        let noted = self.nodes.note_finalized(number);
+        noted.ok_or_else(|| {
+            let newest = self.newest_final();
+            self.implausible(format!(
+                "it calls block {number} final, so soon after block {newest}"
+            ))
+        })
     }
 
     /// Height of the newest block that is known to be final.

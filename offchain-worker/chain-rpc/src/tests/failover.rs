@@ -130,6 +130,40 @@ async fn a_node_behind_what_is_final_is_not_believed() {
     assert_eq!(chain.block(When::Finalized).await.unwrap().number, 98);
 }
 
+/// No chain has come that far.
+const FAR: u32 = 4_000_000_000;
+
+/// The first of the nodes calls a block final that cannot be yet; the last one is asked then.
+async fn is_followed_after_a_false_header(nodes: &[&Node]) {
+    let chain = connect(nodes).await;
+    let mut finalized = chain.finalized_blocks().await.unwrap();
+    assert_eq!(finalized.next().await.unwrap().number, 98);
+    nodes.first().unwrap().announce(FAR);
+    let refused = finalized.next().await.unwrap_err();
+    assert!(matches!(refused, ChainError::Implausible { .. }), "{refused}");
+    let honest = nodes.last().unwrap();
+    honest.change(|state| (state.best, state.finalized) = (101, 99));
+    assert_eq!(finalized.next().await.unwrap().number, 99);
+    assert_eq!(chain.block(When::Finalized).await.unwrap().number, 99);
+}
+
+#[tokio::test]
+async fn one_false_header_keeps_no_node_from_being_asked() {
+    let (liar, good) = (Node::start(1).await, Node::start(1).await);
+    is_followed_after_a_false_header(&[&liar, &good]).await;
+    assert_eq!(good.asked("system_health"), 1, "connected to once");
+    let only = Node::start(1).await;
+    is_followed_after_a_false_header(&[&only]).await;
+}
+
+#[tokio::test]
+async fn a_node_that_names_a_final_block_that_cannot_be_yet_is_left() {
+    let (liar, good) = (Node::start(1).await, Node::start(1).await);
+    liar.change(|state| (state.best, state.finalized) = (FAR + 2, FAR));
+    let chain = connect(&[&liar, &good]).await;
+    assert_eq!(chain.block(When::Finalized).await.unwrap().number, 98);
+}
+
 #[tokio::test]
 async fn a_node_without_headers_is_not_believed() {
     let (headless, good) = (Node::start(1).await, Node::start(1).await);

@@ -156,6 +156,12 @@ impl Node {
         self.heads.send_replace(heads);
     }
 
+    /// Tells whoever follows final blocks of one that is none; questions are answered as before.
+    pub fn announce(&self, finalized: u32) {
+        let best = self.state().best;
+        self.heads.send_replace((best, finalized));
+    }
+
     pub fn script(&self, answers: impl IntoIterator<Item = Answer>) {
         self.state().answers.extend(answers);
     }
