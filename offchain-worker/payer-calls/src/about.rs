@@ -61,7 +61,7 @@ impl About {
 
 /// Whether a payee has to do something before it can be paid more.
 fn is_of_payee(error: &ChainError) -> bool {
-    let names = ["Leaving", "OldTerms", "NotStanding"];
+    let names = ["Leaving", "OldTerms", "NotCovered", "NotStanding"];
     names.iter().any(|name| error.is_fault("Channels", name))
 }
 

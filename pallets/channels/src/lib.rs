@@ -673,6 +673,9 @@ pub mod pallet {
         /// standing locks count on: wrong answers would be found too seldom. Wait until more of them offer
         /// audits of it, or offer another model.
         NobodyAudits,
+        /// A slash has taken of the provider's stake, which is less by now than what it has locked. It has to
+        /// bond what is missing, or lock less.
+        NotCovered,
     }
 
     #[pallet::hooks]

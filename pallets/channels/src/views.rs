@@ -56,12 +56,13 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// All offers, but for those of providers that are in jail, leave, or stand by old terms.
+    /// All offers, but for those of providers that are in jail, leave, stand by old terms, or have less stake
+    /// than is locked of it.
     pub fn offers() -> Vec<OfferView<T::AccountId>> {
         let pools: BTreeMap<PoolId, Pool> = Self::pools_now().collect();
         let all = Standings::<T>::iter();
         let shown = all.filter(|(stash, provider)| {
-            let is_sold = provider.offers > 0 && Self::ensure_takes_new(provider).is_ok();
+            let is_sold = provider.offers > 0 && Self::ensure_takes_new(stash, provider).is_ok();
             is_sold && !T::Jail::is_jailed(stash)
         });
         let mut offers = Vec::new();

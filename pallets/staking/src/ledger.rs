@@ -3,6 +3,10 @@
 //! `write` closes a ledger that has run empty, whatever emptied it: stake that came out by
 //! `withdraw_unbonded`, or a slash. It takes the agent and the nomination along, so that STAKE-4 and STAKE-5
 //! hold without further care, and tells whoever keeps something for the stash.
+//!
+//! What is locked is the sum of what others have locked and not given back. A slash takes stake, and no lock
+//! but the fault's own: what others have on record stays what they give back. So more may be locked than is
+//! bonded, until as much is bonded again or given back. A ledger stays, without stake, as long as that.
 
 use sp_runtime::{
     DispatchError,
@@ -27,26 +31,39 @@ pub(crate) fn new<T: Config>(role: Role) -> LedgerOf<T> {
     }
 }
 
-/// The stash's ledger, or `NotBonded`.
+/// The stash's ledger, or `NotBonded` where there is no stake.
 pub(crate) fn read<T: Config>(stash: &T::AccountId) -> Result<LedgerOf<T>, DispatchError> {
-    Ledgers::<T>::get(stash).ok_or_else(|| Error::<T>::NotBonded.into())
+    let ledger = Ledgers::<T>::get(stash).filter(has_stake::<T>);
+    ledger.ok_or_else(|| Error::<T>::NotBonded.into())
+}
+
+fn has_stake<T: Config>(ledger: &LedgerOf<T>) -> bool {
+    !ledger.bonded.is_zero() || !ledger.unlocking.is_empty()
 }
 
 /// Stores the ledger, or closes it when nothing is in it.
 pub(crate) fn write<T: Config>(stash: &T::AccountId, mut ledger: LedgerOf<T>) {
     let before = Ledgers::<T>::get(stash);
     count::<T>(before.as_ref(), &ledger);
+    let had_stake = before.as_ref().is_none_or(has_stake::<T>);
     if before.is_none_or(|before| before.bonded < ledger.bonded || before.agent != ledger.agent) {
         // A height, like the randomness that seats are drawn with.
         ledger.settled_at = frame_system::Pallet::<T>::block_number();
     }
-    if !ledger.bonded.is_zero() || !ledger.unlocking.is_empty() {
+    if has_stake::<T>(&ledger) {
         Ledgers::<T>::insert(stash, ledger);
         return;
     }
-    Ledgers::<T>::remove(stash);
+    let agent = ledger.agent.take();
+    match ledger.locked.is_zero() {
+        true => Ledgers::<T>::remove(stash),
+        false => Ledgers::<T>::insert(stash, ledger),
+    }
+    if !had_stake {
+        return;
+    }
     agents::forget_nomination::<T>(stash);
-    if let Some(agent) = &ledger.agent {
+    if let Some(agent) = &agent {
         agents::dismiss::<T>(agent);
     }
     // Whoever administers the asset may have blocked the account. That is no reason to keep the stake: what
@@ -106,26 +123,12 @@ pub(crate) fn take_youngest<T: Config>(ledger: &mut LedgerOf<T>, amount: Balance
     amount.saturating_sub(wanted)
 }
 
-/// Takes up to `amount`: locked stake first, then the rest of the bonded stake, then chunks, youngest first.
-pub(crate) fn take_stake<T: Config>(ledger: &mut LedgerOf<T>, amount: BalanceOf<T>) {
-    let from_bonded = amount.min(ledger.bonded);
+/// Takes up to `amount`: of the bonded stake that nothing else has locked than `lock`, then chunks, youngest
+/// first, then of what others have locked. `lock` is given back, whatever was there of it.
+pub(crate) fn seize<T: Config>(ledger: &mut LedgerOf<T>, lock: BalanceOf<T>, amount: BalanceOf<T>) {
+    ledger.locked = ledger.locked.saturating_sub(lock);
+    let free = unlocked::<T>(ledger).min(amount);
+    let from_chunks = take_youngest::<T>(ledger, amount.saturating_sub(free));
+    let from_bonded = amount.saturating_sub(from_chunks);
     ledger.bonded = ledger.bonded.saturating_sub(from_bonded);
-    // The locked part goes first, and is gone altogether once more than that is taken.
-    ledger.locked = ledger.locked.saturating_sub(from_bonded);
-    take_youngest::<T>(ledger, amount.saturating_sub(from_bonded));
-}
-
-/// Takes up to `locked` of the locked stake, then up to `more` of the rest: of the bonded stake that nothing
-/// has locked, then chunks, youngest first, then of what others have locked.
-pub(crate) fn seize<T: Config>(ledger: &mut LedgerOf<T>, locked: BalanceOf<T>, more: BalanceOf<T>) {
-    let first = locked.min(ledger.locked);
-    ledger.locked = ledger.locked.saturating_sub(first);
-    ledger.bonded = ledger.bonded.saturating_sub(first);
-    let rest = locked.saturating_sub(first).saturating_add(more);
-
-    let free = unlocked::<T>(ledger).min(rest);
-    ledger.bonded = ledger.bonded.saturating_sub(free);
-    let rest = rest.saturating_sub(free);
-    let from_chunks = take_youngest::<T>(ledger, rest);
-    take_stake::<T>(ledger, rest.saturating_sub(from_chunks));
 }

@@ -58,19 +58,12 @@ impl<T: Config> StakeLedger<T::AccountId, BalanceOf<T>> for Pallet<T> {
         });
     }
 
+    fn covers_locks(stash: &T::AccountId) -> bool {
+        Ledgers::<T>::get(stash).is_none_or(|ledger| ledger.locked <= ledger.bonded)
+    }
+
     fn slash(stash: &T::AccountId, amount: BalanceOf<T>) -> BalanceOf<T> {
-        let Some(mut ledger) = Ledgers::<T>::get(stash) else {
-            return Zero::zero();
-        };
-        let wanted = amount.min(ledger::total::<T>(&ledger));
-        if wanted.is_zero() {
-            return wanted;
-        }
-        // The ledger follows what was really burned, so that it cannot come to differ from the hold.
-        let burned = asset::burn::<T>(stash, wanted);
-        ledger::take_stake::<T>(&mut ledger, burned);
-        Self::end_slash(stash, ledger, burned, burned);
-        burned
+        Self::seize(stash, amount, Zero::zero(), &[])
     }
 
     fn stake(stash: &T::AccountId) -> BalanceOf<T> {
@@ -107,6 +100,7 @@ impl<T: Config> StakeLedger<T::AccountId, BalanceOf<T>> for Pallet<T> {
         };
         let taken = locked.saturating_add(more).min(ledger::total::<T>(&ledger));
         if taken.is_zero() {
+            Self::unlock(stash, locked);
             return taken;
         }
         let mut left = taken;
@@ -124,11 +118,7 @@ impl<T: Config> StakeLedger<T::AccountId, BalanceOf<T>> for Pallet<T> {
         let burned = asset::burn::<T>(stash, left);
         // The ledger follows what really left, so that it cannot come to differ from the hold.
         let taken = taken.saturating_sub(left).saturating_add(burned);
-        ledger::seize::<T>(
-            &mut ledger,
-            locked.min(taken),
-            taken.saturating_sub(locked.min(taken)),
-        );
+        ledger::seize::<T>(&mut ledger, locked, taken);
         Self::end_slash(stash, ledger, taken, burned);
         taken
     }

@@ -20,7 +20,7 @@ impl<T: Config> Pallet<T> {
     /// Checks every invariant.
     pub fn do_try_state() -> Result<(), TryRuntimeError> {
         Self::stake_1_holds_are_ledgers()?;
-        Self::stake_2_locked_is_bonded()?;
+        Self::stake_2_what_is_locked_has_not_left()?;
         Self::stake_3_nothing_is_empty()?;
         Self::stake_4_agents_mirror_ledgers()?;
         Self::stake_5_nominations_have_ledgers()?;
@@ -39,11 +39,11 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    fn stake_2_locked_is_bonded() -> Result<(), TryRuntimeError> {
+    fn stake_2_what_is_locked_has_not_left() -> Result<(), TryRuntimeError> {
         for ledger in Ledgers::<T>::iter_values() {
             ensure!(
-                ledger.locked <= ledger.bonded,
-                "STAKE-2: more is locked than bonded"
+                ledger.locked <= ledger.bonded || ledger.unlocking.is_empty(),
+                "STAKE-2: stake is on its way out that is locked"
             );
         }
         Ok(())
@@ -52,7 +52,7 @@ impl<T: Config> Pallet<T> {
     fn stake_3_nothing_is_empty() -> Result<(), TryRuntimeError> {
         for ledger in Ledgers::<T>::iter_values() {
             ensure!(
-                !ledger::total::<T>(&ledger).is_zero(),
+                !ledger::total::<T>(&ledger).is_zero() || !ledger.locked.is_zero(),
                 "STAKE-3: a ledger is empty"
             );
             let empty_chunk = ledger.unlocking.iter().any(|chunk| chunk.amount.is_zero());

@@ -139,6 +139,10 @@ impl StakeLedger<AccountId, Balance> for MockStake {
         });
     }
 
+    fn covers_locks(stash: &AccountId) -> bool {
+        Self::read(*stash, |entry| entry.locked) <= Self::bonded(*stash)
+    }
+
     fn slash(stash: &AccountId, amount: Balance) -> Balance {
         LEDGERS.with_borrow_mut(|ledgers| {
             let Some(entry) = ledgers.get_mut(stash) else {
@@ -146,7 +150,7 @@ impl StakeLedger<AccountId, Balance> for MockStake {
             };
             let taken = amount.min(entry.bonded);
             entry.bonded = entry.bonded.saturating_sub(taken);
-            entry.locked = entry.locked.saturating_sub(taken);
+            entry.locked = entry.locked.saturating_sub(amount);
             entry.slashed = entry.slashed.saturating_add(taken);
             taken
         })
@@ -189,7 +193,7 @@ impl StakeLedger<AccountId, Balance> for MockStake {
             };
             let taken = locked.saturating_add(more).min(entry.bonded);
             entry.bonded = entry.bonded.saturating_sub(taken);
-            entry.locked = entry.locked.saturating_sub(locked.min(taken)).min(entry.bonded);
+            entry.locked = entry.locked.saturating_sub(locked);
             entry.slashed = entry.slashed.saturating_add(taken);
             taken
         });

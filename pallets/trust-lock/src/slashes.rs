@@ -175,7 +175,7 @@ impl<T: Config> Pallet<T> {
         let client = (or_pool(slash.client), shares.client.into());
         let payees = finders.into_iter().map(|finder| (finder, each.into()));
         let payees: Vec<_> = payees.chain([client]).collect();
-        let taken = T::Stake::seize(&slash.offender, lock.into(), more.into(), &payees);
+        let taken = T::Stake::seize(&slash.offender, slash.lock, more.into(), &payees);
         Self::deposit_event(Event::SlashCarriedOut {
             slash: id,
             offender: slash.offender,

@@ -36,11 +36,15 @@ pub trait StakeLedger<AccountId, Balance> {
     /// When less than `amount` is unlocked; nothing changes then.
     fn lock(stash: &AccountId, amount: Balance) -> DispatchResult;
 
-    /// Unlocks up to `amount` of locked stake. Unknown stashes and excess are ignored: a slash may have come
-    /// first.
+    /// Gives back what was locked, whether or not a slash has taken of it meanwhile. Unknown stashes and
+    /// excess are ignored.
     fn unlock(stash: &AccountId, amount: Balance);
 
-    /// Takes up to `amount` from the stash's stake, locked part first, and burns it. Returns what was burned.
+    /// Whether the bonded stake of `stash` is as much as it has locked. It is less once a slash has taken
+    /// more than was locked for its fault and free, until as much is bonded again or given back.
+    fn covers_locks(stash: &AccountId) -> bool;
+
+    /// Takes `amount`, which was locked, from the stash's stake, and burns it. Returns what was burned.
     fn slash(stash: &AccountId, amount: Balance) -> Balance;
 
     /// All stake of `stash` that a slash can reach: what is bonded, and what is on its way out.
@@ -56,12 +60,12 @@ pub trait StakeLedger<AccountId, Balance> {
     fn stashes_in(role: Role) -> u32;
 
     /// Blocks of the chain since `stash` last got more stake or another agent; zero for a stash that has no
-    /// stake.
+    /// ledger.
     fn settled_for(stash: &AccountId) -> u32;
 
-    /// Takes `locked` of the locked stake and `more` of the rest, as far as they are there, hands `shares`
-    /// out of it and burns what is left. Locks of others are touched last. A share that its payee cannot take
-    /// is burned, too.
+    /// Takes `locked`, which was locked for this, and `more`, as far as they are there, hands `shares` out of
+    /// it and burns what is left. Stake that is locked for others is touched last, and their locks stay what
+    /// they are. A share that its payee cannot take is burned, too.
     ///
     /// Returns what was taken. When that is less than the shares come to, later ones are cut.
     fn seize(stash: &AccountId, locked: Balance, more: Balance, shares: &[(AccountId, Balance)]) -> Balance;

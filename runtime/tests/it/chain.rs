@@ -360,6 +360,7 @@ impl Chain {
             surety_runtime::Delegation::do_try_state().unwrap();
             surety_runtime::Validators::do_try_state().unwrap();
             surety_runtime::Emission::do_try_state().unwrap();
+            crate::locks::assert_add_up();
         });
     }
 }

@@ -17,6 +17,7 @@ mod governance;
 mod inputs;
 mod leaving;
 mod lives;
+mod locks;
 mod market;
 mod measured;
 mod openings;

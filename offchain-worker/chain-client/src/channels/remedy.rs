@@ -42,7 +42,7 @@ fn of_error(name: &str) -> Option<Remedy> {
         "TooDear" => Remedy::Split,
         "NotStanding" | "NotAgent" | "NotPayee" | "NotVerifierAgent" | "TooManyChannels" | "LockTooSmall"
         | "NotInsurable" | "CannotPayLevy" | "PayeeCannotTake" | "TooManySigners" | "PlacesNotCovered"
-        | "TooManyOffers" | "NoOffer" | "OldTerms" | "Leaving" => Remedy::Mend,
+        | "TooManyOffers" | "NoOffer" | "OldTerms" | "NotCovered" | "Leaving" => Remedy::Mend,
         "NoChannel" | "Closing" | "NoBatch" | "NotHeld" | "TooLate" | "AlreadyDisputed"
         | "AlreadyCounted" | "NotDemanded" | "WrongTime" | "AlreadyAnnounced" | "TooManyAnnounced"
         | "NothingAnnounced" | "AlreadyOpened" => Remedy::Look,

@@ -30,7 +30,7 @@ impl<T: Config> Pallet<T> {
         ensure!(!T::Jail::is_jailed(&stash), Error::<T>::InJail);
         // Who offers nothing new takes 0 places.
         if places > 0 {
-            Self::ensure_takes_new(&provider)?;
+            Self::ensure_takes_new(&stash, &provider)?;
         }
         ensure!(places <= PLACES_MAX, Error::<T>::TooManyPlaces);
         let (model, operation) = pool;

@@ -22,7 +22,7 @@ impl<T: Config> Pallet<T> {
         Self::check_expiry(expiry, Self::now())?;
         let mut provider = Standings::<T>::get(&payee).ok_or(Error::<T>::NotStanding)?;
         ensure!(provider.lock > 0, Error::<T>::NotStanding);
-        Self::ensure_takes_new(&provider)?;
+        Self::ensure_takes_new(&payee, &provider)?;
         ensure!(provider.channels < PAYEE_CHANNELS_MAX, Error::<T>::PayeeFull);
         let mut of_payer = Payers::<T>::get(&payer);
         ensure!(of_payer.channels < CHANNELS_MAX, Error::<T>::TooManyChannels);
@@ -58,7 +58,7 @@ impl<T: Config> Pallet<T> {
         let mut channel = Self::own_channel(&payer, id)?;
         let provider = Standings::<T>::get(&channel.payee).ok_or(Error::<T>::NotStanding)?;
         ensure!(provider.since.pays(id), Error::<T>::NotStanding);
-        Self::ensure_takes_new(&provider)?;
+        Self::ensure_takes_new(&channel.payee, &provider)?;
         let topped_up = channel.purse.top_up(amount, Self::now(), T::SupplyWindow::get());
         topped_up.map_err(|_| Error::<T>::Closing)?;
         asset::put::<T>(&payer, amount)?;
@@ -74,7 +74,7 @@ impl<T: Config> Pallet<T> {
         // One from before a fault pays nothing.
         let provider = Standings::<T>::get(&channel.payee).ok_or(Error::<T>::NotStanding)?;
         ensure!(provider.since.pays(id), Error::<T>::NotStanding);
-        Self::ensure_takes_new(&provider)?;
+        Self::ensure_takes_new(&channel.payee, &provider)?;
         channel.expiry = expiry;
         Channels::<T>::insert(id, channel);
         Self::deposit_event(Event::Changed { channel: id });

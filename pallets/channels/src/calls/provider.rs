@@ -42,12 +42,16 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Whether a provider takes channels, and more for those that there are, and offers what is new: it does
-    /// not leave, and its lock is what its cap needs by the present terms.
-    pub(crate) fn ensure_takes_new(provider: &Provider<T::AccountId>) -> DispatchResult {
+    /// not leave, its lock is what its cap needs by the present terms, and its stake is as much as is locked.
+    pub(crate) fn ensure_takes_new(
+        stash: &T::AccountId,
+        provider: &Provider<T::AccountId>,
+    ) -> DispatchResult {
         ensure!(!provider.is_leaving, Error::<T>::Leaving);
         let needed = Self::needed_lock(provider.standing.cap);
         let is_present = needed.is_some_and(|needed| needed <= provider.lock);
         ensure!(is_present, Error::<T>::OldTerms);
+        ensure!(T::Stake::covers_locks(stash), Error::<T>::NotCovered);
         Ok(())
     }
 
@@ -68,6 +72,8 @@ impl<T: Config> Pallet<T> {
             ensure!(T::Stake::bonded(&stash, Role::Provider) > 0, Error::<T>::NotAgent);
             let needed = Self::needed_lock(cap).ok_or(Error::<T>::NotInsurable)?;
             ensure!(needed <= lock, Error::<T>::LockTooSmall);
+            let is_more = cap > provider.standing.cap || provider.is_leaving;
+            ensure!(!is_more || T::Stake::covers_locks(&stash), Error::<T>::NotCovered);
         }
         if lock > provider.lock {
             T::Stake::lock(&stash, lock.saturating_sub(provider.lock))?;

@@ -16,6 +16,34 @@ fn offer(number: u8, places: u32) -> DispatchResult {
 }
 
 #[test]
+fn whoever_has_lost_of_the_stake_behind_its_lock_sells_nothing_new_until_it_bonds_as_much() {
+    use surety_types::{stake::Role, traits::StakeLedger};
+    run(|| {
+        assert_ok!(offer(1, 1));
+        let channel = open(5 * SURE);
+        let bonded = Staking::bonded(&stash(), Role::Provider);
+        // For a task that it had something locked for, too.
+        Staking::seize(&stash(), 0, bonded - LOCK + SURE, &[]);
+        let expiry = ChannelsPallet::time() + 250;
+        let open = || ChannelsPallet::open(signed(payer()), stash(), payer(), SURE, expiry);
+        let top_up = || ChannelsPallet::top_up(signed(payer()), channel, SURE);
+        assert_noop!(open(), Error::<Test>::NotCovered);
+        assert_noop!(top_up(), Error::<Test>::NotCovered);
+        let extend = || ChannelsPallet::extend(signed(payer()), channel, expiry);
+        assert_noop!(extend(), Error::<Test>::NotCovered);
+        let more = || ChannelsPallet::stand(signed(stash()), LOCK, CAP + 1);
+        assert_noop!(more(), Error::<Test>::NotCovered);
+        assert_noop!(offer(2, 1), Error::<Test>::NotCovered);
+        assert!(ChannelsPallet::offers().is_empty());
+        assert_ok!(Staking::bond(signed(stash()), Role::Provider, 10 * SURE));
+        assert_ok!(open());
+        assert_ok!(top_up());
+        assert_ok!(extend());
+        assert_eq!(ChannelsPallet::offers().len(), 1);
+    });
+}
+
+#[test]
 fn whoever_stands_by_old_terms_sells_nothing_new_until_it_locks_more() {
     run(|| {
         assert_ok!(offer(1, 1));

@@ -1,6 +1,6 @@
 //! Losing stake.
 
-use frame_support::{assert_noop, assert_ok};
+use frame_support::{assert_noop, assert_ok, traits::fungible::Mutate};
 use surety_types::{stake::Role, traits::StakeLedger};
 
 use crate::{Agents, BondedInAll, Error, Event, Ledgers, mock::*};
@@ -132,6 +132,48 @@ fn seizing_spares_what_other_tasks_have_locked_as_long_as_there_is_anything_else
         // Nothing but others' locks is left.
         assert_eq!(Staking::seize(&1, 0, 1_000, &[]), 250);
         assert_eq!(held(1), 0);
+    });
+}
+
+#[test]
+fn a_lock_that_a_slash_has_reached_gives_back_no_stake_that_was_locked_since() {
+    TestExt::new().provider(1, 500).execute_with(|| {
+        assert_ok!(Staking::lock(&1, 100));
+        assert_ok!(Staking::lock(&1, 400));
+        assert!(Staking::covers_locks(&1));
+        assert_eq!(Staking::seize(&1, 100, 50, &[]), 150);
+        assert_eq!((ledger(1).bonded, ledger(1).locked), (350, 400));
+        assert!(!Staking::covers_locks(&1));
+        assert_noop!(Staking::lock(&1, 1), Error::<Test>::NotEnoughUnlocked);
+        // What is bonded first makes up for what is missing.
+        assert_ok!(Balances::mint_into(&1, 200));
+        assert_ok!(Staking::bond(signed(1), Role::Provider, 200));
+        assert!(Staking::covers_locks(&1));
+        assert_ok!(Staking::lock(&1, 150));
+        Staking::unlock(&1, 400);
+        assert_eq!(ledger(1).locked, 150);
+    });
+}
+
+#[test]
+fn a_ledger_without_stake_stays_as_long_as_something_is_locked() {
+    TestExt::new().provider(1, 500).agent(1, 11).execute_with(|| {
+        assert_ok!(Staking::lock(&1, 400));
+        assert_eq!(Staking::seize(&1, 0, 1_000, &[]), 500);
+        System::assert_last_event(Event::Closed { stash: 1 }.into());
+        assert_eq!(ClosedStashes::get(), [1]);
+        assert!(!Agents::<Test>::contains_key(11));
+        assert_eq!((ledger(1).bonded, ledger(1).locked), (0, 400));
+        assert_noop!(Staking::set_agent(signed(1), 12), Error::<Test>::NotBonded);
+        // Who comes again with less has nothing to put behind new work.
+        assert_ok!(Balances::mint_into(&1, 300));
+        assert_ok!(Staking::bond(signed(1), Role::Provider, 300));
+        assert!(!Staking::covers_locks(&1));
+        assert_eq!(Staking::unlocked_stake(&1), 0);
+        assert_eq!(Staking::seize(&1, 0, 1_000, &[]), 300);
+        Staking::unlock(&1, 400);
+        assert!(!Ledgers::<Test>::contains_key(1));
+        assert_eq!(ClosedStashes::get(), [1, 1]);
     });
 }
 

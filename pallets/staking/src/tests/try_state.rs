@@ -45,10 +45,10 @@ fn stake_1_notices_a_hold_that_differs_from_the_ledger() {
 }
 
 #[test]
-fn stake_2_notices_locks_beyond_the_bond() {
+fn stake_2_notices_locked_stake_that_is_on_its_way_out() {
     damaged(
         || edit(1, |ledger| ledger.locked = 251),
-        "STAKE-2: more is locked than bonded",
+        "STAKE-2: stake is on its way out that is locked",
     );
 }
 
