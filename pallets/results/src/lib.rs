@@ -618,8 +618,8 @@ pub mod pallet {
         /// Commits the signer's stash to a result of `task` without showing it.
         ///
         /// `commitment` is [`surety_proofs::commitment`] of the task, the **stash**, the claim and a salt. It
-        /// cannot be taken back or changed. The first one suspends whoever was replaced before it. After the
-        /// last one, auditing begins.
+        /// cannot be taken back or changed. The one that makes a majority suspends who was replaced before
+        /// it, the first of them, as many as have committed. After the last one, auditing begins.
         ///
         /// # Errors
         /// `NotProviderAgent`, `UnknownRound`, `WrongPhase` after the deadline, `NotMember`,

@@ -312,15 +312,14 @@ impl<T: Config> Pallet<T> {
             Self::start_committing_again(task, round);
             return;
         }
-        // Where nobody has committed, the input may be one that nobody can compute on: the client's doing.
-        if verdict::committed(round) > 0 {
+        // Short of a majority nobody owes what it has committed to. So it does not show that the others could
+        // compute on the input: it may be anything, of a client's own provider.
+        if verdict::has_quorum(round) {
             for member in &round.members {
                 if member.progress == MemberProgress::Working {
                     TrustLock::<T>::note_missed(&member.provider);
                 }
             }
-        }
-        if verdict::has_quorum(round) {
             Self::start_auditing(task, round);
         } else {
             Self::conclude(task, round);
@@ -440,7 +439,9 @@ impl<T: Config> Pallet<T> {
         let by = newcomer.provider.clone();
         let RoundMember { lock, .. } = core::mem::replace(member, newcomer);
         T::Stake::unlock(&leaver, lock);
-        if verdict::committed(round) > 0 {
+        // Of those who were replaced no more than have committed: a task of one seat is a cheap way to say that
+        // a whole list of reserves could have computed on what only the last of them was given.
+        if verdict::has_quorum(round) && round.dropped.len() <= verdict::committed(round) as usize {
             TrustLock::<T>::note_missed(&leaver);
         }
         Self::deposit_event(Event::ProviderReplaced {

@@ -67,8 +67,8 @@ pub trait WeightInfo {
     /// The same of auditors.
     fn convict_absent() -> Weight;
 
-    /// A commit window that ends with one member having committed: the most reserves are looked at, every
-    /// other seat is filled again, and those who had them are suspended.
+    /// A commit window that ends with one member having committed: the most reserves are looked at, and every
+    /// other seat is filled again.
     fn replace_members() -> Weight;
 
     /// The end of a full round with `a` audits: every lock is released, and the client is paid because it was

@@ -155,27 +155,32 @@ fn one_silent_provider_loses_its_pay_opens_late_and_loses_no_stake() {
 #[test]
 fn who_never_commits_is_suspended_for_longer_each_time_and_cannot_unbond() {
     let mut chain = open();
-    let (leaver, steady) = (PROVIDERS[0], PROVIDERS[1]);
+    let [leaver, steady, third, _] = PROVIDERS;
     let mut lengths = Vec::new();
     for _ in 0..2 {
-        let task = post(&mut chain, 2);
-        auction(&mut chain, task, &[leaver, steady]);
-        // That it can shows that the input is one to compute on.
-        all_ok(chain.block(vec![steady.commits(task, &right())]));
-        wait_for_end(&mut chain, task);
+        let task = post(&mut chain, 3);
+        auction(&mut chain, task, &[leaver, steady, third]);
+        // That most can shows that the input is one to compute on.
+        let others = [steady, third];
+        all_ok(chain.block(all_members(&others, |member| member.commits(task, &right()))));
+        chain.run_until(200, || TrustLock::is_suspended(&leaver.account()));
         let until = chain.query(|| Records::<Runtime>::get(leaver.account()).suspended_until);
         assert_eq!(
             chain.query(|| Records::<Runtime>::get(leaver.account()).missed),
             lengths.len() as u32 + 1
         );
         lengths.push(until.unwrap() - clock(&mut chain));
-        let refused = chain.try_call(leaver.stash, surety_pallet_staking::Call::unbond { amount: BOND });
+        // Not even what nothing has locked.
+        let refused = chain.try_call(leaver.stash, surety_pallet_staking::Call::unbond { amount: 1 });
         assert_eq!(refused, Err(StakingError::<Runtime>::Suspended.into()));
         // No tasks either.
         let other = post(&mut chain, 1);
         heartbeats(&mut chain);
         let (agent, bid) = leaver.sealed(other);
         assert!(chain.try_call(agent, bid).is_err());
+        wait_for_reveals(&mut chain, task);
+        all_ok(chain.block(all_members(&others, |member| member.reveals(task, &right()))));
+        wait_for_end(&mut chain, task);
         chain.run_until(200, || !TrustLock::is_suspended(&leaver.account()));
     }
     let window = chain.query(trust_lock::SuspensionPeriod::get);

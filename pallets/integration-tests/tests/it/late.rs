@@ -308,16 +308,18 @@ fn suspended_until(stash: AccountId) -> BlockNumber {
     Records::<Test>::get(stash).suspended_until.unwrap_or_default()
 }
 
-/// Stash 2 takes a place in a round and commits nothing, and stash 1 does commit.
+/// Stash 2 takes a place in a round and commits nothing, and the two others do commit.
 fn leaves(task: surety_types::TaskId) {
     open_with_commitment(task);
     pass(COMMIT_WINDOW + 1);
 }
 
 fn open_with_commitment(task: surety_types::TaskId) {
-    assert_ok!(open(task, [1, 2]));
+    assert_ok!(open(task, [1, 2, 3]));
     Rounds::<Test>::mutate_extant(task, |round| {
-        round.members[0].progress = MemberProgress::Committed(Default::default())
+        for seat in [0, 2] {
+            round.members[seat].progress = MemberProgress::Committed(Default::default());
+        }
     });
 }
 

@@ -23,10 +23,17 @@ impl<T: Config> Pallet<T> {
             member.progress == MemberProgress::Working,
             Error::<T>::AlreadyCommitted
         );
+        let had_quorum = verdict::has_quorum(&round);
+        let member = Self::member(&mut round, &provider)?;
         member.progress = MemberProgress::Committed(commitment);
-        if verdict::committed(&round) == 1 {
+        if verdict::has_quorum(&round) && !had_quorum {
             // Whoever was replaced before has missed what could be done after all.
-            round.dropped.iter().for_each(TrustLock::<T>::note_missed);
+            let most = verdict::committed(&round) as usize;
+            round
+                .dropped
+                .iter()
+                .take(most)
+                .for_each(TrustLock::<T>::note_missed);
         }
         Self::note_commitment(task, &provider, agent, commitment);
         Self::deposit_event(Event::Committed {
