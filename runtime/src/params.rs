@@ -9,7 +9,12 @@
 
 #![allow(clippy::arithmetic_side_effects, reason = "constants of the configuration")]
 
-use frame_support::dynamic_params::{dynamic_pallet_params, dynamic_params};
+use core::marker::PhantomData;
+
+use frame_support::{
+    dynamic_params::{dynamic_pallet_params, dynamic_params},
+    traits::Get,
+};
 use sp_runtime::{FixedU128, Permill};
 use surety_types::limits;
 
@@ -17,6 +22,19 @@ use crate::{
     Balance, BlockNumber, Runtime,
     units::{DAYS, EPOCH_SLOTS, HOURS, MILLI_SURE, MINUTES, SURE},
 };
+
+/// A window as it is set, but a block at least, and so long at most: what is opened while it is set to
+/// something absurd ends all the same, and with it what is locked for it.
+pub struct UpTo<const MOST: BlockNumber, Window>(PhantomData<Window>);
+
+impl<const MOST: BlockNumber, Window: Get<BlockNumber>> Get<BlockNumber> for UpTo<MOST, Window> {
+    fn get() -> BlockNumber {
+        Window::get().clamp(1, MOST)
+    }
+}
+
+/// The same for a day.
+pub type UpToADay<Window> = UpTo<DAYS, Window>;
 
 /// Names an asset beside SURE.
 pub type AssetId = u32;

@@ -180,6 +180,7 @@ impl<T: Config> Pallet<T> {
         use sp_runtime::traits::Zero;
         use surety_types::limits;
 
+        // Parameters that somebody sets have to be held to this where they are wired.
         assert!(!T::BidWindow::get().is_zero(), "there must be a block for bids");
         assert!(
             !T::RevealWindow::get().is_zero(),

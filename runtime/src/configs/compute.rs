@@ -21,7 +21,9 @@ use super::{
 use crate::{
     AccountId, AssetsHolder, Balance, Balances, Billing, BlockEntropy, BlockNumber, Delegation, Emission,
     GpuProofs, ModelRegistry, ProviderRegistry, Results, Runtime, RuntimeHoldReason, Staking, TrustLock,
-    params::dynamic, weights,
+    params::{UpTo, UpToADay, dynamic},
+    units::DAYS,
+    weights,
 };
 
 parameter_types! {
@@ -82,8 +84,8 @@ impl surety_pallet_task_auction::Config for Runtime {
     type Escrow = Billing;
     type Trust = Results;
     type TrustWeight = TrustWeight;
-    type BidWindow = dynamic::auction::BidWindow;
-    type RevealWindow = dynamic::auction::RevealWindow;
+    type BidWindow = UpToADay<dynamic::auction::BidWindow>;
+    type RevealWindow = UpToADay<dynamic::auction::RevealWindow>;
     type LateRevealWindow = dynamic::auction::LateRevealWindow;
     type BidDeposit = dynamic::auction::BidDeposit;
     // What anybody can know of a block's entropy is the same for all draws.
@@ -91,7 +93,7 @@ impl surety_pallet_task_auction::Config for Runtime {
     type UnitsMax = dynamic::auction::UnitsMax;
     type InputBytesMax = dynamic::auction::InputBytesMax;
     type RedundancyMax = dynamic::auction::RedundancyMax;
-    type FinishedRetention = dynamic::auction::FinishedRetention;
+    type FinishedRetention = UpTo<{ 30 * DAYS }, dynamic::auction::FinishedRetention>;
 }
 
 impl surety_pallet_billing::Config for Runtime {
@@ -129,7 +131,7 @@ pub(crate) fn price_limit(cap: Balance, redundancy: u32) -> Option<Balance> {
 pub(crate) fn provider_terms() -> ProviderTerms<BlockNumber> {
     ProviderTerms {
         heartbeat_window: dynamic::provider_registry::HeartbeatWindow::get(),
-        commit_window: dynamic::results::CommitWindow::get(),
+        commit_window: UpToADay::<dynamic::results::CommitWindow>::get(),
         opening_window: dynamic::results::OpeningWindow::get(),
     }
 }

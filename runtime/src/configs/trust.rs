@@ -35,7 +35,9 @@ use super::{
 };
 use crate::{
     AccountId, Balance, Balances, BlockEntropy, Delegation, Disputes, Results, Runtime, RuntimeHoldReason,
-    Staking, TaskAuction, Validators, params::dynamic, weights,
+    Staking, TaskAuction, Validators,
+    params::{UpToADay, dynamic},
+    weights,
 };
 
 #[cfg(feature = "runtime-benchmarks")]
@@ -82,14 +84,14 @@ impl surety_pallet_results::Config for Runtime {
     type Entropy = BlockEntropy;
     // An author knows what its blocks will give as early as anybody knows the randomness of their epoch.
     type VerifierSeasoning = dynamic::disputes::SeatSeasoning;
-    type CommitWindow = dynamic::results::CommitWindow;
+    type CommitWindow = UpToADay<dynamic::results::CommitWindow>;
     type AuditWindow = dynamic::results::AuditWindow;
     type AuditWindowMax = dynamic::results::AuditWindowMax;
     type AuditPremium = dynamic::results::AuditPremium;
     type GenerationAuditCost = dynamic::results::GenerationAuditCost;
     type WorkPrice = dynamic::results::WorkPrice;
     type VerifiersAble = dynamic::results::VerifiersAble;
-    type RevealWindow = dynamic::results::RevealWindow;
+    type RevealWindow = UpToADay<dynamic::results::RevealWindow>;
     type OpeningWindow = dynamic::results::OpeningWindow;
     type ChallengeWindow = dynamic::results::ChallengeWindow;
     type LockMultiple = dynamic::results::LockMultiple;

@@ -7,11 +7,13 @@ use frame_support::{
 use frame_system::RawOrigin;
 use sp_keyring::Sr25519Keyring::{self, Alice, Bob};
 use sp_runtime::{DispatchError, traits::BlockNumberProvider};
+use surety_pallet_results::Config as ResultsConfig;
+use surety_pallet_task_auction::Config as AuctionConfig;
 use surety_runtime::{
     Parameters, Proxy, Runtime, RuntimeCall, RuntimeParameters,
     configs::{consensus::RunningClock, governance::ProxyType},
     params::dynamic::{auction, billing, results},
-    units::SURE,
+    units::{DAYS, SURE},
 };
 use surety_runtime_api::runtime_decl_for_task_api::TaskApi;
 use surety_types::{task::TaskState, traits::Escrow};
@@ -75,6 +77,46 @@ fn a_changed_fee_changes_what_a_cap_can_pay() {
         assert!(limit() < before);
         assert_eq!(limit(), CAP * 2 / 3 / 3);
     });
+}
+
+/// A number of milliseconds in the place of one of blocks, say. What began meanwhile would never end.
+#[test]
+fn a_window_that_was_set_to_something_absurd_ends_within_a_day() {
+    let mut chain = market::open();
+    let most = Some(u32::MAX);
+    let (auction, results) = (RuntimeParameters::Auction, RuntimeParameters::Results);
+    let absurd = [
+        bid_window(most),
+        auction(auction::Parameters::RevealWindow(auction::RevealWindow, most)),
+        results(results::Parameters::CommitWindow(results::CommitWindow, most)),
+        results(results::Parameters::RevealWindow(results::RevealWindow, most)),
+        auction(auction::Parameters::FinishedRetention(
+            auction::FinishedRetention,
+            most,
+        )),
+    ];
+    chain.query(|| {
+        for parameter in absurd {
+            assert_ok!(Parameters::set_parameter(RawOrigin::Root.into(), parameter));
+        }
+        assert_eq!(<Runtime as AuctionConfig>::RevealWindow::get(), DAYS);
+        assert_eq!(<Runtime as AuctionConfig>::FinishedRetention::get(), 30 * DAYS);
+        assert_eq!(<Runtime as ResultsConfig>::CommitWindow::get(), DAYS);
+        assert_eq!(<Runtime as ResultsConfig>::RevealWindow::get(), DAYS);
+        assert_eq!(Runtime::provider_terms().commit_window, DAYS);
+    });
+    let task = market::post(&mut chain, 1);
+    let none = bid_window(Some(0));
+    chain.query(|| {
+        assert_ok!(Parameters::set_parameter(RawOrigin::Root.into(), none));
+        assert_eq!(<Runtime as AuctionConfig>::BidWindow::get(), 1);
+    });
+    let latest = chain.query(RunningClock::current_block_number) + DAYS;
+    let state = chain.query(|| market::state(task));
+    assert!(
+        matches!(state, TaskState::Bidding { until } if until <= latest),
+        "{state:?}"
+    );
 }
 
 #[test]
