@@ -197,7 +197,7 @@ fn short_windows() -> Overrides {
             ..Default::default()
         },
         gpu_proofs: genesis_parameters::GpuProofs {
-            // No round until somebody wants one: all of a machine is at work for half a minute in each.
+            // No round until somebody wants one: all of a machine is at work for a minute in each.
             round_every: Some(0),
             open_window: Some(45),
         },

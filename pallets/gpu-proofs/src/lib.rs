@@ -97,6 +97,12 @@ pub mod pallet {
         /// Time to show samples, by the clock.
         type OpenWindow: Get<BlockNumberFor<Self>>;
 
+        /// Whether this block, at its end, has not left room for one more showing.
+        type IsFullForShowing: Get<bool>;
+
+        /// Blocks that such ones may add to the time at most.
+        type LongerMax: Get<u32>;
+
         /// Weights of the calls, and of what begins and ends a block.
         type WeightInfo: WeightInfo;
     }
@@ -104,6 +110,10 @@ pub mod pallet {
     /// The round that there is now.
     #[pallet::storage]
     pub type CurrentRound<T: Config> = StorageValue<_, RoundOf<T>>;
+
+    /// Blocks by which the time to show samples is longer already, because so many were full.
+    #[pallet::storage]
+    pub type Longer<T: Config> = StorageValue<_, u32, ValueQuery>;
 
     /// How many rounds have begun.
     #[pallet::storage]
@@ -214,7 +224,11 @@ pub mod pallet {
     impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
         fn on_initialize(now: BlockNumberFor<T>) -> Weight {
             Self::advance(now);
-            T::WeightInfo::on_initialize().saturating_add(T::WeightInfo::on_finalize())
+            // A full block that makes the time to show longer counts that, too.
+            let longer = T::DbWeight::get().reads_writes(1, 1);
+            T::WeightInfo::on_initialize()
+                .saturating_add(T::WeightInfo::on_finalize())
+                .saturating_add(longer)
         }
 
         fn on_finalize(_now: BlockNumberFor<T>) {

@@ -22,6 +22,7 @@ pub(crate) const SLOT_MS: u64 = 2_000;
 pub(crate) const WINDOW_MS: u64 = 30_000;
 pub(crate) const OPEN_WINDOW: u64 = 20;
 pub(crate) const BLOCKS_MIN: u32 = 10;
+pub(crate) const LONGER_MAX: u32 = 50;
 
 #[frame_support::runtime]
 mod runtime {
@@ -53,6 +54,8 @@ parameter_types! {
     pub static IsFull: bool = false;
     pub const BlocksMin: u32 = BLOCKS_MIN;
     pub const OpenWindow: u64 = OPEN_WINDOW;
+    pub static IsFullForShowing: bool = false;
+    pub const LongerMax: u32 = LONGER_MAX;
 }
 
 /// As a test says.
@@ -93,6 +96,8 @@ impl pallet_gpu_proofs::Config for Test {
     type BlocksMin = BlocksMin;
     type IsFull = IsFull;
     type OpenWindow = OpenWindow;
+    type IsFullForShowing = IsFullForShowing;
+    type LongerMax = LongerMax;
     type WeightInfo = ();
 }
 
@@ -107,6 +112,7 @@ impl TestExt {
         NowMs::set(0);
         Finality::set(0);
         IsFull::set(false);
+        IsFullForShowing::set(false);
         Self
     }
 

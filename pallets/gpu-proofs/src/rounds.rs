@@ -8,7 +8,8 @@
 //! - Running: ends with the first block whose time is beyond the window. Each block within it notes at its
 //!   end whether there was room for one more commitment. The round counts for who has missed it if there was
 //!   in `BlocksMin` blocks, and in one of the last tenth of the window, when all commit.
-//! - Opening: ends by the clock, which stands still while finality does.
+//! - Opening: ends by the clock, which stands still while finality does. Each block that has no room for one
+//!   more showing makes it a block longer, up to `LongerMax`: showings are no calls that room is kept for.
 //! - Providers are not walked through: what a round has changed for them is found when it is asked for.
 
 use codec::Encode;
@@ -19,7 +20,9 @@ use sp_crypto_hashing::blake2_256;
 use sp_runtime::traits::{BlockNumberProvider, One, Saturating};
 use surety_types::traits::BlockEntropy;
 
-use crate::{AUTHORS, Config, CurrentRound, Event, Gathered, Pallet, Round, RoundsBegun, RoundsOver, Stage};
+use crate::{
+    AUTHORS, Config, CurrentRound, Event, Gathered, Longer, Pallet, Round, RoundsBegun, RoundsOver, Stage,
+};
 
 /// Whoever uses its time commits in the last part of the window, of so many.
 const LAST_PART: u64 = 10;
@@ -84,21 +87,30 @@ impl<T: Config> Pallet<T> {
         let Some(mut round) = CurrentRound::<T>::get() else {
             return;
         };
-        let Stage::Running {
-            since_ms,
-            blocks,
-            last_ms,
-            ..
-        } = &mut round.stage
-        else {
-            return;
-        };
-        let now = T::Time::now();
-        if now > since_ms.saturating_add(round.window_ms) || T::IsFull::get() {
-            return;
+        match &mut round.stage {
+            Stage::Running {
+                since_ms,
+                blocks,
+                last_ms,
+                ..
+            } => {
+                let now = T::Time::now();
+                if now > since_ms.saturating_add(round.window_ms) || T::IsFull::get() {
+                    return;
+                }
+                *blocks = blocks.saturating_add(1);
+                *last_ms = now;
+            }
+            Stage::Opening { until, .. } => {
+                let longer = Longer::<T>::get();
+                if longer >= T::LongerMax::get() || !T::IsFullForShowing::get() {
+                    return;
+                }
+                Longer::<T>::put(longer.saturating_add(1));
+                *until = until.saturating_add(One::one());
+            }
+            Stage::Seeding { .. } | Stage::Drawing { .. } => return,
         }
-        *blocks = blocks.saturating_add(1);
-        *last_ms = now;
         CurrentRound::<T>::put(round);
     }
 
@@ -146,6 +158,7 @@ impl<T: Config> Pallet<T> {
 
     fn end(round: u32, is_counted: bool) {
         CurrentRound::<T>::kill();
+        Longer::<T>::kill();
         if is_counted {
             RoundsOver::<T>::mutate(|rounds| *rounds = rounds.saturating_add(1));
         }

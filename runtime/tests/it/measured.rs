@@ -9,11 +9,14 @@ use frame_support::{
 };
 use frame_system::RawOrigin;
 use sp_core::H256;
+use sp_keyring::Sr25519Keyring::Alice;
 use surety_gpu_proofs::{
     LAYERS_MIN, MeasuredView, Openings, Plan, Processor, RoundStage, Run, Standing, Tier, draw, open as show,
     run, seed,
 };
-use surety_pallet_gpu_proofs::{Call as GpuCall, Commitments, Error as GpuError, Measurement, Measurements};
+use surety_pallet_gpu_proofs::{
+    Call as GpuCall, Commitments, Error as GpuError, Measurement, Measurements, WeightInfo,
+};
 use surety_pallet_staking::{Call as StakingCall, Ledgers};
 use surety_runtime::{
     BlockNumber, Parameters, ProviderRegistry, Results, Runtime, RuntimeCall, RuntimeParameters,
@@ -59,7 +62,7 @@ fn begin(chain: &mut Chain) -> H256 {
 
 /// Waits for what samples are drawn with.
 fn drawn(chain: &mut Chain) -> H256 {
-    chain.run_until(40, || matches!(stage(), Some(RoundStage::Opening { .. })));
+    chain.run_until(60, || matches!(stage(), Some(RoundStage::Opening { .. })));
     match chain.query(stage) {
         Some(RoundStage::Opening { samples, .. }) => samples,
         other => panic!("{other:?}"),
@@ -139,7 +142,7 @@ fn a_provider_that_commits_in_time_and_shows_what_is_drawn_is_measured_for_nothi
     let before = chain.free(&account(honest.agent));
     let entropy = begin(&mut chain);
     let round = chain.query(Runtime::round).unwrap();
-    assert_eq!((round.number, round.window_ms), (1, 30_000));
+    assert_eq!((round.number, round.window_ms), (1, 60_000));
     let (made, others) = (
         make(&mut chain, &honest, &entropy),
         make(&mut chain, &liar, &entropy),
@@ -189,6 +192,32 @@ fn a_provider_that_commits_in_time_and_shows_what_is_drawn_is_measured_for_nothi
         let ledger = chain.query(|| Ledgers::<Runtime>::get(provider.account()));
         assert_eq!(ledger.unwrap().bonded, BOND);
     }
+}
+
+/// Calls of others that pay their fees fill what there is for such calls, but for what is kept for calls with
+/// a deadline.
+#[test]
+fn a_block_without_room_for_a_showing_takes_nobodys_time_to_show() {
+    let mut chain = open();
+    begin(&mut chain);
+    drawn(&mut chain);
+    let until = |chain: &mut Chain| match chain.query(stage) {
+        Some(RoundStage::Opening { until, .. }) => until,
+        other => panic!("{other:?}"),
+    };
+    let before = until(&mut chain);
+    let limits = RuntimeBlockWeights::get();
+    let most = limits.get(DispatchClass::Normal).max_total.unwrap();
+    let one = <Runtime as surety_pallet_gpu_proofs::Config>::WeightInfo::open_run();
+    let remark = || frame_system::Call::remark { remark: Vec::new() };
+    for (left, full) in [(one / 2, 1), (one.saturating_mul(2), 0)] {
+        let used = most.saturating_sub(left);
+        let begun = until(&mut chain);
+        // Whether there is room for this one does not matter.
+        let _done = chain.busy_block((used, DispatchClass::Normal), Alice, remark());
+        assert_eq!(until(&mut chain) - begun, full);
+    }
+    assert_eq!(until(&mut chain), before + 1);
 }
 
 #[test]

@@ -21,6 +21,18 @@ fn who_claims_all_that_it_can_has_no_time_for_it() {
     assert_eq!(found(Claim::honest(1.0)).passed, 0.0);
 }
 
+/// In half a minute, with the same part left, one author was enough in every fifth round.
+#[test]
+fn a_third_of_the_authors_keeps_a_commitment_out_in_few_rounds() {
+    for (censored, most) in [(0.1, 0.005), (1.0 / 3.0, 0.06)] {
+        let outcome = found(Claim {
+            censored,
+            ..Claim::honest(0.87)
+        });
+        assert!(outcome.passed > 1.0 - most, "{censored}: {outcome:?}");
+    }
+}
+
 #[test]
 fn a_device_that_is_not_there_is_found_in_every_round() {
     assert_eq!(found(Claim::of(20.0)).passed, 0.0);

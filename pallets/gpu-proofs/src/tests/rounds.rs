@@ -194,3 +194,21 @@ fn there_is_as_much_time_to_show_samples_as_finality_runs() {
         assert_eq!(stage(), None);
     });
 }
+
+/// As many blocks with room as there would be anyway, up to a bound: others may fill blocks.
+#[test]
+fn full_blocks_take_nobodys_time_to_show_samples_up_to_a_bound() {
+    TestExt::new().execute_with(|| {
+        for (full, longer) in [(0, 0), (7, 7), (u64::from(LONGER_MAX) + 9, LONGER_MAX.into())] {
+            begin_round();
+            pass_until_drawn();
+            IsFullForShowing::set(true);
+            pass_blocks(full);
+            IsFullForShowing::set(false);
+            pass_blocks(OPEN_WINDOW + longer - full);
+            assert!(matches!(stage(), Some(Stage::Opening { .. })), "{full}");
+            pass_blocks(1);
+            assert_eq!(stage(), None, "{full}");
+        }
+    });
+}
