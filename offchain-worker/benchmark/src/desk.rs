@@ -2,6 +2,8 @@
 //! to show ([`shows`]).
 
 mod alone;
+mod calls;
+mod holds;
 mod shows;
 
 use std::{
@@ -14,21 +16,19 @@ use std::{
 };
 
 use sp_core::H256;
-use surety_chain_client::{
-    BlockNumber, BlockRef, Call, ChainError, ErrorClass, GpuRound, Remedy, SubmitOptions, Until, When,
-};
+use surety_chain_client::{BlockNumber, BlockRef, ChainError, GpuRound, When};
 use surety_gpu_proofs::{Openings, Plan, RoundStage, Run, seed};
 use tokio::{
     sync::{Semaphore, watch},
     task::{self, JoinError, JoinSet, spawn_blocking},
-    time::timeout,
 };
 
 use alone::{alone, memory};
+use calls::Which;
 use shows::{Showing, Standing, standing};
 
 use crate::{
-    Parts,
+    Hold, Parts,
     journal::{Journal, Key, Promise},
     metrics::Outcome,
     runs::{self, Trouble},
@@ -44,8 +44,6 @@ const AGE_MAX_MS: u64 = 6_000;
 const AGE_MS: u64 = 1_000;
 /// How long a trial may take.
 const TRIAL: Duration = Duration::from_secs(10);
-/// Calls of one promise that were refused in a block, and paid for.
-const REFUSALS_MAX: u32 = 3;
 
 /// What the machine is at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,7 +69,7 @@ enum Back {
     Tried(Result<u64, Trouble>),
     Made(Key, u64, Result<(Run, u64), Trouble>),
     Shown(Key, H256, Result<(Run, Openings), Trouble>),
-    Sent(Key, &'static str, Result<BlockNumber, ChainError>),
+    Sent(Key, Which, Result<BlockNumber, ChainError>),
 }
 
 /// What comes next.
@@ -89,6 +87,10 @@ pub(crate) struct Desk {
     runs: BTreeMap<Key, Run>,
     /// About how fast the machine is, in operations a second.
     speed: Option<u64>,
+    /// No trial is begun before a block of this height.
+    try_from: BlockNumber,
+    /// While the machine is needed for a run, or will be.
+    held: Option<Hold>,
     work: Option<Work>,
     /// Which of those that are away it is.
     work_id: Option<task::Id>,
@@ -98,7 +100,7 @@ pub(crate) struct Desk {
     sending: Option<Key>,
     /// Nothing is sent before a block of this height: those before it cannot show what was sent last.
     send_from: BlockNumber,
-    refusals: BTreeMap<Key, u32>,
+    refusals: BTreeMap<(Key, Which), u32>,
     /// The round that is running, and when its window ends.
     window: Option<(Key, Instant)>,
     /// The last one that is not taken part in.
@@ -116,6 +118,8 @@ impl Desk {
             block: None,
             runs: BTreeMap::new(),
             speed: None,
+            try_from: 0,
+            held: None,
             work: None,
             work_id: None,
             place: Arc::new(Semaphore::new(1)),
@@ -182,6 +186,7 @@ impl Desk {
         let best = When::At(block.hash);
         let parts = self.parts.clone();
         let round = parts.rounds.gpu_round(best).await?;
+        self.hold(round.as_ref());
         self.compute(best, round).await?;
         let finalized = parts.chain.block(When::Finalized).await?;
         let last = When::At(finalized.hash);
@@ -236,7 +241,7 @@ impl Desk {
         };
         let ends = self.ends(key, since_ms, &round);
         if let Some(promise) = self.journal.get(key).cloned() {
-            let may = self.may_send(key) && Instant::now() < ends;
+            let may = self.may_send(key, Which::Commitment) && Instant::now() < ends;
             if may
                 && self
                     .parts
@@ -275,12 +280,6 @@ impl Desk {
         ends
     }
 
-    fn may_send(&self, key: Key) -> bool {
-        let refusals = self.refusals.get(&key).copied().unwrap_or_default();
-        let is_seen = self.block.is_some_and(|block| block.number >= self.send_from);
-        self.sending.is_none() && is_seen && refusals < REFUSALS_MAX
-    }
-
     fn start(&mut self, task: Task) -> (Arc<Parts>, Arc<Semaphore>, Arc<AtomicBool>) {
         let stop = Arc::<AtomicBool>::default();
         let flag = stop.clone();
@@ -289,7 +288,8 @@ impl Desk {
     }
 
     fn start_trial(&mut self) {
-        if !self.parts.takes_part || self.speed.is_some() || self.work.is_some() {
+        let is_due = self.block.is_some_and(|block| block.number >= self.try_from);
+        if !self.parts.takes_part || !is_due || self.speed.is_some() || self.work.is_some() {
             return;
         }
         let (parts, place, stop) = self.start(Task::Trial);
@@ -330,47 +330,16 @@ impl Desk {
         self.work_id = Some(self.away.spawn(work).id());
     }
 
-    fn commit(&mut self, promise: &Promise, ends: Instant) {
-        let call = Call::CommitRun {
-            entropy: promise.entropy,
-            plan: promise.plan,
-            root: promise.root,
-        };
-        let left = ends.saturating_duration_since(Instant::now());
-        self.send((promise.key(), "commitment"), call, Some(left));
-    }
-
-    fn send(&mut self, (key, what): (Key, &'static str), call: Call, time: Option<Duration>) {
-        self.sending = Some(key);
-        let parts = self.parts.clone();
-        self.away.spawn(async move {
-            let options = SubmitOptions {
-                until: Until::Included,
-                // Other calls of the agent wait for it: without a tip those of others would go first.
-                tip: parts.tip,
-            };
-            let sent = parts.chain.submit(&parts.signer, call, options);
-            let sent = match time {
-                Some(time) => timeout(time, sent).await,
-                None => Ok(sent.await),
-            };
-            let unknown = |_| {
-                Err(ChainError::Unknown {
-                    reason: "its time is over".into(),
-                })
-            };
-            let sent = sent.unwrap_or_else(unknown);
-            Back::Sent(key, what, sent.map(|included| included.block.number))
-        });
-    }
-
     async fn take(&mut self, back: Back) {
         match back {
             Back::Tried(tried) => {
                 self.work = None;
                 match tried {
                     Ok(speed) => self.note_speed(speed),
-                    Err(error) => tracing::warn!(%error, "this machine's speed is not known yet"),
+                    Err(error) => {
+                        self.try_from = self.next_block();
+                        tracing::warn!(%error, "this machine's speed is not known yet");
+                    }
                 }
             }
             Back::Made(key, window_ms, made) => {
@@ -386,36 +355,27 @@ impl Desk {
                 }
             }
             Back::Shown(key, samples, shown) => self.take_shown(key, samples, shown),
-            Back::Sent(key, what, sent) => {
+            Back::Sent(key, which, sent) => {
                 self.sending = None;
-                let next = self.block.map_or(0, |block| block.number.saturating_add(1));
+                let next = self.next_block();
                 self.send_from = sent.as_ref().map_or(next, |included| *included);
                 match sent {
-                    Ok(block) => tracing::info!(round = key.0, block, "the {what} is in a block"),
-                    Err(error) => self.refused(key, what, &error),
+                    Ok(block) => tracing::info!(round = key.0, block, "the {which} is in a block"),
+                    Err(error) => self.refused(key, which, &error),
                 }
             }
         }
+    }
+
+    /// The height of the first block that has not been seen.
+    fn next_block(&self) -> BlockNumber {
+        self.block.map_or(0, |block| block.number.saturating_add(1))
     }
 
     fn note_speed(&mut self, speed: u64) {
         let giga_operations = speed / 1_000_000_000;
         tracing::info!(giga_operations, "operations a second, while it was computing");
         self.speed = Some(speed);
-    }
-
-    /// What was refused in a block has cost its fee, and what is refused for good is not sent again.
-    fn refused(&mut self, key: Key, what: &str, error: &ChainError) {
-        let refusals = self.refusals.entry(key).or_default();
-        *refusals = match (error.class(), error.remedy()) {
-            (ErrorClass::Failed, Some(Remedy::Look | Remedy::Wait)) => refusals.saturating_add(1),
-            (ErrorClass::Refused, _) if error.is_retryable() => *refusals,
-            _ => REFUSALS_MAX,
-        };
-        match *refusals < REFUSALS_MAX {
-            true => tracing::warn!(round = key.0, %error, "the {what} is in no block, trying again"),
-            false => tracing::error!(round = key.0, %error, "the {what} is refused"),
-        }
     }
 
     fn skip(&mut self, key: Key, why: &Trouble) {
@@ -478,7 +438,7 @@ impl Desk {
         }
         self.runs.remove(&key);
         self.showing.remove(&key);
-        self.refusals.remove(&key);
+        self.refusals.retain(|(of, _), _| *of != key);
     }
 
     async fn end(&mut self, key: Key, outcome: Outcome) {

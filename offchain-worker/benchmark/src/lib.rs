@@ -24,7 +24,7 @@ use std::{
 use surety_chain_client::{AccountId, Balance, Chain, GpuProofsChain, Signer};
 use tokio::{sync::watch, task::JoinSet};
 
-pub use machine::{Machine, Pause, RunMemory, in_words};
+pub use machine::{Failed, Hold, Machine, Pause, RunMemory, in_words};
 pub use metrics::Metrics;
 
 use desk::Desk;

@@ -18,7 +18,7 @@ use surety_gpu_proofs::{
 };
 use surety_proofs::{Proof, Tree};
 
-use crate::machine::RunMemory;
+use crate::machine::{Failed, RunMemory};
 
 /// Shorter trials say little of a device.
 const TRIAL: Duration = Duration::from_millis(500);
@@ -44,7 +44,10 @@ pub(crate) enum Trouble {
     /// Others need the machine.
     #[error("{0}")]
     NoPause(String),
-    /// It cannot be had, or it fails.
+    /// What a run is held in cannot be had: others have the memory, for now.
+    #[error("{0}")]
+    Memory(String),
+    /// It fails.
     #[error("{0}")]
     Device(String),
     /// It computes something else than the processor.
@@ -62,6 +65,20 @@ impl Trouble {
     /// Whether the device is at fault.
     pub(crate) const fn is_fault(&self) -> bool {
         matches!(self, Self::Differs { .. } | Self::Unsound)
+    }
+
+    /// Whether it was tried, and would end alike the next time: not where something was to be waited for.
+    pub(crate) const fn is_try(&self) -> bool {
+        !matches!(self, Self::NoPause(_) | Self::Memory(_))
+    }
+}
+
+impl From<Failed> for Trouble {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Memory(why) => Self::Memory(why),
+            Failed::Device(why) => Self::Device(why),
+        }
     }
 }
 
@@ -95,11 +112,12 @@ impl Leave<'_> {
         }
     }
 
-    /// What a device's error comes to: one that was stopped has not failed.
-    fn trouble(self, why: String) -> Trouble {
+    /// What a device's error comes to.
+    fn trouble(self, why: Failed) -> Trouble {
         match self.stop.load(Ordering::Relaxed) {
+            // What was stopped has not failed.
             true => Trouble::Stopped,
-            false => Trouble::Device(why),
+            false => why.into(),
         }
     }
 }
@@ -173,7 +191,8 @@ impl Memory for Watched<'_> {
 
     fn fill(&mut self, job: &Job) -> Result<(), Trouble> {
         self.leave.ask()?;
-        self.memory.fill(job).map_err(|why| self.leave.trouble(why))
+        let filled = self.memory.fill(job);
+        filled.map_err(|why| self.leave.trouble(why))
     }
 
     fn step(&mut self, job: &Job, layer: u32, batch: u32) -> Result<H256, Trouble> {
@@ -324,7 +343,7 @@ mod tests {
 
     use std::sync::{Arc, Mutex};
 
-    use surety_gpu_proofs::Processor;
+    use surety_gpu_proofs::{OutOfMemory, Processor};
 
     use super::*;
     use crate::in_words;
@@ -334,6 +353,7 @@ mod tests {
         inner: Processor,
         said: Arc<Mutex<Vec<&'static str>>>,
         is_wrong: bool,
+        is_full: bool,
     }
 
     impl Saying {
@@ -343,16 +363,20 @@ mod tests {
                 inner: Processor::new(available_parallelism().unwrap()),
                 said: Arc::clone(&said),
                 is_wrong,
+                is_full: false,
             };
-            (in_words(saying, |_| String::new()), said)
+            (in_words(saying, |_| Failed::Device(String::new())), said)
         }
     }
 
     impl Memory for Saying {
-        type Error = surety_gpu_proofs::OutOfMemory;
+        type Error = OutOfMemory;
 
         fn fill(&mut self, job: &Job) -> Result<(), Self::Error> {
-            self.inner.fill(job)
+            match self.is_full {
+                true => Err(OutOfMemory),
+                false => self.inner.fill(job),
+            }
         }
 
         fn step(&mut self, job: &Job, layer: u32, batch: u32) -> Result<H256, Self::Error> {
@@ -422,8 +446,32 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_finds_no_memory_is_not_one_of_a_device_that_fails() {
+        let full = Saying {
+            inner: Processor::new(NonZero::<usize>::MIN),
+            said: Arc::default(),
+            is_wrong: false,
+            is_full: true,
+        };
+        let mut memory = in_words(full, |_| Failed::Memory("others have it".into()));
+        let plan = Plan {
+            rows: BATCHES,
+            layers: LAYERS_MIN,
+        };
+        let leave = Leave {
+            stop: &AtomicBool::new(false),
+            until: None,
+        };
+        let zero = H256::zero();
+        let made = remake(&mut memory, (plan, &zero, &zero), leave);
+        assert_eq!(made.err(), Some(Trouble::Memory("others have it".into())));
+    }
+
+    #[test]
     fn nothing_is_computed_after_the_time_for_it() {
-        let mut memory = in_words(Processor::new(NonZero::<usize>::MIN), |_| String::new());
+        let mut memory = in_words(Processor::new(NonZero::<usize>::MIN), |_| {
+            Failed::Device(String::new())
+        });
         let plan = Plan {
             rows: BATCHES,
             layers: LAYERS_MIN,

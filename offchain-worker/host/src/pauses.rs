@@ -3,6 +3,10 @@
 //! A job on each driver of the pool takes the engines' time and does nothing with it. It is of the priority
 //! of audits: results for clients wait for it, moves in disputes and votes do not. It begins only if no
 //! promised result is late for it.
+//!
+//! What is promised would always be in the way where a provider goes on bidding for whatever fits, or where
+//! somebody posts tasks and takes them back. So whoever waits for a pause has nothing new bid for meanwhile
+//! ([`Hold`]), and so has an attempt that was refused, for a while: what is promised is done in minutes.
 
 use std::{
     ops::ControlFlow,
@@ -25,6 +29,10 @@ const ASIDE: Duration = Duration::from_secs(5);
 
 /// How often a pause looks whether it is over, or something more urgent waits.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// For how long an attempt that was refused has nothing new bid for: longer than until the next one of the
+/// benchmark's, and no longer where none comes.
+const HELD: Duration = Duration::from_secs(60);
 
 /// Why the engines do not stand aside.
 #[derive(Debug, thiserror::Error)]
@@ -61,10 +69,45 @@ pub struct Pauses {
     /// Other pools on the same machine.
     others: Arc<Mutex<Vec<Weak<EnginePool>>>>,
     spare: Arc<Mutex<Spare>>,
-    /// Until when each lasts, held by it alone: one that ends, or does not come about, ends no other.
-    lasting: Arc<Mutex<Vec<Weak<Instant>>>>,
+    /// Until when each lasts.
+    lasting: Moments,
+    /// Until when each has nothing new bid for.
+    held: Moments,
+    /// What the last attempt has left, where it was refused.
+    refused: Arc<Mutex<Option<Hold>>>,
     /// Whether tokens over channels have to stand aside: they are chosen where pauses are for.
     tokens: Arc<AtomicBool>,
+}
+
+/// Moments that are held by one each: what gives its own back, or does not come about, ends no other.
+#[derive(Clone, Default)]
+struct Moments(Arc<Mutex<Vec<Weak<Instant>>>>);
+
+impl Moments {
+    /// The moment after so long, while it is held.
+    fn after(&self, time: Duration) -> Arc<Instant> {
+        let now = Instant::now();
+        let moment = Arc::new(now.checked_add(time).unwrap_or(now));
+        let mut moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        moments.retain(|other| other.strong_count() > 0);
+        moments.push(Arc::downgrade(&moment));
+        moment
+    }
+
+    /// Whether one of them is still to come.
+    fn any_to_come(&self) -> bool {
+        let moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut moments = moments.iter().filter_map(Weak::upgrade);
+        let now = Instant::now();
+        moments.any(|moment| now < *moment)
+    }
+}
+
+/// While it is there, and for no longer than it was asked for, nothing new is bid for. What is promised goes
+/// on, and so does what is asked for over channels.
+#[must_use]
+pub struct Hold {
+    _until: Arc<Instant>,
 }
 
 /// While it is there, engines compute nothing but what a clock runs against.
@@ -85,7 +128,9 @@ impl Pauses {
             pool: Arc::downgrade(pool),
             others: Arc::default(),
             spare: Arc::new(Mutex::new(Spare::Unknown)),
-            lasting: Arc::default(),
+            lasting: Moments::default(),
+            held: Moments::default(),
+            refused: Arc::default(),
             // Without a device pauses are for what runs on the processor.
             tokens: Arc::new(AtomicBool::new(pool.devices().is_empty())),
         }
@@ -104,11 +149,21 @@ impl Pauses {
     }
 
     /// Whether engines stand aside, or are asked to.
-    pub(super) fn lasts(&self) -> bool {
-        let lasting = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut lasting = lasting.iter().filter_map(Weak::upgrade);
-        let now = Instant::now();
-        lasting.any(|until| now < *until)
+    fn lasts(&self) -> bool {
+        self.lasting.any_to_come()
+    }
+
+    /// Has nothing new bid for, for so long at most: whoever is to ask for a pause shall not find more in its
+    /// way than there is now.
+    pub fn hold(&self, at_most: Duration) -> Hold {
+        Hold {
+            _until: self.held.after(at_most),
+        }
+    }
+
+    /// Whether nothing new is to be bid for: a pause lasts, or is waited for.
+    pub(super) fn bars_bids(&self) -> bool {
+        self.lasts() || self.held.any_to_come()
     }
 
     /// Whether a pause lasts that what is asked for now over channels would have to wait for, or would take
@@ -120,15 +175,6 @@ impl Pauses {
             Operation::Generate => self.tokens.load(Ordering::Relaxed),
         };
         is_concerned && self.lasts()
-    }
-
-    fn last(&self, time: Duration) -> Arc<Instant> {
-        let now = Instant::now();
-        let until = Arc::new(now.checked_add(time).unwrap_or(now));
-        let mut lasting = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
-        lasting.retain(|other| other.strong_count() > 0);
-        lasting.push(Arc::downgrade(&until));
-        until
     }
 
     /// Takes note of how long nothing has to be computed from now on; nothing: as long as nobody says more.
@@ -152,10 +198,19 @@ impl Pauses {
     /// Returns once all engines stand aside, which they do until the pause is dropped, for `at_most` so long.
     ///
     /// # Errors
-    /// [`PauseError`]: nothing stands aside then.
+    /// [`PauseError`]: nothing stands aside then. Nothing new is bid for until the next attempt, or for a
+    /// minute where there is none.
     pub async fn begin(&self, at_most: Duration) -> Result<Pause, PauseError> {
         // From now on nothing more is bid for.
-        let lasting = self.last(at_most.saturating_add(ASIDE));
+        let hold = self.hold(HELD);
+        let begun = self.try_begin(at_most).await;
+        let refused = begun.is_err().then_some(hold);
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
+        begun
+    }
+
+    async fn try_begin(&self, at_most: Duration) -> Result<Pause, PauseError> {
+        let lasting = self.lasting.after(at_most.saturating_add(ASIDE));
         self.ensure_spare(at_most)?;
         let aside = |pool: Arc<EnginePool>| {
             let drivers = pool.devices().len().max(1);
@@ -270,6 +325,44 @@ mod tests {
         pauses.note(Some(Duration::ZERO));
         assert!(pauses.begin(LONG).await.is_err());
         assert!(!pauses.lasts(), "one that has not come about");
+    }
+
+    #[tokio::test]
+    async fn what_is_promised_gets_less_until_a_pause_that_was_refused_comes_about() {
+        let (_pool, pauses) = pauses();
+        // A provider that bids for whatever fits has no time to spare until it bids for nothing.
+        let mut spare = Duration::ZERO;
+        let mut attempts = 0;
+        let pause = loop {
+            spare = match pauses.bars_bids() {
+                true => spare + LONG,
+                false => Duration::ZERO,
+            };
+            pauses.note(Some(spare));
+            match pauses.begin(LONG).await {
+                Ok(pause) => break pause,
+                Err(error) => assert!(matches!(error, PauseError::Promised { .. }), "{error}"),
+            }
+            assert!(!pauses.lasts(), "whoever asks over channels is answered");
+            attempts += 1;
+            assert!(attempts < 9, "{spare:?} to spare");
+        };
+        assert!(pauses.bars_bids());
+        drop(pause);
+        assert!(!pauses.bars_bids());
+    }
+
+    #[tokio::test]
+    async fn nothing_is_held_up_by_who_has_given_up_or_is_lost() {
+        let (_pool, pauses) = pauses();
+        let (one, other) = (pauses.hold(LONG), pauses.hold(LONG));
+        assert!(pauses.bars_bids() && !pauses.lasts());
+        drop(one);
+        assert!(pauses.bars_bids());
+        drop(other);
+        assert!(!pauses.bars_bids());
+        let _lost = pauses.hold(Duration::ZERO);
+        assert!(!pauses.bars_bids(), "its time is over");
     }
 
     #[tokio::test]

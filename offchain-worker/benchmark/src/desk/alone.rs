@@ -31,5 +31,5 @@ pub(super) async fn alone<T: Send + 'static>(
 }
 
 pub(super) fn memory(parts: &Parts, stop: &Arc<AtomicBool>) -> Result<(RunMemory, u32), Trouble> {
-    parts.machine.memory(stop).map_err(Trouble::Device)
+    parts.machine.memory(stop).map_err(Trouble::from)
 }

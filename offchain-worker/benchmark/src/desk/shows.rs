@@ -11,7 +11,7 @@ use surety_exact::SplitMix64;
 use surety_gpu_proofs::{Openings, PARENTS, Plan, RoundStage, Run, RunView, SAMPLES, draw, seed};
 use surety_types::BLOCK_SECONDS;
 
-use super::{Back, Desk, TRIAL, Task, Work, alone, memory};
+use super::{Back, Desk, TRIAL, Task, Which, Work, alone, memory};
 use crate::{
     journal::{Key, Promise},
     metrics::Outcome,
@@ -23,7 +23,7 @@ const SHOW_PAUSE: Duration = Duration::from_secs(30);
 /// How often it is tried on a device that fails.
 const SHOW_TRIES: u32 = 20;
 /// How often the time for it is doubled, at most.
-const DOUBLED_MAX: u32 = 3;
+const DOUBLED_MAX: u32 = 2;
 /// Trees of which something is shown: a sampled row's, and its parents'.
 const TREES: u64 = (SAMPLES * (1 + PARENTS)) as u64;
 /// Leaves of trees that are hashed in a second, at least, where no device has them.
@@ -39,6 +39,40 @@ pub(super) struct Showing {
     /// How often the time for it is doubled: tries have ended for want of time.
     doubled: u32,
     openings: Option<Box<Openings>>,
+}
+
+impl Showing {
+    fn new(samples: H256, not_before: Instant, now: Instant) -> Self {
+        Self {
+            samples,
+            not_before,
+            try_from: now,
+            tries: 0,
+            doubled: 0,
+            openings: None,
+        }
+    }
+
+    /// Whether the run still has to be made again, and that is not given up.
+    pub(super) const fn is_open(&self) -> bool {
+        self.openings.is_none() && self.tries < SHOW_TRIES
+    }
+
+    fn may_try(&self, now: Instant) -> bool {
+        self.is_open() && self.try_from <= now
+    }
+
+    /// Takes note of why there is nothing to show yet.
+    fn failed(&mut self, trouble: &Trouble, now: Instant) {
+        match trouble {
+            Trouble::Late => self.doubled = self.doubled.saturating_add(1).min(DOUBLED_MAX),
+            // Perhaps there is a shorter one.
+            Trouble::NoPause(_) => self.doubled = self.doubled.saturating_sub(1),
+            _ => {}
+        }
+        self.try_from = now.checked_add(SHOW_PAUSE).unwrap_or(now);
+        self.tries = self.tries.saturating_add(trouble.is_try().into());
+    }
 }
 
 /// How far what was promised is.
@@ -122,17 +156,10 @@ impl Desk {
         let half = u64::from(left).saturating_mul(u64::from(BLOCK_SECONDS).saturating_mul(500));
         let showing = self.showing.entry(key).or_insert_with(|| {
             let pause = Duration::from_millis(SplitMix64::new(crate::random()).below(half));
-            Showing {
-                samples,
-                not_before: now.checked_add(pause).unwrap_or(now),
-                try_from: now,
-                tries: 0,
-                doubled: 0,
-                openings: None,
-            }
+            Showing::new(samples, now.checked_add(pause).unwrap_or(now), now)
         });
         let is_due = showing.not_before <= now;
-        let may_try = showing.try_from <= now && showing.tries < SHOW_TRIES;
+        let may_try = showing.may_try(now);
         match &showing.openings {
             None if may_try && self.work.is_none() => self.start_show(promise, samples),
             None => {}
@@ -141,8 +168,10 @@ impl Desk {
                     openings: openings.clone(),
                 };
                 // It may be there, and not be final.
-                if self.may_send(key) && parts.rounds.gpu_run(best, &parts.stash).await?.is_some() {
-                    self.send((key, "opening"), call, None);
+                if self.may_send(key, Which::Opening)
+                    && parts.rounds.gpu_run(best, &parts.stash).await?.is_some()
+                {
+                    self.send((key, Which::Opening), call, None);
                 }
             }
             Some(_) => {}
@@ -164,19 +193,10 @@ impl Desk {
             }
             Err(trouble) => trouble,
         };
-        match trouble {
-            Trouble::Late => {
-                showing.doubled = showing.doubled.saturating_add(1).min(DOUBLED_MAX);
-                self.parts.metrics.stopped();
-            }
-            // Perhaps there is a shorter one.
-            Trouble::NoPause(_) => showing.doubled = showing.doubled.saturating_sub(1),
-            _ => {}
+        showing.failed(&trouble, Instant::now());
+        if trouble == Trouble::Late {
+            self.parts.metrics.stopped();
         }
-        let now = Instant::now();
-        showing.try_from = now.checked_add(SHOW_PAUSE).unwrap_or(now);
-        let is_try = !matches!(trouble, Trouble::NoPause(_));
-        showing.tries = showing.tries.saturating_add(is_try.into());
         if trouble.is_fault() {
             tracing::error!(round = key.0, error = %trouble, "what was committed to cannot be shown");
         } else {
@@ -224,7 +244,7 @@ impl Desk {
                 let leave = runs::Leave { stop: &stop, until };
                 let (mut memory, rows_max) = memory(parts, &stop)?;
                 if promise.plan.rows / 2 > rows_max {
-                    return Err(Trouble::NoPause("less memory is free than the run takes".into()));
+                    return Err(Trouble::Memory("less memory is free than the run takes".into()));
                 }
                 let seed = seed(&promise.entropy, promise.round, &promise.provider);
                 let run = match known {
@@ -293,11 +313,32 @@ mod tests {
             time_to_show(plan(70 << 20), second * 26, 2, 0),
             large + second * 26
         );
-        let largest = |doubled| time_to_show(plan(ROWS_MAX), second * 30, 2, doubled);
-        assert_eq!([1, 2, 3].map(largest), [2, 4, 8].map(|times| largest(0) * times));
-        assert_eq!(largest(u32::MAX), largest(3));
+        // Where the speed is not known: the whole window.
+        let largest = |doubled| time_to_show(plan(ROWS_MAX), second * 60, 2, doubled);
+        assert_eq!([1, 2].map(largest), [2, 4].map(|times| largest(0) * times));
+        assert_eq!(largest(u32::MAX), largest(2));
         let opening = second * 20 * 60;
-        assert!(largest(3) < opening, "{:?} of {opening:?}", largest(3));
+        assert!(largest(2) < opening, "{:?} of {opening:?}", largest(2));
+    }
+
+    #[test]
+    fn memory_that_others_have_is_waited_for_and_a_device_that_fails_is_given_up() {
+        let now = Instant::now();
+        let then = now + SHOW_PAUSE;
+        let mut showing = Showing::new(H256::zero(), now, now);
+        let waited_for = [
+            Trouble::Memory("others have it".into()),
+            Trouble::NoPause("a promised result could be late".into()),
+        ];
+        for trouble in waited_for.iter().cycle().take(10 * SHOW_TRIES as usize) {
+            showing.failed(trouble, now);
+            assert!(!showing.may_try(now) && showing.may_try(then));
+        }
+        for _ in 0..SHOW_TRIES {
+            assert!(showing.is_open());
+            showing.failed(&Trouble::Device("it has vanished".into()), now);
+        }
+        assert!(!showing.is_open() && !showing.may_try(then));
     }
 
     #[test]

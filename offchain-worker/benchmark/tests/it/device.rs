@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use surety_benchmark::{Machine, Pause, RunMemory, in_words};
+use surety_benchmark::{Failed, Hold, Machine, Pause, RunMemory, in_words};
 use surety_cuda::DeviceMemory;
 use surety_gpu_proofs::BATCHES;
 
@@ -47,9 +47,16 @@ impl Machine for Emulated {
         }))
     }
 
-    fn memory(&self, stop: &Arc<AtomicBool>) -> Result<(RunMemory, u32), String> {
+    fn hold(&self, _: Duration) -> Hold {
+        Box::new(())
+    }
+
+    fn memory(&self, stop: &Arc<AtomicBool>) -> Result<(RunMemory, u32), Failed> {
         let memory = DeviceMemory::new(Emulator::start(Order::Forwards), u64::MAX, stop.clone());
-        Ok((in_words(memory, |error| error.to_string()), BATCHES))
+        Ok((
+            in_words(memory, |error| Failed::Device(error.to_string())),
+            BATCHES,
+        ))
     }
 }
 

@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use surety_chain_client::{Call, ChainError, DispatchFault};
+use surety_gpu_proofs::RunView;
 
-use crate::setup::World;
+use crate::setup::{Running, World};
 
 #[tokio::test]
 async fn a_round_is_passed_over_where_promised_work_comes_first() {
@@ -56,9 +57,8 @@ async fn a_device_that_errs_later_shows_nothing_wrong() {
     provider.stop().await;
 }
 
-#[tokio::test]
-async fn a_commitment_that_the_chain_does_not_take_is_not_paid_for_again() {
-    let world = World::new().await;
+/// A provider whose commitment was refused for good.
+async fn refused(world: &World) -> Running {
     let refused = ChainError::Dispatch(DispatchFault {
         pallet: Some("GpuProofs".into()),
         name: "NotAgent".into(),
@@ -69,6 +69,37 @@ async fn a_commitment_that_the_chain_does_not_take_is_not_paid_for_again() {
     let provider = world.start();
     world.run_from(1);
     world.until("a refusal", |world| world.attempts() == 1).await;
+    provider
+}
+
+#[tokio::test]
+async fn a_commitment_that_was_refused_and_is_on_the_chain_after_all_is_shown() {
+    let world = World::new().await;
+    let provider = refused(&world).await;
+    let (_, call, _) = world.chain.attempts().pop().unwrap();
+    let Call::CommitRun { plan, root, .. } = call else {
+        panic!("{call:?}");
+    };
+    // One that was sent before, as another node knows.
+    let (stash, round) = (world.stash().clone(), 1);
+    let run = RunView { round, plan, root };
+    world
+        .chain
+        .change(|state| state.gpu_proofs.runs.insert(stash, run));
+    world.close(1);
+    world.draw(1);
+    world.chain.finalize();
+    world
+        .until("a measurement", |world| world.measured().is_some())
+        .await;
+    assert_eq!(world.attempts(), 2);
+    provider.stop().await;
+}
+
+#[tokio::test]
+async fn a_commitment_that_the_chain_does_not_take_is_not_paid_for_again() {
+    let world = World::new().await;
+    let provider = refused(&world).await;
     world.close(1);
     world.draw(1);
     world.chain.finalize();

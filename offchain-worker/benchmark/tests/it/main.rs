@@ -10,5 +10,6 @@ mod device;
 #[path = "../../../cuda/tests/emulator/mod.rs"]
 mod emulator;
 mod faults;
+mod load;
 mod rounds;
 mod setup;

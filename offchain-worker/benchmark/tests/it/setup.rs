@@ -13,7 +13,7 @@ use std::{
 use async_trait::async_trait;
 use prometheus::{Registry, TextEncoder};
 use sp_core::H256;
-use surety_benchmark::{Machine, Metrics, Parts, Pause, RunMemory, in_words};
+use surety_benchmark::{Failed, Hold, Machine, Metrics, Parts, Pause, RunMemory, in_words};
 use surety_chain_client::{AccountId, Call, Chain, FakeChain, GpuRound, Signer, Until};
 use surety_gpu_proofs::{Job, MeasuredView, Memory, OutOfMemory, Processor, RoundStage, Row};
 use surety_proofs::Proof;
@@ -26,10 +26,15 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Time for a run. All of it is used.
 pub const WINDOW_MS: u64 = 4_000;
 
+/// Blocks that it takes to do all that a machine has promised.
+pub const LOAD: u32 = 5;
+
 /// A processor that can be busy, or err.
 #[derive(Default)]
 pub struct Bench {
     pub is_busy: AtomicBool,
+    /// Blocks until all that is promised is done. There is no pause before that.
+    pub load: AtomicU32,
     /// Whether each row has a wrong cell.
     pub errs: Arc<AtomicBool>,
     /// Whether each batch takes a while.
@@ -40,18 +45,31 @@ pub struct Bench {
     pub pauses: AtomicU32,
     /// Whatever runs are made in has one more.
     at_work: Arc<()>,
+    /// Whatever has nothing new promised has one more.
+    holds: Arc<()>,
 }
 
 impl Bench {
     pub fn is_idle(&self) -> bool {
         Arc::strong_count(&self.at_work) == 1
     }
+
+    /// A block passes, in which as much is promised as there is room for, unless nothing may be. Returns what
+    /// is still to be done then.
+    pub fn pass(&self) -> u32 {
+        let left = match Arc::strong_count(&self.holds) {
+            1 => LOAD,
+            _ => self.load.load(Ordering::Relaxed).saturating_sub(1),
+        };
+        self.load.store(left, Ordering::Relaxed);
+        left
+    }
 }
 
 #[async_trait]
 impl Machine for Bench {
     async fn pause(&self, _: Duration) -> Result<Pause, String> {
-        if self.is_busy.load(Ordering::Relaxed) {
+        if self.is_busy.load(Ordering::Relaxed) || self.load.load(Ordering::Relaxed) > 0 {
             return Err("a promised result could be late".into());
         }
         self.pauses.fetch_add(1, Ordering::Relaxed);
@@ -59,14 +77,21 @@ impl Machine for Bench {
         Ok(Box::new(()))
     }
 
-    fn memory(&self, _: &Arc<AtomicBool>) -> Result<(RunMemory, u32), String> {
+    fn hold(&self, _: Duration) -> Hold {
+        Box::new(self.holds.clone())
+    }
+
+    fn memory(&self, _: &Arc<AtomicBool>) -> Result<(RunMemory, u32), Failed> {
         let memory = Erring {
             processor: Processor::new(NonZero::<usize>::MIN),
             errs: self.errs.clone(),
             is_slow: self.is_slow.clone(),
             _at_work: self.at_work.clone(),
         };
-        Ok((in_words(memory, |_| "there is no memory".into()), 64))
+        Ok((
+            in_words(memory, |_| Failed::Memory("there is no memory".into())),
+            64,
+        ))
     }
 }
 

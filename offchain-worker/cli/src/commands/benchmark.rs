@@ -8,7 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use surety_benchmark::{Machine, Metrics, Parts, Pause, RunMemory, in_words};
+use surety_benchmark::{Failed, Hold, Machine, Metrics, Parts, Pause, RunMemory, in_words};
 use surety_chain_rpc::RpcChain;
 use surety_cuda::open_device_memory;
 use surety_engine::Devices;
@@ -86,34 +86,48 @@ impl Machine for Provided {
             .map_err(|error| error.to_string())
     }
 
-    fn memory(&self, stop: &Arc<AtomicBool>) -> std::result::Result<(RunMemory, u32), String> {
+    fn hold(&self, at_most: Duration) -> Hold {
+        Box::new(self.pauses.hold(at_most))
+    }
+
+    fn memory(&self, stop: &Arc<AtomicBool>) -> std::result::Result<(RunMemory, u32), Failed> {
         let Some(device) = self.devices.iter().next() else {
-            let free =
-                machine::free_memory_bytes().ok_or("the system does not tell how much memory is free")?;
+            let unknown = || Failed::Device("the system does not tell how much memory is free".into());
+            let free = machine::free_memory_bytes().ok_or_else(unknown)?;
             let rows = (free / FREE_PART).checked_div(ROW as u64).unwrap_or_default();
             let memory = in_words(Processor::new(self.threads), |_| {
-                "this machine has not so much memory".into()
+                Failed::Memory("this machine has not so much memory".into())
             });
             return some_rows(memory, u32::try_from(rows).unwrap_or(u32::MAX));
         };
+        let name = device.name().to_owned();
         if let Some(why) = device.dropped() {
-            return Err(format!("{} is used no more: {why}", device.name()));
+            return Err(Failed::Device(format!("{name} is used no more: {why}")));
         }
-        let number = device.number().ok_or("the device has no number")?;
+        let unnumbered = || Failed::Device(format!("{name} has no number"));
+        let number = device.number().ok_or_else(unnumbered)?;
         // The bound is on what this program takes: its models have a part of that, others' memory is none.
         let bytes_max = self.device_bytes_max.saturating_sub(device.memory_taken());
-        let opened = open_device_memory(number, bytes_max, stop.clone());
-        let opened = opened.map_err(|error| format!("{}: {error}", device.name()))?;
-        let name = device.name().to_owned();
-        let memory = in_words(opened.memory, move |error| format!("{name}: {error}"));
+        let opened = open_device_memory(number, bytes_max, stop.clone())
+            .map_err(|error| failed(error.is_memory(), format!("{name}: {error}")))?;
+        let memory = in_words(opened.memory, move |error| {
+            failed(error.is_memory(), format!("{name}: {error}"))
+        });
         some_rows(memory, opened.rows_max)
     }
 }
 
-fn some_rows(memory: RunMemory, rows_max: u32) -> std::result::Result<(RunMemory, u32), String> {
+fn failed(is_memory: bool, why: String) -> Failed {
+    match is_memory {
+        true => Failed::Memory(why),
+        false => Failed::Device(why),
+    }
+}
+
+fn some_rows(memory: RunMemory, rows_max: u32) -> std::result::Result<(RunMemory, u32), Failed> {
     match rows_max >= BATCHES {
         true => Ok((memory, rows_max.min(ROWS_MAX))),
-        false => Err("no memory is free for a run".into()),
+        false => Err(Failed::Memory("no memory is free for a run".into())),
     }
 }
 
