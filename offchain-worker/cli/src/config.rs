@@ -237,7 +237,7 @@ fn validate(raw: RawConfig, home: Option<PathBuf>) -> Result<Config, ConfigError
             &format!("faucet: {url:?} must start with http:// or https://"),
         );
     }
-    // Off unless somebody says so: no device has proven itself yet.
+    // Off unless somebody says so: docs/cuda.md has what is proven of devices.
     let device_serves = raw.provider.device_serves.unwrap_or(false);
     let provider = validate_provider(raw.provider, &mut problems);
     let calls = validate_calls(&raw.calls, &provider.work, device_serves, &mut problems);
@@ -298,7 +298,7 @@ fn validate_work(raw: RawWork, section: &str, problems: &mut Problems) -> WorkCo
     }
 }
 
-/// The processor, unless something else was said: no device has proven itself yet.
+/// The processor, unless something else was said: `docs/cuda.md` has what is proven of devices.
 fn validate_device(text: Option<&str>, section: &str, problems: &mut Problems) -> Choice {
     let chosen = text.and_then(|text| problems.check(&format!("{section}.device"), text.parse()));
     chosen.unwrap_or_default()

@@ -25,26 +25,75 @@ struct Measured {
     millis: u64,
 }
 
+impl Measured {
+    fn add(&mut self, units: u32, millis: u64) {
+        let kept = |before: u64| before / 8 * KEPT_EIGHTHS;
+        self.milliunits = kept(self.milliunits).saturating_add(milliunits(units));
+        self.millis = kept(self.millis).saturating_add(millis.max(1));
+    }
+
+    /// Milliseconds that so many units take, by the last runs; none where there were none.
+    fn time(&self, units: u32) -> u64 {
+        in_proportion(units, self.milliunits, self.millis)
+    }
+}
+
+fn milliunits(units: u32) -> u64 {
+    u64::from(units).saturating_mul(1000)
+}
+
+/// Milliseconds for so many units, where work and time are known.
+fn in_proportion(units: u32, milliunits: u64, millis: u64) -> u64 {
+    let needed = u128::from(units).saturating_mul(1000);
+    let needed = needed.saturating_mul(millis.into());
+    let time = needed.div_ceil(u128::from(milliunits).max(1));
+    u64::try_from(time).unwrap_or(u64::MAX)
+}
+
 impl Speeds {
+    /// Takes a run in.
     pub fn measure(&mut self, model: ModelId, operation: Operation, units: u32, millis: u64) {
+        let Some(of) = self.of(model, operation) else {
+            return;
+        };
+        of.add(units, millis);
+    }
+
+    /// Takes in a run that was stopped: so many units take longer than that. It makes nothing faster, and
+    /// nothing more than half as fast: a machine may have been slow only for a while, and whoever bids for
+    /// nothing any more never finds out. Who never ends a run in time would else believe in the last one that
+    /// it did for ever.
+    pub fn took_longer(&mut self, model: ModelId, operation: Operation, units: u32, millis: u64) {
+        let Some(of) = self.of(model, operation) else {
+            return;
+        };
+        let units = units.max(1);
+        match of.time(units) {
+            0 => of.add(units, millis),
+            expected if expected < millis => {
+                let slower = u128::from(of.millis)
+                    .saturating_mul(millis.into())
+                    .div_ceil(expected.into());
+                let slower = u64::try_from(slower).unwrap_or(u64::MAX);
+                of.millis = slower.min(of.millis.saturating_mul(2));
+            }
+            _ => {}
+        }
+    }
+
+    /// What is known of a kind of work, where there is room for it.
+    fn of(&mut self, model: ModelId, operation: Operation) -> Option<&mut Measured> {
         let key = (model, operation);
         if self.0.len() >= MEASURED_MAX && !self.0.contains_key(&key) {
-            return;
+            return None;
         }
-        let of = self.0.entry(key).or_default();
-        let kept = |before: u64| before / 8 * KEPT_EIGHTHS;
-        of.milliunits = kept(of.milliunits).saturating_add(u64::from(units).saturating_mul(1000));
-        of.millis = kept(of.millis).saturating_add(millis.max(1));
+        Some(self.0.entry(key).or_default())
     }
 
     /// Milliseconds of computing that a task takes at most, as far as that was measured.
     pub fn measured(&self, spec: &TaskSpec) -> Option<u64> {
         let of = self.0.get(&(spec.model, spec.operation))?;
-        let needed = u128::from(spec.units_max)
-            .saturating_mul(1000)
-            .saturating_mul(of.millis.into());
-        let millis = needed.div_ceil(u128::from(of.milliunits).max(1));
-        Some(u64::try_from(millis).unwrap_or(u64::MAX))
+        Some(of.time(spec.units_max))
     }
 
     /// The same, for which the owner's word counts until it is measured.
@@ -52,12 +101,9 @@ impl Speeds {
         let key = (spec.model, spec.operation);
         let measured = self.0.get(&key).copied().unwrap_or_default();
         let prior = PRIOR_MILLIS.saturating_mul(offer.units_per_second.max(1).into());
-        let milliunits = u128::from(measured.milliunits.saturating_add(prior));
-        let millis = u128::from(measured.millis.saturating_add(PRIOR_MILLIS));
-        let needed = u128::from(spec.units_max)
-            .saturating_mul(1000)
-            .saturating_mul(millis);
-        u64::try_from(needed.div_ceil(milliunits)).unwrap_or(u64::MAX)
+        let milliunits = measured.milliunits.saturating_add(prior);
+        let millis = measured.millis.saturating_add(PRIOR_MILLIS);
+        in_proportion(spec.units_max, milliunits, millis)
     }
 }
 
@@ -115,8 +161,46 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_was_stopped_makes_what_is_expected_slower_by_no_more_than_half_and_never_faster() {
+        let (model, embed) = (H256([1; 32]), Operation::Embed);
+        let mut speeds = Speeds::default();
+        speeds.took_longer(model, embed, 100, 60_000);
+        assert_eq!(speeds.measured(&spec(100)), Some(60_000), "nothing else is known");
+
+        let mut speeds = Speeds::default();
+        for _ in 0..20 {
+            speeds.measure(model, embed, 100, 1_000);
+        }
+        let millis = |speeds: &Speeds| speeds.measured(&spec(100)).unwrap_or_default();
+        let before = millis(&speeds);
+        speeds.took_longer(model, embed, 100, 900);
+        assert_eq!(
+            speeds.measured(&spec(100)),
+            Some(before),
+            "it was stopped before its time"
+        );
+        for times in [2, 4, 8] {
+            speeds.took_longer(model, embed, 100, 400_000);
+            let now = millis(&speeds);
+            assert!(
+                (times * before - times..=times * before + times).contains(&now),
+                "{now}"
+            );
+        }
+        speeds.took_longer(model, embed, 100, 10_000);
+        assert!((9_990..=10_010).contains(&millis(&speeds)));
+        // A machine that is fast again is found to be, run by run.
+        for _ in 0..60 {
+            speeds.measure(model, embed, 100, 1_000);
+        }
+        assert!(millis(&speeds) < 1_100);
+    }
+
+    #[test]
     fn numbers_at_the_limits_do_not_overflow() {
         let mut speeds = Speeds::default();
+        speeds.took_longer(H256([1; 32]), Operation::Embed, 0, u64::MAX);
+        speeds.millis(&spec(u32::MAX), &offer(u32::MAX));
         for _ in 0..100 {
             speeds.measure(H256([1; 32]), Operation::Embed, u32::MAX, u64::MAX);
         }

@@ -53,7 +53,7 @@ impl Engines {
         }
     }
 
-    /// How fast work was done since the last time that was asked.
+    /// How fast work was done since the last time that was asked, or was not.
     pub(super) fn take_measured(&self) -> VecDeque<Event> {
         std::mem::take(&mut *self.measured.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -144,10 +144,11 @@ impl Engines {
         }
     }
 
-    /// Queues one job.
+    /// Queues one job. One that is stopped, as it comes too late, tells how fast it is not.
     pub(super) fn submit(&self, model: &ModelId, job: Job) -> Result<Ticket<Outcome>, ComputeError> {
         let (engine, vitals) = (self.get(model)?, self.vitals.clone());
-        let (model, operation, measured) = (*model, job.operation, self.measured.clone());
+        let (model, operation, units_max) = (*model, job.operation, job.units_max);
+        let (measured, bounded) = (self.measured.clone(), self.measured.clone());
         let run = move |sink: &mut JobSink| engine.run(&job, sink);
         let finish = move |outcome: Outcome, took| {
             let units = outcome.claim.units;
@@ -155,7 +156,8 @@ impl Engines {
             note(&measured, measurement(model, operation, units, took));
             outcome
         };
-        self.work(Priority::Inference, run, finish)
+        let stopped = move |took| note(&bounded, bound(model, operation, units_max, took));
+        self.work_or(Priority::Inference, run, finish, stopped)
     }
 
     /// Queues one job only to see how long it takes: units, and the time of its own work.
@@ -189,10 +191,25 @@ impl Engines {
         work: impl FnOnce(&mut JobSink) -> Result<T, EngineError> + Send + 'static,
         finish: impl FnOnce(T, Duration) -> U + Send + 'static,
     ) -> Result<Ticket<U>, ComputeError> {
+        self.work_or(priority, work, finish, |_| ())
+    }
+
+    /// The same, where what was begun and is stopped says how long it has worked for nothing.
+    fn work_or<T, U: Send + 'static>(
+        &self,
+        priority: Priority,
+        work: impl FnOnce(&mut JobSink) -> Result<T, EngineError> + Send + 'static,
+        finish: impl FnOnce(T, Duration) -> U + Send + 'static,
+        stopped: impl FnOnce(Duration) + Send + 'static,
+    ) -> Result<Ticket<U>, ComputeError> {
         let timed = move |sink: &mut JobSink| {
             let timer = OwnTime::start();
             let made = work(sink);
-            Ok(finish(made?, timer.end()))
+            let took = timer.end();
+            if matches!(made, Err(EngineError::Cancelled)) {
+                stopped(took);
+            }
+            Ok(finish(made?, took))
         };
         Ok(self.pool.work(priority, timed)?)
     }
@@ -246,8 +263,21 @@ fn measurement(model: ModelId, operation: Operation, units: u32, took: Duration)
         model,
         operation,
         units,
-        millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        millis: millis(took),
     }
+}
+
+fn bound(model: ModelId, operation: Operation, units: u32, took: Duration) -> Event {
+    Event::TookLonger {
+        model,
+        operation,
+        units,
+        millis: millis(took),
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn note(measured: &Mutex<VecDeque<Event>>, measurement: Event) {

@@ -4,7 +4,7 @@
 #[cfg(feature = "cuda")]
 mod nvml;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{
     collections::BTreeSet,

@@ -15,6 +15,7 @@ mod jobs;
 mod kept;
 mod leaves;
 pub mod machine;
+mod measuring;
 mod moves;
 mod offers;
 mod outputs;
@@ -44,11 +45,12 @@ use surety_access::OwnOutputs;
 use surety_chain_client::{AccountId, Balance, Chain, Signer};
 use surety_journal::{JournalError, RecordLog};
 use surety_network::{DataPlane, PlaneError};
-use surety_types::{ContentHash, ModelId, TaskId, model::Operation};
+use surety_types::{ContentHash, TaskId};
 use surety_worker_core::{Effect, EffectKind, Event, Record, Role, Step, Worker};
 use tokio::{
     net::TcpListener,
     sync::{mpsc, watch},
+    task::JoinSet,
 };
 
 pub use audits::Audits;
@@ -58,7 +60,7 @@ pub use error::{HostError, Result};
 pub use heartbeat::Registration;
 pub use kept::Kept;
 pub use moves::Traces;
-pub use pauses::{Pause, PauseError, Pauses};
+pub use pauses::{Hold, Pause, PauseError, Pauses};
 pub use speeds::Speeds;
 pub use vitals::{Vitals, server::bind as bind_metrics};
 
@@ -162,6 +164,14 @@ pub struct Host<C> {
     metrics: Option<Arc<TcpListener>>,
     gpus: Option<Arc<Gpus>>,
     speeds: Option<Speeds>,
+    /// What its speeds are those of.
+    machine: Vec<String>,
+    /// What says how fast it is, where nothing else does.
+    samples: JoinSet<()>,
+    /// Whether it is not known how fast the machine is that computes now.
+    is_unsure: bool,
+    /// How often samples may still fail before it bids by what is said of it.
+    samples_left: u32,
     block: u32,
     /// Tasks whose results the journal says that we have audited, with the outputs that we were shown.
     audited: BTreeMap<TaskId, BTreeSet<ContentHash>>,
@@ -186,6 +196,7 @@ impl<C: Core> Host<C> {
         Self {
             outputs: Outputs::from_records(records, tools.outputs.clone()),
             jobs: Jobs::new(tools.clone()),
+            machine: speeds::machine(tools.engines.devices()),
             tools,
             beside,
             core,
@@ -193,6 +204,9 @@ impl<C: Core> Host<C> {
             metrics: None,
             gpus: None,
             speeds: None,
+            samples: JoinSet::new(),
+            is_unsure: false,
+            samples_left: measuring::TRIES,
             block: 0,
             audited: audits::audited(records),
             is_restored: false,
@@ -213,9 +227,14 @@ impl<C: Core> Host<C> {
         self
     }
 
-    /// Bids by what was measured before, and keeps what is measured, if there is something to bid by.
+    /// Bids by what was measured before on this machine, and keeps what is measured, if there is something to
+    /// bid by. Where it was measured on another, a device more for example, nothing is bid for before it is
+    /// measured here.
     pub fn with_speeds(mut self, speeds: Option<Speeds>) -> Self {
-        self.speeds = speeds;
+        self.is_unsure = speeds
+            .as_ref()
+            .is_some_and(|speeds| speeds.knows_another(&self.machine));
+        self.speeds = speeds.map(|speeds| speeds.measured_on(&self.machine));
         self
     }
 
@@ -230,11 +249,7 @@ impl<C: Core> Host<C> {
         // One state ahead is enough: only the newest counts.
         let (sender, mut blocks) = mpsc::channel(1);
         let mut parts = self.start_parts(sender);
-        for measured in self.speeds.iter().flat_map(Speeds::events).collect::<Vec<_>>() {
-            self.step(measured, &mut stop).await?;
-        }
-        let (tools, unmeasured) = (self.tools.clone(), self.unmeasured());
-        let warm_up = tokio::spawn(async move { warm_up::measure(&tools.engines, unmeasured).await });
+        self.begin_measuring(&mut stop).await?;
         let plane = self.tools.plane.clone();
         self.tools.vitals.part_started(DATA_PLANE);
         let result = loop {
@@ -257,20 +272,9 @@ impl<C: Core> Host<C> {
             }
         };
         drop(parts);
-        warm_up.abort();
+        self.samples.abort_all();
         self.jobs.wind_down().await;
         result
-    }
-
-    /// What is on offer, and nobody knows how fast. A verifier offers nothing.
-    fn unmeasured(&self) -> Vec<(ModelId, Operation)> {
-        let Some(speeds) = &self.speeds else {
-            return Vec::new();
-        };
-        let offered = self.tools.engines.offered();
-        offered
-            .filter(|(model, operation)| !speeds.knows(*model, *operation))
-            .collect()
     }
 
     /// What goes on beside the loop.
@@ -319,6 +323,7 @@ impl<C: Core> Host<C> {
 
     /// One turn: step, records, effects.
     async fn take(&mut self, event: Event, stop: &mut Stop) -> Result<()> {
+        self.see_speeds(stop).await?;
         self.see_room(&event, stop).await?;
         match &event {
             Event::Finalized {
@@ -357,12 +362,7 @@ impl<C: Core> Host<C> {
         let is_final = matches!(event, Event::Finalized { .. });
         self.step(event, stop).await?;
         self.sees |= is_final;
-        for measured in self.tools.engines.take_measured() {
-            if let Some(speeds) = &mut self.speeds {
-                speeds.note(&measured);
-            }
-            self.step(measured, stop).await?;
-        }
+        self.take_measured(stop).await?;
         if self.sees {
             self.tools.engines.pauses().note(self.core.spare());
         }
@@ -399,12 +399,14 @@ impl<C: Core> Host<C> {
     }
 
     /// Tells the core before each event whether there is room for new promises: on disk, and in time, which a
-    /// pause takes. Whether there is again is looked at in each block: that takes the reserve up anew.
+    /// pause takes, and which nobody knows before speeds are measured. Whether there is again is looked at in
+    /// each block: that takes the reserve up anew.
     async fn see_room(&mut self, event: &Event, stop: &mut Stop) -> Result<()> {
         if self.is_short && !matches!(event, Event::Finalized { .. }) {
             return Ok(());
         }
-        let is_short = self.is_short_of_room() || self.tools.engines.pauses().lasts();
+        let is_barred = self.is_unsure || self.tools.engines.pauses().bars_bids();
+        let is_short = self.is_short_of_room() || is_barred;
         if is_short != self.is_short {
             self.is_short = is_short;
             self.step(Event::Room { is_short }, stop).await?;

@@ -8,6 +8,7 @@ mod drain;
 mod engine;
 mod generation;
 mod inputs;
+mod measured;
 mod money;
 mod offers;
 mod openings;

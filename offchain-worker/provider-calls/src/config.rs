@@ -26,7 +26,7 @@ pub struct CallsConfig {
     pub memory_bytes_max: u64,
     /// Whether tokens are chosen on the devices that engines have, if they have any. Each statement about
     /// them binds the provider, and only some of them are computed again before
-    /// (`docs/adr/0047-answers-from-a-device.md`): off while no device has proven itself.
+    /// (`docs/adr/0047-answers-from-a-device.md`): off by default (`docs/cuda.md`).
     pub device_serves: bool,
     /// Finalised blocks for which a receipt waits for others at most before they are batched.
     pub batch_blocks: u32,

@@ -370,7 +370,7 @@ impl Ready {
             rows.add_row(["may earn", reason]);
         }
         if self.is_provider {
-            let measured = "where a device is used, several times a day, for half a minute: benchmark = \"off\" in \
+            let measured = "where a device is used, several times a day, for a minute: benchmark = \"off\" in \
                             [provider] of config.toml for never, \"on\" for the processor, too";
             rows.add_row(["measured", measured]);
         }

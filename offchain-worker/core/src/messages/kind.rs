@@ -150,6 +150,8 @@ impl Event {
             Self::Finalized { .. }
             | Self::Best { .. }
             | Self::Measured { .. }
+            | Self::TookLonger { .. }
+            | Self::Unmeasured
             | Self::Stake { .. }
             | Self::Money { .. }
             | Self::Benchmarked { .. }

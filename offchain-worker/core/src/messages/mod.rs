@@ -127,6 +127,20 @@ pub enum Event {
         /// How long computing took, in milliseconds. Not the fetching, nor the waiting for an engine.
         millis: u64,
     },
+    /// Work of one kind was stopped before it was done, for example as it came too late: that much of it
+    /// takes longer. What is bid from now on knows this machine to be no faster.
+    TookLonger {
+        /// Model id.
+        model: ModelId,
+        /// Operation that was stopped.
+        operation: Operation,
+        /// How much of it there was, at most.
+        units: u32,
+        /// How long it had been computed, in milliseconds.
+        millis: u64,
+    },
+    /// Something else computes than before, a device less for example: nothing that was measured counts.
+    Unmeasured,
     /// How much of our stake is free for locks. Without it, bids do not depend on stake.
     Stake {
         /// Bonded and not locked, in plancks.
@@ -162,8 +176,8 @@ pub enum Event {
         /// Our suspension or our time in jail lasts up to and including this time of the running clock.
         until: Option<BlockNumber>,
     },
-    /// Whether the journal is down to its reserve, or the machine is paused. What was promised is kept in
-    /// that, or was counted before, so nothing new is promised meanwhile.
+    /// Whether the journal is down to its reserve, the machine is paused or shall be, or its speed is not
+    /// known. What was promised is kept in that, or was counted before, so nothing new is promised meanwhile.
     Room {
         /// It is.
         is_short: bool,

@@ -295,6 +295,13 @@ impl Provider {
                 units,
                 millis,
             } => self.role.speeds.measure(model, operation, units, millis),
+            Event::TookLonger {
+                model,
+                operation,
+                units,
+                millis,
+            } => self.role.speeds.took_longer(model, operation, units, millis),
+            Event::Unmeasured => self.role.speeds = Speeds::default(),
             Event::Stake { free } => self.role.free_stake = Some(free),
             Event::Money { free } => self.role.free_money = Some(free),
             Event::Benchmarked { measured } => self.role.benchmarked = measured,

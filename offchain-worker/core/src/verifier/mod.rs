@@ -291,6 +291,7 @@ impl Verifier {
                 units,
                 millis,
             } => self.role.speeds.measure(model, operation, units, millis),
+            Event::Unmeasured => self.role.speeds = Speeds::default(),
             Event::OpeningWindow { seconds } => self.config.opening_seconds = seconds,
             // Taken before, and a provider's.
             _ => {}

@@ -137,6 +137,54 @@ fn who_turns_out_to_be_slow_promises_less() {
     assert_eq!(count(200_000), 0, "one alone takes too long");
 }
 
+/// Runs of a machine that is as fast as it can be bid for with.
+fn fast(provider: &mut Provider) {
+    for _ in 0..20 {
+        let measured = Event::Measured {
+            model: model(),
+            operation: Operation::Embed,
+            units: 50,
+            millis: 1_000,
+        };
+        provider.step(9, measured);
+    }
+}
+
+#[test]
+fn by_the_speed_of_a_device_that_is_gone_nothing_is_bid() {
+    let mut provider = limited(100);
+    fast(&mut provider);
+    provider.step(9, Event::Unmeasured);
+    assert_eq!(
+        bids(&see(&mut provider, 10, many(64))).len(),
+        13,
+        "as it was said to be"
+    );
+}
+
+#[test]
+fn who_had_to_be_stopped_promises_less_and_not_nothing_after_one_time() {
+    let count = |times: u32, millis: u64| {
+        let mut provider = limited(100);
+        fast(&mut provider);
+        for _ in 0..times {
+            let stopped = Event::TookLonger {
+                model: model(),
+                operation: Operation::Embed,
+                units: 50,
+                millis,
+            };
+            provider.step(9, stopped);
+        }
+        bids(&see(&mut provider, 10, many(64))).len()
+    };
+    let most = count(9, 500);
+    assert!(most > 50, "stopped before its time");
+    assert!(count(1, 200_000) > 10, "a machine may have been slow once");
+    assert!(count(9, 40_000) < 4);
+    assert_eq!(count(9, 200_000), 0, "one alone takes too long");
+}
+
 #[test]
 fn no_more_is_bid_than_stake_can_be_locked_for() {
     let mut provider = limited(10_000);

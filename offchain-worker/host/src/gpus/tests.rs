@@ -52,7 +52,7 @@ impl GpuSource for Played {
     }
 }
 
-fn device(place: u8, number: usize) -> Device {
+pub fn device(place: u8, number: usize) -> Device {
     let device = Device::on(Vanishing, "NVIDIA Played").unwrap();
     device.known_as(number, [place; 16])
 }
@@ -121,7 +121,7 @@ fn what_a_driver_tells_is_shown_and_what_it_refuses_is_not() {
 }
 
 /// Gives a device work, in which it vanishes.
-fn lose(devices: &Devices) {
+pub fn lose(devices: &Devices) {
     let weights = tiny::weights();
     let model = ExactLlama::new(tiny::manifest(&weights), weights).unwrap();
     let refused = model.on(devices).map(drop).unwrap_err();

@@ -68,6 +68,10 @@ impl Puppet {
         self.tokens_let.fetch_add(count, Ordering::SeqCst);
     }
 
+    pub fn let_no_tokens(&self) {
+        self.tokens_let.store(0, Ordering::SeqCst);
+    }
+
     /// Waits until a token may be made, or the job is cancelled.
     fn wait_for_leave(&self, sink: &mut dyn Sink) -> Result<(), EngineError> {
         loop {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, Outcome, PoolConfig, Sink};
+use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, Outcome, PoolConfig, Sink, Ticket};
 use surety_types::{
     input::{IdBounds, InputReader, Work, encode_items, encode_prompt},
     model::{Activation, Architecture, ExactForm, ModelManifest, Operation, Pooling, Precision, Tier},
@@ -16,10 +16,8 @@ use super::{
 };
 use crate::{Engines, Vitals, warm_up};
 
-/// What a job is measured to take that stands aside for this work, in milliseconds.
-async fn measured_beneath(
-    urgent: impl FnOnce(&mut JobSink) -> Result<(), EngineError> + Send + 'static,
-) -> u64 {
+/// A generation that is under way, what lets it go on, and what runs it.
+async fn generating() -> (Ticket<Outcome>, Arc<Puppet>, Engines) {
     let puppet = Arc::<Puppet>::default();
     let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 }).unwrap();
     let engine: Arc<dyn Engine> = puppet.clone();
@@ -33,6 +31,14 @@ async fn measured_beneath(
     while puppet.runs() == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+    (generation, puppet, engines)
+}
+
+/// What a job is measured to take that stands aside for this work, in milliseconds.
+async fn measured_beneath(
+    urgent: impl FnOnce(&mut JobSink) -> Result<(), EngineError> + Send + 'static,
+) -> u64 {
+    let (generation, puppet, engines) = generating().await;
     engines.answer(urgent).unwrap().await.unwrap_err();
     puppet.let_tokens(1);
     generation.await.unwrap();
@@ -51,6 +57,28 @@ async fn what_a_job_stands_aside_for_does_not_make_its_kind_of_work_look_slow() 
     };
     let millis = measured_beneath(slow_move).await;
     assert!(millis < 400, "{millis}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_is_stopped_is_known_to_take_longer_than_it_had() {
+    let (generation, _, engines) = generating().await;
+    drop(generation);
+    let mut measured = engines.take_measured();
+    while measured.is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        measured = engines.take_measured();
+    }
+    let measured: Vec<Event> = measured.into_iter().collect();
+    let [
+        Event::TookLonger {
+            operation: Operation::Generate,
+            units: 10,
+            ..
+        },
+    ] = measured[..]
+    else {
+        panic!("{measured:?}");
+    };
 }
 
 /// Takes what each engine takes, computes nothing, and says how much that was.

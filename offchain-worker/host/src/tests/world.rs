@@ -13,7 +13,7 @@ use std::{
 use async_trait::async_trait;
 use surety_access::Gate;
 use surety_chain_client::{Call, Chain, FakeChain, Hash, ProviderTerms, Signer, Until};
-use surety_engine::{Engine, EnginePool, PoolConfig};
+use surety_engine::{Devices, Engine, EnginePool, PoolConfig};
 use surety_journal::{Journal, RecordLog};
 use surety_network::{
     AccessGate, Announcement, Asked, Bytes, DataPlane, Decision, Readers,
@@ -35,7 +35,7 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use super::engine::Puppet;
 use crate::{
-    Audits, Beside, Core, Engines, Host, Kept, Registration, Speeds, Tools, Traces, Vitals, machine,
+    Audits, Beside, Core, Engines, Host, Kept, Pauses, Registration, Speeds, Tools, Traces, Vitals, machine,
 };
 
 /// The most that calls are tipped with.
@@ -66,6 +66,7 @@ pub struct World {
     client: Signer,
     engine: Arc<Puppet>,
     served: OnceLock<Arc<dyn Engine>>,
+    devices: OnceLock<Devices>,
     /// Where the provider says that it is, from its next start on.
     region: Mutex<Option<Region>>,
     /// The running provider's.
@@ -97,6 +98,7 @@ impl World {
             client: Signer::from_uri("//Client").unwrap(),
             engine: Arc::default(),
             served: OnceLock::new(),
+            devices: OnceLock::new(),
             region: Mutex::default(),
             journal: Mutex::default(),
             vitals: Mutex::default(),
@@ -182,6 +184,21 @@ impl World {
         Speeds::open(self.dir.path())
     }
 
+    /// The file that they are kept in, as far as there is one.
+    pub fn speeds_text(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("speeds.json")).unwrap_or_default()
+    }
+
+    /// Starts a provider, and gives what has its engines stand aside.
+    pub fn start_with_pauses(&self) -> (Running, Pauses) {
+        let mut pauses = None;
+        let running = self.start_with(1_000_000, |host| {
+            pauses = Some(host.tools.engines.pauses().clone());
+            host
+        });
+        (running, pauses.unwrap())
+    }
+
     fn start_with(
         &self,
         heartbeat_blocks: u32,
@@ -255,7 +272,7 @@ impl World {
 
     /// What a provider works with.
     pub fn tools(&self) -> Tools {
-        let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 });
+        let pool = EnginePool::on(PoolConfig { threads: 1, queue: 4 }, self.devices());
         let vitals = Arc::new(Vitals::new().unwrap());
         Tools {
             chain: Arc::new(self.chain.clone()),
@@ -384,6 +401,11 @@ impl World {
     /// Lets a generation make so many more tokens.
     pub fn let_tokens(&self, count: usize) {
         self.engine.let_tokens(count);
+    }
+
+    /// Lets no generation go on.
+    pub fn let_no_tokens(&self) {
+        self.engine.let_no_tokens();
     }
 
     /// What is on disk, while a provider runs or not.

@@ -69,7 +69,7 @@ pub(super) fn check_benchmark(wanted: Participation, device: Option<&str>, check
         (Participation::On, None) => "the processor, over a quarter of the free memory".into(),
     };
     let finding = format!(
-        "on {on}, for half a minute whenever the chain asks: tier A from 20, B from 5, C below, in 10^12 operations on \
+        "on {on}, for a minute whenever the chain asks: tier A from 20, B from 5, C below, in 10^12 operations on \
          8-bit integers a second; surety provider status shows what it has measured"
     );
     checks.ok("benchmark", finding);

@@ -23,6 +23,7 @@ impl World {
             auditor: self.auditor.clone(),
             client: self.client.clone(),
             engine: Arc::default(),
+            devices: OnceLock::new(),
             served: OnceLock::new(),
             region: Mutex::default(),
             journal: Mutex::default(),

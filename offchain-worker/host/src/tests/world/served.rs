@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use surety_engine::Engine;
+use surety_engine::{Devices, Engine};
 
 use super::World;
 
@@ -12,6 +12,18 @@ impl World {
         let world = Self::new().await;
         world.served.set(engine).ok();
         world
+    }
+
+    /// With devices, whatever is computed on them.
+    pub async fn on(devices: Devices) -> Self {
+        let world = Self::new().await;
+        world.devices.set(devices).ok();
+        world
+    }
+
+    /// What exact models are loaded onto.
+    pub(super) fn devices(&self) -> Devices {
+        self.devices.get().cloned().unwrap_or_default()
     }
 
     pub(super) fn served(&self) -> Arc<dyn Engine> {
