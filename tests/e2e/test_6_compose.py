@@ -4,6 +4,7 @@ Services have their machine's network and its usual ports: so here they get one 
 """
 
 import json
+import re
 import shutil
 import subprocess
 import tempfile
@@ -83,7 +84,9 @@ class Compose(unittest.TestCase):
         self.assertEqual({**cuda, "provider": None}, {**plain, "provider": None})
         self.assertEqual(provider["build"]["target"], "worker-cuda")
         dockerfile = (support.REPO / "docker" / "Dockerfile").read_text()
-        self.assertRegex(dockerfile, r"FROM nvidia/cuda:\S+-runtime-\S+ AS worker-cuda")
+        [compiler] = re.findall(r"nvidia-cuda-nvrtc\S*==\S+", dockerfile)
+        checked = re.search(r'^COMPILERS="(.*)"', (support.REPO / "scripts" / "check-cuda").read_text(), re.MULTILINE)
+        self.assertIn(compiler, checked[1].split(), "another compiler than those whose kernels were checked")
         [device] = provider["deploy"]["resources"]["reservations"]["devices"]
         self.assertEqual((device["driver"], device["capabilities"]), ("nvidia", ["gpu"]))
         # One device is given, and the first of those is chosen.
