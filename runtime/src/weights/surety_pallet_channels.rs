@@ -55,6 +55,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `Channels::ChannelsOf` (`max_values`: None, `max_size`: Some(64), added: 2539, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::ChannelsBy` (r:0 w:1)
 	/// Proof: `Channels::ChannelsBy` (`max_values`: None, `max_size`: Some(64), added: 2539, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:1 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	fn open() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `1754`
@@ -62,7 +64,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Minimum execution time: 160_260_000 picoseconds.
 		Weight::from_parts(269_844_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
-			.saturating_add(T::DbWeight::get().reads(14))
+			.saturating_add(T::DbWeight::get().reads(15))
 			.saturating_add(T::DbWeight::get().writes(8))
 	}
 	/// Storage: `Channels::Channels` (r:1 w:1)
@@ -75,6 +77,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:1 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	fn top_up() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `2271`
@@ -82,7 +86,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Minimum execution time: 149_389_000 picoseconds.
 		Weight::from_parts(247_814_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
-			.saturating_add(T::DbWeight::get().reads(13))
+			.saturating_add(T::DbWeight::get().reads(14))
 			.saturating_add(T::DbWeight::get().writes(3))
 	}
 	/// Storage: `Channels::Channels` (r:1 w:1)
@@ -93,6 +97,8 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
 	/// Storage: `Channels::Standings` (r:1 w:0)
 	/// Proof: `Channels::Standings` (`max_values`: None, `max_size`: Some(664), added: 3139, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:1 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	fn extend() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `1957`
@@ -100,7 +106,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Minimum execution time: 92_953_000 picoseconds.
 		Weight::from_parts(167_884_000, 0)
 			.saturating_add(Weight::from_parts(0, 21118))
-			.saturating_add(T::DbWeight::get().reads(11))
+			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(1))
 	}
 	/// Storage: `Channels::Standings` (r:1 w:1)
@@ -760,7 +766,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 	/// Proof: `Channels::Pools` (`max_values`: None, `max_size`: Some(97), added: 2572, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Auditors` (r:1 w:0)
 	/// Proof: `ModelRegistry::Auditors` (`max_values`: None, `max_size`: Some(3250), added: 5725, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:100 w:0)
+	/// Storage: `Staking::Ledgers` (r:101 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::AuditSpeeds` (r:1 w:0)
 	/// Proof: `ModelRegistry::AuditSpeeds` (`max_values`: None, `max_size`: Some(52), added: 2527, mode: `MaxEncodedLen`)
@@ -775,7 +781,7 @@ impl<T: frame_system::Config> surety_pallet_channels::WeightInfo for WeightInfo<
 		// Minimum execution time: 1_123_500_000 picoseconds.
 		Weight::from_parts(1_807_289_000, 0)
 			.saturating_add(Weight::from_parts(0, 324390))
-			.saturating_add(T::DbWeight::get().reads(120))
+			.saturating_add(T::DbWeight::get().reads(121))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `Channels::Standings` (r:1 w:1)
