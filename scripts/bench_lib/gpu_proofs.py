@@ -35,7 +35,7 @@ ROOT_MONEY = 1_000 * SURE
 # Five minutes to show samples: whoever is killed computes twice, and promised work goes before.
 OPEN_BLOCKS = 150
 BLOCK_SECONDS = 2
-# Eight authors' outputs or half a minute of computing, and until the block is final, with much room.
+# Eight authors' outputs or a minute of computing, and until the block is final, with much room.
 SOON_SECONDS = 240
 OPEN_SECONDS = OPEN_BLOCKS * BLOCK_SECONDS + SOON_SECONDS
 # Validators, which share the processor, go first: on machines of their own no worker would delay their blocks.

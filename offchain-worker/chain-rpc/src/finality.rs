@@ -25,8 +25,8 @@ pub(super) struct Finality {
 /// A final block.
 struct Shown {
     number: BlockNumber,
-    /// When it was shown, since 1970, by a clock that goes on while the machine sleeps; or when so many blocks
-    /// had been made at the earliest, if that is later.
+    /// When it was shown, since 1970, by a clock that goes on while the machine sleeps; or when so many
+    /// blocks had been made at the earliest, if that is later.
     at: Duration,
 }
 

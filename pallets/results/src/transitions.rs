@@ -439,8 +439,8 @@ impl<T: Config> Pallet<T> {
         let by = newcomer.provider.clone();
         let RoundMember { lock, .. } = core::mem::replace(member, newcomer);
         T::Stake::unlock(&leaver, lock);
-        // Of those who were replaced no more than have committed: a task of one seat is a cheap way to say that
-        // a whole list of reserves could have computed on what only the last of them was given.
+        // Of those who were replaced no more than have committed: a task of one seat is a cheap way to say
+        // that a whole list of reserves could have computed on what only the last of them was given.
         if verdict::has_quorum(round) && round.dropped.len() <= verdict::committed(round) as usize {
             TrustLock::<T>::note_missed(&leaver);
         }

@@ -243,8 +243,8 @@ pub mod pallet {
     pub enum Error<T> {
         /// The account has no stake here. Call with the stash, or bond stake with this account first.
         NotBonded,
-        /// The stash is bonded in another role, or has something locked in it, or has stake behind a validator.
-        /// Bond another account for this one, or take all of that out and withdraw it first.
+        /// The stash is bonded in another role, or has something locked in it, or has stake behind a
+        /// validator. Bond another account for this one, or take all of that out and withdraw it first.
         WrongRole,
         /// The amount is zero. Give one in plancks that is not.
         ZeroAmount,

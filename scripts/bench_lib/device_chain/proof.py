@@ -19,8 +19,8 @@ from .net import ON_DEVICE
 REDUNDANCY = 2
 EMBEDDING_CAP, GENERATION_CAP = "8 SURE", "1 SURE"
 MAX_TOKENS = 128
-# On a device a run made again takes half a minute, of which half is waited at random.
-OPEN_BLOCKS = 40
+# A run made again takes a minute, after up to half of these were waited at random.
+OPEN_BLOCKS = 75
 # What is asked over a payment channel.
 PAYER, QUESTION, ANSWER_TOKENS = "//Two", "Where is the white whale?", 48
 BUSY = (429, 503)

@@ -44,8 +44,8 @@ fn missed(stash: AccountId) -> u32 {
     Records::<Test>::get(stash).missed
 }
 
-/// One seat, of which the client's own provider is the last in reserve: whoever was replaced before may not have
-/// been given the input.
+/// One seat, of which the client's own provider is the last in reserve: whoever was replaced before may not
+/// have been given the input.
 #[test]
 fn no_more_of_those_who_were_replaced_are_suspended_than_have_committed() {
     TestExt::new().round_of(1).reserves([5, 6, 7]).execute_with(|| {
