@@ -28,7 +28,8 @@ pub trait Machine: Send + Sync {
     /// Returns once everything else stands aside, for so long at most.
     ///
     /// # Errors
-    /// Why it does not, for example because a promised result could be late.
+    /// Why it does not, for example because a promised result could be late. Then nothing new is promised for
+    /// a while: the next attempt shall find less in its way.
     async fn pause(&self, at_most: std::time::Duration) -> Result<Pause, String>;
 
     /// Has nothing new promised, for so long at most: what is promised gets less, and after some time it is

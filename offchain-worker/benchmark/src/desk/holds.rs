@@ -1,5 +1,6 @@
-//! Has nothing new promised while the machine is to be had for a run: what is promised gets less, and is out
-//! of the way while there still is time for the run.
+//! Has nothing new promised while the machine is to be had for a run: what is promised gets less. Who waits
+//! to make it again goes on: all providers that are measured do at the same time, for minutes, and the
+//! machine itself promises nothing between an attempt that was refused and the next.
 
 use std::time::Duration;
 
@@ -13,10 +14,9 @@ use super::Desk;
 const HELD: Duration = Duration::from_secs(60);
 
 impl Desk {
-    /// By the round of the best block: from its beginning until its run is made, and from then on until it is
-    /// shown.
+    /// By the round of the best block: from its beginning until its run is made.
     pub(super) fn hold(&mut self, round: Option<&GpuRound>) {
-        let is_needed = round.is_some_and(|round| self.is_to_run(round) || self.is_to_show(round));
+        let is_needed = round.is_some_and(|round| self.is_to_run(round));
         self.held = is_needed.then(|| self.parts.machine.hold(HELD));
     }
 
@@ -25,21 +25,11 @@ impl Desk {
         self.parts.takes_part
             && match round.stage {
                 RoundStage::Seeding { .. } => true,
-                RoundStage::Running { entropy, .. } => self.skipped != Some((round.number, entropy)),
+                RoundStage::Running { entropy, .. } => {
+                    let key = (round.number, entropy);
+                    self.skipped != Some(key) && self.journal.get(key).is_none()
+                }
                 _ => false,
             }
-    }
-
-    /// Whether a run of this round has to be made again.
-    fn is_to_show(&self, round: &GpuRound) -> bool {
-        let mut promises = self
-            .journal
-            .promises()
-            .iter()
-            .filter(|promise| promise.round == round.number);
-        promises.any(|promise| {
-            let showing = self.showing.get(&promise.key());
-            showing.is_none_or(|showing| showing.is_open())
-        })
     }
 }

@@ -54,7 +54,7 @@ impl Showing {
     }
 
     /// Whether the run still has to be made again, and that is not given up.
-    pub(super) const fn is_open(&self) -> bool {
+    const fn is_open(&self) -> bool {
         self.openings.is_none() && self.tries < SHOW_TRIES
     }
 
