@@ -72,7 +72,7 @@ impl Finality {
     fn believe(&mut self, number: BlockNumber) {
         let more = number.saturating_sub(self.newest.number);
         let made = self.newest.at.saturating_add(BLOCK.saturating_mul(more));
-        // Who was not believed at first begins anew.
+        // What was not believed at first may be far ahead of time: that is forgotten.
         let at = now().max(made.min(now().saturating_add(AHEAD)));
         self.newest = Shown { number, at };
         self.doubted = None;

@@ -204,7 +204,7 @@ impl Link {
         noted.ok_or_else(|| {
             let newest = self.newest_final();
             self.implausible(format!(
-                "it calls block {number} final, so soon after block {newest}"
+                "it calls block {number} final, so soon after block {newest} by this machine's clock"
             ))
         })
     }

@@ -44,6 +44,10 @@ impl<C: Core> Host<C> {
             if self.is_unsure {
                 self.samples_left = self.samples_left.saturating_sub(1);
                 self.sample();
+            } else if !self.unmeasured().is_empty() {
+                tracing::warn!(
+                    "samples fail: what is bid by is `units_per_second`, until a task has shown more"
+                );
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use frame_support::{dispatch::DispatchResult, ensure};
 use sp_core::H256;
+use surety_dispute_game::majority;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
     TaskId,
@@ -23,17 +24,12 @@ impl<T: Config> Pallet<T> {
             member.progress == MemberProgress::Working,
             Error::<T>::AlreadyCommitted
         );
-        let had_quorum = verdict::has_quorum(&round);
-        let member = Self::member(&mut round, &provider)?;
         member.progress = MemberProgress::Committed(commitment);
-        if verdict::has_quorum(&round) && !had_quorum {
+        let committed = verdict::committed(&round);
+        if committed == majority(round.redundancy()) {
             // Whoever was replaced before has missed what could be done after all.
-            let most = verdict::committed(&round) as usize;
-            round
-                .dropped
-                .iter()
-                .take(most)
-                .for_each(TrustLock::<T>::note_missed);
+            let missed = round.dropped.iter().take(committed as usize);
+            missed.for_each(TrustLock::<T>::note_missed);
         }
         Self::note_commitment(task, &provider, agent, commitment);
         Self::deposit_event(Event::Committed {
